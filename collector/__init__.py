@@ -1,0 +1,1 @@
+"""What receives, stores and shows profiles: the daemon, the store and everything read from it."""

@@ -1,0 +1,1 @@
+"""The tfprof command: one file a command."""

@@ -1,0 +1,38 @@
+"""The errors of the collector and its commands; docs/errors.md explains each slug."""
+
+from tfprof.shim.errors import FormatError, TfprofError, VersionError
+
+__all__ = [
+    "DecodeError",
+    "FormatError",
+    "NoSuchJobError",
+    "StoreError",
+    "TfprofError",
+    "UsageError",
+    "VersionError",
+]
+
+
+class DecodeError(FormatError):
+    """What a job sent is not what it says it is: a RunMetadata, XSpace or GraphDef that does not parse."""
+
+    slug = "undecodable"
+
+
+class StoreError(TfprofError):
+    """The store cannot be read or written: missing, full, unwritable, in use, or damaged."""
+
+    slug = "store"
+
+
+class NoSuchJobError(TfprofError):
+    """A job selector matches no job, or several."""
+
+    slug = "no-such-job"
+
+
+class UsageError(TfprofError):
+    """A command line that cannot be carried out as it stands."""
+
+    slug = "usage"
+    exit_code = 2

@@ -1,0 +1,1 @@
+"""From bytes that jobs sent to rows: receiving, decoding, and what is known of each job."""

@@ -1,0 +1,1 @@
+"""Generated protobuf modules of the few messages that are read without TensorFlow."""

@@ -1,0 +1,167 @@
+"""The tables of a store: column names, types and units, for write-ahead log and segments alike (docs/store.md)."""
+
+from typing import Final
+
+import pyarrow as pa
+
+#: 1: first.
+STORE_VERSION: Final = 1
+
+#: What tells a device from none, a name from none, in id columns.
+NONE_ID: Final = 0xFFFFFFFF
+
+_U16, _U32, _I64, _U64, _F64 = pa.uint16(), pa.uint32(), pa.int64(), pa.uint64(), pa.float64()
+_TEXT, _BYTES = pa.utf8(), pa.binary()
+
+#: One row a node execution. `*_ns` are nanoseconds; ids point into `names`.
+OPS = pa.schema(
+    [
+        ("trace", _U32),  # number of the traced step within the job: `traces.trace`
+        ("node", _U32),  # name up to the first ':'
+        ("device", _U32),
+        ("label", _U32),  # timeline label, else what followed the ':'
+        ("thread", _U32),
+        ("start_ns", _I64),  # all_start, from the trace's base_ns; may be negative
+        ("op_start_ns", _I64),  # from all_start
+        ("op_end_ns", _I64),  # from op_start
+        ("all_end_ns", _I64),  # from op_end
+        ("wait_ns", _I64),  # all_start - scheduled; 0 where not known
+        ("start_us_fix", _I64),  # all_start_micros - floor(all_start_ns / 1000): 0 in practice
+        ("end_us_fix", _I64),  # op_end_rel_micros - (floor of end in us - floor of start in us): 0 in practice
+        ("total_bytes", _I64),  # sum over allocators
+        ("peak_bytes", _I64),
+        ("live_bytes", _I64),
+        ("allocator", _U32),  # the first one's name
+        ("in_use_bytes", _I64),  # max allocator_bytes_in_use over allocators called *GPU*
+        ("output_bytes", _I64),  # sum over outputs of max(allocated, requested)
+        ("outputs", _U32),
+        ("dtype", _U32),  # of the first output
+        ("shape", _U32),  # of the first output: id of a serialised TensorShapeProto
+        ("temp_bytes", _I64),
+        ("persistent_bytes", _I64),
+    ]
+)
+
+#: One row a traced step (or a step of a window).
+TRACES = pa.schema(
+    [
+        ("trace", _U32),
+        ("source", _U16),  # layout.RUN_METADATA or layout.XSPACE
+        ("kind", _U16),  # layout span kind of the step
+        ("step", _U64),  # its ordinal among the spans of that kind
+        ("key", _U32),
+        ("thread", _U32),
+        ("start_ns", _I64),  # real time
+        ("duration_ns", _I64),
+        ("base_ns", _I64),  # real time that ops.start_ns counts from
+        ("rows", _U32),
+        ("raw_bytes", _I64),
+    ]
+)
+
+#: Interned strings. kind: NAME_KINDS; ids are dense for each kind and job.
+NAMES = pa.schema([("kind", _U16), ("id", _U32), ("text", _BYTES)])
+NODE, DEVICE, LABEL, ALLOCATOR, SHAPE = range(5)
+
+#: One row a span entry; count > 1 where steps shorter than 1 ms were put together.
+SPANS = pa.schema(
+    [
+        ("kind", _U16),
+        ("flags", _U16),
+        ("ordinal", _U64),
+        ("count", _U32),
+        ("start_ns", _I64),  # real time
+        ("total_ns", _I64),
+        ("min_ns", _I64),
+        ("max_ns", _I64),
+        ("key", _U32),
+        ("thread", _U32),
+        ("parent", _U64),  # ordinal + 1 of the enclosing epoch, 0 for none
+    ]
+)
+
+#: One row a node of a job's graphs, in the order the job sent them.
+GRAPH_NODES = pa.schema(
+    [
+        ("graph", _U32),
+        ("name", _TEXT),
+        ("op", _TEXT),
+        ("device", _TEXT),  # requested
+        ("node_def", _BYTES),  # serialised NodeDef, large constants cut out
+    ]
+)
+
+#: Python frames: one row a (stack, position), outermost first; and one row a node with a stack.
+FRAMES = pa.schema([("graph", _U32), ("stack", _U32), ("position", _U32), ("file", _TEXT), ("line", _I64), ("function", _TEXT)])
+STACKS = pa.schema([("graph", _U32), ("name", _TEXT), ("stack", _U32)])
+
+#: One row a second of a job's process tree. cpu seconds and bytes count from the processes' start.
+SAMPLES = pa.schema(
+    [
+        ("t_ns", _I64),
+        ("processes", _U32),
+        ("threads", _U32),
+        ("cpu_user_s", _F64),
+        ("cpu_system_s", _F64),
+        ("rss_bytes", _I64),
+        ("read_bytes", _I64),
+        ("write_bytes", _I64),
+    ]
+)
+
+#: One row a second of a host. cpu seconds and bytes count from the host's start.
+HOST_SAMPLES = pa.schema(
+    [
+        ("t_ns", _I64),
+        ("cpus", _U32),
+        ("cpu_busy_s", _F64),
+        ("cpu_iowait_s", _F64),
+        ("load_1m", _F64),
+        ("memory_total_bytes", _I64),
+        ("memory_available_bytes", _I64),
+        ("swap_used_bytes", _I64),
+        ("disk_read_bytes", _I64),
+        ("disk_write_bytes", _I64),
+        ("net_received_bytes", _I64),
+        ("net_sent_bytes", _I64),
+    ]
+)
+
+#: What befell a job: drops, refusals, policy changes, undecodable data. `slug` is explained in docs/errors.md.
+EVENTS = pa.schema([("t_ns", _I64), ("slug", _TEXT), ("text", _TEXT), ("count", _I64)])
+
+#: Aggregate of a generation's ops, or of all generations so far ("total"): one row a (node, device), and
+#: one a node with device NONE_ID whose `traces` counts the traces in which tfprof would have an entry for the node.
+ROLLUP = pa.schema(
+    [
+        ("node", _U32),
+        ("device", _U32),
+        ("traces", _I64),  # distinct traces with a row
+        ("runs", _I64),  # rows with a start time (all_start_micros > 0)
+        ("sum_us", _I64),  # of op_end_rel_micros where started, 0 counted as 1
+        ("sum_ns", _I64),  # of op end - all start
+        ("min_ns", _I64),
+        ("max_ns", _I64),
+        ("sum_squares_ns2", _F64),
+        ("wait_ns", _I64),
+        ("requested_bytes", _I64),  # total + persistent + temp, where started; likewise the next three
+        ("peak_bytes", _I64),  # peak + persistent + temp
+        ("residual_bytes", _I64),  # live + persistent
+        ("output_bytes", _I64),
+        ("histogram", pa.list_(_U32)),  # runs by floor(4 * log2(max(1, ns))), trailing zeros cut
+    ]
+)
+
+#: The tables of a job, by name: what a WAL frame and a segment file may hold. Order = id in the WAL: append only.
+JOB_TABLES: Final = {
+    "ops": OPS,
+    "traces": TRACES,
+    "names": NAMES,
+    "spans": SPANS,
+    "graph_nodes": GRAPH_NODES,
+    "frames": FRAMES,
+    "stacks": STACKS,
+    "samples": SAMPLES,
+    "events": EVENTS,
+    "host_samples": HOST_SAMPLES,
+}

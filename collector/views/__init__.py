@@ -1,0 +1,1 @@
+"""Views: pure folds of what the store holds."""

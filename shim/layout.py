@@ -1,0 +1,132 @@
+"""The channel's layout: where each word, span and record lies in the shared memory (docs/channel.md).
+
+Every number is little-endian. Words of 8 bytes lie on 8-byte boundaries, so each is read and written whole.
+"""
+
+import struct
+
+MAGIC = b"TFPROFCH"
+MEMFD_NAME = "tfprof"
+
+PAGE = 4096
+HELLO_AT = PAGE
+HELLO_MAX = PAGE
+SPANS_AT = 2 * PAGE
+SPAN_SIZE = 64
+SPAN_COUNT = 4096
+RING_AT = SPANS_AT + SPAN_SIZE * SPAN_COUNT
+RING_DEFAULT = 16 << 20
+RING_MIN = 1 << 20
+RING_MAX = 1 << 30
+
+# -- the control page: words that the job writes -------------------------------------------------
+# 0: magic, 8: u32 version, 12: u32 page size
+JOB_WORDS = {
+    "uid": 16,  # of this process, random, unique across hosts
+    "pid": 24,  # as the job sees itself (its own pid namespace)
+    "created_real_ns": 32,
+    "created_mono_ns": 40,
+    "hello_size": 48,  # bytes of JSON in the hello page; written last
+    "hello_generation": 56,
+    "ring_size": 64,  # 0 until the first record
+    "head": 72,  # bytes ever written to the ring
+    "records": 80,  # sequence number of the last record put
+    "dropped_records": 88,
+    "dropped_bytes": 96,
+    "dropped_traces": 104,  # traced steps whose data found no place
+    "span_head": 112,  # span entries ever written
+    "dropped_spans": 120,  # span entries lost
+    "traced": 128,  # traced steps
+    "self_ns": 136,  # time spent in our own code off the hot path: puts, graphs, policy, windows
+    "extra_ns": 144,  # how much longer traced steps took than untraced ones, estimated
+    "step_ns": 152,  # time in steps of the traced kind, traced or not
+    "faults": 160,  # exceptions of ours that the fence stopped
+    "policy_seen": 168,  # generation of the agent's policy that is in force
+    "launch": 176,  # id of the tfprof-run that started the job, 0 for none
+    "detached": 184,  # 1 when the shim has put everything back
+}
+#: One counter for each span kind: how many spans of it there ever were, put or dropped.
+COUNTS_AT = 512
+
+# -- the control page: words that the agent writes -----------------------------------------------
+AGENT_WORDS = {
+    "tail": 1024,  # ring bytes that the collector has acked
+    "span_tail": 1032,
+    "agent_pid": 1040,
+    "agent_beat_ns": 1048,  # monotonic clock
+    "policy": 1056,  # generation: 0 = what the environment said
+    "policy_mode": 1064,  # a MODE
+    "policy_level": 1072,  # a LEVEL
+    "policy_first": 1080,
+    "policy_last": 1088,
+    "policy_every": 1096,
+    "policy_budget": 1104,  # parts per million
+}
+#: First traceback that the fence stopped: u32 length, then UTF-8.
+FAULT_AT = 2048
+FAULT_MAX = PAGE - FAULT_AT - 4
+
+# -- trace policies ------------------------------------------------------------------------------
+MODE_OFF, MODE_BUDGET, MODE_ALL, MODE_EVERY, MODE_STEPS = range(5)
+LEVEL_AUTO, LEVEL_SOFTWARE, LEVEL_FULL = 0, 1, 3
+
+# -- spans ---------------------------------------------------------------------------------------
+#: start (monotonic ns), total ns, ordinal of the first, count, kind, flags, key, thread, min ns, max ns, parent
+SPAN = struct.Struct("<QQQIHHIIQQQ")
+(
+    RUN,  # one Session.run or callable
+    BATCH,  # one batch of fit
+    TEST_BATCH,
+    PREDICT_BATCH,
+    EPOCH,
+    FIT,
+    EVALUATE,
+    PREDICT,
+    FUNCTION,  # one outermost tf.function call outside of the above
+    PARTIAL_RUN,  # a session's partial run: cannot be traced
+) = range(1, 11)
+SPAN_NAMES = {
+    RUN: "run",
+    BATCH: "batch",
+    TEST_BATCH: "test_batch",
+    PREDICT_BATCH: "predict_batch",
+    EPOCH: "epoch",
+    FIT: "fit",
+    EVALUATE: "evaluate",
+    PREDICT: "predict",
+    FUNCTION: "function",
+    PARTIAL_RUN: "partial_run",
+}
+#: Kinds that are steps, in the order in which one of them is taken as *the* step of a job.
+STEP_KINDS = (BATCH, RUN, FUNCTION, TEST_BATCH, PREDICT_BATCH)
+FLAG_TRACED = 1  # op tracing was on in the span: never mixed into averages of step times
+FLAG_FAILED = 2  # it ended by an exception
+FLAG_SETUP = 4  # one-off work of ours fell into it (a graph, a twin callable)
+
+# -- records -------------------------------------------------------------------------------------
+#: size with this header, kind, flags, seq, step, start (monotonic ns), start (real ns), duration ns, thread, key
+RECORD = struct.Struct("<IHHQQQQQII")
+(
+    HELLO,  # JSON; on the wire only (from the hello page)
+    GRAPH,  # GraphDef bytes with _output_shapes; later ones add nodes; step = graph number
+    RUN_METADATA,  # RunMetadata bytes as TensorFlow made them
+    XSPACE,  # XSpace bytes of a profiler session; step..step+key-1 are the traced steps
+    SPANS,  # on the wire only (from the span ring)
+    SELF,  # on the wire only (from the job's words)
+    REFUSED,  # JSON {"slug", "text"}: something that the shim did not do, and why
+    BYE,  # on the wire only (from the agent)
+    FRAMES,  # JSON: op -> Python frames of a graph; step = graph number
+) = range(1, 10)
+RECORD_NAMES = {
+    HELLO: "hello",
+    GRAPH: "graph",
+    RUN_METADATA: "run_metadata",
+    XSPACE: "xspace",
+    SPANS: "spans",
+    SELF: "self",
+    REFUSED: "refused",
+    BYE: "bye",
+    FRAMES: "frames",
+}
+#: No record is larger than the largest ring.
+RECORD_MAX = RING_MAX

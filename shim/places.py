@@ -1,0 +1,69 @@
+"""Where runtime files and data of a user lie: one instance for each store, private to its owner."""
+
+import hashlib
+import os
+import stat
+import tempfile
+
+from .errors import TfprofError
+
+ANNOUNCE = "announce"  # one file a channel, written by the shim: docs/channel.md
+LAUNCHES = "launches"  # one JSON file a tfprof-run
+COLLECTOR_SOCKET = "collector.sock"
+
+
+class PlaceError(TfprofError):
+    """A folder of ours cannot be used: not ours, not private, or not writable."""
+
+    slug = "runtime-dir"
+
+
+def default_store():
+    # type: () -> str
+    """Return the store folder of the user: $TFPROF_STORE, else under $XDG_STATE_HOME or ~/.local/state."""
+    given = os.environ.get("TFPROF_STORE")
+    if given:
+        return os.path.abspath(given)
+    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+    return os.path.join(state, "tfprof")
+
+
+def runtime_root():
+    # type: () -> str
+    """Return the folder of runtime files of this user: $XDG_RUNTIME_DIR/tfprof, else tfprof-UID under the temporary folder."""
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if base and os.path.isabs(base):
+        return os.path.join(base, "tfprof")
+    return os.path.join(tempfile.gettempdir(), "tfprof-%d" % os.getuid())
+
+
+def instance_dir(store):
+    # type: (str) -> str
+    """Return the runtime folder of the agent and the collector that serve ``store``; jobs of other stores are not theirs."""
+    digest = hashlib.sha256(os.path.realpath(store).encode()).hexdigest()
+    return os.path.join(runtime_root(), digest[:12])
+
+
+def make_private(path):
+    # type: (str) -> str
+    """Create ``path`` with mode 0700 unless it is there, and return it; refuse one that others could write or own."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        info = os.lstat(path)
+    except OSError as error:
+        raise PlaceError("cannot create %s: %s" % (path, error.strerror)) from None
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
+        raise PlaceError("%s is not a folder of yours: remove it, or set XDG_RUNTIME_DIR" % path)
+    if info.st_mode & 0o077:
+        raise PlaceError("%s is open to other users: chmod 700 it" % path)
+    return path
+
+
+def make_instance(store):
+    # type: (str) -> str
+    """Create the runtime folder of ``store`` with its sub-folders, all private, and return its path."""
+    make_private(runtime_root())
+    place = make_private(instance_dir(store))
+    for name in (ANNOUNCE, LAUNCHES):
+        make_private(os.path.join(place, name))
+    return place

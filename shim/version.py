@@ -1,0 +1,11 @@
+"""Versions of the package and of the formats the shim defines, each with its history."""
+
+VERSION = "0.1.0"
+
+#: Layout of the shared memory between a job and the agent (docs/channel.md).
+#: 1: control page, hello page, span ring, record ring.
+CHANNEL_VERSION = 1
+
+#: Messages between agent and collector (docs/wire.md).
+#: 1: fixed 40-byte head, one opaque body.
+WIRE_VERSION = 1

@@ -1,0 +1,61 @@
+"""The messages between agent and collector: a fixed head and one body that routing never parses (docs/wire.md)."""
+
+import struct
+from typing import NamedTuple
+
+from .errors import FormatError, VersionError
+from .version import WIRE_VERSION
+
+MAGIC = b"TFPW"
+#: magic, version, type, uid, about (the type an ACK answers), first, last
+HEAD = struct.Struct("<4sHHQQQQ")
+#: A body larger than this is refused before it is looked at.
+BODY_MAX = (1 << 30) + (1 << 20)
+
+# agent -> collector
+GREETING = 1  # JSON of the agent: agent, host, boot, pid, user, version
+OPEN = 2  # JSON identity of job uid
+RECORDS = 3  # records first..last of job uid, as they lay in the ring
+SPANS = 4  # u64 monotonic ns, u64 real ns of one moment, then span entries first..last
+COUNTERS = 5  # JSON of the job's words
+SAMPLES = 6  # JSON of host and process samples (uid 0)
+CLOSE = 7  # JSON of the job's end
+EVENT = 8  # JSON {"slug", "text", "count", "t_ns"} about job uid
+# collector -> agent
+WELCOME = 128  # JSON of the collector: collector, pid, version, store
+ACK = 129  # everything of type `about` up to `last` of job uid is stored
+STALL = 130  # JSON {"slug", "text"}: cannot be stored now, send it again later
+REFUSE = 131  # JSON {"slug", "text"}: will never be taken
+REOPEN = 132  # job uid is not known: send OPEN, then everything not acked
+
+
+class Head(NamedTuple):
+    """The head of one message."""
+
+    type: int
+    uid: int = 0
+    about: int = 0
+    first: int = 0
+    last: int = 0
+
+
+def pack(head):
+    # type: (Head) -> bytes
+    """Return the 40 bytes of ``head``."""
+    return HEAD.pack(MAGIC, WIRE_VERSION, head.type, head.uid, head.about, head.first, head.last)
+
+
+def unpack(data):
+    # type: (bytes) -> Head
+    """Return the head in ``data``; FormatError when it is none, VersionError when it is of another version."""
+    if len(data) < 6 or data[:4] != MAGIC:
+        raise FormatError("not a tfprof message")
+    version = int.from_bytes(data[4:6], "little")
+    if version != WIRE_VERSION:
+        raise VersionError("wire", version, WIRE_VERSION)
+    if len(data) != HEAD.size:
+        raise FormatError("a message head of %d bytes, not %d" % (len(data), HEAD.size))
+    _, _, kind, uid, about, first, last = HEAD.unpack(data)
+    if last < first:
+        raise FormatError("a message from %d to %d" % (first, last))
+    return Head(kind, uid, about, first, last)
