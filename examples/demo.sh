@@ -1,0 +1,27 @@
+#!/bin/sh
+# Profiles two unmodified training scripts at the same time and shows what is then known. usage: examples/demo.sh PYTHON
+set -eu
+python=$1
+here=$(dirname "$0")
+folder=$(mktemp -d)
+XDG_RUNTIME_DIR=$folder/run XDG_STATE_HOME=$folder/state
+export XDG_RUNTIME_DIR XDG_STATE_HOME
+mkdir -m 700 "$XDG_RUNTIME_DIR"
+trap 'tfprof stop >/dev/null 2>&1 || true; rm -rf "$folder"' EXIT
+
+show() {
+    echo
+    echo "\$ $*"
+    "$@"
+}
+
+echo "\$ tfprof-run python examples/keras_digits.py &  tfprof-run python examples/session_digits.py"
+tfprof-run "$python" "$here/keras_digits.py" &
+tfprof-run "$python" "$here/session_digits.py"
+wait $!
+show tfprof jobs
+show tfprof op session_digits.py -select micros,bytes,occurrence -order_by micros -max_depth 8
+show tfprof steps session_digits.py --last 5
+show tfprof spans keras_digits.py
+show tfprof host keras_digits.py
+show tfprof status

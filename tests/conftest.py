@@ -1,0 +1,68 @@
+"""Fixtures that every test may use: interpreters with TensorFlow, a private instance, and a check that nothing is left."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs"))
+
+sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
+
+
+def _interpreter(name: str) -> Path:
+    python = VENVS / name / "bin" / "python"
+    if not python.exists():
+        message = f"no TensorFlow environment {python.parent.parent}: run `make venvs`"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return python
+
+
+@pytest.fixture(scope="session")
+def tf1_python() -> Path:
+    """Interpreter (Python 3.7) with TensorFlow 1.15.5."""
+    return _interpreter("tf1")
+
+
+@pytest.fixture(scope="session")
+def tf2_python() -> Path:
+    """Interpreter with TensorFlow 2.21, Keras 3 and tf_keras."""
+    return _interpreter("tf2")
+
+
+@pytest.fixture
+def private_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Runtime and state folders of this test alone; daemons that it started are stopped after it. Yields the store."""
+    runtime, state = tmp_path / "run", tmp_path / "state"
+    runtime.mkdir(mode=0o700)
+    state.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    monkeypatch.setenv("XDG_STATE_HOME", str(state))
+    for name in ("TFPROF_STORE", "TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL"):
+        monkeypatch.delenv(name, raising=False)
+    store = state / "tfprof"
+    yield store
+    subprocess.run([sys.executable, "-m", "tfprof.collector.cli.main", "stop"], capture_output=True, timeout=30, check=False)
+
+
+@pytest.fixture(autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """No test leaves a child process or a channel of this process open."""
+    yield
+    left = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    assert not left, f"processes left behind: {left}"
+    assert not [fd for fd in os.listdir("/proc/self/fd") if _is_channel(fd)], "a channel was left open"
+
+
+def _is_channel(fd: str) -> bool:
+    try:
+        return os.readlink(f"/proc/self/fd/{fd}").startswith("/memfd:tfprof")
+    except OSError:
+        return False
