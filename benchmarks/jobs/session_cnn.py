@@ -1,0 +1,40 @@
+"""A Session.run convolutional network on random images, TF 1.15 to 2.21; prints the seconds of its loop and of each step."""
+
+import json
+import sys
+import time
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+tf.disable_eager_execution()
+steps, by_hand = int(sys.argv[1]), sys.argv[2:] == ["full"]
+tf.set_random_seed(0)
+images = tf.placeholder(tf.float32, [None, 28, 28, 1])
+labels = tf.placeholder(tf.int64, [None])
+hidden = images
+for layer in range(6):
+    kernel = tf.get_variable("kernel%d" % layer, [3, 3, int(hidden.shape[-1]), 16])
+    hidden = tf.nn.relu(tf.nn.conv2d(hidden, kernel, strides=1, padding="SAME"))
+logits = tf.layers.dense(tf.reduce_mean(hidden, [1, 2]), 10) if hasattr(tf, "layers") else tf.reduce_mean(hidden, [1, 2])
+loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=logits))
+train = tf.train.GradientDescentOptimizer(0.01).minimize(loss)
+rng = np.random.RandomState(0)
+feed = {images: rng.rand(32, 28, 28, 1).astype(np.float32), labels: rng.randint(0, 10, 32)}
+
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    for _ in range(20):
+        session.run([train, loss], feed)
+    took = []
+    begin = time.perf_counter()
+    for step in range(steps):
+        start = time.perf_counter()
+        if by_hand and step % 2:
+            metadata = tf.RunMetadata()
+            session.run([train, loss], feed, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
+        else:
+            session.run([train, loss], feed)
+        took.append(time.perf_counter() - start)
+    total = time.perf_counter() - begin
+print(json.dumps({"loop_s": total, "cpu_s": time.process_time(), "steps_s": took}))

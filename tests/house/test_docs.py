@@ -1,0 +1,60 @@
+"""The documentation says what the code does."""
+
+import re
+
+import pytest
+from house.tree import ROOT, slugs
+
+from tfprof.collector.store import schema
+from tfprof.shim import layout, settings, version, wire
+
+DOCS = ROOT / "docs"
+
+
+def test_every_slug_has_a_paragraph() -> None:
+    headings = set(re.findall(r"^## `([a-z0-9-]+)`", (DOCS / "errors.md").read_text(), re.MULTILINE))
+    assert not slugs() - headings, "slugs without a paragraph in docs/errors.md"
+    assert not headings - slugs(), "paragraphs about slugs that no code uses"
+
+
+@pytest.mark.parametrize(
+    ("page", "number"),
+    [
+        ("channel.md", version.CHANNEL_VERSION),
+        ("wire.md", version.WIRE_VERSION),
+        ("store.md", schema.STORE_VERSION),
+    ],
+)
+def test_each_format_page_states_the_version_of_the_code_and_its_history(page: str, number: int) -> None:
+    text = (DOCS / page).read_text()
+    assert re.search(rf"^Version {number}\b", text, re.MULTILINE)
+    history = text.split("## History")[1]
+    assert re.findall(r"^(\d+)\.", history, re.MULTILINE) == [str(n) for n in range(1, number + 1)]
+
+
+def test_the_wire_page_lists_every_message_type() -> None:
+    listed = {(int(n), name) for n, name in re.findall(r"^\| (\d+) ([A-Z]+) \|", (DOCS / "wire.md").read_text(), re.M)}
+    names = {name: value for name, value in vars(wire).items() if name.isupper() and isinstance(value, int)}
+    names.pop("BODY_MAX")
+    names.pop("WIRE_VERSION")
+    assert listed == {(value, name) for name, value in names.items()}
+
+
+def test_the_channel_page_states_the_offsets_of_the_layout() -> None:
+    text = (DOCS / "channel.md").read_text()
+    for offset in (layout.COUNTS_AT, layout.FAULT_AT, layout.HELLO_AT, layout.SPANS_AT, layout.RING_AT):
+        assert f"| {offset} – " in text
+    assert f"{layout.SPAN_COUNT:,} entries" in text
+    for name in layout.RECORD_NAMES.values():
+        assert f"`{name}`" in text or f"{name}" in text
+
+
+def test_every_setting_is_documented() -> None:
+    text = (DOCS / "settings.md").read_text()
+    missing = [row.name for row in settings.SETTINGS if f"`{row.name}`" not in text or row.env and row.env not in text]
+    assert not missing
+
+
+def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
+    linked = (ROOT / "README.md").read_text() + (DOCS / "index.md").read_text()
+    assert [page.name for page in DOCS.glob("*.md") if page.name != "index.md" and page.name not in linked] == []

@@ -1,0 +1,52 @@
+"""The shim stays small, parses where jobs run, and keeps its hands off."""
+
+import ast
+import subprocess
+from pathlib import Path
+
+import pytest
+from house.tree import ROOT, sources
+
+INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python"))
+#: Files of the shim that only agent and collector load.
+OUTSIDE_JOBS = {"places.py", "wire.py", "daemons.py", "errors.py"}
+
+
+def test_every_file_of_the_shim_parses_as_python_3_7() -> None:
+    for path in sources("shim"):
+        ast.parse(path.read_text(), feature_version=(3, 7))
+
+
+@pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.parent.parent.name)
+def test_every_interpreter_present_compiles_the_shim(python: Path) -> None:
+    version = tuple(int(part) for part in python.parent.parent.name[2:].split(".")[:1])
+    files = [str(path) for path in sources("shim") if version >= (7,) or path.name == "sitecustomize.py"]
+    code = "import sys; [compile(open(name, 'rb').read(), name, 'exec') for name in sys.argv[1:]]"
+    subprocess.run([str(python), "-c", code, *files], check=True)
+
+
+def test_the_injected_file_is_small_enough_to_see_whole() -> None:
+    assert len((ROOT / "shim/inject/sitecustomize.py").read_text().splitlines()) <= 60
+
+
+def test_only_the_fence_catches_everything() -> None:
+    broad = []
+    for path in sources():
+        if path.name in ("guard.py", "sitecustomize.py"):
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ExceptHandler):
+                names = {getattr(n, "id", "") for n in ([node.type] if node.type else [])}
+                reraises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
+                if (node.type is None or names & {"Exception", "BaseException"}) and not reraises:
+                    broad.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not broad
+
+
+def test_the_shim_starts_no_thread_but_to_close_a_window() -> None:
+    users = [
+        path.name
+        for path in sources("shim")
+        if path.name not in OUTSIDE_JOBS and ("start_new_thread" in path.read_text() or "threading.Thread" in path.read_text())
+    ]
+    assert set(users) <= {"window.py"}

@@ -1,0 +1,55 @@
+"""What the house rules look at: the source files, their imports, their error slugs."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+PARTS = ("shim", "agent", "collector")
+
+
+def sources(*parts: str) -> list[Path]:
+    """Return the Python files of ``parts`` (all three when none is given), generated ones left out."""
+    found = [path for part in parts or PARTS for path in sorted((ROOT / part).rglob("*.py"))]
+    return [path for path in found if not path.name.endswith("_pb2.py")]
+
+
+def tree(path: Path) -> ast.Module:
+    """Return the syntax tree of ``path``."""
+    return ast.parse(path.read_text(), filename=str(path))
+
+
+def imports(path: Path) -> Iterator[str]:
+    """Yield the absolute name of every module that ``path`` imports, anywhere in it."""
+    package = ["tfprof", *path.relative_to(ROOT).parent.parts]
+    for node in ast.walk(tree(path)):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else []
+            module = ".".join([*base, *([node.module] if node.module else [])])
+            yield module
+            if not node.module:
+                yield from (f"{module}.{alias.name}" for alias in node.names)
+
+
+def slugs() -> set[str]:
+    """Return every slug that the code gives to an error, an event or a refusal by a literal."""
+    found = set()
+    for path in sources():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, (ast.Assign, ast.AnnAssign)):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                if any(isinstance(target, ast.Name) and target.id == "slug" for target in targets):
+                    found |= _literal(node.value)
+            elif isinstance(node, ast.keyword) and node.arg == "slug":
+                found |= _literal(node.value)
+            elif isinstance(node, ast.Dict):
+                for key, value in zip(node.keys, node.values, strict=True):
+                    if isinstance(key, ast.Constant) and key.value == "slug":
+                        found |= _literal(value)
+    return found
+
+
+def _literal(node: ast.expr | None) -> set[str]:
+    return {node.value} if isinstance(node, ast.Constant) and isinstance(node.value, str) else set()
