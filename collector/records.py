@@ -1,0 +1,85 @@
+"""What a job said, as frozen records cut out of wire bodies: pure, bounded, FormatError on anything off (docs/channel.md)."""
+
+import json
+import struct
+from collections.abc import Iterator
+from typing import Any, Final, NamedTuple
+
+from tfprof.collector.errors import FormatError
+from tfprof.shim import layout
+
+#: Greetings, identities, counters and samples are small; frames of a large graph are not and have a limit of their own.
+JSON_MAX: Final = 4 << 20
+_CLOCKS: Final = struct.Struct("<QQ")
+
+
+class Record(NamedTuple):
+    """One record of a job's ring; times in ns, `body` a view into the message it came in."""
+
+    kind: int
+    flags: int
+    seq: int
+    step: int
+    start_mono_ns: int
+    start_real_ns: int
+    duration_ns: int
+    thread: int
+    key: int
+    body: memoryview
+
+
+class Span(NamedTuple):
+    """One entry of a job's span ring (`runs` is its count); `start_mono_ns` is on the job's monotonic clock."""
+
+    start_mono_ns: int
+    total_ns: int
+    ordinal: int
+    runs: int
+    kind: int
+    flags: int
+    key: int
+    thread: int
+    min_ns: int
+    max_ns: int
+    parent: int
+
+
+def cut_records(body: memoryview, first: int, last: int) -> list[Record]:
+    """Return the records that fill ``body``, numbered ascending from ``first`` to ``last``."""
+    records: list[Record] = []
+    at, end, header = 0, len(body), layout.RECORD
+    while at < end:
+        if end - at < header.size:
+            raise FormatError(f"{end - at} bytes left after {len(records)} records, too few for a header")
+        size, kind, flags, seq, step, mono, real, duration, thread, key = header.unpack_from(body, at)
+        if not header.size <= size <= end - at:
+            raise FormatError(f"a record of {size} bytes where {end - at} are left")
+        if records and seq <= records[-1].seq:
+            raise FormatError(f"record {seq} after record {records[-1].seq}")
+        data = body[at + header.size : at + size]
+        records.append(Record(kind, flags, seq, step, mono, real, duration, thread, key, data))
+        at += size
+    if not records or (records[0].seq, records[-1].seq) != (first, last):
+        raise FormatError(f"a message said to hold records {first} to {last} does not")
+    return records
+
+
+def cut_spans(body: memoryview, first: int, last: int) -> tuple[int, Iterator[Span]]:
+    """Return what to add to a monotonic time to get real time (ns), and the span entries ``first`` to ``last``."""
+    if len(body) != _CLOCKS.size + (last - first + 1) * layout.SPAN.size:
+        raise FormatError(f"{len(body)} bytes do not hold span entries {first} to {last}")
+    mono, real = _CLOCKS.unpack_from(body)
+    return real - mono, map(Span._make, layout.SPAN.iter_unpack(body[_CLOCKS.size :]))
+
+
+def document(body: memoryview) -> dict[str, Any]:
+    """Return the JSON object in ``body``."""
+    if len(body) > JSON_MAX:
+        raise FormatError(f"{len(body)} bytes of JSON, more than {JSON_MAX}")
+    try:
+        value = json.loads(bytes(body))
+    except (ValueError, RecursionError) as error:
+        raise FormatError(f"not JSON: {error}") from None
+    if not isinstance(value, dict):
+        raise FormatError("JSON, but not an object")
+    return value
