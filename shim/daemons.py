@@ -1,0 +1,217 @@
+"""What agent and collector share as daemons: a locked pid file, a status file, a detached start."""
+
+import fcntl
+import json
+import os
+import signal
+import sys
+import time
+
+from .errors import TfprofError
+
+#: What a daemon is given of the environment of whoever starts it; a job's own settings and secrets are none of its business.
+ENVIRONMENT = frozenset(
+    [
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LD_LIBRARY_PATH",
+        "LOGNAME",
+        "PATH",
+        "PYTHONHOME",
+        "PYTHONPATH",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "XDG_RUNTIME_DIR",
+        "XDG_STATE_HOME",
+    ]
+)
+OWN_PREFIX = "TFPROF_"
+#: These say what to do with a job, not with a daemon.
+JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPROF_RING"])
+#: How long a lock is tried for: somebody who asks whether a daemon lives holds it for microseconds.
+LOCK_PATIENCE_S = 0.5
+LOG_MAX = 1 << 20
+
+
+class DaemonError(TfprofError):
+    """A daemon cannot be started."""
+
+    slug = "daemon"
+
+
+class Lock:
+    """The pid file ``PLACE/NAME.pid`` of a daemon, locked as long as the daemon lives, however it ends."""
+
+    def __init__(self, place, name):
+        # type: (str, str) -> None
+        self.path = os.path.join(place, name + ".pid")
+        self._fd = None  # type: int | None
+
+    def acquire(self):
+        # type: () -> bool
+        """Take the lock and write this process's pid; False when another process holds it, OSError when there can be none."""
+        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        deadline = time.monotonic() + LOCK_PATIENCE_S
+        while not _flock(fd, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                os.close(fd)
+                return False
+            time.sleep(0.02)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        self._fd = fd
+        return True
+
+    def release(self):
+        # type: () -> None
+        """Give the lock back; the file stays, so that nobody ever locks a file without a name."""
+        if self._fd is not None:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = None
+
+
+class StatusFile:
+    """A JSON file that one process replaces whole and any other reads."""
+
+    def __init__(self, path):
+        # type: (str) -> None
+        self.path = path
+
+    def write(self, status):
+        # type: (dict) -> None
+        """Replace the file by ``status``; OSError when that cannot be done."""
+        write_json(self.path, status)
+
+
+def write_json(path, value):
+    # type: (str, dict) -> None
+    """Replace the file ``path`` by ``value`` in one step; OSError when that cannot be done."""
+    temporary = "%s.%d.tmp" % (path, os.getpid())
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "w") as file:
+            json.dump(value, file)
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+def read_json(path):
+    # type: (str) -> dict | None
+    """Return the JSON object in ``path``, None when there is none or it is no object."""
+    try:
+        with open(path, encoding="utf-8") as file:
+            value = json.load(file)
+    except (OSError, ValueError):
+        return None
+    return value if isinstance(value, dict) else None
+
+
+def holder(place, name):
+    # type: (str, str) -> int
+    """Return the pid of the living daemon ``name`` of the instance ``place``, 0 when none lives."""
+    try:
+        fd = os.open(os.path.join(place, name + ".pid"), os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return 0
+    try:
+        if _flock(fd, fcntl.LOCK_SH):
+            return 0
+        text = os.pread(fd, 20, 0).strip()
+        return int(text) if text.isdigit() else 0
+    finally:
+        os.close(fd)
+
+
+def read_status(place, name):
+    # type: (str, str) -> dict | None
+    """Return the last status of the daemon ``name`` with ``alive`` set, None when it never wrote one and does not live."""
+    status = read_json(os.path.join(place, name + ".json"))
+    pid = holder(place, name)
+    if status is None and not pid:
+        return None
+    status = status if status is not None else {"pid": pid}
+    status["alive"] = pid != 0
+    return status
+
+
+def spawn(module, args, log):
+    # type: (str, list, str) -> None
+    """Start ``python -m MODULE ARGS`` as a daemon that outlives this process and shares nothing with it but ``log``.
+
+    It returns at once; whether the daemon came up is seen by its lock. DaemonError when nothing could be started.
+    """
+    command = [sys.executable, "-m", module] + list(args)
+    environment = daemon_environment(os.environ)
+    try:
+        log_fd = _open_log(log)
+        child = os.fork()
+    except OSError as error:
+        raise DaemonError("cannot start %s: %s" % (module, error.strerror)) from None
+    if child == 0:
+        _become_daemon(command, environment, log_fd)
+    os.close(log_fd)
+    os.waitpid(child, 0)
+
+
+def daemon_environment(environment):
+    # type: (dict) -> dict
+    """Return what of ``environment`` a daemon is given: the written list, without the shim on the module path."""
+    kept = {
+        name: text
+        for name, text in environment.items()
+        if name in ENVIRONMENT or (name.startswith(OWN_PREFIX) and name not in JOB_ONLY)
+    }
+    inject = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inject")
+    path = [entry for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry and entry != inject]
+    if path:
+        kept["PYTHONPATH"] = os.pathsep.join(path)
+    return kept
+
+
+def _flock(fd, how):
+    # type: (int, int) -> bool
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _open_log(path):
+    # type: (str) -> int
+    """Open the log for appending; one that has grown large makes room for a new one."""
+    try:
+        if os.stat(path).st_size > LOG_MAX:
+            os.replace(path, path + ".old")
+    except FileNotFoundError:
+        pass
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+
+
+def _become_daemon(command, environment, log_fd):
+    # type: (list, dict, int) -> None
+    """Turn this forked child into the daemon: a session of its own, no terminal, nothing inherited. Never returns."""
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.umask(0o077)
+        os.chdir("/")
+        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+        os.dup2(log_fd, 1)
+        os.dup2(log_fd, 2)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        for number in range(1, signal.NSIG):
+            if number not in (signal.SIGKILL, signal.SIGSTOP) and not 32 <= number < signal.SIGRTMIN:
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        os.execve(command[0], command, environment)
+    except BaseException as error:  # whatever it is, the caller's code must not go on in this child
+        os.write(2, ("cannot start: %r\n" % (error,)).encode())
+    finally:
+        os._exit(127)
