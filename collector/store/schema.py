@@ -18,7 +18,7 @@ OPS = pa.schema(
     [
         ("trace", _U32),  # number of the traced step within the job: `traces.trace`
         ("node", _U32),  # name up to the first ':'
-        ("device", _U32),
+        ("device", _U32),  # never NONE_ID
         ("label", _U32),  # timeline label, else what followed the ':'
         ("thread", _U32),
         ("start_ns", _I64),  # all_start, from the trace's base_ns; may be negative
@@ -42,7 +42,7 @@ OPS = pa.schema(
     ]
 )
 
-#: One row a traced step (or a step of a window).
+#: One row a traced step (or a step of a window), appended together with all of its ops.
 TRACES = pa.schema(
     [
         ("trace", _U32),
@@ -131,11 +131,13 @@ HOST_SAMPLES = pa.schema(
 EVENTS = pa.schema([("t_ns", _I64), ("slug", _TEXT), ("text", _TEXT), ("count", _I64)])
 
 #: Aggregate of a generation's ops, or of all generations so far ("total"): one row a (node, device), and
-#: one a node with device NONE_ID whose `traces` counts the traces in which tfprof would have an entry for the node.
+#: one a node with device NONE_ID that has only `traces`, the number of traces in which tfprof would have an entry
+#: for the node, and `canonical`. Sorted by (node, device).
 ROLLUP = pa.schema(
     [
         ("node", _U32),
         ("device", _U32),
+        ("canonical", _U32),  # in the node's row: first CPU or GPU device it was seen on in the whole job; else NONE_ID
         ("traces", _I64),  # distinct traces with a row
         ("runs", _I64),  # rows with a start time (all_start_micros > 0)
         ("sum_us", _I64),  # of op_end_rel_micros where started, 0 counted as 1

@@ -1,0 +1,77 @@
+"""The lock of a collector: one writer a store and host."""
+
+import fcntl
+import json
+import os
+import time
+from pathlib import Path
+from typing import Any
+
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store.durable import told
+
+#: A reader that looks who holds a lock has it for microseconds: try again that often, that many seconds apart.
+_TRIES, _PAUSE_S = 5, 0.02
+
+
+class Lock:
+    """An exclusive hold on a file; it ends with ``release`` or with the process."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Let go; the file stays."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def take(path: Path, holder: dict[str, Any]) -> Lock:
+    """Lock ``path`` and write ``holder`` into it; StoreError ``store-in-use`` names who has it."""
+    with told(path):
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        try:
+            _lock(descriptor, path)
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, json.dumps(holder).encode(), 0)
+        except BaseException:
+            os.close(descriptor)
+            raise
+    return Lock(descriptor)
+
+
+def holder(path: Path) -> dict[str, Any] | None:
+    """Return what the holder of the lock at ``path`` wrote, None when nobody holds it."""
+    try:
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return _written(descriptor)
+    finally:
+        os.close(descriptor)
+    return None
+
+
+def _lock(descriptor: int, path: Path) -> None:
+    for _ in range(_TRIES):
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            time.sleep(_PAUSE_S)
+        else:
+            return
+    who = _written(descriptor)
+    message = f"the collector of process {who.get('pid', '?')} on {who.get('host', '?')} writes {path.parent.parent}"
+    raise StoreError(f"{message}: stop it, or use another --store", "store-in-use")
+
+
+def _written(descriptor: int) -> dict[str, Any]:
+    try:
+        text = json.loads(os.pread(descriptor, 4096, 0))
+    except (OSError, ValueError):
+        return {}
+    return text if isinstance(text, dict) else {}
