@@ -8,6 +8,7 @@ setup(
         Extension(
             "tfprof.collector.ingest._walker",
             ["collector/ingest/walker.c"],
+            depends=[f"collector/ingest/{name}.h" for name in ("names", "walk", "wire")],
             define_macros=[("Py_LIMITED_API", "0x030B0000")],
             extra_compile_args=["-O2", "-std=c11"],
             py_limited_api=True,

@@ -1,0 +1,96 @@
+"""RunMetadata bytes to rows of `ops`: by the C walker where it was built, else by protobuf; equal on every input."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from tfprof.collector.errors import UsageError
+from tfprof.collector.ingest import fallback
+from tfprof.collector.ingest.interner import Interner, walker
+from tfprof.collector.store.schema import OPS
+
+Part = bytes | memoryview
+
+#: What a part is refused for, by the walker's status: 1 malformed, 2 too many names.
+ERRORS: Final = (None, "not a RunMetadata", "more distinct names than are kept of one job")
+
+
+class Decoded(NamedTuple):
+    """What became of one part: its rows, the real time (ns) that their `start_ns` count from, or why there are none."""
+
+    rows: int
+    base_ns: int
+    error: str | None
+
+
+class Decoder(Protocol):
+    """Decodes the RunMetadata of one job, many in a call."""
+
+    name: str
+
+    def run_metadata(
+        self, parts: Sequence[Part], traces: Sequence[int], interner: Interner
+    ) -> tuple[pa.RecordBatch, list[Decoded]]:
+        """Return the OPS rows of all ``parts``, numbered by ``traces``, and what became of each, in order.
+
+        A part that is refused leaves no row and no name, and does not disturb the others.
+        """
+
+
+class WalkerDecoder:
+    """Decodes by the C walker."""
+
+    name = "walker"
+
+    def run_metadata(
+        self, parts: Sequence[Part], traces: Sequence[int], interner: Interner
+    ) -> tuple[pa.RecordBatch, list[Decoded]]:
+        """Return the OPS rows of all ``parts`` and what became of each."""
+        room = walker.count(parts)
+        block = pa.allocate_buffer(walker.block_size(room))
+        results = walker.walk(parts, traces, interner.table, block, room)
+        decoded = [Decoded(rows, base_ns, ERRORS[status]) for rows, base_ns, status in results]
+        return _columns(block, room, sum(part.rows for part in decoded)), decoded
+
+
+class PythonDecoder:
+    """Decodes by protobuf and a loop."""
+
+    name = "python"
+
+    def run_metadata(
+        self, parts: Sequence[Part], traces: Sequence[int], interner: Interner
+    ) -> tuple[pa.RecordBatch, list[Decoded]]:
+        """Return the OPS rows of all ``parts`` and what became of each."""
+        columns = fallback.columns()
+        decoded = []
+        for part, trace in zip(parts, traces, strict=True):
+            rows, base_ns, status = fallback.add(columns, bytes(part), trace, interner.table)
+            decoded.append(Decoded(rows, base_ns, ERRORS[status]))
+        arrays = [pa.array(values, field.type) for values, field in zip(columns, OPS, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=OPS), decoded
+
+
+def decoder(kind: str = "auto") -> Decoder:
+    """Return the decoder ``kind``: `walker`, `python`, or `auto` for the faster of those that there are."""
+    if kind == "python" or (kind == "auto" and walker is None):
+        return PythonDecoder()
+    if kind not in {"auto", "walker"}:
+        raise UsageError(f"no decoder is called {kind}: auto, walker, python")
+    if walker is None:
+        raise UsageError("this build has no walker: it was installed without a C compiler")
+    return WalkerDecoder()
+
+
+def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
+    """Return the first ``rows`` of the columns that lie in ``block``, each at a multiple of 64 bytes."""
+    arrays, at = [], 0
+    for kind in _TYPES:
+        size = room * kind.bit_width // 8
+        arrays.append(pa.Array.from_buffers(kind, rows, [None, block.slice(at, size)]))
+        at += -(-size // 64) * 64
+    return pa.RecordBatch.from_arrays(arrays, schema=OPS)
+
+
+_TYPES: Final = tuple(OPS.types)

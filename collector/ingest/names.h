@@ -1,0 +1,145 @@
+/* Interned names: dense ids for each kind, in the order of first appearance; the latest can be taken back. */
+#ifndef TFPROF_NAMES_H
+#define TFPROF_NAMES_H
+
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "wire.h"
+
+enum { NODE, DEVICE, LABEL, ALLOCATOR, SHAPE, KINDS };
+#define NO_ID UINT32_MAX
+
+/* The names of one kind: texts end to end, and a table of slots (open addressing, never more than half full). */
+typedef struct {
+    uint8_t *text;
+    size_t text_room;
+    size_t *ends; /* of name i: ends[i]; it begins at ends[i - 1] */
+    uint32_t *hashes;
+    uint32_t count, room;
+    uint32_t *slots; /* ids, NO_ID where free */
+    uint32_t mask;
+} names_of_kind;
+
+typedef struct {
+    names_of_kind of[KINDS];
+    uint64_t seed;
+    uint32_t count_max; /* of each kind */
+    size_t text_max, text_size; /* of all kinds */
+} names;
+
+static inline uint64_t mix(uint64_t a, uint64_t b) {
+    __uint128_t product = (__uint128_t)a * b;
+    return (uint64_t)product ^ (uint64_t)(product >> 64);
+}
+
+static inline uint64_t load64(const uint8_t *at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+/* Hash of a text; seeded, so that a job cannot choose names that collide. */
+static inline uint32_t hash_text(const uint8_t *at, size_t size, uint64_t seed) {
+    const uint64_t odd = 0x9e3779b97f4a7c15u;
+    uint64_t sum = seed ^ (size * odd), low = 0, high = 0;
+    for (; size > 16; at += 16, size -= 16) sum = mix(load64(at) ^ odd, load64(at + 8) ^ sum);
+    if (size >= 8) {
+        low = load64(at);
+        high = load64(at + size - 8);
+    } else if (size) {
+        memcpy(&low, at, size);
+    }
+    sum = mix(low ^ odd ^ seed, high ^ sum);
+    return (uint32_t)(sum ^ sum >> 32);
+}
+
+static inline size_t name_start(const names_of_kind *kind, uint32_t id) { return id ? kind->ends[id - 1] : 0; }
+
+static void fill_slots(names_of_kind *kind) {
+    memset(kind->slots, 0xff, ((size_t)kind->mask + 1) * sizeof *kind->slots);
+    for (uint32_t id = 0; id < kind->count; id++) {
+        uint32_t slot = kind->hashes[id] & kind->mask;
+        while (kind->slots[slot] != NO_ID) slot = (slot + 1) & kind->mask;
+        kind->slots[slot] = id;
+    }
+}
+
+/* Make room for one more name of `size` bytes; on false everything is as it was. */
+static bool names_grow(names_of_kind *kind, size_t text_used, size_t size) {
+    if (kind->count == kind->room) {
+        uint32_t room = kind->room ? kind->room * 2 : 32;
+        size_t *ends = realloc(kind->ends, room * sizeof *ends);
+        if (ends) kind->ends = ends;
+        uint32_t *hashes = realloc(kind->hashes, room * sizeof *hashes);
+        if (hashes) kind->hashes = hashes;
+        uint32_t *slots = malloc(2 * (size_t)room * sizeof *slots);
+        if (!ends || !hashes || !slots) {
+            free(slots);
+            return false;
+        }
+        free(kind->slots);
+        kind->slots = slots;
+        kind->mask = 2 * room - 1;
+        kind->room = room;
+        fill_slots(kind);
+    }
+    if (kind->text_room - text_used < size) {
+        size_t room = (text_used + size) * 2;
+        uint8_t *text = realloc(kind->text, room);
+        if (!text) return false;
+        kind->text = text;
+        kind->text_room = room;
+    }
+    return true;
+}
+
+/* Set `id` to that of the text, which is added when it is new. */
+static enum status names_add(names *all, unsigned which, span text, uint32_t *id) {
+    names_of_kind *kind = &all->of[which];
+    size_t size = span_size(text);
+    uint32_t hash = hash_text(text.at, size, all->seed), slot = hash & kind->mask;
+    if (kind->count) {
+        for (; kind->slots[slot] != NO_ID; slot = (slot + 1) & kind->mask) {
+            uint32_t found = kind->slots[slot];
+            size_t start = name_start(kind, found);
+            if (kind->hashes[found] == hash && kind->ends[found] - start == size &&
+                (!size || !memcmp(kind->text + start, text.at, size))) {
+                *id = found;
+                return OK;
+            }
+        }
+    }
+    if (kind->count >= all->count_max || all->text_max - all->text_size < size) return NAMES_FULL;
+    size_t used = name_start(kind, kind->count);
+    if (!names_grow(kind, used, size)) return NO_MEMORY;
+    if (size) memcpy(kind->text + used, text.at, size);
+    kind->ends[kind->count] = used + size;
+    kind->hashes[kind->count] = hash;
+    for (slot = hash & kind->mask; kind->slots[slot] != NO_ID;) slot = (slot + 1) & kind->mask;
+    kind->slots[slot] = *id = kind->count++;
+    all->text_size += size;
+    return OK;
+}
+
+/* Forget all but the first `count` names of a kind. */
+static void names_cut(names *all, unsigned which, uint32_t count) {
+    names_of_kind *kind = &all->of[which];
+    if (count >= kind->count) return;
+    all->text_size -= name_start(kind, kind->count) - name_start(kind, count);
+    kind->count = count;
+    fill_slots(kind);
+}
+
+static void names_free(names *all) {
+    for (unsigned which = 0; which < KINDS; which++) {
+        names_of_kind *kind = &all->of[which];
+        free(kind->text);
+        free(kind->ends);
+        free(kind->hashes);
+        free(kind->slots);
+    }
+    memset(all->of, 0, sizeof all->of);
+}
+
+#endif

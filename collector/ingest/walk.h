@@ -1,0 +1,378 @@
+/* RunMetadata bytes -> columns of `ops`, in one pass over the wire format. */
+#ifndef TFPROF_WALK_H
+#define TFPROF_WALK_H
+
+#include "names.h"
+
+/* The columns of collector/store/schema.py, in its order: (type, name). */
+#define COLUMNS(X)                                                                                                       \
+    X(uint32_t, trace)                                                                                                   \
+    X(uint32_t, node)                                                                                                    \
+    X(uint32_t, device)                                                                                                  \
+    X(uint32_t, label)                                                                                                   \
+    X(uint32_t, thread)                                                                                                  \
+    X(int64_t, start_ns)                                                                                                 \
+    X(int64_t, op_start_ns)                                                                                              \
+    X(int64_t, op_end_ns)                                                                                                \
+    X(int64_t, all_end_ns)                                                                                               \
+    X(int64_t, wait_ns)                                                                                                  \
+    X(int64_t, start_us_fix)                                                                                             \
+    X(int64_t, end_us_fix)                                                                                               \
+    X(int64_t, total_bytes)                                                                                              \
+    X(int64_t, peak_bytes)                                                                                               \
+    X(int64_t, live_bytes)                                                                                               \
+    X(uint32_t, allocator)                                                                                               \
+    X(int64_t, in_use_bytes)                                                                                             \
+    X(int64_t, output_bytes)                                                                                             \
+    X(uint32_t, outputs)                                                                                                 \
+    X(uint32_t, dtype)                                                                                                   \
+    X(uint32_t, shape)                                                                                                   \
+    X(int64_t, temp_bytes)                                                                                               \
+    X(int64_t, persistent_bytes)
+
+#define DECLARE(type, name) type *name;
+typedef struct {
+    COLUMNS(DECLARE)
+} columns;
+#undef DECLARE
+
+/* A step's place in the columns and among the names. */
+typedef struct {
+    columns *to;
+    names *names;
+    size_t row, room;
+    uint32_t trace;
+    int64_t base;
+} sink;
+
+typedef struct {
+    int64_t nanos, micros;
+} moment;
+
+typedef struct {
+    span name;
+    int64_t total, peak, live, in_use;
+} allocator_use;
+
+typedef struct {
+    bool described, allocated, shaped;
+    uint32_t dtype;
+    span shape;
+    int64_t requested_bytes, allocated_bytes;
+} output;
+
+typedef struct {
+    span name, label;
+    moment all_start, op_start, op_end, all_end, scheduled;
+    uint32_t thread, allocators, outputs;
+    allocator_use first, sum; /* sum: its name is not used, in_use is the maximum of GPU allocators */
+    output first_output;
+    int64_t output_bytes, temp, persistent;
+} node;
+
+#define CHECK(call)                                                                                                      \
+    do {                                                                                                                 \
+        enum status check_ = (call);                                                                                     \
+        if (check_ != OK) return check_;                                                                                 \
+    } while (0)
+
+static inline int64_t sum_of(int64_t a, int64_t b) {
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum)) return sum;
+    return b < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static inline int64_t difference(int64_t a, int64_t b) {
+    int64_t rest;
+    if (!__builtin_sub_overflow(a, b, &rest)) return rest;
+    return b < 0 ? INT64_MAX : INT64_MIN;
+}
+
+static inline int64_t nanoseconds(moment m) {
+    int64_t product;
+    if (m.nanos) return m.nanos;
+    if (!__builtin_mul_overflow(m.micros, (int64_t)1000, &product)) return product;
+    return m.micros < 0 ? INT64_MIN : INT64_MAX;
+}
+
+/* Microseconds of nanoseconds, rounded down. */
+static inline int64_t floor_us(int64_t ns) { return ns / 1000 - (ns % 1000 < 0); }
+
+#define HOUR_NS 3600000000000u
+
+/* How long a node waited; 0 where that is not known. TF 1.15 wrote `scheduled` a thousand times too large, modulo 2^64. */
+static inline int64_t waited(int64_t start, int64_t scheduled) {
+    if (start <= 0 || !scheduled) return 0;
+    if (scheduled > 0 && scheduled <= start) return start - scheduled;
+    uint64_t rest = (uint64_t)start * 1000u - (uint64_t)scheduled;
+    return rest % 1000 || rest / 1000 > HOUR_NS ? 0 : (int64_t)(rest / 1000);
+}
+
+static bool of_gpu(span name) {
+    for (; span_size(name) >= 3; name.at++)
+        if (!memcmp(name.at, "GPU", 3)) return true;
+    return false;
+}
+
+static enum status walk_memory(span s, node *n) {
+    allocator_use use = {.name = {s.at, s.at}};
+    uint32_t tag;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, CHUNK): CHECK(read_chunk(&s, &use.name)); break;
+        case TAG(2, VARINT): CHECK(read_int64(&s, &use.total)); break;
+        case TAG(3, VARINT): CHECK(read_int64(&s, &use.peak)); break;
+        case TAG(4, VARINT): CHECK(read_int64(&s, &use.live)); break;
+        case TAG(5, VARINT): CHECK(read_int64(&s, &use.in_use)); break;
+        default: CHECK(skip_field(&s, tag, 5));
+        }
+    }
+    if (!n->allocators++) n->first = use;
+    n->sum.total = sum_of(n->sum.total, use.total);
+    n->sum.peak = sum_of(n->sum.peak, use.peak);
+    n->sum.live = sum_of(n->sum.live, use.live);
+    if (use.in_use > n->sum.in_use && of_gpu(use.name)) n->sum.in_use = use.in_use;
+    return OK;
+}
+
+static enum status walk_allocation(span s, output *o) {
+    uint32_t tag;
+    o->allocated = true;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, VARINT): CHECK(read_int64(&s, &o->requested_bytes)); break;
+        case TAG(2, VARINT): CHECK(read_int64(&s, &o->allocated_bytes)); break;
+        default: CHECK(skip_field(&s, tag, 7));
+        }
+    }
+    return OK;
+}
+
+static enum status walk_tensor(span s, output *o) {
+    uint32_t tag;
+    span chunk;
+    o->described = true;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, VARINT): CHECK(read_uint32(&s, &o->dtype)); break;
+        case TAG(2, CHUNK):
+            CHECK(read_chunk(&s, &o->shape));
+            o->shaped = true;
+            break;
+        case TAG(4, CHUNK):
+            CHECK(read_chunk(&s, &chunk));
+            CHECK(walk_allocation(chunk, o));
+            break;
+        default: CHECK(skip_field(&s, tag, 6));
+        }
+    }
+    return OK;
+}
+
+static enum status walk_output(span s, node *n) {
+    output o = {.described = false};
+    uint32_t tag;
+    span chunk;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        if (tag == TAG(3, CHUNK)) {
+            CHECK(read_chunk(&s, &chunk));
+            CHECK(walk_tensor(chunk, &o));
+        } else {
+            CHECK(skip_field(&s, tag, 5));
+        }
+    }
+    if (!n->outputs++) n->first_output = o;
+    if (o.allocated) {
+        int64_t size = o.allocated_bytes > o.requested_bytes ? o.allocated_bytes : o.requested_bytes;
+        n->output_bytes = sum_of(n->output_bytes, size);
+    }
+    return OK;
+}
+
+static enum status walk_memory_stats(span s, node *n) {
+    uint32_t tag;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, VARINT): CHECK(read_int64(&s, &n->temp)); break;
+        case TAG(3, VARINT): CHECK(read_int64(&s, &n->persistent)); break;
+        default: CHECK(skip_field(&s, tag, 5));
+        }
+    }
+    return OK;
+}
+
+static enum status walk_node(span s, node *n) {
+    uint32_t tag;
+    span chunk;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, CHUNK): CHECK(read_chunk(&s, &n->name)); break;
+        case TAG(2, VARINT): CHECK(read_int64(&s, &n->all_start.micros)); break;
+        case TAG(3, VARINT): CHECK(read_int64(&s, &n->op_start.micros)); break;
+        case TAG(4, VARINT): CHECK(read_int64(&s, &n->op_end.micros)); break;
+        case TAG(5, VARINT): CHECK(read_int64(&s, &n->all_end.micros)); break;
+        case TAG(6, CHUNK):
+            CHECK(read_chunk(&s, &chunk));
+            CHECK(walk_memory(chunk, n));
+            break;
+        case TAG(7, CHUNK):
+            CHECK(read_chunk(&s, &chunk));
+            CHECK(walk_output(chunk, n));
+            break;
+        case TAG(8, CHUNK): CHECK(read_chunk(&s, &n->label)); break;
+        case TAG(9, VARINT): CHECK(read_int64(&s, &n->scheduled.micros)); break;
+        case TAG(10, VARINT): CHECK(read_uint32(&s, &n->thread)); break;
+        case TAG(12, CHUNK):
+            CHECK(read_chunk(&s, &chunk));
+            CHECK(walk_memory_stats(chunk, n));
+            break;
+        case TAG(13, VARINT): CHECK(read_int64(&s, &n->all_start.nanos)); break;
+        case TAG(14, VARINT): CHECK(read_int64(&s, &n->op_start.nanos)); break;
+        case TAG(15, VARINT): CHECK(read_int64(&s, &n->op_end.nanos)); break;
+        case TAG(16, VARINT): CHECK(read_int64(&s, &n->all_end.nanos)); break;
+        case TAG(17, VARINT): CHECK(read_int64(&s, &n->scheduled.nanos)); break;
+        default: CHECK(skip_field(&s, tag, 4));
+        }
+    }
+    return OK;
+}
+
+/* Intern a node's texts into its row. */
+static enum status put_names(sink *sink, const node *n) {
+    columns *to = sink->to;
+    size_t row = sink->row, size = span_size(n->name);
+    const uint8_t *colon = size ? memchr(n->name.at, ':', size) : NULL;
+    span name = {n->name.at, colon ? colon : n->name.end};
+    span rest = {colon ? colon + 1 : n->name.end, n->name.end};
+    span label = span_size(n->label) ? n->label : rest;
+    to->label[row] = to->allocator[row] = to->shape[row] = NO_ID;
+    CHECK(names_add(sink->names, NODE, name, &to->node[row]));
+    if (span_size(label)) CHECK(names_add(sink->names, LABEL, label, &to->label[row]));
+    if (n->allocators) CHECK(names_add(sink->names, ALLOCATOR, n->first.name, &to->allocator[row]));
+    if (n->first_output.shaped) CHECK(names_add(sink->names, SHAPE, n->first_output.shape, &to->shape[row]));
+    return OK;
+}
+
+static enum status put_row(sink *sink, const node *n, uint32_t device) {
+    columns *to = sink->to;
+    size_t row = sink->row;
+    int64_t start = nanoseconds(n->all_start), op_start = nanoseconds(n->op_start), op_end = nanoseconds(n->op_end);
+    int64_t end = sum_of(start, op_end);
+    CHECK(put_names(sink, n));
+    to->trace[row] = sink->trace;
+    to->device[row] = device;
+    to->thread[row] = n->thread;
+    to->start_ns[row] = start;
+    to->op_start_ns[row] = op_start;
+    to->op_end_ns[row] = difference(op_end, op_start);
+    to->all_end_ns[row] = difference(nanoseconds(n->all_end), op_end);
+    to->wait_ns[row] = waited(start, nanoseconds(n->scheduled));
+    to->start_us_fix[row] = difference(n->all_start.micros, floor_us(start));
+    to->end_us_fix[row] = difference(n->op_end.micros, floor_us(end) - floor_us(start));
+    to->total_bytes[row] = n->sum.total;
+    to->peak_bytes[row] = n->sum.peak;
+    to->live_bytes[row] = n->sum.live;
+    to->in_use_bytes[row] = n->sum.in_use;
+    to->output_bytes[row] = n->output_bytes;
+    to->outputs[row] = n->outputs;
+    to->dtype[row] = n->first_output.dtype;
+    to->temp_bytes[row] = n->temp;
+    to->persistent_bytes[row] = n->persistent;
+    if (start > 0 && (!sink->base || start < sink->base)) sink->base = start;
+    sink->row++;
+    return OK;
+}
+
+/* Set `name` to the device's, which may come after its nodes. */
+static enum status find_device(span s, span *name) {
+    uint32_t tag;
+    name->at = name->end = s.at;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        if (tag == TAG(1, CHUNK)) {
+            CHECK(read_chunk(&s, name));
+        } else {
+            CHECK(skip_field(&s, tag, 3));
+        }
+    }
+    return OK;
+}
+
+static enum status walk_device(span s, sink *sink) {
+    uint32_t tag, device = NO_ID;
+    span name, chunk;
+    CHECK(find_device(s, &name));
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        if (tag != TAG(2, CHUNK)) {
+            CHECK(skip_field(&s, tag, 3));
+            continue;
+        }
+        CHECK(read_chunk(&s, &chunk));
+        if (sink->row == sink->room) return NO_MEMORY;
+        if (device == NO_ID) CHECK(names_add(sink->names, DEVICE, name, &device));
+        node n = {.name = {chunk.at, chunk.at}, .label = {chunk.at, chunk.at}};
+        CHECK(walk_node(chunk, &n));
+        CHECK(put_row(sink, &n, device));
+    }
+    return OK;
+}
+
+/* Decode one RunMetadata into rows from sink->row on; without OK the sink's names and rows are not to be used. */
+static enum status walk_run_metadata(span s, sink *sink) {
+    uint32_t tag;
+    span stats, device;
+    size_t first = sink->row;
+    sink->base = 0;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        if (tag != TAG(1, CHUNK)) {
+            CHECK(skip_field(&s, tag, 1));
+            continue;
+        }
+        CHECK(read_chunk(&s, &stats));
+        while (stats.at < stats.end) {
+            CHECK(read_tag(&stats, &tag));
+            if (tag == TAG(1, CHUNK)) {
+                CHECK(read_chunk(&stats, &device));
+                CHECK(walk_device(device, sink));
+            } else {
+                CHECK(skip_field(&stats, tag, 2));
+            }
+        }
+    }
+    for (size_t row = first; row < sink->row; row++)
+        sink->to->start_ns[row] = difference(sink->to->start_ns[row], sink->base);
+    return OK;
+}
+
+/* Return how many fields numbered `path[0]` → `path[1]` → … there are, or were before something malformed. */
+static size_t count_fields(span s, const uint32_t *path, unsigned left, unsigned depth) {
+    size_t count = 0;
+    uint32_t tag;
+    span chunk;
+    while (s.at < s.end && read_tag(&s, &tag) == OK) {
+        if (tag != TAG(*path, CHUNK)) {
+            if (skip_field(&s, tag, depth) != OK) break;
+        } else if (read_chunk(&s, &chunk) != OK) {
+            break;
+        } else {
+            count += left == 1 ? 1 : count_fields(chunk, path + 1, left - 1, depth + 1);
+        }
+    }
+    return count;
+}
+
+/* Return an upper bound of the rows that a RunMetadata gives. */
+static size_t count_nodes(span s) {
+    static const uint32_t path[] = {1, 1, 2};
+    return count_fields(s, path, 3, 1);
+}
+
+#endif

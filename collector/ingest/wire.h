@@ -1,0 +1,114 @@
+/* The protobuf wire format, read with every bound checked, by the rules of upb: what upb refuses is refused here. */
+#ifndef TFPROF_WIRE_H
+#define TFPROF_WIRE_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+enum status { OK, MALFORMED, NAMES_FULL, NO_MEMORY };
+
+/* upb's limit of nesting, messages and groups together. */
+#define DEPTH_MAX 100
+
+enum wire_type { VARINT, FIXED64, CHUNK, GROUP, GROUP_END, FIXED32 };
+#define TAG(field, type) ((uint32_t)((field) << 3 | (type)))
+
+/* What is left to read of a message. */
+typedef struct {
+    const uint8_t *at, *end;
+} span;
+
+static inline size_t span_size(span s) { return (size_t)(s.end - s.at); }
+
+/* Read a number of at most `longest` bytes; what exceeds 64 bits in the tenth byte is cut off, as upb does. */
+static inline enum status read_number(span *s, unsigned longest, uint64_t *value) {
+    if (s->at < s->end && *s->at < 0x80) {
+        *value = *s->at++;
+        return OK;
+    }
+    uint64_t sum = 0;
+    for (unsigned i = 0; i < longest && s->at < s->end; i++) {
+        uint64_t byte = *s->at++;
+        sum |= (byte & 0x7f) << (7 * i);
+        if (byte < 0x80) {
+            *value = sum;
+            return OK;
+        }
+    }
+    return MALFORMED;
+}
+
+static inline enum status read_varint(span *s, uint64_t *value) { return read_number(s, 10, value); }
+
+static inline enum status read_int64(span *s, int64_t *value) {
+    uint64_t bits;
+    enum status status = read_number(s, 10, &bits);
+    if (status == OK) memcpy(value, &bits, sizeof bits);
+    return status;
+}
+
+static inline enum status read_uint32(span *s, uint32_t *value) {
+    uint64_t bits;
+    enum status status = read_number(s, 10, &bits);
+    if (status == OK) *value = (uint32_t)bits;
+    return status;
+}
+
+/* Read a tag: at most five bytes, 32 bits, and no field number 0. */
+static inline enum status read_tag(span *s, uint32_t *tag) {
+    uint64_t value;
+    if (read_number(s, 5, &value) != OK || value > UINT32_MAX || value >> 3 == 0) return MALFORMED;
+    *tag = (uint32_t)value;
+    return OK;
+}
+
+/* Read a length and what it spans. */
+static inline enum status read_chunk(span *s, span *chunk) {
+    uint64_t size;
+    if (read_number(s, 5, &size) != OK || size > INT32_MAX || size > span_size(*s)) return MALFORMED;
+    chunk->at = s->at;
+    chunk->end = s->at += size;
+    return OK;
+}
+
+static inline enum status skip_bytes(span *s, size_t size) {
+    if (span_size(*s) < size) return MALFORMED;
+    s->at += size;
+    return OK;
+}
+
+/* Skip a field's value that is not a group. */
+static inline enum status skip_plain(span *s, uint32_t tag) {
+    uint64_t number;
+    span chunk;
+    switch (tag & 7) {
+    case VARINT: return read_varint(s, &number);
+    case FIXED64: return skip_bytes(s, 8);
+    case CHUNK: return read_chunk(s, &chunk);
+    case FIXED32: return skip_bytes(s, 4);
+    default: return MALFORMED;
+    }
+}
+
+/* Skip the value of a field in a message nested `depth` deep (1: the outermost). */
+static enum status skip_field(span *s, uint32_t tag, unsigned depth) {
+    if ((tag & 7) != GROUP) return skip_plain(s, tag);
+    uint32_t open[DEPTH_MAX];
+    unsigned top = 0;
+    open[top++] = tag >> 3;
+    while (top) {
+        if (depth + top > DEPTH_MAX || read_tag(s, &tag) != OK) return MALFORMED;
+        if ((tag & 7) == GROUP_END) {
+            if (open[--top] != tag >> 3) return MALFORMED;
+        } else if ((tag & 7) == GROUP) {
+            if (top == DEPTH_MAX) return MALFORMED;
+            open[top++] = tag >> 3;
+        } else if (skip_plain(s, tag) != OK) {
+            return MALFORMED;
+        }
+    }
+    return OK;
+}
+
+#endif
