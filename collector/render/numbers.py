@@ -1,0 +1,79 @@
+"""Numbers as people read them: tfprof's own forms, and those of the other tables."""
+
+from itertools import pairwise
+from typing import Final
+
+_COUNT: Final = ((1e9, "b"), (1e6, "m"), (1e3, "k"))
+_SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
+_BARS: Final = "▁▂▃▄▅▆▇█"
+
+
+def tfprof_count(number: int) -> str:
+    """Return a count as tfprof prints it: 999, 1.00k, 1.00m, 1.00b."""
+    for unit, name in reversed(_COUNT):
+        if number < unit * 1000 and number >= unit:
+            return f"{number / unit:.2f}{name}"
+    return f"{number}" if number < 1000 else f"{number / 1e9:.2f}b"
+
+
+def tfprof_time(micros: int) -> str:
+    """Return µs as tfprof prints them: us, ms or sec."""
+    if micros < 1000:
+        return f"{micros}us"
+    return f"{micros / 1e3:.2f}ms" if micros < 1e6 else f"{micros / 1e6:.2f}sec"
+
+
+def tfprof_bytes(size: int) -> str:
+    """Return bytes as tfprof prints them: B, KB or MB, powers of 1000."""
+    if size < 1000:
+        return f"{size}B"
+    return f"{size / 1e3:.2f}KB" if size < 1e6 else f"{size / 1e6:.2f}MB"
+
+
+def size(number: float | None) -> str:
+    """Return bytes with a unit in powers of 1000 and three digits or so."""
+    if number is None:
+        return "-"
+    for unit, name in _SIZES:
+        if abs(number) >= unit:
+            return f"{number / unit:.{0 if abs(number) >= 100 * unit else 1}f} {name}"
+    return f"{number:.0f} B"
+
+
+def duration(ns: float | None) -> str:
+    """Return nanoseconds with the unit that suits them, from ns to hours."""
+    if ns is None:
+        return "-"
+    if ns < 1e3:
+        return f"{ns:.0f} ns"
+    for unit, name in ((1e3, "µs"), (1e6, "ms"), (1e9, "s")):
+        if ns < unit * 1000 and not (name == "s" and ns >= 100e9):
+            return f"{ns / unit:.{0 if ns >= 100 * unit else 1 if ns >= 10 * unit else 2}f} {name}"
+    seconds = int(ns / 1e9)
+    if seconds < 3600:
+        return f"{seconds // 60}m {seconds % 60:02d}s"
+    return f"{seconds // 3600}h {seconds % 3600 // 60:02d}m"
+
+
+def count(number: int | None) -> str:
+    """Return a count with thousands marked."""
+    return "-" if number is None else f"{number:,}"
+
+
+def percent(part: float | None) -> str:
+    """Return a fraction as a percentage with as many digits as it deserves."""
+    if part is None:
+        return "-"
+    number = part * 100
+    return f"{number:.{0 if abs(number) >= 10 else 1 if abs(number) >= 0.1 or number == 0 else 2}f} %"
+
+
+def sparkline(values: list[float], width: int) -> str:
+    """Return a row of bars from 0 to the largest value, each the mean of its share of the values."""
+    if not values:
+        return ""
+    width = min(width, len(values))
+    bounds = [at * len(values) // width for at in range(width + 1)]
+    means = [sum(values[a:b]) / (b - a) for a, b in pairwise(bounds)]
+    top = max(means)
+    return "".join(_BARS[min(7, int(8 * max(0.0, mean) / top))] if top > 0 else _BARS[0] for mean in means)

@@ -1,0 +1,146 @@
+"""Run by a TensorFlow of its own: traces a small net and writes what TensorFlow's own profiler says of it.
+
+    python oracle_op_view.py FOLDER software|full
+
+FOLDER gets `graph.pb`, `run-0.pb` …, and `queries.json`: a list of {options, text, root, entries}.
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+STEPS = 4
+COUNTERS = (
+    "exec_micros",
+    "accelerator_exec_micros",
+    "cpu_exec_micros",
+    "requested_bytes",
+    "peak_bytes",
+    "residual_bytes",
+    "output_bytes",
+    "parameters",
+)
+BASE = {
+    "max_depth": 10000,
+    "min_bytes": 0,
+    "min_peak_bytes": 0,
+    "min_residual_bytes": 0,
+    "min_output_bytes": 0,
+    "min_micros": 0,
+    "min_accelerator_micros": 0,
+    "min_cpu_micros": 0,
+    "min_params": 0,
+    "min_float_ops": 0,
+    "min_occurrence": 0,
+    "step": -1,
+    "order_by": "name",
+    "account_type_regexes": [".*"],
+    "start_name_regexes": [".*"],
+    "trim_name_regexes": [],
+    "show_name_regexes": [".*"],
+    "hide_name_regexes": [],
+    "account_displayed_op_only": False,
+    "select": ["micros"],
+}
+QUERIES = [
+    {},
+    {"select": ["bytes", "peak_bytes", "residual_bytes", "output_bytes", "micros", "params", "device", "occurrence"]},
+    {"order_by": "micros", "select": ["micros", "bytes", "occurrence"]},
+    {"order_by": "bytes", "min_bytes": 1, "select": ["bytes", "cpu_micros"]},
+    {"order_by": "occurrence", "min_occurrence": 2, "select": ["occurrence", "accelerator_micros"]},
+    {"order_by": "peak_bytes", "max_depth": 3, "select": ["peak_bytes"]},
+    {"order_by": "params", "min_params": 1, "select": ["params"]},
+    {"order_by": "output_bytes", "account_displayed_op_only": True, "max_depth": 5, "select": ["output_bytes"]},
+    {"account_type_regexes": ["Conv.*", "Mat.*", ".*Conv2D"], "order_by": "micros", "select": ["micros", "bytes"]},
+    {"account_type_regexes": [".*cpu:0"], "select": ["micros", "occurrence"]},
+    {"account_type_regexes": ["Nothing"], "select": ["micros"]},
+    {"account_type_regexes": [], "select": ["micros"]},
+    {"start_name_regexes": ["MatMul"], "trim_name_regexes": ["Sh.*"], "select": ["micros", "residual_bytes"]},
+    {"start_name_regexes": ["Nothing"], "select": ["micros"]},
+    {"start_name_regexes": [], "select": ["micros"]},
+    {"show_name_regexes": ["Conv2D.*", "MatMul"], "hide_name_regexes": [".*Filter"], "select": ["micros"]},
+    {"show_name_regexes": ["Conv2D.*"], "account_displayed_op_only": True, "select": ["micros", "occurrence"]},
+    {"show_name_regexes": [], "select": ["micros"]},
+    {"step": 2, "order_by": "micros", "select": ["micros", "bytes", "occurrence"]},
+    {"step": 0, "min_micros": 5, "order_by": "cpu_micros", "select": ["micros"]},
+    {"min_micros": 20, "order_by": "name", "select": ["micros"]},
+    {"order_by": "micros", "select": ["input_shapes", "micros", "occurrence"]},
+]
+
+
+def build():
+    """Return placeholders, initializer and what a step runs: a conv net with a loop, gradients and Adam."""
+    images = tf.placeholder(tf.float32, [None, 12, 12, 3], name="images")
+    labels = tf.placeholder(tf.int32, [None], name="labels")
+    kernel = tf.get_variable("conv/kernel", [3, 3, 3, 8])
+    features = tf.nn.relu(tf.nn.conv2d(images, kernel, strides=[1, 1, 1, 1], padding="SAME", name="conv/Conv2D"))
+    features = tf.nn.max_pool(features, [1, 2, 2, 1], [1, 2, 2, 1], "SAME")
+    flat = tf.reshape(features, [-1, 6 * 6 * 8])
+    weights = tf.get_variable("dense/kernel", [6 * 6 * 8, 10])
+    bias = tf.get_variable("dense/bias", [10])
+    logits = tf.matmul(flat, weights) + bias
+    loop = tf.while_loop(lambda i, _x: i < 3, lambda i, x: (i + 1, tf.tanh(x)), (tf.constant(0), logits))[1]
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=loop))
+    train = tf.train.AdamOptimizer(0.01).minimize(loss)
+    return images, labels, tf.global_variables_initializer(), [train, loss]
+
+
+def trace(folder, level):
+    """Run the steps and write the graph and one RunMetadata each; return the profiler that has seen them."""
+    images, labels, initializer, fetches = build()
+    random = np.random.RandomState(0)
+    graph = tf.get_default_graph()
+    # Before the profiler fills in shapes.
+    (folder / "graph.pb").write_bytes(graph.as_graph_def(add_shapes=True).SerializeToString())
+    profiler = tf.profiler.Profiler(graph)
+    with tf.Session() as session:
+        session.run(initializer)
+        for step in range(STEPS):
+            batch = 4 + 2 * step
+            feed = {images: random.rand(batch, 12, 12, 3), labels: random.randint(0, 10, batch)}
+            what = fetches[1:] if step == 1 else fetches
+            metadata = tf.RunMetadata()
+            options = tf.RunOptions(trace_level=level)
+            session.run(what, feed, options=options, run_metadata=metadata)
+            profiler.add_step(step, metadata)
+            (folder / f"run-{step}.pb").write_bytes(metadata.SerializeToString())
+    return profiler
+
+
+def counters(node):
+    """Return own and total counters of a proto by name."""
+    names = [name for counter in COUNTERS for name in (counter, "total_" + counter) if hasattr(node, name)]
+    return {name: getattr(node, name) for name in names}
+
+
+def answer(profiler, folder, query):
+    """Ask TensorFlow's profiler one question."""
+    path = folder / "answer.txt"
+    options = dict(dict(BASE, output=f"file:outfile={path}"), **query)
+    root = profiler.profile_operations(options)
+    entries, node = [], root
+    while node.children:
+        node = node.children[0]
+        nodes = [dict(counters(one), name=one.name, run_count=one.run_count) for one in node.graph_nodes]
+        entries.append(dict(counters(node), name=node.name, graph_nodes=nodes))
+    return {"options": query, "text": path.read_text(), "root": counters(root), "entries": entries}
+
+
+def main():
+    """Trace, ask, write."""
+    folder = Path(sys.argv[1])
+    level = {"software": tf.RunOptions.SOFTWARE_TRACE, "full": tf.RunOptions.FULL_TRACE}[sys.argv[2]]
+    tf.disable_v2_behavior()
+    profiler = trace(folder, level)
+    answers = [answer(profiler, folder, query) for query in QUERIES]
+    (folder / "queries.json").write_text(json.dumps(answers))
+
+
+if __name__ == "__main__":
+    main()
