@@ -1,0 +1,202 @@
+"""What a store holds: the record of each job (`job.json`), and how a job is named on a command line."""
+
+import json
+import re
+import time
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import Any, Final
+from urllib.parse import quote, unquote
+
+from tfprof.collector.errors import NoSuchJobError, StoreError
+from tfprof.collector.store import durable
+from tfprof.collector.store.schema import STORE_VERSION
+
+STORE_FILE: Final = "store.json"
+JOB_FILE: Final = "job.json"
+RUNNING: Final = "running"
+STALE: Final = "stale"
+
+_UID = re.compile(r"[0-9a-f]{16}")
+_PREFIX = re.compile(r"[0-9a-f]{1,16}")
+#: Candidates that an error lists.
+_LISTED = 8
+
+
+@dataclass(frozen=True)
+class JobInfo:
+    """The record of a job, as `job.json` holds it (docs/store.md)."""
+
+    uid: int
+    state: str = RUNNING
+    identity: Mapping[str, Any] = field(default_factory=dict)
+    counters: Mapping[str, Any] = field(default_factory=dict)
+    end: Mapping[str, Any] = field(default_factory=dict)
+    sealed: int = -1
+    total: int = -1
+    rows: Mapping[str, int] = field(default_factory=dict)
+    acked: Mapping[int, int] = field(default_factory=dict)
+    opened_ns: int = field(default_factory=time.time_ns)
+    closed_ns: int | None = None
+    collector: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def hex(self) -> str:
+        """The uid as folders and people spell it."""
+        return f"{self.uid:016x}"
+
+    @property
+    def name(self) -> str:
+        """The job's name, empty when it has none."""
+        return str(self.identity.get("name") or "")
+
+    def dump(self) -> bytes:
+        """Return the text of `job.json`."""
+        return json.dumps({**asdict(self), "version": STORE_VERSION, "uid": self.hex}, indent=1).encode()
+
+
+def load(folder: Path) -> JobInfo:
+    """Return the record in ``folder``; FileNotFoundError when there is none, StoreError when it is damaged."""
+    path = folder / JOB_FILE
+    document = _json(path)
+    _check_version(document, path)
+    try:
+        return JobInfo(
+            uid=int(document["uid"], 16),
+            acked={int(about): int(last) for about, last in document["acked"].items()},
+            **{name: document[name] for name in _PLAIN},
+        )
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise StoreError(f"{path} is damaged: {type(error).__name__} {error}", "store-damaged") from None
+
+
+_PLAIN = tuple(name for name in JobInfo.__dataclass_fields__ if name not in ("uid", "acked"))
+
+
+def save(folder: Path, info: JobInfo) -> None:
+    """Replace the record in ``folder``; StoreError when that cannot be done, the old one stays."""
+    with durable.told(folder / JOB_FILE):
+        durable.replace(folder / JOB_FILE, info.dump())
+        durable.sync_folder(folder)
+
+
+def jobs_folder(store: Path) -> Path:
+    """Return the folder that has one folder a job."""
+    return store / "jobs"
+
+
+def job_folder(store: Path, uid: int) -> Path:
+    """Return the folder of job ``uid``."""
+    return jobs_folder(store) / f"{uid:016x}"
+
+
+def host_folder(store: Path, host: str) -> Path:
+    """Return the folder of the samples of ``host``."""
+    return store / "hosts" / file_name(host)
+
+
+def lock_file(store: Path, host: str) -> Path:
+    """Return the lock of the collector of ``host``."""
+    return store / "collectors" / f"{file_name(host)}.lock"
+
+
+def file_name(host: str) -> str:
+    """Return ``host`` as a file name that cannot leave its folder."""
+    return re.sub(r"^\.|\.$", "%2E", quote(host, safe="")).replace("~", "%7E")[:200] or "%"
+
+
+def make(store: Path) -> None:
+    """Create the store unless it is there; StoreError when it is of another version or cannot be written."""
+    for folder in (store, jobs_folder(store), store / "hosts", store / "collectors"):
+        durable.make_folder(folder)
+    path = store / STORE_FILE
+    if not path.exists():
+        with durable.told(path):
+            durable.replace(path, json.dumps({"version": STORE_VERSION}).encode())
+            durable.sync_folder(store)
+    check(store)
+
+
+def check(store: Path) -> None:
+    """Raise StoreError unless ``store`` is a store of this version."""
+    path = store / STORE_FILE
+    try:
+        document = _json(path)
+    except FileNotFoundError:
+        raise StoreError(f"{store} is no tfprof store: no job was profiled into it yet", "store-missing") from None
+    _check_version(document, path)
+
+
+def folders(store: Path) -> list[Path]:
+    """Return the folders of all jobs, readable or not."""
+    try:
+        return sorted(path for path in jobs_folder(store).iterdir() if _UID.fullmatch(path.name))
+    except FileNotFoundError:
+        return []
+    except OSError as error:
+        raise StoreError(f"cannot read {store}: {error.strerror}", "store-missing") from None
+
+
+def hosts(store: Path) -> list[str]:
+    """Return the names of the hosts that have a folder."""
+    folder = store / "hosts"
+    return sorted(unquote(path.name) for path in folder.iterdir()) if folder.is_dir() else []
+
+
+def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
+    """Return the one job that ``selector`` means; NoSuchJobError when there is none, or several.
+
+    A selector is the start of a uid, a job's name (the running one when several have it), the id of a launch, or
+    ``last`` for the job that was opened last.
+    """
+    jobs = sorted(infos, key=lambda info: info.opened_ns)
+    if not jobs:
+        raise NoSuchJobError("no job was profiled into this store yet")
+    if selector == "last":
+        return jobs[-1]
+    found = [info for info in jobs if _means(info, selector)]
+    running = [info for info in found if info.state == RUNNING]
+    chosen = found if len(found) == 1 else running
+    if len(chosen) == 1:
+        return chosen[0]
+    if not found:
+        raise NoSuchJobError(f"no job {selector!r}: `tfprof jobs` lists them")
+    listed = ", ".join(f"{info.hex} {info.name} ({info.state})".replace("  ", " ") for info in found[-_LISTED:])
+    raise NoSuchJobError(f"{selector!r} means {len(found)} jobs: {listed}")
+
+
+def judged(info: JobInfo, host: str, holder: Mapping[str, Any] | None) -> JobInfo:
+    """Return ``info`` with state ``stale`` when it says running but ``holder`` of the lock of ``host`` is not its collector."""
+    if info.state != RUNNING or info.collector.get("host") != host:
+        return info
+    alive = holder is not None and holder.get("id") == info.collector.get("id")
+    return info if alive else replace(info, state=STALE)
+
+
+def _means(info: JobInfo, selector: str) -> bool:
+    lower = selector.lower()
+    if _PREFIX.fullmatch(lower) and info.hex.startswith(lower):
+        return True
+    return selector == info.name or (bool(_UID.fullmatch(lower)) and lower == info.identity.get("launch"))
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        document = json.loads(path.read_bytes())
+    except FileNotFoundError:
+        raise
+    except OSError as error:
+        raise StoreError(f"cannot read {path}: {error.strerror}", "store-damaged") from None
+    except ValueError:
+        raise StoreError(f"{path} is damaged: it is not JSON", "store-damaged") from None
+    if not isinstance(document, dict):
+        raise StoreError(f"{path} is damaged: it is not a JSON object", "store-damaged")
+    return document
+
+
+def _check_version(document: Mapping[str, Any], path: Path) -> None:
+    version = document.get("version")
+    if version != STORE_VERSION:
+        message = f"{path} is of store version {version}, this tfprof speaks {STORE_VERSION}"
+        raise StoreError(f"{message}: use the tfprof that wrote it, or another --store", "store-version")

@@ -1,0 +1,45 @@
+"""Which devices tfprof accounts a node to: the rule on their names."""
+
+import re
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tfprof.collector.store.schema import DEVICE, NAMES
+
+_CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
+
+
+class Devices:
+    """The devices of a job by id; ids of no device in ``names`` are neither canonical nor like another."""
+
+    def __init__(self, names: pa.Table) -> None:
+        """Take the names of kind DEVICE from ``names`` (schema.NAMES)."""
+        rows = only(names)
+        texts = {number: text.lower() for number, text in zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)}
+        first: dict[bytes, int] = {}
+        for number, text in sorted(texts.items()):
+            first.setdefault(text, number)
+        self._plain = [(number, first[text]) for number, text in texts.items() if first[text] != number]
+        self._canonical = [number for number, text in sorted(texts.items()) if is_canonical(text)]
+
+    def plain(self, device: Any) -> Any:
+        """Return ``device`` with one id for all spellings of a name."""
+        for number, first in self._plain:
+            device = pc.if_else(pc.equal(device, number), pa.scalar(first, pa.uint32()), device)
+        return device
+
+    def canonical(self, device: Any) -> Any:
+        """Return for each id whether it is a CPU or GPU that a node can belong to."""
+        return pc.is_in(device, value_set=pa.array(self._canonical, pa.uint32()))
+
+
+def is_canonical(name: bytes) -> bool:
+    """Whether the lower-case device ``name`` is a CPU or GPU that a node can belong to."""
+    return _CANONICAL.fullmatch(name) is not None
+
+
+def only(names: pa.Table) -> pa.Table:
+    """Return the rows of ``names`` that name devices."""
+    return names.filter(pc.equal(names["kind"], DEVICE)) if names.num_rows else NAMES.empty_table()

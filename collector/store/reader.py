@@ -1,0 +1,153 @@
+"""Everything that is read from a store: no lock, no daemon, only the directory."""
+
+import os
+import socket
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
+from tfprof.collector.store import catalog, lock, segment
+from tfprof.collector.store.catalog import JobInfo
+from tfprof.collector.store.devices import only
+from tfprof.collector.store.rollup import EMPTY, canonical_of, merge, rollup
+from tfprof.collector.store.schema import JOB_TABLES
+from tfprof.collector.store.snapshot import Snapshot, settled
+
+LAST_TRACE: Final = 0xFFFFFFFF
+
+
+class Job:
+    """One job, or the samples of one host; every call sees what is stored then, be it sealed or in a log."""
+
+    def __init__(self, folder: Path, info: JobInfo) -> None:
+        self.folder = folder
+        self.info = info
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return table ``name`` of schema.JOB_TABLES, or just ``columns`` of it.
+
+        ``ops`` come by generation and, where sealed, by (node, trace); all others in order of arrival.
+        """
+        return settled(self.folder, lambda snapshot: snapshot.table(name, columns))
+
+    def rollup(self, first_trace: int | None = None, last_trace: int | None = None) -> pa.Table:
+        """Return the ROLLUP of all traces, or of those from ``first_trace`` to ``last_trace``, both included.
+
+        Nodes belong to their canonical devices in the whole job, as tfprof has it, whatever the range.
+        """
+        first, last = first_trace or 0, LAST_TRACE if last_trace is None else last_trace
+        return settled(self.folder, lambda snapshot: _rollup(snapshot, first, last))
+
+    def query(self, sql: str) -> pa.Table:
+        """Return what ``sql`` selects from the job's tables (and ``rollup``); UsageError says what is wrong with it."""
+        return settled(self.folder, lambda snapshot: _query(snapshot, sql))
+
+
+class Store:
+    """A store directory, read only."""
+
+    def __init__(self, path: str | os.PathLike[str], host: str | None = None) -> None:
+        """Look at the store at ``path`` from ``host`` (this one); StoreError ``store-missing``, ``store-version``."""
+        self.path = Path(path)
+        self._host = host or socket.gethostname()
+        catalog.check(self.path)
+
+    def jobs(self) -> list[Job]:
+        """Return all jobs that can be read, in the order they were opened."""
+        return self._read()[0]
+
+    def damaged(self) -> list[StoreError]:
+        """Return what is wrong with each job that cannot be read."""
+        return self._read()[1]
+
+    def job(self, selector: str) -> Job:
+        """Return the job that ``selector`` means (catalog.select); NoSuchJobError when it means none, or several."""
+        jobs, errors = self._read()
+        by_uid = {job.info.uid: job for job in jobs}
+        try:
+            return by_uid[catalog.select([job.info for job in jobs], selector).uid]
+        except NoSuchJobError:
+            for error in errors:
+                if selector.lower() in str(error):
+                    raise error from None
+            raise
+
+    def hosts(self) -> list[str]:
+        """Return the names of the hosts with samples."""
+        return catalog.hosts(self.path)
+
+    def host(self, name: str) -> Job:
+        """Return the samples of host ``name``; NoSuchJobError when there are none."""
+        folder = catalog.host_folder(self.path, name)
+        try:
+            return Job(folder, catalog.load(folder))
+        except FileNotFoundError:
+            raise NoSuchJobError(f"the store has no samples of host {name}") from None
+
+    def _read(self) -> tuple[list[Job], list[StoreError]]:
+        jobs: list[Job] = []
+        errors: list[StoreError] = []
+        holder = lock.holder(catalog.lock_file(self.path, self._host))
+        for folder in catalog.folders(self.path):
+            try:
+                jobs.append(Job(folder, catalog.judged(catalog.load(folder), self._host, holder)))
+            except FileNotFoundError:
+                continue  # just created, or just removed
+            except StoreError as error:
+                errors.append(error)
+        return sorted(jobs, key=lambda job: job.info.opened_ns), errors
+
+
+def _rollup(snapshot: Snapshot, first: int, last: int) -> pa.Table:
+    total = snapshot.total()
+    names = only(snapshot.table("names")) if snapshot.tail or (first, last) != (0, LAST_TRACE) else None
+    if names is None:
+        return total
+    ops, traces = snapshot.unsealed("ops"), snapshot.unsealed("traces")
+    tail, canonical = rollup(ops, traces, names, canonical_of(total))
+    if (first, last) == (0, LAST_TRACE):
+        return merge(total, tail)
+    result = EMPTY
+    edges = []
+    for generation, path in snapshot.segments(segment.ROLLUP_NAME):
+        span = segment.metadata(path)
+        if first <= span["first_trace"] and span["last_trace"] <= last:
+            result = merge(result, segment.read(path, segment.ROLLUP_NAME))
+        elif first <= span["last_trace"] and span["first_trace"] <= last:
+            edges.append((snapshot.generation("ops", generation), snapshot.generation("traces", generation)))
+    for part, of in [*edges, (ops, traces)]:
+        result = merge(result, rollup(_between(part, first, last), of, names, canonical)[0])
+    return result
+
+
+def _between(ops: pa.Table, first: int, last: int) -> pa.Table:
+    return ops.filter(pc.and_(pc.greater_equal(ops["trace"], first), pc.less_equal(ops["trace"], last)))
+
+
+def _query(snapshot: Snapshot, sql: str) -> pa.Table:
+    import duckdb  # noqa: PLC0415  # half of a command's start, needed by few
+
+    with duckdb.connect() as connection:
+        for name in JOB_TABLES:
+            _offer(connection, snapshot, name)
+        connection.register("rollup", _rollup(snapshot, 0, LAST_TRACE))
+        try:
+            return connection.execute(sql).to_arrow_table()
+        except duckdb.Error as error:
+            raise UsageError(f"SQL: {str(error).splitlines()[0]}", "sql") from None
+
+
+def _offer(connection: Any, snapshot: Snapshot, name: str) -> None:
+    """Make table ``name`` of the job a view of the connection."""
+    connection.register(f"tail_{name}", snapshot.unsealed(name))
+    paths = [str(path) for _, path in snapshot.segments(name)]
+    sealed = f"SELECT * FROM read_parquet({_literal(paths)}) UNION ALL " if paths else ""
+    connection.execute(f"CREATE VIEW {name} AS {sealed}SELECT * FROM tail_{name}")  # noqa: S608  # names of ours
+
+
+def _literal(paths: Sequence[str]) -> str:
+    return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"

@@ -1,0 +1,93 @@
+"""A sealed table: one Parquet file."""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store.schema import JOB_TABLES, ROLLUP
+
+ROLLUP_NAME: Final = "rollup"
+TOTAL_NAME: Final = "total"
+SCHEMAS: Final = {**JOB_TABLES, ROLLUP_NAME: ROLLUP, TOTAL_NAME: ROLLUP}
+
+_ROW_GROUP = 25_000
+#: What a table is ordered by; all others are in order of arrival.
+_ORDER: Final = {"ops": [("node", "ascending"), ("trace", "ascending")]}
+#: Columns that a reader picks row groups by.
+_STATISTICS: Final = ["trace", "node", "start_ns", "t_ns"]
+_NAME = re.compile(r"([a-z_]+)-(\d{6,})\.parquet")
+
+
+def file_name(table: str, generation: int) -> str:
+    """Return the name of the file of ``table`` in ``generation``."""
+    return f"{table}-{generation:06d}.parquet"
+
+
+def parse_name(name: str) -> tuple[str, int] | None:
+    """Return table and generation of a file called ``name``, None when it is no segment."""
+    match = _NAME.fullmatch(name)
+    return (match[1], int(match[2])) if match and match[1] in SCHEMAS else None
+
+
+def encode(name: str, table: pa.Table, metadata: Mapping[str, int] | None = None) -> memoryview:
+    """Return the bytes of the segment of table ``name``."""
+    if name in _ORDER:
+        table = table.sort_by(_ORDER[name])
+    if metadata:
+        table = table.replace_schema_metadata({key: str(value) for key, value in metadata.items()})
+    sink = pa.BufferOutputStream()
+    pq.write_table(table, sink, row_group_size=_ROW_GROUP, **_settings(table.schema))
+    return memoryview(sink.getvalue())
+
+
+def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+    """Return the segment of table ``name`` at ``path``; FileNotFoundError, or StoreError when it is damaged."""
+    schema = SCHEMAS[name]
+    wanted = list(schema.names if columns is None else columns)
+    try:
+        with pq.ParquetFile(path) as file:
+            table = file.read(columns=wanted, use_threads=False).select(wanted)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
+    expected = pa.schema([schema.field(column) for column in wanted])
+    if not table.schema.equals(expected):
+        raise StoreError(f"{path} is damaged: its columns are not those of {name}", "store-damaged")
+    return table.replace_schema_metadata(None)
+
+
+def metadata(path: Path) -> dict[str, int]:
+    """Return what was given to ``encode`` as metadata; FileNotFoundError, or StoreError when the file is damaged."""
+    try:
+        found = pq.read_schema(path).metadata or {}
+        return {key.decode(): int(value) for key, value in found.items()}
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, ValueError) as error:
+        raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
+
+
+def _settings(schema: pa.Schema) -> dict[str, Any]:
+    leaves = {_leaf(field): field.type.value_type if pa.types.is_list(field.type) else field.type for field in schema}
+    integers = {leaf: "DELTA_BINARY_PACKED" for leaf, kind in leaves.items() if pa.types.is_integer(kind)}
+    return {
+        "compression": "zstd",
+        "compression_level": 1,
+        "use_dictionary": [leaf for leaf in leaves if leaf not in integers],
+        "column_encoding": integers,
+        "write_statistics": [name for name in _STATISTICS if name in leaves],
+    }
+
+
+def _leaf(field: Any) -> str:
+    return f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+
+
+def _first_line(error: Exception) -> str:
+    return (str(error).splitlines() or [type(error).__name__])[0]

@@ -1,0 +1,205 @@
+"""The write-ahead log of a job: what was stored but not sealed yet (docs/store.md)."""
+
+import os
+import struct
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store.durable import told
+from tfprof.collector.store.schema import JOB_TABLES
+
+WAL_VERSION: Final = 1
+MAGIC: Final = b"TFPWAL"
+HEADER: Final = struct.Struct("<6sH")
+#: length of the payload, CRC-32 of the rest, table, flags, reserved, about, last
+FRAME: Final = struct.Struct("<IIHHIQQ")
+MORE: Final = 1
+NO_TABLE: Final = 0xFFFF
+
+_HEAD = HEADER.pack(MAGIC, WAL_VERSION)
+_CRC_FROM = 8
+_TABLES: Final = tuple(JOB_TABLES)
+_IDS: Final = {name: number for number, name in enumerate(_TABLES)}
+#: A stream is the schema's message, then the batch's, then eight bytes that end it.
+_SCHEMA_SIZES: Final = {name: schema.serialize().size for name, schema in JOB_TABLES.items()}
+_END_SIZE = 8
+_OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+#: Buffers that one writev takes.
+_IOV_MAX = 512
+
+Rows = pa.RecordBatch | pa.Table
+
+
+class Append(NamedTuple):
+    """What one append put into a log: batches by table, and the wire message that it completes."""
+
+    batches: list[tuple[str, memoryview]]
+    about: int
+    last: int
+
+
+class Contents(NamedTuple):
+    """What is valid in the log at ``path``: its appends in order, and where the last one ends."""
+
+    path: Path
+    appends: list[Append]
+    end: int
+
+    def table(self, name: str) -> pa.Table:
+        """Return table ``name`` in order of arrival; StoreError when a payload is no batch of it."""
+        schema = JOB_TABLES[name]
+        payloads = [payload for append in self.appends for table, payload in append.batches if table == name]
+        try:
+            batches = [pa.ipc.read_record_batch(pa.py_buffer(payload), schema) for payload in payloads]
+            return pa.Table.from_batches(batches, schema)
+        except (pa.ArrowException, OSError) as error:
+            raise StoreError(f"{self.path} is damaged: {error}", "store-damaged") from None
+
+
+def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | memoryview]:
+    """Return the frames of one append, as pieces to be written one after the other."""
+    payloads = [(_IDS[name], payload) for name, rows in tables.items() for payload in _payloads(name, rows)]
+    if not payloads:
+        return [_frame(NO_TABLE, 0, about, last, b"")]
+    pieces: list[bytes | memoryview] = []
+    for position, (number, payload) in enumerate(payloads, 1):
+        done = position == len(payloads)
+        words = (0, about, last) if done else (MORE, 0, 0)
+        pieces += (_frame(number, *words, payload), payload)
+    return pieces
+
+
+def decode(data: bytes | memoryview, path: Path) -> Contents:
+    """Return what is valid in the bytes of the log at ``path``; StoreError when it is no log of this version."""
+    appends: list[Append] = []
+    head = bytes(data[: HEADER.size])
+    if not any(head) or (len(head) < HEADER.size and _HEAD.startswith(head)):  # its first bytes did not reach the disk
+        return Contents(path, appends, 0)
+    _check_header(data, path)
+    end = HEADER.size
+    pending: list[tuple[str, memoryview]] = []
+    for flags, append, position in _frames(memoryview(data)):
+        pending += append.batches
+        if not flags & MORE:
+            appends.append(Append(pending, append.about, append.last))
+            pending, end = [], position
+    return Contents(path, appends, end)
+
+
+class Log:
+    """A log that is being written; ``size`` is where its last append ends."""
+
+    def __init__(self, path: Path, size: int = 0) -> None:
+        """Open ``path``, cut it to ``size`` bytes; 0 starts a new log."""
+        self.path = path
+        self.dirty = True
+        with told(path):
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self.size = size
+            try:
+                if not size:
+                    self._put([_HEAD])
+                os.ftruncate(self._descriptor, self.size)
+            except OSError:
+                os.close(self._descriptor)
+                raise
+        self._rest = False
+
+    def append(self, pieces: Sequence[bytes | memoryview]) -> None:
+        """Write ``pieces`` at the end; when that fails the log is as before and StoreError says why."""
+        with told(self.path):
+            if self._rest:
+                self._cut()
+            try:
+                self._put(pieces)
+            except OSError:
+                self._rest = True
+                self._cut()
+                raise
+        self.dirty = True
+
+    def sync(self) -> None:
+        """Make what was written last through a failure of the machine."""
+        if self.dirty:
+            with told(self.path):
+                os.fdatasync(self._descriptor)
+            self.dirty = False
+
+    def read(self) -> Contents:
+        """Return what this log holds."""
+        with told(self.path):
+            return decode(os.pread(self._descriptor, self.size, 0), self.path)
+
+    def close(self) -> None:
+        """Close the file."""
+        os.close(self._descriptor)
+
+    def _cut(self) -> None:
+        os.ftruncate(self._descriptor, self.size)
+        self._rest = False
+
+    def _put(self, pieces: Sequence[bytes | memoryview]) -> None:
+        at = self.size
+        for start in range(0, len(pieces), _IOV_MAX):
+            at = _put_whole(self._descriptor, pieces[start : start + _IOV_MAX], at)
+        self.size = at
+
+
+def _put_whole(descriptor: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
+    """Write ``pieces`` at offset ``at``, one call unless the kernel takes less; return where they end."""
+    wanted = sum(len(piece) for piece in pieces)
+    written = os.pwritev(descriptor, pieces, at)
+    if written < wanted:
+        rest = memoryview(b"".join(pieces))[written:]
+        while rest:
+            count = os.pwrite(descriptor, rest, at + wanted - len(rest))
+            rest = rest[count:]
+    return at + wanted
+
+
+def _payloads(name: str, rows: Rows) -> Iterator[memoryview]:
+    schema = JOB_TABLES[name]
+    for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
+        if not batch.num_rows:
+            continue
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer:
+            writer.write_batch(batch)
+        yield memoryview(sink.getvalue())[_SCHEMA_SIZES[name] : -_END_SIZE]
+
+
+def _frame(number: int, flags: int, about: int, last: int, payload: bytes | memoryview) -> bytes:
+    frame = FRAME.pack(len(payload), 0, number, flags, 0, about, last)
+    crc = zlib.crc32(payload, zlib.crc32(frame[_CRC_FROM:]))
+    return frame[:4] + crc.to_bytes(4, "little") + frame[_CRC_FROM:]
+
+
+def _frames(data: memoryview) -> Iterator[tuple[int, Append, int]]:
+    """Yield flags, content and end of each frame up to the first that is not whole."""
+    at = HEADER.size
+    while at + FRAME.size <= len(data):
+        length, crc, number, flags, _, about, last = FRAME.unpack_from(data, at)
+        end = at + FRAME.size + length
+        if end > len(data) or zlib.crc32(data[at + _CRC_FROM : end]) != crc:
+            return
+        if number == NO_TABLE:
+            yield flags, Append([], about, last), end
+        elif number < len(_TABLES):
+            yield flags, Append([(_TABLES[number], data[at + FRAME.size : end])], about, last), end
+        else:
+            return
+        at = end
+
+
+def _check_header(data: bytes | memoryview, path: Path) -> None:
+    if len(data) < HEADER.size or bytes(data[:6]) != MAGIC:
+        raise StoreError(f"{path} is not a write-ahead log of tfprof", "store-damaged")
+    version = HEADER.unpack_from(data)[1]
+    if version != WAL_VERSION:
+        message = f"{path} is a log of version {version}, this tfprof speaks {WAL_VERSION}"
+        raise StoreError(f"{message}: use the tfprof that wrote it", "store-version")

@@ -1,0 +1,240 @@
+"""The one writer of a store on a host: appends, acks, seals (docs/store.md)."""
+
+import contextlib
+import math
+import os
+import secrets
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store import catalog, durable, lock
+from tfprof.collector.store.catalog import RUNNING, JobInfo
+from tfprof.collector.store.sealing import Tail, seal
+from tfprof.collector.store.snapshot import files, log_file, settled
+from tfprof.collector.store.wal import Log, Rows, decode, encode
+
+#: A generation is sealed when it has so many rows of ops, bytes of log, or seconds.
+SEAL_ROWS: Final = 100_000
+SEAL_BYTES: Final = 16 << 20
+SEAL_SECONDS: Final = 600.0
+#: How often logs are fsynced and counters written.
+SYNC_SECONDS: Final = 1.0
+
+
+class JobWriter:
+    """What one job (or host) stores; opened by ``StoreWriter``. Every failure is a StoreError and changes nothing."""
+
+    def __init__(self, folder: Path, uid: int, collector: Mapping[str, Any]) -> None:
+        """Open or create ``folder``; what a collector before this one did not finish is put in order."""
+        durable.make_folder(folder)
+        self.folder = folder
+        self._log: Log | None = None
+        self._synced = self._retry = -math.inf
+        self._since: float | None = None
+        self._stale_record = False
+        try:
+            self.info = replace(catalog.load(folder), collector=collector)
+        except FileNotFoundError:
+            self.info = JobInfo(uid, collector=collector)
+        catalog.save(folder, self.info)
+        self._clean()
+        self._tail = Tail.of_folder(folder)
+        self._recover()
+
+    def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
+        """Store rows by table, and that they complete wire type ``about`` up to ``last``; all of it or nothing.
+
+        When it returns, the rows survive the death of this process and may be acked. StoreError ``store-full`` or
+        ``store-unwritable``: nothing is stored, the same append can be tried again.
+        """
+        log = self._opened()
+        log.append(encode(tables, about, last))
+        self._tail.add(tables, about, last)
+
+    def acked(self, about: int) -> int:
+        """Return the last number of wire type ``about`` that is stored, 0 for none."""
+        return self._tail.acked.get(about, 0)
+
+    def rows(self, table: str) -> int:
+        """Return how many rows of ``table`` are stored, sealed or not."""
+        return self.info.rows.get(table, 0) + self._tail.rows.get(table, 0)
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return all stored rows of table ``name``."""
+        return settled(self.folder, lambda snapshot: snapshot.table(name, columns))
+
+    def names(self) -> pa.Table:
+        """Return all stored names (schema.NAMES), in order of arrival."""
+        return self.table("names")
+
+    def identity(self, identity: Mapping[str, Any]) -> None:
+        """Store the body of OPEN; the job is running."""
+        if identity != self.info.identity or self.info.state != RUNNING:
+            self._save(replace(self.info, identity=dict(identity), state=RUNNING, end={}, closed_ns=None))
+
+    def counters(self, counters: Mapping[str, Any]) -> None:
+        """Keep the body of COUNTERS; it is written with the next ``sync_if_due``."""
+        self.info = replace(self.info, counters=dict(counters))
+        self._stale_record = True
+
+    def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
+        """Seal everything and store the job's end: its state and the body of CLOSE. The writer stays usable."""
+        self.seal()
+        self._save(replace(self.info, state=state, end=dict(end or {}), closed_ns=time.time_ns()))
+
+    def seal(self) -> None:
+        """Seal the generation that is being written, if there is one."""
+        if self._log is None:
+            return
+        if self._tail.appends:
+            self.info = seal(self.folder, self.info, self._tail, self._log.read())
+        self._drop_log()
+        self._tail.clear()
+
+    def seal_if_due(self, now: float) -> bool:
+        """Seal when the generation is large or old enough; ``now`` in seconds of a clock that never goes back."""
+        if self._log is None or not self._tail.appends:
+            return False
+        if self._since is None:
+            self._since = now
+        large = self._tail.rows.get("ops", 0) >= SEAL_ROWS or self._log.size >= SEAL_BYTES
+        if now < self._retry or (not large and now - self._since < SEAL_SECONDS):
+            return False
+        self._retry = now + SYNC_SECONDS
+        self.seal()
+        self._retry = -math.inf
+        return True
+
+    def sync_if_due(self, now: float) -> None:
+        """Fsync the log and write counters, at most once a second; ``now`` as in ``seal_if_due``."""
+        if now - self._synced < SYNC_SECONDS:
+            return
+        if self._log is not None and self._log.dirty:
+            self._log.sync()
+            self._synced = now
+        if self._stale_record:
+            self._save(self.info)
+            self._synced = now
+
+    def release(self) -> None:
+        """Write what is due and close the files; the job's state stays."""
+        try:
+            if self._stale_record:
+                self._save(self.info)
+            if self._log is not None:
+                self._log.sync()
+        finally:
+            if self._log is not None:
+                self._log.close()
+                self._log = None
+
+    def _save(self, info: JobInfo) -> None:
+        catalog.save(self.folder, info)
+        self.info = info
+        self._stale_record = False
+
+    def _opened(self) -> Log:
+        if self._log is None:
+            self._log = Log(log_file(self.folder, self.info.sealed + 1))
+            self._since = None
+        return self._log
+
+    def _recover(self) -> None:
+        path = log_file(self.folder, self.info.sealed + 1)
+        if path.exists():
+            with durable.told(path):
+                contents = decode(path.read_bytes(), path)
+            self._log = Log(path, contents.end)
+
+    def _drop_log(self) -> None:
+        if self._log is not None:
+            self._log.close()
+            with contextlib.suppress(OSError):  # removed by the next start then
+                os.unlink(self._log.path)
+            self._log = None
+
+    def _clean(self) -> None:
+        """Remove what a sealing that was cut short left behind."""
+        sealed, found = self.info.sealed, files(self.folder)
+        left = [path for number, path in found.logs.items() if number <= sealed]
+        for name, generations in found.segments.items():
+            keep = self.info.total if name == "total" else None
+            left += [path for number, path in generations.items() if number > sealed or keep not in (None, number)]
+        left += self.folder.glob(".*.tmp")
+        with durable.told(self.folder):
+            for path in left:
+                path.unlink(missing_ok=True)
+
+
+class StoreWriter:
+    """All jobs of a store that this host's collector writes; holds the lock until ``close``."""
+
+    def __init__(self, path: str | os.PathLike[str], host: str) -> None:
+        """Open or create the store at ``path``.
+
+        StoreError ``store-in-use`` names who writes it, ``store-version`` both versions, ``store-unwritable`` the reason.
+        """
+        self.path = Path(path)
+        catalog.make(self.path)
+        self.collector = {"host": host, "pid": os.getpid(), "id": secrets.token_hex(8)}
+        self._lock = lock.take(catalog.lock_file(self.path, host), self.collector)
+        self._open: dict[Path, JobWriter] = {}
+
+    def job(self, uid: int) -> JobWriter:
+        """Return the writer of job ``uid``, which is created unless it is stored already."""
+        return self._writer(catalog.job_folder(self.path, uid), uid)
+
+    def host(self, name: str) -> JobWriter:
+        """Return the writer of the samples of host ``name``."""
+        return self._writer(catalog.host_folder(self.path, name), 0)
+
+    def knows(self, uid: int) -> bool:
+        """Whether job ``uid`` is in the store."""
+        return (catalog.job_folder(self.path, uid) / catalog.JOB_FILE).exists()
+
+    def release(self, uid: int) -> None:
+        """Close the files of job ``uid``; it can be opened again."""
+        writer = self._open.pop(catalog.job_folder(self.path, uid), None)
+        if writer is not None:
+            writer.release()
+
+    def tick(self, now: float) -> None:
+        """Do what is due: fsync every log and seal one generation at most, so that a tick stays short.
+
+        ``now`` in seconds of a clock that never goes back. Raises the first StoreError after all were tried.
+        """
+        failures = []
+        sealed = False
+        for writer in self._open.values():
+            try:
+                writer.sync_if_due(now)
+                sealed = sealed or writer.seal_if_due(now)
+            except StoreError as error:
+                failures.append(error)
+        if failures:
+            raise failures[0]
+
+    def close(self) -> None:
+        """Close all jobs and let go of the store; what failed to be written is raised after all is closed."""
+        writers, self._open = list(self._open.values()), {}
+        failures = []
+        for writer in writers:
+            try:
+                writer.release()
+            except StoreError as error:
+                failures.append(error)
+        self._lock.release()
+        if failures:
+            raise failures[0]
+
+    def _writer(self, folder: Path, uid: int) -> JobWriter:
+        writer = self._open.get(folder)
+        if writer is None:
+            writer = self._open[folder] = JobWriter(folder, uid, self.collector)
+        return writer
