@@ -1,0 +1,255 @@
+"""Op executions of a profiler session: which events of which planes of an XSpace are ops, and what they used."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple
+
+from tfprof.collector.ingest.proto.xplane_pb2 import XEvent, XLine, XPlane, XSpace, XStat
+
+#: Devices as RunMetadata calls them. Iterators are apart: the op that waits for them has that time already.
+HOST_DEVICE: Final = b"/job:localhost/replica:0/task:0/device:CPU:0"
+ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
+ITERATOR_LABEL: Final = b"tf.data"
+
+_HOST_PLANE: Final = re.compile(rb"/host:CPU\Z")
+_DEVICE_PLANE: Final = re.compile(rb"/device:(?!CUSTOM)\w+:\d+\Z")
+_OP: Final = re.compile(rb"([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*):(_*[A-Z]\w*)\Z")
+_EAGER_OP: Final = re.compile(rb"EagerLocalExecute: (_*[A-Z]\w*)\Z")
+_ITERATOR: Final = re.compile(rb"Iterator::\w")
+_INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
+_ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
+#: Ops that only wait for the ops of a function, which have events of their own.
+_CALLS: Final = frozenset(
+    {b"Case", b"For", b"If", b"PartitionedCall", b"RemoteCall", b"StatefulPartitionedCall", b"StatelessCase"}
+    | {b"StatelessIf", b"StatelessWhile", b"SymbolicGradient", b"While"}
+)
+_ENVIRONMENT: Final = b"Task Environment"
+_STARTED: Final = b"profile_start_time"
+
+
+@dataclass(slots=True)
+class Memory:
+    """What an op allocated while it ran, as its allocator told it (bytes)."""
+
+    allocator: bytes = b""
+    total: int = 0
+    peak: int = 0
+    live: int = 0  # allocated and not freed
+    in_use: int = 0
+    held: dict[int, int] = field(default_factory=dict)
+
+
+class Execution(NamedTuple):
+    """One op execution; times in ns, real time. `own_ns` leaves out other ops that ran within it on its thread."""
+
+    device: bytes
+    node: bytes
+    label: bytes
+    thread: int
+    start_ns: int
+    own_ns: int
+    memory: Memory
+
+
+class _Event(NamedTuple):
+    name: bytes
+    display: bytes
+    start_ps: int
+    end_ps: int
+    stats: Iterable[XStat]
+
+
+@dataclass(slots=True)
+class _Open:
+    """An event that others may lie in."""
+
+    event: _Event
+    device: bytes
+    node: bytes
+    label: bytes
+    eager: bool
+    inner_ps: int = 0
+    inner_ops: int = 0
+    memory: Memory = field(default_factory=Memory)
+
+
+def executions(space: XSpace, started_ns: int) -> Iterator[Execution]:
+    """Yield the op executions of all planes; ``started_ns``: when the session began, where it does not say so itself."""
+    began_ns = session_start(space) or started_ns
+    for plane in space.planes:
+        for pattern, read in _READERS.items():
+            if pattern.match(plane.name):
+                yield from read(_Plane(plane, began_ns))
+
+
+def session_start(space: XSpace) -> int:
+    """Return the real time (ns) when the session began, 0 where the XSpace does not say."""
+    for plane in space.planes:
+        if plane.name == _ENVIRONMENT:
+            names = {key: value.name for key, value in plane.stat_metadata.items()}
+            for stat in plane.stats:
+                if names.get(stat.metadata_id) == _STARTED:
+                    return stat.uint64_value or stat.int64_value
+    return 0
+
+
+class _Plane:
+    """A plane with its tables of names at hand."""
+
+    def __init__(self, plane: XPlane, began_ns: int) -> None:
+        self.name: bytes = plane.name
+        self.lines: Iterable[XLine] = plane.lines
+        self._began_ns = began_ns
+        self._events = {key: (value.name, value.display_name) for key, value in plane.event_metadata.items()}
+        self._stats: dict[int, bytes] = {key: value.name for key, value in plane.stat_metadata.items()}
+
+    def start_ps(self, line: XLine) -> int:
+        """Return the real time that a line's events count from: sessions export it relative to their beginning."""
+        relative = line.timestamp_ns < self._began_ns // 2
+        return (line.timestamp_ns + (self._began_ns if relative else 0)) * 1000
+
+    def events(self, line: XLine) -> list[_Event]:
+        """Return the events of a line, outer ones before those within them."""
+        start_ps = self.start_ps(line)
+        events = [self._event(event, start_ps) for event in line.events]
+        return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
+
+    def _event(self, event: XEvent, line_ps: int) -> _Event:
+        name, display = self._events.get(event.metadata_id, (b"", b""))
+        start_ps = line_ps + event.offset_ps
+        return _Event(name, display, start_ps, start_ps + max(0, event.duration_ps), event.stats)
+
+    def stats(self, event: _Event) -> Mapping[bytes, bytes | int]:
+        """Return an event's numbers and texts by name."""
+        values: dict[bytes, bytes | int] = {}
+        for stat in event.stats:
+            kind = stat.WhichOneof("value")
+            if kind == "ref_value":
+                values[self._stats.get(stat.metadata_id, b"")] = self._stats.get(stat.ref_value, b"")
+            elif kind is not None and kind != "double_value":
+                values[self._stats.get(stat.metadata_id, b"")] = getattr(stat, kind)
+        return values
+
+
+def _host(plane: _Plane) -> Iterator[Execution]:
+    waiting: dict[object, tuple[_Event, int]] = {}
+    done: dict[object, int] = {}
+    for line in plane.lines:
+        thread = line.id & 0xFFFFFFFF
+        events = plane.events(line)
+        yield from _nested(plane, events, thread)
+        for event in events:
+            if event.name == _ASYNC_START:
+                waiting[_link(plane.stats(event), b"_p")] = event, thread
+            elif event.name == _ASYNC_DONE:
+                done[_link(plane.stats(event), b"_c")] = event.start_ps
+    yield from _asynchronous(plane, waiting, done)
+
+
+def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
+    """Return what joins the two halves of an asynchronous op."""
+    return stats.get(key), stats.get(b"step_id"), stats.get(b"name")
+
+
+def _asynchronous(
+    plane: _Plane, waiting: Mapping[object, tuple[_Event, int]], done: Mapping[object, int]
+) -> Iterator[Execution]:
+    """Yield the ops that left their thread and called back from another; one still out at the end is not yielded."""
+    for link, (event, thread) in waiting.items():
+        stats = plane.stats(event)
+        node, kind = stats.get(b"name"), stats.get(b"kernel_type")
+        if link in done and isinstance(node, bytes) and isinstance(kind, bytes) and kind not in _CALLS:
+            duration_ns = max(0, done[link] - event.start_ps) // 1000
+            name = _INLINED.sub(b"", node, count=1)
+            yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, Memory())
+
+
+def _nested(plane: _Plane, events: Iterable[_Event], thread: int) -> Iterator[Execution]:
+    """Yield the ops of one thread, innermost first; each without the time of those in it."""
+    open_: list[_Open] = []
+    for event in events:
+        while open_ and open_[-1].event.end_ps <= event.start_ps:
+            yield from _closed(open_, thread)
+        note = _MEMORY_EVENTS.get(event.name)
+        if note is None:
+            op = _opened(event)
+            if op is not None:
+                open_.append(op)
+        elif open_:
+            note(open_[-1].memory, plane.stats(event))
+    while open_:
+        yield from _closed(open_, thread)
+
+
+def _opened(event: _Event) -> _Open | None:
+    """Return the op that an event is, None when it is none."""
+    op = _OP.match(event.name)
+    if op and op[2] not in _CALLS:
+        return _Open(event, HOST_DEVICE, op[1], op[2], eager=False)
+    eager = _EAGER_OP.match(event.name)
+    if eager and eager[1] not in _CALLS:
+        return _Open(event, HOST_DEVICE, eager[1], eager[1], eager=True)
+    if _ITERATOR.match(event.name):
+        return _Open(event, ITERATOR_DEVICE, event.name, ITERATOR_LABEL, eager=False)
+    return None
+
+
+def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
+    """Take the innermost open op; yield it unless it is an eager call of ops that have events of their own."""
+    op = open_.pop()
+    wrapper = op.eager and op.inner_ops
+    duration_ps = op.event.end_ps - op.event.start_ps
+    if open_:
+        open_[-1].inner_ps += min(op.inner_ps, duration_ps) if wrapper else duration_ps
+        open_[-1].inner_ops += op.device == HOST_DEVICE
+    if not wrapper:
+        own_ns = max(0, duration_ps - op.inner_ps) // 1000
+        name = _INLINED.sub(b"", op.node, count=1)
+        yield Execution(op.device, name, op.label, thread, op.event.start_ps // 1000, own_ns, op.memory)
+
+
+def _allocated(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
+    size, name = _number(stats, b"allocation_bytes"), stats.get(b"allocator_name")
+    if not memory.allocator and isinstance(name, bytes):
+        memory.allocator = name
+    address = _number(stats, b"addr")
+    memory.live += size - memory.held.get(address, 0)
+    memory.held[address] = size
+    memory.total += size
+    memory.peak = max(memory.peak, memory.live)
+    if b"GPU" in memory.allocator:
+        memory.in_use = max(memory.in_use, _number(stats, b"bytes_allocated"))
+
+
+def _freed(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
+    memory.live -= memory.held.pop(_number(stats, b"addr"), 0)
+
+
+def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
+    value = stats.get(key, 0)
+    return value if isinstance(value, int) else 0
+
+
+def _accelerator(plane: _Plane) -> Iterator[Execution]:
+    """Yield the kernels and copies of a device; lines that XLA derives from them say the same again."""
+    device = plane.name + b"/stream:all"
+    lines = list(plane.lines)
+    streams = [line for line in lines if line.name.startswith(b"Stream")]
+    for line in streams or [line for line in lines if line.name == b"XLA Ops"]:
+        for event in plane.events(line):
+            named = plane.stats(event).get(b"tf_op", b"")
+            op = _OP.match(named) if isinstance(named, bytes) else None
+            node = _INLINED.sub(b"", op[1], count=1) if op else event.display or event.name
+            duration_ns = (event.end_ps - event.start_ps) // 1000
+            yield Execution(
+                device, node, event.name, line.id & 0xFFFFFFFF, event.start_ps // 1000, duration_ns, Memory()
+            )
+
+
+_MEMORY_EVENTS: Final[dict[bytes, Callable[[Memory, Mapping[bytes, bytes | int]], None]]] = {
+    b"MemoryAllocation": _allocated,
+    b"MemoryDeallocation": _freed,
+}
+#: How the planes are read, by name; all others hold no ops.
+_READERS: Final = {_HOST_PLANE: _host, _DEVICE_PLANE: _accelerator}

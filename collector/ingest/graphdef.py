@@ -1,0 +1,40 @@
+"""GraphDef bytes to rows of `graph_nodes`: the main graph's nodes as they are, without large constants."""
+
+from typing import Final
+
+import pyarrow as pa
+from google.protobuf.message import DecodeError as ParseError
+
+from tfprof.collector.errors import DecodeError
+from tfprof.collector.ingest.proto.graph_pb2 import GraphDef, NodeDef
+from tfprof.collector.store.schema import GRAPH_NODES
+
+#: Attributes with a tensor or a string of more bytes than this are left out of `node_def`.
+ATTRIBUTE_MAX: Final = 1024
+
+
+def graph_nodes(data: bytes | memoryview, graph: int) -> pa.RecordBatch:
+    """Return the GRAPH_NODES rows of graph number ``graph``; DecodeError when ``data`` is no GraphDef."""
+    message = GraphDef()
+    try:
+        message.ParseFromString(bytes(data))
+    except ParseError as error:
+        raise DecodeError(f"graph {graph} is not a GraphDef") from error
+    nodes = message.node
+    columns = (
+        [graph] * len(nodes),
+        [node.name for node in nodes],
+        [node.op for node in nodes],
+        [node.device for node in nodes],
+        [_definition(node) for node in nodes],
+    )
+    arrays = [pa.array(values, field.type) for values, field in zip(columns, GRAPH_NODES, strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=GRAPH_NODES)
+
+
+def _definition(node: NodeDef) -> bytes:
+    if node.ByteSize() > ATTRIBUTE_MAX:
+        large = [key for key, value in node.attr.items() if max(len(value.tensor), len(value.s)) > ATTRIBUTE_MAX]
+        for key in large:
+            del node.attr[key]
+    return node.SerializeToString(deterministic=True)
