@@ -1,0 +1,165 @@
+"""The collector daemon: receives what agents send and stores it, until it is stopped or nobody needs it any more."""
+
+import argparse
+import os
+import secrets
+import signal
+import socket
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import FrameType
+from typing import Final
+
+import pyarrow as pa
+from tfprof.collector.errors import StoreError, TfprofError
+from tfprof.collector.ingest.decode import decoder
+from tfprof.collector.ingest.jobs import Jobs
+from tfprof.collector.ingest.receiver import Receiver
+from tfprof.collector.selfstats import SelfStats
+from tfprof.collector.store.writer import StoreWriter
+from tfprof.shim.daemons import Lock, StatusFile
+from tfprof.shim.places import COLLECTOR_SOCKET, default_store, make_instance
+from tfprof.shim.version import VERSION
+
+NAME: Final = "collector"
+#: A job's steps come before profiling: the daemon yields the processor to them.
+NICENESS: Final = 5
+TURN_MS: Final = 100
+TICK_S: Final = 0.1
+STATUS_S: Final = 1.0
+#: What arrived before the stop is still taken, for at most so long.
+DRAIN_S: Final = 2.0
+
+
+@dataclass(frozen=True)
+class Options:
+    """What a collector is started with."""
+
+    store: Path
+    idle_s: float
+    decoder: str = "auto"
+
+
+class Collector:
+    """One collector of one store: ``start``, ``serve`` until ``stop`` is called or it has been idle, then ``close``."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._stats = SelfStats()
+        self._stopping = False
+        self._ticked = self._told = float("-inf")
+
+    def start(self) -> None:
+        """Take the store and open the socket; TfprofError when there is another collector, or no room for one."""
+        place = make_instance(str(self._options.store))
+        self._decoder = decoder(self._options.decoder)
+        self._lock = Lock(place, NAME)
+        if not self._lock.acquire():
+            raise StoreError(f"another collector serves {self._options.store}", "store-in-use")
+        try:
+            self._store = StoreWriter(self._options.store, socket.gethostname())
+            self._jobs = Jobs(self._store, self._decoder)
+            welcome = {
+                "collector": secrets.token_hex(8),
+                "pid": os.getpid(),
+                "version": VERSION,
+                "store": str(self._options.store),
+            }
+            self._receiver = Receiver(f"{place}/{COLLECTOR_SOCKET}", self._jobs, self._stats, welcome)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._status = StatusFile(f"{place}/{NAME}.json")
+
+    def serve(self) -> None:
+        """Receive and store until ``stop`` was called, or no agent was heard of for the idle time."""
+        while not self._stopping and time.monotonic() - self._stats.heard < self._options.idle_s:
+            self._receiver.turn(TURN_MS)
+            self._tick(time.monotonic())
+
+    def stop(self) -> None:
+        """Let ``serve`` come to its end."""
+        self._stopping = True
+
+    def close(self) -> None:
+        """Take what has arrived, within a limit, and let go of the store; open jobs stay open for the next collector."""
+        deadline = time.monotonic() + DRAIN_S
+        while time.monotonic() < deadline:
+            before = self._stats.messages
+            self._receiver.turn(0)
+            if self._stats.messages == before:
+                break
+        self._receiver.pump()
+        self._receiver.close()
+        self._tell(time.monotonic())
+        self._store.close()
+        self._lock.release()
+
+    def _tick(self, now: float) -> None:
+        if now - self._ticked < TICK_S:
+            return
+        self._ticked = now
+        self._receiver.pump()
+        try:
+            self._store.tick(now)
+        except StoreError as error:
+            self._stats.stalled(error)
+        if now - self._told >= STATUS_S:
+            self._tell(now)
+
+    def _tell(self, now: float) -> None:
+        self._told = now
+        status = self._stats.snapshot(self._jobs.rows, now)
+        status |= {
+            "version": VERSION,
+            "decoder": self._decoder.name,
+            "store": str(self._options.store),
+            "jobs": len(self._jobs.open),
+            "lag_s": round(self._jobs.lag_s, 3),
+        }
+        try:
+            self._status.write(status)
+        except OSError as error:
+            print(f"tfprof: cannot write {self._status.path}: {error.strerror}", file=sys.stderr, flush=True)
+
+
+def _options(arguments: Sequence[str] | None) -> Options:
+    parser = argparse.ArgumentParser(prog="tfprof.collector.daemon", description=__doc__)
+    parser.add_argument("--store", type=Path, default=Path(default_store()), help="folder that results are kept in")
+    parser.add_argument("--idle", type=float, default=60.0, help="seconds without an agent after which it ends")
+    parser.add_argument("--decoder", default="auto", choices=["auto", "walker", "python"])
+    given = parser.parse_args(arguments)
+    return Options(given.store.absolute(), given.idle, given.decoder)
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a collector to its end; return the exit status."""
+    os.nice(NICENESS)
+    pa.set_cpu_count(1)
+    pa.set_io_thread_count(1)
+    pa.set_memory_pool(pa.system_memory_pool())
+    collector = Collector(_options(arguments))
+
+    def stopped(_number: int, _frame: FrameType | None) -> None:
+        collector.stop()
+
+    signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, stopped)
+    try:
+        collector.start()
+        try:
+            collector.serve()
+        finally:
+            collector.close()
+    except TfprofError as error:
+        print(f"tfprof: {error}", file=sys.stderr, flush=True)
+        return error.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

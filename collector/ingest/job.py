@@ -1,0 +1,162 @@
+"""One open job: its messages in order, each once, into its store."""
+
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Final
+
+import pyarrow as pa
+from tfprof.collector.errors import FormatError
+from tfprof.collector.ingest.parsing import Event, event_of, event_rows, sample_row, span_rows, whole
+from tfprof.collector.ingest.rows import RowMaker
+from tfprof.collector.ingest.sequence import Counted, Sequence
+from tfprof.collector.ingest.windows import TracedSteps
+from tfprof.collector.records import Record, cut_records, cut_spans, document
+from tfprof.collector.store import schema
+from tfprof.collector.store.writer import JobWriter
+from tfprof.shim import layout, wire
+from tfprof.shim.wire import Head
+
+#: How long a profiler window waits for the spans of its steps, and how much may wait behind it.
+WINDOW_PATIENCE_S: Final = 2.0
+WAITING_MAX: Final = 64 << 20
+#: What CLOSE may say of a job's end.
+END_STATES: Final = frozenset(["exited", "killed", "ended", "lost"])
+Tables = Mapping[str, pa.Table]
+
+
+class Job:
+    """What is known of one job between its messages; small, and dropped at its end.
+
+    `take` returns the heads to answer with; FormatError means that the message will never be taken,
+    StoreError that it cannot be stored now: what was decoded of it is kept and stored first, as soon as that is possible.
+    """
+
+    def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, steps: TracedSteps) -> None:
+        self.uid = uid
+        self.writer = writer
+        self.rows = 0
+        self.lag_s = 0.0
+        self._maker = maker
+        self._steps = steps
+        self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
+        self._counted = {kind: Counted(writer.acked(kind)) for kind in (wire.EVENT, wire.SAMPLES)}
+        self._events: list[Event] = []
+        self._unsent: tuple[Tables, int, int] | None = None
+        self._waiting: deque[Record] = deque()
+        self._patience_ends = 0.0
+
+    def take(self, agent: str, head: Head, body: memoryview) -> list[Head]:
+        """Take one message of this job that ``agent`` sent."""
+        self.retry()
+        return self._TAKERS[head.type](self, agent, head, body)
+
+    def retry(self) -> None:
+        """Store what could not be stored before."""
+        if self._unsent is not None:
+            self.writer.append(*self._unsent)
+            self._unsent = None
+
+    def pump(self, patience_s: float = WINDOW_PATIENCE_S) -> list[Head]:
+        """Store the records that need to wait no longer; a window waits ``patience_s`` for the spans of its steps."""
+        self.retry()
+        ready: list[Record] = []
+        while self._waiting and self._ripe(self._waiting[0], patience_s):
+            ready.append(self._waiting.popleft())
+            self._patience_ends = 0.0
+        if not ready:
+            return []
+        tables = self._maker.make(ready, time.time_ns())
+        self._append(tables, wire.RECORDS, ready[-1].seq)
+        self.lag_s = max(0.0, (time.time_ns() - ready[-1].start_real_ns - ready[-1].duration_ns) / 1e9)
+        return [self._ack(wire.RECORDS)]
+
+    def sample(self, agent: str, count: int, t_ns: int, values: Mapping[str, object]) -> None:
+        """Store one sample of the job's processes, taken at ``t_ns``, from message ``count`` of ``agent``."""
+        self.retry()
+        row = sample_row(values, t_ns, schema.SAMPLES)
+        if self._counted[wire.SAMPLES].new(agent, count, t_ns):
+            self._counted[wire.SAMPLES].received(agent, count)
+            self._append({"samples": row}, wire.SAMPLES, t_ns)
+
+    def _records(self, _agent: str, head: Head, body: memoryview) -> list[Head]:
+        records = cut_records(body, head.first, head.last)
+        verdict = self._sequences[wire.RECORDS].admit(head.first, head.last)
+        if verdict.doubtful:
+            return [Head(wire.REOPEN, self.uid)]
+        if not verdict.fresh:
+            return [self._ack(wire.RECORDS)]
+        self._lost(verdict.lost, "records")
+        self._waiting.extend(record for record in records if record.seq >= verdict.fresh)
+        return self.pump()
+
+    def _spans(self, _agent: str, head: Head, body: memoryview) -> list[Head]:
+        offset, entries = cut_spans(body, head.first, head.last)
+        verdict = self._sequences[wire.SPANS].admit(head.first, head.last)
+        if verdict.doubtful:
+            return [Head(wire.REOPEN, self.uid)]
+        if not verdict.fresh:
+            return [self._ack(wire.SPANS)]
+        self._lost(verdict.lost, "span entries")
+        spans = list(entries)[verdict.fresh - head.first :]
+        self._steps.remember(spans, offset)
+        self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
+        return [self._ack(wire.SPANS), *self.pump()]
+
+    def _counters(self, _agent: str, head: Head, body: memoryview) -> list[Head]:
+        self.writer.counters(document(body))
+        return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
+
+    def _event(self, agent: str, head: Head, body: memoryview) -> list[Head]:
+        event = event_of(document(body), time.time_ns())
+        if self._counted[wire.EVENT].new(agent, head.last, event.t_ns):
+            self._counted[wire.EVENT].received(agent, head.last)
+            self._events.append(event)
+            self._append({}, wire.EVENT, event.t_ns)
+        return [Head(wire.ACK, self.uid, wire.EVENT, head.first, head.last)]
+
+    def _close(self, _agent: str, head: Head, body: memoryview) -> list[Head]:
+        values = document(body)
+        if values.get("state") not in END_STATES:
+            raise FormatError(f"no end of a job is called {values.get('state')!r}")
+        whole(values, "t_ns", 0)
+        acks = self.pump(patience_s=0)
+        if self._events:
+            self._append({}, 0, 0)
+        self.writer.counters(values)
+        self.writer.close(values["state"], values)
+        return [*acks, Head(wire.ACK, self.uid, wire.CLOSE, head.first, head.last)]
+
+    def _ripe(self, record: Record, patience_s: float) -> bool:
+        if record.kind != layout.XSPACE or self._steps.complete(record):
+            return True
+        if sum(len(other.body) for other in self._waiting) > WAITING_MAX:
+            return True
+        if not self._patience_ends:
+            self._patience_ends = time.monotonic() + WINDOW_PATIENCE_S
+        return patience_s <= 0 or time.monotonic() >= self._patience_ends
+
+    def _append(self, tables: Tables, about: int, last: int) -> None:
+        if self._events:
+            mine = event_rows(self._events)
+            tables = {**tables, "events": pa.concat_tables([tables["events"], mine]) if "events" in tables else mine}
+            self._events = []
+        self._unsent = (tables, about, last)
+        self.rows += tables["ops"].num_rows if "ops" in tables else 0
+        self.retry()
+
+    def _lost(self, count: int, what: str) -> None:
+        if count:
+            text = f"{what} that the agent never sent or gave up"
+            self._events.append(Event(time.time_ns(), slug="gap", text=text, times=count))
+
+    def _ack(self, about: int) -> Head:
+        return Head(wire.ACK, self.uid, about, 0, self.writer.acked(about))
+
+    _TAKERS: ClassVar[dict[int, Callable[["Job", str, Head, memoryview], list[Head]]]] = {
+        wire.RECORDS: _records,
+        wire.SPANS: _spans,
+        wire.COUNTERS: _counters,
+        wire.EVENT: _event,
+        wire.CLOSE: _close,
+    }

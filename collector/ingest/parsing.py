@@ -1,0 +1,166 @@
+"""From records of a job to rows of its tables: pure, without decoding what TensorFlow made."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from tfprof.collector.errors import DecodeError, FormatError
+from tfprof.collector.records import Record, Span
+from tfprof.collector.store import schema
+from tfprof.shim import layout
+
+_INT64_MAX: Final = (1 << 63) - 1
+_UINT32_MAX: Final = (1 << 32) - 1
+#: Texts of events come from jobs: a longer one is cut.
+TEXT_MAX: Final = 2_000
+
+
+class Event(NamedTuple):
+    """Something that befell a job, ``count`` times; `slug` is explained in docs/errors.md."""
+
+    t_ns: int
+    slug: str
+    text: str
+    times: int = 1
+
+
+class Step(NamedTuple):
+    """One traced step: which it is, and when it ran (real time, ns)."""
+
+    kind: int
+    ordinal: int
+    runs: int
+    key: int
+    thread: int
+    start_ns: int
+    duration_ns: int
+
+
+class Trace(NamedTuple):
+    """One row of `traces`, in the order of its columns."""
+
+    trace: int
+    source: int
+    kind: int
+    step: int
+    key: int
+    thread: int
+    start_ns: int
+    duration_ns: int
+    base_ns: int
+    rows: int
+    raw_bytes: int
+
+
+def _table(rows: Iterable[tuple[Any, ...]], columns: pa.Schema) -> pa.Table:
+    arrays = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), columns.types, strict=True)]
+    return pa.Table.from_arrays(arrays, schema=columns)
+
+
+def fits(value: int) -> int:
+    """Return ``value`` as a signed 64-bit number holds it, saturated: a job's clocks are whatever it wrote."""
+    return max(-_INT64_MAX, min(_INT64_MAX, value))
+
+
+def trace_rows(traces: Sequence[Trace]) -> pa.Table:
+    """Return ``traces`` (at least one) as rows of TRACES."""
+    return _table(traces, schema.TRACES)
+
+
+def trace_of(record: Record, trace: int, base_ns: int, rows: int) -> Trace:
+    """Return the row of the traced step that ``record`` holds as RunMetadata."""
+    return Trace(
+        trace,
+        record.kind,
+        record.flags,
+        record.step,
+        record.key,
+        record.thread,
+        fits(record.start_real_ns),
+        fits(record.duration_ns),
+        base_ns,
+        rows,
+        len(record.body),
+    )
+
+
+def trace_of_step(step: Step, trace: int, base_ns: int, rows: int, raw_bytes: int) -> Trace:
+    """Return the row of one step of a profiler window, of whose bytes ``raw_bytes`` are its share."""
+    return Trace(
+        trace,
+        layout.XSPACE,
+        step.kind,
+        step.ordinal,
+        step.key,
+        step.thread,
+        step.start_ns,
+        step.duration_ns,
+        base_ns or step.start_ns,
+        rows,
+        raw_bytes,
+    )
+
+
+def graph_number(record: Record) -> int:
+    """Return the number of the graph that ``record`` is about; DecodeError when it is none."""
+    if record.step > _UINT32_MAX:
+        raise DecodeError(f"no graph has the number {record.step}")
+    return record.step
+
+
+def event_rows(events: Sequence[Event]) -> pa.Table:
+    """Return ``events`` (at least one) as rows of EVENTS."""
+    return _table(events, schema.EVENTS)
+
+
+def event_of(values: Mapping[str, Any], now_ns: int) -> Event:
+    """Return the event that JSON of the agent or the shim tells of."""
+    return Event(
+        fits(whole(values, "t_ns", now_ns)),
+        _text(values, "slug"),
+        _text(values, "text"),
+        fits(whole(values, "count", 1)),
+    )
+
+
+def _text(values: Mapping[str, Any], name: str) -> str:
+    """Return the text called ``name``, cut, and without the half surrogates that JSON lets through but UTF-8 does not."""
+    return str(values.get(name, ""))[:TEXT_MAX].encode("utf-8", "replace").decode()
+
+
+def whole(values: Mapping[str, Any], name: str, default: int) -> int:
+    """Return the integer called ``name``, or ``default`` where there is none."""
+    value = values.get(name, default)
+    if not isinstance(value, int):
+        raise FormatError(f"{name} is no integer")
+    return value
+
+
+def span_rows(spans: Sequence[Span], offset: int) -> pa.Table:
+    """Return ``spans`` (at least one) as rows of SPANS; ``offset`` ns make real times of monotonic ones."""
+    rows = (
+        (
+            span.kind,
+            span.flags,
+            span.ordinal,
+            span.runs,
+            fits(span.start_mono_ns + offset),
+            fits(span.total_ns),
+            fits(span.min_ns),
+            fits(span.max_ns),
+            span.key,
+            span.thread,
+            span.parent,
+        )
+        for span in spans
+    )
+    return _table(rows, schema.SPANS)
+
+
+def sample_row(values: Mapping[str, Any], t_ns: int, columns: pa.Schema) -> pa.Table:
+    """Return one sample as a row of ``columns``; a number that is absent is 0, one that is out of range a FormatError."""
+    row = tuple(t_ns if name == "t_ns" else values.get(name) or 0 for name in columns.names)
+    try:
+        return _table([row], columns)
+    except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
+        raise FormatError(f"a sample that does not fit its table: {error}") from None

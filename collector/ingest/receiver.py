@@ -1,0 +1,169 @@
+"""The collector's end of the wire: messages in, answers out (docs/wire.md)."""
+
+import contextlib
+import json
+import os
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, ClassVar, Final
+
+import zmq
+from tfprof.collector.errors import FormatError, StoreError, TfprofError
+from tfprof.collector.ingest.jobs import Agent, Jobs
+from tfprof.collector.records import document
+from tfprof.collector.selfstats import SelfStats
+from tfprof.shim import wire
+from tfprof.shim.wire import Head
+
+#: What one turn takes at most before the daemon looks at its other duties.
+TURN_MESSAGES: Final = 64
+TURN_BYTES: Final = 16 << 20
+#: Messages of an agent that wait in memory; the rest waits at the agent, which sends at most a few MiB in each.
+WAITING_MESSAGES: Final = 4
+#: Connections that are remembered: an agent that is forgotten is greeted anew.
+PEERS_MAX: Final = 1_024
+#: Bytes that a path of a local socket may have.
+PATH_MAX: Final = 107
+
+Answer = tuple[Head, bytes]
+
+
+class Receiver:
+    """A ROUTER socket at ``path``; ``turn`` is the only thing that happens, in one thread.
+
+    ZeroMQ takes from its connections in turn, so an agent that floods delays the others by one message at a time.
+    """
+
+    def __init__(self, path: str, jobs: Jobs, stats: SelfStats, welcome: dict[str, Any]) -> None:
+        self._jobs = jobs
+        self._stats = stats
+        self._welcome = json.dumps(welcome).encode()
+        self._peers: OrderedDict[bytes, Agent | None] = OrderedDict()
+        self._senders: dict[int, bytes] = {}
+        self._context = zmq.Context()
+        self._socket = self._bound(path)
+
+    def turn(self, timeout_ms: int) -> None:
+        """Wait for messages at most so long, and answer a bounded number of them."""
+        if not self._socket.poll(timeout_ms):
+            return
+        size = 0
+        for _ in range(TURN_MESSAGES):
+            try:
+                frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                return
+            size += self._message(frames[0].bytes, [frame.buffer for frame in frames[1:]])
+            if size > TURN_BYTES:
+                return
+
+    def pump(self) -> None:
+        """Store what waited, and tell the agents."""
+        for uid, answers in self._jobs.pump():
+            self._send(self._senders.get(uid, b""), [(answer, b"") for answer in answers])
+        self._senders = {uid: peer for uid, peer in self._senders.items() if uid in self._jobs.open}
+
+    def close(self) -> None:
+        """Let go of the socket; answers on their way are given a moment."""
+        self._socket.close(linger=200)
+        self._context.term()
+
+    def _bound(self, path: str) -> "zmq.Socket[bytes]":
+        if len(os.fsencode(path)) > PATH_MAX:
+            message = f"{path} is longer than the path of a socket may be: set XDG_RUNTIME_DIR to a shorter one"
+            raise TfprofError(message, slug="runtime-dir")
+        with contextlib.suppress(FileNotFoundError):
+            Path(path).unlink()
+        router = self._context.socket(zmq.ROUTER)
+        router.set_hwm(1_000)
+        router.rcvhwm = WAITING_MESSAGES
+        router.maxmsgsize = wire.BODY_MAX
+        router.router_handover = True
+        router.bind(f"ipc://{path}")
+        return router
+
+    def _message(self, peer: bytes, frames: list[memoryview]) -> int:
+        """Answer one message; return its size."""
+        self._stats.heard = time.monotonic()
+        size = sum(len(frame) for frame in frames)
+        self._stats.messages += 1
+        self._stats.bytes += size
+        head = Head(0)
+        try:
+            head = _head(frames)
+            answers = self._HANDLERS.get(head.type, Receiver._unknown)(self, peer, head, frames[1])
+        except StoreError as error:
+            self._stats.stalled(error)
+            answers = [_told(wire.STALL, head, error)]
+        except FormatError as error:
+            self._stats.refused(error)
+            answers = [_told(wire.REFUSE, head, error)]
+        self._send(peer, answers)
+        return size
+
+    def _send(self, peer: bytes, answers: list[Answer]) -> None:
+        for head, body in answers:
+            # an answer that finds no place is asked for again by the agent
+            with contextlib.suppress(zmq.Again):
+                self._socket.send_multipart([peer, wire.pack(head), body], zmq.NOBLOCK)
+
+    def _greeting(self, peer: bytes, _head: Head, body: memoryview) -> list[Answer]:
+        values = document(body)
+        agent, host = values.get("agent"), values.get("host")
+        if not (isinstance(agent, str) and agent and isinstance(host, str) and host):
+            raise FormatError("a greeting without agent and host")
+        self._remember(peer, Agent(agent[:64], host[:255]))
+        return [(Head(wire.WELCOME), self._welcome)]
+
+    def _of_job(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
+        self._senders[head.uid] = peer
+        answers: list[Answer] = [(answer, b"") for answer in self._jobs.take(self._agent(peer), head, body)]
+        return self._welcomed(peer) + answers
+
+    def _samples(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
+        if peer not in self._peers:  # sent before it knew of this collector: not before its jobs are open again
+            return self._welcomed(peer)
+        return [(answer, b"") for answer in self._jobs.samples(self._agent(peer), head, body)]
+
+    def _unknown(self, _peer: bytes, head: Head, _body: memoryview) -> list[Answer]:
+        raise FormatError(f"no message is of type {head.type}")
+
+    def _agent(self, peer: bytes) -> Agent:
+        return self._peers.get(peer) or Agent(peer.hex(), socket.gethostname())
+
+    def _welcomed(self, peer: bytes) -> list[Answer]:
+        """Return the welcome for a peer that was not heard of before: it may think that it speaks to an earlier collector."""
+        if peer in self._peers:
+            return []
+        self._remember(peer, None)
+        return [(Head(wire.WELCOME), self._welcome)]
+
+    def _remember(self, peer: bytes, agent: Agent | None) -> None:
+        self._peers[peer] = agent
+        if len(self._peers) > PEERS_MAX:
+            self._peers.popitem(last=False)
+
+    _HANDLERS: ClassVar[dict[int, Callable[["Receiver", bytes, Head, memoryview], list[Answer]]]] = {
+        wire.GREETING: _greeting,
+        wire.OPEN: _of_job,
+        wire.RECORDS: _of_job,
+        wire.SPANS: _of_job,
+        wire.COUNTERS: _of_job,
+        wire.CLOSE: _of_job,
+        wire.EVENT: _of_job,
+        wire.SAMPLES: _samples,
+    }
+
+
+def _head(frames: list[memoryview]) -> Head:
+    if len(frames) != 2:
+        raise FormatError(f"a message of {len(frames)} frames, not 2")
+    return wire.unpack(bytes(frames[0]))
+
+
+def _told(kind: int, head: Head, error: TfprofError) -> Answer:
+    answer = Head(kind, head.uid, head.type, head.first, head.last)
+    return answer, json.dumps({"slug": error.slug, "text": error.args[0]}).encode()

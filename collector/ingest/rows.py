@@ -1,0 +1,149 @@
+"""From a job's records to rows of its tables: the one place where a job's bytes meet the decoders."""
+
+from collections.abc import Callable, Iterable
+from itertools import groupby
+from typing import ClassVar
+
+import pyarrow as pa
+from tfprof.collector.errors import DecodeError, FormatError
+from tfprof.collector.ingest.decode import Decoder
+from tfprof.collector.ingest.frames import frames
+from tfprof.collector.ingest.graphdef import graph_nodes
+from tfprof.collector.ingest.interner import Interner
+from tfprof.collector.ingest.parsing import (
+    Event,
+    Trace,
+    event_of,
+    event_rows,
+    graph_number,
+    trace_of,
+    trace_of_step,
+    trace_rows,
+)
+from tfprof.collector.ingest.windows import TracedSteps
+from tfprof.collector.ingest.xspace import StepSpan, Window, xspace
+from tfprof.collector.records import Record, document
+from tfprof.shim import layout
+
+
+class RowMaker:
+    """Makes rows of one job: numbers its traces and interns its names, both going on where the store ends.
+
+    A step that cannot be decoded leaves its trace number unused.
+    """
+
+    def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int, steps: TracedSteps) -> None:
+        self._decoder = decoder
+        self._interner = Interner.restored(names)
+        self._next_trace = next_trace
+        self._steps = steps
+
+    def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
+        """Return the rows of ``records``; what cannot be decoded is an event at ``now_ns`` and stops nothing."""
+        made = Made(now_ns)
+        for kind, group in groupby(records, key=lambda record: record.kind):
+            self._MAKERS.get(kind, RowMaker._unknown)(self, list(group), made)
+        made.add("names", self._interner.new_names())
+        return made.tables()
+
+    def _run_metadata(self, records: list[Record], made: "Made") -> None:
+        numbers = range(self._next_trace, self._next_trace + len(records))
+        self._next_trace = numbers.stop
+        ops, parts = self._decoder.run_metadata([record.body for record in records], numbers, self._interner)
+        made.add("ops", ops)
+        for record, number, part in zip(records, numbers, parts, strict=True):
+            if part.error is None:
+                made.traces.append(trace_of(record, number, part.base_ns, part.rows))
+            else:
+                made.undecodable(record, part.error)
+
+    def _xspace(self, records: list[Record], made: "Made") -> None:
+        for record in records:
+            steps = sorted(self._steps.of(record), key=lambda step: step.start_ns)
+            spans = [StepSpan(self._next_trace + n, step.start_ns, step.duration_ns) for n, step in enumerate(steps)]
+            try:
+                cut = xspace(record.body, Window(record.start_real_ns, spans), self._interner)
+            except DecodeError as error:
+                made.undecodable(record, error.args[0])
+                continue
+            self._next_trace += len(steps)
+            made.add("ops", cut.ops)
+            share = len(record.body) // max(1, len(steps))
+            for step, span, part in zip(steps, spans, cut.steps, strict=True):
+                made.traces.append(trace_of_step(step, span.trace, part.base_ns, part.rows, share))
+            made.outside(cut.uncut, record.key - sum(step.runs for step in steps))
+
+    def _graph(self, records: list[Record], made: "Made") -> None:
+        for record in records:
+            try:
+                made.add("graph_nodes", graph_nodes(record.body, graph_number(record)))
+            except DecodeError as error:
+                made.undecodable(record, error.args[0])
+
+    def _frames(self, records: list[Record], made: "Made") -> None:
+        for record in records:
+            try:
+                rows, stacks = frames(record.body, graph_number(record))
+            except DecodeError as error:
+                made.undecodable(record, error.args[0])
+            else:
+                made.add("frames", rows)
+                made.add("stacks", stacks)
+
+    def _refused(self, records: list[Record], made: "Made") -> None:
+        for record in records:
+            try:
+                made.events.append(event_of(document(record.body), record.start_real_ns))
+            except FormatError as error:
+                made.undecodable(record, error.args[0])
+
+    def _unknown(self, records: list[Record], made: "Made") -> None:
+        text = f"records of kind {records[0].kind}, which this collector does not know"
+        made.events.append(Event(made.now_ns, slug="unknown-record", text=text, times=len(records)))
+
+    _MAKERS: ClassVar[dict[int, Callable[["RowMaker", list[Record], "Made"], None]]] = {
+        layout.GRAPH: _graph,
+        layout.RUN_METADATA: _run_metadata,
+        layout.XSPACE: _xspace,
+        layout.FRAMES: _frames,
+        layout.REFUSED: _refused,
+    }
+
+
+class Made:
+    """What is being made of one lot of records."""
+
+    def __init__(self, now_ns: int) -> None:
+        self.now_ns = now_ns
+        self.traces: list[Trace] = []
+        self.events: list[Event] = []
+        self._parts: dict[str, list[pa.Table]] = {}
+
+    def add(self, name: str, rows: pa.RecordBatch | pa.Table) -> None:
+        """Add ``rows`` to table ``name``."""
+        if rows.num_rows:
+            table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+            self._parts.setdefault(name, []).append(table)
+
+    def undecodable(self, record: Record, why: str) -> None:
+        """Count ``record`` as one that no rows could be made of."""
+        name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
+        text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
+        self.events.append(Event(self.now_ns, slug="undecodable", text=text))
+
+    def outside(self, executions: int, steps: int) -> None:
+        """Count op executions that no step of their window can claim, and steps whose spans never came."""
+        if executions:
+            text = "op executions of a profiler window that began in none of its steps"
+            self.events.append(Event(self.now_ns, slug="outside-steps", text=text, times=executions))
+        if steps > 0:
+            text = "steps of a profiler window whose spans never came"
+            self.events.append(Event(self.now_ns, slug="missing-spans", text=text, times=steps))
+
+    def tables(self) -> dict[str, pa.Table]:
+        """Return what was made, by table."""
+        if self.traces:
+            self.add("traces", trace_rows(self.traces))
+        if self.events:
+            self.add("events", event_rows(self.events))
+        return {name: pa.concat_tables(parts) for name, parts in self._parts.items()}

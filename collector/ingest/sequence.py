@@ -1,0 +1,57 @@
+"""Which of a job's messages are new: by number where they are numbered without gaps, by agent and count elsewhere."""
+
+from typing import NamedTuple
+
+
+class Verdict(NamedTuple):
+    """What a message is: its first number that is not here yet (0: all of it is), and how many before it are lost."""
+
+    fresh: int = 0
+    lost: int = 0
+    doubtful: bool = False
+
+
+class Sequence:
+    """The numbers received so far, `last` being the highest.
+
+    A message that leaves a gap is doubtful at first: what it skips may only have been turned away while the
+    store was full, and be on its way again. An agent sends again from the lowest number that is not acked, in order, so
+    a gap that comes a second time without anything before it is a loss.
+    """
+
+    def __init__(self, last: int) -> None:
+        self.last = last
+        self._doubted = 0
+
+    def admit(self, first: int, last: int) -> Verdict:
+        """Judge a message of the numbers ``first`` to ``last``; they count as received unless it is doubtful."""
+        if last <= self.last:
+            return Verdict()
+        lost = max(0, first - self.last - 1)
+        if lost and first != self._doubted:
+            self._doubted = first
+            return Verdict(doubtful=True)
+        fresh = max(first, self.last + 1)
+        self._doubted = 0
+        self.last = last
+        return Verdict(fresh, lost)
+
+
+class Counted:
+    """The messages received of those that an agent counts for itself, a new agent from the start.
+
+    After a restart only `mark_ns`, the time of the last one stored, tells what was here before.
+    """
+
+    def __init__(self, mark_ns: int) -> None:
+        self._mark_ns = mark_ns
+        self._agent = ""
+        self._count = 0
+
+    def new(self, agent: str, count: int, t_ns: int) -> bool:
+        """Tell whether message ``count`` of ``agent``, of the time ``t_ns``, was not received before."""
+        return t_ns > self._mark_ns and (agent != self._agent or count > self._count)
+
+    def received(self, agent: str, count: int) -> None:
+        """Message ``count`` of ``agent`` will not be lost any more."""
+        self._agent, self._count = agent, count
