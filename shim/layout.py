@@ -44,6 +44,7 @@ JOB_WORDS = {
     "policy_seen": 168,  # generation of the agent's policy that is in force
     "launch": 176,  # id of the tfprof-run that started the job, 0 for none
     "detached": 184,  # 1 when the shim has put everything back
+    "span_open": 192,  # span_head + 1 while the entry at span_head holds short steps that more may join
 }
 #: One counter for each span kind: how many spans of it there ever were, put or dropped.
 COUNTS_AT = 512

@@ -1,0 +1,31 @@
+"""Private copies of the clocks and ids that a job may replace by its own."""
+
+import _thread
+import os
+import sys
+import time
+
+mono = time.monotonic_ns
+real = time.time_ns
+getpid = os.getpid
+
+_GETTID = {"x86_64": 186, "aarch64": 178}
+
+
+def _native_id():
+    # type: () -> int
+    """Return the kernel's id of the calling thread, 0 where it cannot be known."""
+    if sys.version_info >= (3, 8):
+        return _thread.get_native_id()
+    import ctypes
+
+    number = _GETTID.get(os.uname().machine)
+    return 0 if number is None else int(ctypes.CDLL(None).syscall(number))
+
+
+class ThreadId(_thread._local):
+    """Each thread's ``tid``, asked of the kernel once: a number can come back for another thread, so none is kept by it."""
+
+    def __init__(self):
+        # type: () -> None
+        self.tid = _native_id()

@@ -1,0 +1,149 @@
+"""What the shim is in this process: armed or not, its channel, its patches (docs/how-it-works.md)."""
+
+import _thread
+import os
+import sys
+
+from . import clock, guard, hook
+
+#: Module of the job -> where our patch of it is: our module, its function, which is called with the job's module.
+PATCHES = {
+    "tensorflow.python.client.session": ("session", "patch"),
+}
+
+
+class State(object):
+    """One process's state. ``trackers`` are those of every kind of step asked for, ``replaced`` what was put in place of what."""
+
+    def __init__(self, launch, folder):
+        self.launch = launch
+        self.folder = folder
+        self.lock = _thread.allocate_lock()
+        self.trackers = {}
+        self.costed = set()
+        self.replaced = []
+        self.forget()
+
+    def forget(self):
+        """Drop the channel: the process has none yet, or was forked from one that has."""
+        self.pid = clock.getpid()
+        self.channel = None
+        self.put = None
+        self.policy = None
+        self.refused = False
+
+
+_state = None
+
+
+def state():
+    """Return the process's state, None while nothing is armed."""
+    return _state
+
+
+def arm(environ):
+    """Wait for TensorFlow if ``environ`` says that this job is to be profiled; patch what is loaded already. Twice is once."""
+    global _state
+    run = _run(environ)
+    if run is None or _state is not None:
+        return
+    if os.getuid() != os.geteuid() or os.getgid() != os.getegid():
+        return
+    _state = State(*run)
+    os.register_at_fork(after_in_child=_forked)
+    hook.install(PATCHES, _patch)
+
+
+def disarm():
+    """Put everything back: patches, import hook, channel words; what others hold of ours does nothing from now on."""
+    global _state
+    if _state is None:
+        return
+    old, _state = _state, None
+    hook.remove()
+    for owner, name, original, ours in reversed(old.replaced):
+        if owner.__dict__.get(name) is ours:
+            setattr(owner, name, original)
+    for tracker in old.trackers.values():
+        tracker.stop()
+    if old.channel is not None:
+        from .ring import WORD
+
+        old.channel.words[WORD["detached"]] = 1
+    guard.watch(None)
+
+
+def replace(owner, name, make):
+    """Replace ``owner.name`` by ``make(original)`` until ``disarm``; nothing happens where that was done already."""
+    original = owner.__dict__.get(name)
+    if original is None or any(original is ours for _, _, _, ours in _state.replaced):
+        return
+    ours = make(original)
+    setattr(owner, name, ours)
+    _state.replaced.append((owner, name, original, ours))
+
+
+def tracker(kind, costed=True, **options):
+    """Return the process's tracker of steps of ``kind``; ``costed``: their time is what the cost of tracing is compared with."""
+    found = _state.trackers.get(kind)
+    if found is None:
+        from .tracker import Tracker
+
+        found = _state.trackers.setdefault(kind, Tracker(kind, _make, **options))
+        if costed:
+            _state.costed.add(kind)
+    return found
+
+
+def channel():
+    """Return the process's channel, made if need be; None where there can be none."""
+    made = _make()
+    return None if made is None else made[0]
+
+
+def _run(environ):
+    """Return (launch, folder) of TFPROF_RUN, None when it is absent or no such thing."""
+    launch, at, folder = environ.get("TFPROF_RUN", "").partition("@")
+    try:
+        return (int(launch, 16), folder) if at and len(launch) == 16 else None
+    except ValueError:
+        return None
+
+
+def _make():
+    """Return (channel, put, policy) of this process, making the channel first if need be; None where there can be none."""
+    if _state is None:
+        return None
+    if _state.pid != clock.getpid():
+        _forked()
+    if _state.channel is None and not _state.refused:
+        from . import opening
+
+        with _state.lock:
+            if _state.channel is None and not _state.refused:
+                opening.open_channel(_state)
+    return None if _state.refused else (_state.channel, _state.put, _state.policy)
+
+
+def _forked():
+    """Give up, in a forked child, what is the parent's."""
+    if _state is None or _state.pid == clock.getpid():
+        return
+    guard.watch(None)
+    parents = _state.channel
+    _state.lock = _thread.allocate_lock()
+    _state.forget()
+    for each in _state.trackers.values():
+        each.forget()
+    if parents is not None:
+        parents.leave()
+
+
+@guard.guarded
+def _patch(name, module):
+    """Patch ``module``, which has just been loaded as ``name``, and make sure of a channel."""
+    if _state is None or _make() is None:
+        return
+    ours, function = PATCHES[name]
+    __import__(__package__ + "." + ours)
+    getattr(sys.modules[__package__ + "." + ours], function)(module)

@@ -1,0 +1,96 @@
+"""The fence: nothing of ours reaches the job, nothing of the job's is kept from it."""
+
+import os
+import sys
+
+from . import layout
+
+_OURS = os.path.dirname(os.path.abspath(__file__))
+#: Packages whose errors our own calls can end with.
+_CALLED = {
+    "builtins", "ctypes", "google", "json", "keras", "struct", "tensorflow", "tensorflow_core", "tf_keras",
+    __name__.partition(".")[0],
+}
+_FAULTS = layout.JOB_WORDS["faults"] // 8
+_raise = os.environ.get("TFPROF_RAISE") == "1"
+_debug = bool(os.environ.get("TFPROF_DEBUG"))
+_channel = None
+
+
+def watch(channel):
+    """Count faults in ``channel`` from now on; None: in none."""
+    global _channel
+    _channel = channel
+
+
+def guarded(function):
+    """Return ``function`` behind the fence: None is returned where it fails."""
+
+    def call(*args, **kwargs):
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            if not stop(error):
+                raise
+            return None
+
+    call.__name__ = function.__name__
+    call.__doc__ = function.__doc__
+    return call
+
+
+def stop(error):
+    """Count ``error``, which is being handled, and return True; False when it is the job's own and is to be raised again."""
+    if _raise or _theirs(error):
+        return False
+    if _channel is not None:
+        _channel.words[_FAULTS] += 1
+        if _channel.words[_FAULTS] == 1:
+            _keep(error)
+    if _debug:
+        sys.stderr.write(_text(error))
+    return True
+
+
+def _text(error):
+    import traceback
+
+    return "".join(traceback.format_exception(type(error), error, error.__traceback__))
+
+
+def _keep(error):
+    text = _text(error).encode("utf-8", "replace")[-layout.FAULT_MAX :]
+    at = layout.FAULT_AT
+    _channel.view[at + 4 : at + 4 + len(text)] = text
+    _channel.view[at : at + 4] = len(text).to_bytes(4, "little")
+
+
+def _theirs(error):
+    """Tell whether the job raised ``error`` while our code happened to run: a signal handler, or an exception set from outside."""
+    trace = error.__traceback__
+    handlers = _handlers()
+    last = None
+    while trace is not None:
+        last = trace.tb_frame.f_code
+        if last in handlers:
+            return True
+        trace = trace.tb_next
+    ours = last is not None and os.path.dirname(os.path.abspath(last.co_filename)) == _OURS
+    return ours and type(error).__module__.partition(".")[0] not in _CALLED
+
+
+def _handlers():
+    """Return the code objects of the job's signal handlers."""
+    import _signal
+
+    codes = set()
+    for number in range(1, _signal.NSIG):
+        try:
+            handler = _signal.getsignal(number)
+        except ValueError:
+            continue
+        for candidate in (handler, getattr(handler, "func", None), getattr(type(handler), "__call__", None)):
+            code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
+            if code is not None:
+                codes.add(code)
+    return codes

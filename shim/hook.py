@@ -1,0 +1,74 @@
+"""Calls us back after a module of a written table has been imported, leaving no mark on it; imports nothing itself."""
+
+import sys
+
+
+class _Loader(object):
+    """Stands in for a module's loader until the module is executed."""
+
+    def __init__(self, real, name):
+        self._real = real
+        self._name = name
+
+    def __getattr__(self, name):
+        return getattr(self._real, name)
+
+    def create_module(self, spec):
+        return self._real.create_module(spec)
+
+    def exec_module(self, module):
+        # The module sees its own loader, before its first line.
+        spec = module.__spec__
+        if spec is not None and spec.loader is self:
+            spec.loader = self._real
+        if getattr(module, "__loader__", None) is self:
+            module.__loader__ = self._real
+        self._real.exec_module(module)
+        if _after is not None:
+            _after(self._name, module)
+
+
+class _Finder(object):
+    """First on sys.meta_path: one look into the table for any other module."""
+
+    @staticmethod
+    def find_spec(name, path=None, target=None):
+        if name not in _targets or name in _busy:
+            return None
+        _busy.add(name)
+        try:
+            for finder in list(sys.meta_path):
+                find = None if finder is _Finder else getattr(finder, "find_spec", None)
+                spec = None if find is None else find(name, path, target)
+                if spec is not None:
+                    if hasattr(spec.loader, "exec_module"):
+                        spec.loader = _Loader(spec.loader, name)
+                    return spec
+        finally:
+            _busy.discard(name)
+        return None
+
+
+_targets = {}
+_busy = set()
+_after = None
+
+
+def install(targets, after):
+    """Call ``after(name, module)`` for each module named in ``targets``: now if it is loaded, else when it has been."""
+    global _after, _targets
+    _after, _targets = after, targets
+    if _Finder not in sys.meta_path:
+        sys.meta_path.insert(0, _Finder)
+    for name in list(targets):
+        module = sys.modules.get(name)
+        if module is not None:
+            after(name, module)
+
+
+def remove():
+    """Call nobody any more."""
+    global _after, _targets
+    _after, _targets = None, {}
+    if _Finder in sys.meta_path:
+        sys.meta_path.remove(_Finder)

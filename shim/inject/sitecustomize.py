@@ -1,0 +1,48 @@
+# Arms a job that tfprof-run started, then runs the sitecustomize that this file shadows. Valid in Python 2.7 and 3.x,
+# imports what site has imported already, lets nothing of its own out.
+import sys
+
+
+def _tfprof():
+    import os
+
+    here = os.path.dirname(os.path.abspath(__file__))
+    for place in list(sys.path):
+        try:
+            if place and os.path.abspath(place) == here:
+                sys.path.remove(place)
+        except Exception:
+            pass  # whatever else somebody put there
+    sys.path_importer_cache.pop(here, None)
+    if sys.version_info < (3, 7) or not os.environ.get("TFPROF_RUN") or "_tfprof_shim" in sys.modules:
+        return
+    package = type(sys)("_tfprof_shim")
+    package.__path__ = [os.path.dirname(here)]
+    sys.modules["_tfprof_shim"] = package
+    try:
+        from _tfprof_shim import core
+
+        core.arm(os.environ)
+    except Exception:
+        for name in [name for name in sys.modules if name.partition(".")[0] == "_tfprof_shim"]:
+            del sys.modules[name]
+        raise
+
+
+try:
+    _tfprof()
+except Exception:
+    if __import__("os").environ.get("TFPROF_DEBUG"):
+        __import__("traceback").print_exc()
+
+# Errors of the shadowed one are site's business. importlib takes this module out of sys.modules by its name when
+# it is done, so that something must be there under it.
+_tfprof_self = sys.modules.pop("sitecustomize", None)
+try:
+    import sitecustomize
+except BaseException:
+    if "sitecustomize" not in sys.modules and _tfprof_self is not None:
+        sys.modules["sitecustomize"] = _tfprof_self
+    _tfprof_error = sys.exc_info()[1]
+    if not isinstance(_tfprof_error, ImportError) or getattr(_tfprof_error, "name", "") not in ("sitecustomize", ""):
+        raise

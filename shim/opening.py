@@ -1,0 +1,96 @@
+"""How a process gets its channel: made, described in its hello page, announced to the agent."""
+
+import json
+import os
+import sys
+
+from . import guard, layout, policy, settings, spans
+from .places import ANNOUNCE
+from .ring import Channel, ChannelError
+
+_VERSIONS = "tensorflow.python.framework.versions"
+
+
+def open_channel(state):
+    """Give ``state`` a channel, put and policy; where there can be none, say why in the announcement."""
+    state.refused = True
+    uid = int.from_bytes(os.urandom(8), "little") or 1
+    try:
+        channel = Channel(uid, state.launch, _ring_bytes())
+    except ChannelError as error:
+        announce(state.folder, state.pid, uid, "refused %s %s\n" % (error.slug, error.args[0]))
+        return
+    guard.watch(channel)
+    write_hello(channel)
+    chosen, problem = _policy()
+    state.channel, state.policy = channel, chosen
+    state.put = spans.writer(channel, state.costed)
+    state.refused = False
+    announce(state.folder, state.pid, uid, "channel\n")
+    if problem is not None:
+        channel.refuse(problem.slug, problem.args[0])
+
+
+@guard.guarded
+def announce(folder, pid, uid, text):
+    """Tell the agent at once, by a file that appears whole."""
+    name = "%d-%016x" % (pid, uid)
+    place = os.path.join(folder, ANNOUNCE)
+    draft = os.path.join(place, "." + name)
+    try:
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except OSError:
+        return  # no such folder, or not ours: the agent finds channels without
+    try:
+        os.write(fd, text.encode("utf-8", "replace"))
+    finally:
+        os.close(fd)
+    os.rename(draft, os.path.join(place, name))
+
+
+@guard.guarded
+def write_hello(channel):
+    """Write what is known of this process into the hello page."""
+    versions = sys.modules.get(_VERSIONS)
+    text = {
+        "name": _name(),
+        "argv0": (getattr(sys, "argv", None) or [""])[0],
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "framework": "tensorflow",
+        "framework_version": getattr(versions, "VERSION", None),
+        "ppid": os.getppid(),
+        "executable": sys.executable,
+    }
+    data = json.dumps(text).encode()
+    while len(data) > layout.HELLO_MAX:
+        longest = max(text, key=lambda key: len(str(text[key])))
+        text[longest] = text[longest][: len(text[longest]) // 2]
+        data = json.dumps(text).encode()
+    channel.hello(data)
+
+
+def _name():
+    """Return the name of the program: of its module when it was started as one, else of its script."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name:
+        name = spec.name
+        return name[: -len(".__main__")] if name.endswith(".__main__") else name
+    return os.path.basename((getattr(sys, "argv", None) or [""])[0]) or "python"
+
+
+def _ring_bytes():
+    try:
+        asked = settings.SETTINGS["ring"].read()
+    except ValueError:
+        return layout.RING_DEFAULT
+    return min(max(asked, layout.RING_MIN), layout.RING_MAX)
+
+
+def _policy():
+    """Return (policy, None), or the default policy and the error of a text that names none."""
+    rows = settings.SETTINGS
+    try:
+        return policy.Policy.from_text(rows["trace"].read(), rows["trace-level"].read()), None
+    except policy.PolicyError as error:
+        return policy.DEFAULT, error

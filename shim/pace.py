@@ -1,0 +1,197 @@
+"""The pace of tracing: which of the steps of one kind are traced under a policy, and what that costs."""
+
+from . import layout
+from .policy import MILLION, NEVER
+
+WARM_UP = 2  # runs of a key that are let pass: they compile
+FIRST = 3  # runs of a key that are traced then, so that a short job yields a profile
+SAMPLES = 5  # untraced durations that make an estimate
+KEPT = 9
+KEYS = 8  # keys that get first traces of their own
+
+
+class _Key(object):
+    """What is known of the steps of one key: the durations of late, in ns."""
+
+    __slots__ = ("base", "first", "pending", "seen", "traced")
+
+    def __init__(self):
+        self.seen = 0
+        self.first = 0  # of the FIRST traces, how many were
+        self.base = []  # untraced
+        self.traced = []
+        self.pending = []  # traced, their extra time not estimated yet
+
+
+class Pace(object):
+    """Decides for the steps of one kind; ``ledger`` is a function that returns (time of all steps, what tracing cost) so far, ns.
+
+    A step whose ordinal is below ``trigger`` and whose key is in ``known`` need not be asked about: it is not traced. All
+    others are: ``want``, then ``traced`` or ``untraced`` with how long it took. Of each key ``first`` steps are traced soon.
+    """
+
+    def __init__(self, policy, ledger, first=FIRST):
+        self.policy = policy
+        self.known = set()
+        self._ledger = ledger
+        self._firsts = first
+        self._keys = {}
+        self._costs = []  # of the last traces
+        self._look = 0  # untraced steps to look at before the next trace
+        self._plan = _PLANS[policy.mode]
+        self.trigger = self._plan(self, 0)
+
+    def want(self, ordinal, key):
+        """Tell whether step ``ordinal`` (from 1) is to be traced."""
+        entry = self._keys.get(key)
+        if entry is None:
+            entry = self._keys[key] = _Key()
+        entry.seen += 1
+        if key not in self.known and self._first(key, entry):
+            return True
+        if ordinal < self.trigger:
+            return False
+        wanted = _DECISIONS[self.policy.mode](self, ordinal)
+        if wanted:
+            self.trigger = self._plan(self, ordinal)
+        return wanted
+
+    def untraced(self, key, duration):
+        """Take note of a step that was asked about and not traced; return newly known extra time of traced ones, ns."""
+        entry = self._keys.get(key)
+        if entry is None or entry.seen == 1:
+            return 0
+        entry.base.append(duration)
+        del entry.base[:-KEPT]
+        if self._look:
+            self._look -= 1
+        if len(entry.base) < SAMPLES:
+            return 0
+        if entry.first >= self._firsts or self.policy.mode != layout.MODE_BUDGET:
+            self._know(key)
+        extra = sum(self._extra(entry, each) for each in entry.pending)
+        del entry.pending[:]
+        return extra
+
+    def traced(self, key, duration, own):
+        """Take note of a traced step and of our own work for it, ns; return its extra time as far as it is known."""
+        entry = self._keys.setdefault(key, _Key())
+        entry.traced.append(duration)
+        del entry.traced[:-SAMPLES]
+        extra = 0
+        if len(entry.base) >= SAMPLES:
+            extra = self._extra(entry, duration)
+        else:
+            entry.pending.append(duration)
+            del entry.pending[:-KEPT]
+        self._costs.append(extra + own)
+        del self._costs[:-SAMPLES]
+        return extra
+
+    # -- the first steps of a key ----------------------------------------------------------------
+
+    def _first(self, key, entry):
+        """Tell whether this step is one of the first of its key that are traced under a budget."""
+        if self.policy.mode == layout.MODE_OFF or len(self._keys) > KEYS:
+            self._know(key)
+            return False
+        if self.policy.mode != layout.MODE_BUDGET or entry.seen <= WARM_UP or entry.first >= self._firsts:
+            return False
+        entry.first += 1
+        return True
+
+    def _know(self, key):
+        # A job with ever new keys must not make the set grow for ever.
+        if len(self.known) < 4096:
+            self.known.add(key)
+
+    # -- costs -----------------------------------------------------------------------------------
+
+    @staticmethod
+    def _extra(entry, duration):
+        """Estimate how much longer a traced step of ``duration`` took for being traced: outliers count as what is usual."""
+        base = _median(entry.base)
+        usual = _median(entry.traced) if entry.traced else duration
+        return max(0, min(duration, 2 * usual, 10 * base) - base)
+
+    def _base(self):
+        return _median([_median(entry.base) for entry in self._keys.values() if entry.base] or [0])
+
+    # -- decisions and plans, one each a mode ----------------------------------------------------
+
+    def _no(self, _ordinal):
+        return False
+
+    def _yes(self, _ordinal):
+        return True
+
+    def _each(self, ordinal):
+        if ordinal % self.policy.every:
+            self.trigger = self._plan(self, ordinal)
+            return False
+        return True
+
+    def _between(self, ordinal):
+        if ordinal > self.policy.last:
+            self.trigger = self._plan(self, ordinal)
+            return False
+        return True
+
+    def _afford(self, ordinal):
+        """Look at a few steps first, then trace if the budget bears one more."""
+        if self._look:
+            return False
+        elapsed, spent = self._ledger()
+        if (spent + self._next_cost()) * MILLION > self.policy.budget * elapsed:
+            self.trigger = self._plan(self, ordinal)
+            return False
+        return True
+
+    def _plan_never(self, _ordinal):
+        return NEVER
+
+    def _plan_all(self, _ordinal):
+        return 0
+
+    def _plan_each(self, ordinal):
+        return ordinal - ordinal % self.policy.every + self.policy.every
+
+    def _plan_between(self, ordinal):
+        if ordinal >= self.policy.last:
+            return NEVER
+        return max(self.policy.first, ordinal + 1)
+
+    def _plan_budget(self, ordinal):
+        """Return when a further trace will fit the budget, a little later each other time lest it keep step with the job."""
+        self._look = SAMPLES
+        base = self._base()
+        if not base:
+            return ordinal + 1
+        elapsed, spent = self._ledger()
+        due = (spent + self._next_cost()) * MILLION // self.policy.budget - elapsed
+        wait = max(due // base, SAMPLES)
+        wait += wait * (ordinal * 2654435761 % 97) // 388
+        return ordinal + wait
+
+    def _next_cost(self):
+        return _median(self._costs) if self._costs else self._base()
+
+
+def _median(values):
+    return sorted(values)[len(values) // 2]
+
+
+_PLANS = {
+    layout.MODE_OFF: Pace._plan_never,
+    layout.MODE_ALL: Pace._plan_all,
+    layout.MODE_EVERY: Pace._plan_each,
+    layout.MODE_STEPS: Pace._plan_between,
+    layout.MODE_BUDGET: Pace._plan_budget,
+}
+_DECISIONS = {
+    layout.MODE_OFF: Pace._no,
+    layout.MODE_ALL: Pace._yes,
+    layout.MODE_EVERY: Pace._each,
+    layout.MODE_STEPS: Pace._between,
+    layout.MODE_BUDGET: Pace._afford,
+}

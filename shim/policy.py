@@ -1,0 +1,124 @@
+"""Which steps are traced: the policy as it was asked for, and its pace over the steps of one kind."""
+
+from . import layout
+from .errors import TfprofError
+
+NEVER = 1 << 62
+MILLION = 1000000
+
+MODES = {"off": layout.MODE_OFF, "all": layout.MODE_ALL}
+LEVELS = {"auto": layout.LEVEL_AUTO, "software": layout.LEVEL_SOFTWARE, "full": layout.LEVEL_FULL}
+
+
+class PolicyError(TfprofError):
+    """A text that names no policy."""
+
+    slug = "trace-policy"
+    exit_code = 2
+
+
+class Policy(object):
+    """What was asked for: mode and level (numbers of the layout), first and last step, every how many, budget in ppm."""
+
+    __slots__ = ("budget", "every", "first", "last", "level", "mode")
+
+    def __init__(self, mode, level=layout.LEVEL_AUTO, first=0, last=0, every=0, budget=0):
+        # type: (int, int, int, int, int, int) -> None
+        self.mode = mode
+        self.level = level
+        self.first = first
+        self.last = last
+        self.every = every
+        self.budget = budget
+
+    def __eq__(self, other):
+        # type: (object) -> bool
+        return isinstance(other, Policy) and self.words() == other.words()
+
+    def __hash__(self):
+        # type: () -> int
+        return hash(self.words())
+
+    def __repr__(self):
+        # type: () -> str
+        return "Policy%r" % (self.words(),)
+
+    def words(self):
+        # type: () -> tuple[int, int, int, int, int, int]
+        """Return the numbers in the order of the agent's words: mode, level, first, last, every, budget."""
+        return (self.mode, self.level, self.first, self.last, self.every, self.budget)
+
+    @classmethod
+    def from_text(cls, trace, level="auto"):
+        # type: (str, str) -> Policy
+        """Return the policy of ``off | all | every=N | steps=A-B | budget=P%`` at ``auto | software | full``; else PolicyError."""
+        word, _, value = trace.strip().partition("=")
+        chosen = LEVELS.get(level.strip())
+        if chosen is None:
+            raise PolicyError("%r is no trace level: auto, software or full" % level)
+        if word in MODES and not value and "=" not in trace:
+            return cls(MODES[word], chosen)
+        parse = _VALUES.get(word)
+        try:
+            if parse is None:
+                raise ValueError
+            return cls(level=chosen, **parse(value))
+        except ValueError:
+            raise PolicyError("%r is no trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
+
+    @classmethod
+    def from_words(cls, words):
+        # type: (tuple[int, int, int, int, int, int]) -> Policy
+        """Return the policy in the agent's words; PolicyError when they make none."""
+        mode, level, first, last, every, budget = words
+        wrong = (
+            mode not in (layout.MODE_OFF, layout.MODE_BUDGET, layout.MODE_ALL, layout.MODE_EVERY, layout.MODE_STEPS)
+            or level not in LEVELS.values()
+            or (mode == layout.MODE_EVERY and every == 0)
+            or (mode == layout.MODE_STEPS and not 0 < first <= last)
+            or (mode == layout.MODE_BUDGET and not 0 < budget <= MILLION)
+        )
+        if wrong:
+            raise PolicyError("the agent's words %r are no policy" % (words,))
+        return cls(*words)
+
+
+def _every(value):
+    # type: (str) -> dict[str, int]
+    number = _positive(value)
+    return {"mode": layout.MODE_EVERY, "every": number}
+
+
+def _steps(value):
+    # type: (str) -> dict[str, int]
+    first, dash, last = value.partition("-")
+    low = _positive(first)
+    high = _positive(last) if dash else low
+    if high < low:
+        raise ValueError
+    return {"mode": layout.MODE_STEPS, "first": low, "last": high}
+
+
+def _budget(value):
+    # type: (str) -> dict[str, int]
+    if not value.endswith("%"):
+        raise ValueError
+    share = float(value[:-1])
+    if not 0 < share <= 100:
+        raise ValueError
+    return {"mode": layout.MODE_BUDGET, "budget": max(1, int(share * MILLION / 100))}
+
+
+def _positive(value):
+    # type: (str) -> int
+    if not (value.isascii() and value.isdigit()):
+        raise ValueError
+    number = int(value)
+    if not 0 < number < NEVER:
+        raise ValueError
+    return number
+
+
+_VALUES = {"every": _every, "steps": _steps, "budget": _budget}
+
+DEFAULT = Policy(layout.MODE_BUDGET, budget=MILLION // 100)

@@ -1,0 +1,225 @@
+"""The channel as the job writes it: one sealed memfd with the control page, the spans and the records (docs/channel.md)."""
+
+import _thread
+import ctypes
+import os
+
+from . import layout
+from .clock import getpid, mono, real
+from .errors import TfprofError
+from .version import CHANNEL_VERSION
+
+WORD = {name: at // 8 for name, at in list(layout.JOB_WORDS.items()) + list(layout.AGENT_WORDS.items())}
+
+_CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
+_ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4
+_SHARED_READ_WRITE = (3, 1)
+_MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
+_WAIT = 0.005  # seconds that a writer waits for another thread's
+_STUCK = 8  # failed waits in a row after which the lock's holder is taken for dead
+
+_HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
+_DROPPED, _DROPPED_BYTES = WORD["dropped_records"], WORD["dropped_bytes"]
+
+
+class ChannelError(TfprofError):
+    """There can be no channel, or no record ring: the job runs on without."""
+
+    slug = "no-channel"
+
+
+class Turn(object):
+    """A lock that never holds up the job: who waits too long does without, and a holder that was killed by an exception is forgotten."""
+
+    __slots__ = ("_lock", "_missed")
+
+    def __init__(self):
+        self._lock = _thread.allocate_lock()
+        self._missed = 0
+
+    def take(self):
+        """Return the lock to release, None when it was not to be had."""
+        lock = self._lock
+        if lock.acquire(True, _WAIT):
+            self._missed = 0
+            return lock
+        self._missed += 1
+        if self._missed >= _STUCK:
+            self._lock = _thread.allocate_lock()
+            self._missed = 0
+        return None
+
+
+class Channel(object):
+    """One process's channel; ``words`` are its 8-byte words, ``view`` its bytes up to the record ring.
+
+    ``uid`` and ``launch`` are 64-bit numbers, ``ring_bytes`` the size that the record ring will have. ChannelError when the
+    system refuses the memory.
+    """
+
+    def __init__(self, uid, launch, ring_bytes):
+        self.uid = uid
+        self.pid = getpid()
+        self.ring_bytes = ring_bytes
+        self.ring = None
+        self.broken = None  # why there is no record ring and will be none: (slug, text)
+        self._turn = Turn()
+        self._fd = _memfd()
+        try:
+            os.posix_fallocate(self._fd, 0, layout.RING_AT)
+            self._inode = _inode(self._fd)
+            self.view = _mapping(self._fd, layout.RING_AT)
+        except OSError as error:
+            os.close(self._fd)
+            raise ChannelError("no memory for a channel: %s" % error.strerror, "channel-memory") from None
+        self.words = self.view.cast("Q")
+        for name, value in (
+            ("uid", uid),
+            ("pid", self.pid),
+            ("created_real_ns", real()),
+            ("created_mono_ns", mono()),
+            ("launch", launch),
+        ):
+            self.words[WORD[name]] = value
+        self.view[8:16] = CHANNEL_VERSION.to_bytes(4, "little") + layout.PAGE.to_bytes(4, "little")
+        self.view[:8] = layout.MAGIC
+
+    def hello(self, text):
+        """Write the hello page; ``text`` is JSON of at most HELLO_MAX bytes."""
+        words = self.words
+        words[WORD["hello_size"]] = 0
+        self.view[layout.HELLO_AT : layout.HELLO_AT + len(text)] = text
+        words[WORD["hello_generation"]] += 1
+        words[WORD["hello_size"]] = len(text)
+
+    def put(self, kind, data, step=0, start_mono=0, start_real=0, duration=0, thread=0, key=0, flags=0):
+        """Put one record with the bytes ``data``; False when it was dropped, and counted."""
+        size = layout.RECORD.size + len(data)
+        lock = self._turn.take()
+        if lock is None:
+            self._drop(size)
+            return False
+        try:
+            if not self._room(size):
+                self._drop(size)
+                return False
+            words = self.words
+            number = words[_RECORDS] + 1
+            head = layout.RECORD.pack(
+                size, kind, flags, number, step, start_mono, start_real, duration, thread, key
+            )
+            at = self._copy(self._copy(words[_HEAD], head), data)
+            words[_RECORDS] = number
+            words[_HEAD] = at
+            return True
+        finally:
+            lock.release()
+
+    def fits(self, size):
+        """Tell whether a record with ``size`` bytes of data can be put at all, however empty the ring."""
+        return layout.RECORD.size + size <= self.ring_bytes
+
+    def refuse(self, slug, text):
+        """Put a record that says what was not done, and why; False when it was dropped."""
+        import json
+
+        return self.put(layout.REFUSED, json.dumps({"slug": slug, "text": text}).encode(), 0, mono(), real())
+
+    def grow(self):
+        """Make the record ring, once; ChannelError when it cannot be, then and ever after."""
+        if self.ring is not None:
+            return
+        if self.broken is None:
+            try:
+                self._grow()
+                return
+            except ChannelError as error:
+                self.broken = (error.slug, error.args[0])
+        raise ChannelError(self.broken[1], self.broken[0])
+
+    def leave(self):
+        """Give the parent's channel up in a forked child: its descriptor is closed, its memory not touched again."""
+        if _inode(self._fd) == self._inode:
+            os.close(self._fd)
+
+    def _grow(self):
+        if _inode(self._fd) != self._inode:
+            raise ChannelError("the program closed the channel's descriptor before the first trace", "channel-closed")
+        import fcntl
+
+        whole = layout.RING_AT + self.ring_bytes
+        try:
+            os.posix_fallocate(self._fd, 0, whole)
+            ring = _mapping(self._fd, whole)[layout.RING_AT :]
+            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK | _SEAL_GROW)
+        except OSError as error:
+            raise ChannelError("no memory for the record ring: %s" % error.strerror, "channel-memory") from None
+        self.words[WORD["ring_size"]] = self.ring_bytes
+        self.ring = ring
+
+    def _room(self, size):
+        if self.ring is None:
+            try:
+                self.grow()
+            except ChannelError:
+                return False
+        unread = self.words[_HEAD] - self.words[_TAIL]
+        return 0 <= unread <= self.ring_bytes - size
+
+    def _copy(self, at, data):
+        """Copy ``data`` to position ``at`` (ever counting up) of the ring, and return the position behind it."""
+        data = memoryview(data)
+        begin = at % self.ring_bytes
+        first = min(len(data), self.ring_bytes - begin)
+        self.ring[begin : begin + first] = data[:first]
+        if first < len(data):
+            self.ring[: len(data) - first] = data[first:]
+        return at + len(data)
+
+    def _drop(self, size):
+        self.words[_DROPPED] += 1
+        self.words[_DROPPED_BYTES] += size
+
+
+def _memfd():
+    """Return a new memfd, not inherited and never executable where the kernel knows that."""
+    for flags in (_CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL, _CLOEXEC | _ALLOW_SEALING):
+        try:
+            return _memfd_create(layout.MEMFD_NAME, flags)
+        except OSError as error:
+            reason = error.strerror
+    raise ChannelError("the system refuses anonymous memory files: %s" % reason, "memfd-refused")
+
+
+def _memfd_create(name, flags):
+    create = getattr(os, "memfd_create", None)
+    if create is not None:
+        return create(name, flags)
+    number = _MEMFD_CREATE.get(os.uname().machine)
+    if number is None:
+        raise OSError(0, "unknown machine")
+    fd = ctypes.CDLL(None, use_errno=True).syscall(number, ctypes.c_char_p(name.encode()), flags)
+    if fd < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return fd
+
+
+def _mapping(fd, size):
+    """Map ``size`` bytes of ``fd`` for good, without a second descriptor (Python's own mmap keeps one, and closes it by number)."""
+    mmap = ctypes.CDLL(None, use_errno=True).mmap
+    mmap.restype = ctypes.c_void_p
+    mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+    address = mmap(None, size, _SHARED_READ_WRITE[0], _SHARED_READ_WRITE[1], fd, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
+
+
+def _inode(fd):
+    try:
+        info = os.fstat(fd)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino

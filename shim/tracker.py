@@ -1,0 +1,117 @@
+"""One kind of step in this process: its ordinals, its pace, and the way into the channel."""
+
+import itertools
+
+from .guard import guarded
+from .pace import FIRST, Pace
+from .policy import NEVER, Policy, PolicyError
+from .ring import WORD
+
+POLICY = WORD["policy"]
+_SEEN = WORD["policy_seen"]
+_ASKED = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
+_TRACED, _EXTRA, _SELF, _STEP = WORD["traced"], WORD["extra_ns"], WORD["self_ns"], WORD["step_ns"]
+
+
+class Tracker(object):
+    """Steps of ``kind``, as the wrappers around the job's calls see them.
+
+    ``next()`` gives the ordinal of a step that begins. The step is plain, and is measured without asking more, when
+    ``ordinal < trigger and words[POLICY] == generation and key in known``. For any other ``level`` decides. ``put`` writes
+    the span: (kind, start, duration, ordinal, key, flags, parent, count). Before the first step and in a forked child there
+    is no channel: then ``trigger`` is 0 and ``level`` sees to one.
+    """
+
+    __slots__ = ("_first", "_make", "channel", "generation", "kind", "known", "next", "pace", "put", "trigger", "words")
+
+    def __init__(self, kind, make, first=FIRST):
+        self.kind = kind
+        self._make = make  # returns (channel, put, policy), None where there is no channel
+        self._first = first
+        self.next = itertools.count(1).__next__
+        self.forget()
+
+    def forget(self):
+        """Begin anew, as in a forked child: without a channel, and with step 1."""
+        self.channel = None
+        self.put = _nowhere
+        self.words = _NO_WORDS
+        self.generation = 0
+        self.known = frozenset()
+        self.pace = None
+        self.trigger = 0
+        self.next = itertools.count(1).__next__
+
+    def stop(self):
+        """Trace and count nothing any more."""
+        self.forget()
+        self.known = _Everything()
+        self.trigger = NEVER
+
+    @guarded
+    def level(self, ordinal, key):
+        """Return the policy's trace level for step ``ordinal``, None when it is not to be traced."""
+        if self.channel is None and not self._begin():
+            return None
+        if self.words[POLICY] != self.generation:
+            self._obey()
+        wanted = self.pace.want(ordinal, key)
+        self.trigger = self.pace.trigger
+        return self.pace.policy.level if wanted else None
+
+    @guarded
+    def untraced(self, key, duration):
+        """Take note of a step for which ``level`` gave None."""
+        if self.pace is not None:
+            self.words[_EXTRA] += self.pace.untraced(key, duration)
+
+    @guarded
+    def traced(self, key, duration, own):
+        """Take note of a traced step of ``duration`` ns, for which we worked ``own`` ns ourselves."""
+        words = self.words
+        words[_TRACED] += 1
+        words[_SELF] += own
+        words[_EXTRA] += self.pace.traced(key, duration, own)
+
+    def _begin(self):
+        made = self._make()
+        if made is None:
+            self.stop()
+            return False
+        channel, self.put, policy = made
+        self.channel, self.words = channel, channel.words
+        self._follow(policy)
+        return True
+
+    def _obey(self):
+        """Take over the agent's policy; one that makes no sense is refused, and the one in force stays."""
+        words = self.words
+        generation = words[POLICY]
+        try:
+            policy = Policy.from_words(tuple(words[at] for at in _ASKED))
+        except PolicyError as error:
+            self.channel.refuse(error.slug, error.args[0])
+            self.generation = generation
+            return
+        self._follow(policy)
+        self.generation = words[_SEEN] = generation
+
+    def _follow(self, policy):
+        words = self.words
+        self.pace = Pace(policy, lambda: (words[_STEP], words[_SELF] + words[_EXTRA]), self._first)
+        self.known = self.pace.known
+        self.trigger = self.pace.trigger
+
+
+class _Everything(object):
+    """A set that holds every key."""
+
+    def __contains__(self, _key):
+        return True
+
+
+def _nowhere(_kind, _start, _duration, _ordinal, _key=0, _flags=0, _parent=0, _count=1):
+    """Put a span nowhere."""
+
+
+_NO_WORDS = (0,) * (max(WORD.values()) + 1)
