@@ -1,5 +1,7 @@
 from collections.abc import Sequence
 
+ROWS_MAX: int
+
 class Names:
     def __new__(cls, seed: int, names_max: int, text_max: int, /) -> Names: ...
     def add(self, kind: int, text: bytes, /) -> int: ...

@@ -12,8 +12,13 @@ from tfprof.collector.store.schema import OPS
 
 Part = bytes | memoryview
 
-#: What a part is refused for, by the walker's status: 1 malformed, 2 too many names.
-ERRORS: Final = (None, "not a RunMetadata", "more distinct names than are kept of one job")
+#: What a part is refused for, by the walker's status (wire.h).
+ERRORS: Final = (
+    None,
+    "not a RunMetadata",
+    "more distinct names than are kept of one job",
+    f"more than {fallback.ROWS_MAX} node executions in one step",
+)
 
 
 class Decoded(NamedTuple):

@@ -1,17 +1,27 @@
 """The decoder without C: protobuf parses, a loop reads out. The oracle of the walker's tests, so rule by rule walk.h."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from google.protobuf.message import DecodeError as ParseError
 
 from tfprof.collector.ingest.interner import NameTable
-from tfprof.collector.ingest.proto.run_metadata_pb2 import NodeExecStats, NodeOutput, RunMetadata, TensorDescription
+from tfprof.collector.ingest.proto.run_metadata_pb2 import (
+    AllocatorMemoryUsed,
+    NodeExecStats,
+    NodeOutput,
+    RunMetadata,
+    TensorDescription,
+)
 from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS, SHAPE
 
-OK, MALFORMED, NAMES_FULL = range(3)
+OK, MALFORMED, NAMES_FULL, TOO_LONG = range(4)
+
+#: Node executions that one RunMetadata may hold: a few bytes each are enough to make as many rows of hundreds.
+ROWS_MAX: Final = 1 << 18
 
 Columns = list[list[int]]
+Row = tuple[int, ...]
 
 _MAX: Final = (1 << 63) - 1
 _MIN: Final = -(1 << 63)
@@ -19,8 +29,8 @@ _HOUR_NS: Final = 3600 * 10**9
 _START: Final = OPS.names.index("start_ns")
 
 
-class _FullError(Exception):
-    """The name table takes no more."""
+class _RefusedError(Exception):
+    """A RunMetadata makes too many names or rows; the argument is the status."""
 
 
 def columns() -> Columns:
@@ -35,53 +45,47 @@ def add(to: Columns, part: bytes, trace: int, names: NameTable) -> tuple[int, in
         message.ParseFromString(part)
     except ParseError:
         return 0, 0, MALFORMED
-    counts, first = names.counts(), len(to[0])
+    counts = names.counts()
+    rows: list[Row] = []
     try:
-        _add_steps(to, message, trace, names)
-    except _FullError:
+        for row in _rows(message, trace, names):
+            rows.append(row)
+    except _RefusedError as refused:
         names.cut(counts)
-        for column in to:
-            del column[first:]
-        return 0, 0, NAMES_FULL
-    starts = to[_START]
-    base_ns = min((start for start in starts[first:] if start > 0), default=0)
-    starts[first:] = [_bounded(start - base_ns) for start in starts[first:]]
-    return len(starts) - first, base_ns, OK
+        return 0, 0, refused.args[0]
+    base_ns = min((row[_START] for row in rows if row[_START] > 0), default=0)
+    for column, values in zip(to, zip(*rows, strict=True), strict=False):
+        column.extend(values)
+    if base_ns:
+        starts = to[_START]
+        starts[-len(rows) :] = [_bounded(start - base_ns) for start in starts[-len(rows) :]]
+    return len(rows), base_ns, OK
 
 
-def _add_steps(to: Columns, message: RunMetadata, trace: int, names: NameTable) -> None:
+def _rows(message: RunMetadata, trace: int, names: NameTable) -> Iterator[Row]:
+    """Yield the rows of a step; `start_ns` is the whole time as yet."""
+    count = 0
     for device in message.step_stats.dev_stats:
         if device.node_stats:
             number = _id(names, DEVICE, device.device)
             for node in device.node_stats:
-                for column, value in zip(to, (trace, *_row(node, number, names)), strict=True):
-                    column.append(value)
+                if count == ROWS_MAX:
+                    raise _RefusedError(TOO_LONG)
+                count += 1
+                name, label, allocator, shape = _names(node, names)
+                total, peak, live, in_use = _memory(node.memory)
+                output, dtype = _outputs(node.output)
+                stats = node.memory_stats
+                yield (
+                    *(trace, name, number, label, node.thread_id),
+                    *_times(node),
+                    *(total, peak, live, allocator, in_use),
+                    *(output, len(node.output), dtype, shape),
+                    *(stats.temp_memory_size, stats.persistent_memory_size),
+                )
 
 
-def _row(node: NodeExecStats, device: int, names: NameTable) -> tuple[int, ...]:
-    """Return the columns of one node execution after `trace`."""
-    name, label, allocator, shape = _names(node, names)
-    return (
-        name,
-        device,
-        label,
-        node.thread_id,
-        *_times(node),
-        _bounded_sum(use.total_bytes for use in node.memory),
-        _bounded_sum(use.peak_bytes for use in node.memory),
-        _bounded_sum(use.live_bytes for use in node.memory),
-        allocator,
-        max(0, *(use.allocator_bytes_in_use for use in node.memory if b"GPU" in use.allocator_name), 0),
-        _bounded_sum(_size(output) for output in node.output),
-        len(node.output),
-        node.output[0].tensor_description.dtype if node.output else 0,
-        shape,
-        node.memory_stats.temp_memory_size,
-        node.memory_stats.persistent_memory_size,
-    )
-
-
-def _names(node: NodeExecStats, names: NameTable) -> tuple[int, int, int, int]:
+def _names(node: NodeExecStats, names: NameTable) -> Row:
     """Return the ids of a node's name, label, allocator and shape."""
     text, _, rest = node.node_name.partition(b":")
     label = node.timeline_label or rest
@@ -94,7 +98,7 @@ def _names(node: NodeExecStats, names: NameTable) -> tuple[int, int, int, int]:
     )
 
 
-def _times(node: NodeExecStats) -> tuple[int, ...]:
+def _times(node: NodeExecStats) -> Row:
     """Return `start_ns` (not yet from the base) to `end_us_fix`."""
     start = _nanoseconds(node.all_start_nanos, node.all_start_micros)
     op_start = _nanoseconds(node.op_start_rel_nanos, node.op_start_rel_micros)
@@ -126,24 +130,33 @@ def _waited(start: int, scheduled: int) -> int:
     return 0 if rest or wait_ns > _HOUR_NS else wait_ns
 
 
-def _size(output: NodeOutput) -> int:
-    allocation = output.tensor_description.allocation_description
-    return max(allocation.allocated_bytes, allocation.requested_bytes)
+def _memory(uses: Sequence[AllocatorMemoryUsed]) -> Row:
+    """Return the sums of total, peak and live bytes over allocators, and the most that a GPU's had in use."""
+    total = peak = live = in_use = 0
+    for use in uses:
+        total = _bounded(total + use.total_bytes)
+        peak = _bounded(peak + use.peak_bytes)
+        live = _bounded(live + use.live_bytes)
+        if b"GPU" in use.allocator_name:
+            in_use = max(in_use, use.allocator_bytes_in_use)
+    return total, peak, live, in_use
+
+
+def _outputs(outputs: Sequence[NodeOutput]) -> tuple[int, int]:
+    """Return the bytes of all outputs and the data type of the first."""
+    size = 0
+    for output in outputs:
+        allocation = output.tensor_description.allocation_description
+        size = _bounded(size + max(allocation.allocated_bytes, allocation.requested_bytes))
+    return size, outputs[0].tensor_description.dtype if outputs else 0
 
 
 def _bounded(value: int) -> int:
-    return min(max(value, _MIN), _MAX)
-
-
-def _bounded_sum(values: Iterable[int]) -> int:
-    total = 0
-    for value in values:
-        total = _bounded(total + value)
-    return total
+    return value if _MIN <= value <= _MAX else _MAX if value > 0 else _MIN
 
 
 def _id(names: NameTable, kind: int, text: bytes) -> int:
     number = names.add(kind, text)
     if number == NONE_ID:
-        raise _FullError
+        raise _RefusedError(NAMES_FULL)
     return number

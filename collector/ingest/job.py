@@ -9,7 +9,7 @@ import pyarrow as pa
 from tfprof.collector.errors import FormatError
 from tfprof.collector.ingest.parsing import Event, event_of, event_rows, sample_row, span_rows, whole
 from tfprof.collector.ingest.rows import RowMaker
-from tfprof.collector.ingest.sequence import Counted, Sequence
+from tfprof.collector.ingest.sequence import Sequence
 from tfprof.collector.ingest.windows import TracedSteps
 from tfprof.collector.records import Record, cut_records, cut_spans, document
 from tfprof.collector.store import schema
@@ -40,16 +40,15 @@ class Job:
         self._maker = maker
         self._steps = steps
         self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
-        self._counted = {kind: Counted(writer.acked(kind)) for kind in (wire.EVENT, wire.SAMPLES)}
         self._events: list[Event] = []
         self._unsent: tuple[Tables, int, int] | None = None
         self._waiting: deque[Record] = deque()
         self._patience_ends = 0.0
 
-    def take(self, agent: str, head: Head, body: memoryview) -> list[Head]:
-        """Take one message of this job that ``agent`` sent."""
+    def take(self, head: Head, body: memoryview) -> list[Head]:
+        """Take one message of this job."""
         self.retry()
-        return self._TAKERS[head.type](self, agent, head, body)
+        return self._TAKERS[head.type](self, head, body)
 
     def retry(self) -> None:
         """Store what could not be stored before."""
@@ -71,15 +70,13 @@ class Job:
         self.lag_s = max(0.0, (time.time_ns() - ready[-1].start_real_ns - ready[-1].duration_ns) / 1e9)
         return [self._ack(wire.RECORDS)]
 
-    def sample(self, agent: str, count: int, t_ns: int, values: Mapping[str, object]) -> None:
-        """Store one sample of the job's processes, taken at ``t_ns``, from message ``count`` of ``agent``."""
+    def sample(self, number: int, t_ns: int, values: Mapping[str, object]) -> None:
+        """Store one sample of the job's processes, taken at ``t_ns``, from message ``number``."""
         self.retry()
-        row = sample_row(values, t_ns, schema.SAMPLES)
-        if self._counted[wire.SAMPLES].new(agent, count, t_ns):
-            self._counted[wire.SAMPLES].received(agent, count)
-            self._append({"samples": row}, wire.SAMPLES, t_ns)
+        if number > self.writer.acked(wire.SAMPLES):
+            self._append({"samples": sample_row(values, t_ns, schema.SAMPLES)}, wire.SAMPLES, number)
 
-    def _records(self, _agent: str, head: Head, body: memoryview) -> list[Head]:
+    def _records(self, head: Head, body: memoryview) -> list[Head]:
         records = cut_records(body, head.first, head.last)
         verdict = self._sequences[wire.RECORDS].admit(head.first, head.last)
         if verdict.doubtful:
@@ -90,7 +87,7 @@ class Job:
         self._waiting.extend(record for record in records if record.seq >= verdict.fresh)
         return self.pump()
 
-    def _spans(self, _agent: str, head: Head, body: memoryview) -> list[Head]:
+    def _spans(self, head: Head, body: memoryview) -> list[Head]:
         offset, entries = cut_spans(body, head.first, head.last)
         verdict = self._sequences[wire.SPANS].admit(head.first, head.last)
         if verdict.doubtful:
@@ -103,19 +100,18 @@ class Job:
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
         return [self._ack(wire.SPANS), *self.pump()]
 
-    def _counters(self, _agent: str, head: Head, body: memoryview) -> list[Head]:
+    def _counters(self, head: Head, body: memoryview) -> list[Head]:
         self.writer.counters(document(body))
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
 
-    def _event(self, agent: str, head: Head, body: memoryview) -> list[Head]:
+    def _event(self, head: Head, body: memoryview) -> list[Head]:
         event = event_of(document(body), time.time_ns())
-        if self._counted[wire.EVENT].new(agent, head.last, event.t_ns):
-            self._counted[wire.EVENT].received(agent, head.last)
+        if head.last > self.writer.acked(wire.EVENT):
             self._events.append(event)
-            self._append({}, wire.EVENT, event.t_ns)
+            self._append({}, wire.EVENT, head.last)
         return [Head(wire.ACK, self.uid, wire.EVENT, head.first, head.last)]
 
-    def _close(self, _agent: str, head: Head, body: memoryview) -> list[Head]:
+    def _close(self, head: Head, body: memoryview) -> list[Head]:
         values = document(body)
         if values.get("state") not in END_STATES:
             raise FormatError(f"no end of a job is called {values.get('state')!r}")
@@ -153,7 +149,7 @@ class Job:
     def _ack(self, about: int) -> Head:
         return Head(wire.ACK, self.uid, about, 0, self.writer.acked(about))
 
-    _TAKERS: ClassVar[dict[int, Callable[["Job", str, Head, memoryview], list[Head]]]] = {
+    _TAKERS: ClassVar[dict[int, Callable[["Job", Head, memoryview], list[Head]]]] = {
         wire.RECORDS: _records,
         wire.SPANS: _spans,
         wire.COUNTERS: _counters,

@@ -3,7 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import pyarrow.compute as pc
 from tfprof.collector.errors import FormatError, StoreError
@@ -11,7 +11,6 @@ from tfprof.collector.ingest.decode import Decoder
 from tfprof.collector.ingest.job import Job
 from tfprof.collector.ingest.parsing import sample_row, whole
 from tfprof.collector.ingest.rows import RowMaker
-from tfprof.collector.ingest.sequence import Counted
 from tfprof.collector.ingest.windows import TracedSteps
 from tfprof.collector.records import document
 from tfprof.collector.store import schema
@@ -21,13 +20,6 @@ from tfprof.shim.wire import Head
 
 #: Ended jobs whose repeated CLOSE is answered and whose late samples are let go.
 ENDED_MAX: Final = 4_096
-
-
-class Agent(NamedTuple):
-    """Who sends: the agent's random id, and its host."""
-
-    id: str
-    host: str
 
 
 class Jobs:
@@ -40,7 +32,6 @@ class Jobs:
         self._decoder = decoder
         self._ended: OrderedDict[int, None] = OrderedDict()
         self._turned_away: set[int] = set()  # their OPEN failed, and is sent again
-        self._hosts: dict[str, Counted] = {}
 
     @property
     def rows(self) -> int:
@@ -52,7 +43,7 @@ class Jobs:
         """The longest that any open job's last record took from the end of its step to the store, in seconds."""
         return max((job.lag_s for job in self.open.values()), default=0.0)
 
-    def take(self, agent: Agent, head: Head, body: memoryview) -> list[Head]:
+    def take(self, head: Head, body: memoryview) -> list[Head]:
         """Return the answers to one message about job ``head.uid``."""
         if head.type == wire.OPEN:
             return self._open(head, body)
@@ -61,13 +52,13 @@ class Jobs:
             if head.type == wire.CLOSE and head.uid in self._ended:
                 return [Head(wire.ACK, head.uid, wire.CLOSE, head.first, head.last)]
             return [Head(wire.REOPEN, head.uid)]
-        answers = job.take(agent.id, head, body)
+        answers = job.take(head, body)
         if head.type == wire.CLOSE:
             self._end(job)
         return answers
 
-    def samples(self, agent: Agent, head: Head, body: memoryview) -> list[Head]:
-        """Store the samples of a host and of the jobs on it; none for jobs that are not open."""
+    def samples(self, host: str, head: Head, body: memoryview) -> list[Head]:
+        """Store the samples of ``host`` and of the jobs on it; those of jobs that are not open any more are let go."""
         values = document(body)
         t_ns = whole(values, "t_ns", -1)
         of_jobs, of_host = values.get("jobs", {}), values.get("host", {})
@@ -78,9 +69,9 @@ class Jobs:
             return [Head(wire.REOPEN, uid) for uid in strangers]
         failures = []
         if of_host:
-            failures += _failures(partial(self._sample_host, agent, head.last, t_ns, of_host))
+            failures += _failures(partial(self._sample_host, host, head.last, t_ns, of_host))
         for uid in by_uid.keys() & self.open.keys():
-            failures += _failures(partial(self.open[uid].sample, agent.id, head.last, t_ns, by_uid[uid]))
+            failures += _failures(partial(self.open[uid].sample, head.last, t_ns, by_uid[uid]))
         if failures:
             raise failures[0]
         return [Head(wire.ACK, 0, wire.SAMPLES, head.first, head.last)]
@@ -123,13 +114,11 @@ class Jobs:
         if len(self._ended) > ENDED_MAX:
             self._ended.popitem(last=False)
 
-    def _sample_host(self, agent: Agent, count: int, t_ns: int, values: Mapping[str, Any]) -> None:
-        row = sample_row(values, t_ns, schema.HOST_SAMPLES)
-        writer = self._store.host(agent.host)
-        counted = self._hosts.setdefault(agent.host, Counted(writer.acked(wire.SAMPLES)))
-        if counted.new(agent.id, count, t_ns):
-            writer.append({"host_samples": row}, wire.SAMPLES, t_ns)
-            counted.received(agent.id, count)
+    def _sample_host(self, host: str, number: int, t_ns: int, values: Mapping[str, Any]) -> None:
+        writer = self._store.host(host)
+        if number > writer.acked(wire.SAMPLES):
+            row = sample_row(values, t_ns, schema.HOST_SAMPLES)
+            writer.append({"host_samples": row}, wire.SAMPLES, number)
 
 
 def _failures(action: Callable[[], None]) -> list[StoreError]:

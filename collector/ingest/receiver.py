@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 
 import zmq
 from tfprof.collector.errors import FormatError, StoreError, TfprofError
-from tfprof.collector.ingest.jobs import Agent, Jobs
+from tfprof.collector.ingest.jobs import Jobs
 from tfprof.collector.records import document
 from tfprof.collector.selfstats import SelfStats
 from tfprof.shim import wire
@@ -41,7 +41,7 @@ class Receiver:
         self._jobs = jobs
         self._stats = stats
         self._welcome = json.dumps(welcome).encode()
-        self._peers: OrderedDict[bytes, Agent | None] = OrderedDict()
+        self._peers: OrderedDict[bytes, str] = OrderedDict()
         self._senders: dict[int, bytes] = {}
         self._context = zmq.Context()
         self._socket = self._bound(path)
@@ -112,37 +112,34 @@ class Receiver:
 
     def _greeting(self, peer: bytes, _head: Head, body: memoryview) -> list[Answer]:
         values = document(body)
-        agent, host = values.get("agent"), values.get("host")
-        if not (isinstance(agent, str) and agent and isinstance(host, str) and host):
-            raise FormatError("a greeting without agent and host")
-        self._remember(peer, Agent(agent[:64], host[:255]))
+        host = values.get("host")
+        if not isinstance(host, str) or not host:
+            raise FormatError("a greeting without a host")
+        self._remember(peer, host)
         return [(Head(wire.WELCOME), self._welcome)]
 
     def _of_job(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
         self._senders[head.uid] = peer
-        answers: list[Answer] = [(answer, b"") for answer in self._jobs.take(self._agent(peer), head, body)]
+        answers: list[Answer] = [(answer, b"") for answer in self._jobs.take(head, body)]
         return self._welcomed(peer) + answers
 
     def _samples(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
         if peer not in self._peers:  # sent before it knew of this collector: not before its jobs are open again
             return self._welcomed(peer)
-        return [(answer, b"") for answer in self._jobs.samples(self._agent(peer), head, body)]
+        return [(answer, b"") for answer in self._jobs.samples(self._peers[peer], head, body)]
 
     def _unknown(self, _peer: bytes, head: Head, _body: memoryview) -> list[Answer]:
         raise FormatError(f"no message is of type {head.type}")
-
-    def _agent(self, peer: bytes) -> Agent:
-        return self._peers.get(peer) or Agent(peer.hex(), socket.gethostname())
 
     def _welcomed(self, peer: bytes) -> list[Answer]:
         """Return the welcome for a peer that was not heard of before: it may think that it speaks to an earlier collector."""
         if peer in self._peers:
             return []
-        self._remember(peer, None)
+        self._remember(peer, socket.gethostname())  # a local socket: it can only be on this host
         return [(Head(wire.WELCOME), self._welcome)]
 
-    def _remember(self, peer: bytes, agent: Agent | None) -> None:
-        self._peers[peer] = agent
+    def _remember(self, peer: bytes, host: str) -> None:
+        self._peers[peer] = host
         if len(self._peers) > PEERS_MAX:
             self._peers.popitem(last=False)
 

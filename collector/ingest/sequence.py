@@ -1,4 +1,4 @@
-"""Which of a job's messages are new: by number where they are numbered without gaps, by agent and count elsewhere."""
+"""Where a job's numbered messages of one type stand: what is new, what was here before, what is missing."""
 
 from typing import NamedTuple
 
@@ -35,23 +35,3 @@ class Sequence:
         self._doubted = 0
         self.last = last
         return Verdict(fresh, lost)
-
-
-class Counted:
-    """The messages received of those that an agent counts for itself, a new agent from the start.
-
-    After a restart only `mark_ns`, the time of the last one stored, tells what was here before.
-    """
-
-    def __init__(self, mark_ns: int) -> None:
-        self._mark_ns = mark_ns
-        self._agent = ""
-        self._count = 0
-
-    def new(self, agent: str, count: int, t_ns: int) -> bool:
-        """Tell whether message ``count`` of ``agent``, of the time ``t_ns``, was not received before."""
-        return t_ns > self._mark_ns and (agent != self._agent or count > self._count)
-
-    def received(self, agent: str, count: int) -> None:
-        """Message ``count`` of ``agent`` will not be lost any more."""
-        self._agent, self._count = agent, count

@@ -36,11 +36,14 @@ typedef struct {
 } columns;
 #undef DECLARE
 
+/* Node executions that one RunMetadata may hold: a few bytes each are enough to make as many rows of hundreds. */
+#define ROWS_MAX ((size_t)1 << 18)
+
 /* A step's place in the columns and among the names. */
-typedef struct {
-    columns *to;
+typedef struct sink {
+    columns *to; /* NULL: nothing is written, the step is only read through */
     names *names;
-    size_t row, room;
+    size_t row, end;
     uint32_t trace;
     int64_t base;
 } sink;
@@ -315,21 +318,19 @@ static enum status walk_device(span s, sink *sink) {
             continue;
         }
         CHECK(read_chunk(&s, &chunk));
-        if (sink->row == sink->room) return NO_MEMORY;
-        if (device == NO_ID) CHECK(names_add(sink->names, DEVICE, name, &device));
         node n = {.name = {chunk.at, chunk.at}, .label = {chunk.at, chunk.at}};
         CHECK(walk_node(chunk, &n));
+        if (!sink->to) continue;
+        if (device == NO_ID) CHECK(names_add(sink->names, DEVICE, name, &device));
+        if (sink->row == sink->end) return TOO_LONG;
         CHECK(put_row(sink, &n, device));
     }
     return OK;
 }
 
-/* Decode one RunMetadata into rows from sink->row on; without OK the sink's names and rows are not to be used. */
-static enum status walk_run_metadata(span s, sink *sink) {
+static enum status walk_steps(span s, sink *sink) {
     uint32_t tag;
     span stats, device;
-    size_t first = sink->row;
-    sink->base = 0;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         if (tag != TAG(1, CHUNK)) {
@@ -347,9 +348,27 @@ static enum status walk_run_metadata(span s, sink *sink) {
             }
         }
     }
-    for (size_t row = first; row < sink->row; row++)
-        sink->to->start_ns[row] = difference(sink->to->start_ns[row], sink->base);
     return OK;
+}
+
+/* Decode one RunMetadata into rows from sink->row on, of which there are `room`; on anything but OK nothing is left. */
+static enum status walk_run_metadata(span s, sink *sink, size_t room) {
+    uint32_t counts[KINDS];
+    size_t first = sink->row;
+    for (unsigned kind = 0; kind < KINDS; kind++) counts[kind] = sink->names->of[kind].count;
+    sink->base = 0;
+    sink->end = first + (room < ROWS_MAX ? room : ROWS_MAX);
+    enum status status = walk_steps(s, sink);
+    if (status == OK) {
+        for (size_t row = first; row < sink->row; row++)
+            sink->to->start_ns[row] = difference(sink->to->start_ns[row], sink->base);
+        return OK;
+    }
+    sink->row = first;
+    sink->base = 0;
+    for (unsigned kind = 0; kind < KINDS; kind++) names_cut(sink->names, kind, counts[kind]);
+    struct sink reader = {.to = NULL}; /* what is malformed further on is malformed, not too much */
+    return status != NO_MEMORY && walk_steps(s, &reader) == MALFORMED ? MALFORMED : status;
 }
 
 /* Return how many fields numbered `path[0]` → `path[1]` → … there are, or were before something malformed. */
@@ -372,7 +391,8 @@ static size_t count_fields(span s, const uint32_t *path, unsigned left, unsigned
 /* Return an upper bound of the rows that a RunMetadata gives. */
 static size_t count_nodes(span s) {
     static const uint32_t path[] = {1, 1, 2};
-    return count_fields(s, path, 3, 1);
+    size_t count = count_fields(s, path, 3, 1);
+    return count < ROWS_MAX ? count : ROWS_MAX;
 }
 
 #endif

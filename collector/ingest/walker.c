@@ -134,20 +134,7 @@ static size_t lay_out(columns *to, uint8_t *block, size_t rows) {
     return at;
 }
 
-/* Decode one part; on anything but OK neither its rows nor its names are left. */
-static enum status walk_part(span s, sink *sink) {
-    uint32_t counts[KINDS];
-    size_t row = sink->row;
-    for (unsigned kind = 0; kind < KINDS; kind++) counts[kind] = sink->names->of[kind].count;
-    enum status status = walk_run_metadata(s, sink);
-    if (status == OK) return OK;
-    sink->row = row;
-    sink->base = 0;
-    for (unsigned kind = 0; kind < KINDS; kind++) names_cut(sink->names, kind, counts[kind]);
-    return status;
-}
-
-static PyObject *walk_parts(PyObject *parts, PyObject *traces, sink *sink) {
+static PyObject *walk_parts(PyObject *parts, PyObject *traces, sink *sink, size_t rows) {
     Py_ssize_t length = PySequence_Size(parts);
     PyObject *results = length < 0 ? NULL : PyList_New(length);
     for (Py_ssize_t i = 0; results && i < length; i++) {
@@ -158,7 +145,7 @@ static PyObject *walk_parts(PyObject *parts, PyObject *traces, sink *sink) {
         Py_XDECREF(trace);
         if (PyErr_Occurred() || !lend(parts, i, &view, &s)) goto fail;
         size_t row = sink->row;
-        enum status status = walk_part(s, sink);
+        enum status status = walk_run_metadata(s, sink, rows - row);
         PyBuffer_Release(&view);
         if (status == NO_MEMORY) {
             PyErr_NoMemory();
@@ -184,8 +171,8 @@ static PyObject *walk_function(PyObject *Py_UNUSED(module), PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "the columns do not fit into the block");
     } else {
         lay_out(&to, block.buf, (size_t)rows);
-        sink sink = {.to = &to, .names = &((NamesObject *)table)->names, .room = (size_t)rows};
-        results = walk_parts(parts, traces, &sink);
+        sink sink = {.to = &to, .names = &((NamesObject *)table)->names};
+        results = walk_parts(parts, traces, &sink, (size_t)rows);
     }
     PyBuffer_Release(&block);
     return results;
@@ -217,7 +204,7 @@ PyMODINIT_FUNC PyInit__walker(void) {
     PyObject *module = PyModule_Create(&definition);
     if (!module) return NULL;
     names_type = (PyTypeObject *)PyType_FromSpec(&names_spec);
-    if (!names_type || PyModule_AddType(module, names_type)) {
+    if (!names_type || PyModule_AddType(module, names_type) || PyModule_AddIntMacro(module, ROWS_MAX)) {
         Py_DECREF(module);
         return NULL;
     }

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum status { OK, MALFORMED, NAMES_FULL, NO_MEMORY };
+enum status { OK, MALFORMED, NAMES_FULL, TOO_LONG, NO_MEMORY };
 
 /* upb's limit of nesting, messages and groups together. */
 #define DEPTH_MAX 100
@@ -55,12 +55,17 @@ static inline enum status read_uint32(span *s, uint32_t *value) {
     return status;
 }
 
-/* Read a tag: at most five bytes, 32 bits, and no field number 0. */
-static inline enum status read_tag(span *s, uint32_t *tag) {
+/* Read a tag in a group that is skipped: at most five bytes, 32 bits. */
+static inline enum status read_any_tag(span *s, uint32_t *tag) {
     uint64_t value;
-    if (read_number(s, 5, &value) != OK || value > UINT32_MAX || value >> 3 == 0) return MALFORMED;
+    if (read_number(s, 5, &value) != OK || value > UINT32_MAX) return MALFORMED;
     *tag = (uint32_t)value;
     return OK;
+}
+
+/* Read a tag of a message, where there is no field 0. */
+static inline enum status read_tag(span *s, uint32_t *tag) {
+    return read_any_tag(s, tag) == OK && *tag >> 3 ? OK : MALFORMED;
 }
 
 /* Read a length and what it spans. */
@@ -98,7 +103,7 @@ static enum status skip_field(span *s, uint32_t tag, unsigned depth) {
     unsigned top = 0;
     open[top++] = tag >> 3;
     while (top) {
-        if (depth + top > DEPTH_MAX || read_tag(s, &tag) != OK) return MALFORMED;
+        if (depth + top > DEPTH_MAX + 1 || read_any_tag(s, &tag) != OK) return MALFORMED;
         if ((tag & 7) == GROUP_END) {
             if (open[--top] != tag >> 3) return MALFORMED;
         } else if ((tag & 7) == GROUP) {
