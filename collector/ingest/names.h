@@ -26,7 +26,7 @@ typedef struct {
     uint64_t seed;
     uint32_t count_max; /* of each kind */
     size_t text_max, text_size; /* of all kinds */
-} names;
+} name_table;
 
 static inline uint64_t mix(uint64_t a, uint64_t b) {
     __uint128_t product = (__uint128_t)a * b;
@@ -95,7 +95,7 @@ static bool names_grow(names_of_kind *kind, size_t text_used, size_t size) {
 }
 
 /* Set `id` to that of the text, which is added when it is new. */
-static enum status names_add(names *all, unsigned which, span text, uint32_t *id) {
+static enum status names_add(name_table *all, unsigned which, span text, uint32_t *id) {
     names_of_kind *kind = &all->of[which];
     size_t size = span_size(text);
     uint32_t hash = hash_text(text.at, size, all->seed), slot = hash & kind->mask;
@@ -123,7 +123,7 @@ static enum status names_add(names *all, unsigned which, span text, uint32_t *id
 }
 
 /* Forget all but the first `count` names of a kind. */
-static void names_cut(names *all, unsigned which, uint32_t count) {
+static void names_cut(name_table *all, unsigned which, uint32_t count) {
     names_of_kind *kind = &all->of[which];
     if (count >= kind->count) return;
     all->text_size -= name_start(kind, kind->count) - name_start(kind, count);
@@ -131,7 +131,7 @@ static void names_cut(names *all, unsigned which, uint32_t count) {
     fill_slots(kind);
 }
 
-static void names_free(names *all) {
+static void names_free(name_table *all) {
     for (unsigned which = 0; which < KINDS; which++) {
         names_of_kind *kind = &all->of[which];
         free(kind->text);

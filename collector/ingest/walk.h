@@ -40,13 +40,13 @@ typedef struct {
 #define ROWS_MAX ((size_t)1 << 18)
 
 /* A step's place in the columns and among the names. */
-typedef struct sink {
+typedef struct {
     columns *to; /* NULL: nothing is written, the step is only read through */
-    names *names;
+    name_table *names;
     size_t row, end;
     uint32_t trace;
     int64_t base;
-} sink;
+} row_sink;
 
 typedef struct {
     int64_t nanos, micros;
@@ -247,7 +247,7 @@ static enum status walk_node(span s, node *n) {
 }
 
 /* Intern a node's texts into its row. */
-static enum status put_names(sink *sink, const node *n) {
+static enum status put_names(row_sink *sink, const node *n) {
     columns *to = sink->to;
     size_t row = sink->row, size = span_size(n->name);
     const uint8_t *colon = size ? memchr(n->name.at, ':', size) : NULL;
@@ -262,7 +262,7 @@ static enum status put_names(sink *sink, const node *n) {
     return OK;
 }
 
-static enum status put_row(sink *sink, const node *n, uint32_t device) {
+static enum status put_row(row_sink *sink, const node *n, uint32_t device) {
     columns *to = sink->to;
     size_t row = sink->row;
     int64_t start = nanoseconds(n->all_start), op_start = nanoseconds(n->op_start), op_end = nanoseconds(n->op_end);
@@ -307,7 +307,7 @@ static enum status find_device(span s, span *name) {
     return OK;
 }
 
-static enum status walk_device(span s, sink *sink) {
+static enum status walk_device(span s, row_sink *sink) {
     uint32_t tag, device = NO_ID;
     span name, chunk;
     CHECK(find_device(s, &name));
@@ -328,7 +328,7 @@ static enum status walk_device(span s, sink *sink) {
     return OK;
 }
 
-static enum status walk_steps(span s, sink *sink) {
+static enum status walk_steps(span s, row_sink *sink) {
     uint32_t tag;
     span stats, device;
     while (s.at < s.end) {
@@ -352,7 +352,7 @@ static enum status walk_steps(span s, sink *sink) {
 }
 
 /* Decode one RunMetadata into rows from sink->row on, of which there are `room`; on anything but OK nothing is left. */
-static enum status walk_run_metadata(span s, sink *sink, size_t room) {
+static enum status walk_run_metadata(span s, row_sink *sink, size_t room) {
     uint32_t counts[KINDS];
     size_t first = sink->row;
     for (unsigned kind = 0; kind < KINDS; kind++) counts[kind] = sink->names->of[kind].count;
@@ -367,7 +367,7 @@ static enum status walk_run_metadata(span s, sink *sink, size_t room) {
     sink->row = first;
     sink->base = 0;
     for (unsigned kind = 0; kind < KINDS; kind++) names_cut(sink->names, kind, counts[kind]);
-    struct sink reader = {.to = NULL}; /* what is malformed further on is malformed, not too much */
+    row_sink reader = {.to = NULL}; /* what is malformed further on is malformed, not too much */
     return status != NO_MEMORY && walk_steps(s, &reader) == MALFORMED ? MALFORMED : status;
 }
 

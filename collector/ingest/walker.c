@@ -6,7 +6,7 @@
 
 typedef struct {
     PyObject_HEAD
-    names names;
+    name_table names;
 } NamesObject;
 
 static PyTypeObject *names_type;
@@ -134,7 +134,7 @@ static size_t lay_out(columns *to, uint8_t *block, size_t rows) {
     return at;
 }
 
-static PyObject *walk_parts(PyObject *parts, PyObject *traces, sink *sink, size_t rows) {
+static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink, size_t rows) {
     Py_ssize_t length = PySequence_Size(parts);
     PyObject *results = length < 0 ? NULL : PyList_New(length);
     for (Py_ssize_t i = 0; results && i < length; i++) {
@@ -171,7 +171,7 @@ static PyObject *walk_function(PyObject *Py_UNUSED(module), PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "the columns do not fit into the block");
     } else {
         lay_out(&to, block.buf, (size_t)rows);
-        sink sink = {.to = &to, .names = &((NamesObject *)table)->names};
+        row_sink sink = {.to = &to, .names = &((NamesObject *)table)->names};
         results = walk_parts(parts, traces, &sink, (size_t)rows);
     }
     PyBuffer_Release(&block);
