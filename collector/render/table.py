@@ -9,11 +9,11 @@ CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u206
 
 
 class Column(NamedTuple):
-    """A column's heading and side; ``most`` characters of a cell are shown, the rest is cut."""
+    """A column's heading and side; where lines get too wide it may be cut to ``least`` characters (0: never)."""
 
     title: str
     right: bool = False
-    most: int = 0
+    least: int = 0
 
 
 def clean(text: str) -> str:
@@ -21,22 +21,36 @@ def clean(text: str) -> str:
     return CONTROL.sub("?", text)
 
 
-def _cell(text: str, column: Column) -> str:
-    text = clean(text)
-    return text if not column.most or len(text) <= column.most else text[: column.most - 1] + "…"
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"
 
 
-def render(columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "") -> list[str]:
-    """Return the lines of a table, headings first where any column has one."""
+def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int]:
+    """Return ``widths`` with the widest of the columns that may be cut made narrower until all fit into ``room``."""
+    widths = list(widths)
+    while sum(widths) > room:
+        spare = [(width, at) for at, width in enumerate(widths) if columns[at].least and width > columns[at].least]
+        if not spare:
+            break
+        widths[max(spare)[1]] -= 1
+    return widths
+
+
+def render(
+    columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "", width: int | None = None
+) -> list[str]:
+    """Return the lines of a table, headings first where any column has one, no wider than ``width`` where possible."""
     heads = [column.title for column in columns]
-    cells = [[_cell(text, column) for text, column in zip(row, columns, strict=True)] for row in rows]
+    cells = [[clean(text) for text in row] for row in rows]
     lines = [heads, *cells] if any(heads) else cells
     widths = [max((len(line[at]) for line in lines), default=0) for at in range(len(columns))]
+    if width is not None:
+        widths = _fitted(widths, columns, width - len(indent) - 2 * (len(columns) - 1))
     return [
         indent
         + "  ".join(
-            text.rjust(width) if column.right else text.ljust(width)
-            for text, width, column in zip(line, widths, columns, strict=True)
+            _cut(text, room).rjust(room) if column.right else _cut(text, room).ljust(room)
+            for text, room, column in zip(line, widths, columns, strict=True)
         ).rstrip()
         for line in lines
     ]

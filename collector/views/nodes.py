@@ -71,13 +71,13 @@ class _Sums:
         self.accelerator = 0
         self.cpu: list[tuple[int, list[int]]] = []
 
-    def stats(self, devices: Mapping[int, str]) -> tuple[str, Stats]:
-        """Return the node's device and the averages over its entries: rows of another CPU or GPU do not count."""
+    def stats(self, devices: Mapping[int, str], *, averaged: bool) -> tuple[str, Stats]:
+        """Return the node's device, and the averages over its entries or the sums: rows of another CPU or GPU do not count."""
         device = devices.get(self.canonical, "")
         taken = [fields for number, fields in self.cpu if devices[number] == device]
         runs, cpu, *sizes = map(sum, zip((0,) * len(_FIELDS), *taken, strict=True))
         totals = (runs, self.accelerator + cpu, self.accelerator, cpu, *sizes)
-        return device, Stats(*(average(number, self.entries) for number in totals))
+        return device, Stats(*(average(number, self.entries) for number in totals) if averaged else totals)
 
 
 _FIELDS: Final = ("runs", "sum_us", "requested_bytes", "peak_bytes", "residual_bytes", "output_bytes")
@@ -110,8 +110,10 @@ def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
 def _graph(table: pa.Table) -> dict[str, tuple[str, bytes]]:
     """Return op and NodeDef of each graph node by name; the first of a name counts, later ones are skipped."""
     known: dict[str, tuple[str, bytes]] = {}
-    columns = (table[name].to_pylist() for name in ("name", "op", "node_def"))
-    for name, op, node_def in zip(*columns, strict=True):
+    names: list[Any] = table["name"].to_pylist()
+    ops: list[Any] = table["op"].to_pylist()
+    defs: list[Any] = table["node_def"].to_pylist() if "node_def" in table.column_names else [b""] * len(names)
+    for name, op, node_def in zip(names, ops, defs, strict=True):
         known.setdefault(name, (op, node_def or b""))
     return known
 
@@ -120,11 +122,18 @@ def _counted(name: str) -> bool:
     return name not in NEVER and COPY not in name
 
 
-def build(rollup: pa.Table, names: pa.Table, graph: pa.Table, op_types: Mapping[int, str] | None = None) -> list[Node]:
-    """Return every node of a job in name order, with its average over the traced steps in which it ran.
+def build(
+    rollup: pa.Table,
+    names: pa.Table,
+    graph: pa.Table,
+    op_types: Mapping[int, str] | None = None,
+    *,
+    averaged: bool = True,
+) -> list[Node]:
+    """Return every node of a job in name order, with its average over the traced steps in which it ran, or its sums.
 
-    ``rollup``, ``names`` and ``graph`` have the columns of schema.ROLLUP, NAMES and GRAPH_NODES; ``op_types`` gives
-    the type, by id, of nodes that no graph holds (else: their name).
+    ``rollup``, ``names`` and ``graph`` have the columns of schema.ROLLUP, NAMES and GRAPH_NODES (without `node_def`,
+    nodes have none); ``op_types`` gives the type, by id, of nodes that no graph holds (else: their name).
     """
     devices = {number: text.lower() for number, text in texts(names, DEVICE).items()}
     known = _graph(graph)
@@ -139,7 +148,7 @@ def build(rollup: pa.Table, names: pa.Table, graph: pa.Table, op_types: Mapping[
             op, node_def = types.get(number, name), b""
         else:
             continue
-        ran[name] = Node(name, op, *sums.stats(devices), node_def)
+        ran[name] = Node(name, op, *sums.stats(devices, averaged=averaged), node_def)
     nothing = Stats()
     idle = (Node(name, op, "", nothing, node_def) for name, (op, node_def) in known.items() if name not in ran)
     return sorted([*ran.values(), *idle], key=lambda node: node.name)

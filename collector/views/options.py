@@ -69,6 +69,7 @@ class Options:
     min_accelerator_micros: int = 0
     min_cpu_micros: int = 0
     min_params: int = 0
+    min_float_ops: int = 0
     min_occurrence: int = 0
     step: int = -1
     order_by: str = "name"
@@ -112,6 +113,13 @@ def _number(name: str, value: str) -> int:
         return int(value)
     except ValueError:
         raise _invalid(name, value, "a whole number") from None
+
+
+def _unavailable(name: str, value: str) -> int:
+    """Take the 0 that tfprof's own command lines are full of; more cannot be asked for."""
+    if _number(name, value):
+        raise _invalid(name, value, UNAVAILABLE["float_ops"])
+    return 0
 
 
 def _order(name: str, value: str) -> str:
@@ -166,6 +174,7 @@ TABLE: Final = (
     Option("min_accelerator_micros", _number, "US", "The same for time on accelerators."),
     Option("min_cpu_micros", _number, "US", "The same for time on the CPU."),
     Option("min_params", _number, "N", "The same for numbers of parameters."),
+    Option("min_float_ops", _unavailable, "N", "Must be 0: operation counts are not recorded yet."),
     Option("min_occurrence", _number, "N", "Hide op types with fewer nodes in the graph."),
     Option("step", _number, "N", "Use this traced step only; -1: the average of each node's traced steps (-1)."),
     Option("order_by", _order, "WHAT", "Sort by " + ", ".join(ORDERS) + " (name)."),

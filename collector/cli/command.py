@@ -1,0 +1,72 @@
+"""What the commands share: their options, reading the store, printing."""
+
+import json
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+from tfprof.collector.store.catalog import RUNNING
+from tfprof.collector.store.reader import Job
+from tfprof.shim import places
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _absolute(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
+    return str(Path(value).expanduser().absolute())
+
+
+store_option: Callable[[F], F] = click.option(
+    "--store",
+    metavar="DIR",
+    type=click.Path(),
+    default=places.default_store,
+    callback=_absolute,
+    help="The folder with the results (TFPROF_STORE, or ~/.local/state/tfprof).",
+)
+json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+job_argument: Callable[[F], F] = click.argument("job")
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` with dataclasses and sets as JSON knows them."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(part) for name, part in asdict(value).items()}
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(part) for part in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+    return value
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON object."""
+    click.echo(json.dumps(plain(document), indent=2))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines of text as they are; what the terminal's encoding lacks is replaced."""
+    encoding = sys.stdout.encoding or "utf-8"
+    text = "".join(f"{line}\n" for line in lines)
+    click.echo(text.encode(encoding, "replace").decode(encoding), nl=False)
+
+
+def note(text: str) -> None:
+    """Tell on stderr what a table cannot: why it is empty, what it leaves out."""
+    click.echo(f"tfprof: {text}", err=True)
+
+
+def width() -> int | None:
+    """Return the columns of the terminal that is printed to, None when it is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def unspanned(job: Job, what: str) -> str:
+    """Say why a job has no steps or spans."""
+    if job.info.state == RUNNING:
+        return f"no {what}s yet: the job has not run a session, a fit or a tf.function so far"
+    return f"no {what}s: the job ended before it ran a session, a fit or a tf.function"

@@ -1,0 +1,99 @@
+"""The `tfprof` command: a table of commands that are imported when they are called for."""
+
+import os
+import sys
+import traceback
+from typing import Final
+
+import click
+from tfprof.collector.cli.loader import load
+from tfprof.shim.errors import TfprofError
+from tfprof.shim.version import VERSION
+
+#: Name of each command, where it is, and what `tfprof --help` says of it.
+COMMANDS: Final = {
+    "jobs": ("tfprof.collector.cli.jobs:jobs", "All jobs, running and ended."),
+    "op": ("tfprof.collector.cli.op:op", "What each op type cost: time, memory, occurrence."),
+    "steps": ("tfprof.collector.cli.steps:steps", "Step times; traced steps apart."),
+    "spans": ("tfprof.collector.cli.spans:spans", "Fits, epochs, batches, session runs."),
+    "host": ("tfprof.collector.cli.host:host", "CPU, memory and I/O of a job and of its host."),
+    "status": ("tfprof.collector.cli.status:status", "The agent and the collector: are they well?"),
+    "start": ("tfprof.collector.cli.daemons:start", "Start agent and collector (tfprof-run does it when needed)."),
+    "stop": ("tfprof.collector.cli.daemons:stop", "Stop agent and collector."),
+}
+#: What a shell reports for a program that Ctrl-C ended.
+INTERRUPTED: Final = 130
+
+
+class Commands(click.Group):
+    """The group of the commands in the table: it imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """Return the names in the order of the table."""
+        del ctx
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Return the command called ``cmd_name``, None when there is none."""
+        del ctx
+        if cmd_name not in COMMANDS:
+            return None
+        command = load(COMMANDS[cmd_name][0])
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the commands without importing any."""
+        del ctx
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(VERSION, prog_name="tfprof", message="%(prog)s %(version)s")
+def tfprof() -> None:
+    """Read what tfprof-run recorded of TensorFlow jobs.
+
+    \b
+    tfprof-run python train.py         profile a job
+    tfprof jobs                        list all jobs
+    tfprof op JOB -order_by micros     what its ops cost
+
+    JOB is the start of a job's id, its name, or `last`.
+    """  # noqa: D301  # click's mark for lines that are not to be filled
+
+
+def _fail(message: str, code: int) -> int:
+    if os.environ.get("TFPROF_DEBUG") not in {None, "", "0"}:
+        traceback.print_exc()
+    print(f"tfprof: {message}", file=sys.stderr)
+    return code
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        result = tfprof.main(arguments or ["--help"], prog_name="tfprof", standalone_mode=False)
+        sys.stdout.flush()
+    except TfprofError as error:
+        return _fail(" ".join(str(error).splitlines()), error.exit_code)
+    except click.ClickException as error:
+        return _fail(" ".join(error.format_message().split()) + " [usage]", 2)
+    except click.Abort:
+        return INTERRUPTED
+    return result if isinstance(result, int) else 0
+
+
+def main(arguments: list[str] | None = None) -> None:
+    """Run one command and exit with its status; every error ends here, as one line."""
+    try:
+        code = _run(sys.argv[1:] if arguments is None else arguments)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's last flush has somewhere to go
+        code = 0
+    except KeyboardInterrupt:
+        code = INTERRUPTED
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,33 @@
+"""`tfprof spans`: the application's own phases."""
+
+import click
+from tfprof.collector.cli.command import (
+    job_argument,
+    json_option,
+    note,
+    print_json,
+    print_lines,
+    store_option,
+    unspanned,
+    width,
+)
+from tfprof.collector.render import spans_text
+from tfprof.collector.store.catalog import RUNNING
+from tfprof.collector.store.reader import Store
+from tfprof.collector.views.spans import phases
+
+
+@click.command()
+@job_argument
+@json_option
+@store_option
+def spans(job: str, store: str, as_json: bool) -> None:
+    """The phases of JOB: fits with their epochs and batches, evaluations, predictions, session runs."""
+    chosen = Store(store).job(job)
+    tree = phases(chosen.table("spans"), live=chosen.info.state == RUNNING)
+    if as_json:
+        print_json({"job": chosen.info.hex, "spans": tree})
+    elif tree:
+        print_lines(spans_text.lines(tree, width()))
+    if not tree:
+        note(unspanned(chosen, "span"))

@@ -1,0 +1,33 @@
+"""`tfprof status`: how agent and collector are."""
+
+from typing import Any, Final
+
+import click
+from tfprof.collector.cli.command import json_option, print_json, print_lines, store_option
+from tfprof.collector.ingest.decode import decoder
+from tfprof.collector.render import status_text
+from tfprof.shim.daemons import read_status
+from tfprof.shim.places import instance_dir
+
+#: The daemons by name, as their pid and status files are called.
+DAEMONS: Final = ("agent", "collector")
+
+
+def statuses(store: str) -> dict[str, dict[str, Any]]:
+    """Return the last status of each daemon of ``store``; `alive` says whether it lives."""
+    place = instance_dir(store)
+    return {name: read_status(place, name) or {"alive": False} for name in DAEMONS}
+
+
+@click.command()
+@json_option
+@store_option
+def status(store: str, as_json: bool) -> None:
+    """The agent and the collector of a store: since when, how far behind, what was lost or refused, memory."""
+    found = statuses(store)
+    # A collector that is not running would decode by what is installed here.
+    found["collector"].setdefault("decoder", decoder("auto").name)
+    if as_json:
+        print_json({"store": store, "runtime": instance_dir(store), **found})
+    else:
+        print_lines(status_text.lines(store, found))

@@ -1,0 +1,46 @@
+"""What a job and its host did, as text: mean, maximum, and a small curve."""
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+from tfprof.collector.render import numbers
+from tfprof.collector.render.table import Column, render
+from tfprof.collector.views.host import Series
+
+_CURVE: Final = 32
+_COLUMNS: Final = (Column("", least=8), Column("MEAN", right=True), Column("MAX", right=True), Column("OVER TIME"))
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _whole(value: float | None) -> str:
+    return "-" if value is None else f"{value:.0f}"
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else f"{numbers.size(value)}/s"
+
+
+#: Ending of a series' name: what the name is shown as without it, and the form of its values.
+_UNITS: Final[tuple[tuple[str, str, Callable[[float | None], str]], ...]] = (
+    ("_bytes_per_s", "", _rate),
+    ("_bytes", "", numbers.size),
+    ("_cores", " cores", _number),
+    ("processes", "processes", _whole),
+    ("threads", "threads", _whole),
+    ("load_1m", "load", _number),
+)
+
+
+def _cells(series: Series) -> list[str]:
+    ending, shown, form = next(unit for unit in _UNITS if series.name.endswith(unit[0]))
+    name = (series.name.removesuffix(ending) + shown).replace("_", " ")
+    return [name, form(series.mean), form(series.most), numbers.sparkline(list(series.values), _CURVE)]
+
+
+def lines(title: str, series: Sequence[Series], width: int | None) -> Iterator[str]:
+    """Yield a title and a table with one row a series."""
+    yield title
+    yield from render(_COLUMNS, [_cells(one) for one in series if one.values], indent="  ", width=width)

@@ -1,0 +1,27 @@
+"""The application's phases as text."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from tfprof.collector.render.numbers import count, duration
+from tfprof.collector.render.table import Column, render
+from tfprof.collector.views.spans import Phase
+
+_COLUMNS: Final = (
+    Column("SPAN", least=12),
+    Column("COUNT", right=True),
+    *(Column(title, right=True) for title in ("TOTAL", "MEAN", "MIN", "MAX")),
+)
+
+
+def _cells(phase: Phase) -> list[str]:
+    name = "  " * phase.depth + f"{phase.kind} {phase.label}".rstrip()
+    if phase.running:
+        return [f"{name} (not ended)", "", "", "", "", ""]
+    times = (phase.total_ns, phase.mean_ns, phase.min_ns, phase.max_ns)
+    return [name, count(phase.count), *map(duration, times)]
+
+
+def lines(phases: Sequence[Phase], width: int | None) -> list[str]:
+    """Return a tree as a table."""
+    return render(_COLUMNS, [_cells(phase) for phase in phases], width=width)

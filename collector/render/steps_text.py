@@ -1,0 +1,70 @@
+"""Step times as text."""
+
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from tfprof.collector.render.numbers import count, duration, percent
+from tfprof.collector.render.table import Column, render
+from tfprof.collector.views.spread import Spread
+from tfprof.collector.views.steps import Step, StepGroup, Steps
+
+_GROUPS: Final = (
+    Column("STEP"),
+    Column("", least=8),
+    Column("COUNT", right=True),
+    *(Column(title, right=True) for title in ("P50", "P90", "P99", "MIN", "MAX", "MEAN")),
+)
+_STEPS: Final = (Column("STEP"), Column("NUMBER", right=True), Column("AT"), Column("TIME", right=True), Column(""))
+
+
+def _times(spread: Spread) -> list[str]:
+    times = (spread.p50_ns, spread.p90_ns, spread.p99_ns, spread.min_ns, spread.max_ns, spread.mean_ns)
+    return [count(spread.count), *map(duration, times)]
+
+
+def _rows(group: StepGroup) -> Iterator[list[str]]:
+    nothing = [""] * 6
+    if group.untraced is not None or group.traced is None:
+        yield [group.kind, group.call, *(_times(group.untraced) if group.untraced else ["0", *nothing])]
+    if group.traced is not None:
+        yield [group.kind, f"{group.call} traced".strip(), *_times(group.traced)]
+    for number, why in ((group.setup, "set up"), (group.failed, "failed")):
+        if number:
+            yield [group.kind, f"{group.call} {why}".strip(), count(number), *nothing]
+
+
+def costs(group: StepGroup) -> str | None:
+    """Say what tracing costs a step of a group, None where nothing can be said."""
+    if group.cost_ns is None or group.untraced is None:
+        return None
+    part = group.cost_ns / group.untraced.p50_ns if group.untraced.p50_ns else 0.0
+    sign = "+" if group.cost_ns >= 0 else "-"
+    name = f"{group.kind} {group.call}".strip()
+    return f"a traced {name} takes {sign}{duration(abs(group.cost_ns))} ({sign}{percent(abs(part))}) by the medians"
+
+
+def _mark(step: Step) -> str:
+    marks = ((step.traced, "traced"), (step.failed, "failed"), (step.setup, "set up"), (step.count > 1, "mean of each"))
+    return ", ".join(word for flag, word in marks if flag)
+
+
+def _step(step: Step) -> list[str]:
+    last = step.ordinal + step.count - 1
+    number = str(step.ordinal) if step.count == 1 else f"{step.ordinal}-{last}"
+    at = time.strftime("%H:%M:%S", time.localtime(step.start_ns / 1e9)) + f".{step.start_ns // 10**6 % 1000:03d}"
+    return [step.kind, number, at, duration(step.mean_ns), _mark(step)]
+
+
+def lines(steps: Steps, width: int | None) -> Iterator[str]:
+    """Yield the groups, what tracing costs, and the single steps."""
+    yield from render(_GROUPS, [row for group in steps.groups for row in _rows(group)], width=width)
+    for group in steps.groups:
+        text = costs(group)
+        if text is not None:
+            yield text
+    if steps.steps:
+        yield ""
+        if len(steps.steps) < steps.rows:
+            yield f"the last {len(steps.steps)} of {steps.rows:,} entries (--all, --last N):"
+        yield from render(_STEPS, [_step(step) for step in steps.steps], width=width)

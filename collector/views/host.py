@@ -1,0 +1,99 @@
+"""What a job's processes and its host did while it ran: rates and levels from one sample a second."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """One quantity over time: its name with the unit, and a value for each sample or pause between two."""
+
+    name: str
+    values: tuple[float, ...]
+
+    @property
+    def mean(self) -> float | None:
+        """Mean of the values, None without any."""
+        return sum(self.values) / len(self.values) if self.values else None
+
+    @property
+    def most(self) -> float | None:
+        """Largest value, None without any."""
+        return max(self.values, default=None)
+
+
+class _Source(NamedTuple):
+    """How a series comes from columns: levels as they are, counters as rates a second."""
+
+    name: str
+    columns: tuple[str, ...]
+    rate: bool = False
+
+
+_JOB: Final = (
+    _Source("cpu_cores", ("cpu_user_s", "cpu_system_s"), rate=True),
+    _Source("rss_bytes", ("rss_bytes",)),
+    _Source("read_bytes_per_s", ("read_bytes",), rate=True),
+    _Source("write_bytes_per_s", ("write_bytes",), rate=True),
+    _Source("processes", ("processes",)),
+    _Source("threads", ("threads",)),
+)
+_HOST: Final = (
+    _Source("cpu_cores", ("cpu_busy_s",), rate=True),
+    _Source("iowait_cores", ("cpu_iowait_s",), rate=True),
+    _Source("load_1m", ("load_1m",)),
+    _Source("memory_used_bytes", ("memory_total_bytes", "-memory_available_bytes")),
+    _Source("swap_used_bytes", ("swap_used_bytes",)),
+    _Source("disk_read_bytes_per_s", ("disk_read_bytes",), rate=True),
+    _Source("disk_write_bytes_per_s", ("disk_write_bytes",), rate=True),
+    _Source("net_received_bytes_per_s", ("net_received_bytes",), rate=True),
+    _Source("net_sent_bytes_per_s", ("net_sent_bytes",), rate=True),
+)
+
+
+def _column(table: pa.Table, name: str) -> list[Any]:
+    values: list[Any] = table[name.removeprefix("-")].to_pylist()
+    return [-value for value in values] if name.startswith("-") else values
+
+
+def _rates(times: Sequence[int], totals: Sequence[float]) -> tuple[float, ...]:
+    pairs = zip(pairwise(times), pairwise(totals), strict=True)
+    return tuple(max(0.0, (b - a) * 1e9 / (after - before)) for (before, after), (a, b) in pairs if after > before)
+
+
+def _series(table: pa.Table, sources: Sequence[_Source]) -> list[Series]:
+    table = table.sort_by("t_ns")
+    times: list[Any] = table["t_ns"].to_pylist()
+    found = []
+    for source in sources:
+        totals = [sum(row) for row in zip(*(_column(table, name) for name in source.columns), strict=True)]
+        found.append(Series(source.name, _rates(times, totals) if source.rate else tuple(map(float, totals))))
+    return found
+
+
+def between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
+    """Return the samples taken in a span of real time (ns), with one before it so that its first second has a rate."""
+    times, first, last = samples["t_ns"], pa.scalar(first_ns), pa.scalar(last_ns)
+    before = samples.filter(pc.less(times, first)).sort_by("t_ns")
+    inside = samples.filter(pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last)))
+    return pa.concat_tables([before.slice(max(0, before.num_rows - 1)), inside])
+
+
+def job_series(samples: pa.Table) -> list[Series]:
+    """Return what the job's processes did, from a table of SAMPLES."""
+    return _series(samples, _JOB)
+
+
+def host_series(samples: pa.Table) -> list[Series]:
+    """Return what the host did, from a table of HOST_SAMPLES."""
+    return _series(samples, _HOST)
+
+
+def cpus(samples: pa.Table) -> int | None:
+    """Return the number of CPUs of the host, None without a sample."""
+    return int(samples["cpus"][-1].as_py()) if samples.num_rows else None

@@ -1,0 +1,122 @@
+"""One line a job: who it is, how far it came, what was traced and lost."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tfprof.collector.store.catalog import RUNNING, JobInfo
+from tfprof.shim import layout
+
+#: The fewest digits that a job goes by.
+SHORTEST: Final = 4
+#: Words of the channel that count what found no place.
+_LOST: Final = ("dropped_records", "dropped_spans")
+
+
+@dataclass(frozen=True, slots=True)
+class JobRow:
+    """What is known of a job without reading its tables; times are real time in ns, None where not known."""
+
+    id: str
+    uid: str
+    name: str
+    user: str
+    host: str
+    pid: int | None
+    rank: int | None
+    framework: str
+    framework_version: str
+    steps: int
+    step_kind: str
+    epochs: int
+    traced: int
+    lost: int
+    cost: float | None
+    state: str
+    status: int | None
+    signal: int | None
+    started_ns: int
+    ended_ns: int | None
+    duration_ns: int
+    launch: str
+
+
+def short_ids(uids: Sequence[str]) -> dict[str, str]:
+    """Return for each uid the shortest start, of 4 digits or more, that no other has."""
+    ordered = sorted(uids)
+    found = {}
+    for at, uid in enumerate(ordered):
+        neighbours = ordered[max(0, at - 1) : at] + ordered[at + 1 : at + 2]
+        common = max((_common(uid, other) for other in neighbours), default=0)
+        found[uid] = uid[: max(SHORTEST, common + 1)]
+    return found
+
+
+def _common(one: str, other: str) -> int:
+    return next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), len(one))
+
+
+def _whole(values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name)
+    return value if isinstance(value, int) else 0
+
+
+def words(info: JobInfo) -> dict[str, Any]:
+    """Return the last words of a job's channel that the store has."""
+    return {**info.counters, **info.end}
+
+
+def steps_of(counts: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the kind of span that is *the* step of a job, and how many there were."""
+    for kind in layout.STEP_KINDS:
+        name = layout.SPAN_NAMES[kind]
+        if _whole(counts, name):
+            return name, _whole(counts, name)
+    return "", 0
+
+
+def cost(values: Mapping[str, Any]) -> float | None:
+    """Return the part of the time in steps that profiling took, as measured by the job itself; None without steps."""
+    spent, steps = _whole(values, "self_ns") + _whole(values, "extra_ns"), _whole(values, "step_ns")
+    untouched = steps - _whole(values, "extra_ns")
+    return spent / untouched if untouched > 0 else None
+
+
+def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
+    """Fold the record of one job."""
+    identity, values = info.identity, words(info)
+    counts = values.get("counts")
+    counts = counts if isinstance(counts, Mapping) else {}
+    kind, steps = steps_of(counts)
+    started = _whole(identity, "created_real_ns") or info.opened_ns
+    ended = None if info.state == RUNNING else _whole(info.end, "t_ns") or info.closed_ns
+    return JobRow(
+        id=short,
+        uid=info.hex,
+        name=info.name,
+        user=str(identity.get("user") or ""),
+        host=str(identity.get("host") or ""),
+        pid=_whole(identity, "pid") or None,
+        rank=identity.get("rank"),
+        framework=str(identity.get("framework") or ""),
+        framework_version=str(identity.get("framework_version") or ""),
+        steps=steps,
+        step_kind=kind,
+        epochs=_whole(counts, "epoch"),
+        traced=_whole(values, "traced"),
+        lost=sum(_whole(values, name) for name in _LOST),
+        cost=cost(values),
+        state=info.state,
+        status=info.end.get("status"),
+        signal=info.end.get("signal"),
+        started_ns=started,
+        ended_ns=ended,
+        duration_ns=max(0, (ended or now_ns) - started),
+        launch=str(identity.get("launch") or ""),
+    )
+
+
+def job_rows(infos: Sequence[JobInfo], now_ns: int) -> list[JobRow]:
+    """Fold the records of all jobs of a store, in their order."""
+    short = short_ids([info.hex for info in infos])
+    return [job_row(info, short[info.hex], now_ns) for info in infos]

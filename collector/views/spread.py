@@ -1,0 +1,48 @@
+"""How a set of times spreads, where one row may stand for many short ones."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Number, percentiles, extremes and mean of some times, all in ns."""
+
+    count: int
+    p50_ns: float
+    p90_ns: float
+    p99_ns: float
+    min_ns: int
+    max_ns: int
+    mean_ns: float
+    total_ns: int
+
+
+def _sum(values: Any) -> int:
+    return int(pc.sum(values).as_py() or 0)
+
+
+def _percentile(times: Any, ends: Any, rank: float) -> float:
+    """Return the time of the item at ``rank``, given sorted times and how many items end at each row."""
+    before = _sum(pc.less_equal(ends, pa.scalar(rank, pa.float64())))
+    return float(times[min(before, len(times) - 1)].as_py())
+
+
+def spread(spans: pa.Table) -> Spread | None:
+    """Return the spread of the durations in ``spans`` (columns of schema.SPANS), None when there is none.
+
+    A row that stands for ``count`` steps counts as that many of its mean duration.
+    """
+    if not spans.num_rows:
+        return None
+    counts = pc.cast(spans["count"], pa.float64())
+    means = pc.divide(pc.cast(spans["total_ns"], pa.float64()), counts)
+    order = pc.sort_indices(means)
+    times, ends = means.take(order), pc.cumulative_sum(counts.take(order))
+    count, total = _sum(spans["count"]), _sum(spans["total_ns"])
+    p50, p90, p99 = (_percentile(times, ends, share * (count - 1)) for share in (0.5, 0.9, 0.99))
+    least, most = int(pc.min(spans["min_ns"]).as_py()), int(pc.max(spans["max_ns"]).as_py())
+    return Spread(count, p50, p90, p99, least, most, total / count, total)

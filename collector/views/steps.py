@@ -1,0 +1,134 @@
+"""Step times: those of untraced steps, and apart from them what tracing costs a step."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from tfprof.collector.views.spread import Spread, spread
+from tfprof.shim import layout
+
+#: A step with one of these tells nothing of how long steps take.
+UNUSUAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
+_FIELD: Final = (1 << 10) - 1
+
+
+@dataclass(frozen=True, slots=True)
+class StepGroup:
+    """The steps of one kind and key; ``cost_ns`` is how much longer a traced one takes, by the medians."""
+
+    kind: str
+    call: str
+    key: int
+    untraced: Spread | None
+    traced: Spread | None
+    failed: int
+    setup: int
+
+    @property
+    def count(self) -> int:
+        """Number of all steps."""
+        return sum(part.count for part in (self.untraced, self.traced) if part) + self.failed + self.setup
+
+    @property
+    def cost_ns(self) -> float | None:
+        """How much longer a traced step takes than another, in ns; None where that cannot be said."""
+        return self.traced.p50_ns - self.untraced.p50_ns if self.traced and self.untraced else None
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step, or ``count`` consecutive short ones from ``ordinal`` on; durations are means, in ns."""
+
+    kind: str
+    ordinal: int
+    count: int
+    start_ns: int
+    mean_ns: float
+    traced: bool
+    failed: bool
+    setup: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Groups by importance, and single steps in order of time."""
+
+    groups: tuple[StepGroup, ...]
+    steps: tuple[Step, ...]
+    rows: int
+
+
+def call(kind: int, key: int) -> str:
+    """Say what distinguishes a call from others of its kind, as far as its key tells."""
+    if kind not in {layout.RUN, layout.PARTIAL_RUN}:
+        return f"#{key}" if key else ""
+    feeds, fetches, targets = key >> 20, key >> 10 & _FIELD, key & _FIELD
+    parts = ((feeds, "feed"), (fetches, "fetch"), (targets, "target"))
+    return ", ".join(f"{number} {_plural(word, number)}" for number, word in parts if number)
+
+
+def _plural(word: str, number: int) -> str:
+    if number == 1:
+        return word
+    return word + ("es" if word.endswith("ch") else "s")
+
+
+def flagged(spans: pa.Table, flags: int) -> Any:
+    """Return a mask of the spans that have one of ``flags``."""
+    return pc.not_equal(pc.bit_wise_and(spans["flags"], pa.scalar(flags, pa.uint16())), pa.scalar(0, pa.uint16()))
+
+
+def of_kinds(spans: pa.Table, kinds: tuple[int, ...]) -> pa.Table:
+    """Return the spans of some kinds."""
+    return spans.filter(pc.is_in(spans["kind"], pa.array(kinds, pa.uint16())))
+
+
+def _items(spans: pa.Table) -> int:
+    return int(pc.sum(spans["count"]).as_py() or 0)
+
+
+def _group(kind: int, key: int, spans: pa.Table) -> StepGroup:
+    failed = flagged(spans, layout.FLAG_FAILED)
+    whole = spans.filter(pc.invert(failed))
+    setup = flagged(whole, layout.FLAG_SETUP)
+    clean = whole.filter(pc.invert(setup))
+    traced = flagged(clean, layout.FLAG_TRACED)
+    return StepGroup(
+        layout.SPAN_NAMES[kind],
+        call(kind, key),
+        key,
+        spread(clean.filter(pc.invert(traced))),
+        spread(clean.filter(traced)),
+        _items(spans.filter(failed)),
+        _items(whole.filter(setup)),
+    )
+
+
+def _step(row: dict[str, Any]) -> Step:
+    flags = row["flags"]
+    return Step(
+        layout.SPAN_NAMES[row["kind"]],
+        row["ordinal"],
+        row["count"],
+        row["start_ns"],
+        row["total_ns"] / row["count"],
+        bool(flags & layout.FLAG_TRACED),
+        bool(flags & layout.FLAG_FAILED),
+        bool(flags & layout.FLAG_SETUP),
+    )
+
+
+def steps(spans: pa.Table, last: int | None) -> Steps:
+    """Fold SPANS into groups of steps, and list the ``last`` of them (None: all)."""
+    taken = of_kinds(spans, layout.STEP_KINDS)
+    keys = taken.group_by(["kind", "key"]).aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
+    groups = []
+    for row in keys.to_pylist():
+        mine = pc.and_(pc.equal(taken["kind"], row["kind"]), pc.equal(taken["key"], row["key"]))
+        groups.append(_group(row["kind"], row["key"], taken.filter(mine)))
+    importance = {layout.SPAN_NAMES[kind]: at for at, kind in enumerate(layout.STEP_KINDS)}
+    groups.sort(key=lambda group: importance[group.kind])
+    ordered = taken.sort_by("start_ns")
+    shown = ordered if last is None else ordered.slice(max(0, ordered.num_rows - last))
+    return Steps(tuple(groups), tuple(map(_step, shown.to_pylist())), ordered.num_rows)

@@ -1,0 +1,103 @@
+"""Stores with jobs that never ran: written through the real writer, from numbers given by a test."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from tfprof.collector.ingest.decode import decoder
+from tfprof.collector.ingest.graphdef import graph_nodes
+from tfprof.collector.ingest.interner import Interner
+from tfprof.collector.store import schema
+from tfprof.collector.store.writer import StoreWriter
+from tfprof.shim import layout
+
+HOST = "node7"
+SECOND = 10**9
+MS = 10**6
+START_NS = 1_700_000_000 * SECOND
+IDENTITY = {
+    "name": "train.py",
+    "user": "ada",
+    "host": HOST,
+    "pid": 4711,
+    "framework": "tensorflow",
+    "framework_version": "2.21.0",
+    "created_real_ns": START_NS,
+    "launch": "00000000000000aa",
+}
+
+
+def span(kind: int, ordinal: int, start_ms: float, ms: float, **other: int) -> dict[str, int]:
+    """Return a row of SPANS that starts ``start_ms`` after the job and takes ``ms``."""
+    total = int(ms * MS)
+    row = {"kind": kind, "flags": 0, "ordinal": ordinal, "count": 1, "total_ns": total, "min_ns": total}
+    row |= {"max_ns": total, "key": 0, "thread": 1, "parent": 0, "start_ns": START_NS + int(start_ms * MS)}
+    return row | other
+
+
+def trace(number: int, step: int, rows: int, source: int = layout.RUN_METADATA) -> dict[str, int]:
+    """Return a row of TRACES."""
+    times = {"start_ns": START_NS, "duration_ns": MS, "base_ns": START_NS}
+    return (
+        {"trace": number, "source": source, "kind": layout.RUN, "step": step, "key": 0, "thread": 1}
+        | times
+        | {
+            "rows": rows,
+            "raw_bytes": 100,
+        }
+    )
+
+
+def rows(table: str, values: Iterable[Mapping[str, Any]]) -> pa.Table:
+    """Return ``values`` as rows of a table of the store; a column that a value lacks is 0."""
+    form = schema.JOB_TABLES[table]
+    whole = [
+        {name: value.get(name, "" if form.field(name).type == pa.utf8() else 0) for name in form.names}
+        for value in values
+    ]
+    return pa.Table.from_pylist(whole, schema=form)
+
+
+def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table]:
+    """Return the tables that a graph and the RunMetadata of steps 0, 1, … decode to."""
+    interner = Interner()
+    ops, decoded = decoder("auto").run_metadata(parts, range(len(parts)), interner)
+    return {
+        "ops": pa.Table.from_batches([ops]),
+        "traces": rows("traces", [trace(number, number, one.rows) for number, one in enumerate(decoded)]),
+        "names": interner.new_names(),
+        "graph_nodes": pa.Table.from_batches([graph_nodes(graph, 0)]),
+    }
+
+
+def write_job(
+    store: Path,
+    uid: int,
+    tables: Mapping[str, pa.Table],
+    *,
+    state: str | None = "exited",
+    identity: Mapping[str, Any] | None = None,
+    counters: Mapping[str, Any] | None = None,
+    end: Mapping[str, Any] | None = None,
+) -> None:
+    """Write one job into ``store``; with ``state`` None it is left running, its rows in the log."""
+    writer = StoreWriter(store, HOST)
+    try:
+        job = writer.job(uid)
+        job.identity({**IDENTITY, **(identity or {})})
+        job.counters(dict(counters or {}))
+        job.append(tables)
+        if state is not None:
+            job.close(state, {"t_ns": START_NS + 60 * SECOND, **(end or {})})
+    finally:
+        writer.close()
+
+
+def write_host(store: Path, samples: Sequence[Mapping[str, Any]]) -> None:
+    """Write samples of the host HOST into ``store``."""
+    writer = StoreWriter(store, HOST)
+    try:
+        writer.host(HOST).append({"host_samples": rows("host_samples", samples)})
+    finally:
+        writer.close()
