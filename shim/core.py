@@ -27,6 +27,7 @@ class State(object):
     def forget(self):
         """Drop the channel: the process has none yet, or was forked from one that has."""
         self.pid = clock.getpid()
+        self.threads = clock.ThreadId()
         self.channel = None
         self.put = None
         self.policy = None
@@ -99,6 +100,11 @@ def channel():
     """Return the process's channel, made if need be; None where there can be none."""
     made = _make()
     return None if made is None else made[0]
+
+
+def thread_id():
+    """Return the kernel's id of the calling thread."""
+    return _state.threads.tid if _state is not None else 0
 
 
 def _run(environ):

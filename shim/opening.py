@@ -24,7 +24,7 @@ def open_channel(state):
     write_hello(channel)
     chosen, problem = _policy()
     state.channel, state.policy = channel, chosen
-    state.put = spans.writer(channel, state.costed)
+    state.put = spans.writer(channel, state.costed, state.threads)
     state.refused = False
     announce(state.folder, state.pid, uid, "channel\n")
     if problem is not None:

@@ -1,7 +1,6 @@
 """The span ring: one entry a step, or one for many where steps are shorter than a millisecond (docs/channel.md)."""
 
 from . import layout
-from .clock import ThreadId
 from .guard import stop
 from .ring import WORD, Turn
 
@@ -14,12 +13,12 @@ _FIRST, _SIZE, _SLOTS = layout.SPANS_AT // 8, layout.SPAN_SIZE // 8, layout.SPAN
 _NONE = -1
 
 
-def writer(channel, costed):
+def writer(channel, costed, threads):
     """Return ``put(kind, start, duration, ordinal, key, flags, parent, count)`` for ``channel``; times in ns, start monotonic.
 
-    ``costed`` is the set of kinds whose time counts as the job's steps. It is a closure, since it runs at every step.
+    ``costed`` is the set of kinds whose time counts as the job's steps, ``threads`` knows the calling thread's ``tid``. It is a closure, since it runs at every step.
     """
-    words, turn, threads = channel.words, Turn(), ThreadId()
+    words, turn = channel.words, Turn()
     # The entry that is being filled: where it lies, and what it holds. o_tag is count | kind << 32 | flags << 48.
     o_kind, o_key, o_flags, o_thread, o_parent, o_next = _NONE, 0, 0, 0, 0, 0
     o_at = o_total = o_tag = o_low = o_high = 0

@@ -2,6 +2,7 @@
 
 import itertools
 
+from . import layout
 from .guard import guarded
 from .pace import FIRST, Pace
 from .policy import NEVER, Policy, PolicyError
@@ -66,12 +67,20 @@ class Tracker(object):
             self.words[_EXTRA] += self.pace.untraced(key, duration)
 
     @guarded
-    def traced(self, key, duration, own):
-        """Take note of a traced step of ``duration`` ns, for which we worked ``own`` ns ourselves."""
+    def traced(self, key, duration, own, asked=False):
+        """Take note of a traced step of ``duration`` ns, our own work for it in ns, and whether the job asked for it itself."""
+        if self.pace is None:
+            return
         words = self.words
         words[_TRACED] += 1
         words[_SELF] += own
-        words[_EXTRA] += self.pace.traced(key, duration, own)
+        if not asked:
+            words[_EXTRA] += self.pace.traced(key, duration, own)
+
+    @property
+    def tracing(self):
+        """Whether anything is to be recorded of traced steps."""
+        return self.pace is not None and self.pace.policy.mode != layout.MODE_OFF
 
     def _begin(self):
         made = self._make()

@@ -1,0 +1,209 @@
+"""Callables of a session (Keras trains through them in graph mode): traced ones run a twin made with a trace level."""
+
+from . import core, fields, layout
+from .clock import mono
+from .frame import leave, resemble
+from .guard import guarded
+from .record import TRACE_LEVEL, STEP_STATS, Record, chosen_level, shows_statistics, span_key, with_level
+from .tracker import POLICY
+
+_RUN, _FAILED, _SETUP = layout.RUN, layout.FLAG_FAILED, layout.FLAG_SETUP
+_OPTIONS = 4  # CallableOptions.run_options
+_TWINS = "_tfprof_twins"
+
+
+def patch(kind, tracker, tf_session):
+    """Measure and trace the callables of class ``kind``."""
+    core.replace(kind, "__init__", _init)
+    core.replace(kind, "__call__", lambda original: _call(original, tracker, tf_session))
+    core.replace(kind, "__del__", lambda original: _del(original, tf_session))
+
+
+class _Twins(object):
+    """What is known of one callable: its options as bytes, its span key, and the handles of its twins by trace level."""
+
+    __slots__ = ("asked", "given", "handles", "key", "options")
+
+    def __init__(self, callable_options):
+        self.options = callable_options.SerializeToString()
+        self.key = span_key(len(callable_options.feed), len(callable_options.fetch), len(callable_options.target))
+        self.given = b"".join(
+            self.options[value:end] for field, _, end, value in fields.fields(self.options) if field == _OPTIONS
+        )
+        self.asked = fields.last(self.given, TRACE_LEVEL)
+        self.handles = {}
+
+    def handle(self, session, level, tf_session):
+        """Return (handle of the twin at ``level``, span flag: whether it had to be made)."""
+        handle = self.handles.get(level)
+        if handle is not None:
+            return handle, 0
+        run_options = with_level(b"", level)
+        options = self.options + b"\x22" + fields.encoded(len(run_options)) + run_options
+        made = tf_session.TF_NewBufferFromString(options)
+        try:
+            handle = tf_session.TF_SessionMakeCallable(session._session, made)
+        finally:
+            tf_session.TF_DeleteBuffer(made)
+        first = self.handles.setdefault(level, handle)
+        if first is not handle:  # another thread was faster
+            tf_session.TF_SessionReleaseCallable(session._session, handle)
+        return first, _SETUP
+
+
+class _StandIn(object):
+    """What ``_Callable.__call__`` is called on for a traced run: its session, and the twin's handle."""
+
+    __slots__ = ("_handle", "_session")
+
+    def __init__(self, session, handle):
+        self._session = session
+        self._handle = handle
+
+
+class _Catcher(object):
+    """What ``_Callable.__call__`` takes for the caller's RunMetadata: keeps the bytes."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self):
+        self.raw = None
+
+    def ParseFromString(self, raw):  # noqa: N802 - the name of protobuf
+        """Keep ``raw``."""
+        self.raw = raw
+
+
+def _init(original):
+    def __init__(self, session, callable_options):  # noqa: N807 - it replaces one
+        try:
+            original(self, session, callable_options)
+        except BaseException as error:
+            leave(error, original)
+            raise
+        _remember(self, callable_options)
+
+    return resemble(__init__, original, "TF_SessionMakeCallable")
+
+
+@guarded
+def _remember(made, callable_options):
+    setattr(made, _TWINS, _Twins(callable_options))
+
+
+def _call(original, tracker, tf_session):
+    """Return the replacement of ``_Callable.__call__``."""
+    measured = _measured(original, tracker, tf_session)
+
+    def __call__(self, *args, **kwargs):  # noqa: N807 - it replaces one
+        ordinal = tracker.next()
+        twins = self.__dict__.get(_TWINS)
+        key = 0 if twins is None else twins.key
+        if (
+            ordinal < tracker.trigger
+            and tracker.words[POLICY] == tracker.generation
+            and key in tracker.known
+            and (twins is None or not twins.asked)
+        ):
+            start = mono()
+            try:
+                result = original(self, *args, **kwargs)
+            except BaseException as error:
+                tracker.put(_RUN, start, mono() - start, ordinal, key, _FAILED)
+                leave(error, original)
+                raise
+            tracker.put(_RUN, start, mono() - start, ordinal, key)
+            return result
+        try:
+            return measured(self, ordinal, twins, key, args, kwargs)
+        except BaseException as error:
+            leave(error, original)
+            raise
+
+    return resemble(__call__, original, "TF_SessionRunCallable")
+
+
+def _measured(original, tracker, tf_session):
+    """Return the way of a call that is not plain: it may be traced."""
+
+    def measured(made, ordinal, twins, key, args, kwargs):
+        metadata = kwargs.get("run_metadata") or None
+        record, on = _begin(tf_session, tracker, made, ordinal, twins, key, metadata) or (None, None)
+        if record is None:
+            return untraced(made, ordinal, key, args, kwargs)
+        catcher, flags = _Catcher(), _FAILED
+        record.starts()
+        try:
+            result = original(on, *args, run_metadata=catcher)
+            flags = 0
+            return result
+        finally:
+            record.ends(flags)
+            _finish(record, made._session, catcher.raw, metadata)
+
+    def untraced(made, ordinal, key, args, kwargs):
+        flags, start = _FAILED, mono()
+        try:
+            result = original(made, *args, **kwargs)
+            flags = 0
+            return result
+        finally:
+            duration = mono() - start
+            tracker.put(_RUN, start, duration, ordinal, key, flags)
+            if not flags:
+                tracker.untraced(key, duration)
+
+    return measured
+
+
+@guarded
+def _begin(tf_session, tracker, made, ordinal, twins, key, metadata):
+    """Return (record, what the original is called on), None when the call is not to be traced."""
+    begun = mono()
+    level = tracker.level(ordinal, key)
+    if twins is None:
+        return None  # made before we came
+    if twins.asked:
+        return Record(tracker, ordinal, key, twins.asked, True, begun), made
+    session = made._session
+    if level is None or (metadata is not None and shows_statistics(session, twins.given)):
+        return None
+    level = chosen_level(level, tf_session)
+    record = Record(tracker, ordinal, key, level, False, begun)
+    try:
+        handle, flag = twins.handle(session, level, tf_session)
+    except BaseException:
+        record.ends()
+        raise
+    record.flags |= flag
+    return record, _StandIn(session, handle)
+
+
+@guarded
+def _finish(record, session, raw, metadata):
+    """Hand on what the run yielded: to the job what it would have got, to the channel all of it."""
+    try:
+        if raw is not None and metadata is not None:
+            metadata.ParseFromString(raw if record.asked else fields.without(raw, STEP_STATS))
+    finally:
+        record.keep(session, raw)
+
+
+def _del(original, tf_session):
+    def __del__(self):  # noqa: N807 - it replaces one
+        twins = self.__dict__.pop(_TWINS, None)
+        if twins is not None and twins.handles:
+            _release(self, twins, tf_session)
+        original(self)
+
+    return resemble(__del__, original, "TF_SessionReleaseCallable")
+
+
+@guarded
+def _release(made, twins, tf_session):
+    """Release the twins of a callable that goes away, as it releases itself."""
+    session = made._session
+    if session._session is None or session._closed:
+        return
+    for handle in twins.handles.values():
+        tf_session.TF_SessionReleaseCallable(session._session, handle)

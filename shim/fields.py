@@ -1,0 +1,63 @@
+"""Protobuf wire format by hand, as far as the top-level fields of TensorFlow's options and results: no protobuf in the job."""
+
+VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
+
+
+def varint(data, at):
+    """Return (value, where it ends) of the varint in ``data`` at ``at``; ValueError when there is none."""
+    value = shift = 0
+    while shift < 70:
+        if at >= len(data):
+            break
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise ValueError("not a varint")
+
+
+def encoded(value):
+    """Return the bytes of ``value`` (0 or more) as a varint."""
+    out = bytearray()
+    while value > 0x7F:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    out.append(value)
+    return bytes(out)
+
+
+def fields(data):
+    """Yield (number, start, end, value) for each field: a varint's value, else where its content starts; ValueError when cut."""
+    at = 0
+    while at < len(data):
+        start = at
+        tag, at = varint(data, at)
+        kind = tag & 7
+        if kind == VARINT:
+            value, at = varint(data, at)
+        elif kind == BYTES:
+            length, value = varint(data, at)
+            at = value + length
+        elif kind in (FIXED64, FIXED32):
+            value = at
+            at += 8 if kind == FIXED64 else 4
+        else:
+            raise ValueError("field of unknown type %d" % kind)
+        if at > len(data):
+            raise ValueError("field cut short")
+        yield tag >> 3, start, at, value
+
+
+def without(data, number):
+    """Return ``data`` without its fields of ``number``."""
+    return b"".join(data[start:end] for field, start, end, _ in fields(data) if field != number)
+
+
+def last(data, number, default=0):
+    """Return the value of the last field of ``number`` in ``data``, the one that counts."""
+    for field, _, _, value in fields(data):
+        if field == number:
+            default = value
+    return default

@@ -1,0 +1,87 @@
+"""Keeps our frames out of the job's tracebacks: an uncaught exception prints what it would print without us.
+
+From Python 3.11 on a handler can drop its own entry before it raises again. Before, the entry of the handling frame
+stays, but entries below it can be dropped: there the wrapper's code carries the file, name and line of the function that
+it wraps, and that function's own entry is dropped instead.
+"""
+
+import os
+import sys
+import types
+
+_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_DROPS = sys.version_info >= (3, 11)
+#: Before 3.8 a call that spans lines is at its last one.
+_LAST_LINE = sys.version_info < (3, 8)
+
+
+def resemble(ours, original, marker):
+    """Return ``ours`` with the names and, where tracebacks need it, the place of ``original`` at its call of ``marker``."""
+    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__"):
+        if hasattr(original, name):
+            setattr(ours, name, getattr(original, name))
+    code = getattr(original, "__code__", None)
+    if code is not None and not _DROPS:
+        ours.__code__ = _placed(ours.__code__, code, _line(code, marker))
+    return ours
+
+
+def leave(error, original):
+    """Take our entries out of the traceback of ``error``, just before a bare ``raise`` in a function that resembles ``original``."""
+    own = error.__traceback__
+    rest = own.tb_next
+    while rest is not None and rest.tb_frame.f_code.co_filename.startswith(_OURS):
+        rest = rest.tb_next
+    if rest is None:
+        return
+    if _DROPS:
+        error.__traceback__ = rest
+    elif rest.tb_frame.f_code is getattr(original, "__code__", None):
+        own.tb_next = rest.tb_next
+    else:
+        own.tb_next = rest
+
+
+def _placed(code, original, line):
+    """Return ``code`` with the file and name of ``original``, all of it at ``line``."""
+    if sys.version_info >= (3, 10):
+        table = _table(len(code.co_code))
+        return code.replace(
+            co_filename=original.co_filename, co_name=original.co_name, co_firstlineno=line, co_linetable=table
+        )
+    if sys.version_info >= (3, 8):
+        return code.replace(
+            co_filename=original.co_filename, co_name=original.co_name, co_firstlineno=line, co_lnotab=b""
+        )
+    return types.CodeType(
+        code.co_argcount, code.co_kwonlyargcount, code.co_nlocals, code.co_stacksize, code.co_flags, code.co_code,
+        code.co_consts, code.co_names, code.co_varnames, original.co_filename, original.co_name, line, b"",
+        code.co_freevars, code.co_cellvars,
+    )  # fmt: skip
+
+
+def _table(size):
+    """Return Python 3.10's table that puts ``size`` bytes of code at one line."""
+    table = b""
+    while size > 0:
+        step = min(size, 254)
+        table += bytes((step, 0))
+        size -= step
+    return table
+
+
+def _line(code, marker):
+    """Return the line at which ``code`` calls ``marker``, a name that it uses."""
+    import dis
+
+    line, found = code.co_firstlineno, None
+    for instruction in dis.get_instructions(code):
+        if instruction.starts_line is not None:
+            line = instruction.starts_line
+            if found is not None and not _LAST_LINE:
+                break
+        if instruction.argval == marker:
+            found = line
+        elif found is not None and instruction.opname.startswith("CALL"):
+            return line if _LAST_LINE else found
+    return found or code.co_firstlineno

@@ -1,0 +1,85 @@
+"""One traced run: what is kept of it, and what it cost us."""
+
+from . import core, exclusive, fields, graph, layout
+from .clock import mono, real
+from .guard import guarded
+from .ring import WORD
+
+#: Numbers of TensorFlow's fields: RunOptions.trace_level, RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
+TRACE_LEVEL, REPORT_ON_OOM, STEP_STATS = 1, 7, 1
+_DROPPED_TRACES = WORD["dropped_traces"]
+
+
+def span_key(feeds, fetches, targets):
+    """Return the key of a run with so many feeds, fetches and targets."""
+    return min(feeds, 4095) << 20 | min(fetches, 1023) << 10 | min(targets, 1023)
+
+
+def with_level(options, level):
+    """Return the bytes ``options`` of a RunOptions with another trace level: of a number the last one counts."""
+    return options + b"\x08" + fields.encoded(level)
+
+
+def shows_statistics(session, options):
+    """Tell whether the job itself gets step statistics of a run with these options, though it traces nothing."""
+    if fields.last(options, REPORT_ON_OOM):
+        return True
+    config = getattr(session, "_config", None)
+    return config is not None and config.graph_options.build_cost_model > 0
+
+
+class Record(object):
+    """One run that is traced, because the policy says so or because the job asked for it itself (``asked``)."""
+
+    __slots__ = ("asked", "begun", "duration", "flags", "key", "level", "ordinal", "own", "start", "start_real", "tracker")
+
+    def __init__(self, tracker, ordinal, key, level, asked, begun):
+        self.tracker = tracker
+        self.ordinal = ordinal
+        self.key = key
+        self.asked = asked
+        self.level = level
+        self.begun = begun
+        self.flags = layout.FLAG_TRACED
+        self.start = self.start_real = self.duration = self.own = 0
+
+    def starts(self):
+        """The run starts now."""
+        self.start_real, self.start = real(), mono()
+        self.own = self.start - self.begun
+
+    def ends(self, flags=0):
+        """The run has ended, with further span flags."""
+        self.duration = mono() - self.start
+        self.flags |= flags
+        if self.level == layout.LEVEL_FULL and not self.asked:
+            exclusive.release()
+
+    def keep(self, session, raw):
+        """Put the span, and ``raw``, the run's RunMetadata, with what is new of the session's graph; None: there is no such."""
+        tracker = self.tracker
+        put_at = mono()
+        tracker.put(layout.RUN, self.start, self.duration, self.ordinal, self.key, self.flags)
+        channel = tracker.channel
+        if channel is not None and raw is not None and tracker.tracing:
+            thread = core.thread_id()
+            kept = channel.put(
+                layout.RUN_METADATA, raw, self.ordinal, self.start, self.start_real, self.duration, thread, self.key, layout.RUN
+            )
+            if not kept:
+                channel.words[_DROPPED_TRACES] += 1
+            _send_graph(session, channel)
+        self.own += mono() - put_at
+        tracker.traced(self.key, self.duration, self.own, self.asked)
+
+
+@guarded
+def _send_graph(session, channel):
+    graph.ensure_sent(session.graph, channel)
+
+
+def chosen_level(level, tf_session):
+    """Return the level at which a run is traced: FULL only when the process's one profiler session is surely ours."""
+    if level == layout.LEVEL_FULL and exclusive.take(tf_session):
+        return layout.LEVEL_FULL
+    return layout.LEVEL_SOFTWARE

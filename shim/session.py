@@ -1,0 +1,164 @@
+"""Session runs: every path through a TensorFlow session ends in one of the calls that are replaced here."""
+
+from . import buffer, callables, core, fields, layout
+from .clock import mono
+from .frame import leave, resemble
+from .guard import guarded
+from .record import TRACE_LEVEL, STEP_STATS, Record, chosen_level, shows_statistics, span_key, with_level
+from .tracker import POLICY
+
+_RUN, _PARTIAL, _FAILED = layout.RUN, layout.PARTIAL_RUN, layout.FLAG_FAILED
+
+
+def patch(module):
+    """Measure and trace the sessions of ``tensorflow.python.client.session``."""
+    base, tf_session = module.BaseSession, module.tf_session
+    tracker = core.tracker(_RUN)
+    core.replace(base, "_call_tf_sessionrun", lambda original: _run(original, tracker, tf_session))
+    core.replace(base, "_call_tf_sessionprun", lambda original: _partial_run(original, core.tracker(_PARTIAL, False)))
+    callables.patch(base._Callable, tracker, tf_session)
+
+
+def _run(original, tracker, tf_session):
+    """Return the replacement of ``BaseSession._call_tf_sessionrun``: what it costs is paid at every step."""
+    measured = _measured(original, tracker, tf_session)
+
+    def _call_tf_sessionrun(self, options, feed_dict, fetch_list, target_list, run_metadata):
+        ordinal = tracker.next()
+        if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
+            key = len(feed_dict) << 20 | len(fetch_list) << 10 | len(target_list)
+            if key in tracker.known:
+                start = mono()
+                try:
+                    result = original(self, options, feed_dict, fetch_list, target_list, run_metadata)
+                except BaseException as error:
+                    tracker.put(_RUN, start, mono() - start, ordinal, key, _FAILED)
+                    leave(error, original)
+                    raise
+                tracker.put(_RUN, start, mono() - start, ordinal, key)
+                return result
+        try:
+            return measured(self, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
+        except BaseException as error:
+            leave(error, original)
+            raise
+
+    return resemble(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
+
+
+def _measured(original, tracker, tf_session):
+    """Return the way of a run that is not plain: it may be traced."""
+
+    def measured(session, ordinal, options, feed_dict, fetch_list, target_list, run_metadata):
+        key = span_key(len(feed_dict), len(fetch_list), len(target_list))
+        traced = _TracedRun.of(tf_session, tracker, session, ordinal, key, options, run_metadata)
+        if traced is None:
+            return untraced(session, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata)
+        flags = _FAILED
+        traced.record.starts()
+        try:
+            result = original(session, traced.options, feed_dict, fetch_list, target_list, traced.metadata)
+            flags = 0
+            return result
+        finally:
+            traced.record.ends(flags)
+            traced.finish(session, run_metadata)
+            traced.free()
+
+    def untraced(session, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata):
+        flags = _FAILED
+        start = mono()
+        try:
+            result = original(session, options, feed_dict, fetch_list, target_list, run_metadata)
+            flags = 0
+            return result
+        finally:
+            duration = mono() - start
+            tracker.put(_RUN, start, duration, ordinal, key, flags)
+            if not flags:
+                tracker.untraced(key, duration)
+
+    return measured
+
+
+class _TracedRun(object):
+    """The buffers that a traced run is given in place of the job's."""
+
+    __slots__ = ("metadata", "options", "own", "record", "tf_session")
+
+    def __init__(self, tf_session, record):
+        self.tf_session = tf_session
+        self.record = record
+        self.options = self.metadata = None
+        self.own = []
+
+    @classmethod
+    @guarded
+    def of(cls, tf_session, tracker, session, ordinal, key, options, run_metadata):
+        """Return the traced run that this run is to be, None when it is to be left alone."""
+        begun = mono()
+        given = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
+        asked = fields.last(given, TRACE_LEVEL)
+        level = tracker.level(ordinal, key)
+        if not asked:
+            if level is None or (run_metadata is not None and not cls._separable(tf_session, session, given)):
+                return None
+            level = chosen_level(level, tf_session)
+        traced = cls(tf_session, Record(tracker, ordinal, key, asked or level, bool(asked), begun))
+        traced.options, traced.metadata = options, run_metadata
+        if not asked:
+            traced.options = traced.mine(tf_session.TF_NewBufferFromString(with_level(given, level)))
+        if not asked or run_metadata is None:
+            traced.metadata = traced.mine(tf_session.TF_NewBuffer())
+        return traced
+
+    @staticmethod
+    def _separable(tf_session, session, given):
+        """Tell whether the job's metadata can be had without the statistics that only we asked for."""
+        return buffer.usable(tf_session) and not shows_statistics(session, given)
+
+    def mine(self, made):
+        """Keep ``made``, a buffer of ours, to free it."""
+        self.own.append(made)
+        return made
+
+    @guarded
+    def finish(self, session, run_metadata):
+        """Hand on what the run yielded: to the job what it would have got, to the channel all of it."""
+        raw = None
+        try:
+            if not self.record.flags & _FAILED:
+                raw = bytes(self.tf_session.TF_GetBuffer(self.metadata))
+                if run_metadata is not None and run_metadata is not self.metadata:
+                    buffer.give(self.tf_session, run_metadata, fields.without(raw, STEP_STATS))
+        finally:
+            self.record.keep(session, raw)
+
+    @guarded
+    def free(self):
+        """Free our own buffers."""
+        while self.own:
+            self.tf_session.TF_DeleteBuffer(self.own.pop())
+
+
+def _partial_run(original, tracker):
+    """Return the replacement of ``BaseSession._call_tf_sessionprun``: such a run takes no options and is only measured."""
+
+    def _call_tf_sessionprun(self, handle, feed_dict, fetch_list):
+        ordinal = tracker.next()
+        key = span_key(len(feed_dict), len(fetch_list), 0)
+        if tracker.channel is None:
+            tracker.level(ordinal, key)
+        start = mono()
+        flags = _FAILED
+        try:
+            result = original(self, handle, feed_dict, fetch_list)
+            flags = 0
+            return result
+        except BaseException as error:
+            leave(error, original)
+            raise
+        finally:
+            tracker.put(_PARTIAL, start, mono() - start, ordinal, key, flags)
+
+    return resemble(_call_tf_sessionprun, original, "TF_SessionPRun_wrapper")
