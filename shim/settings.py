@@ -63,6 +63,8 @@ _ROWS = (
             "Let the shim's own errors reach the job; for this project's tests."),
     Setting("store", "TFPROF_STORE", "", str, ("agent", "collector", "launcher"),
             "The folder that results are kept in; by default $XDG_STATE_HOME/tfprof."),
+    Setting("agent-idle", "TFPROF_AGENT_IDLE", "60", float, ("agent",),
+            "Seconds that the agent stays when there is no job for it."),
 )
 
 SETTINGS = {row.name: row for row in _ROWS}

@@ -1,0 +1,242 @@
+"""One job's channel: opened, checked and read without believing a word of it (docs/channel.md)."""
+
+import fcntl
+import json
+import mmap
+import os
+import struct
+from typing import Any, Final, NamedTuple
+
+from tfprof.shim import layout
+from tfprof.shim.errors import FormatError, VersionError
+from tfprof.shim.version import CHANNEL_VERSION
+
+_START: Final = struct.Struct("<8sII")
+_WORD: Final = {name: at // 8 for name, at in {**layout.JOB_WORDS, **layout.AGENT_WORDS}.items()}
+_HELLO_WORDS: Final = ("hello_size", "hello_generation")
+#: What COUNTERS and CLOSE tell of the page.
+COUNTED: Final = tuple(name for name in layout.JOB_WORDS if name not in _HELLO_WORDS)
+_COUNTS: Final = {name: layout.COUNTS_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
+
+_HEAD, _TAIL, _RING_SIZE = _WORD["head"], _WORD["tail"], _WORD["ring_size"]
+_SPAN_HEAD, _SPAN_OPEN, _SPAN_TAIL = _WORD["span_head"], _WORD["span_open"], _WORD["span_tail"]
+
+
+class ChannelError(FormatError):
+    """A channel whose words cannot be: it is left alone from then on."""
+
+    slug = "bad-channel"
+
+
+class Batch(NamedTuple):
+    """Whole records or entries as they lay in a ring, numbered `first` to `last`; the ring is read up to `end`."""
+
+    data: bytes
+    first: int
+    last: int
+    end: int
+
+
+class Page(NamedTuple):
+    """What tells channels apart before they are mapped."""
+
+    uid: int
+    pid: int
+    launch: int
+
+
+def read_page(fd: int) -> Page:
+    """Return who the channel ``fd`` belongs to; FormatError when it is no channel, VersionError when of another version."""
+    data = os.pread(fd, layout.PAGE, 0)
+    if len(data) < layout.PAGE:
+        raise ChannelError(f"a channel of {len(data)} bytes")
+    magic, version, page = _START.unpack_from(data)
+    if magic != layout.MAGIC:
+        raise ChannelError("no channel: its magic is wrong")
+    if version != CHANNEL_VERSION:
+        raise VersionError("channel", version, CHANNEL_VERSION)
+    if page != layout.PAGE:
+        raise ChannelError(f"a channel with pages of {page} bytes")
+    uid, pid, launch = (
+        int.from_bytes(data[at : at + 8], "little") for at in (layout.JOB_WORDS[word] for word in Page._fields)
+    )
+    return Page(uid, pid, launch)
+
+
+class Channel:
+    """The channel behind ``fd``, which it owns: words through a mapping of the control page, all else by pread.
+
+    Only the control page is mapped, so the rings of fifty jobs are not part of this process's memory. FormatError
+    when it is no channel of this version; whatever is read later raises ChannelError when it cannot be.
+    """
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+        self._map: mmap.mmap | None = None
+        try:
+            self._open()
+        except (OSError, ValueError) as error:
+            self.close()
+            raise ChannelError(f"a channel that cannot be mapped: {error}") from None
+        except FormatError:
+            self.close()
+            raise
+
+    def _open(self) -> None:
+        self.page = read_page(self._fd)
+        # A file that its owner could still cut short would end this process by SIGBUS.
+        fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        info = os.fstat(self._fd)
+        if info.st_size < layout.RING_AT:
+            raise ChannelError(f"a channel of {info.st_size} bytes")
+        os.posix_fallocate(self._fd, 0, layout.PAGE)
+        self._map = mmap.mmap(self._fd, layout.PAGE)
+        self._view = memoryview(self._map)
+        self._words = self._view.cast("Q")
+        self._ring_size = 0
+        self.tail = self._words[_TAIL]
+        self.span_tail = self._words[_SPAN_TAIL]
+        self.user_id = info.st_uid
+        self.created_real_ns = self._words[_WORD["created_real_ns"]]
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it can be read."""
+        return self._map is not None
+
+    def close(self) -> None:
+        """Unmap and close; what was not acked stays in the rings."""
+        if self._map is not None:
+            self._words.release()
+            self._view.release()
+            self._map.close()
+            self._map = None
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def word(self, name: str) -> int:
+        """Return the word ``name`` of the control page."""
+        return self._words[_WORD[name]]
+
+    def set_word(self, name: str, value: int) -> None:
+        """Write one of the agent's words."""
+        if name not in layout.AGENT_WORDS:
+            raise KeyError(name)
+        self._words[_WORD[name]] = value
+
+    def counters(self) -> dict[str, Any]:
+        """Return the job's words by name, and under `counts` how many spans of each kind there were."""
+        words = self._words
+        return {name: words[_WORD[name]] for name in COUNTED} | {"counts": {name: words[at] for name, at in _COUNTS.items()}}
+
+    # -- hello -----------------------------------------------------------------------------------
+    def hello_generation(self) -> int:
+        """Return a number that changes with the hello, 0 while there is none to be read."""
+        return self._words[_WORD["hello_generation"]] if self._words[_WORD["hello_size"]] else 0
+
+    def hello(self) -> dict[str, Any]:
+        """Return what the job says about itself, empty when that is no JSON object or is being rewritten."""
+        size, generation = self._words[_WORD["hello_size"]], self.hello_generation()
+        if not 0 < size <= layout.HELLO_MAX:
+            return {}
+        text = os.pread(self._fd, size, layout.HELLO_AT)
+        if generation != self.hello_generation():
+            return {}
+        try:
+            value = json.loads(text)
+        except (ValueError, RecursionError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    # -- records ---------------------------------------------------------------------------------
+    def unread(self, start: int) -> int:
+        """Return how many bytes of records there are from ``start`` on."""
+        unread: int = self._words[_HEAD] - start
+        if not unread:
+            return 0
+        if not 0 < unread <= self._ring():
+            raise ChannelError(f"{unread} bytes unread in a ring of {self._ring_size}")
+        return unread
+
+    def records(self, start: int, limit: int) -> Batch | None:
+        """Return whole records from ``start`` on, at most ``limit`` bytes unless a single one is larger; None when there are none."""
+        unread = self.unread(start)
+        if not unread:
+            return None
+        batch = _cut(self._copy(start, min(unread, limit)), start)
+        if batch is None:
+            size = int.from_bytes(self._copy(start, 4), "little")
+            if not layout.RECORD.size <= size <= unread:
+                raise ChannelError(f"a record of {size} bytes where {unread} are unread")
+            batch = _cut(self._copy(start, size), start)
+        if batch is None:
+            raise ChannelError("a record that changes while it is read")
+        return batch
+
+    def _ring(self) -> int:
+        """Return the size of the record ring, held against the size of the file once and never believed anew."""
+        if not self._ring_size:
+            size, file_size = self._words[_RING_SIZE], os.fstat(self._fd).st_size
+            if not layout.RING_MIN <= size <= layout.RING_MAX or layout.RING_AT + size > file_size:
+                raise ChannelError(f"a ring of {size} bytes in a file of {file_size}")
+            self._ring_size = size
+        return self._ring_size
+
+    def _copy(self, start: int, size: int) -> bytes:
+        """Return ``size`` bytes of the record ring from ``start`` on."""
+        at = start % self._ring_size
+        before_end = min(size, self._ring_size - at)
+        data = os.pread(self._fd, before_end, layout.RING_AT + at)
+        if before_end < size:
+            data += os.pread(self._fd, size - before_end, layout.RING_AT)
+        if len(data) != size:
+            raise ChannelError("a ring that ends early")
+        return data
+
+    # -- spans -----------------------------------------------------------------------------------
+    def unread_spans(self, start: int, *, ended: bool) -> int:
+        """Return how many span entries there are from ``start`` on; with the one being filled where the job has ``ended``."""
+        head: int = self._words[_SPAN_HEAD]
+        unread = head - start
+        if ended and self._words[_SPAN_OPEN] == head + 1 and unread < layout.SPAN_COUNT:
+            unread += 1
+        if not 0 <= unread <= layout.SPAN_COUNT:
+            raise ChannelError(f"{unread} entries unread in a span ring of {layout.SPAN_COUNT}")
+        return unread
+
+    def spans(self, start: int, *, ended: bool) -> Batch | None:
+        """Return all span entries from ``start`` on, numbered from 1; None when there are none."""
+        unread = self.unread_spans(start, ended=ended)
+        if not unread:
+            return None
+        slot = start % layout.SPAN_COUNT
+        before_end = min(unread, layout.SPAN_COUNT - slot)
+        data = os.pread(self._fd, before_end * layout.SPAN_SIZE, layout.SPANS_AT + slot * layout.SPAN_SIZE)
+        if before_end < unread:
+            data += os.pread(self._fd, (unread - before_end) * layout.SPAN_SIZE, layout.SPANS_AT)
+        return Batch(data, start + 1, start + unread, start + unread)
+
+    # -- the collector's answer ------------------------------------------------------------------
+    def acked(self, tail: int) -> None:
+        """Give the ring bytes up to ``tail`` back to the job."""
+        self.tail = self._words[_TAIL] = tail
+
+    def acked_spans(self, tail: int) -> None:
+        """Give the span entries up to ``tail`` back to the job."""
+        self.span_tail = self._words[_SPAN_TAIL] = tail
+
+
+def _cut(data: bytes, start: int) -> Batch | None:
+    """Return the whole records at the beginning of ``data``, None when not even one is whole."""
+    at, first, last = 0, 0, 0
+    header = layout.RECORD
+    while len(data) - at >= header.size:
+        size, _, _, seq = header.unpack_from(data, at)[:4]
+        if size < header.size or seq <= last:
+            raise ChannelError(f"record {seq} of {size} bytes after record {last}")
+        if size > len(data) - at:
+            break
+        first, last = first or seq, seq
+        at += size
+    return Batch(data[:at] if at < len(data) else data, first, last, start + at) if at else None

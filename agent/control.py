@@ -1,0 +1,21 @@
+"""Tells a running job which of its steps to trace."""
+
+from tfprof.shim.policy import Policy
+
+from .channels import Channel
+
+_WORDS = ("policy_mode", "policy_level", "policy_first", "policy_last", "policy_every", "policy_budget")
+
+
+def write_policy(channel: Channel, policy: Policy) -> int:
+    """Put ``policy`` into the agent's words of ``channel`` and return its generation; the job answers in `policy_seen`."""
+    for name, value in zip(_WORDS, policy.words(), strict=True):
+        channel.set_word(name, value)
+    generation = channel.word("policy") + 1
+    channel.set_word("policy", generation)
+    return generation
+
+
+def is_seen(channel: Channel) -> bool:
+    """Return whether the job goes by the policy that was written last."""
+    return channel.word("policy_seen") >= channel.word("policy")

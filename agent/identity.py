@@ -1,0 +1,108 @@
+"""Who a job is: what may be taken from its environment, its cgroup and its hello, and nothing else."""
+
+import json
+import os
+import pwd
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+#: Names of the environment that become tags. Nothing else of an environment is ever read into a message.
+TAGS: Final[Mapping[str, str]] = {
+    "SLURM_JOB_ID": "slurm_job_id",
+    "SLURM_JOB_NAME": "slurm_job_name",
+    "SLURM_STEP_ID": "slurm_step_id",
+    "SLURM_ARRAY_TASK_ID": "slurm_array_task_id",
+    "SLURM_PROCID": "slurm_procid",
+    "SLURM_LOCALID": "slurm_localid",
+    "SLURM_NODEID": "slurm_nodeid",
+    "SLURM_NTASKS": "slurm_ntasks",
+    "SLURM_CLUSTER_NAME": "slurm_cluster_name",
+    "OMPI_COMM_WORLD_RANK": "ompi_rank",
+    "OMPI_COMM_WORLD_SIZE": "ompi_size",
+    "PMIX_RANK": "pmix_rank",
+    "PMI_RANK": "pmi_rank",
+    "PMI_SIZE": "pmi_size",
+    "HOROVOD_RANK": "horovod_rank",
+    "HOROVOD_SIZE": "horovod_size",
+    "RANK": "rank",
+    "LOCAL_RANK": "local_rank",
+    "WORLD_SIZE": "world_size",
+    "POD_NAME": "pod_name",
+    "POD_NAMESPACE": "pod_namespace",
+    "POD_UID": "pod_uid",
+    "KUBERNETES_NODE_NAME": "kubernetes_node_name",
+    "PBS_JOBID": "pbs_jobid",
+    "LSB_JOBID": "lsb_jobid",
+}
+#: Where a process's place among its peers is looked for, most telling first.
+RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK", "RANK", "SLURM_PROCID")
+#: What of the hello is believed, all of it text.
+HELLO: Final = ("name", "framework", "framework_version", "python", "executable")
+
+_TEXT_MAX: Final = 512
+_CONTAINER: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
+
+
+def tags(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return the tags that ``environ`` gives a job: the allow-listed names, and of TF_CONFIG the task alone."""
+    found = {tag: environ[name][:_TEXT_MAX] for name, tag in TAGS.items() if environ.get(name)}
+    task = _tf_task(environ.get("TF_CONFIG", ""))
+    return found | ({"tf_task": task} if task else {})
+
+
+def rank(environ: Mapping[str, str]) -> int | None:
+    """Return the rank of a process with ``environ`` among its peers, None when it has none."""
+    for name in RANKS:
+        text = environ.get(name, "")
+        if text.isascii() and text.isdigit() and len(text) < 10:
+            return int(text)
+    return None
+
+
+def _tf_task(config: str) -> str | None:
+    """Return `type:index` of the task in a TF_CONFIG, None when there is none."""
+    try:
+        task = json.loads(config)["task"]
+        return f"{task['type']}:{int(task['index'])}"[:_TEXT_MAX]
+    except (ValueError, TypeError, KeyError):
+        return None
+
+
+def container(cgroup: str) -> str | None:
+    """Return the container's id in the text of a /proc/PID/cgroup, None outside of one."""
+    found = _CONTAINER.search(cgroup)
+    return found.group(1) if found else None
+
+
+def user_name(uid: int) -> str:
+    """Return the name of user ``uid``, its number where it has no name."""
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return str(uid)
+
+
+def environment_of(pid: int) -> dict[str, str]:
+    """Return the environment that process ``pid`` was started with, empty where it cannot be read."""
+    try:
+        with open(f"/proc/{pid}/environ", "rb") as file:
+            text = os.fsdecode(file.read())
+    except OSError:
+        return {}
+    return dict(entry.split("=", 1) for entry in text.split("\0") if "=" in entry)
+
+
+def process_tags(pid: int) -> dict[str, str]:
+    """Return the tags of process ``pid``, with the container that it runs in."""
+    try:
+        with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
+            inside = container(file.read())
+    except OSError:
+        inside = None
+    return tags(environment_of(pid)) | ({"container": inside} if inside else {})
+
+
+def hello_part(hello: Mapping[str, Any]) -> dict[str, str]:
+    """Return what is believed of a job's own hello: known names, text of a bounded length."""
+    return {name: hello[name][:_TEXT_MAX] for name in HELLO if isinstance(hello.get(name), str)}

@@ -1,0 +1,149 @@
+"""What /proc tells of processes: who holds channels, who lives, who is whose parent."""
+
+import os
+from collections.abc import Iterable, Iterator
+from typing import Final, NamedTuple
+
+from tfprof.shim import layout
+
+_LINK: Final = f"/memfd:{layout.MEMFD_NAME}"
+
+
+class Holder(NamedTuple):
+    """A descriptor of a channel that some process has open."""
+
+    pid: int
+    path: str
+
+
+#: Device and number of a file: what tells channels apart without opening them.
+Inode = tuple[int, int]
+
+
+class Process(NamedTuple):
+    """A process that cannot be mistaken for a later one with its number; `started` in clock ticks since boot."""
+
+    pid: int
+    started: int
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether it still runs; one that has only not been waited for does not."""
+        found = _stat(self.pid)
+        return found is not None and found.started == self.started and not found.is_over
+
+
+class _Stat(NamedTuple):
+    parent: int
+    started: int
+    is_over: bool
+
+
+def _stat(pid: int) -> _Stat | None:
+    """Return what /proc/PID/stat says, None when there is no such process."""
+    try:
+        fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return None
+    try:
+        data = os.read(fd, 1024)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    # The name in parentheses may hold anything, parentheses too.
+    fields = data[data.rindex(b")") + 2 :].split()
+    return _Stat(int(fields[1]), int(fields[19]), fields[0] in b"ZX" and int(fields[17]) <= 1)
+
+
+def process(pid: int) -> Process | None:
+    """Return the process that has the number ``pid`` now, None when there is none."""
+    found = _stat(pid)
+    return None if found is None else Process(pid, found.started)
+
+
+class Family(NamedTuple):
+    """The living processes of the host at one moment: each by its number, and the children of each."""
+
+    members: dict[int, Process]
+    children: dict[int, list[int]]
+
+    def below(self, root: int, apart: frozenset[int]) -> list[Process]:
+        """Return ``root`` and all below it, leaving out those ``apart`` (jobs of their own) with all below them."""
+        found, left = [], [root] if root in self.members else []
+        while left:
+            pid = left.pop()
+            found.append(self.members[pid])
+            left += [child for child in self.children.get(pid, ()) if child not in apart]
+        return found
+
+
+def family(pids: Iterable[int]) -> Family:
+    """Return those of ``pids`` that live, and whose children they are."""
+    members: dict[int, Process] = {}
+    children: dict[int, list[int]] = {}
+    for pid in pids:
+        found = _stat(pid)
+        if found is not None and not found.is_over:
+            members[pid] = Process(pid, found.started)
+            children.setdefault(found.parent, []).append(pid)
+    return Family(members, children)
+
+
+def numbers() -> Iterator[int]:
+    """Yield the number of every process."""
+    return (int(name) for name in os.listdir("/proc") if name.isdigit())
+
+
+def visible(uid: int) -> Iterator[int]:
+    """Yield the processes that user ``uid`` may look into: root all of them, others their own."""
+    for pid in numbers():
+        try:
+            if uid == 0 or os.stat(f"/proc/{pid}").st_uid == uid:
+                yield pid
+        except OSError:
+            continue
+
+
+def channels_of(pid: int) -> dict[Inode, str]:
+    """Return the channels that process ``pid`` has open, each with a path that it can be opened by."""
+    found = {}
+    folder = f"/proc/{pid}/fd"
+    try:
+        for name in os.listdir(folder):
+            path = f"{folder}/{name}"
+            if os.readlink(path).startswith(_LINK):
+                info = os.stat(path)
+                found[info.st_dev, info.st_ino] = path
+    except OSError:
+        return found
+    return found
+
+
+def scan(uid: int) -> dict[Inode, list[Holder]]:
+    """Return every channel that a process visible to ``uid`` holds, but for this one; a few ms on a busy host."""
+    found: dict[Inode, list[Holder]] = {}
+    for pid in visible(uid):
+        if pid != os.getpid():
+            for inode, path in channels_of(pid).items():
+                found.setdefault(inode, []).append(Holder(pid, path))
+    return found
+
+
+def inner_pid(pid: int) -> int:
+    """Return the number that process ``pid`` has in its own namespace, 0 when it is gone."""
+    try:
+        with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+            line = next((line for line in file if line.startswith("NSpid:")), "")
+    except OSError:
+        return 0
+    return int(line.split()[-1]) if line else pid
+
+
+def still_maps(pid: int, inode: Inode) -> bool:
+    """Return whether process ``pid`` has the channel ``inode`` mapped: one that has executed another program has not."""
+    try:
+        with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
+            return any(_LINK in line and int(line.split()[4]) == inode[1] for line in file)
+    except OSError:
+        return False

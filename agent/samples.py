@@ -1,0 +1,71 @@
+"""The samples that are on their way: one message a second for the host and all its jobs."""
+
+import json
+import time
+from typing import Any, Final
+
+from tfprof.shim import wire
+
+from .host import host_sample
+from .job import Job
+from .outbox import SILENCE_S, STALL_S, Letters, Send, encode
+from .processes import family, numbers
+
+SAMPLE_S: Final = 1.0
+#: What a collector that is away for longer than these many seconds misses is counted.
+KEPT: Final = 600
+
+
+class Sampler:
+    """Takes samples each second, and at once when a job begins or ends."""
+
+    def __init__(self) -> None:
+        self.letters = Letters(wire.SAMPLES, 0, KEPT)
+        self._next_s = 0.0
+        self._not_before = 0.0
+        self._silent_since = 0.0
+
+    def soon(self) -> None:
+        """Have the next sample taken now: a short job is to have two."""
+        self._next_s = 0.0
+
+    def take(self, jobs: list[Job], now: float) -> None:
+        """Queue one message when it is time."""
+        if now < self._next_s or not jobs:
+            return
+        self._next_s = now + SAMPLE_S
+        relatives = family(numbers())
+        apart = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
+        rows = {job.hex: job.sample(relatives, apart) for job in jobs}
+        self.letters.put(
+            {"t_ns": time.time_ns(), "host": host_sample(), "jobs": {uid: row for uid, row in rows.items() if row}}
+        )
+
+    def pump(self, send: Send, now: float) -> None:
+        """Send what is queued, again after a silence."""
+        if now < self._not_before:
+            return
+        self.letters.pump(send)
+        if not self.letters.is_waiting:
+            self._silent_since = now
+        elif now > self._silent_since + SILENCE_S:
+            self._silent_since = now
+            self.letters.rewind()
+
+    def landed(self, last: int, now: float) -> None:
+        """Take an ACK."""
+        self._silent_since = now
+        self.letters.landed(last)
+
+    def stalled(self, now: float) -> None:
+        """Take a STALL: try again in a second."""
+        self._not_before = now + STALL_S
+        self.letters.rewind()
+
+    def forget(self, uid: str) -> None:
+        """Take the job ``uid`` out of what is queued: the collector knows no such job, and never will."""
+        self.letters.rewrite(lambda body: encode(_without(json.loads(body), uid)))
+
+
+def _without(message: dict[str, Any], uid: str) -> dict[str, Any]:
+    return {**message, "jobs": {other: row for other, row in message["jobs"].items() if other != uid}}

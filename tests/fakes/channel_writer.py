@@ -1,0 +1,110 @@
+"""A job as the agent sees it: a channel written by hand, per docs/channel.md, with the standard library alone.
+
+As a program it puts numbered records until it is told to stop:
+``python channel_writer.py FOLDER LAUNCH COUNT INTERVAL_S``.
+"""
+
+import fcntl
+import json
+import mmap
+import os
+import struct
+import sys
+import time
+
+from tfprof.shim import layout
+from tfprof.shim.version import CHANNEL_VERSION
+
+
+class ChannelWriter:
+    """One channel; `put` and `put_span` say False when there was no room."""
+
+    def __init__(self, launch=0, uid=None, ring=layout.RING_MIN, version=CHANNEL_VERSION, hello=None):
+        self.uid = uid if uid is not None else int.from_bytes(os.urandom(8), "little")
+        self.ring = ring
+        self.fd = os.memfd_create(layout.MEMFD_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.posix_fallocate(self.fd, 0, layout.RING_AT)
+        self.map = mmap.mmap(self.fd, layout.RING_AT)
+        self.set(
+            uid=self.uid,
+            pid=os.getpid(),
+            launch=launch,
+            created_real_ns=time.time_ns(),
+            created_mono_ns=time.monotonic_ns(),
+        )
+        self.hello(hello or {"name": "fake.py", "framework": "tensorflow", "framework_version": "9.9", "python": "3.11"})
+        struct.pack_into("<8sII", self.map, 0, layout.MAGIC, version, layout.PAGE)
+
+    def close(self):
+        self.map.close()
+        os.close(self.fd)
+
+    def word(self, name):
+        at = {**layout.JOB_WORDS, **layout.AGENT_WORDS}[name]
+        return struct.unpack_from("<Q", self.map, at)[0]
+
+    def set(self, **words):
+        for name, value in words.items():
+            at = {**layout.JOB_WORDS, **layout.AGENT_WORDS}[name]
+            struct.pack_into("<Q", self.map, at, value)
+
+    def hello(self, values):
+        text = json.dumps(values).encode()
+        self.set(hello_size=0)
+        self.map[layout.HELLO_AT : layout.HELLO_AT + len(text)] = text
+        self.set(hello_generation=self.word("hello_generation") + 1, hello_size=len(text))
+
+    def announce(self, folder, text="channel"):
+        with open(os.path.join(folder, "announce", f"{os.getpid()}-{self.uid:016x}"), "w") as file:
+            file.write(text + "\n")
+
+    def put(self, data, kind=layout.REFUSED, step=0):
+        if not self.word("ring_size"):
+            os.posix_fallocate(self.fd, 0, layout.RING_AT + self.ring)
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+            self.set(ring_size=self.ring)
+        size = layout.RECORD.size + len(data)
+        head = self.word("head")
+        if head + size - self.word("tail") > self.ring:
+            self.set(
+                dropped_records=self.word("dropped_records") + 1, dropped_bytes=self.word("dropped_bytes") + size
+            )
+            return False
+        seq = self.word("records") + 1
+        header = layout.RECORD.pack(size, kind, 0, seq, step, time.monotonic_ns(), time.time_ns(), 0, 0, 0)
+        text, at = header + data, head % self.ring
+        os.pwrite(self.fd, text[: self.ring - at], layout.RING_AT + at)
+        os.pwrite(self.fd, text[self.ring - at :], layout.RING_AT)
+        self.set(records=seq)
+        self.set(head=head + size)
+        return True
+
+    def put_span(self, ordinal, kind=layout.RUN):
+        head = self.word("span_head")
+        if head - self.word("span_tail") >= layout.SPAN_COUNT:
+            self.set(dropped_spans=self.word("dropped_spans") + 1)
+            return False
+        at = layout.SPANS_AT + head % layout.SPAN_COUNT * layout.SPAN_SIZE
+        layout.SPAN.pack_into(self.map, at, time.monotonic_ns(), 1000, ordinal, 1, kind, 0, 0, 0, 1000, 1000, 0)
+        count_at = layout.COUNTS_AT + 8 * kind
+        struct.pack_into("<Q", self.map, count_at, struct.unpack_from("<Q", self.map, count_at)[0] + 1)
+        self.set(span_head=head + 1)
+        return True
+
+
+def main():
+    folder, launch, count, interval = sys.argv[1], int(sys.argv[2], 16), int(sys.argv[3]), float(sys.argv[4])
+    writer = ChannelWriter(launch)
+    writer.announce(folder)
+    print(f"{writer.uid:016x}", flush=True)
+    for number in range(1, count + 1):
+        while not writer.put(json.dumps({"slug": "fake", "text": str(number)}).encode()):
+            time.sleep(0.01)
+        writer.put_span(number)
+        time.sleep(interval)
+    print("done", flush=True)
+    sys.stdin.readline()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,91 @@
+"""A collector that only remembers: a ROUTER speaking docs/wire.md, in a thread, with faults on demand."""
+
+import json
+import os
+import threading
+
+import zmq
+
+from tfprof.shim import layout, wire
+from tfprof.shim.wire import Head
+
+
+class FakeCollector:
+    """Listens in the instance ``place``; holds its lock, so that the agent starts no real one."""
+
+    def __init__(self, place):
+        from tfprof.shim.daemons import Lock
+
+        self.place = place
+        self.messages = []
+        self.records = {}
+        self.spans = {}
+        self.duplicates = 0
+        self.answer = self.ack
+        self.lock = Lock(place, "collector")
+        assert self.lock.acquire()
+        self._stop = threading.Event()
+        self.start()
+
+    def start(self):
+        """Begin to listen, as a collector that nobody knows yet."""
+        self.id = os.urandom(8).hex()
+        self._stop.clear()
+        self._thread = threading.Thread(target=self._serve)
+        self._thread.start()
+
+    def pause(self):
+        """Stop listening, as a collector that died."""
+        self._stop.set()
+        self._thread.join()
+
+    def close(self):
+        self.pause()
+        self.lock.release()
+
+    def of_type(self, kind):
+        return [json.loads(body) for head, body in list(self.messages) if head.type == kind]
+
+    def closed(self):
+        return {head.uid: json.loads(body) for head, body in list(self.messages) if head.type == wire.CLOSE}
+
+    def ack(self, head, body):
+        """Remember the message and ack it; what is here already is counted."""
+        if head.type == wire.RECORDS:
+            for seq, text in _records(body):
+                self.duplicates += seq in self.records.setdefault(head.uid, {})
+                assert self.records[head.uid].setdefault(seq, text) == text
+        elif head.type == wire.SPANS:
+            for index in range(head.first, head.last + 1):
+                at = 16 + (index - head.first) * layout.SPAN_SIZE
+                self.spans.setdefault(head.uid, {})[index] = layout.SPAN.unpack_from(body, at)[2]
+        return [(Head(wire.ACK, head.uid, head.type, head.first, head.last), b"")]
+
+    def _serve(self):
+        context = zmq.Context()
+        router = context.socket(zmq.ROUTER)
+        path = os.path.join(self.place, "collector.sock")
+        if os.path.exists(path):
+            os.unlink(path)
+        router.bind(f"ipc://{path}")
+        while not self._stop.is_set():
+            if not router.poll(20):
+                continue
+            peer, head_bytes, body = router.recv_multipart()
+            head = wire.unpack(head_bytes)
+            self.messages.append((head, body))
+            if head.type == wire.GREETING:
+                answers = [(Head(wire.WELCOME), json.dumps({"collector": self.id, "pid": os.getpid()}).encode())]
+            else:
+                answers = self.answer(head, body)
+            for answer, text in answers:
+                router.send_multipart([peer, wire.pack(answer), text])
+        context.destroy(linger=0)
+
+
+def _records(body):
+    at = 0
+    while at < len(body):
+        size, _, _, seq = layout.RECORD.unpack_from(body, at)[:4]
+        yield seq, body[at + layout.RECORD.size : at + size]
+        at += size
