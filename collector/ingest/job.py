@@ -21,7 +21,7 @@ from tfprof.shim.wire import Head
 WINDOW_PATIENCE_S: Final = 2.0
 WAITING_MAX: Final = 64 << 20
 #: What CLOSE may say of a job's end.
-END_STATES: Final = frozenset(["exited", "killed", "ended", "lost"])
+END_STATES: Final = ("exited", "killed", "ended", "lost")
 Tables = Mapping[str, pa.Table]
 
 

@@ -43,6 +43,7 @@ class Receiver:
         self._welcome = json.dumps(welcome).encode()
         self._peers: OrderedDict[bytes, str] = OrderedDict()
         self._senders: dict[int, bytes] = {}
+        _check_length(path)
         self._context = zmq.Context()
         self._socket = self._bound(path)
 
@@ -72,9 +73,6 @@ class Receiver:
         self._context.term()
 
     def _bound(self, path: str) -> "zmq.Socket[bytes]":
-        if len(os.fsencode(path)) > PATH_MAX:
-            message = f"{path} is longer than the path of a socket may be: set XDG_RUNTIME_DIR to a shorter one"
-            raise TfprofError(message, slug="runtime-dir")
         with contextlib.suppress(FileNotFoundError):
             Path(path).unlink()
         router = self._context.socket(zmq.ROUTER)
@@ -153,6 +151,12 @@ class Receiver:
         wire.EVENT: _of_job,
         wire.SAMPLES: _samples,
     }
+
+
+def _check_length(path: str) -> None:
+    if len(os.fsencode(path)) > PATH_MAX:
+        message = f"{path} is longer than the path of a socket may be: set XDG_RUNTIME_DIR to a shorter one"
+        raise TfprofError(message, slug="runtime-dir")
 
 
 def _head(frames: list[memoryview]) -> Head:

@@ -1,0 +1,359 @@
+import json
+import struct
+import time
+
+import pytest
+from fakes.run_metadata import run_metadata
+from fakes.wire_agent import record, span
+from tfprof.collector.errors import FormatError, StoreError
+from tfprof.collector.ingest import job as job_module
+from tfprof.collector.ingest.decode import decoder
+from tfprof.collector.ingest.jobs import Jobs
+from tfprof.collector.ingest.proto.xplane_pb2 import XSpace
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.writer import StoreWriter
+from tfprof.shim import layout, wire
+from tfprof.shim.wire import Head
+
+UID = 0xABC
+
+
+class Ingest:
+    """Jobs of a store in a folder, spoken to without a wire."""
+
+    def __init__(self, path):
+        self.path = path
+        self.start()
+
+    def start(self):
+        self.store = StoreWriter(self.path, "testhost")
+        self.jobs = Jobs(self.store, decoder())
+
+    def restart(self):
+        self.store.close()
+        self.start()
+
+    def open(self, uid=UID, **identity):
+        return self.jobs.take(Head(wire.OPEN, uid, 0, 0, 1), memoryview(json.dumps(identity).encode()))
+
+    def records(self, first, *records, uid=UID):
+        body = b"".join(record(seq, **one) for seq, one in enumerate(records, first))
+        return self.jobs.take(Head(wire.RECORDS, uid, 0, first, first + len(records) - 1), memoryview(body))
+
+    def spans(self, first, *spans, offset=0):
+        body = struct.pack("<QQ", 10**9, 10**9 + offset) + b"".join(layout.SPAN.pack(*one) for one in spans)
+        return self.jobs.take(Head(wire.SPANS, UID, 0, first, first + len(spans) - 1), memoryview(body))
+
+    def say(self, kind, number=1, uid=UID, **values):
+        return self.jobs.take(Head(kind, uid, 0, number, number), memoryview(json.dumps(values).encode()))
+
+    def samples(self, number, values):
+        return self.jobs.samples(
+            "testhost", Head(wire.SAMPLES, 0, 0, number, number), memoryview(json.dumps(values).encode())
+        )
+
+    def table(self, name, uid=UID):
+        return Store(self.path).job(f"{uid:016x}").table(name).to_pylist()
+
+    def events(self):
+        return {event["slug"]: event["count"] for event in self.table("events")}
+
+
+@pytest.fixture
+def ingest(tmp_path):
+    ingest = Ingest(tmp_path / "store")
+    ingest.open(name="train.py")
+    yield ingest
+    ingest.store.close()
+
+
+def step(*names, **fields):
+    return {"kind": layout.RUN_METADATA, "body": run_metadata(names or [b"a:Add"]), **fields}
+
+
+def ack(about, last, uid=UID):
+    return Head(wire.ACK, uid, about, 0, last)
+
+
+def window(first=1, steps=2, start_ns=10_000):
+    """A profiler window with one op each 1,000 ns from ``start_ns`` on."""
+    space = XSpace()
+    plane = space.planes.add(name=b"/host:CPU")
+    plane.event_metadata[1].id = 1
+    plane.event_metadata[1].name = b"layer/MatMul:MatMul"
+    line = plane.lines.add(id=5, timestamp_ns=start_ns)
+    for at in range(steps):
+        line.events.add(metadata_id=1, offset_ps=at * 1_000_000, duration_ps=500_000)
+    return {
+        "kind": layout.XSPACE,
+        "body": space.SerializeToString(),
+        "step": first,
+        "key": steps,
+        "flags": layout.BATCH,
+        "start_ns": start_ns,
+    }
+
+
+def batch(ordinal, start_ns, total_ns=900, count=1):
+    return span(ordinal, kind=layout.BATCH, start_ns=start_ns, total_ns=total_ns, count=count, flags=layout.FLAG_TRACED)
+
+
+def test_a_traced_step_becomes_a_trace_its_ops_and_their_names(ingest):
+    assert ingest.records(1, step(b"a:Add", b"b:Mul", step=9, key=3, flags=layout.RUN)) == [ack(wire.RECORDS, 1)]
+    (trace,) = ingest.table("traces")
+    assert (trace["trace"], trace["step"], trace["key"], trace["kind"], trace["rows"]) == (0, 9, 3, layout.RUN, 2)
+    assert [row["trace"] for row in ingest.table("ops")] == [0, 0]
+    assert {b"a", b"b", b"Add", b"Mul"} <= {row["text"] for row in ingest.table("names")}
+
+
+def test_what_is_sent_again_is_acked_again_and_stored_once(ingest):
+    ingest.records(1, step(), step())
+    assert ingest.records(1, step(), step()) == [ack(wire.RECORDS, 2)]
+    assert ingest.records(2, step(), step()) == [ack(wire.RECORDS, 3)]
+    assert len(ingest.table("traces")) == 3
+
+
+def test_a_gap_is_asked_for_once_and_then_counted(ingest):
+    ingest.records(1, step())
+    assert ingest.records(5, step()) == [Head(wire.REOPEN, UID)]
+    assert ingest.records(5, step()) == [ack(wire.RECORDS, 5)]
+    assert ingest.events() == {"gap": 3}
+    ingest.spans(1, span(1))
+    ingest.spans(4, span(4))
+    ingest.spans(4, span(4))
+    assert sum(event["count"] for event in ingest.table("events")) == 5
+
+
+def test_a_part_that_cannot_be_decoded_is_an_event_and_stops_nothing(ingest):
+    ingest.records(1, step(), {"kind": layout.RUN_METADATA, "body": b"\xff"}, step())
+    assert [row["trace"] for row in ingest.table("traces")] == [0, 2]
+    for kind in (layout.GRAPH, layout.FRAMES, layout.REFUSED):
+        ingest.records(ingest.store.job(UID).acked(wire.RECORDS) + 1, {"kind": kind, "body": b"\xff"})
+    ingest.records(7, {**window(), "body": b"\xff", "key": 0})
+    assert [event["slug"] for event in ingest.table("events")] == ["undecodable"] * 5
+
+
+def test_a_kind_of_record_that_is_not_known_is_counted(ingest):
+    ingest.records(1, {"kind": 77, "body": b""}, {"kind": 77, "body": b"x"}, step())
+    assert ingest.events() == {"unknown-record": 2}
+    assert len(ingest.table("traces")) == 1
+
+
+def test_a_graph_number_that_is_none_is_undecodable(ingest):
+    ingest.records(1, {"kind": layout.GRAPH, "body": b"", "step": 1 << 40})
+    assert ingest.events() == {"undecodable": 1}
+
+
+def test_frames_and_refusals_find_their_tables(ingest):
+    frames = {"files": ["x.py"], "functions": ["f"], "frames": [[0, 3, 0]], "stacks": [[0]], "nodes": {"a": 0}}
+    refused = {"slug": "graph-too-large", "text": "too large \ud800"}
+    ingest.records(
+        1,
+        {"kind": layout.FRAMES, "body": json.dumps(frames).encode(), "step": 2},
+        {"kind": layout.REFUSED, "body": json.dumps(refused).encode(), "start_ns": 77},
+    )
+    assert [(row["graph"], row["name"], row["stack"]) for row in ingest.table("stacks")] == [(2, "a", 0)]
+    assert [(row["file"], row["line"], row["function"]) for row in ingest.table("frames")] == [("x.py", 3, "f")]
+    (event,) = ingest.table("events")
+    assert (event["t_ns"], event["slug"], event["text"]) == (77, "graph-too-large", "too large ?")
+
+
+def test_spans_come_in_real_time(ingest):
+    assert ingest.spans(1, span(1, start_ns=50, total_ns=10), offset=1_000) == [ack(wire.SPANS, 1)]
+    (row,) = ingest.table("spans")
+    assert (row["start_ns"], row["total_ns"], row["ordinal"], row["count"]) == (1_050, 10, 1, 1)
+
+
+def test_a_clock_that_lies_beyond_all_times_does_not_stop_the_stream(ingest):
+    ingest.spans(1, (2**64 - 1, 2**64 - 1, 1, 1, 1, 0, 0, 0, 2**64 - 1, 2**64 - 1, 2**64 - 1))
+    assert ingest.table("spans")[0]["start_ns"] == 2**63 - 1
+
+
+def test_a_window_waits_for_the_spans_of_its_steps_and_what_follows_waits_behind_it(ingest):
+    assert ingest.records(1, step(), window(), step()) == [ack(wire.RECORDS, 1)]
+    assert ingest.spans(1, batch(1, 10_000)) == [ack(wire.SPANS, 1)]
+    assert ingest.spans(2, batch(2, 11_000)) == [ack(wire.SPANS, 2), ack(wire.RECORDS, 3)]
+    traces = [(row["trace"], row["source"], row["step"], row["rows"]) for row in ingest.table("traces")]
+    assert sorted(traces) == [
+        (0, layout.RUN_METADATA, 1, 1),
+        (1, layout.XSPACE, 1, 1),
+        (2, layout.XSPACE, 2, 1),
+        (3, layout.RUN_METADATA, 1, 1),
+    ]
+
+
+def test_a_window_that_is_sent_again_while_it_waits_is_stored_once(ingest):
+    ingest.records(1, window())
+    assert ingest.records(1, window()) == [ack(wire.RECORDS, 0)]
+    ingest.spans(1, batch(1, 10_000), batch(2, 11_000))
+    assert len(ingest.table("traces")) == 2
+
+
+def test_ops_outside_of_all_steps_are_counted(ingest):
+    ingest.spans(1, batch(1, 10_000), batch(2, 20_000))
+    ingest.records(1, window())
+    assert ingest.events() == {"outside-steps": 1}
+    assert [row["rows"] for row in ingest.table("traces")] == [1, 0]
+
+
+def test_spans_that_never_come_are_waited_for_in_vain_only_for_a_while(ingest, monkeypatch):
+    monkeypatch.setattr(job_module, "WINDOW_PATIENCE_S", 0.01)
+    ingest.spans(1, batch(1, 10_000))
+    assert ingest.records(1, window()) == []
+    time.sleep(0.02)
+    assert list(ingest.jobs.pump()) == [(UID, [ack(wire.RECORDS, 1)])]
+    assert ingest.events() == {"outside-steps": 1, "missing-spans": 1}
+
+
+def test_the_end_of_a_job_waits_for_no_spans(ingest):
+    ingest.records(1, window())
+    assert ingest.say(wire.CLOSE, state="killed", signal=9)[-1] == Head(wire.ACK, UID, wire.CLOSE, 1, 1)
+    assert ingest.events() == {"outside-steps": 2, "missing-spans": 2}
+
+
+def test_spans_that_were_stored_before_a_restart_still_cut_a_window(ingest):
+    ingest.spans(1, batch(1, 10_000), batch(2, 11_000))
+    ingest.restart()
+    ingest.open(name="train.py")
+    assert ingest.records(1, window()) == [ack(wire.RECORDS, 1)]
+    assert len(ingest.table("traces")) == 2
+
+
+def test_one_call_of_several_batches_is_one_trace(ingest):
+    ingest.spans(1, batch(1, 10_000, total_ns=5_000, count=4))
+    ingest.records(1, window(first=1, steps=4))
+    assert [(row["step"], row["rows"]) for row in ingest.table("traces")] == [(1, 4)]
+
+
+def test_traces_and_names_go_on_where_they_were_after_a_restart(ingest):
+    ingest.records(1, step(b"a:Add"), step(b"b:Mul"))
+    ingest.restart()
+    assert ingest.records(3, step(), uid=UID) == [Head(wire.REOPEN, UID)]
+    ingest.open(name="train.py")
+    assert ingest.records(2, step(b"b:Mul"), step(b"c:Sub"), step(b"a:Add")) == [ack(wire.RECORDS, 4)]
+    assert [row["trace"] for row in ingest.table("traces")] == [0, 1, 2, 3]
+    names = {(row["kind"], row["id"]): row["text"] for row in ingest.table("names")}
+    assert len(names) == len(ingest.table("names"))
+    assert [names[0, row["node"]] for row in ingest.table("ops")] == [b"a", b"b", b"c", b"a"]
+
+
+def test_samples_find_their_jobs_and_their_host(ingest):
+    ingest.open(uid=2)
+    jobs = {f"{UID:016x}": {"processes": 2, "cpu_user_s": 1.5}, "2": {"processes": None}}
+    assert ingest.samples(1, {"t_ns": 5, "host": {"cpus": 8}, "jobs": jobs}) == [Head(wire.ACK, 0, wire.SAMPLES, 1, 1)]
+    ingest.samples(1, {"t_ns": 5, "host": {"cpus": 8}, "jobs": jobs})
+    (sample,) = ingest.table("samples")
+    assert (sample["t_ns"], sample["processes"], sample["cpu_user_s"]) == (5, 2, 1.5)
+    assert ingest.table("samples", uid=2)[0]["processes"] == 0
+    assert ingest.store.host("testhost").table("host_samples")["cpus"].to_pylist() == [8]
+
+
+def test_samples_of_a_job_that_is_not_open_are_asked_for_again(ingest):
+    assert ingest.samples(1, {"t_ns": 5, "jobs": {"77": {}}}) == [Head(wire.REOPEN, 0x77)]
+
+
+def test_samples_of_a_job_that_has_ended_are_let_go(ingest):
+    ingest.say(wire.CLOSE, state="exited")
+    assert ingest.samples(1, {"t_ns": 5, "jobs": {f"{UID:016x}": {}}}) == [Head(wire.ACK, 0, wire.SAMPLES, 1, 1)]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        {},
+        {"t_ns": "x"},
+        {"t_ns": 1, "jobs": []},
+        {"t_ns": 1, "jobs": {"zz": {}}},
+        {"t_ns": 1, "jobs": {f"{UID:x}": 3}},
+        {"t_ns": 1, "jobs": {f"{UID:x}": {"processes": "many"}}},
+        {"t_ns": 1, "jobs": {f"{UID:x}": {"processes": -1}}},
+        {"t_ns": 1 << 70, "host": {"cpus": 1}},
+        {"t_ns": 1, "host": {"cpus": 2**90}},
+    ],
+)
+def test_samples_that_are_none_are_a_format_error(ingest, values):
+    with pytest.raises(FormatError):
+        ingest.samples(1, values)
+
+
+def test_counters_and_events_are_kept(ingest):
+    assert ingest.say(wire.COUNTERS, 4, dropped_traces=3) == [Head(wire.ACK, UID, wire.COUNTERS, 4, 4)]
+    ingest.say(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
+    ingest.say(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
+    assert ingest.events() == {"policy": 1}
+    ingest.say(wire.CLOSE, state="exited", dropped_traces=4)
+    assert Store(ingest.path).job("last").info.counters["dropped_traces"] == 4
+
+
+def test_a_job_that_is_closed_is_sealed_and_forgotten(ingest):
+    ingest.records(1, step())
+    ingest.say(wire.CLOSE, state="killed", signal=9)
+    info = Store(ingest.path).job("last").info
+    assert (info.state, info.end["signal"], info.sealed) == ("killed", 9, 0)
+    assert not ingest.jobs.open
+    assert ingest.jobs.rows == 1
+    assert ingest.say(wire.CLOSE, state="killed") == [Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
+
+
+def test_a_job_that_was_closed_too_early_comes_back(ingest):
+    ingest.say(wire.CLOSE, state="lost")
+    assert ingest.records(1, step()) == [Head(wire.REOPEN, UID)]
+    ingest.open(name="train.py")
+    ingest.records(1, step())
+    assert Store(ingest.path).job("last").info.state == "running"
+
+
+@pytest.mark.parametrize("end", [{}, {"state": "fine"}, {"state": ["exited"]}, {"state": "exited", "t_ns": "x"}])
+def test_an_end_that_is_none_is_a_format_error_and_the_job_stays(ingest, end):
+    with pytest.raises(FormatError):
+        ingest.say(wire.CLOSE, **end)
+    assert UID in ingest.jobs.open
+
+
+def test_a_job_without_an_id_is_a_format_error(ingest):
+    with pytest.raises(FormatError):
+        ingest.open(uid=0)
+
+
+def test_what_the_store_does_not_take_is_kept_and_stored_before_anything_else(ingest, monkeypatch):
+    writer = ingest.store.job(UID)
+    append = writer.append
+
+    def full(*_args):
+        raise StoreError("no space", "store-full")
+
+    monkeypatch.setattr(writer, "append", full)
+    with pytest.raises(StoreError):
+        ingest.records(1, step(b"a:Add"))
+    with pytest.raises(StoreError):
+        ingest.records(2, step(b"b:Mul"))
+    with pytest.raises(StoreError):
+        ingest.spans(1, span(1))
+    with pytest.raises(StoreError):
+        ingest.say(wire.CLOSE, state="exited")
+    monkeypatch.setattr(writer, "append", append)
+    assert ingest.records(3, step(b"c:Sub")) == [Head(wire.REOPEN, UID)]  # the second was turned away
+    assert ingest.records(1, step(b"a:Add"), step(b"b:Mul"), step(b"c:Sub")) == [ack(wire.RECORDS, 3)]
+    ingest.spans(1, span(1))
+    assert not ingest.table("events")
+    assert len(ingest.table("traces")) == 3
+    assert len(ingest.table("names")) == len({(row["kind"], row["id"]) for row in ingest.table("names")})
+
+
+def test_one_job_that_cannot_be_stored_does_not_keep_the_samples_of_others(ingest, monkeypatch):
+    ingest.open(uid=2)
+
+    def full(*_args):
+        raise StoreError("no space", "store-full")
+
+    writer = ingest.store.job(UID)
+    append = writer.append
+    monkeypatch.setattr(writer, "append", full)
+    values = {"t_ns": 5, "host": {"cpus": 8}, "jobs": {f"{UID:016x}": {}, "2": {}}}
+    with pytest.raises(StoreError):
+        ingest.samples(1, values)
+    assert len(ingest.table("samples", uid=2)) == 1
+    monkeypatch.setattr(writer, "append", append)
+    ingest.samples(1, values)
+    assert [len(ingest.table("samples", uid=uid)) for uid in (UID, 2)] == [1, 1]
+    assert ingest.store.host("testhost").rows("host_samples") == 1

@@ -1,0 +1,271 @@
+import json
+import socket
+import threading
+
+import pytest
+from fakes.run_metadata import run_metadata
+from fakes.wire_agent import WireAgent
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tfprof.collector.errors import StoreError, TfprofError
+from tfprof.collector.ingest import receiver as receiver_module
+from tfprof.collector.ingest.decode import decoder
+from tfprof.collector.ingest.jobs import Jobs
+from tfprof.collector.ingest.receiver import Receiver
+from tfprof.collector.selfstats import SelfStats
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.writer import StoreWriter
+from tfprof.shim import layout, wire
+from tfprof.shim.version import WIRE_VERSION
+from tfprof.shim.wire import Head
+
+STEP = (layout.RUN_METADATA, run_metadata([b"a:Add"]))
+
+
+class Served:
+    """A receiver in this process whose turns the test takes."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.stats = SelfStats()
+        self.store = StoreWriter(folder / "store", "testhost")
+        self.jobs = Jobs(self.store, decoder())
+        self.receiver = Receiver(f"{folder}/collector.sock", self.jobs, self.stats, {"collector": "c1"})
+        self.agents = []
+
+    def agent(self, **kwargs):
+        self.agents.append(WireAgent(self.folder, **kwargs))
+        return self.agents[-1]
+
+    def turns(self, count=10):
+        for _ in range(count):
+            self.receiver.turn(20)
+
+    def close(self):
+        for agent in self.agents:
+            agent.close()
+        self.receiver.close()
+        self.store.close()
+
+    def ask(self, agent, head, body=b""):
+        """Send, serve, and return all answers."""
+        agent.send(head, body)
+        return self.answers(agent)
+
+    def answers(self, agent):
+        found = []
+        for _ in range(50):
+            self.receiver.turn(10)
+            answer = agent.receive(0.01)
+            if answer is None and found:
+                break
+            found += [answer] if answer else []
+        return found
+
+    def greeted(self, agent):
+        self.ask(agent, Head(wire.GREETING), json.dumps({"agent": "a", "host": "h"}).encode())
+        return agent
+
+
+@pytest.fixture
+def served(tmp_path):
+    served = Served(tmp_path)
+    yield served
+    served.close()
+
+
+def kinds(answers):
+    return [head.type for head, _ in answers]
+
+
+def test_a_greeting_is_answered_by_a_welcome(served):
+    ((head, body),) = served.ask(served.agent(), Head(wire.GREETING), b'{"agent": "a", "host": "h"}')
+    assert head.type == wire.WELCOME
+    assert body == {"collector": "c1"}
+
+
+def test_a_stranger_is_welcomed_and_asked_to_open_its_job(served):
+    agent = served.agent()
+    agent.records(5, [STEP])
+    assert kinds(served.answers(agent)) == [wire.WELCOME, wire.REOPEN]
+    agent.records(5, [STEP])
+    assert kinds(served.answers(agent)) == [wire.REOPEN]
+
+
+def test_samples_of_a_stranger_wait_until_it_has_opened_its_jobs(served):
+    agent = served.agent()
+    agent.samples(1, 5, {})
+    assert kinds(served.answers(agent)) == [wire.WELCOME]
+    agent.samples(1, 5, {})
+    assert kinds(served.answers(agent)) == [wire.ACK]
+    assert (served.folder / "store" / "hosts" / socket.gethostname()).exists() is False
+
+
+def test_another_wire_version_is_refused_with_both_versions_named(served):
+    agent = served.agent()
+    head = bytearray(wire.pack(Head(wire.GREETING)))
+    head[4:6] = (WIRE_VERSION + 8).to_bytes(2, "little")
+    agent.send_raw(bytes(head), b"{}")
+    ((answer, body),) = served.answers(agent)
+    assert (answer.type, answer.about, body["slug"]) == (wire.REFUSE, 0, "unknown-version")
+    assert f"version {WIRE_VERSION + 8} " in body["text"]
+    assert f"speaks {WIRE_VERSION}" in body["text"]
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [[b""], [b"x" * 40, b""], [wire.pack(Head(wire.OPEN, 1))], [wire.pack(Head(wire.OPEN, 1)), b"{}", b""]],
+)
+def test_what_is_no_message_is_refused(served, frames):
+    agent = served.agent()
+    agent.send_raw(*frames)
+    assert kinds(served.answers(agent)) == [wire.REFUSE]
+    assert served.stats.refusals == 1
+
+
+@pytest.mark.parametrize("kind", [0, 9, wire.ACK, wire.WELCOME, 65_535])
+def test_a_type_that_no_agent_sends_is_refused(served, kind):
+    ((head, body),) = served.ask(served.agent(), Head(kind, 5, 0, 1, 2))
+    assert (head.type, head.uid, head.about, head.first, head.last) == (wire.REFUSE, 5, kind, 1, 2)
+    assert body["slug"] == "bad-format"
+
+
+def test_a_refusal_names_the_message_and_the_job_goes_on(served):
+    agent = served.greeted(served.agent())
+    served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
+    ((head, _),) = served.ask(agent, Head(wire.RECORDS, 5, 0, 1, 1), b"nonsense")
+    assert (head.type, head.uid, head.about, head.last) == (wire.REFUSE, 5, wire.RECORDS, 1)
+    agent.records(5, [STEP])
+    assert kinds(served.answers(agent)) == [wire.ACK]
+
+
+def test_a_store_that_cannot_take_more_stalls_and_takes_it_later(served, monkeypatch):
+    agent = served.greeted(served.agent())
+    served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
+    writer = served.store.job(5)
+    append = writer.append
+
+    def full(*_args):
+        raise StoreError("no space", "store-full")
+
+    monkeypatch.setattr(writer, "append", full)
+    agent.records(5, [STEP])
+    ((head, body),) = served.answers(agent)
+    assert (head.type, head.about, body["slug"]) == (wire.STALL, wire.RECORDS, "store-full")
+    assert served.stats.snapshot(0, 1e12)["stalls"] == 1
+    monkeypatch.setattr(writer, "append", append)
+    agent.records(5, [STEP])
+    ((head, _),) = served.answers(agent)
+    assert (head.type, head.last) == (wire.ACK, 1)
+    assert Store(served.folder / "store").job("last").table("traces").num_rows == 1
+
+
+def test_what_waited_is_acked_without_being_asked_for(served):
+    agent = served.greeted(served.agent())
+    served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
+    agent.records(5, [(layout.XSPACE, b"")])
+    served.turns(3)
+    served.jobs.open[5]._patience_ends = 1e-9
+    served.receiver.pump()
+    assert kinds(served.answers(agent)) == [wire.ACK]
+
+
+def test_a_flood_of_one_agent_does_not_keep_the_others_waiting(served):
+    flooding, quiet = served.agent(agent="a1"), served.agent(agent="a2")
+    for agent in (flooding, quiet):
+        served.greeted(agent)
+    enough = threading.Event()
+
+    def flood():
+        while not enough.is_set():
+            flooding.send(Head(wire.RECORDS, 1, 0, 1, 1), b"x" * 1_000)
+
+    thread = threading.Thread(target=flood)
+    thread.start()
+    try:
+        served.turns(3)
+        quiet.send(Head(wire.GREETING), b'{"host": "h"}')
+        answered = 0
+        for _ in range(50):
+            served.receiver.turn(10)
+            if quiet.receive(0.01):
+                answered += 1
+                break
+    finally:
+        enough.set()
+        thread.join()
+    assert answered
+    assert served.stats.messages > receiver_module.TURN_MESSAGES
+
+
+def test_one_turn_takes_a_bounded_number_of_messages(served):
+    agent = served.greeted(served.agent())
+    before = served.stats.messages
+    for _ in range(3 * receiver_module.TURN_MESSAGES):
+        agent.send(Head(wire.GREETING), b'{"host": "h"}')
+    served.receiver.turn(100)
+    assert 0 < served.stats.messages - before <= receiver_module.TURN_MESSAGES
+
+
+def test_a_stale_socket_is_taken_over(tmp_path):
+    (tmp_path / "collector.sock").write_text("")
+    served = Served(tmp_path)
+    try:
+        assert kinds(served.ask(served.agent(), Head(wire.GREETING), b'{"host": "h"}')) == [wire.WELCOME]
+    finally:
+        served.close()
+
+
+def test_a_path_too_long_for_a_socket_is_told(tmp_path):
+    with pytest.raises(TfprofError, match="XDG_RUNTIME_DIR"):
+        Receiver(f"{tmp_path}/{'x' * 120}/collector.sock", None, SelfStats(), {})
+
+
+heads = st.builds(
+    Head, st.integers(0, 140), st.sampled_from([0, 5, 6]), st.just(0), st.integers(0, 9), st.integers(9, 20)
+).map(wire.pack)
+bodies = st.one_of(
+    st.binary(max_size=300),
+    st.dictionaries(
+        st.sampled_from(["t_ns", "host", "jobs", "state", "slug", "text", "count"]),
+        st.recursive(
+            st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+            lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner, max_size=2),
+            max_leaves=4,
+        ),
+    ).map(lambda value: json.dumps(value).encode()),
+)
+
+
+def test_whatever_arrives_the_receiver_goes_on(served):
+    agent = served.greeted(served.agent())
+    served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
+
+    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+    @given(
+        st.lists(st.one_of(st.binary(max_size=60), heads, bodies), min_size=1, max_size=3)
+        | st.tuples(heads, bodies).map(list)
+    )
+    def send(frames):
+        served.receiver._message(b"peer", [memoryview(frame) for frame in frames])
+
+    send()
+    agent.close()
+    served.agents.remove(agent)
+    other = served.agent()
+    assert kinds(served.ask(other, Head(wire.GREETING), b'{"host": "h"}')) == [wire.WELCOME]
+
+
+def test_a_message_cut_anywhere_does_no_harm(served):
+    agent = served.greeted(served.agent())
+    served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
+    agent.records(5, [STEP, STEP])
+    served.receiver.turn(500)
+    head = wire.pack(Head(wire.RECORDS, 5, 0, 3, 4))
+    from fakes.wire_agent import record
+
+    whole = record(3, *STEP) + record(4, *STEP)
+    for cut in range(len(whole)):
+        served.receiver._message(b"peer", [memoryview(head), memoryview(whole[:cut])])
+    assert served.stats.refusals == len(whole)
+    assert served.store.job(5).acked(wire.RECORDS) == 2

@@ -1,0 +1,35 @@
+from tfprof.collector.ingest.sequence import Sequence, Verdict
+
+
+def test_what_follows_is_fresh():
+    sequence = Sequence(4)
+    assert sequence.admit(5, 7) == Verdict(fresh=5)
+    assert sequence.last == 7
+
+
+def test_what_was_here_before_is_not_fresh():
+    assert Sequence(7).admit(5, 7) == Verdict()
+
+
+def test_of_a_message_that_overlaps_only_the_rest_is_fresh():
+    assert Sequence(5).admit(4, 7) == Verdict(fresh=6)
+
+
+def test_a_gap_is_doubtful_the_first_time_and_lost_the_second():
+    sequence = Sequence(2)
+    assert sequence.admit(5, 6) == Verdict(doubtful=True)
+    assert sequence.last == 2
+    assert sequence.admit(5, 6) == Verdict(fresh=5, lost=2)
+
+
+def test_what_comes_after_all_leaves_no_gap():
+    sequence = Sequence(2)
+    sequence.admit(5, 6)
+    assert sequence.admit(3, 4) == Verdict(fresh=3)
+    assert sequence.admit(5, 6) == Verdict(fresh=5)
+
+
+def test_another_gap_is_doubted_anew():
+    sequence = Sequence(2)
+    sequence.admit(5, 6)
+    assert sequence.admit(7, 8).doubtful
