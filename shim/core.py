@@ -9,6 +9,23 @@ from . import clock, guard, hook
 #: Module of the job -> where our patch of it is: our module, its function, which is called with the job's module.
 PATCHES = {
     "tensorflow.python.client.session": ("session", "patch"),
+    "tensorflow.python.eager.def_function": ("function", "patch"),
+    "tensorflow.python.eager.polymorphic_function.polymorphic_function": ("function", "patch"),
+    "tensorflow.python.profiler.internal._pywrap_profiler": ("window", "patch"),
+    "tensorflow.python.keras.callbacks": ("keras", "patch_callbacks"),
+    "keras.callbacks": ("keras", "patch_callbacks"),
+    "keras.src.callbacks": ("keras", "patch_callbacks"),
+    "keras.src.callbacks.callback_list": ("keras", "patch_callbacks"),
+    "tf_keras.src.callbacks": ("keras", "patch_callbacks"),
+    "tensorflow.python.keras.engine.training": ("keras", "patch_model"),
+    "tensorflow.python.keras.engine.training_v1": ("keras", "patch_model"),
+    "keras.engine.training": ("keras", "patch_model"),
+    "keras.engine.training_v1": ("keras", "patch_model"),
+    "keras.src.engine.training": ("keras", "patch_model"),
+    "keras.src.engine.training_v1": ("keras", "patch_model"),
+    "tf_keras.src.engine.training": ("keras", "patch_model"),
+    "tf_keras.src.engine.training_v1": ("keras", "patch_model"),
+    "keras.src.backend.tensorflow.trainer": ("keras", "patch_model"),
 }
 
 

@@ -1,0 +1,261 @@
+"""Graphs: each is sent once a version, as GraphDef bytes with output shapes and the Python frames of its ops."""
+
+import _thread
+import json
+import sys
+import weakref
+
+from . import clock, layout
+from .fields import encoded, fields, varint
+
+#: Attributes above this are weights: left out, since shapes say what a reader needs.
+ATTR_MAX = 4096
+_NODE, _LIBRARY = 1, 2  # fields of a GraphDef
+_ATTR = 5  # field of a NodeDef
+_NODE_TAG, _ATTR_TAG = 0x0A, 0x2A
+_SHAPES_KEY = b"\x0a\x0e_output_shapes\x12"
+_SESSION = "tensorflow.python.client.session"
+
+_sent = None
+
+
+class _Known(object):
+    """What was sent of one graph."""
+
+    __slots__ = ("library", "nodes", "number", "pending", "refused", "version")
+
+    def __init__(self, number):
+        # type: (int) -> None
+        self.number = number
+        self.version = -1
+        self.nodes = 0
+        self.library = -1
+        self.refused = False
+        self.pending = None  # frames that found no room yet
+
+
+class _Sent(object):
+    """What was sent into one channel; graphs are known weakly, so none is kept alive."""
+
+    def __init__(self, channel):
+        # type: (object) -> None
+        self.channel = channel
+        self.lock = _thread.allocate_lock()
+        self.graphs = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary
+        self.count = 0
+
+    def known(self, graph):
+        # type: (object) -> _Known
+        """Return what is known of ``graph``, numbering it when it is new."""
+        known = self.graphs.get(graph)
+        if known is None:
+            self.count += 1
+            known = self.graphs[graph] = _Known(self.count)
+        return known
+
+
+def ensure_sent(graph, channel):
+    # type: (object, object) -> int
+    """Send what is new of ``graph`` into ``channel`` and return the ns spent, 0 when nothing was new.
+
+    Nothing is waited for: a graph that another thread holds, or a ring that is full, is tried again at a later call.
+    """
+    global _sent
+    sent = _sent
+    if sent is None or sent.channel is not channel:
+        sent = _sent = _Sent(channel)
+    if not sent.lock.acquire(False):
+        return 0
+    try:
+        known = sent.known(graph)
+        if known.refused or not graph._lock.acquire(False):
+            return 0
+        try:
+            version = graph.version
+            if version == known.version and known.pending is None:
+                return 0
+            start = clock.mono()
+            _send(graph, known, channel, version)
+            return clock.mono() - start
+        finally:
+            graph._lock.release()
+    finally:
+        sent.lock.release()
+
+
+def ensure_functions_sent(graph, channel):
+    # type: (object, object) -> int
+    """Send a function's graph and those of the functions that it calls; return the ns spent."""
+    spent, waiting, seen = 0, [graph], set()
+    while waiting:
+        each = waiting.pop()
+        if id(each) in seen:
+            continue
+        seen.add(id(each))
+        spent += ensure_sent(each, channel)
+        for function in list(getattr(each, "_functions", {}).values()):
+            # Newer versions would make a graph from a definition when asked for one.
+            inner = getattr(function, "_cached_graph" if hasattr(function, "_cached_graph") else "graph", None)
+            if hasattr(inner, "_lock"):
+                waiting.append(inner)
+    return spent
+
+
+def _send(graph, known, channel, version):
+    """Put the graph's new nodes and their frames; the caller holds the graph's lock."""
+    if version != known.version and known.pending is None:
+        ops = graph.get_operations()[known.nodes :]
+        raw = serialized(graph)
+        library = library_size(raw)
+        data = b"".join(with_shapes(raw, known.nodes, shapes(ops), library != known.library))
+        if not _put(channel, known, layout.GRAPH, data):
+            return
+        known.version, known.library = version, library
+        known.nodes += len(ops)
+        known.pending = json.dumps(frames(ops), separators=(",", ":")).encode()
+    if known.pending is not None and _put(channel, known, layout.FRAMES, known.pending):
+        known.pending = None
+
+
+def _put(channel, known, kind, data):
+    """Put one record of a graph; a record that no ring of this size can take is refused for good."""
+    if not channel.fits(len(data)):
+        known.refused, known.pending = True, None
+        text = "graph %d: a record of %d bytes is larger than the ring" % (known.number, len(data))
+        channel.refuse("graph-too-large", text)
+        return False
+    return bool(channel.put(kind, data, step=known.number, start_mono=clock.mono(), start_real=clock.real()))
+
+
+def serialized(graph):
+    # type: (object) -> bytes
+    """Return the GraphDef of ``graph`` as TensorFlow's C interface writes it: without shapes."""
+    tf_session = sys.modules[_SESSION].tf_session
+    buffer = tf_session.TF_NewBuffer()
+    try:
+        handle = graph._c_graph
+        if hasattr(handle, "get"):
+            with handle.get() as inner:
+                tf_session.TF_GraphToGraphDef(inner, buffer)
+        else:
+            tf_session.TF_GraphToGraphDef(handle, buffer)
+        return bytes(tf_session.TF_GetBuffer(buffer))
+    finally:
+        tf_session.TF_DeleteBuffer(buffer)
+
+
+# -- shapes, written into the bytes: a protobuf in Python would cost ten times as much ------------
+
+
+def _field(tag, data):
+    """Return ``data`` as a length-delimited field."""
+    return bytes((tag,)) + encoded(len(data)) + data
+
+
+def library_size(raw):
+    # type: (bytes) -> int
+    """Return how many bytes the functions in a GraphDef take."""
+    return sum(end - start for number, start, end, _ in fields(raw) if number == _LIBRARY)
+
+
+def with_shapes(raw, first, known_shapes, library):
+    # type: (bytes, int, dict, bool) -> object
+    """Yield the pieces of a GraphDef: nodes from number ``first`` on with their shapes, the library if wanted, the rest."""
+    index = 0
+    for number, start, end, body in fields(raw):
+        if number == _NODE:
+            if index >= first:
+                node = raw[body:end]
+                if len(node) > ATTR_MAX:
+                    node = without_weights(node)
+                yield _field(_NODE_TAG, node + known_shapes.get(_name(node), b""))
+            index += 1
+        elif number != _LIBRARY or library:
+            yield raw[start:end]
+
+
+def _name(node):
+    """Return the name in the bytes of a NodeDef: its first field."""
+    length, at = varint(node, 1)
+    return node[at : at + length]
+
+
+def without_weights(node):
+    # type: (bytes) -> bytes
+    """Return the bytes of a NodeDef without the attributes that are larger than ATTR_MAX."""
+    return b"".join(
+        node[start:end] for number, start, end, _ in fields(node) if number != _ATTR or end - start <= ATTR_MAX
+    )
+
+
+def shapes(ops):
+    # type: (list) -> dict
+    """Return node name -> bytes of the attribute `_output_shapes`, for ops that have outputs."""
+    dims_bytes, attributes, found = {}, {}, {}
+    for op in ops:
+        key = tuple(_dims(output.shape) for output in op.outputs)
+        if not key:
+            continue
+        data = attributes.get(key)
+        if data is None:
+            for dims in key:
+                if dims not in dims_bytes:
+                    dims_bytes[dims] = _field(0x3A, shape_bytes(dims))
+            value = _field(0x0A, b"".join(dims_bytes[dims] for dims in key))
+            data = attributes[key] = _field(_ATTR_TAG, _SHAPES_KEY + encoded(len(value)) + value)
+        found[op.name.encode()] = data
+    return found
+
+
+def _dims(shape):
+    """Return a TensorShape as a tuple with -1 for unknown sizes, None for an unknown rank."""
+    if shape.ndims is None:
+        return None
+    return tuple(-1 if size is None else size for size in shape.as_list())
+
+
+def shape_bytes(dims):
+    # type: (object) -> bytes
+    """Return a TensorShapeProto: ``dims`` is a tuple of sizes, -1 unknown, or None for an unknown rank."""
+    if dims is None:
+        return b"\x18\x01"
+    return b"".join(_field(0x12, b"\x08" + encoded(size & (1 << 64) - 1) if size else b"") for size in dims)
+
+
+# -- frames --------------------------------------------------------------------------------------
+
+
+def frames(ops):
+    # type: (list) -> dict
+    """Return where the ops were made, as docs/channel.md lays it out."""
+    files, functions, rows, stacks, known = {}, {}, {}, {}, {}
+    nodes = {}
+    for op in ops:
+        trace = _trace(op)
+        # Newer versions hash and compare a trace without making its frames.
+        cheap = type(trace).__hash__ not in (None, object.__hash__)
+        index = known.get(trace) if cheap else None
+        if index is None:
+            stack = tuple(_index(rows, (_index(files, f.filename), f.lineno, _index(functions, f.name))) for f in trace)
+            index = _index(stacks, stack)
+            if cheap:
+                known[trace] = index
+        nodes[op.name] = index
+    return {
+        "files": list(files),
+        "functions": list(functions),
+        "frames": list(rows),
+        "stacks": list(stacks),
+        "nodes": nodes,
+    }
+
+
+def _trace(op):
+    """Return the frames of ``op``, outermost first, in whatever sequence its version of TensorFlow keeps."""
+    trace = getattr(op, "_traceback", None)
+    return op.traceback if trace is None else trace
+
+
+def _index(table, key):
+    """Return the index of ``key`` in an ordered table, adding it when it is new."""
+    return table.setdefault(key, len(table))

@@ -1,0 +1,327 @@
+"""Keras: fits, evaluations and predictions, their epochs and batches, as its list of callbacks is told of them.
+
+Keras calls that list at each begin and end, in every version and mode. Our taps on its methods are told first; a bracket
+(a fit, an evaluation, a prediction) that is never told its end has failed, and is noticed by the list's own end.
+"""
+
+import atexit
+import sys
+import weakref
+
+from . import clock, core, layout, window
+from .function import scope
+from .guard import guarded
+from .step import Step
+from .tap import Tap
+
+_CONTEXT = "tensorflow.python.eager.context"
+#: What an outer span is called in methods -> its kind, and that of its batches.
+_MODES = {
+    "train": (layout.FIT, layout.BATCH),
+    "test": (layout.EVALUATE, layout.TEST_BATCH),
+    "predict": (layout.PREDICT, layout.PREDICT_BATCH),
+}
+_DEEPEST = 64  # frames that are looked through for an outer bracket's
+
+_open = set()  # every bracket of this process that is open
+_spare = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
+
+
+class Bracket(object):
+    """One fit, evaluation or prediction under way in one thread."""
+
+    def __init__(self, callbacks, kind, batch_kind, frame):
+        # type: (object, int, int, object) -> None
+        self.kind = kind
+        self.stack = scope.brackets
+        outer = self.stack[-1] if self.stack else None
+        self.pid = clock.getpid()
+        self.places = [(id(each), each.f_code) for each in (frame, frame.f_back) if each is not None]
+        self.eager = _eager()
+        self.tracker = _tracker(kind, False)
+        self.ordinal = self.tracker.next()
+        self.batches = core.tracker(batch_kind, self.eager)
+        self.parent = outer.epoch if outer is not None else 0
+        self.epoch = self.parent  # what the batches lie in
+        self.epoch_start = 0
+        self.batch = None
+        self.each = _steps_per_execution(getattr(callbacks, "model", None))
+        self.left = None  # batches of the epoch that are still to come, where that is known
+        self.start = clock.mono()
+        self.callbacks = weakref.ref(callbacks, self._gone)
+        self.stack.append(self)
+        _open.add(self)
+        if len(_open) == 1:
+            atexit.register(_at_exit)
+
+    def begin_epoch(self, callbacks):
+        # type: (object) -> None
+        """An epoch begins; a batch that found no data in the one before never was."""
+        self.drop_batch()
+        self.epoch = _tracker(layout.EPOCH, False).next()
+        self.epoch_start = clock.mono()
+        steps = (getattr(callbacks, "params", None) or {}).get("steps")
+        self.left = steps if isinstance(steps, int) else None
+
+    def end_epoch(self, flags=0):
+        # type: (int) -> None
+        """The epoch ends."""
+        self.drop_batch()
+        if self.epoch_start:
+            start, self.epoch_start = self.epoch_start, 0
+            _tracker(layout.EPOCH, False).put(layout.EPOCH, start, clock.mono() - start, self.epoch, 0, flags)
+
+    def begin_batch(self):
+        # type: () -> None
+        """A batch begins."""
+        self.drop_batch()
+        tracker = self.batches
+        channel, ordinal = _spare.pop(tracker.kind, (None, 0))
+        if channel is None or channel is not tracker.channel:
+            ordinal = tracker.next()
+        self.batch = Step(tracker, ordinal, 0, self.eager)
+
+    def end_batch(self, flags=0):
+        # type: (int) -> None
+        """The batch that was begun, if there is one, ends; several of them where Keras runs several in one call."""
+        batch, self.batch = self.batch, None
+        if batch is None:
+            return
+        count = self.each
+        if self.left is not None:
+            count = max(1, min(count, self.left))
+            self.left -= count
+        batch.end(flags, self.epoch, count)
+
+    def drop_batch(self):
+        # type: () -> None
+        """Forget a batch that was begun and found no data."""
+        batch, self.batch = self.batch, None
+        if batch is not None and batch.tracker.channel is not None:
+            _spare[batch.tracker.kind] = (batch.tracker.channel, batch.ordinal)
+
+    def end(self, flags=0):
+        # type: (int) -> None
+        """The bracket ends, and with it what is open in it."""
+        if self not in _open:
+            return
+        _open.discard(self)
+        if self in self.stack:
+            self.stack.remove(self)
+        if self.pid != clock.getpid():
+            return
+        if flags:
+            self.end_batch(flags)
+        if self.kind == layout.FIT:
+            self.end_epoch(flags)
+        self.drop_batch()
+        self.tracker.put(self.kind, self.start, clock.mono() - self.start, self.ordinal, 0, flags, self.parent)
+        if self.stack:
+            window.pause(self.batches)
+        else:
+            window.finish()
+        if not _open:
+            atexit.unregister(_at_exit)
+
+    def under(self, frame):
+        # type: (object) -> bool
+        """Tell whether code called by ``frame`` can be inside of this bracket: whether its frame is further out."""
+        for _ in range(_DEEPEST):
+            frame = frame.f_back
+            if frame is None:
+                return False
+            if (id(frame), frame.f_code) in self.places:
+                return True
+        return True
+
+    @guarded
+    def _gone(self, _reference):
+        """The list of callbacks is no more: an exception has ended the bracket."""
+        self.end(layout.FLAG_FAILED)
+
+
+def _begin(mode):
+    kind, batch_kind = _MODES[mode]
+
+    def note(callbacks):
+        frame = sys._getframe(2)
+        # A bracket whose frame is gone ended by an exception that is still being handled.
+        while scope.brackets and not scope.brackets[-1].under(frame):
+            scope.brackets[-1].end(layout.FLAG_FAILED)
+        Bracket(callbacks, kind, batch_kind, frame)
+
+    return note
+
+
+def _end(mode):
+    kind = _MODES[mode][0]
+
+    def note(callbacks):
+        for bracket in reversed(scope.brackets):
+            if bracket.kind == kind and bracket.callbacks() is callbacks:
+                bracket.end()
+                return
+
+    return note
+
+
+def _of(callbacks):
+    """Return the innermost bracket if it is that of ``callbacks``."""
+    brackets = scope.brackets
+    if brackets and brackets[-1].callbacks() is callbacks:
+        return brackets[-1]
+    return None
+
+
+def _begin_epoch(callbacks):
+    bracket = _of(callbacks)
+    if bracket is not None:
+        bracket.begin_epoch(callbacks)
+
+
+def _end_epoch(callbacks):
+    bracket = _of(callbacks)
+    if bracket is not None:
+        bracket.end_epoch()
+
+
+def _begin_batch(callbacks):
+    bracket = _of(callbacks)
+    if bracket is not None:
+        bracket.begin_batch()
+
+
+def _begin_inner(callbacks):
+    """A batch begins, which may have been told before by the outer method."""
+    bracket = _of(callbacks)
+    if bracket is not None and bracket.batch is None:
+        bracket.begin_batch()
+
+
+def _end_batch(callbacks):
+    bracket = _of(callbacks)
+    if bracket is not None:
+        bracket.end_batch()
+
+
+def _either(callbacks):
+    """A batch begins or ends: the one method for both is looked up in turn."""
+    bracket = _of(callbacks)
+    if bracket is not None:
+        if bracket.batch is None:
+            bracket.begin_batch()
+        else:
+            bracket.end_batch()
+
+
+_ALWAYS = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_epoch}
+for _mode in _MODES:
+    _ALWAYS["on_%s_begin" % _mode] = _begin(_mode)
+    _ALWAYS["on_%s_end" % _mode] = _end(_mode)
+_OUTER = {"on_%s_batch_%s" % (_mode, _when): _note
+          for _mode in _MODES for _when, _note in (("begin", _begin_batch), ("end", _end_batch))}  # fmt: skip
+#: Which methods tell of batches -> what they tell; the first row whose methods are all there holds.
+_BATCHES = (
+    (("_call_batch_begin_hook",), dict(_OUTER, _call_batch_begin_hook=_begin_inner, _call_batch_end_hook=_end_batch)),
+    (("_call_batch_hook",), {"_call_batch_hook": _either}),
+    (tuple(_OUTER), _OUTER),
+)
+
+
+def patch_callbacks(module):
+    # type: (object) -> None
+    """Tap the list of callbacks in a version's module of it."""
+    cls = getattr(module, "CallbackList", None)
+    if not isinstance(cls, type) or cls.__module__ != module.__name__:
+        return
+    for needed, notes in _BATCHES:
+        if all(name in cls.__dict__ for name in needed):
+            for name, note in dict(_ALWAYS, **notes).items():
+                core.replace(cls, name, lambda original, note=note: Tap(original, note))
+            return
+
+
+# -- steps by hand: train_on_batch and the like --------------------------------------------------
+
+_BY_HAND = {
+    "train_on_batch": layout.BATCH,
+    "test_on_batch": layout.TEST_BATCH,
+    "predict_on_batch": layout.PREDICT_BATCH,
+}
+_RESETS = "reset_metrics"
+
+
+def patch_model(module):
+    # type: (object) -> None
+    """Tap the methods for single batches in a version's module of models."""
+    for cls in (getattr(module, "TensorFlowTrainer", None), getattr(module, "Model", None)):
+        if not isinstance(cls, type) or cls.__module__ != module.__name__:
+            continue
+        old = "_standardize_user_data" in cls.__dict__
+        for name, kind in _BY_HAND.items():
+            note = _started(kind) if old else _marked(kind)
+            core.replace(cls, name, lambda original, note=note: Tap(original, note))
+        if old:
+            core.replace(cls, _RESETS, lambda original: Tap(original, _reset))
+
+
+def _marked(kind):
+    """Return a note that the next function called is a batch."""
+
+    def note(_model):
+        if not scope.brackets and not scope.depth:
+            scope.mark = kind
+
+    return note
+
+
+def _started(kind):
+    """Return a note that a batch begins now: older versions call no function, and reset the metrics when it ends."""
+
+    def note(model):
+        if not scope.brackets and kind != layout.PREDICT_BATCH:
+            tracker = core.tracker(kind, False)
+            scope.by_hand = (weakref.ref(model), Step(tracker, tracker.next(), 0, False))
+
+    return note
+
+
+def _reset(model):
+    of, step = scope.by_hand
+    if step is not None and of() is model and not scope.brackets:
+        scope.by_hand = (None, None)
+        step.end()
+
+
+# -- helpers -------------------------------------------------------------------------------------
+
+
+def _tracker(kind, costed):
+    """Return the tracker of ``kind``, with a channel if there can be one."""
+    tracker = core.tracker(kind, costed)
+    if tracker.channel is None:
+        tracker.level(0, 0)
+    return tracker
+
+
+def _eager():
+    """Tell whether steps run eagerly, so that only a profiler session can trace them."""
+    context = sys.modules.get(_CONTEXT)
+    return context is not None and context.executing_eagerly()
+
+
+def _steps_per_execution(model):
+    """Return how many batches Keras runs in one call."""
+    value = getattr(model, "_steps_per_execution", None)
+    if value is None:
+        value = getattr(model, "steps_per_execution", None)
+    if hasattr(value, "numpy"):
+        value = int(value.numpy())
+    return value if isinstance(value, int) and value > 0 else 1
+
+
+@guarded
+def _at_exit():
+    """The process ends while brackets are open: they have failed."""
+    for bracket in list(_open):
+        bracket.end(layout.FLAG_FAILED)

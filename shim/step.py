@@ -1,0 +1,54 @@
+"""One step of the job, of Keras or of a function: measured, and traced in a window where its kind's pace says so."""
+
+from . import layout, window
+from .clock import mono
+from .ring import WORD
+from .tracker import POLICY
+
+_TRACED = WORD["traced"]
+
+
+class Step(object):
+    """A step that has begun; ``flags`` say whether it is traced.
+
+    ``windows``: only a window can trace it; else it consists of session runs, and is traced if one of them is.
+    """
+
+    __slots__ = ("asked", "before", "flags", "key", "ordinal", "start", "tracker", "windows")
+
+    def __init__(self, tracker, ordinal, key, windows):
+        # type: (object, int, int, bool) -> None
+        self.tracker = tracker
+        self.ordinal = ordinal
+        self.key = key
+        self.flags = 0
+        self.asked = False
+        self.windows = windows
+        if window.current is not None or not (
+            ordinal < tracker.trigger and tracker.words[POLICY] == tracker.generation and key in tracker.known
+        ):
+            self._ask(windows)
+        self.before = tracker.words[_TRACED]
+        self.start = mono()
+
+    def end(self, flags=0, parent=0, count=1):
+        # type: (int, int, int) -> None
+        """Put the step's span; it stood for ``count`` steps of its kind."""
+        duration = mono() - self.start
+        tracker = self.tracker
+        for _ in range(count - 1):
+            tracker.next()
+        if self.flags:
+            window.traced(self, duration, count)
+        elif self.asked:
+            tracker.untraced(self.key, duration)
+        elif not self.windows and tracker.words[_TRACED] != self.before:
+            flags |= layout.FLAG_TRACED
+        tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, self.flags | flags, parent, count)
+
+    def _ask(self, windows):
+        if windows:
+            self.asked, traced = window.ask(self.tracker, self.ordinal, self.key)
+            self.flags = layout.FLAG_TRACED if traced else 0
+        elif self.tracker.channel is None:
+            self.tracker.level(self.ordinal, self.key)
