@@ -37,6 +37,7 @@ class _Stat(NamedTuple):
     parent: int
     started: int
     is_over: bool
+    is_stopped: bool
 
 
 def _stat(pid: int) -> _Stat | None:
@@ -53,13 +54,27 @@ def _stat(pid: int) -> _Stat | None:
         os.close(fd)
     # The name in parentheses may hold anything, parentheses too.
     fields = data[data.rindex(b")") + 2 :].split()
-    return _Stat(int(fields[1]), int(fields[19]), fields[0] in b"ZX" and int(fields[17]) <= 1)
+    return _Stat(int(fields[1]), int(fields[19]), fields[0] in b"ZX" and int(fields[17]) <= 1, fields[0] == b"T")
 
 
 def process(pid: int) -> Process | None:
     """Return the process that has the number ``pid`` now, None when there is none."""
     found = _stat(pid)
     return None if found is None else Process(pid, found.started)
+
+
+def is_stopped(pid: int) -> bool:
+    """Return whether process ``pid`` is stopped by a signal."""
+    found = _stat(pid)
+    return found is not None and found.is_stopped
+
+
+def descends(pid: int, ancestor: int) -> bool:
+    """Return whether process ``pid`` is ``ancestor`` or was started by it or below it."""
+    while pid > 1 and pid != ancestor:
+        found = _stat(pid)
+        pid = found.parent if found is not None else 0
+    return pid == ancestor
 
 
 class Family(NamedTuple):

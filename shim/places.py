@@ -3,7 +3,6 @@
 import hashlib
 import os
 import stat
-import tempfile
 
 from .errors import TfprofError
 
@@ -34,6 +33,8 @@ def runtime_root():
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base and os.path.isabs(base):
         return os.path.join(base, "tfprof")
+    import tempfile  # a tenth of the launcher's start, seldom needed
+
     return os.path.join(tempfile.gettempdir(), "tfprof-%d" % os.getuid())
 
 

@@ -1,0 +1,48 @@
+"""What the launcher changes in a job's environment, and when that will not reach the job."""
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+import tfprof.shim
+
+#: The one folder that goes on a job's module path.
+INJECT: Final = os.path.join(os.path.dirname(os.path.abspath(tfprof.shim.__file__)), "inject")
+
+_PYTHON: Final = re.compile(r"(python|pypy)[0-9.]*")
+#: Options of Python that keep it from looking at PYTHONPATH or from loading sitecustomize.
+_DEAF: Final = frozenset("IES")
+#: Options whose value is what follows; after -c and -m the rest is the program's.
+_WITH_VALUE: Final = frozenset("WX")
+_LAST: Final = frozenset("cm")
+
+
+def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str, str]) -> dict[str, str]:
+    """Return ``environ`` with the shim on the module path, ``run`` as TFPROF_RUN, and ``settings``."""
+    old = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry != INJECT]
+    # An empty entry means the working folder: one that was there stays, none is added.
+    path = os.pathsep.join([INJECT, *old]) if old != [""] else INJECT
+    return {**environ, **settings, "PYTHONPATH": path, "TFPROF_RUN": run}
+
+
+def deaf_option(command: Sequence[str]) -> str | None:
+    """Return the option with which ``command`` starts a Python that will not load the shim, None when there is none."""
+    if not _PYTHON.fullmatch(os.path.basename(command[0])):
+        return None
+    skip = False
+    for word in command[1:]:
+        if skip:
+            skip = False
+            continue
+        if not word.startswith("-") or word in ("-", "--") or word.startswith("--"):
+            return None
+        for at, letter in enumerate(word[1:], 1):
+            if letter in _DEAF:
+                return f"-{letter}"
+            if letter in _LAST:
+                return None
+            if letter in _WITH_VALUE:
+                skip = at == len(word) - 1
+                break
+    return None

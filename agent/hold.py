@@ -1,0 +1,96 @@
+"""What the launcher keeps an eye on while its job runs: new channels, which it holds open, and the agent's life."""
+
+import os
+import time
+from typing import Final
+
+from tfprof.shim import daemons
+from tfprof.shim.errors import FormatError, TfprofError
+
+from . import identity, processes, start
+from .announcements import AnnounceFolder, Announcement
+from .channels import read_page
+
+#: How often is looked whether the agent lives (seconds).
+AGENT_S: Final = 2.0
+
+
+class Hold:
+    """The channels of the processes of ``launch``: open here, they outlive their processes even without an agent."""
+
+    def __init__(self, place: str, store: str, launch: int) -> None:
+        self._place = place
+        self._launch = launch
+        self._folder = AnnounceFolder(place)
+        self._fds: dict[processes.Inode, int] = {}
+        self._keeper = start.Keeper(place, store, start.AGENT)
+        self._look_s = 0.0
+        self.refusal: dict[str, str] | None = None
+        self.announced = 0
+
+    @property
+    def channels(self) -> int:
+        """How many channels of this launch were seen."""
+        return len(self._fds)
+
+    def look(self) -> None:
+        """Open the channels that were announced since the last call; see to the agent every now and then."""
+        for one in self._folder.news():
+            self._take(one)
+        now = time.monotonic()
+        if now >= self._look_s:
+            self._look_s = now + AGENT_S
+            if not self._was_stopped():
+                self.revive()
+
+    def revive(self) -> bool:
+        """Return whether the agent lives; start it when it does not."""
+        try:
+            return self._keeper.look()
+        except TfprofError as error:
+            self.refusal = {"slug": error.slug, "text": error.args[0]}
+            return False
+
+    @property
+    def trouble(self) -> dict[str, str] | None:
+        """Why no agent comes up, None while it may."""
+        text = self._keeper.trouble
+        return {"slug": "agent", "text": text} if text else None
+
+    def close(self) -> None:
+        """Let go of the channels."""
+        for fd in self._fds.values():
+            os.close(fd)
+        self._fds.clear()
+
+    def _was_stopped(self) -> bool:
+        """Whether somebody told the agent to stop: then it is not for this process to know better."""
+        status = daemons.read_json(os.path.join(self._place, "agent.json"))
+        return status is not None and bool(status.get("stopped")) and self._keeper.starts == 0
+
+    def _take(self, one: Announcement) -> None:
+        if one.refusal is not None:
+            run = identity.environment_of(one.pid).get("TFPROF_RUN", "")
+            if run.startswith(f"{self._launch:016x}@"):
+                self.refusal = one.refusal
+                self.announced += 1
+            return
+        for inode, path in processes.channels_of(one.pid).items():
+            if inode in self._fds:
+                continue
+            try:
+                self._open(inode, path)
+            except (OSError, FormatError):
+                continue  # another process's by now; the agent says what is wrong with it
+
+    def _open(self, inode: processes.Inode, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
+            mine = read_page(fd).launch == self._launch
+        except FormatError:
+            mine = False
+        if mine:
+            self._fds[inode] = fd
+            self.announced += 1
+        else:
+            os.close(fd)

@@ -1,0 +1,118 @@
+"""The end of a launch: waits until its processes are stored, then has the collector's report printed."""
+
+import os
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from tfprof.shim import daemons
+
+from . import launches, supervise
+from .hold import Hold
+from .launches import Launch, Result
+
+REPORT: Final = "tfprof.collector.cli.report"
+PATIENCE_S: Final = 15.0
+#: Waiting ends earlier when nothing was stored for so long.
+STANDSTILL_S: Final = 5.0
+POLL_S: Final = 0.02
+#: A command that was over sooner, with no channel announced, has not loaded TensorFlow: nobody is asked about it.
+TOO_SHORT_S: Final = 2.0
+_REPORT_S: Final = 20.0
+#: What a report may know of the terminal.
+_TERMINAL: Final = ("TERM", "COLUMNS", "NO_COLOR")
+
+NO_TENSORFLOW: Final[Mapping[str, str]] = {
+    "slug": "no-tensorflow",
+    "text": "nothing in this command loaded TensorFlow",
+}
+
+
+def say(text: str) -> None:
+    """Print a line on standard error, where there is one."""
+    if sys.stderr is not None:
+        try:
+            sys.stderr.write(f"tfprof: {text}\n")
+            sys.stderr.flush()
+        except OSError:
+            return
+
+
+def no_profile(why: Mapping[str, Any]) -> None:
+    """Say why there is none."""
+    say(f"no profile: {why['text']} [{why['slug']}]")
+
+
+class Ending:
+    """What is still to be done for ``launch`` after its job; ``hold`` has its channels."""
+
+    def __init__(self, place: str, launch: Launch, hold: Hold) -> None:
+        self._place = place
+        self._launch = launch
+        self._hold = hold
+        self._result: Result | None = None
+        self._interrupted = False
+
+    def report(self, took_s: float) -> None:
+        """Wait until everything is stored or cannot be, then print the report or the reason why there is none."""
+        if not self._hold.announced and took_s < TOO_SHORT_S:
+            no_profile(NO_TENSORFLOW)
+            return
+        self._wait()
+        if self._interrupted:
+            return
+        problem = self._problem()
+        if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
+            self._print(problem)
+        else:
+            no_profile(problem or NO_TENSORFLOW)
+
+    def _wait(self) -> None:
+        """Wait for the agent's result, starting an agent where there is none."""
+        deadline = time.monotonic() + PATIENCE_S
+        moved = time.monotonic()
+        while time.monotonic() < min(deadline, moved + STANDSTILL_S):
+            self._hold.look()
+            self._hold.revive()
+            result = launches.read_result(self._place, self._launch.launch)
+            if result != self._result:
+                self._result = result
+                moved = time.monotonic()
+            if result is not None and result.complete:
+                return
+            if supervise.is_interrupted(POLL_S):
+                self._interrupted = True
+                return
+
+    def _problem(self) -> dict[str, str] | None:
+        """Return what went wrong, None when everything is stored."""
+        result = self._result
+        if result is None:
+            return self._hold.refusal or self._hold.trouble or {"slug": "agent", "text": "the agent does not answer"}
+        if result.complete:
+            return result.refused[0] if result.refused and not result.jobs else None
+        return result.stall or {"slug": "not-stored", "text": "not everything was stored in time; it may be later"}
+
+    def _print(self, problem: dict[str, str] | None) -> None:
+        """Run the report with standard error as its output."""
+        command = [sys.executable, "-m", REPORT, launches.name_of(self._launch.launch), "--store", self._launch.store]
+        if problem is not None:
+            command += ["--problem", f"{problem['text']} [{problem['slug']}]"]
+        terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
+        pid = os.posix_spawn(
+            sys.executable,
+            command,
+            {**daemons.daemon_environment(os.environ), **terminal},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, 2, 1),
+            ],
+            setsigmask=[],
+        )
+        deadline = time.monotonic() + _REPORT_S
+        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+            if supervise.is_interrupted(POLL_S / 4) or time.monotonic() > deadline:
+                os.kill(pid, 9)
+                os.waitpid(pid, 0)
+                return

@@ -1,0 +1,246 @@
+"""`tfprof-run`: runs a command as if it were not there, and has the TensorFlow in it profiled."""
+
+import argparse
+import os
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+
+from tfprof.shim import layout, places, settings
+from tfprof.shim.errors import TfprofError
+from tfprof.shim.policy import Policy
+from tfprof.shim.version import VERSION
+
+from . import environment, identity, launches, supervise
+from .launches import Launch
+
+if TYPE_CHECKING:
+    from .hold import Hold
+
+PROG: Final = "tfprof-run"
+#: A path of a local socket has no more bytes than this.
+SOCKET_PATH_MAX: Final = 107
+
+EXAMPLES: Final = """\
+examples:
+  tfprof-run python train.py --epochs 2         profile a script; a report follows its output
+  tfprof-run --trace all python train.py        trace every step, whatever it costs
+  tfprof-run --trace steps=100-120 ./train.sh   trace these steps, of whatever the command starts
+  tfprof-run --name nightly --quiet make bench  give it a name, print no report
+"""
+
+
+class UsageError(TfprofError):
+    """A command line that cannot be carried out as it stands."""
+
+    slug = "usage"
+    exit_code = 2
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(message)
+
+
+class Options(NamedTuple):
+    """A checked command line; ``changes`` are the variables that the job is given."""
+
+    command: list[str]
+    store: str
+    name: str | None
+    records_command: bool
+    quiet: bool
+    execute: bool
+    changes: dict[str, str]
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog=PROG,
+        usage="tfprof-run [options] [--] COMMAND [ARGUMENT...]",
+        description="Run COMMAND as if tfprof-run were not there, and profile the TensorFlow in it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add("--trace", metavar="POLICY", help="all, off, every=N, steps=A-B, or budget=P%% of the time (default: budget=1%%)")
+    add("--trace-level", metavar="LEVEL", help="auto (default), software, or full")
+    add("--store", metavar="DIR", help="folder for the results (default: $XDG_STATE_HOME/tfprof)")
+    add("--name", metavar="NAME", help="what to call the job (default: its script's name)")
+    add("--ring", metavar="BYTES", help="memory for records on their way, a process, such as 64M (default: 16M)")
+    add("--record-command", action="store_true", help="keep the command line with the results")
+    add("--no-report", "--quiet", dest="quiet", action="store_true", help="print nothing at the end")
+    add("--exec", dest="execute", action="store_true", help="become the command, for supervisors that mind the pid; no report")
+    add("--version", action="version", version=f"tfprof {VERSION}")
+    add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=argparse.SUPPRESS)
+    return parser
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Return the checked options in ``argv``; UsageError, or another error of exit code 2, when they cannot be."""
+    given = _parser().parse_args(list(argv))
+    command = given.command[1:] if given.command[:1] == ["--"] else given.command
+    if not command:
+        raise UsageError("no command to run; see tfprof-run --help")
+    environ = os.environ
+    trace = given.trace or settings.SETTINGS["trace"].read(environ)
+    level = given.trace_level or settings.SETTINGS["trace-level"].read(environ)
+    Policy.from_text(trace, level)
+    changes = {
+        settings.SETTINGS[name].variable: text
+        for name, text in (("trace", given.trace), ("trace-level", given.trace_level), ("ring", given.ring))
+        if text is not None
+    }
+    _check_ring({**environ, **changes})
+    return Options(
+        command=command,
+        store=os.path.abspath(given.store) if given.store else places.default_store(),
+        name=given.name,
+        records_command=given.record_command,
+        quiet=given.quiet,
+        execute=given.execute,
+        changes=changes,
+    )
+
+
+def _check_ring(environ: dict[str, str]) -> None:
+    setting = settings.SETTINGS["ring"]
+    try:
+        size = setting.read(environ)
+    except ValueError:
+        size = 0
+    if not layout.RING_MIN <= size <= layout.RING_MAX:
+        raise UsageError(f"{environ.get(setting.variable)!r} is no size from 1M to 1G for --ring")
+
+
+class Run:
+    """One launch: prepared as far as possible, run in any case."""
+
+    def __init__(self, options: Options, inherited: supervise.Inherited) -> None:
+        self._options = options
+        self._inherited = inherited
+        self._environ = dict(os.environ)
+        self._problem: dict[str, str] | None = None
+        self._launch: Launch | None = None
+        self._place = ""
+        try:
+            self._prepare()
+        except TfprofError as error:
+            self._problem = {"slug": error.slug, "text": error.args[0]}
+        except OSError as error:
+            self._problem = {"slug": "runtime-dir", "text": f"cannot write {error.filename}: {error.strerror}"}
+
+    def _prepare(self) -> None:
+        """Write the launch file and arm the environment."""
+        options = self._options
+        place = places.make_instance(options.store)
+        if len(os.fsencode(os.path.join(place, places.COLLECTOR_SOCKET))) > SOCKET_PATH_MAX:
+            raise places.PlaceError(f"{place} is too long a path: set XDG_RUNTIME_DIR to a shorter one")
+        launch = Launch(
+            launch=int.from_bytes(os.urandom(8), "little") or 1,
+            pid=os.getpid(),
+            started_ns=time.time_ns(),
+            store=options.store,
+            host=os.uname().nodename,
+            user=identity.user_name(os.geteuid()),
+            name=options.name,
+            command=options.command if options.records_command else None,
+            tags=identity.process_tags(os.getpid()),
+        )
+        launches.write(place, launch)
+        self._place, self._launch = place, launch
+        run = f"{launches.name_of(launch.launch)}@{place}"
+        self._environ = environment.job_environment(os.environ, run, options.changes)
+
+    def execute(self) -> NoReturn:
+        """Become the command."""
+        hold = self._hold()
+        if hold is not None:
+            hold.revive()
+        if self._problem is not None:
+            self._explain(self._problem)
+        try:
+            supervise.execute(self._options.command, self._environ, self._inherited)
+        except OSError as error:
+            raise supervise.not_started(self._options.command[0], error.errno or 0) from None
+
+    def supervise(self) -> int:
+        """Run the command to its end, report, and return its exit code."""
+        begun = time.monotonic()
+        try:
+            pid = supervise.start(self._options.command, self._environ, self._inherited)
+        except supervise.NotStartedError as error:
+            self._note(ended_ns=time.time_ns(), status=error.exit_code)
+            raise
+        self._note(job_pid=pid)
+        deaf = environment.deaf_option(self._options.command)
+        if deaf is not None:
+            self._explain({"slug": "not-armed", "text": f"python {deaf} keeps everything out that is not its own"})
+        hold = self._hold()
+        outcome = supervise.wait(pid, hold.look if hold is not None else _nothing)
+        self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
+        if hold is not None:
+            hold.look()
+        if deaf is None or (hold is not None and hold.announced):
+            self._report(hold, time.monotonic() - begun)
+        return outcome.exit_code
+
+    def _hold(self) -> "Hold | None":
+        """Return what looks after the channels, None where there is nothing to look after."""
+        if self._launch is None:
+            return None
+        from .hold import Hold  # noqa: PLC0415 - the job runs already and does not wait for this
+
+        return Hold(self._place, self._options.store, self._launch.launch)
+
+    def _note(self, **changes: int | None) -> None:
+        """Write what has become known into the launch file."""
+        if self._launch is None:
+            return
+        self._launch = self._launch._replace(**changes)
+        try:
+            launches.write(self._place, self._launch)
+        except OSError as error:
+            self._problem = {"slug": "runtime-dir", "text": f"cannot write {self._place}: {error.strerror}"}
+
+    def _explain(self, why: dict[str, str]) -> None:
+        if not self._options.quiet:
+            from . import report  # noqa: PLC0415 - likewise
+
+            report.no_profile(why)
+
+    def _report(self, hold: "Hold | None", took_s: float) -> None:
+        if self._problem is not None or hold is None or self._launch is None:
+            self._explain(self._problem or {"slug": "runtime-dir", "text": "no folder for it"})
+        elif not self._options.quiet:
+            from . import report  # noqa: PLC0415 - likewise
+
+            report.Ending(self._place, self._launch, hold).report(took_s)
+
+
+def _nothing() -> None:
+    return
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``argv`` (the command line by default) and return the exit code of the job, 2 for a command line that is wrong."""
+    try:
+        options = parse(sys.argv[1:] if argv is None else argv)
+        run = Run(options, supervise.take_signals())
+        if options.execute:
+            run.execute()
+        return run.supervise()
+    except supervise.NotStartedError as error:
+        print(f"{PROG}: {error.args[0]}", file=sys.stderr)
+        return error.exit_code
+    except TfprofError as error:
+        print(f"{PROG}: {error}", file=sys.stderr)
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
