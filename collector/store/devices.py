@@ -4,8 +4,7 @@ import re
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
-
+from tfprof.collector.store.columns import pc
 from tfprof.collector.store.schema import DEVICE, NAMES
 
 _CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
@@ -17,22 +16,25 @@ class Devices:
     def __init__(self, names: pa.Table) -> None:
         """Take the names of kind DEVICE from ``names`` (schema.NAMES)."""
         rows = only(names)
-        texts = {number: text.lower() for number, text in zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)}
+        pairs: Any = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)
+        texts = {number: text.lower() for number, text in pairs}
         first: dict[bytes, int] = {}
         for number, text in sorted(texts.items()):
             first.setdefault(text, number)
         self._plain = [(number, first[text]) for number, text in texts.items() if first[text] != number]
-        self._canonical = [number for number, text in sorted(texts.items()) if is_canonical(text)]
+        self._canonical = pa.array(
+            [number for number, text in sorted(texts.items()) if is_canonical(text)], pa.uint32()
+        )
 
     def plain(self, device: Any) -> Any:
         """Return ``device`` with one id for all spellings of a name."""
         for number, first in self._plain:
-            device = pc.if_else(pc.equal(device, number), pa.scalar(first, pa.uint32()), device)
+            device = pc.if_else(pc.equal(device, pa.scalar(number, pa.uint32())), pa.scalar(first, pa.uint32()), device)
         return device
 
     def canonical(self, device: Any) -> Any:
         """Return for each id whether it is a CPU or GPU that a node can belong to."""
-        return pc.is_in(device, value_set=pa.array(self._canonical, pa.uint32()))
+        return pc.is_in(device, value_set=self._canonical)
 
 
 def is_canonical(name: bytes) -> bool:

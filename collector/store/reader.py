@@ -4,17 +4,15 @@ import os
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
-
-from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
+from tfprof.collector.errors import NoSuchJobError, StoreError
 from tfprof.collector.store import catalog, lock, segment
 from tfprof.collector.store.catalog import JobInfo
+from tfprof.collector.store.columns import pc
 from tfprof.collector.store.devices import only
 from tfprof.collector.store.rollup import EMPTY, canonical_of, merge, rollup
-from tfprof.collector.store.schema import JOB_TABLES
 from tfprof.collector.store.snapshot import Snapshot, settled
 
 LAST_TRACE: Final = 0xFFFFFFFF
@@ -44,7 +42,9 @@ class Job:
 
     def query(self, sql: str) -> pa.Table:
         """Return what ``sql`` selects from the job's tables (and ``rollup``); UsageError says what is wrong with it."""
-        return settled(self.folder, lambda snapshot: _query(snapshot, sql))
+        from tfprof.collector.store.query import query  # noqa: PLC0415  # duckdb: half of a command's start, used by few
+
+        return settled(self.folder, lambda snapshot: query(snapshot, _rollup(snapshot, 0, LAST_TRACE), sql))
 
 
 class Store:
@@ -104,12 +104,13 @@ class Store:
 
 def _rollup(snapshot: Snapshot, first: int, last: int) -> pa.Table:
     total = snapshot.total()
-    names = only(snapshot.table("names")) if snapshot.tail or (first, last) != (0, LAST_TRACE) else None
-    if names is None:
-        return total
     ops, traces = snapshot.unsealed("ops"), snapshot.unsealed("traces")
+    everything = (first, last) == (0, LAST_TRACE)
+    if everything and not ops.num_rows:
+        return total
+    names = only(snapshot.table("names"))
     tail, canonical = rollup(ops, traces, names, canonical_of(total))
-    if (first, last) == (0, LAST_TRACE):
+    if everything:
         return merge(total, tail)
     result = EMPTY
     edges = []
@@ -126,28 +127,3 @@ def _rollup(snapshot: Snapshot, first: int, last: int) -> pa.Table:
 
 def _between(ops: pa.Table, first: int, last: int) -> pa.Table:
     return ops.filter(pc.and_(pc.greater_equal(ops["trace"], first), pc.less_equal(ops["trace"], last)))
-
-
-def _query(snapshot: Snapshot, sql: str) -> pa.Table:
-    import duckdb  # noqa: PLC0415  # half of a command's start, needed by few
-
-    with duckdb.connect() as connection:
-        for name in JOB_TABLES:
-            _offer(connection, snapshot, name)
-        connection.register("rollup", _rollup(snapshot, 0, LAST_TRACE))
-        try:
-            return connection.execute(sql).to_arrow_table()
-        except duckdb.Error as error:
-            raise UsageError(f"SQL: {str(error).splitlines()[0]}", "sql") from None
-
-
-def _offer(connection: Any, snapshot: Snapshot, name: str) -> None:
-    """Make table ``name`` of the job a view of the connection."""
-    connection.register(f"tail_{name}", snapshot.unsealed(name))
-    paths = [str(path) for _, path in snapshot.segments(name)]
-    sealed = f"SELECT * FROM read_parquet({_literal(paths)}) UNION ALL " if paths else ""
-    connection.execute(f"CREATE VIEW {name} AS {sealed}SELECT * FROM tail_{name}")  # noqa: S608  # names of ours
-
-
-def _literal(paths: Sequence[str]) -> str:
-    return "[" + ", ".join("'" + path.replace("'", "''") + "'" for path in paths) + "]"

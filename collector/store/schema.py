@@ -10,8 +10,13 @@ STORE_VERSION: Final = 1
 #: What tells a device from none, a name from none, in id columns.
 NONE_ID: Final = 0xFFFFFFFF
 
-_U16, _U32, _I64, _U64, _F64 = pa.uint16(), pa.uint32(), pa.int64(), pa.uint64(), pa.float64()
-_TEXT, _BYTES = pa.utf8(), pa.binary()
+_U16: Final[pa.DataType] = pa.uint16()
+_U32: Final[pa.DataType] = pa.uint32()
+_I64: Final[pa.DataType] = pa.int64()
+_U64: Final[pa.DataType] = pa.uint64()
+_F64: Final[pa.DataType] = pa.float64()
+_TEXT: Final[pa.DataType] = pa.utf8()
+_BYTES: Final[pa.DataType] = pa.binary()
 
 #: One row a node execution. `*_ns` are nanoseconds; ids point into `names`.
 OPS = pa.schema(
@@ -92,7 +97,9 @@ GRAPH_NODES = pa.schema(
 )
 
 #: Python frames: one row a (stack, position), outermost first; and one row a node with a stack.
-FRAMES = pa.schema([("graph", _U32), ("stack", _U32), ("position", _U32), ("file", _TEXT), ("line", _I64), ("function", _TEXT)])
+FRAMES = pa.schema(
+    [("graph", _U32), ("stack", _U32), ("position", _U32), ("file", _TEXT), ("line", _I64), ("function", _TEXT)]
+)
 STACKS = pa.schema([("graph", _U32), ("name", _TEXT), ("stack", _U32)])
 
 #: One row a second of a job's process tree. cpu seconds and bytes count from the processes' start.

@@ -1,17 +1,16 @@
 """From a write-ahead log to segments, in an order that may be cut short anywhere."""
 
 import contextlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
-import pyarrow.compute as pc
-
 from tfprof.collector.store import catalog, durable, segment
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.store.devices import only
-from tfprof.collector.store.rollup import canonical_of, merge, rollup
+from tfprof.collector.store.columns import pc
+from tfprof.collector.store.devices import Devices, only
+from tfprof.collector.store.rollup import canonical_after, canonical_of, merge, parts_by_node, rollup_part
 from tfprof.collector.store.schema import JOB_TABLES, NAMES
 from tfprof.collector.store.snapshot import Snapshot
 from tfprof.collector.store.wal import Contents, Rows
@@ -70,16 +69,14 @@ def seal(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> JobInfo
     Only the last step, the record's replacement, makes the generation count; a StoreError before it changes nothing.
     """
     generation = info.sealed + 1
-    rows = dict(info.rows)
-    for name in JOB_TABLES:
-        table = contents.table(name)
-        if table.num_rows:
-            rows[name] = rows.get(name, 0) + table.num_rows
-            _write(folder, name, generation, table)
-    total = _write_rollups(folder, info, tail, contents)
+    rows = {name: info.rows.get(name, 0) + number for name, number in tail.rows.items()}
+    for name in tail.rows:
+        if name != "ops":
+            _write(folder, name, generation, segment.encode(name, contents.table(name)))
+    total = _write_ops(folder, info, tail, contents) if "ops" in tail.rows else info.total
     with durable.told(folder):
         durable.sync_folder(folder)
-    sealed = replace(info, sealed=generation, total=total, rows=rows, acked=dict(tail.acked))
+    sealed = replace(info, sealed=generation, total=total, rows={**info.rows, **rows}, acked=dict(tail.acked))
     catalog.save(folder, sealed)
     if info.total not in (total, -1):
         with contextlib.suppress(OSError):  # removed by the next start then
@@ -87,17 +84,25 @@ def seal(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> JobInfo
     return sealed
 
 
-def _write_rollups(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> int:
-    """Write rollup and total of the generation; return the generation of the total that is then in force."""
-    ops = contents.table("ops")
-    if not ops.num_rows:
-        return info.total
+def _write_ops(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> int:
+    """Write ops, rollup and total of the generation; return the generation of the total that is then in force."""
     generation = info.sealed + 1
-    before = _total(folder, info)
-    table, _ = rollup(ops, contents.table("traces"), tail.devices, canonical_of(before))
-    span = pc.min_max(ops["trace"]).as_py()
-    _write(folder, segment.ROLLUP_NAME, generation, table, {"first_trace": span["min"], "last_trace": span["max"]})
-    _write(folder, segment.TOTAL_NAME, generation, merge(before, table))
+    total = _total(folder, info)
+    ops, traces, devices = contents.table("ops"), contents.table("traces"), Devices(tail.devices)
+    canonical = canonical_after(ops, devices, canonical_of(total))
+    rollups: list[pa.Table] = []
+
+    def parts() -> Iterator[pa.Table]:
+        for part in parts_by_node(ops, devices):
+            rollups.append(rollup_part(part, traces, devices, canonical))
+            yield part
+
+    first, last = pc.min_max(ops["trace"]).values()
+    _write(folder, "ops", generation, segment.encode_parts("ops", parts()))
+    rollup = pa.concat_tables(rollups).combine_chunks()
+    metadata = {"first_trace": first.as_py(), "last_trace": last.as_py()}
+    _write(folder, segment.ROLLUP_NAME, generation, segment.encode(segment.ROLLUP_NAME, rollup, metadata))
+    _write(folder, segment.TOTAL_NAME, generation, segment.encode(segment.TOTAL_NAME, merge(total, rollup)))
     return generation
 
 
@@ -109,7 +114,7 @@ def _total(folder: Path, info: JobInfo) -> pa.Table:
         return segment.read(path, segment.TOTAL_NAME)
 
 
-def _write(folder: Path, name: str, generation: int, table: pa.Table, metadata: Mapping[str, int] | None = None) -> None:
+def _write(folder: Path, name: str, generation: int, data: memoryview) -> None:
     path = folder / segment.file_name(name, generation)
     with durable.told(path):
-        durable.replace(path, segment.encode(name, table, metadata))
+        durable.replace(path, data)

@@ -1,13 +1,12 @@
 """A sealed table: one Parquet file."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store.schema import JOB_TABLES, ROLLUP
 
@@ -15,9 +14,7 @@ ROLLUP_NAME: Final = "rollup"
 TOTAL_NAME: Final = "total"
 SCHEMAS: Final = {**JOB_TABLES, ROLLUP_NAME: ROLLUP, TOTAL_NAME: ROLLUP}
 
-_ROW_GROUP = 25_000
-#: What a table is ordered by; all others are in order of arrival.
-_ORDER: Final = {"ops": [("node", "ascending"), ("trace", "ascending")]}
+_ROW_GROUP = 100_000
 #: Columns that a reader picks row groups by.
 _STATISTICS: Final = ["trace", "node", "start_ns", "t_ns"]
 _NAME = re.compile(r"([a-z_]+)-(\d{6,})\.parquet")
@@ -36,12 +33,16 @@ def parse_name(name: str) -> tuple[str, int] | None:
 
 def encode(name: str, table: pa.Table, metadata: Mapping[str, int] | None = None) -> memoryview:
     """Return the bytes of the segment of table ``name``."""
-    if name in _ORDER:
-        table = table.sort_by(_ORDER[name])
-    if metadata:
-        table = table.replace_schema_metadata({key: str(value) for key, value in metadata.items()})
+    return encode_parts(name, [table], metadata)
+
+
+def encode_parts(name: str, parts: Iterable[pa.Table], metadata: Mapping[str, int] | None = None) -> memoryview:
+    """Return the bytes of the segment of table ``name``, each of ``parts`` in row groups of its own."""
+    schema = _required(SCHEMAS[name]).with_metadata({key: str(value) for key, value in (metadata or {}).items()})
     sink = pa.BufferOutputStream()
-    pq.write_table(table, sink, row_group_size=_ROW_GROUP, **_settings(table.schema))
+    with pq.ParquetWriter(sink, schema, **_settings(schema)) as writer:
+        for part in parts:
+            writer.write_table(part.cast(schema), row_group_size=_ROW_GROUP)
     return memoryview(sink.getvalue())
 
 
@@ -57,9 +58,9 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
     except (OSError, pa.ArrowException, KeyError) as error:
         raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
     expected = pa.schema([schema.field(column) for column in wanted])
-    if not table.schema.equals(expected):
+    if not table.schema.equals(_required(expected)):
         raise StoreError(f"{path} is damaged: its columns are not those of {name}", "store-damaged")
-    return table.replace_schema_metadata(None)
+    return table.cast(expected)
 
 
 def metadata(path: Path) -> dict[str, int]:
@@ -71,6 +72,11 @@ def metadata(path: Path) -> dict[str, int]:
         raise
     except (OSError, pa.ArrowException, ValueError) as error:
         raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
+
+
+def _required(schema: pa.Schema) -> pa.Schema:
+    """Return ``schema`` without room for nulls, which Parquet need not encode then."""
+    return pa.schema([field.with_nullable(False) for field in schema])
 
 
 def _settings(schema: pa.Schema) -> dict[str, Any]:

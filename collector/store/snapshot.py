@@ -7,10 +7,8 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
-
 from tfprof.collector.errors import NoSuchJobError, StoreError
 from tfprof.collector.store import catalog, segment, wal
-from tfprof.collector.store.catalog import JobInfo
 
 T = TypeVar("T")
 
@@ -32,7 +30,7 @@ class Snapshot:
     def __init__(self, folder: Path) -> None:
         """Look at ``folder``; FileNotFoundError when it changes meanwhile or is gone, StoreError when it is damaged."""
         self.folder = folder
-        self.info: JobInfo = catalog.load(folder)
+        self.info = catalog.load(folder)
         self._files = files(folder)
         if catalog.load(folder).sealed != self.info.sealed:
             raise FileNotFoundError(folder)
@@ -45,7 +43,9 @@ class Snapshot:
 
     def segments(self, name: str) -> list[tuple[int, Path]]:
         """Return generation and path of the sealed segments of table ``name``, oldest first."""
-        return sorted((number, path) for number, path in self._files.segments.get(name, {}).items() if number <= self.info.sealed)
+        return sorted(
+            (number, path) for number, path in self._files.segments.get(name, {}).items() if number <= self.info.sealed
+        )
 
     def sealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the sealed rows of table ``name``."""

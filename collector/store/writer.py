@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog, durable, lock
 from tfprof.collector.store.catalog import RUNNING, JobInfo
@@ -156,7 +155,7 @@ class JobWriter:
         if self._log is not None:
             self._log.close()
             with contextlib.suppress(OSError):  # removed by the next start then
-                os.unlink(self._log.path)
+                self._log.path.unlink()
             self._log = None
 
     def _clean(self) -> None:
