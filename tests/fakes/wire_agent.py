@@ -25,7 +25,8 @@ class WireAgent:
         self._context.term()
 
     def send(self, head, body=b""):
-        self._socket.send_multipart([wire.pack(head), body])
+        """Send one message; zmq.Again when the collector takes none."""
+        self._socket.send_multipart([wire.pack(head), body], zmq.NOBLOCK)
 
     def send_raw(self, *frames):
         self._socket.send_multipart(list(frames))
@@ -80,12 +81,12 @@ class WireAgent:
         self.send(Head(wire.CLOSE, uid, 0, 0, 1), json.dumps({"state": state, **values}).encode())
 
 
-def record(seq, kind, body, step=1, start_ns=1_000_000, duration_ns=500, thread=7, key=0, flags=layout.RUN):
+def record(seq, kind, body, *, step=1, start_ns=1_000_000, duration_ns=500, thread=7, key=0, flags=layout.RUN):
     header = layout.RECORD.pack(
         layout.RECORD.size + len(body), kind, flags, seq, step, start_ns, start_ns, duration_ns, thread, key
     )
     return header + body
 
 
-def span(ordinal, kind=layout.RUN, start_ns=1_000, total_ns=100, flags=0, count=1, key=0, thread=7, parent=0):
+def span(ordinal, *, kind=layout.RUN, start_ns=1_000, total_ns=100, flags=0, count=1, key=0, thread=7, parent=0):
     return (start_ns, total_ns, ordinal, count, kind, flags, key, thread, total_ns, total_ns, parent)

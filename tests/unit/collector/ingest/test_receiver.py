@@ -1,10 +1,9 @@
 import json
 import socket
-import threading
 
 import pytest
 from fakes.run_metadata import run_metadata
-from fakes.wire_agent import WireAgent
+from fakes.wire_agent import WireAgent, record
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.collector.errors import StoreError, TfprofError
@@ -174,28 +173,13 @@ def test_a_flood_of_one_agent_does_not_keep_the_others_waiting(served):
     flooding, quiet = served.agent(agent="a1"), served.agent(agent="a2")
     for agent in (flooding, quiet):
         served.greeted(agent)
-    enough = threading.Event()
-
-    def flood():
-        while not enough.is_set():
-            flooding.send(Head(wire.RECORDS, 1, 0, 1, 1), b"x" * 1_000)
-
-    thread = threading.Thread(target=flood)
-    thread.start()
-    try:
-        served.turns(3)
-        quiet.send(Head(wire.GREETING), b'{"host": "h"}')
-        answered = 0
-        for _ in range(50):
-            served.receiver.turn(10)
-            if quiet.receive(0.01):
-                answered += 1
-                break
-    finally:
-        enough.set()
-        thread.join()
-    assert answered
-    assert served.stats.messages > receiver_module.TURN_MESSAGES
+    flood = 900
+    for _ in range(flood):
+        flooding.send(Head(wire.RECORDS, 1, 0, 1, 1), b"x" * 1_000)
+    quiet.send(Head(wire.GREETING), b'{"host": "h"}')
+    while quiet.receive(0.001) is None:
+        served.receiver.turn(10)
+    assert served.stats.messages < flood
 
 
 def test_one_turn_takes_a_bounded_number_of_messages(served):
@@ -262,8 +246,6 @@ def test_a_message_cut_anywhere_does_no_harm(served):
     agent.records(5, [STEP, STEP])
     served.receiver.turn(500)
     head = wire.pack(Head(wire.RECORDS, 5, 0, 3, 4))
-    from fakes.wire_agent import record
-
     whole = record(3, *STEP) + record(4, *STEP)
     for cut in range(len(whole)):
         served.receiver._message(b"peer", [memoryview(head), memoryview(whole[:cut])])
