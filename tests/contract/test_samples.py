@@ -1,0 +1,121 @@
+"""Samples of every TensorFlow that is supported are read as TensorFlow itself reads them (make_samples.py)."""
+
+import json
+from collections import Counter, defaultdict
+from pathlib import Path
+
+import pytest
+
+from tfprof.collector.ingest.decode import decoder
+from tfprof.collector.ingest.executions import HOST_DEVICE, ITERATOR_DEVICE
+from tfprof.collector.ingest.graphdef import ATTRIBUTE_MAX, graph_nodes
+from tfprof.collector.ingest.interner import Interner
+from tfprof.collector.ingest.proto.graph_pb2 import GraphDef, NodeDef
+from tfprof.collector.ingest.xspace import StepSpan, Window, xspace
+from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID
+
+DATA = Path(__file__).parent / "data"
+STEPS = sorted(path.stem for path in DATA.glob("*.run_metadata"))
+
+
+def _names(interner: Interner) -> dict[tuple[int, int], str]:
+    return {(row["kind"], row["id"]): row["text"].decode() for row in interner.new_names().to_pylist() if row["kind"] < 4}
+
+
+@pytest.mark.parametrize("kind", ["walker", "python"])
+@pytest.mark.parametrize("step", STEPS)
+def test_a_step_is_read_as_tensorflow_reads_it(step: str, kind: str) -> None:
+    expected = json.loads((DATA / f"{step}.json").read_text())
+    interner = Interner()
+    part = (DATA / f"{step}.run_metadata").read_bytes()
+    batch, ((rows, base_ns, error),) = decoder(kind).run_metadata([part], [7], interner)
+    ops, names = batch.to_pylist(), _names(interner)
+    start_us = [(base_ns + op["start_ns"]) // 1000 for op in ops]
+    end_us = [(base_ns + op["start_ns"] + op["op_start_ns"] + op["op_end_ns"]) // 1000 for op in ops]
+    assert error is None
+    assert len(ops) == rows
+    assert {op["trace"] for op in ops} == {7}
+    read = {
+        "devices": Counter(names[DEVICE, op["device"]] for op in ops),
+        "names": sorted({names[NODE, op["node"]] for op in ops}),
+        "base_ns": base_ns,
+        "all_start_micros": sum(us + op["start_us_fix"] for us, op in zip(start_us, ops, strict=True)),
+        "op_end_rel_micros": sum(
+            end - start + op["end_us_fix"] for start, end, op in zip(start_us, end_us, ops, strict=True)
+        ),
+        "op_end_rel_nanos": sum(op["op_start_ns"] + op["op_end_ns"] for op in ops),
+        "all_end_rel_nanos": sum(op["op_start_ns"] + op["op_end_ns"] + op["all_end_ns"] for op in ops),
+        "allocators": sorted({names[ALLOCATOR, op["allocator"]] for op in ops if op["allocator"] != NONE_ID}),
+        "dtypes": sum(op["dtype"] for op in ops),
+        "labels": sorted({names[LABEL, op["label"]] for op in ops if op["label"] != NONE_ID}),
+    }
+    sums = {name: sum(op[name] for op in ops) for name in expected if name in batch.schema.names}
+    assert {**read, **sums} == expected
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_no_node_waits_longer_than_its_step_lasts(step: str) -> None:
+    batch, _ = decoder().run_metadata([(DATA / f"{step}.run_metadata").read_bytes()], [0], Interner())
+    waits = batch.column("wait_ns").to_pylist()
+    assert 0 < max(waits) < max(batch.column("start_ns").to_pylist()) + 10**9
+    assert min(waits) >= 0
+
+
+@pytest.mark.parametrize("name", ["tf1", "tf2"])
+def test_a_graph_keeps_every_node_and_no_large_constant(name: str) -> None:
+    data = (DATA / f"{name}.graph").read_bytes()
+    rows = graph_nodes(data, 2).to_pylist()
+    nodes = GraphDef.FromString(data).node
+    assert [(row["graph"], row["name"], row["op"], row["device"]) for row in rows] == [
+        (2, node.name, node.op, node.device) for node in nodes
+    ]
+    for row, node in zip(rows, nodes, strict=True):
+        kept = NodeDef.FromString(row["node_def"])
+        if node.name == "large":
+            assert "value" not in kept.attr
+            assert len(row["node_def"]) < ATTRIBUTE_MAX
+        else:
+            assert kept == node
+
+
+def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[int, int], str], int]:
+    spans = json.loads((DATA / f"{name}.spans.json").read_text())
+    interner = Interner()
+    steps = [StepSpan(10 + at, *span) for at, span in enumerate(spans)]
+    cut = xspace((DATA / f"{name}.xspace").read_bytes(), Window(0, steps), interner)
+    assert [step.rows for step in cut.steps] == [sum(op["trace"] == 10 + at for op in cut.ops.to_pylist()) for at in range(3)]
+    return cut.ops.to_pylist(), spans, _names(interner), cut.uncut
+
+
+@pytest.mark.parametrize(("name", "between"), [("keras3", 0), ("keras2", 4)])
+def test_every_op_of_a_fit_ran_once_a_batch(name: str, between: int) -> None:
+    ops, _, names, uncut = _fit(name)
+    runs: Counter[str] = Counter()
+    for op in ops:
+        if names[DEVICE, op["device"]] == HOST_DEVICE.decode():
+            runs[names[NODE, op["node"]]] += 1
+    assert runs.pop("mul") >= 24  # the map function's: once for each of eight examples, and some ahead
+    assert set(runs.values()) == {3}
+    assert {"IteratorGetNext"} < set(runs)
+    assert not any(node.startswith("StatefulPartitionedCall") for node in runs)
+    assert uncut == between
+
+
+@pytest.mark.parametrize("name", ["keras3", "keras2"])
+def test_threads_are_no_longer_busy_in_a_batch_than_it_lasts(name: str) -> None:
+    ops, spans, names, _ = _fit(name)
+    busy: dict[tuple[int, int], int] = defaultdict(int)
+    for op in ops:
+        if names[LABEL, op["label"]] != "IteratorGetNext":  # its time is a wait for other threads
+            busy[op["trace"] - 10, op["thread"]] += op["op_end_ns"]
+    assert len({thread for _, thread in busy}) > 2
+    for (step, _), ns in busy.items():
+        assert 0 < ns <= spans[step][1]
+
+
+def test_iterators_are_on_a_device_of_their_own() -> None:
+    ops, _, names, _ = _fit("keras3")
+    iterators = {
+        names[NODE, op["node"]] for op in ops if names[DEVICE, op["device"]] == ITERATOR_DEVICE.decode()
+    }
+    assert iterators == {"Iterator::Root", "Iterator::Root::MapAndBatch", "Iterator::Root::MapAndBatch::TensorSlice"}

@@ -1,0 +1,111 @@
+"""RunMetadata as nobody writes it: hypothesis strategies of the wire format, with all that a parser must bear."""
+
+from hypothesis import strategies as st
+
+VARINT, FIXED64, CHUNK, GROUP, GROUP_END, FIXED32 = range(6)
+
+EDGES = [0, 1, (1 << 31) - 1, 1 << 31, (1 << 32) + 7, (1 << 63) - 1, 1 << 63, (1 << 64) - 1, (1 << 64) - 1000]
+NUMBERS = st.one_of(
+    st.integers(0, 2000),
+    st.sampled_from(EDGES),
+    st.integers(1_700_000_000_000_000_000, 1_700_000_000_100_000_000),
+    st.integers(0, (1 << 64) - 1),
+)
+TEXTS = st.one_of(
+    st.sampled_from([b"", b"a", b"a:b", b":", b"a:b:c", b"GPU_0_bfc", b"gpu_host_bfc", b"cpu", b"\xff\xfe"]),
+    st.binary(max_size=20),
+)
+#: Bytes more than a number needs: of a tag or a length up to four, of a value up to nine, as long as it is small.
+FEW_PADS = st.sampled_from([0] * 20 + [1, 2])
+PADS = st.sampled_from([0] * 100 + [1, 4, 9])
+
+
+def varint(value, pad=0):
+    groups = []
+    while True:
+        groups.append(value & 0x7F)
+        value >>= 7
+        if not value:
+            break
+    groups += [0] * pad
+    return bytes([group | 0x80 for group in groups[:-1]] + groups[-1:])
+
+
+def tag(field, wire_type, pad=0):
+    return varint(field << 3 | wire_type, pad)
+
+
+def number(field):
+    return st.builds(lambda value, pad: tag(field, VARINT) + varint(value, pad), NUMBERS, PADS)
+
+
+def chunk(field, content):
+    return st.builds(lambda data, pad: tag(field, CHUNK) + varint(len(data), pad) + data, content, FEW_PADS)
+
+
+def message(*fields, min_size=1, max_size=5):
+    return st.lists(st.one_of(*fields), min_size=min_size, max_size=max_size).map(b"".join)
+
+
+def _group(content):
+    return st.builds(
+        lambda field, data, wrong: tag(field, GROUP) + data + tag(field + wrong, GROUP_END),
+        st.integers(0, 30),
+        st.lists(content, max_size=3).map(b"".join),
+        st.sampled_from([0] * 50 + [1]),
+    )
+
+
+FIELDS = st.one_of(st.integers(1, 20), st.sampled_from([100, 1 << 28, (1 << 29) - 1]))
+PLAIN = st.one_of(
+    st.builds(lambda f, pad, v, p: tag(f, VARINT, pad) + varint(v, p), FIELDS, FEW_PADS, NUMBERS, PADS),
+    st.builds(lambda f, data: tag(f, FIXED64) + data, FIELDS, st.binary(min_size=8, max_size=8)),
+    st.builds(lambda f, data: tag(f, FIXED32) + data, FIELDS, st.binary(min_size=4, max_size=4)),
+    st.builds(
+        lambda f, data, pad: tag(f, CHUNK) + varint(len(data), pad) + data, st.integers(13, 20), st.binary(max_size=5), PADS
+    ),
+)
+ZERO = st.builds(lambda value: tag(0, VARINT) + varint(value), NUMBERS)
+MALFORMED = st.one_of(ZERO, st.builds(tag, FIELDS, st.sampled_from([GROUP_END, 6, 7])), st.binary(min_size=1, max_size=3))
+DEEP_GROUPS = st.integers(92, 100).map(lambda depth: tag(19, GROUP) * depth + tag(19, GROUP_END) * depth)
+GROUPS = st.recursive(st.one_of(PLAIN, ZERO), _group, max_leaves=4).flatmap(lambda data: _group(st.just(data)))
+ANY = st.sampled_from([PLAIN] * 40 + [GROUPS] * 20 + [DEEP_GROUPS, MALFORMED]).flatmap(lambda fields: fields)
+
+
+def with_any(*fields):
+    """Return the fields a message knows, repeated so that what it does not know is rare."""
+    return [*fields, *fields, *fields, ANY]
+
+
+ALLOCATION = message(*with_any(number(1), number(2)))
+TENSOR = message(*with_any(number(1), chunk(2, st.binary(max_size=4)), chunk(4, ALLOCATION)))
+OUTPUT = message(*with_any(number(1), chunk(3, TENSOR)), max_size=3)
+MEMORY = message(*with_any(chunk(1, TEXTS), number(2), number(3), number(4), number(5)))
+MEMORY_STATS = message(*with_any(number(1), number(2), number(3)))
+TIMES = st.one_of(*[number(field) for field in (2, 3, 4, 5, 9, 10, 13, 14, 15, 16, 17)])
+NODE = message(
+    *with_any(chunk(1, TEXTS), chunk(8, TEXTS), TIMES, TIMES, chunk(6, MEMORY), chunk(7, OUTPUT), chunk(12, MEMORY_STATS)),
+    min_size=3,
+    max_size=12,
+)
+DEVICE = message(*with_any(chunk(1, TEXTS), chunk(2, NODE), chunk(2, NODE)))
+STEP_STATS = message(*with_any(chunk(1, DEVICE)), max_size=3)
+RUN_METADATA = message(*with_any(chunk(1, STEP_STATS)), max_size=3)
+
+
+@st.composite
+def damaged(draw, whole):
+    """Return ``whole`` with a few bytes overwritten, put in, taken out, or with its end cut off."""
+    data = bytearray(whole)
+    for _ in range(draw(st.integers(1, 3))):
+        at = draw(st.integers(0, max(0, len(data) - 1)))
+        match draw(st.sampled_from(["set", "insert", "remove", "cut"])):
+            case "set":
+                data[at : at + 1] = draw(st.binary(min_size=1, max_size=1))
+            case "insert":
+                data[at:at] = draw(st.binary(min_size=1, max_size=3))
+            case "remove":
+                del data[at : at + draw(st.integers(1, 3))]
+            case _:
+                del data[at:]
+    return bytes(data)

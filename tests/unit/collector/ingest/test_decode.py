@@ -1,0 +1,304 @@
+"""The two decoders of RunMetadata are one."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from fakes import step_stats
+from fakes.run_metadata import node, number, run_metadata, text
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tfprof.collector.errors import UsageError
+from tfprof.collector.ingest import _walker, decode, fallback
+from tfprof.collector.ingest.decode import Decoded, decoder
+from tfprof.collector.ingest.interner import Interner, name_table
+from tfprof.collector.store.schema import NODE, NONE_ID, OPS
+
+DATA = Path(__file__).parents[3] / "contract" / "data"
+SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.run_metadata"))]
+BOTH = pytest.mark.parametrize("kind", ["walker", "python"])
+
+
+def _all(kind: str, parts: list[bytes], names_max: int = 1 << 20, text_max: int = 1 << 20):
+    interner = Interner(name_table(names_max, text_max))
+    batch, decoded = decoder(kind).run_metadata(parts, range(len(parts)), interner)
+    batch.validate(full=True)
+    return batch, decoded, interner.new_names()
+
+
+def _one(kind: str, part: bytes) -> tuple[dict[str, int], Decoded]:
+    batch, (decoded,), _ = _all(kind, [part])
+    return batch.to_pylist()[0], decoded
+
+
+def _assert_equal(parts: list[bytes], **limits: int) -> list[Decoded]:
+    walked, by_walker, walker_names = _all("walker", parts, **limits)
+    parsed, by_python, python_names = _all("python", parts, **limits)
+    assert by_walker == by_python
+    assert walked.equals(parsed)
+    assert walker_names.equals(python_names)
+    return by_walker
+
+
+def _metadata(*nodes: bytes, device: bytes = b"cpu:0") -> bytes:
+    return text(1, text(1, text(1, device) + b"".join(text(2, one) for one in nodes)))
+
+
+FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+
+
+@FUZZ
+@given(st.lists(step_stats.RUN_METADATA, min_size=1, max_size=3))
+def test_made_up_messages_are_decoded_alike(parts: list[bytes]) -> None:
+    _assert_equal(parts)
+
+
+@FUZZ
+@given(step_stats.RUN_METADATA.flatmap(step_stats.damaged))
+def test_damaged_messages_are_decoded_alike(part: bytes) -> None:
+    _assert_equal([part])
+
+
+@settings(FUZZ, max_examples=100)
+@given(st.sampled_from(SAMPLES).flatmap(step_stats.damaged))
+def test_damaged_samples_are_decoded_alike(part: bytes) -> None:
+    _assert_equal([part])
+
+
+@settings(FUZZ, max_examples=100)
+@given(st.lists(step_stats.RUN_METADATA, max_size=6), st.integers(0, 8), st.integers(0, 40))
+def test_too_many_names_are_refused_alike(parts: list[bytes], names_max: int, text_max: int) -> None:
+    _assert_equal(parts, names_max=names_max, text_max=text_max)
+
+
+def test_samples_are_decoded_alike() -> None:
+    assert all(part.error is None and part.rows > 100 for part in _assert_equal(SAMPLES))
+
+
+@BOTH
+def test_a_bad_part_leaves_nothing_and_disturbs_no_other(kind: str) -> None:
+    good, bad = run_metadata([b"one", b"two"]), run_metadata([b"three", b"four"])[:-1]
+    batch, decoded, names = _all(kind, [good, bad, good, b"\xff", good])
+    assert [part.rows for part in decoded] == [2, 0, 2, 0, 2]
+    assert [part.error for part in decoded] == [None, "not a RunMetadata", None, "not a RunMetadata", None]
+    assert batch.column("trace").to_pylist() == [0, 0, 2, 2, 4, 4]
+    assert [row["text"] for row in names.to_pylist() if row["kind"] == NODE] == [b"one", b"two"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "part", [b"", text(1, b""), text(1, text(1, text(1, b"cpu:0"))), text(2, b"a cost graph"), number(7, 5)]
+)
+def test_metadata_without_nodes_has_no_rows(kind: str, part: bytes) -> None:
+    batch, decoded, names = _all(kind, [part])
+    assert (batch.num_rows, decoded, names.num_rows) == (0, [Decoded(0, 0, None)], 0)
+
+
+@BOTH
+def test_times_count_from_the_first_start(kind: str) -> None:
+    batch, (decoded,), _ = _all(kind, [_metadata(node(b"late", 2000, op_us=7), node(b"early", 1500), node(b"never", 0))])
+    assert decoded.base_ns == 1_500_000
+    assert batch.column("start_ns").to_pylist() == [500_000, 0, -1_500_000]
+    assert batch.column("op_start_ns").to_pylist()[0] == 1000
+    assert batch.column("op_end_ns").to_pylist()[0] == 6000
+
+
+@BOTH
+def test_microseconds_stand_in_where_there_are_no_nanoseconds(kind: str) -> None:
+    row, decoded = _one(kind, _metadata(text(1, b"a") + number(2, 5) + number(3, 1) + number(4, 3) + number(5, 4) + number(9, 2)))
+    assert decoded.base_ns == 5000
+    assert (row["op_start_ns"], row["op_end_ns"], row["all_end_ns"], row["wait_ns"]) == (1000, 2000, 1000, 3000)
+    assert (row["start_us_fix"], row["end_us_fix"]) == (0, 0)
+
+
+@BOTH
+def test_what_the_microseconds_say_otherwise_is_kept(kind: str) -> None:
+    part = text(1, b"a") + number(2, 7) + number(4, 9) + number(13, 5999) + number(15, 2)
+    row, _ = _one(kind, _metadata(part))
+    assert (row["start_us_fix"], row["end_us_fix"]) == (2, 8)  # 7 - 5; 9 - (6001 // 1000 - 5999 // 1000)
+
+
+@BOTH
+def test_microseconds_before_1970_are_rounded_down(kind: str) -> None:
+    row, decoded = _one(kind, _metadata(text(1, b"a") + number(13, (1 << 64) - 1500) + number(15, 200)))
+    assert (decoded.base_ns, row["start_ns"]) == (0, -1500)
+    assert (row["start_us_fix"], row["end_us_fix"]) == (2, 0)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("start", "scheduled", "wait"),
+    [
+        (10_000, 4_000, 6_000),
+        (10_000, 0, 0),
+        (0, 4_000, 0),
+        (10_000, 10_001, 0),
+        (1795208791133719590, 1795208791133718629 * 1000 % (1 << 64), 961),  # as TF 1.15 writes it
+        (1795208791133719590, (1795208791133718629 * 1000 + 1) % (1 << 64), 0),
+        (1795208791133719590, (1795208791133719590 - 3601 * 10**9) * 1000 % (1 << 64), 0),
+    ],
+)
+def test_the_wait_is_told_where_it_is_known(kind: str, start: int, scheduled: int, wait: int) -> None:
+    row, _ = _one(kind, _metadata(text(1, b"a") + number(13, start) + number(17, scheduled)))
+    assert row["wait_ns"] == wait
+
+
+@BOTH
+def test_numbers_that_do_not_fit_are_held_at_the_limit(kind: str) -> None:
+    most, least = (1 << 63) - 1, 1 << 63
+    times = number(2, most) + number(14, least) + number(15, most)
+    memory = text(6, number(2, most)) * 2 + text(6, number(3, least)) * 2
+    row, decoded = _one(kind, _metadata(text(1, b"a") + times + memory))
+    assert decoded.base_ns == most
+    assert (row["op_start_ns"], row["op_end_ns"]) == (-least, most)
+    assert (row["total_bytes"], row["peak_bytes"]) == (most, -least)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "label", "node_text", "label_text"),
+    [
+        (b"a", b"", b"a", None),
+        (b"a:B:c", b"", b"a", b"B:c"),
+        (b"a:B", b"a = B()", b"a", b"a = B()"),
+        (b":B", b"", b"", b"B"),
+        (b"", b"", b"", None),
+        (b"\xff:\xfe", b"", b"\xff", b"\xfe"),
+    ],
+)
+def test_a_name_is_cut_at_its_first_colon(kind, name, label, node_text, label_text) -> None:
+    interner = Interner()
+    batch, _ = decoder(kind).run_metadata([_metadata(node(name, 1, label=label))], [0], interner)
+    (row,) = batch.to_pylist()
+    assert interner.table.get(0, row["node"]) == node_text
+    assert (None if row["label"] == NONE_ID else interner.table.get(2, row["label"])) == label_text
+
+
+@BOTH
+def test_memory_is_summed_and_the_first_allocator_named(kind: str) -> None:
+    uses = [(b"cpu", 3, 2, 1, 50), (b"GPU_0_bfc", 30, 20, 10, 70), (b"xGPU", 0, 0, 0, 90), (b"gpu", 0, 0, 0, 95)]
+    memory = b"".join(
+        text(6, text(1, name) + number(2, total) + number(3, peak) + number(4, live) + number(5, in_use))
+        for name, total, peak, live, in_use in uses
+    )
+    stats = text(12, number(1, 11) + number(3, 12))
+    interner = Interner()
+    batch, _ = decoder(kind).run_metadata([_metadata(node(b"a", 1) + memory + stats)], [0], interner)
+    (row,) = batch.to_pylist()
+    assert (row["total_bytes"], row["peak_bytes"], row["live_bytes"], row["in_use_bytes"]) == (33, 22, 11, 90)
+    assert (row["temp_bytes"], row["persistent_bytes"]) == (11, 12)
+    assert interner.table.get(3, row["allocator"]) == b"cpu"
+
+
+@BOTH
+def test_outputs_are_summed_and_the_first_described(kind: str) -> None:
+    shape = text(2, number(1, 4))
+    outputs = [
+        text(3, number(1, 9) + text(2, shape) + text(4, number(1, 5) + number(2, 8))),
+        text(3, number(1, 3) + text(2, b"") + text(4, number(1, 7) + number(2, 2))),
+        b"",
+    ]
+    interner = Interner()
+    part = _metadata(node(b"a", 1) + b"".join(text(7, output) for output in outputs), node(b"b", 1) + text(7, b""))
+    batch, _ = decoder(kind).run_metadata([part], [0], interner)
+    first, second = batch.to_pylist()
+    assert (first["outputs"], first["output_bytes"], first["dtype"]) == (3, 15, 9)
+    assert interner.table.get(4, first["shape"]) == shape
+    assert (second["outputs"], second["output_bytes"], second["dtype"], second["shape"]) == (1, 0, 0, NONE_ID)
+
+
+@BOTH
+def test_a_scalar_has_a_shape(kind: str) -> None:
+    row, _ = _one(kind, _metadata(node(b"a", 1) + text(7, text(3, text(2, b"")))))
+    assert row["shape"] == 0
+
+
+@BOTH
+def test_a_device_may_be_named_after_its_nodes(kind: str) -> None:
+    interner = Interner()
+    part = text(1, text(1, text(2, node(b"a", 1)) + text(1, b"first") + text(2, node(b"b", 2)) + text(1, b"last")))
+    batch, _ = decoder(kind).run_metadata([part], [0], interner)
+    assert {interner.table.get(1, number) for number in batch.column("device").to_pylist()} == {b"last"}
+
+
+@BOTH
+def test_step_stats_in_two_pieces_are_one(kind: str) -> None:
+    batch, (decoded,), _ = _all(kind, [run_metadata([b"a"]) + run_metadata([b"b"])])
+    assert (batch.num_rows, decoded.rows) == (2, 2)
+
+
+@BOTH
+def test_a_step_of_too_many_rows_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fallback.ROWS_MAX == _walker.ROWS_MAX
+    empty = text(2, b"")
+    most = text(1, text(1, empty * fallback.ROWS_MAX))
+    more = text(1, text(1, empty * (fallback.ROWS_MAX + 1)))
+    if kind == "python":  # as many rows as the walker bears take Python seconds
+        monkeypatch.setattr(fallback, "ROWS_MAX", 100)
+        most, more = text(1, text(1, empty * 100)), text(1, text(1, empty * 101))
+    batch, decoded, _ = _all(kind, [most, more, run_metadata([b"a"]), more + b"\xff"])
+    assert [part.rows for part in decoded] == [fallback.ROWS_MAX, 0, 1, 0]
+    assert decoded[1].error == decode.ERRORS[3]
+    assert decoded[3].error == decode.ERRORS[1]
+    assert batch.num_rows == fallback.ROWS_MAX + 1
+
+
+@BOTH
+def test_parts_may_be_views_of_a_larger_message(kind: str) -> None:
+    part = run_metadata([b"a"])
+    view = memoryview(b"??" + part + b"??")[2:-2]
+    batch, (decoded,) = decoder(kind).run_metadata([view], [3], Interner())
+    assert decoded.error is None
+    assert batch.column("trace").to_pylist() == [3]
+
+
+@BOTH
+def test_no_parts_give_no_rows(kind: str) -> None:
+    batch, decoded = decoder(kind).run_metadata([], [], Interner())
+    assert (batch.num_rows, batch.schema, decoded) == (0, OPS, [])
+
+
+def test_the_walker_lays_out_the_columns_of_the_schema() -> None:
+    for rows in (0, 1, 15, 16, 17, 1000):
+        sizes = [-(-rows * kind.bit_width // 8 // 64) * 64 for kind in OPS.types]
+        assert _walker.block_size(rows) == sum(sizes)
+
+
+def test_the_walker_refuses_a_block_that_is_too_small() -> None:
+    with pytest.raises(ValueError, match="do not fit"):
+        _walker.walk([], [], name_table(), bytearray(_walker.block_size(10) - 1), 10)
+    with pytest.raises(ValueError, match="do not fit"):
+        _walker.walk([], [], name_table(), bytearray(100), -1)
+    with pytest.raises((ValueError, OverflowError)):
+        _walker.block_size(1 << 40)
+
+
+def test_the_walker_refuses_what_is_not_bytes() -> None:
+    with pytest.raises(TypeError):
+        _walker.count(["text"])
+    with pytest.raises(TypeError):
+        _walker.walk([b"", "text"], [0, 1], name_table(), bytearray(64), 0)
+    with pytest.raises((IndexError, TypeError)):
+        _walker.walk([b""], [], name_table(), bytearray(64), 0)
+
+
+def test_rows_do_not_change_when_more_are_decoded() -> None:
+    interner, walker = Interner(), decoder("walker")
+    first, _ = walker.run_metadata([SAMPLES[0]], [0], interner)
+    before = pa.RecordBatch.from_pylist(first.to_pylist(), OPS)
+    walker.run_metadata(SAMPLES * 4, range(4 * len(SAMPLES)), interner)
+    assert first.equals(before)
+
+
+def test_a_build_without_the_walker_decodes_by_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "walker", None)
+    assert decoder().name == "python"
+    with pytest.raises(UsageError, match="no walker"):
+        decoder("walker")
+
+
+def test_only_known_decoders_can_be_asked_for() -> None:
+    assert decoder().name == "walker"
+    with pytest.raises(UsageError, match="no decoder is called fast"):
+        decoder("fast")
