@@ -63,6 +63,12 @@ def tfprof() -> None:
     """  # noqa: D301  # click's mark for lines that are not to be filled
 
 
+class OutputError(TfprofError):
+    """What was asked for cannot be written to standard output, or a file cannot be read."""
+
+    slug = "io"
+
+
 def _fail(message: str, code: int) -> int:
     if os.environ.get("TFPROF_DEBUG") not in {None, "", "0"}:
         traceback.print_exc()
@@ -83,13 +89,23 @@ def _run(arguments: list[str]) -> int:
     return result if isinstance(result, int) else 0
 
 
+def _let_go_of_stdout() -> None:
+    """Give the interpreter's last flush somewhere to go."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+
+
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit with its status; every error ends here, as one line."""
     try:
         code = _run(sys.argv[1:] if arguments is None else arguments)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # so that the interpreter's last flush has somewhere to go
         code = 0
+        _let_go_of_stdout()
+    except OSError as error:
+        code = _fail(
+            str(OutputError(f"{error.filename or 'standard output'}: {error.strerror}")), OutputError.exit_code
+        )
+        _let_go_of_stdout()
     except KeyboardInterrupt:
         code = INTERRUPTED
     sys.exit(code)

@@ -11,7 +11,7 @@ from tfprof.collector.views.jobs import JobRow
 from tfprof.collector.views.top import TopOp
 
 #: Processes of a launch that get a line, and ops of its first process.
-PROCESSES: Final = 4
+PROCESSES: Final = 3
 OPS: Final = 5
 _COLUMNS: Final = (
     Column("op", least=12),

@@ -15,40 +15,65 @@ def _since(started_ns: Any) -> str:
     return f"{at} ({duration(max(0, time.time_ns() - started_ns))})"
 
 
-def _reason(stalled: Any) -> str:
-    return f"{stalled['text']} [{stalled['slug']}]" if isinstance(stalled, Mapping) else str(stalled or "no")
+def _told(said: Any) -> str:
+    """Return an error that a status file holds, as text or as slug and text."""
+    return f"{said['text']} [{said['slug']}]" if isinstance(said, Mapping) else str(said)
 
 
-def _jobs(jobs: Any) -> str:
-    return count(len(jobs)) if isinstance(jobs, Mapping) else count(int(jobs))
+def _open_jobs(status: Mapping[str, Any]) -> int | None:
+    jobs = status.get("jobs")
+    return len(jobs) if isinstance(jobs, Mapping) else jobs
 
 
-#: Keys of a status file that are shown, what they are called, and how they are written.
-_ROWS: Final[tuple[tuple[str, str, Callable[[Any], str]], ...]] = (
-    ("started_ns", "since", _since),
-    ("version", "version", str),
-    ("decoder", "decoder", str),
-    ("jobs", "jobs open", _jobs),
-    ("lag_bytes", "lag", size),
-    ("lag_s", "lag", lambda seconds: duration(seconds * 1e9)),
-    ("rows", "rows stored", count),
-    ("rows_per_s", "rows a second", lambda rate: f"{rate:,.0f}"),
-    ("bytes", "received", size),
-    ("dropped", "lost", count),
-    ("stalls", "stalls", count),
-    ("stalled", "stalled now", _reason),
-    ("refusals", "refusals", count),
-    ("last_refusal", "last refusal", str),
-    ("last_error", "last error", str),
-    ("rss_bytes", "memory", size),
-    ("cpu_s", "CPU time", lambda seconds: duration(seconds * 1e9)),
+def _lost(status: Mapping[str, Any]) -> int | None:
+    """Return what the open jobs dropped for lack of room, None where it is not known."""
+    jobs = status.get("jobs")
+    if not isinstance(jobs, Mapping):
+        return None
+    return sum(int(job.get(name, 0)) for job in jobs.values() for name in ("dropped_records", "dropped_spans"))
+
+
+def _refusals(status: Mapping[str, Any]) -> int | None:
+    refusals = status.get("refusals")
+    return len(refusals) if isinstance(refusals, list) else refusals
+
+
+def _last_refusal(status: Mapping[str, Any]) -> Any:
+    refusals = status.get("refusals")
+    return refusals[-1] if isinstance(refusals, list) and refusals else status.get("last_refusal")
+
+
+def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:
+    return lambda status: status.get(name)
+
+
+#: What is shown of a status file: its label, where it is found, and how it is written.
+_ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any], str]], ...]] = (
+    ("since", _key("started_ns"), _since),
+    ("version", _key("version"), str),
+    ("decoder", _key("decoder"), str),
+    ("open jobs", _open_jobs, count),
+    ("lag", _key("lag_bytes"), size),
+    ("lag", _key("lag_s"), lambda seconds: duration(seconds * 1e9)),
+    ("lost", _lost, count),
+    ("rows stored", _key("rows"), count),
+    ("rows a second", _key("rows_per_s"), lambda rate: f"{rate:,.0f}"),
+    ("received", _key("bytes"), size),
+    ("stalls", _key("stalls"), count),
+    ("stalled by", lambda status: status.get("stall") or status.get("stalled"), _told),
+    ("refusals", _refusals, count),
+    ("last refusal", _last_refusal, _told),
+    ("last error", _key("last_error"), _told),
+    ("memory", _key("rss_bytes"), size),
+    ("CPU time", _key("cpu_s"), lambda seconds: duration(seconds * 1e9)),
 )
 
 
 def _running(status: Mapping[str, Any]) -> Iterator[list[str]]:
-    for key, label, form in _ROWS:
-        if status.get(key) not in (None, ""):  # a status may be a mapping, which no set holds
-            yield [label, form(status[key])]
+    for label, find, form in _ROWS:
+        value = find(status)
+        if value is not None and value != "":
+            yield [label, form(value)]
 
 
 def lines(store: str, statuses: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
@@ -61,6 +86,5 @@ def lines(store: str, statuses: Mapping[str, Mapping[str, Any]]) -> Iterator[str
         else:
             decodes = f", would decode by {status['decoder']}" if "decoder" in status else ""
             yield f"{name}: not running (started when needed{decodes})"
-            left = status.get("last_error") or status.get("last_refusal")
-            if left:
-                yield f"  last said: {clean(str(left))}"
+            if status.get("last_error"):
+                yield f"  last error: {clean(_told(status['last_error']))}"

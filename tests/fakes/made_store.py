@@ -36,9 +36,9 @@ def span(kind: int, ordinal: int, start_ms: float, ms: float, **other: int) -> d
     return row | other
 
 
-def trace(number: int, step: int, rows: int, source: int = layout.RUN_METADATA) -> dict[str, int]:
+def trace(number: int, step: int, rows: int, base_ns: int, source: int = layout.RUN_METADATA) -> dict[str, int]:
     """Return a row of TRACES."""
-    times = {"start_ns": START_NS, "duration_ns": MS, "base_ns": START_NS}
+    times = {"start_ns": START_NS, "duration_ns": MS, "base_ns": base_ns}
     return (
         {"trace": number, "source": source, "kind": layout.RUN, "step": step, "key": 0, "thread": 1}
         | times
@@ -65,7 +65,7 @@ def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table]:
     ops, decoded = decoder("auto").run_metadata(parts, range(len(parts)), interner)
     return {
         "ops": pa.Table.from_batches([ops]),
-        "traces": rows("traces", [trace(number, number, one.rows) for number, one in enumerate(decoded)]),
+        "traces": rows("traces", [trace(number, number, one.rows, one.base_ns) for number, one in enumerate(decoded)]),
         "names": interner.new_names(),
         "graph_nodes": pa.Table.from_batches([graph_nodes(graph, 0)]),
     }

@@ -1,0 +1,119 @@
+"""The op view against TensorFlow's own profiler: the same RunMetadata in, the same numbers and rows out."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_store import traced, write_job
+from tfprof.collector.cli.loading import Traced
+from tfprof.collector.cli.loading import traced as load
+from tfprof.collector.render.op_text import lines
+from tfprof.collector.store.reader import Store
+from tfprof.collector.views.nodes import Stats
+from tfprof.collector.views.op import OpView, op_view
+from tfprof.collector.views.options import Options, from_texts
+
+pytestmark = pytest.mark.tf
+
+ORACLE = Path(__file__).parent / "oracle_op_view.py"
+COUNTERS = {
+    "exec_micros": "micros",
+    "accelerator_exec_micros": "accelerator_micros",
+    "cpu_exec_micros": "cpu_micros",
+    "requested_bytes": "bytes",
+    "peak_bytes": "peak_bytes",
+    "residual_bytes": "residual_bytes",
+    "output_bytes": "output_bytes",
+    "parameters": "params",
+}
+#: TensorFlow 1.15 sorts entries of equal value in no certain order, and reads the slot numbers of inputs.
+STABLE = {"tf2"}
+
+
+@pytest.fixture(scope="module", params=["tf1-software", "tf1-full", "tf2-software", "tf2-full"])
+def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """What TensorFlow's own profiler said of a few traced steps, and a store that has the same steps; (version, folder)."""
+    version, level = request.param.split("-")
+    python = request.getfixturevalue(f"{version}_python")
+    folder = tmp_path_factory.mktemp(request.param)
+    subprocess.run([python, ORACLE, folder, level], check=True, capture_output=True, timeout=240)
+    parts = [path.read_bytes() for path in sorted(folder.glob("run-*.pb"))]
+    write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), parts))
+    return version, folder
+
+
+def ours(folder: Path, asked_for: Mapping[str, Any]) -> tuple[Options, Traced, OpView]:
+    """Return our answer to one of the oracle's queries."""
+    texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in asked_for.items()}
+    options = from_texts({"max_depth": "10000", **texts})
+    found = load(Store(folder / "store").job("last"), options.step)
+    assert found is not None
+    return options, found, op_view(found.nodes, options)
+
+
+def differences(what: str, theirs: Mapping[str, Any], stats: Stats, prefix: str = "") -> list[str]:
+    """Return where the counters of a message of theirs differ from ours."""
+    return [
+        f"{what}: {prefix}{name} {theirs[prefix + name]} != {getattr(stats, counter)}"
+        for name, counter in COUNTERS.items()
+        if prefix + name in theirs and theirs[prefix + name] != getattr(stats, counter)
+    ]
+
+
+def entry_differences(answer: Mapping[str, Any], view: OpView, *, ordered: bool) -> list[str]:
+    """Return where entries and their nodes differ; running totals only where the order is certain."""
+    mine = {entry.name: entry for entry in view.entries}
+    found = []
+    for theirs in answer["entries"]:
+        entry = mine[theirs["name"]]
+        found += differences(entry.name, theirs, entry.own)
+        found += differences(entry.name, theirs, entry.running, "total_") if ordered else []
+        nodes = {node.name: node for node in entry.nodes}
+        assert {node["name"] for node in theirs["graph_nodes"]} == set(nodes)
+        for node in theirs["graph_nodes"]:
+            stats = nodes[node["name"]].stats
+            found += differences(node["name"], node, stats)
+            found += [f"{node['name']}: runs"] if node["run_count"] != stats.runs else []
+    return found
+
+
+def test_every_number_equals_that_of_tensorflows_own_profiler(asked: tuple[str, Path]) -> None:
+    version, folder = asked
+    answers = json.loads((folder / "queries.json").read_text())
+    assert len(answers) > 20
+    assert answers[0]["root"]["total_exec_micros"] > 0
+    for answer in answers:
+        _, _, view = ours(folder, answer["options"])
+        names, mine = [entry["name"] for entry in answer["entries"]], [entry.name for entry in view.entries]
+        by_name = answer["options"].get("order_by", "name") == "name"
+        if version in STABLE or by_name:
+            assert mine == names, answer["options"]
+        elif not any(option.startswith("min_") or option == "max_depth" for option in answer["options"]):
+            assert sorted(mine) == sorted(names), answer["options"]
+        else:
+            continue  # which of two equal entries comes first decides which is shown
+        wrong = differences("root", answer["root"], view.total, "total_")
+        wrong += entry_differences(answer, view, ordered=mine == names)
+        assert not wrong, answer["options"]
+
+
+def rows(text: str) -> list[str]:
+    """Return what a text says from the legend on."""
+    return text.split("Profile:\n", 1)[1].rstrip("\n").split("\n")
+
+
+def test_every_row_is_printed_as_tensorflows_own_profiler_does(asked: tuple[str, Path]) -> None:
+    version, folder = asked
+    compared = 0
+    for answer in json.loads((folder / "queries.json").read_text()):
+        options, found, view = ours(folder, answer["options"])
+        certain = version in STABLE or (options.order_by == "name" and "input_shapes" not in options.select)
+        if not answer["entries"] or not certain:
+            continue
+        text = "\n".join(lines(view, options.select, found.shapes))
+        assert rows(text) == rows(answer["text"]), answer["options"]
+        compared += 1
+    assert compared >= 8

@@ -1,0 +1,66 @@
+"""Numbers as people read them."""
+
+import pytest
+from tfprof.collector.render import numbers
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [(0, "0"), (999, "999"), (1000, "1.00k"), (2_500_000, "2.50m"), (3_000_000_000, "3.00b"), (-5000, "-5000")],
+)
+def test_counts_are_printed_as_tfprof_does(number: int, text: str) -> None:
+    assert numbers.tfprof_count(number) == text
+
+
+@pytest.mark.parametrize(
+    ("micros", "text"), [(0, "0us"), (999, "999us"), (1500, "1.50ms"), (2_000_000, "2.00sec"), (-7, "-7us")]
+)
+def test_times_are_printed_as_tfprof_does(micros: int, text: str) -> None:
+    assert numbers.tfprof_time(micros) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"), [(999, "999B"), (1024, "1.02KB"), (5_000_000_000, "5000.00MB"), (-2048, "-2048B")]
+)
+def test_bytes_are_printed_as_tfprof_does(size: int, text: str) -> None:
+    assert numbers.tfprof_bytes(size) == text
+
+
+@pytest.mark.parametrize(
+    ("ns", "text"),
+    [
+        (None, "-"),
+        (0, "0 ns"),
+        (999, "999 ns"),
+        (1500, "1.50 µs"),
+        (41_200_000, "41.2 ms"),
+        (412_000_000, "412 ms"),
+        (7.5e9, "7.50 s"),
+        (100e9, "1m 40s"),
+        (3660e9, "1h 01m"),
+    ],
+)
+def test_durations_have_the_unit_that_suits_them(ns: float | None, text: str) -> None:
+    assert numbers.duration(ns) == text
+
+
+@pytest.mark.parametrize(
+    ("size", "text"),
+    [(None, "-"), (0, "0 B"), (999, "999 B"), (1500, "1.5 KB"), (150_000, "150 KB"), (2.5e9, "2.5 GB")],
+)
+def test_sizes_have_the_unit_that_suits_them(size: float | None, text: str) -> None:
+    assert numbers.size(size) == text
+
+
+@pytest.mark.parametrize(
+    ("part", "text"), [(None, "-"), (0, "0.0 %"), (0.0004, "0.04 %"), (0.006, "0.6 %"), (0.61, "61 %")]
+)
+def test_percentages_have_as_many_digits_as_they_need(part: float | None, text: str) -> None:
+    assert numbers.percent(part) == text
+
+
+def test_a_sparkline_runs_from_nothing_to_the_largest_mean() -> None:
+    assert numbers.sparkline([0, 1, 2, 4], 4) == "▁▃▅█"
+    assert numbers.sparkline([0, 2, 4, 4], 2) == "▃█"
+    assert numbers.sparkline([0, 0], 4) == "▁▁"
+    assert numbers.sparkline([], 4) == ""

@@ -1,0 +1,41 @@
+"""The op view's text in corners that the comparison with TensorFlow's own does not reach."""
+
+from fakes.nodes import GPU, STREAM, node
+from tfprof.collector.render.op_text import HEADINGS, columns, lines
+from tfprof.collector.views.attributes import Shapes
+from tfprof.collector.views.op import op_view
+from tfprof.collector.views.options import SELECTS, Options
+
+
+def rows(*nodes: object, select: set[str]) -> list[str]:
+    """Return what follows the legend."""
+    options = Options(select=frozenset(select))
+    text = list(lines(op_view(nodes, options), options.select, Shapes.of(nodes)))  # type: ignore[arg-type]
+    return text[text.index("Profile:") + 2 :]
+
+
+def test_every_selectable_column_has_a_heading_in_the_order_of_the_legend() -> None:
+    assert set(HEADINGS) == set(SELECTS)
+    assert columns(frozenset({"occurrence", "bytes", "device"})) == ["bytes", "device", "occurrence"]
+
+
+def test_micros_brings_both_of_its_parts() -> None:
+    assert columns(frozenset({"micros"})) == ["micros", "accelerator_micros", "cpu_micros"]
+
+
+def test_shares_are_0_where_the_own_bytes_or_the_running_time_are_not_positive() -> None:
+    text = rows(
+        node("a", "Add", bytes=-5, cpu_micros=0),
+        node("b", "Mul", bytes=10, cpu_micros=4),
+        select={"bytes", "cpu_micros"},
+    )
+    assert text[0].split() == ["Add", "-5B", "(0.00%,", "0.00%),", "0us", "(100.00%,", "0.00%)"]
+
+
+def test_nodes_that_never_ran_leave_an_empty_first_device() -> None:
+    text = rows(node("a", "Add", ""), node("b", "Add", GPU.lower()), select={"device"})
+    assert text == [f"{'Add':<25}|{GPU.lower()}"]
+
+
+def test_names_of_a_job_cannot_move_the_terminal() -> None:
+    assert rows(node("a", "\x1b[2J", STREAM), select={"device"})[0].startswith("?[2J")

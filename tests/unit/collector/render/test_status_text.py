@@ -1,0 +1,32 @@
+"""The state of the daemons as text."""
+
+from tfprof.collector.render.status_text import lines
+
+
+def test_a_daemon_that_does_not_run_is_said_to_come_when_needed() -> None:
+    text = list(lines("/s", {"agent": {"alive": False}, "collector": {"alive": False, "decoder": "walker"}}))
+    assert text[1:] == [
+        "agent: not running (started when needed)",
+        "collector: not running (started when needed, would decode by walker)",
+    ]
+
+
+def test_a_stall_is_told_with_its_slug_and_what_is_not_known_is_left_out() -> None:
+    status = {
+        "alive": True,
+        "pid": 5,
+        "stalled": {"slug": "store-full", "text": "no space"},
+        "stalls": 3,
+        "last_error": None,
+    }
+    text = list(lines("/s", {"collector": status}))
+    assert text[1] == "collector: running, pid 5"
+    assert [line.split() for line in text[2:]] == [["stalls", "3"], ["stalled", "by", "no", "space", "[store-full]"]]
+
+
+def test_an_agent_tells_of_its_jobs_losses_and_refusals() -> None:
+    jobs = {"aa": {"dropped_records": 2, "dropped_spans": 3}, "bb": {"dropped_records": 1}}
+    refusals = [{"slug": "x", "text": "old"}, {"slug": "unknown-version", "text": "version 9"}]
+    status = {"alive": True, "pid": 5, "jobs": jobs, "refusals": refusals, "stall": None, "lag_bytes": 0}
+    text = [" ".join(line.split()) for line in lines("/s", {"agent": status})]
+    assert text[2:] == ["open jobs 2", "lag 0 B", "lost 6", "refusals 2", "last refusal version 9 [unknown-version]"]

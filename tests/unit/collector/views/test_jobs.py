@@ -1,0 +1,50 @@
+"""One line a job."""
+
+import pytest
+from fakes.made_store import IDENTITY, SECOND, START_NS
+from tfprof.collector.store.catalog import JobInfo
+from tfprof.collector.views.jobs import cost, job_rows, short_ids
+
+COUNTERS = {
+    "traced": 3,
+    "dropped_records": 2,
+    "dropped_spans": 1,
+    "self_ns": 10,
+    "extra_ns": 100,
+    "step_ns": 11_100,
+    "counts": {"run": 7, "batch": 5, "epoch": 2},
+}
+
+
+def test_ids_are_as_short_as_they_can_be_from_four_digits_on() -> None:
+    assert short_ids(["7f3a000000000000", "7f3b000000000000", "12340000000000aa", "12340000000000ab"]) == {
+        "7f3a000000000000": "7f3a",
+        "7f3b000000000000": "7f3b",
+        "12340000000000aa": "12340000000000aa",
+        "12340000000000ab": "12340000000000ab",
+    }
+
+
+def test_a_job_is_told_from_its_identity_and_its_last_words() -> None:
+    info = JobInfo(
+        0x7F3A << 48, "exited", IDENTITY, COUNTERS, {"t_ns": START_NS + 5 * SECOND, "status": 3, "traced": 4}
+    )
+    (row,) = job_rows([info], START_NS + 99 * SECOND)
+    assert (row.id, row.name, row.pid, row.framework_version) == ("7f3a", "train.py", 4711, "2.21.0")
+    assert (row.steps, row.step_kind, row.epochs, row.traced, row.lost) == (5, "batch", 2, 4, 3)
+    assert (row.state, row.status, row.duration_ns, row.ended_ns) == ("exited", 3, 5 * SECOND, START_NS + 5 * SECOND)
+    assert row.cost == pytest.approx(0.01)
+
+
+def test_a_running_job_has_run_until_now() -> None:
+    (row,) = job_rows([JobInfo(1, "running", IDENTITY, COUNTERS)], START_NS + 9 * SECOND)
+    assert (row.ended_ns, row.duration_ns) == (None, 9 * SECOND)
+
+
+def test_a_job_that_never_said_who_it_is_still_has_a_line() -> None:
+    (row,) = job_rows([JobInfo(1, "running", opened_ns=START_NS)], START_NS)
+    assert (row.name, row.pid, row.steps, row.lost, row.cost, row.started_ns) == ("", None, 0, 0, None, START_NS)
+
+
+def test_without_steps_there_is_no_cost() -> None:
+    assert cost({"self_ns": 5}) is None
