@@ -1,5 +1,6 @@
 """The folder in which new channels are announced: one file PID-UID a channel (docs/channel.md)."""
 
+import contextlib
 import os
 import re
 import time
@@ -67,10 +68,8 @@ class AnnounceFolder:
 
     def remove(self, announcement: Announcement) -> None:
         """Remove what has been dealt with."""
-        try:
+        with contextlib.suppress(OSError):
             os.unlink(os.path.join(self._folder, _file_name(announcement)))
-        except OSError:
-            pass
 
 
 def _file_name(announcement: Announcement) -> str:

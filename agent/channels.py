@@ -128,7 +128,9 @@ class Channel:
     def counters(self) -> dict[str, Any]:
         """Return the job's words by name, and under `counts` how many spans of each kind there were."""
         words = self._words
-        return {name: words[_WORD[name]] for name in COUNTED} | {"counts": {name: words[at] for name, at in _COUNTS.items()}}
+        return {name: words[_WORD[name]] for name in COUNTED} | {
+            "counts": {name: words[at] for name, at in _COUNTS.items()}
+        }
 
     # -- hello -----------------------------------------------------------------------------------
     def hello_generation(self) -> int:

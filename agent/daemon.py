@@ -284,7 +284,8 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--store", default=None, help="folder that results are kept in")
     options = parser.parse_args(argv)
     try:
-        agent = Agent(os.path.abspath(options.store or places.default_store()), settings.SETTINGS["agent-idle"].read())
+        idle_s = float(str(settings.SETTINGS["agent-idle"].read()))
+        agent = Agent(os.path.abspath(options.store or places.default_store()), idle_s)
         if not agent.start():
             return 0
     except (TfprofError, OSError, ValueError) as error:

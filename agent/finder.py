@@ -58,7 +58,9 @@ class Finder:
         found = []
         for one in news:
             if one.refusal is None:
-                found += [self._try(inode, [Holder(one.pid, path)]) for inode, path in processes.channels_of(one.pid).items()]
+                found += [
+                    self._try(inode, [Holder(one.pid, path)]) for inode, path in processes.channels_of(one.pid).items()
+                ]
             else:
                 self.refusals.append(Refusal(_launch_of(one.pid), one.pid, **one.refusal))
         return [one for one in found if one is not None]

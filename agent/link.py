@@ -5,7 +5,6 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 import zmq
-
 from tfprof.shim import wire
 from tfprof.shim.errors import FormatError, VersionError
 from tfprof.shim.wire import Head

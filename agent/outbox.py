@@ -237,7 +237,9 @@ class Outbox:
         self._waiting_since = 0.0
 
     def _mind_silence(self, now: float) -> None:
-        waiting = self.records.in_flight or self.spans.in_flight or any(box.is_waiting for box in self._letters.values())
+        waiting = (
+            self.records.in_flight or self.spans.in_flight or any(box.is_waiting for box in self._letters.values())
+        )
         if not waiting:
             self._waiting_since = 0.0
         elif not self._waiting_since:

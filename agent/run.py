@@ -5,7 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from tfprof.shim import layout, places, settings
 from tfprof.shim.errors import TfprofError
@@ -67,14 +67,23 @@ def _parser() -> _Parser:
         allow_abbrev=False,
     )
     add = parser.add_argument
-    add("--trace", metavar="POLICY", help="all, off, every=N, steps=A-B, or budget=P%% of the time (default: budget=1%%)")
+    add(
+        "--trace",
+        metavar="POLICY",
+        help="all, off, every=N, steps=A-B, or budget=P%% of the time (default: budget=1%%)",
+    )
     add("--trace-level", metavar="LEVEL", help="auto (default), software, or full")
     add("--store", metavar="DIR", help="folder for the results (default: $XDG_STATE_HOME/tfprof)")
     add("--name", metavar="NAME", help="what to call the job (default: its script's name)")
     add("--ring", metavar="BYTES", help="memory for records on their way, a process, such as 64M (default: 16M)")
     add("--record-command", action="store_true", help="keep the command line with the results")
     add("--no-report", "--quiet", dest="quiet", action="store_true", help="print nothing at the end")
-    add("--exec", dest="execute", action="store_true", help="become the command, for supervisors that mind the pid; no report")
+    add(
+        "--exec",
+        dest="execute",
+        action="store_true",
+        help="become the command, for supervisors that mind the pid; no report",
+    )
     add("--version", action="version", version=f"tfprof {VERSION}")
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=argparse.SUPPRESS)
     return parser
@@ -89,7 +98,7 @@ def parse(argv: Sequence[str]) -> Options:
     environ = os.environ
     trace = given.trace or settings.SETTINGS["trace"].read(environ)
     level = given.trace_level or settings.SETTINGS["trace-level"].read(environ)
-    Policy.from_text(trace, level)
+    Policy.from_text(str(trace), str(level))
     changes = {
         settings.SETTINGS[name].variable: text
         for name, text in (("trace", given.trace), ("trace-level", given.trace_level), ("ring", given.ring))
@@ -113,7 +122,7 @@ def _check_ring(environ: dict[str, str]) -> None:
         size = setting.read(environ)
     except ValueError:
         size = 0
-    if not layout.RING_MIN <= size <= layout.RING_MAX:
+    if not isinstance(size, int) or not layout.RING_MIN <= size <= layout.RING_MAX:
         raise UsageError(f"{environ.get(setting.variable)!r} is no size from 1M to 1G for --ring")
 
 
@@ -197,7 +206,7 @@ class Run:
 
         return Hold(self._place, self._options.store, self._launch.launch)
 
-    def _note(self, **changes: int | None) -> None:
+    def _note(self, **changes: Any) -> None:
         """Write what has become known into the launch file."""
         if self._launch is None:
             return

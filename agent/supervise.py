@@ -17,8 +17,11 @@ TICK_S: Final = 0.05
 _PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 #: Raised by what a process itself does, or never to be had.
 _NOT_OURS: Final = frozenset(
-    [signal.SIGKILL, signal.SIGSTOP, signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP]
-    + [signal.SIGSYS, signal.SIGABRT, signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU]
+    [
+        *(signal.SIGKILL, signal.SIGSTOP),
+        *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGABRT),
+        *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU),
+    ]
 )
 #: Sent by the kernel to one process: the job would have got them in the launcher's place.
 _FROM_KERNEL: Final = frozenset([signal.SIGALRM])

@@ -6,6 +6,7 @@ import os
 import signal
 import sys
 import time
+from typing import Any  # noqa: F401 - in type comments
 
 from .errors import TfprofError
 
@@ -81,13 +82,13 @@ class StatusFile:
         self.path = path
 
     def write(self, status):
-        # type: (dict) -> None
+        # type: (dict[str, Any]) -> None
         """Replace the file by ``status``; OSError when that cannot be done."""
         write_json(self.path, status)
 
 
 def write_json(path, value):
-    # type: (str, dict) -> None
+    # type: (str, dict[str, Any]) -> None
     """Replace the file ``path`` by ``value`` in one step; OSError when that cannot be done."""
     temporary = "%s.%d.tmp" % (path, os.getpid())
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -101,7 +102,7 @@ def write_json(path, value):
 
 
 def read_json(path):
-    # type: (str) -> dict | None
+    # type: (str) -> dict[str, Any] | None
     """Return the JSON object in ``path``, None when there is none or it is no object."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -128,7 +129,7 @@ def holder(place, name):
 
 
 def read_status(place, name):
-    # type: (str, str) -> dict | None
+    # type: (str, str) -> dict[str, Any] | None
     """Return the last status of the daemon ``name`` with ``alive`` set, None when it never wrote one and does not live."""
     status = read_json(os.path.join(place, name + ".json"))
     pid = holder(place, name)
@@ -140,7 +141,7 @@ def read_status(place, name):
 
 
 def spawn(module, args, log):
-    # type: (str, list, str) -> None
+    # type: (str, list[str], str) -> None
     """Start ``python -m MODULE ARGS`` as a daemon that outlives this process and shares nothing with it but ``log``.
 
     It returns at once; whether the daemon came up is seen by its lock. DaemonError when nothing could be started.
@@ -159,7 +160,7 @@ def spawn(module, args, log):
 
 
 def daemon_environment(environment):
-    # type: (dict) -> dict
+    # type: (os._Environ[str]) -> dict[str, str]
     """Return what of ``environment`` a daemon is given: the written list, without the shim on the module path."""
     kept = {
         name: text
@@ -194,7 +195,7 @@ def _open_log(path):
 
 
 def _become_daemon(command, environment, log_fd):
-    # type: (list, dict, int) -> None
+    # type: (list[str], dict[str, str], int) -> None
     """Turn this forked child into the daemon: a session of its own, no terminal, nothing inherited. Never returns."""
     try:
         os.setsid()

@@ -11,6 +11,7 @@ import os
 import struct
 import sys
 import time
+from pathlib import Path
 
 from tfprof.shim import layout
 from tfprof.shim.version import CHANNEL_VERSION
@@ -32,7 +33,9 @@ class ChannelWriter:
             created_real_ns=time.time_ns(),
             created_mono_ns=time.monotonic_ns(),
         )
-        self.hello(hello or {"name": "fake.py", "framework": "tensorflow", "framework_version": "9.9", "python": "3.11"})
+        self.hello(
+            hello or {"name": "fake.py", "framework": "tensorflow", "framework_version": "9.9", "python": "3.11"}
+        )
         struct.pack_into("<8sII", self.map, 0, layout.MAGIC, version, layout.PAGE)
 
     def close(self):
@@ -55,8 +58,7 @@ class ChannelWriter:
         self.set(hello_generation=self.word("hello_generation") + 1, hello_size=len(text))
 
     def announce(self, folder, text="channel"):
-        with open(os.path.join(folder, "announce", f"{os.getpid()}-{self.uid:016x}"), "w") as file:
-            file.write(text + "\n")
+        Path(folder, "announce", f"{os.getpid()}-{self.uid:016x}").write_text(text + "\n")
 
     def put(self, data, kind=layout.REFUSED, step=0):
         if not self.word("ring_size"):
@@ -66,9 +68,7 @@ class ChannelWriter:
         size = layout.RECORD.size + len(data)
         head = self.word("head")
         if head + size - self.word("tail") > self.ring:
-            self.set(
-                dropped_records=self.word("dropped_records") + 1, dropped_bytes=self.word("dropped_bytes") + size
-            )
+            self.set(dropped_records=self.word("dropped_records") + 1, dropped_bytes=self.word("dropped_bytes") + size)
             return False
         seq = self.word("records") + 1
         header = layout.RECORD.pack(size, kind, 0, seq, step, time.monotonic_ns(), time.time_ns(), 0, 0, 0)

@@ -3,10 +3,11 @@
 import json
 import os
 import threading
+from pathlib import Path
 
 import zmq
-
 from tfprof.shim import layout, wire
+from tfprof.shim.daemons import Lock
 from tfprof.shim.wire import Head
 
 
@@ -14,8 +15,6 @@ class FakeCollector:
     """Listens in the instance ``place``; holds its lock, so that the agent starts no real one."""
 
     def __init__(self, place):
-        from tfprof.shim.daemons import Lock
-
         self.place = place
         self.messages = []
         self.records = {}
@@ -64,9 +63,8 @@ class FakeCollector:
     def _serve(self):
         context = zmq.Context()
         router = context.socket(zmq.ROUTER)
-        path = os.path.join(self.place, "collector.sock")
-        if os.path.exists(path):
-            os.unlink(path)
+        path = Path(self.place, "collector.sock")
+        path.unlink(missing_ok=True)
         router.bind(f"ipc://{path}")
         while not self._stop.is_set():
             if not router.poll(20):
