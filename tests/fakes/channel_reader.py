@@ -40,9 +40,11 @@ class ChannelReader:
             os.close(fd)
 
     def close(self):
-        """Let go of the channel."""
+        """Let go of the channel; its words can still be read, as they were last."""
+        words = self.map[: layout.SPANS_AT]
         self.map.close()
         os.close(self.fd)
+        self.map = words
 
     def word(self, name):
         """Return one of the job's or the agent's words."""

@@ -1,0 +1,113 @@
+"""Starts a job with the shim armed, as tfprof-run does, and reads its channel."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+from fakes.channel_reader import ChannelReader, channels
+
+ROOT = Path(__file__).resolve().parents[2]
+FAKE_TENSORFLOW = ROOT / "tests/fakes/faketf"
+JOBS = ROOT / "tests/integration/jobs"
+LAUNCH = 0x1234
+
+
+def environment(folder=None, *, fake=False, armed=True, **more):
+    """Return the environment of a job, armed for the launch folder ``folder``; ``fake``: with the fake TensorFlow."""
+    result = {name: value for name, value in os.environ.items() if not name.startswith(("TFPROF_", "PYTHON"))}
+    result["TF_CPP_MIN_LOG_LEVEL"] = "3"
+    path = [str(FAKE_TENSORFLOW)] if fake else []
+    if armed:
+        path.insert(0, str(ROOT / "shim/inject"))
+        result["TFPROF_RUN"] = f"{LAUNCH:016x}@{folder}"
+        result["TFPROF_DEBUG"] = "1"
+    if path:
+        result["PYTHONPATH"] = os.pathsep.join(path)
+    return {**result, **more}
+
+
+class ArmedJob:
+    """A running job that says ``ready`` on a line of its own when its channel is to be read, and ends when it is told to."""
+
+    def __init__(self, python, script, folder, *arguments, fake=False, **more):
+        (Path(folder) / "announce").mkdir(exist_ok=True, parents=True)
+        self.folder = Path(folder)
+        command = [str(python), "-W", "ignore", str(script), *arguments]
+        self.process = subprocess.Popen(
+            command,
+            env=environment(folder, fake=fake, **more),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.output = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_error):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+    @property
+    def pid(self):
+        """The job's process id."""
+        return self.process.pid
+
+    def until_ready(self):
+        """Wait for the job to say ``ready``; what it printed before is kept in ``output``."""
+        for line in self.process.stdout:
+            if line == "ready\n":
+                return self
+            self.output.append(line.rstrip("\n"))
+        raise AssertionError("the job ended early: " + self.process.stderr.read())
+
+    def reader(self):
+        """Open the job's one channel."""
+        return ChannelReader.of(self.pid)
+
+    def channels(self):
+        """Return the paths of the channels that the job holds."""
+        return channels(self.pid)
+
+    def announced(self):
+        """Return what was announced: {file name: text}."""
+        return {path.name: path.read_text() for path in (self.folder / "announce").iterdir()}
+
+    def go_on(self):
+        """Let the job go on after ``ready``."""
+        self.process.stdin.write("\n")
+        self.process.stdin.flush()
+        return self
+
+    def finish(self):
+        """Let the job end, and return (status, stdout lines, stderr)."""
+        out, error = self.process.communicate("\n", timeout=60)
+        self.output += out.splitlines()
+        return self.process.returncode, self.output, error
+
+
+def bare(python, script, *arguments, **more):
+    """Run the job without the shim and return (status, stdout lines, stderr)."""
+    done = subprocess.run(
+        [str(python), "-W", "ignore", str(script), *arguments],
+        env=environment(armed=False, **more),
+        input="\n" * 8,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    return done.returncode, [line for line in done.stdout.splitlines() if line != "ready"], done.stderr
+
+
+INTERPRETERS = [Path(sys.executable), *sorted(Path("~/.pyenv/versions").expanduser().glob("*/bin/python"))]
+MODERN = [python for python in INTERPRETERS if python.parents[1].name[:3] not in ("2.7", "3.6")]
+
+
+def name_of(python):
+    """Return the name of an interpreter for a test's id."""
+    return Path(python).parents[1].name

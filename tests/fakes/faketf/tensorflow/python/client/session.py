@@ -1,0 +1,68 @@
+"""Sessions with the calls that the real ones end in."""
+
+from tensorflow.python.client import native as tf_session
+
+
+class Graph:
+    """A graph that holds nothing."""
+
+
+class BaseSession:
+    """A session: what it runs is ``x + 1``."""
+
+    def __init__(self):
+        self._session = object()
+        self._closed = False
+        self.graph = Graph()
+
+    def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
+        """Run one step; ``options`` are bytes, ``run_metadata`` a list that gets bytes."""
+        options_ptr = tf_session.TF_NewBufferFromString(options) if options else None
+        metadata_ptr = tf_session.TF_NewBuffer() if run_metadata is not None else None
+        result = self._call_tf_sessionrun(
+            options_ptr, feed_dict or {}, fetches, [], metadata_ptr
+        )
+        if run_metadata is not None:
+            run_metadata.append(tf_session.TF_GetBuffer(metadata_ptr))
+        return result
+
+    def _call_tf_sessionrun(self, options, feed_dict, fetch_list, target_list,
+                            run_metadata):
+        return tf_session.TF_SessionRun_wrapper(self._session, options, feed_dict,
+                                                fetch_list, target_list,
+                                                run_metadata)
+
+    def _call_tf_sessionprun(self, handle, feed_dict, fetch_list):
+        return tf_session.TF_SessionPRun_wrapper(self._session, handle, feed_dict,
+                                                 fetch_list)
+
+    class _Callable:
+        """What `Session::MakeCallable` gives."""
+
+        def __init__(self, session, callable_options):
+            self._session = session
+            self._handle = None
+            options_ptr = tf_session.TF_NewBufferFromString(callable_options.SerializeToString())
+            try:
+                self._handle = tf_session.TF_SessionMakeCallable(
+                    session._session, options_ptr)
+            finally:
+                tf_session.TF_DeleteBuffer(options_ptr)
+
+        def __call__(self, *args, **kwargs):
+            run_metadata = kwargs.get("run_metadata", None)
+            try:
+                run_metadata_ptr = tf_session.TF_NewBuffer() if run_metadata else None
+                ret = tf_session.TF_SessionRunCallable(self._session._session,
+                                                       self._handle, args,
+                                                       run_metadata_ptr)
+                if run_metadata:
+                    run_metadata.ParseFromString(tf_session.TF_GetBuffer(run_metadata_ptr))
+            finally:
+                if run_metadata_ptr:
+                    tf_session.TF_DeleteBuffer(run_metadata_ptr)
+            return ret
+
+        def __del__(self):
+            if self._handle is not None and self._session._session is not None and not self._session._closed:
+                tf_session.TF_SessionReleaseCallable(self._session._session, self._handle)

@@ -1,0 +1,43 @@
+"""Prints the traceback of every kind of error of a session, as an uncaught one is printed, after argv[1] good runs."""
+
+import sys
+
+import numpy
+import tensorflow
+from tensorflow.core.protobuf import config_pb2
+
+tf = tensorflow.compat.v1
+if hasattr(tf, "disable_eager_execution"):
+    tf.disable_eager_execution()
+tf.logging.set_verbosity(tf.logging.ERROR)
+
+x = tf.placeholder(tf.float32, [None, 8], name="x")
+loss = tf.reduce_sum(x * x)
+bad = tf.check_numerics(x / 0.0, "not a number")
+data = numpy.ones((4, 8), numpy.float32)
+
+
+def callable_of(session, fetch):
+    options = config_pb2.CallableOptions()
+    options.feed.append(x.name)
+    options.fetch.append(fetch)
+    return session._make_callable_from_options(options)
+
+
+FAILURES = (
+    lambda session: session.run(loss),
+    lambda session: session.run(bad, {x: data}),
+    lambda session: callable_of(session, bad.name)(data),
+    lambda session: callable_of(session, "nothing:0"),
+)
+
+with tf.Session() as session:
+    call = callable_of(session, loss.name)
+    for _ in range(int(sys.argv[1])):
+        session.run(loss, {x: data})
+        call(data)
+    for failure in FAILURES:
+        try:
+            failure(session)
+        except tensorflow.errors.OpError:
+            sys.excepthook(*sys.exc_info())

@@ -1,0 +1,100 @@
+"""Goes every way through a session, and prints what the job itself sees: results, metadata bytes, errors."""
+
+import hashlib
+import sys
+
+import numpy
+import tensorflow
+from tensorflow.core.protobuf import config_pb2
+
+tf = tensorflow.compat.v1
+if hasattr(tf, "disable_eager_execution"):
+    tf.disable_eager_execution()
+tf.logging.set_verbosity(tf.logging.ERROR)
+
+x = tf.placeholder(tf.float32, [None, 8], name="x")
+w = tf.get_variable("w", [8, 8], initializer=tf.ones_initializer())
+loss = tf.reduce_sum(tf.square(tf.matmul(x, w)), name="loss")
+train = tf.train.GradientDescentOptimizer(1e-4).minimize(loss)
+bad = tf.check_numerics(x / 0.0, "not a number", name="bad")
+data = numpy.arange(32, dtype=numpy.float32).reshape(4, 8) / 32
+
+
+def shown(metadata):
+    """Return what a job can tell metadata by: statistics or not, graphs, and the bytes, in order since maps have none."""
+    raw = bytes(sorted(metadata.SerializeToString()))
+    return len(metadata.step_stats.dev_stats) > 0, len(metadata.partition_graphs), hashlib.md5(raw).hexdigest()
+
+
+def trained(session):
+    run = session.run
+    for _ in range(8):
+        session.run([train, loss], {x: data})
+    print("trained", repr(float(run(loss, {x: data}))))
+
+
+def with_metadata(session):
+    graphs = tf.RunOptions(output_partition_graphs=True)
+    for _ in range(4):
+        for options in (None, tf.RunOptions(timeout_in_ms=60000), graphs):
+            metadata = tf.RunMetadata()
+            session.run(loss, {x: data}, options=options, run_metadata=metadata)
+            print("metadata", shown(metadata))
+    metadata = tf.RunMetadata()
+    session.run(loss, {x: data}, options=tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE), run_metadata=metadata)
+    print("asked", shown(metadata)[0], len(metadata.step_stats.dev_stats[0].node_stats) > 3)
+    session.run(loss, {x: data}, options=tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE))
+
+
+def made_callables(session):
+    call = session.make_callable(loss, [x])
+    print("make_callable", [repr(float(call(data))) for _ in range(4)])
+    call = session.make_callable(train, [x], accept_options=True)
+    for _ in range(3):
+        metadata = tf.RunMetadata()
+        call(data, run_metadata=metadata)
+        print("make_callable metadata", shown(metadata))
+
+
+def callables(session):
+    options = config_pb2.CallableOptions()
+    options.feed.append(x.name)
+    options.fetch.append(loss.name)
+    call = session._make_callable_from_options(options)
+    print("callable", [repr(float(call(data)[0])) for _ in range(6)])
+    options.run_options.output_partition_graphs = True
+    call = session._make_callable_from_options(options)
+    for _ in range(3):
+        metadata = tf.RunMetadata()
+        call(data, run_metadata=metadata)
+        print("callable metadata", shown(metadata))
+    options.run_options.trace_level = config_pb2.RunOptions.SOFTWARE_TRACE
+    call = session._make_callable_from_options(options)
+    metadata = tf.RunMetadata()
+    call(data, run_metadata=metadata)
+    print("callable asked", shown(metadata)[0])
+
+
+def errors(session):
+    options = config_pb2.CallableOptions()
+    options.feed.append(x.name)
+    options.fetch.append(bad.name)
+    call = session._make_callable_from_options(options)
+    for attempt in (lambda: session.run(loss), lambda: session.run(bad, {x: data}), lambda: call(data)):
+        try:
+            attempt()
+        except tensorflow.errors.InvalidArgumentError as error:
+            print("error", type(error).__name__, error.message.splitlines()[0])
+
+
+def partial(session):
+    handle = session.partial_run_setup([loss], [x])
+    print("partial", repr(float(session.partial_run(handle, loss, {x: data}))))
+
+
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    for part in (trained, with_metadata, made_callables, callables, errors, partial):
+        part(session)
+    print("ready", flush=True)
+    sys.stdin.readline()

@@ -1,0 +1,107 @@
+"""Real sessions of TensorFlow 1.15 and 2.21, read back from the channel."""
+
+import re
+
+import pytest
+from fakes.armed_job import JOBS, ArmedJob, bare
+
+from tfprof.shim import layout
+
+pytestmark = pytest.mark.tf
+SCRIPT = JOBS / "session_paths.py"
+RUNS = 1 + 9 + 14 + 7 + 10 + 3
+LOG = re.compile(r"^(WARNING: All log|[IWE]0000 ).*\n", re.MULTILINE)
+
+
+@pytest.fixture(params=["tf1_python", "tf2_python"], scope="module")
+def python(request):
+    return request.getfixturevalue(request.param)
+
+
+@pytest.fixture(scope="module")
+def alone(python):
+    return bare(python, SCRIPT)
+
+
+@pytest.fixture(params=["all", "every=2", "off"], scope="module")
+def job(request, python, tmp_path_factory):
+    with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), TFPROF_TRACE=request.param) as running:
+        running.until_ready()
+        running.trace = request.param
+        running.read = running.reader().take(ended=True)
+        running.read.close()
+        running.ended = running.finish()
+        yield running
+
+
+def test_the_job_sees_what_it_would_see_alone(job, alone):
+    status, output, errors = job.ended
+    assert (status, output) == alone[:2]
+    assert LOG.sub("", errors) == LOG.sub("", alone[2])
+
+
+def test_every_run_is_a_span(job):
+    runs = job.read.of_kind(layout.RUN)
+    assert sum(span.count for span in runs) == job.read.count(layout.RUN) == RUNS
+    ordinals = sorted(number for span in runs for number in range(span.ordinal, span.ordinal + span.count))
+    assert ordinals == list(range(1, RUNS + 1))
+    assert all(span.low <= span.total // span.count <= span.high <= span.total for span in runs)
+    assert sum(span.count for span in job.read.of_kind(layout.PARTIAL_RUN)) == 1
+    assert job.read.fault() == ""
+
+
+def test_failed_runs_are_flagged(job):
+    failed = [span for span in job.read.of_kind(layout.RUN) if span.flags & layout.FLAG_FAILED]
+    assert sum(span.count for span in failed) == 3
+
+
+def test_every_traced_run_is_kept(job):
+    traced = {
+        number
+        for span in job.read.of_kind(layout.RUN)
+        if span.flags & layout.FLAG_TRACED and not span.flags & layout.FLAG_FAILED
+        for number in range(span.ordinal, span.ordinal + span.count)
+    }
+    kept = {record.step for record in job.read.records_of(layout.RUN_METADATA)}
+    if job.trace == "off":
+        assert not kept
+        assert len(traced) == 3  # those that the job asked for itself
+        return
+    assert kept == traced
+    assert all(record.data[:1] == b"\x0a" and len(record.data) > 100 for record in job.read.records_of(layout.RUN_METADATA))
+    assert job.read.word("dropped_traces") == 0
+    if job.trace == "all":
+        assert len(kept) == RUNS - 3
+
+
+def test_spans_tell_different_runs_apart(job):
+    keys = {span.key for span in job.read.of_kind(layout.RUN)}
+    assert keys == {1, 1 << 20 | 1 << 10, 1 << 20 | 1 << 10 | 1, 1 << 20 | 1, 1 << 10}
+
+
+def test_the_graph_is_sent_with_the_first_trace(job):
+    graphs = job.read.records_of(layout.GRAPH)
+    if job.trace == "off":
+        assert not graphs
+    else:
+        assert b"loss" in graphs[0].data
+        assert b"_output_shapes" in graphs[0].data
+        assert b"session_paths.py" in job.read.records_of(layout.FRAMES)[0].data
+
+
+def test_the_hello_page_says_what_runs(job):
+    hello = job.read.hello()
+    assert hello["name"] == "session_paths.py"
+    assert hello["framework_version"].split(".")[0] in "12"
+    assert job.read.word("launch") == 0x1234
+    assert job.announced() == {f"{job.pid}-{job.read.word('uid'):016x}": "channel\n"}
+
+
+@pytest.mark.parametrize(("trace", "before"), [("all", 1), ("steps=1-2", 12)], ids=["traced", "plain"])
+def test_an_uncaught_error_prints_what_it_would_print_alone(python, trace, before, tmp_path):
+    script = JOBS / "failing_run.py"
+    errors = bare(python, script, str(before))[2]
+    assert errors.count("Traceback") >= 4
+    with ArmedJob(python, script, tmp_path, str(before), TFPROF_TRACE=trace) as job:
+        found = job.finish()
+    assert LOG.sub("", found[2]) == LOG.sub("", errors)
