@@ -48,7 +48,7 @@ def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> 
     """Return the ROLLUP of ``ops`` and the canonical devices after them.
 
     ``ops`` are in order of arrival, ``traces`` and ``names`` hold at least their traces and the names of the job's devices;
-    ``canonical`` has the canonical device of each node id seen before them, NONE_ID for none.
+    ``canonical`` has the canonical device of each node id seen before them, NONE_ID for none; the result covers all ids.
     """
     devices = Devices(names)
     canonical = canonical_after(ops, devices, canonical)
@@ -57,12 +57,13 @@ def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> 
 
 
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
-    """Return ``canonical`` with the first CPU or GPU of each node that had none; ``ops`` in order of arrival."""
+    """Return ``canonical`` with the first CPU or GPU of each node of ``ops`` that had none; ``ops`` in order of arrival."""
     seen = pc.unique(_key(flat(ops["node"]), devices.plain(flat(ops["device"]))))
     seen = seen.filter(devices.canonical(_device(seen)))
     grouped = pa.table({"node": _node(seen), "device": _device(seen)}).group_by("node", use_threads=False)
     first = grouped.aggregate([("device", "first")])
-    later = _by_node(flat(first["node"]), flat(first["device_first"]), len(canonical))
+    size = max(len(canonical), pc.max(ops["node"]).as_py() + 1 if ops.num_rows else 0)
+    later = _by_node(flat(first["node"]), flat(first["device_first"]), size)
     known = pa.concat_arrays([canonical, repeat(NONE_ID, len(later) - len(canonical), pa.uint32())])
     return pc.if_else(pc.equal(known, NONE), later, known)
 

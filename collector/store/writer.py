@@ -14,6 +14,7 @@ import pyarrow as pa
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog, durable, lock
 from tfprof.collector.store.catalog import RUNNING, JobInfo
+from tfprof.collector.store.retention import Limits, retain
 from tfprof.collector.store.sealing import Tail, seal
 from tfprof.collector.store.snapshot import files, log_file, settled
 from tfprof.collector.store.wal import Log, Rows, decode, encode
@@ -218,6 +219,11 @@ class StoreWriter:
                 failures.append(error)
         if failures:
             raise failures[0]
+
+    def retain(self, limits: Limits, now_ns: int) -> list[int]:
+        """Remove the ended jobs that ``limits`` leave no room for at ``now_ns`` (real time); return their uids."""
+        written = {writer.info.uid for writer in self._open.values()}
+        return retain(self.path, str(self.collector["host"]), limits, now_ns, written)
 
     def close(self) -> None:
         """Close all jobs and let go of the store; what failed to be written is raised after all is closed."""

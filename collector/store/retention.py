@@ -1,0 +1,80 @@
+"""Which jobs a store no longer keeps: the oldest ended ones, by age and by size."""
+
+import shutil
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store import catalog, durable
+from tfprof.collector.store.catalog import RUNNING
+
+_REMOVED = ".removed-"
+_ABANDONED_S = 86_400
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a store keeps of ended jobs: for so many seconds, and so many bytes in all; None for no limit."""
+
+    max_age_s: float | None = None
+    max_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class Kept:
+    """A job in the store: its uid, when it was last written (ns, real time), its bytes, and whether it is going on."""
+
+    uid: int
+    last_ns: int
+    size: int
+    open: bool
+
+
+def expired(jobs: Iterable[Kept], limits: Limits, now_ns: int) -> list[int]:
+    """Return the uids of the ended jobs that ``limits`` leave no room for at ``now_ns``, oldest first."""
+    jobs = sorted(jobs, key=lambda job: job.last_ns)
+    excess = sum(job.size for job in jobs) - (float("inf") if limits.max_bytes is None else limits.max_bytes)
+    gone = []
+    for job in jobs:
+        old = limits.max_age_s is not None and now_ns - job.last_ns > limits.max_age_s * 1e9
+        if not job.open and (old or excess > 0):
+            gone.append(job.uid)
+            excess -= job.size
+    return gone
+
+
+def retain(store: Path, host: str, limits: Limits, now_ns: int, written: Collection[int] = ()) -> list[int]:
+    """Remove what is expired and return the uids; called by the collector of ``host``, which has ``written`` open.
+
+    Running jobs of other hosts stay, as do damaged ones; a running job of this host that nobody writes counts as
+    ended after a day.
+    """
+    for rest in catalog.jobs_folder(store).glob(f"{_REMOVED}*"):
+        shutil.rmtree(rest, ignore_errors=True)
+    jobs = [job for folder in catalog.folders(store) for job in _look(folder, host, now_ns, written)]
+    gone = expired(jobs, limits, now_ns)
+    for uid in gone:
+        remove(store, uid)
+    return gone
+
+
+def remove(store: Path, uid: int) -> None:
+    """Remove job ``uid``: in one step for readers, then its files."""
+    folder = catalog.job_folder(store, uid)
+    aside = folder.with_name(_REMOVED + folder.name)
+    with durable.told(folder):
+        folder.replace(aside)
+    shutil.rmtree(aside, ignore_errors=True)
+
+
+def _look(folder: Path, host: str, now_ns: int, written: Collection[int]) -> list[Kept]:
+    try:
+        info = catalog.load(folder)
+        stats = [path.stat() for path in folder.iterdir()]
+    except (OSError, StoreError):
+        return []
+    last = max(stat.st_mtime_ns for stat in stats)
+    abandoned = info.collector.get("host") == host and now_ns - last > _ABANDONED_S * 1e9
+    going_on = info.uid in written or (info.state == RUNNING and not abandoned)
+    return [Kept(info.uid, info.closed_ns or last, sum(stat.st_size for stat in stats), going_on)]

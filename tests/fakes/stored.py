@@ -1,0 +1,131 @@
+"""Rows as the collector stores them, made up; and what rollups of them must be, computed row by row."""
+
+import math
+import random
+from collections import defaultdict
+
+import pyarrow as pa
+from tfprof.collector.store import schema
+
+CPU, GPU, STREAM, HOST = range(4)
+DEVICES = (
+    b"/job:localhost/replica:0/task:0/device:CPU:0",
+    b"/job:localhost/replica:0/task:0/device:GPU:0",
+    b"/device:GPU:0/stream:all",
+    b"/host:CPU",
+)
+BASE_NS = 1_700_000_000_000_000_000
+
+
+def table(name, rows):
+    """Table ``name`` with ``rows`` (dictionaries); what they leave out is 0 or empty."""
+    kinds = schema.JOB_TABLES[name]
+    return pa.table({field.name: [row.get(field.name, _nothing(field.type)) for row in rows] for field in kinds}, schema=kinds)
+
+
+def device_names(devices=DEVICES):
+    return table("names", [{"kind": schema.DEVICE, "id": number, "text": text} for number, text in enumerate(devices)])
+
+
+def traces(first, count, base_ns=BASE_NS):
+    rows = [{"trace": first + number, "base_ns": base_ns + number, "duration_ns": 1_000_000, "rows": 1} for number in range(count)]
+    return table("traces", rows)
+
+
+def op(trace, node, device=CPU, **columns):
+    return {"trace": trace, "node": node, "device": device, "op_end_ns": 1000, **columns}
+
+
+def random_ops(first, count, nodes, seed=0, devices=len(DEVICES)):
+    """Ops of ``count`` traces as they come: nodes on several devices, loops, missing start times, negative bytes."""
+    chance = random.Random(seed)
+    rows = []
+    for trace in range(first, first + count):
+        for node in chance.sample(range(nodes), chance.randint(1, nodes)):
+            for _ in range(chance.choice([1, 1, 1, 2, 5])):
+                rows.append(
+                    op(
+                        trace,
+                        node,
+                        chance.randrange(devices),
+                        start_ns=chance.choice([0, 1, 999, -5, 123_456, -BASE_NS, -BASE_NS - 1]),
+                        op_start_ns=chance.randrange(3000),
+                        op_end_ns=chance.choice([0, 1, 400, int(chance.lognormvariate(10, 3))]),
+                        all_end_ns=chance.randrange(2000),
+                        wait_ns=chance.randrange(9000),
+                        start_us_fix=chance.choice([0, 0, 1, -1]),
+                        end_us_fix=chance.choice([0, 0, 0, 1]),
+                        total_bytes=chance.randrange(10_000),
+                        peak_bytes=chance.randrange(10_000),
+                        live_bytes=chance.randrange(-5000, 5000),
+                        output_bytes=chance.randrange(10_000),
+                        temp_bytes=chance.randrange(100),
+                        persistent_bytes=chance.randrange(100),
+                    )
+                )
+    return rows
+
+
+def plain_rollup(rows, base_ns, devices=DEVICES):
+    """The ROLLUP of ``rows``, in order of arrival, as a list of rows; ``base_ns`` by trace. Slow and obvious."""
+    lower = [text.lower() for text in devices]
+    is_own = [text.endswith((b"device:cpu:0", b"device:gpu:0")) for text in lower]
+    canonical, cells, seen, node_traces = {}, defaultdict(list), defaultdict(set), defaultdict(set)
+    for row in rows:
+        node, device = row["node"], lower.index(lower[row["device"]])
+        if is_own[device]:
+            canonical.setdefault(node, device)
+        seen[node, device].add(row["trace"])
+        if not is_own[device] or canonical[node] == device:
+            node_traces[node].add(row["trace"])
+        cells[node, device] += _measured(row, base_ns[row["trace"]])
+    result = [_summed(node, device, seen[node, device], cell) for (node, device), cell in cells.items()]
+    for node, found in node_traces.items():
+        result.append({**_summed(node, schema.NONE_ID, found, []), "canonical": canonical.get(node, schema.NONE_ID)})
+    return sorted(result, key=lambda row: (row["node"], row["device"]))
+
+
+def _measured(row, base_ns):
+    start = base_ns + row.get("start_ns", 0)
+    end = start + row.get("op_start_ns", 0) + row["op_end_ns"]
+    if start // 1000 + row.get("start_us_fix", 0) <= 0:
+        return []
+    micros = end // 1000 - start // 1000 + row.get("end_us_fix", 0)
+    kept = row.get("temp_bytes", 0) + row.get("persistent_bytes", 0)
+    return [
+        {
+            "us": micros or 1,
+            "ns": end - start,
+            "wait_ns": row.get("wait_ns", 0),
+            "requested_bytes": row.get("total_bytes", 0) + kept,
+            "peak_bytes": row.get("peak_bytes", 0) + kept,
+            "residual_bytes": row.get("live_bytes", 0) + row.get("persistent_bytes", 0),
+            "output_bytes": row.get("output_bytes", 0),
+        }
+    ]
+
+
+def _summed(node, device, found, cell):
+    ns = [one["ns"] for one in cell]
+    buckets = [math.floor(4 * math.log2(max(1, one))) for one in ns]
+    sums = ("wait_ns", "requested_bytes", "peak_bytes", "residual_bytes", "output_bytes")
+    return {
+        "node": node,
+        "device": device,
+        "canonical": schema.NONE_ID,
+        "traces": len(found),
+        "runs": len(cell),
+        "sum_us": sum(one["us"] for one in cell),
+        "sum_ns": sum(ns),
+        "min_ns": min(ns, default=0),
+        "max_ns": max(ns, default=0),
+        "sum_squares_ns2": float(sum(one**2 for one in ns)),
+        **{name: sum(one[name] for one in cell) for name in sums},
+        "histogram": [buckets.count(bucket) for bucket in range(max(buckets, default=-1) + 1)],
+    }
+
+
+def _nothing(kind):
+    if pa.types.is_string(kind):
+        return ""
+    return b"" if pa.types.is_binary(kind) else 0

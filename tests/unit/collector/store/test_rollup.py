@@ -1,0 +1,112 @@
+import pyarrow as pa
+import pytest
+from fakes import stored
+from fakes.stored import CPU, GPU, HOST, STREAM, op
+from tfprof.collector.store.rollup import NO_CANONICAL, canonical_of, merge, rollup
+from tfprof.collector.store.schema import NONE_ID
+
+
+def computed(rows, traces, devices=stored.DEVICES, canonical=NO_CANONICAL):
+    return rollup(stored.table("ops", rows), traces, stored.device_names(devices), canonical)
+
+
+def same(table, rows):
+    found = table.to_pylist()
+    assert [{**row, "sum_squares_ns2": 0} for row in found] == [{**row, "sum_squares_ns2": 0} for row in rows]
+    for one, other in zip(found, rows, strict=True):
+        assert one["sum_squares_ns2"] == pytest.approx(other["sum_squares_ns2"], rel=1e-9)
+
+
+def base(traces):
+    return dict(zip(traces["trace"].to_pylist(), traces["base_ns"].to_pylist(), strict=True))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_it_is_what_counting_row_by_row_gives(seed):
+    traces = stored.traces(7, 20)
+    rows = stored.random_ops(7, 20, nodes=9, seed=seed)
+    table, _ = computed(rows, traces)
+    same(table, stored.plain_rollup(rows, base(traces)))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_generations_merged_are_the_whole(seed):
+    traces = stored.traces(0, 30)
+    parts = [stored.random_ops(first, 10, nodes=12, seed=seed * 10 + first) for first in (0, 10, 20)]
+    total, canonical = computed(parts[0], traces)
+    for part in parts[1:]:
+        table, canonical = computed(part, traces, canonical=canonical)
+        total = merge(total, table)
+    same(total, stored.plain_rollup(sum(parts, []), base(traces)))
+    assert canonical_of(total).equals(canonical)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_a_part_of_many_rows_does_not_cut_a_node(seed, monkeypatch):
+    monkeypatch.setattr("tfprof.collector.store.rollup.PART_ROWS", 7)
+    traces = stored.traces(0, 10)
+    rows = stored.random_ops(0, 10, nodes=15, seed=seed)
+    table, _ = computed(rows, traces)
+    same(table, stored.plain_rollup(rows, base(traces)))
+
+
+def test_the_first_cpu_or_gpu_in_order_of_arrival_is_canonical():
+    _, canonical = computed([op(0, 3, GPU), op(0, 3, CPU), op(0, 1, HOST), op(0, 0, CPU)], stored.traces(0, 1))
+    assert canonical.to_pylist() == [CPU, NONE_ID, NONE_ID, GPU]
+
+
+def test_a_canonical_device_stays_for_good():
+    _, before = computed([op(0, 0, CPU)], stored.traces(0, 1))
+    table, after = computed([op(1, 0, GPU)], stored.traces(1, 1), canonical=before)
+    assert after.to_pylist() == [CPU]
+    assert [row["device"] for row in table.to_pylist()] == [GPU]  # no entry of the node: tfprof does not look at the row
+
+
+def test_streams_and_hosts_make_an_entry_without_a_canonical_device():
+    table, _ = computed([op(0, 0, STREAM), op(1, 0, HOST), op(1, 0, STREAM)], stored.traces(0, 2))
+    node = table.to_pylist()[-1]
+    assert (node["device"], node["canonical"], node["traces"]) == (NONE_ID, NONE_ID, 2)
+
+
+def test_a_canonical_device_found_later_is_in_the_merged_row():
+    older, canonical = computed([op(0, 0, STREAM)], stored.traces(0, 1))
+    newer, _ = computed([op(1, 0, GPU)], stored.traces(1, 1), canonical=canonical)
+    assert merge(older, newer).to_pylist()[-1]["canonical"] == GPU
+
+
+def test_devices_are_compared_in_lower_case():
+    devices = (b"/x/device:cpu:0", b"/x/device:CPU:0")
+    rows = [op(0, 0, 1), op(0, 0, 0), op(1, 0, 1)]
+    table, canonical = computed(rows, stored.traces(0, 2), devices)
+    assert canonical.to_pylist() == [0]
+    same(table, stored.plain_rollup(rows, {0: stored.BASE_NS, 1: stored.BASE_NS + 1}, devices))
+
+
+@pytest.mark.parametrize(
+    ("name", "own"),
+    [
+        (b"/job:localhost/replica:0/task:0/device:GPU:11", True),
+        (b"/job:localhost/replica:0/task:0/cpu:0", True),
+        (b"/gpu:1", True),
+        (b"/host:CPU", False),
+        (b"/device:GPU:0/stream:all", False),
+        (b"/job:a/device:XLA_GPU:0", False),
+        (b"gpu:0", False),
+        (b"/device:CPU:", False),
+    ],
+)
+def test_only_plain_cpus_and_gpus_can_be_canonical(name, own):
+    _, canonical = computed([op(0, 0, 0)], stored.traces(0, 1), (name,))
+    assert canonical.to_pylist() == [0 if own else NONE_ID]
+
+
+def test_no_rows_are_no_rollup():
+    table, canonical = computed([], stored.traces(0, 0), canonical=pa.array([1], pa.uint32()))
+    assert table.num_rows == 0
+    assert canonical.to_pylist() == [1]
+
+
+def test_merging_with_nothing_changes_nothing():
+    table, _ = computed(stored.random_ops(0, 3, nodes=4), stored.traces(0, 3))
+    assert merge(table, table.slice(0, 0)).equals(table)
+    assert merge(table.slice(0, 0), table).equals(table)
