@@ -95,8 +95,10 @@ class Collector:
         self._receiver.pump()
         self._receiver.close()
         self._tell(time.monotonic())
-        self._store.close()
-        self._lock.release()
+        try:
+            self._store.close()
+        finally:
+            self._lock.release()
 
     def _tick(self, now: float) -> None:
         if now - self._ticked < TICK_S:
@@ -151,14 +153,26 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, stopped)
     try:
         collector.start()
-        try:
-            collector.serve()
-        finally:
-            collector.close()
     except TfprofError as error:
-        print(f"tfprof: {error}", file=sys.stderr, flush=True)
-        return error.exit_code
+        return _failed(error)
+    try:
+        collector.serve()
+    finally:
+        status = _closed(collector)
+    return status
+
+
+def _closed(collector: Collector) -> int:
+    try:
+        collector.close()
+    except StoreError as error:
+        return _failed(error)
     return 0
+
+
+def _failed(error: TfprofError) -> int:
+    print(f"tfprof: {error}", file=sys.stderr, flush=True)
+    return error.exit_code
 
 
 if __name__ == "__main__":

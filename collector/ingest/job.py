@@ -22,6 +22,8 @@ WINDOW_PATIENCE_S: Final = 2.0
 WAITING_MAX: Final = 64 << 20
 #: What CLOSE may say of a job's end.
 END_STATES: Final = ("exited", "killed", "ended", "lost")
+#: The keys of CLOSE itself; the others are those of COUNTERS.
+END_KEYS: Final = ("state", "status", "signal", "t_ns")
 Tables = Mapping[str, pa.Table]
 
 
@@ -116,10 +118,12 @@ class Job:
         if values.get("state") not in END_STATES:
             raise FormatError(f"no end of a job is called {values.get('state')!r}")
         whole(values, "t_ns", 0)
+        counters = {name: value for name, value in values.items() if name not in END_KEYS}
         acks = self.pump(patience_s=0)
         if self._events:
             self._append({}, 0, 0)
-        self.writer.counters(values)
+        if counters:
+            self.writer.counters(counters)
         self.writer.close(values["state"], values)
         return [*acks, Head(wire.ACK, self.uid, wire.CLOSE, head.first, head.last)]
 

@@ -1,0 +1,129 @@
+"""A collector daemon as a child of the test, and an agent that streams to it whatever becomes of it."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import zmq
+from fakes.run_metadata import run_metadata
+from fakes.wire_agent import WireAgent
+from tfprof.shim import daemons, layout, places, wire
+from tfprof.shim.wire import Head
+
+
+class CollectorProcess:
+    """The collector of ``store``; started by ``start``, gone after ``stop`` or ``kill``."""
+
+    def __init__(self, store, *options):
+        self.store = store
+        self.place = places.instance_dir(str(store))
+        self._command = [sys.executable, "-m", "tfprof.collector.daemon", "--store", str(store), *options]
+        self.process = None
+
+    def start(self):
+        self.process = subprocess.Popen(self._command, stderr=subprocess.PIPE, text=True)
+        return self
+
+    def kill(self):
+        self.process.kill()
+        self.process.communicate()
+
+    def stop(self):
+        """Ask it to end; return exit status and what it wrote on stderr."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.ended()
+
+    def ended(self, timeout_s=30):
+        """Wait for its end; return exit status and what it wrote on stderr."""
+        _, errors = self.process.communicate(timeout=timeout_s)
+        return self.process.returncode, errors
+
+    def status(self):
+        return daemons.read_status(self.place, "collector")
+
+    def await_status(self, wanted, timeout_s=15):
+        """Return the first status that ``wanted`` says yes to."""
+        deadline = time.monotonic() + timeout_s
+        while time.monotonic() < deadline:
+            status = self.status()
+            if status and wanted(status):
+                return status
+            time.sleep(0.05)
+        raise AssertionError(f"no such status: {self.status()}")
+
+
+class Streaming:
+    """Sends ``count`` traced steps of one job, a few each message, until all are acked; the agent's side of docs/wire.md."""
+
+    IN_FLIGHT = 40
+
+    def __init__(self, place, uid, count, each=3):
+        self.agent = WireAgent(place)
+        self.uid, self.count, self.each = uid, count, each
+        self.acked = self.sent = 0
+        self.stalls = []
+        self._collector = None
+        self._not_before = self._heard = self._greeted = 0.0
+
+    def close(self):
+        self.agent.close()
+
+    def turn(self):
+        """Send what may be sent, take what was answered; return how many steps are acked."""
+        now = time.monotonic()
+        if now > self._greeted + 0.2:
+            self._greeted = now
+            self._send(Head(wire.GREETING), json.dumps({"agent": "a", "host": "testhost"}).encode())
+        if self._collector and now > self._heard + 1:
+            self.sent = self.acked
+            self._heard = now
+        while self._collector and now > self._not_before and self._may_send():
+            first = self.sent + 1
+            last = min(self.sent + self.each, self.count)
+            steps = [
+                (layout.RUN_METADATA, run_metadata([b"n%d:Add" % (number % 7)])) for number in range(first, last + 1)
+            ]
+            self.agent.records(self.uid, steps, first)
+            self.sent = last
+        while answer := self.agent.receive(0.002):
+            self._take(*answer)
+        return self.acked
+
+    def run(self, until=None, timeout_s=60):
+        """Take turns until so many steps (all by default) are acked."""
+        deadline = time.monotonic() + timeout_s
+        while self.acked < (until or self.count):
+            assert time.monotonic() < deadline, f"{self.acked} of {self.count} acked"
+            self.turn()
+
+    def _may_send(self):
+        return self.sent < self.count and self.sent - self.acked < self.IN_FLIGHT * self.each
+
+    def _send(self, head, body):
+        try:
+            self.agent.send(head, body)
+        except zmq.Again:
+            return
+
+    def _take(self, head, body):
+        self._heard = time.monotonic()
+        if head.type == wire.WELCOME and body["collector"] != self._collector:
+            self._collector = body["collector"]
+            self._again()
+        elif head.type == wire.REOPEN:
+            self._again()
+        elif head.type == wire.STALL:
+            self.stalls.append(body["slug"])
+            self.sent = self.acked
+            self._not_before = time.monotonic() + 0.2
+        elif head.type == wire.ACK and head.about == wire.RECORDS:
+            self.acked = max(self.acked, head.last)
+            self.sent = max(self.sent, self.acked)
+
+    def _again(self):
+        self._send(Head(wire.OPEN, self.uid, 0, 0, 1), json.dumps({"name": "stream", "pid": os.getpid()}).encode())
+        self.sent = self.acked

@@ -1,0 +1,209 @@
+import contextlib
+import itertools
+import resource
+import subprocess
+import time
+
+import pytest
+from fakes.collector_process import CollectorProcess, Streaming
+from fakes.wire_agent import WireAgent, span
+from tfprof.collector.store.reader import Store
+from tfprof.shim import wire
+
+UID = 0x77
+
+
+@pytest.fixture
+def daemon(private_places):
+    daemon = CollectorProcess(private_places)
+    yield daemon
+    if daemon.process is not None:
+        daemon.kill()
+
+
+@contextlib.contextmanager
+def streaming(daemon, count, **kwargs):
+    stream = Streaming(daemon.place, UID, count, **kwargs)
+    try:
+        yield stream
+    finally:
+        stream.close()
+
+
+def stored_traces(store):
+    return sorted(Store(store).job(f"{UID:016x}").table("traces")["trace"].to_pylist())
+
+
+def test_a_job_passes_through_and_can_be_read_after_the_collector_has_gone(daemon):
+    daemon.start()
+    agent = WireAgent(daemon.place)
+    try:
+        welcome = agent.greet()
+        assert welcome["store"] == str(daemon.store)
+        agent.open(UID, name="stream", pid=12)
+        agent.spans(UID, [span(1), span(2)])
+        agent.expect(wire.ACK, wire.SPANS)
+        with streaming(daemon, 10) as stream:
+            stream.run()
+        status = daemon.await_status(lambda status: status["jobs"] == 1 and status["rows"] == 10)
+        agent.finish(UID, status=0)
+        agent.expect(wire.ACK, wire.CLOSE)
+    finally:
+        agent.close()
+    assert status["alive"]
+    assert status["pid"] == daemon.process.pid
+    assert status["decoder"] in {"walker", "python"}
+    assert status["stalled"] is None
+    assert status["rss_bytes"] > 1 << 20
+    assert daemon.stop() == (0, "")
+    assert not daemon.status()["alive"]
+    job = Store(daemon.store).job("stream")
+    assert (job.info.state, job.info.end["status"]) == ("exited", 0)
+    assert job.table("spans").num_rows == 2
+    assert job.rollup()["traces"].to_pylist()
+    assert stored_traces(daemon.store) == list(range(10))
+
+
+def test_a_collector_killed_twenty_times_loses_nothing_that_it_acked_and_stores_everything_once(daemon):
+    with streaming(daemon, count=6_000) as stream:
+        for kill in range(20):
+            daemon.start()
+            stream.run(until=stream.acked + 1 + 40 * (kill % 3))
+            acked = stream.acked
+            daemon.kill()
+            stored = stored_traces(daemon.store)
+            assert stored == list(range(len(stored)))
+            assert len(stored) >= acked
+        daemon.start()
+        stream.run(until=stream.acked + 100)
+        count = stream.count = stream.sent
+        stream.run()
+    daemon.stop()
+    assert stored_traces(daemon.store) == list(range(count))
+    assert Store(daemon.store).job("last").table("events").num_rows == 0
+
+
+def test_a_term_signal_ends_it_with_everything_that_had_arrived_stored(daemon):
+    daemon.start()
+    with streaming(daemon, count=300) as stream:
+        stream.run(until=30)
+        assert daemon.stop() == (0, "")
+        stored = stored_traces(daemon.store)
+        assert len(stored) >= stream.acked
+    assert Store(daemon.store).job("last").info.state in {"running", "stale"}
+
+
+@contextlib.contextmanager
+def small_disk(folder):
+    """A file system of 1 MiB at ``folder``, where this user may mount one."""
+    folder.mkdir(parents=True)
+    mount = ["mount", "-t", "tmpfs", "-o", "size=1m,mode=0700", "tfprof-test", str(folder)]
+    if subprocess.run(mount, capture_output=True, check=False).returncode:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=True)
+
+
+def test_a_full_disk_stalls_the_stream_until_there_is_room_again(daemon):
+    with small_disk(daemon.store) as mounted:
+        if not mounted:
+            pytest.skip("no file system can be mounted here; a limit on files takes its place in the next test")
+        (daemon.store / "ballast").write_bytes(b"\0" * (900 << 10))
+        daemon.start()
+        with streaming(daemon, count=4_000) as stream:
+            while not stream.stalls:
+                stream.turn()
+            assert set(stream.stalls) == {"store-full"}
+            status = daemon.await_status(lambda status: status["stalled"])
+            assert status["stalled"]["slug"] == "store-full"
+            full_at = stream.acked
+            for _ in range(20):
+                stream.turn()
+            (daemon.store / "ballast").unlink()
+            stream.run(until=full_at + 200)
+            count = stream.count = stream.sent
+            stream.run()
+        daemon.await_status(lambda status: status["stalled"] is None)
+        daemon.stop()
+        assert stored_traces(daemon.store) == list(range(count))
+        assert Store(daemon.store).job("last").table("events").num_rows == 0
+
+
+def test_a_store_that_cannot_be_written_stalls_the_stream_until_it_can(daemon):
+    daemon.start()
+    with streaming(daemon, count=2_000) as stream:
+        stream.run(until=50)
+        _, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (1, hard))
+        while not stream.stalls:
+            stream.turn()
+        assert set(stream.stalls) == {"store-unwritable"}
+        stuck_at = stream.acked
+        resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (hard, hard))
+        stream.run(until=stuck_at + 100)
+        count = stream.count = stream.sent
+        stream.run()
+    daemon.stop()
+    assert stored_traces(daemon.store) == list(range(count))
+
+
+def test_it_ends_by_itself_when_no_agent_is_heard_of(private_places):
+    daemon = CollectorProcess(private_places, "--idle", "0.5").start()
+    try:
+        assert daemon.ended() == (0, "")
+    finally:
+        daemon.kill()
+
+
+def test_a_second_collector_of_a_store_is_refused(daemon, tmp_path, monkeypatch):
+    daemon.start()
+    daemon.await_status(lambda status: status["alive"])
+    code, errors = CollectorProcess(daemon.store).start().ended()
+    assert code == 1
+    assert "[store-in-use]" in errors
+    other = tmp_path / "r2"
+    other.mkdir(mode=0o700)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(other))
+    code, errors = CollectorProcess(daemon.store).start().ended()
+    assert code == 1
+    assert f"process {daemon.process.pid} " in errors
+    assert len(errors.splitlines()) == 1
+
+
+def test_a_store_that_is_none_is_one_line_and_status_one(daemon):
+    daemon.store.parent.mkdir(exist_ok=True)
+    daemon.store.write_text("not a folder")
+    code, errors = daemon.start().ended()
+    assert code == 1
+    assert errors.startswith("tfprof: ")
+    assert len(errors.splitlines()) == 1
+
+
+def test_a_job_that_goes_on_under_the_next_collector_gets_its_names_and_numbers_from_the_store(daemon):
+    with streaming(daemon, count=60) as stream:
+        for upto in (20, 40, 60):
+            daemon.start()
+            stream.run(until=upto)
+            daemon.stop()
+    job = Store(daemon.store).job("last")
+    names = job.table("names").to_pylist()
+    assert len({(row["kind"], row["id"]) for row in names}) == len(names)
+    texts = {row["id"]: row["text"] for row in names if row["kind"] == 0}
+    by_trace = {row["trace"]: texts[row["node"]] for row in job.table("ops").to_pylist()}
+    assert by_trace == {trace: b"n%d" % ((trace + 1) % 7) for trace in range(60)}
+
+
+def test_the_stream_goes_on_with_the_next_collector_after_a_crash(daemon):
+    daemon.start()
+    with streaming(daemon, count=20_000) as stream:
+        stream.run(until=10)
+        daemon.kill()
+        for _ in itertools.repeat(None, 20):
+            stream.turn()
+            time.sleep(0.01)
+        before = stream.acked
+        daemon.start()
+        stream.run(until=before + 10)
