@@ -95,12 +95,16 @@ def untraced(job: Job) -> str:
     return "no traced steps: the job ended before its first one, or its tracing was off (tfprof-run --trace)"
 
 
-def _left_out(view: OpView, options: Options) -> str:
+def _left_out(view: OpView) -> str:
     if not view.accounted:
         return f"none of {view.op_types} op types has a node that -account_type_regexes matches"
-    shown = len(view.entries)
-    why = "-max_depth" if view.accounted > options.max_depth + 1 else "the filters"
-    return f"{shown} of {view.accounted} op types shown; {why} left out the others"
+    why = (
+        (view.before, "before -start_name_regexes"),
+        (view.hidden, "hidden by -min_…, -show_… or -hide_name_regexes"),
+        (view.after, "beyond -max_depth or -trim_name_regexes"),
+    )
+    told = ", ".join(f"{number} {where}" for number, where in why if number)
+    return f"{len(view.entries)} of {view.accounted} op types shown: {told}"
 
 
 @click.command(cls=TfprofCommand)
@@ -126,4 +130,4 @@ def op(job: str, store: str, as_json: bool, **texts: str | None) -> None:
     if found is None:
         note(untraced(chosen))
     elif len(view.entries) < max(1, view.accounted):
-        note(_left_out(view, options))
+        note(_left_out(view))

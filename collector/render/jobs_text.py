@@ -20,9 +20,11 @@ _COLUMNS: Final = (
     Column("TRACED", right=True),
     Column("LOST", right=True),
     Column("STATE", least=7),
-    Column("STARTED", least=5),
     Column("FOR", right=True),
+    Column("STARTED"),
 )
+#: Columns at the end that a narrow terminal does without.
+_SPARE: Final = 2
 _FRAMEWORKS: Final = {"tensorflow": "TF"}
 _DAY_NS: Final = 24 * 3600 * 10**9
 
@@ -61,11 +63,16 @@ def _cells(row: JobRow, now_ns: int) -> list[str]:
         numbers.count(row.traced),
         numbers.count(row.lost),
         state(row),
-        started(row, now_ns),
         numbers.duration(row.duration_ns),
+        started(row, now_ns),
     ]
 
 
 def lines(rows: Sequence[JobRow], now_ns: int, width: int | None) -> list[str]:
-    """Return a table of jobs."""
-    return render(_COLUMNS, [_cells(row, now_ns) for row in rows], width=width)
+    """Return a table of jobs; in a narrow terminal without its last columns, and only then with names cut."""
+    cells = [_cells(row, now_ns) for row in rows]
+    for columns in range(len(_COLUMNS), len(_COLUMNS) - _SPARE, -1):
+        text = render(_COLUMNS[:columns], [row[:columns] for row in cells])
+        if width is None or max(map(len, text)) <= width:
+            return text
+    return render(_COLUMNS[:-_SPARE], [row[:-_SPARE] for row in cells], width=width)

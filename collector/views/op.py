@@ -28,11 +28,17 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class OpView:
-    """The shown entries in order, the total that percentages refer to, and how many entries there were to show."""
+    """The shown entries in order, the total that percentages refer to, and why the other accounted entries are not shown.
+
+    Before the start, after the end (of depth, or by a trim), or hidden by a minimum or a name.
+    """
 
     entries: tuple[Entry, ...]
     total: Stats
     accounted: int
+    before: int
+    after: int
+    hidden: int
     op_types: int
 
 
@@ -103,13 +109,12 @@ def op_view(nodes: Sequence[Node], options: Options) -> OpView:
     accounted = _chained(_ordered(_accounted(nodes, options), options.order_by))
     whole = accounted[0].running if accounted else Stats()
     trims, shown = Matcher(options.trim_name_regexes), _filter(options)
-    kept = []
-    for at in range(_start(accounted, options.start_name_regexes), len(accounted)):
-        if at > options.max_depth or trims(accounted[at].name):
-            break
-        if shown(accounted[at]):
-            kept.append(accounted[at])
+    start = _start(accounted, options.start_name_regexes)
+    ends = (at for at in range(start, len(accounted)) if at > options.max_depth or trims(accounted[at].name))
+    end = next(ends, len(accounted))
+    kept = [entry for entry in accounted[start:end] if shown(entry)]
+    after, hidden = len(accounted) - end, end - start - len(kept)
     if options.account_displayed_op_only:
         kept = _chained(kept)
         whole = kept[0].running if kept else Stats()
-    return OpView(tuple(kept), whole, len(accounted), len({node.op for node in nodes}))
+    return OpView(tuple(kept), whole, len(accounted), start, after, hidden, len({node.op for node in nodes}))

@@ -104,7 +104,12 @@ def test_op_of_one_step_has_that_step_only(run: Run) -> None:
 
 
 def test_op_says_what_the_filters_left_out(run: Run) -> None:
-    assert run("op", "7f3a", "-max_depth", "0")[2] == "tfprof: 1 of 2 op types shown; -max_depth left out the others\n"
+    assert (
+        run("op", "7f3a", "-max_depth", "0")[2]
+        == "tfprof: 1 of 2 op types shown: 1 beyond -max_depth or -trim_name_regexes\n"
+    )
+    assert "0 of 2 op types shown: 2 hidden by -min_" in run("op", "7f3a", "-min_bytes", "1000")[2]
+    assert "0 of 2 op types shown: 2 before -start_" in run("op", "7f3a", "-start_name_regexes", "Nothing")[2]
     code, out, err = run("op", "7f3a", "-account_type_regexes", "Nothing")
     assert (code, out, err) == (0, "", "tfprof: none of 2 op types has a node that -account_type_regexes matches\n")
 

@@ -1,0 +1,37 @@
+"""The list of jobs as text."""
+
+from fakes.made_store import IDENTITY, SECOND, START_NS
+from tfprof.collector.render.jobs_text import lines, started, state
+from tfprof.collector.store.catalog import JobInfo
+from tfprof.collector.views.jobs import JobRow, job_row
+
+
+def row(name: str = "train.py", how: str = "exited", **end: int) -> JobRow:
+    """Return a job that ended after a minute."""
+    info = JobInfo(0x7F3A << 48, how, {**IDENTITY, "name": name}, {}, {"t_ns": START_NS + 60 * SECOND, **end})
+    return job_row(info, "7f3a", START_NS)
+
+
+def test_a_narrow_terminal_first_loses_the_last_columns_and_then_the_ends_of_names() -> None:
+    rows = [row("a_rather_long_name_of_a_program.py")]
+    wide = lines(rows, START_NS, None)
+    assert wide[0].split()[-2:] == ["FOR", "STARTED"]
+    narrower = lines(rows, START_NS, len(wide[0]) - 1)
+    assert narrower[0].split()[-1] == "FOR"
+    assert "a_rather_long_name_of_a_program.py" in narrower[1]
+    narrow = lines(rows, START_NS, 80)
+    assert narrow[0].split()[-1] == "STATE"
+    assert "a_rather" in narrow[1]
+    assert max(map(len, narrow)) <= 80
+
+
+def test_a_state_says_what_the_job_ended_with() -> None:
+    assert state(row(how="killed", signal=9)) == "killed SIGKILL"
+    assert state(row(how="killed", signal=99)) == "killed 99"
+    assert state(row(status=3)) == "exited 3"
+    assert state(row(status=0)) == "exited"
+
+
+def test_a_job_of_another_day_has_a_date() -> None:
+    assert len(started(row(), START_NS + SECOND)) == len("12:34:56")
+    assert len(started(row(), START_NS + 2 * 24 * 3600 * SECOND)) == len("2023-11-14 12:34")
