@@ -1,13 +1,15 @@
 """RunMetadata bytes to rows of `ops`: by the C walker where it was built, else by protobuf; equal on every input."""
 
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
-
 from tfprof.collector.errors import UsageError
 from tfprof.collector.ingest import fallback
-from tfprof.collector.ingest.interner import Interner, walker
+from tfprof.collector.ingest.columns import from_columns
+from tfprof.collector.ingest.interner import Interner
+from tfprof.collector.ingest.native import walker
 from tfprof.collector.store.schema import OPS
 
 Part = bytes | memoryview
@@ -48,13 +50,16 @@ class WalkerDecoder:
 
     name = "walker"
 
+    def __init__(self, walker: ModuleType) -> None:
+        self._walker = walker
+
     def run_metadata(
         self, parts: Sequence[Part], traces: Sequence[int], interner: Interner
     ) -> tuple[pa.RecordBatch, list[Decoded]]:
         """Return the OPS rows of all ``parts`` and what became of each."""
-        room = walker.count(parts)
-        block = pa.allocate_buffer(walker.block_size(room))
-        results = walker.walk(parts, traces, interner.table, block, room)
+        room = self._walker.count(parts)
+        block = pa.allocate_buffer(self._walker.block_size(room))
+        results = self._walker.walk(parts, traces, interner.table, block, room)
         decoded = [Decoded(rows, base_ns, ERRORS[status]) for rows, base_ns, status in results]
         return _columns(block, room, sum(part.rows for part in decoded)), decoded
 
@@ -73,8 +78,7 @@ class PythonDecoder:
         for part, trace in zip(parts, traces, strict=True):
             rows, base_ns, status = fallback.add(columns, bytes(part), trace, interner.table)
             decoded.append(Decoded(rows, base_ns, ERRORS[status]))
-        arrays = [pa.array(values, field.type) for values, field in zip(columns, OPS, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=OPS), decoded
+        return from_columns(columns, OPS), decoded
 
 
 def decoder(kind: str = "auto") -> Decoder:
@@ -85,7 +89,7 @@ def decoder(kind: str = "auto") -> Decoder:
         raise UsageError(f"no decoder is called {kind}: auto, walker, python")
     if walker is None:
         raise UsageError("this build has no walker: it was installed without a C compiler")
-    return WalkerDecoder()
+    return WalkerDecoder(walker)
 
 
 def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:

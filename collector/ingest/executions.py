@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
-from tfprof.collector.ingest.proto.xplane_pb2 import XEvent, XLine, XPlane, XSpace, XStat
+from tfprof.collector.ingest.proto.xplane_pb2 import XEventMetadata, XLine, XPlane, XSpace, XStat
 
 #: Devices as RunMetadata calls them. Iterators are apart: the op that waits for them has that time already.
 HOST_DEVICE: Final = b"/job:localhost/replica:0/task:0/device:CPU:0"
@@ -52,9 +52,19 @@ class Execution(NamedTuple):
     memory: Memory
 
 
+class _Op(NamedTuple):
+    """What all executions of an event's name have in common."""
+
+    device: bytes
+    node: bytes
+    label: bytes
+    eager: bool = False
+
+
 class _Event(NamedTuple):
     name: bytes
     display: bytes
+    op: _Op | None
     start_ps: int
     end_ps: int
     stats: Iterable[XStat]
@@ -62,13 +72,11 @@ class _Event(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """An event that others may lie in."""
+    """An op that others may lie in."""
 
-    event: _Event
-    device: bytes
-    node: bytes
-    label: bytes
-    eager: bool
+    op: _Op
+    start_ps: int
+    end_ps: int
     inner_ps: int = 0
     inner_ops: int = 0
     memory: Memory = field(default_factory=Memory)
@@ -94,6 +102,36 @@ def session_start(space: XSpace) -> int:
     return 0
 
 
+class _Named(NamedTuple):
+    """What the name of an event says; `tells`: whether that is of interest on a host's thread."""
+
+    name: bytes
+    display: bytes
+    op: _Op | None
+    tells: bool
+
+    @classmethod
+    def of(cls, event: XEventMetadata) -> "_Named":
+        """Return what the name of ``event`` says."""
+        op = _op(event.name)
+        tells = op is not None or event.name in _MEMORY_EVENTS or event.name in {_ASYNC_START, _ASYNC_DONE}
+        return cls(event.name, event.display_name, op, tells)
+
+
+_NAMELESS: Final = _Named(b"", b"", None, tells=False)
+
+
+def _op(name: bytes) -> _Op | None:
+    """Return the op whose executions are called ``name``, None when it names none."""
+    op = _OP.match(name)
+    if op:
+        return None if op[2] in _CALLS else _Op(HOST_DEVICE, _INLINED.sub(b"", op[1], count=1), op[2])
+    eager = _EAGER_OP.match(name)
+    if eager:
+        return None if eager[1] in _CALLS else _Op(HOST_DEVICE, eager[1], eager[1], eager=True)
+    return _Op(ITERATOR_DEVICE, name, ITERATOR_LABEL) if _ITERATOR.match(name) else None
+
+
 class _Plane:
     """A plane with its tables of names at hand."""
 
@@ -101,24 +139,25 @@ class _Plane:
         self.name: bytes = plane.name
         self.lines: Iterable[XLine] = plane.lines
         self._began_ns = began_ns
-        self._events = {key: (value.name, value.display_name) for key, value in plane.event_metadata.items()}
+        self._events = {key: _Named.of(value) for key, value in plane.event_metadata.items()}
         self._stats: dict[int, bytes] = {key: value.name for key, value in plane.stat_metadata.items()}
 
-    def start_ps(self, line: XLine) -> int:
+    def events(self, line: XLine, *, telling: bool = False) -> list[_Event]:
+        """Return the events of a line, outer ones before those within them; only ``telling`` ones if so asked."""
+        events = []
+        line_ps = self._start_ps(line)
+        for event in line.events:
+            named = self._events.get(event.metadata_id, _NAMELESS)
+            if named.tells or not telling:
+                start_ps = line_ps + event.offset_ps
+                end_ps = start_ps + max(0, event.duration_ps)
+                events.append(_Event(named.name, named.display, named.op, start_ps, end_ps, event.stats))
+        return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
+
+    def _start_ps(self, line: XLine) -> int:
         """Return the real time that a line's events count from: sessions export it relative to their beginning."""
         relative = line.timestamp_ns < self._began_ns // 2
         return (line.timestamp_ns + (self._began_ns if relative else 0)) * 1000
-
-    def events(self, line: XLine) -> list[_Event]:
-        """Return the events of a line, outer ones before those within them."""
-        start_ps = self.start_ps(line)
-        events = [self._event(event, start_ps) for event in line.events]
-        return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
-
-    def _event(self, event: XEvent, line_ps: int) -> _Event:
-        name, display = self._events.get(event.metadata_id, (b"", b""))
-        start_ps = line_ps + event.offset_ps
-        return _Event(name, display, start_ps, start_ps + max(0, event.duration_ps), event.stats)
 
     def stats(self, event: _Event) -> Mapping[bytes, bytes | int]:
         """Return an event's numbers and texts by name."""
@@ -137,7 +176,7 @@ def _host(plane: _Plane) -> Iterator[Execution]:
     done: dict[object, int] = {}
     for line in plane.lines:
         thread = line.id & 0xFFFFFFFF
-        events = plane.events(line)
+        events = plane.events(line, telling=True)
         yield from _nested(plane, events, thread)
         for event in events:
             if event.name == _ASYNC_START:
@@ -169,44 +208,28 @@ def _nested(plane: _Plane, events: Iterable[_Event], thread: int) -> Iterator[Ex
     """Yield the ops of one thread, innermost first; each without the time of those in it."""
     open_: list[_Open] = []
     for event in events:
-        while open_ and open_[-1].event.end_ps <= event.start_ps:
+        while open_ and open_[-1].end_ps <= event.start_ps:
             yield from _closed(open_, thread)
-        note = _MEMORY_EVENTS.get(event.name)
-        if note is None:
-            op = _opened(event)
-            if op is not None:
-                open_.append(op)
-        elif open_:
-            note(open_[-1].memory, plane.stats(event))
+        if event.op is not None:
+            open_.append(_Open(event.op, event.start_ps, event.end_ps))
+        elif open_ and event.name in _MEMORY_EVENTS:
+            _MEMORY_EVENTS[event.name](open_[-1].memory, plane.stats(event))
     while open_:
         yield from _closed(open_, thread)
 
 
-def _opened(event: _Event) -> _Open | None:
-    """Return the op that an event is, None when it is none."""
-    op = _OP.match(event.name)
-    if op and op[2] not in _CALLS:
-        return _Open(event, HOST_DEVICE, op[1], op[2], eager=False)
-    eager = _EAGER_OP.match(event.name)
-    if eager and eager[1] not in _CALLS:
-        return _Open(event, HOST_DEVICE, eager[1], eager[1], eager=True)
-    if _ITERATOR.match(event.name):
-        return _Open(event, ITERATOR_DEVICE, event.name, ITERATOR_LABEL, eager=False)
-    return None
-
-
 def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
     """Take the innermost open op; yield it unless it is an eager call of ops that have events of their own."""
-    op = open_.pop()
-    wrapper = op.eager and op.inner_ops
-    duration_ps = op.event.end_ps - op.event.start_ps
+    last = open_.pop()
+    device, node, label, eager = last.op
+    wrapper = eager and last.inner_ops > 0
+    duration_ps = last.end_ps - last.start_ps
     if open_:
-        open_[-1].inner_ps += min(op.inner_ps, duration_ps) if wrapper else duration_ps
-        open_[-1].inner_ops += op.device == HOST_DEVICE
+        open_[-1].inner_ps += min(last.inner_ps, duration_ps) if wrapper else duration_ps
+        open_[-1].inner_ops += device == HOST_DEVICE
     if not wrapper:
-        own_ns = max(0, duration_ps - op.inner_ps) // 1000
-        name = _INLINED.sub(b"", op.node, count=1)
-        yield Execution(op.device, name, op.label, thread, op.event.start_ps // 1000, own_ns, op.memory)
+        own_ns = max(0, duration_ps - last.inner_ps) // 1000
+        yield Execution(device, node, label, thread, last.start_ps // 1000, own_ns, last.memory)
 
 
 def _allocated(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:

@@ -4,7 +4,6 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from google.protobuf.message import DecodeError as ParseError
-
 from tfprof.collector.ingest.interner import NameTable
 from tfprof.collector.ingest.proto.run_metadata_pb2 import (
     AllocatorMemoryUsed,
@@ -46,10 +45,8 @@ def add(to: Columns, part: bytes, trace: int, names: NameTable) -> tuple[int, in
     except ParseError:
         return 0, 0, MALFORMED
     counts = names.counts()
-    rows: list[Row] = []
     try:
-        for row in _rows(message, trace, names):
-            rows.append(row)
+        rows = list(_rows(message, trace, names))
     except _RefusedError as refused:
         names.cut(counts)
         return 0, 0, refused.args[0]

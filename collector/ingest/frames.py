@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-
 from tfprof.collector.errors import DecodeError
+from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.store.schema import FRAMES, STACKS
 
 #: Rows and bytes of text that the frames of one graph may come to: indexes make a small record a large table.
@@ -64,14 +64,8 @@ def _frame_rows(stacks: Sequence[Sequence[tuple[str, int, str]]], graph: int) ->
     rows = [
         (graph, stack, position, *place) for stack, places in enumerate(stacks) for position, place in enumerate(places)
     ]
-    return _batch(rows, FRAMES)
+    return from_rows(rows, FRAMES)
 
 
 def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
-    return _batch([(graph, name, stack) for name, stack in nodes.items()], STACKS)
-
-
-def _batch(rows: Sequence[tuple[Any, ...]], schema: pa.Schema) -> pa.RecordBatch:
-    columns = zip(*rows, strict=True) if rows else [()] * len(schema)
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, schema, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+    return from_rows([(graph, name, stack) for name, stack in nodes.items()], STACKS)

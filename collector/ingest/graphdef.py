@@ -4,8 +4,8 @@ from typing import Final
 
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
-
 from tfprof.collector.errors import DecodeError
+from tfprof.collector.ingest.columns import from_columns
 from tfprof.collector.ingest.proto.graph_pb2 import GraphDef, NodeDef
 from tfprof.collector.store.schema import GRAPH_NODES
 
@@ -28,8 +28,7 @@ def graph_nodes(data: bytes | memoryview, graph: int) -> pa.RecordBatch:
         [node.device for node in nodes],
         [_definition(node) for node in nodes],
     )
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, GRAPH_NODES, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=GRAPH_NODES)
+    return from_columns(columns, GRAPH_NODES)
 
 
 def _definition(node: NodeDef) -> bytes:

@@ -1,18 +1,13 @@
 """Interning: the names of a job as dense ids, in the order of their first appearance."""
 
 import os
-from collections.abc import Iterable
 from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
-
 from tfprof.collector.errors import FormatError
+from tfprof.collector.ingest.columns import from_rows
+from tfprof.collector.ingest.native import walker
 from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NAMES, NODE, NONE_ID, SHAPE
-
-try:
-    from tfprof.collector.ingest import _walker as walker
-except ImportError:  # built without a compiler
-    walker = None  # type: ignore[assignment]
 
 KINDS: Final = (NODE, DEVICE, LABEL, ALLOCATOR, SHAPE)
 #: A job that makes up more names than this, of one kind or in bytes, has the data with them refused.
@@ -124,7 +119,7 @@ class Interner:
             for number in range(self._told[kind], counts[kind])
         ]
         self._told = counts
-        return _names_batch(rows)
+        return from_rows(rows, NAMES)
 
     def mark(self) -> Mark:
         """Return what ``rollback`` goes back to."""
@@ -140,10 +135,5 @@ def name_table(names_max: int = NAMES_MAX, text_max: int = TEXT_MAX) -> NameTabl
     """Return an empty table: the walker's where there is a walker."""
     if walker is None:
         return PythonNames(names_max, text_max)
-    return walker.Names(int.from_bytes(os.urandom(8), "little"), names_max, text_max)
-
-
-def _names_batch(rows: Iterable[tuple[int, int, bytes]]) -> pa.RecordBatch:
-    kinds, numbers, texts = zip(*rows, strict=True) if rows else ((), (), ())
-    arrays = [pa.array(values, field.type) for values, field in zip((kinds, numbers, texts), NAMES, strict=True)]
-    return pa.RecordBatch.from_arrays(arrays, schema=NAMES)
+    table: NameTable = walker.Names(int.from_bytes(os.urandom(8), "little"), names_max, text_max)
+    return table

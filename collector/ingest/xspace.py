@@ -6,8 +6,8 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
-
 from tfprof.collector.errors import DecodeError
+from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.ingest.decode import Decoded
 from tfprof.collector.ingest.executions import Execution, executions
 from tfprof.collector.ingest.interner import Interner, NamesFullError
@@ -52,20 +52,17 @@ def xspace(data: bytes | memoryview, window: Window, interner: Interner) -> Cut:
     message = _parsed(data)
     steps, uncut = _by_step(executions(message, window.start_ns), window.steps)
     mark = interner.mark()
-    columns: list[list[int]] = [[] for _ in OPS]
+    ops: list[tuple[int, ...]] = []
     decoded = []
     try:
         for step, rows in zip(window.steps, steps, strict=True):
             base_ns = min((row.start_ns for row in rows), default=0)
             decoded.append(Decoded(len(rows), base_ns, None))
-            for row in rows:
-                for column, value in zip(columns, _row(row, step.trace, base_ns, interner), strict=True):
-                    column.append(value)
+            ops.extend(_row(row, step.trace, base_ns, interner) for row in rows)
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    arrays = [pa.array(values, field.type) for values, field in zip(columns, OPS, strict=True)]
-    return Cut(pa.RecordBatch.from_arrays(arrays, schema=OPS), decoded, uncut)
+    return Cut(from_rows(ops, OPS), decoded, uncut)
 
 
 def _parsed(data: bytes | memoryview) -> XSpace:

@@ -4,6 +4,7 @@
 shapes, and `NAME_….json` what TensorFlow's own protobuf classes read in them; under TF 2 also `keras3.xspace` and `keras2.xspace`, three batches of a small fit, with the batches' spans beside them.
 """
 
+import importlib
 import json
 import os
 import shutil
@@ -13,24 +14,26 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+import tensorflow as tf
+
 DATA = Path(__file__).parent / "data"
 
 
 def session_samples(name):
-    import numpy as np
-    import tensorflow as tf
-
     v1 = tf.compat.v1
     v1.disable_eager_execution()
     with v1.Graph().as_default() as graph:
         images = hidden = v1.placeholder(tf.float32, [None, 16, 16, 3], name="images")
         for depth in range(2):
-            with v1.variable_scope("conv%d" % depth):
+            with v1.variable_scope(f"conv{depth}"):
                 kernel = v1.get_variable("kernel", [3, 3, int(hidden.shape[-1]), 8])
                 bias = v1.get_variable("bias", [8])
                 hidden = tf.nn.relu(tf.nn.conv2d(hidden, kernel, strides=[1, 1, 1, 1], padding="SAME") + bias)
         large = tf.constant(np.arange(4096, dtype="f4"), name="large")
-        grown = v1.while_loop(lambda i, _: i < 3, lambda i, x: (i + 1, x * 1.5), [tf.constant(0), tf.reduce_mean(hidden)])
+        grown = v1.while_loop(
+            lambda i, _: i < 3, lambda i, x: (i + 1, x * 1.5), [tf.constant(0), tf.reduce_mean(hidden)]
+        )
         loss = tf.reduce_mean(tf.square(hidden)) + grown[1] + tf.reduce_sum(large)
         train = v1.train.MomentumOptimizer(0.01, 0.9).minimize(loss)
         initialise = v1.global_variables_initializer()
@@ -43,7 +46,7 @@ def session_samples(name):
             options = v1.RunOptions(trace_level=getattr(v1.RunOptions, level + "_TRACE"))
             metadata = v1.RunMetadata()
             session.run([train, loss], feed, options=options, run_metadata=metadata)
-            path = DATA / ("%s_%s.run_metadata" % (name, level.lower()))
+            path = DATA / (f"{name}_{level.lower()}.run_metadata")
             path.write_bytes(metadata.SerializeToString())
             path.with_suffix(".json").write_text(json.dumps(totals(metadata), indent=1, sort_keys=True) + "\n")
 
@@ -75,23 +78,20 @@ def totals(metadata):
 
 
 def fit_sample(name):
-    import numpy as np
-    import tensorflow as tf
-    from tensorflow.python.profiler.internal._pywrap_profiler import ProfilerSession
-
     keras = tf.keras
+    profiler = importlib.import_module("tensorflow.python.profiler.internal._pywrap_profiler")
     folder = tempfile.mkdtemp()
     spans = []
 
     class Window(keras.callbacks.Callback):
-        def on_train_batch_begin(self, batch, logs=None):
+        def on_train_batch_begin(self, batch, logs=None):  # noqa: ARG002 - Keras passes it by name
             if batch == 3:
-                self.session = ProfilerSession()
+                self.session = profiler.ProfilerSession()
                 levels = {"host_tracer_level": 2, "device_tracer_level": 1, "python_tracer_level": 0}
                 self.session.start(folder, levels)
             self.start = time.time_ns()
 
-        def on_train_batch_end(self, batch, logs=None):
+        def on_train_batch_end(self, batch, logs=None):  # noqa: ARG002
             if 3 <= batch < 6:
                 spans.append([self.start, time.time_ns() - self.start])
             if batch == 5:
@@ -106,7 +106,7 @@ def fit_sample(name):
         ]
     )
     model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
-    data = tf.data.Dataset.from_tensor_slices((np.random.rand(64, 8, 8, 1).astype("f4"), np.zeros(64, "i8")))
+    data = tf.data.Dataset.from_tensor_slices((np.ones([64, 8, 8, 1], "f4"), np.zeros(64, "i8")))
     model.fit(data.map(lambda x, y: (x * 2.0, y)).batch(8), epochs=1, verbose=0, callbacks=[Window()])
     (path,) = Path(folder).glob("**/*.xplane.pb")
     (DATA / (name + ".xspace")).write_bytes(path.read_bytes())

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-
 from tfprof.collector.ingest.decode import decoder
 from tfprof.collector.ingest.executions import HOST_DEVICE, ITERATOR_DEVICE
 from tfprof.collector.ingest.graphdef import ATTRIBUTE_MAX, graph_nodes
@@ -19,7 +18,9 @@ STEPS = sorted(path.stem for path in DATA.glob("*.run_metadata"))
 
 
 def _names(interner: Interner) -> dict[tuple[int, int], str]:
-    return {(row["kind"], row["id"]): row["text"].decode() for row in interner.new_names().to_pylist() if row["kind"] < 4}
+    return {
+        (row["kind"], row["id"]): row["text"].decode() for row in interner.new_names().to_pylist() if row["kind"] < 4
+    }
 
 
 @pytest.mark.parametrize("kind", ["walker", "python"])
@@ -83,7 +84,9 @@ def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[i
     interner = Interner()
     steps = [StepSpan(10 + at, *span) for at, span in enumerate(spans)]
     cut = xspace((DATA / f"{name}.xspace").read_bytes(), Window(0, steps), interner)
-    assert [step.rows for step in cut.steps] == [sum(op["trace"] == 10 + at for op in cut.ops.to_pylist()) for at in range(3)]
+    assert [step.rows for step in cut.steps] == [
+        sum(op["trace"] == 10 + at for op in cut.ops.to_pylist()) for at in range(3)
+    ]
     return cut.ops.to_pylist(), spans, _names(interner), cut.uncut
 
 
@@ -115,7 +118,5 @@ def test_threads_are_no_longer_busy_in_a_batch_than_it_lasts(name: str) -> None:
 
 def test_iterators_are_on_a_device_of_their_own() -> None:
     ops, _, names, _ = _fit("keras3")
-    iterators = {
-        names[NODE, op["node"]] for op in ops if names[DEVICE, op["device"]] == ITERATOR_DEVICE.decode()
-    }
+    iterators = {names[NODE, op["node"]] for op in ops if names[DEVICE, op["device"]] == ITERATOR_DEVICE.decode()}
     assert iterators == {"Iterator::Root", "Iterator::Root::MapAndBatch", "Iterator::Root::MapAndBatch::TensorSlice"}

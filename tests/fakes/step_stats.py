@@ -62,11 +62,16 @@ PLAIN = st.one_of(
     st.builds(lambda f, data: tag(f, FIXED64) + data, FIELDS, st.binary(min_size=8, max_size=8)),
     st.builds(lambda f, data: tag(f, FIXED32) + data, FIELDS, st.binary(min_size=4, max_size=4)),
     st.builds(
-        lambda f, data, pad: tag(f, CHUNK) + varint(len(data), pad) + data, st.integers(13, 20), st.binary(max_size=5), PADS
+        lambda f, data, pad: tag(f, CHUNK) + varint(len(data), pad) + data,
+        st.integers(13, 20),
+        st.binary(max_size=5),
+        PADS,
     ),
 )
 ZERO = st.builds(lambda value: tag(0, VARINT) + varint(value), NUMBERS)
-MALFORMED = st.one_of(ZERO, st.builds(tag, FIELDS, st.sampled_from([GROUP_END, 6, 7])), st.binary(min_size=1, max_size=3))
+MALFORMED = st.one_of(
+    ZERO, st.builds(tag, FIELDS, st.sampled_from([GROUP_END, 6, 7])), st.binary(min_size=1, max_size=3)
+)
 DEEP_GROUPS = st.integers(92, 100).map(lambda depth: tag(19, GROUP) * depth + tag(19, GROUP_END) * depth)
 GROUPS = st.recursive(st.one_of(PLAIN, ZERO), _group, max_leaves=4).flatmap(lambda data: _group(st.just(data)))
 ANY = st.sampled_from([PLAIN] * 40 + [GROUPS] * 20 + [DEEP_GROUPS, MALFORMED]).flatmap(lambda fields: fields)
@@ -84,7 +89,9 @@ MEMORY = message(*with_any(chunk(1, TEXTS), number(2), number(3), number(4), num
 MEMORY_STATS = message(*with_any(number(1), number(2), number(3)))
 TIMES = st.one_of(*[number(field) for field in (2, 3, 4, 5, 9, 10, 13, 14, 15, 16, 17)])
 NODE = message(
-    *with_any(chunk(1, TEXTS), chunk(8, TEXTS), TIMES, TIMES, chunk(6, MEMORY), chunk(7, OUTPUT), chunk(12, MEMORY_STATS)),
+    *with_any(
+        chunk(1, TEXTS), chunk(8, TEXTS), TIMES, TIMES, chunk(6, MEMORY), chunk(7, OUTPUT), chunk(12, MEMORY_STATS)
+    ),
     min_size=3,
     max_size=12,
 )

@@ -8,9 +8,8 @@ from fakes import step_stats
 from fakes.run_metadata import node, number, run_metadata, text
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from tfprof.collector.errors import UsageError
-from tfprof.collector.ingest import _walker, decode, fallback
+from tfprof.collector.ingest import decode, fallback, native
 from tfprof.collector.ingest.decode import Decoded, decoder
 from tfprof.collector.ingest.interner import Interner, name_table
 from tfprof.collector.store.schema import NODE, NONE_ID, OPS
@@ -97,7 +96,9 @@ def test_metadata_without_nodes_has_no_rows(kind: str, part: bytes) -> None:
 
 @BOTH
 def test_times_count_from_the_first_start(kind: str) -> None:
-    batch, (decoded,), _ = _all(kind, [_metadata(node(b"late", 2000, op_us=7), node(b"early", 1500), node(b"never", 0))])
+    batch, (decoded,), _ = _all(
+        kind, [_metadata(node(b"late", 2000, op_us=7), node(b"early", 1500), node(b"never", 0))]
+    )
     assert decoded.base_ns == 1_500_000
     assert batch.column("start_ns").to_pylist() == [500_000, 0, -1_500_000]
     assert batch.column("op_start_ns").to_pylist()[0] == 1000
@@ -106,7 +107,9 @@ def test_times_count_from_the_first_start(kind: str) -> None:
 
 @BOTH
 def test_microseconds_stand_in_where_there_are_no_nanoseconds(kind: str) -> None:
-    row, decoded = _one(kind, _metadata(text(1, b"a") + number(2, 5) + number(3, 1) + number(4, 3) + number(5, 4) + number(9, 2)))
+    row, decoded = _one(
+        kind, _metadata(text(1, b"a") + number(2, 5) + number(3, 1) + number(4, 3) + number(5, 4) + number(9, 2))
+    )
     assert decoded.base_ns == 5000
     assert (row["op_start_ns"], row["op_end_ns"], row["all_end_ns"], row["wait_ns"]) == (1000, 2000, 1000, 3000)
     assert (row["start_us_fix"], row["end_us_fix"]) == (0, 0)
@@ -230,7 +233,7 @@ def test_step_stats_in_two_pieces_are_one(kind: str) -> None:
 
 @BOTH
 def test_a_step_of_too_many_rows_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert fallback.ROWS_MAX == _walker.ROWS_MAX
+    assert fallback.ROWS_MAX == native.walker.ROWS_MAX
     empty = text(2, b"")
     most = text(1, text(1, empty * fallback.ROWS_MAX))
     more = text(1, text(1, empty * (fallback.ROWS_MAX + 1)))
@@ -262,25 +265,25 @@ def test_no_parts_give_no_rows(kind: str) -> None:
 def test_the_walker_lays_out_the_columns_of_the_schema() -> None:
     for rows in (0, 1, 15, 16, 17, 1000):
         sizes = [-(-rows * kind.bit_width // 8 // 64) * 64 for kind in OPS.types]
-        assert _walker.block_size(rows) == sum(sizes)
+        assert native.walker.block_size(rows) == sum(sizes)
 
 
 def test_the_walker_refuses_a_block_that_is_too_small() -> None:
     with pytest.raises(ValueError, match="do not fit"):
-        _walker.walk([], [], name_table(), bytearray(_walker.block_size(10) - 1), 10)
+        native.walker.walk([], [], name_table(), bytearray(native.walker.block_size(10) - 1), 10)
     with pytest.raises(ValueError, match="do not fit"):
-        _walker.walk([], [], name_table(), bytearray(100), -1)
+        native.walker.walk([], [], name_table(), bytearray(100), -1)
     with pytest.raises((ValueError, OverflowError)):
-        _walker.block_size(1 << 40)
+        native.walker.block_size(1 << 40)
 
 
 def test_the_walker_refuses_what_is_not_bytes() -> None:
     with pytest.raises(TypeError):
-        _walker.count(["text"])
+        native.walker.count(["text"])
     with pytest.raises(TypeError):
-        _walker.walk([b"", "text"], [0, 1], name_table(), bytearray(64), 0)
+        native.walker.walk([b"", "text"], [0, 1], name_table(), bytearray(64), 0)
     with pytest.raises((IndexError, TypeError)):
-        _walker.walk([b""], [], name_table(), bytearray(64), 0)
+        native.walker.walk([b""], [], name_table(), bytearray(64), 0)
 
 
 def test_rows_do_not_change_when_more_are_decoded() -> None:

@@ -4,13 +4,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-
 from tfprof.collector.errors import FormatError
 from tfprof.collector.ingest import interner as interner_module
 from tfprof.collector.ingest.interner import KINDS, Interner, NamesFullError, PythonNames, name_table
 from tfprof.collector.store.schema import DEVICE, LABEL, NAMES, NODE, NONE_ID, SHAPE
 
-TABLES = {"walker": lambda *limits: name_table(*limits), "python": PythonNames}
+TABLES = {"walker": name_table, "python": PythonNames}
 BOTH = pytest.mark.parametrize("kind", list(TABLES))
 
 
@@ -119,7 +118,9 @@ def test_text_is_bounded_and_a_cut_gives_room_back(kind: str) -> None:
 @given(
     st.lists(
         st.one_of(
-            st.tuples(st.sampled_from(KINDS), st.one_of(st.binary(max_size=40), st.integers(0, 90).map(lambda n: b"%d" % n))),
+            st.tuples(
+                st.sampled_from(KINDS), st.one_of(st.binary(max_size=40), st.integers(0, 90).map(lambda n: b"%d" % n))
+            ),
             st.just("mark"),
             st.just("cut"),
         ),
@@ -140,7 +141,9 @@ def test_both_tables_give_the_same_ids(steps: list) -> None:
             assert walker.add(*step) == python.add(*step)
         assert walker.counts() == python.counts()
     for kind, count in zip(KINDS, walker.counts(), strict=True):
-        assert [walker.get(kind, number) for number in range(count)] == [python.get(kind, number) for number in range(count)]
+        assert [walker.get(kind, number) for number in range(count)] == [
+            python.get(kind, number) for number in range(count)
+        ]
 
 
 def test_many_names_are_found_again() -> None:

@@ -21,7 +21,9 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no C compiler")
     program = tmp_path_factory.mktemp("walk") / "walk_fuzz"
     source = [f"-I{ROOT / 'collector' / 'ingest'}", "-o", str(program), str(HERE / "walk_fuzz.c")]
-    built = subprocess.run([compiler, *FLAGS, *SANITIZERS, *source], capture_output=True, text=True, timeout=120, check=False)
+    built = subprocess.run(
+        [compiler, *FLAGS, *SANITIZERS, *source], capture_output=True, text=True, timeout=120, check=False
+    )
     if "cannot find" in built.stderr:
         pytest.skip("no sanitizer libraries")
     assert built.returncode == 0, built.stderr

@@ -1,0 +1,98 @@
+"""Frames tell which code made which node."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tfprof.collector.errors import DecodeError
+from tfprof.collector.ingest import frames as frames_module
+from tfprof.collector.ingest.frames import frames
+from tfprof.collector.store.schema import FRAMES, STACKS
+
+RECORD = {
+    "files": ["train.py", "layers.py"],
+    "functions": ["main", "dense"],
+    "frames": [[0, 12, 0], [1, 40, 1]],
+    "stacks": [[0, 1], [0], []],
+    "nodes": {"dense/MatMul": 0, "x": 1, "dense/Add": 0},
+}
+
+
+def _json(**changes: object) -> bytes:
+    return json.dumps({**RECORD, **changes}).encode()
+
+
+def test_stacks_are_written_out() -> None:
+    rows, nodes = frames(_json(), 4)
+    assert (rows.schema, nodes.schema) == (FRAMES, STACKS)
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [
+        (4, 0, 0, "train.py", 12, "main"),
+        (4, 0, 1, "layers.py", 40, "dense"),
+        (4, 1, 0, "train.py", 12, "main"),
+    ]
+    assert [tuple(row.values()) for row in nodes.to_pylist()] == [
+        (4, "dense/MatMul", 0),
+        (4, "x", 1),
+        (4, "dense/Add", 0),
+    ]
+
+
+def test_a_graph_without_stacks_has_no_rows() -> None:
+    rows, nodes = frames(_json(files=[], functions=[], frames=[], stacks=[], nodes={}), 0)
+    assert (rows.num_rows, nodes.num_rows) == (0, 0)
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"files": 3},
+        {"files": [1, 2]},
+        {"frames": [[0, 12]]},
+        {"frames": [[2, 12, 0]]},
+        {"frames": [[-1, 12, 0]]},
+        {"frames": [[True, 12, 0]]},
+        {"frames": [[0, "12", 0]]},
+        {"frames": [[0, 1 << 80, 0]]},
+        {"stacks": [[2]]},
+        {"stacks": [0]},
+        {"stacks": "01"},
+        {"nodes": {"a": 3}},
+        {"nodes": [0]},
+        {"files": ["\ud800", ""]},
+    ],
+)
+def test_what_is_out_of_shape_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(DecodeError, match="frames of graph 7"):
+        frames(_json(**changes), 7)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"null", b"\xff", b"[" * 100_000])
+def test_what_is_no_record_is_refused(data: bytes) -> None:
+    with pytest.raises(DecodeError, match="frames of graph 7"):
+        frames(data, 7)
+
+
+@pytest.mark.parametrize(("limit", "value"), [("ROWS_MAX", 2), ("TEXT_MAX", 30)])
+def test_a_small_record_does_not_make_a_large_table(limit: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames_module, limit, value)
+    with pytest.raises(DecodeError, match="more than"):
+        frames(_json(), 0)
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=2), inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.sampled_from(list(RECORD)), VALUES)
+def test_anything_is_read_or_refused(key: str, value: object) -> None:
+    try:
+        rows, nodes = frames(_json(**{key: value}), 0)
+    except DecodeError:
+        return
+    rows.validate(full=True)
+    nodes.validate(full=True)
