@@ -77,11 +77,21 @@ def seal(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> JobInfo
     with durable.told(folder):
         durable.sync_folder(folder)
     sealed = replace(info, sealed=generation, total=total, rows={**info.rows, **rows}, acked=dict(tail.acked))
-    catalog.save(folder, sealed)
-    if info.total not in (total, -1):
-        with contextlib.suppress(OSError):  # removed by the next start then
-            (folder / segment.file_name(segment.TOTAL_NAME, info.total)).unlink()
+    with durable.told(folder):
+        durable.replace(folder / catalog.JOB_FILE, sealed.dump())
     return sealed
+
+
+def tidy(folder: Path, before: JobInfo, after: JobInfo, log: Path) -> None:
+    """Remove what the sealing between two records made superfluous, once the later one is sure to last.
+
+    It is done already, so an error is none: what stays is removed when the job is opened the next time.
+    """
+    with contextlib.suppress(OSError):
+        durable.sync_folder(folder)
+        log.unlink()
+        if before.total not in (after.total, -1):
+            (folder / segment.file_name(segment.TOTAL_NAME, before.total)).unlink()
 
 
 def _write_ops(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> int:

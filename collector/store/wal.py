@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 from tfprof.collector.errors import StoreError
-from tfprof.collector.store.durable import told
+from tfprof.collector.store.durable import sync_folder, told
 from tfprof.collector.store.schema import JOB_TABLES
 
 WAL_VERSION: Final = 1
@@ -96,7 +96,7 @@ class Log:
     def __init__(self, path: Path, size: int = 0) -> None:
         """Open ``path``, cut it to ``size`` bytes; 0 starts a new log."""
         self.path = path
-        self.dirty = True
+        self.dirty = self._unlisted = True
         with told(path):
             self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
             self.size = size
@@ -124,10 +124,13 @@ class Log:
 
     def sync(self) -> None:
         """Make what was written last through a failure of the machine."""
-        if self.dirty:
-            with told(self.path):
+        with told(self.path):
+            if self.dirty:
                 os.fdatasync(self._descriptor)
-            self.dirty = False
+                self.dirty = False
+            if self._unlisted:
+                sync_folder(self.path.parent)
+                self._unlisted = False
 
     def read(self) -> Contents:
         """Return what this log holds."""

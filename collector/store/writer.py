@@ -1,6 +1,5 @@
 """The one writer of a store on a host: appends, acks, seals (docs/store.md)."""
 
-import contextlib
 import math
 import os
 import secrets
@@ -15,7 +14,7 @@ from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog, durable, lock
 from tfprof.collector.store.catalog import RUNNING, JobInfo
 from tfprof.collector.store.retention import Limits, retain
-from tfprof.collector.store.sealing import Tail, seal
+from tfprof.collector.store.sealing import Tail, seal, tidy
 from tfprof.collector.store.snapshot import files, log_file, settled
 from tfprof.collector.store.wal import Log, Rows, decode, encode
 
@@ -90,12 +89,14 @@ class JobWriter:
 
     def seal(self) -> None:
         """Seal the generation that is being written, if there is one."""
-        if self._log is None:
+        log, before = self._log, self.info
+        if log is None or not self._tail.appends:
             return
-        if self._tail.appends:
-            self.info = seal(self.folder, self.info, self._tail, self._log.read())
-        self._drop_log()
+        self.info = seal(self.folder, before, self._tail, log.read())
+        self._log = None
         self._tail.clear()
+        log.close()
+        tidy(self.folder, before, self.info, log.path)
 
     def seal_if_due(self, now: float) -> bool:
         """Seal when the generation is large or old enough; ``now`` in seconds of a clock that never goes back."""
@@ -151,13 +152,6 @@ class JobWriter:
             with durable.told(path):
                 contents = decode(path.read_bytes(), path)
             self._log = Log(path, contents.end)
-
-    def _drop_log(self) -> None:
-        if self._log is not None:
-            self._log.close()
-            with contextlib.suppress(OSError):  # removed by the next start then
-                self._log.path.unlink()
-            self._log = None
 
     def _clean(self) -> None:
         """Remove what a sealing that was cut short left behind."""

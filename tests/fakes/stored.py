@@ -20,7 +20,9 @@ BASE_NS = 1_700_000_000_000_000_000
 def table(name, rows):
     """Table ``name`` with ``rows`` (dictionaries); what they leave out is 0 or empty."""
     kinds = schema.JOB_TABLES[name]
-    return pa.table({field.name: [row.get(field.name, _nothing(field.type)) for row in rows] for field in kinds}, schema=kinds)
+    return pa.table(
+        {field.name: [row.get(field.name, _nothing(field.type)) for row in rows] for field in kinds}, schema=kinds
+    )
 
 
 def device_names(devices=DEVICES):
@@ -28,7 +30,10 @@ def device_names(devices=DEVICES):
 
 
 def traces(first, count, base_ns=BASE_NS):
-    rows = [{"trace": first + number, "base_ns": base_ns + number, "duration_ns": 1_000_000, "rows": 1} for number in range(count)]
+    rows = [
+        {"trace": first + number, "base_ns": base_ns + number, "duration_ns": 1_000_000, "rows": 1}
+        for number in range(count)
+    ]
     return table("traces", rows)
 
 
@@ -83,6 +88,14 @@ def plain_rollup(rows, base_ns, devices=DEVICES):
     for node, found in node_traces.items():
         result.append({**_summed(node, schema.NONE_ID, found, []), "canonical": canonical.get(node, schema.NONE_ID)})
     return sorted(result, key=lambda row: (row["node"], row["device"]))
+
+
+def same_rollup(table, rows):
+    """Whether ``table`` is ``rows``; sums of squares to nine digits, for their order differs."""
+    found = table.to_pylist()
+    exact = [[{**row, "sum_squares_ns2": 0} for row in side] for side in (found, rows)]
+    squares = ((one["sum_squares_ns2"], other["sum_squares_ns2"]) for one, other in zip(found, rows, strict=False))
+    return exact[0] == exact[1] and all(math.isclose(one, other, rel_tol=1e-9) for one, other in squares)
 
 
 def _measured(row, base_ns):

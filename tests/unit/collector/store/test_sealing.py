@@ -1,0 +1,234 @@
+import errno
+import os
+import pathlib
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pyarrow as pa
+import pytest
+from fakes import stored
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store import lock
+from tfprof.collector.store.catalog import job_folder, lock_file
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.writer import StoreWriter
+
+UID = 0xABC
+TRACES = stored.traces(0, 12)
+BASE = dict(zip(TRACES["trace"].to_pylist(), TRACES["base_ns"].to_pylist(), strict=True))
+ROWS = [stored.random_ops(number, 1, nodes=5, seed=number) for number in range(12)]
+
+
+class Crash(BaseException):
+    """The end of the process at this very point."""
+
+
+class Trap:
+    """Counts the calls that change the disk; the one at ``at`` does not happen, nor does any after it."""
+
+    NAMES = (
+        (os, "open"),
+        (os, "write"),
+        (os, "fsync"),
+        (os, "pwritev"),
+        (os, "ftruncate"),
+        (pathlib.Path, "replace"),
+        (pathlib.Path, "unlink"),
+    )
+
+    def __init__(self, monkeypatch, at, error):
+        self.calls, self.at, self.error = 0, at, error
+        for owner, name in self.NAMES:
+            monkeypatch.setattr(owner, name, self.guarded(getattr(owner, name)))
+
+    def guarded(self, function):
+        def call(*args, **kwargs):
+            self.calls += 1
+            if self.calls == self.at or (self.calls > self.at and isinstance(self.error, Crash)):
+                raise self.error
+            return function(*args, **kwargs)
+
+        return call
+
+
+def append(job, number):
+    tables = {"ops": stored.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
+    if not number:
+        tables["names"] = stored.device_names()
+    job.append(tables, 3, number + 1)
+
+
+def check(path, count):
+    """The job has the first ``count`` traces, each once, and their rollup."""
+    job = Store(path, "here").job("last")
+    assert job.table("traces") == TRACES.slice(0, count)
+    rows = [row for number in range(count) for row in ROWS[number]]
+    order = [
+        (name, "ascending") for name in ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "wait_ns")
+    ]
+    assert job.table("ops").sort_by(order).equals(stored.table("ops", rows).sort_by(order))
+    assert stored.same_rollup(job.rollup(), stored.plain_rollup(rows, BASE))
+
+
+def sealed_twice(path):
+    """A store whose next sealing has a total to replace."""
+    store = StoreWriter(path, "here")
+    job = store.job(UID)
+    for number in range(6):
+        append(job, number)
+        if number == 2:
+            job.seal()
+    return store, job
+
+
+def steps_of_a_sealing(tmp_path):
+    with pytest.MonkeyPatch.context() as patch:
+        store, job = sealed_twice(tmp_path / "counted")
+        trap = Trap(patch, 10**9, Crash())
+        job.seal()
+    store.close()
+    return trap.calls
+
+
+def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
+    steps = steps_of_a_sealing(tmp_path)
+    assert steps > 20
+    for at in range(1, steps + 1):
+        path = tmp_path / str(at)
+        with pytest.MonkeyPatch.context() as patch:
+            store, job = sealed_twice(path)
+            Trap(patch, at, Crash())
+            with pytest.raises(Crash):
+                job.seal()
+        check(path, 6)
+        store._lock.release()
+        again = StoreWriter(path, "here")
+        job = again.job(UID)
+        assert job.acked(3) == 6
+        check(path, 6)
+        append(job, 6)
+        job.seal()
+        check(path, 7)
+        left = [name for name in os.listdir(job.folder) if name.startswith((".", "wal-", "total-"))]
+        assert left == [f"total-{job.info.sealed:06d}.parquet"]
+        again.close()
+
+
+def test_an_error_at_any_step_of_a_sealing_changes_nothing(tmp_path):
+    for at in range(1, steps_of_a_sealing(tmp_path) + 1):
+        path = tmp_path / str(at)
+        store, job = sealed_twice(path)
+        with pytest.MonkeyPatch.context() as patch:
+            Trap(patch, at, OSError(errno.EIO, "Input/output error"))
+            try:
+                job.seal()
+            except StoreError as error:
+                assert error.slug == "store-unwritable"
+        check(path, 6)
+        append(job, 6)
+        check(path, 7)
+        job.seal()
+        check(path, 7)
+        store.close()
+
+
+def test_a_crash_at_any_step_of_opening_and_appending_loses_nothing_acked(tmp_path):
+    def work(path):
+        store = StoreWriter(path, "here")
+        job = store.job(UID)
+        acked.append(job.acked(3))
+        for number in range(job.acked(3), 3):
+            append(job, number)
+            acked.append(number + 1)
+        store.close()
+
+    for at in range(1, 60):
+        path = tmp_path / str(at)
+        acked = [0]
+        with pytest.MonkeyPatch.context() as patch:
+            Trap(patch, at, Crash())
+            try:
+                work(path)
+            except Crash:
+                pass
+        lock_path = lock_file(path, "here")
+        if lock_path.exists():
+            _free(lock_path)
+        known = acked[-1]
+        work(path)
+        assert acked[-1] == 3
+        assert known <= 3
+        check(path, 3)
+
+
+def _free(path):
+    """Close what an abandoned writer of this process still holds open."""
+    for name in os.listdir("/proc/self/fd"):
+        try:
+            if os.readlink(f"/proc/self/fd/{name}") == str(path):
+                os.close(int(name))
+        except OSError:
+            continue
+    assert lock.holder(path) is None
+
+
+WRITER = """
+import sys, pyarrow as pa
+sys.path.insert(0, {tests!r})
+from fakes import stored
+from tfprof.collector.store.writer import StoreWriter
+store = StoreWriter(sys.argv[1], "here")
+job = store.job(0xABC)
+number = job.acked(3)
+print("ready", number, flush=True)
+while True:
+    tables = {{"ops": stored.table("ops", [stored.op(number, node) for node in range(4)]), "traces": stored.traces(number, 1)}}
+    if not number:
+        tables["names"] = stored.device_names()
+    number += 1
+    job.append(tables, 3, number)
+    print("acked", number, flush=True)
+    if number % 3 == 0:
+        job.seal()
+"""
+
+
+def test_nothing_acked_is_lost_when_the_writer_is_killed(tmp_path):
+    chance = random.Random(1)
+    tests = str(pathlib.Path(__file__).parents[3])
+    last = 0
+    for _ in range(4):
+        with subprocess.Popen(
+            [sys.executable, "-c", WRITER.format(tests=tests), str(tmp_path)], stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout.readline() == f"ready {last}\n".encode() or last
+            time.sleep(chance.uniform(0.02, 0.15))
+            process.send_signal(signal.SIGKILL)
+            lines = process.stdout.read().split(b"\n")
+        said = max([last, *(int(line.split()[1]) for line in lines[:-1])])
+        store = StoreWriter(tmp_path, "here")
+        job = store.job(UID)
+        assert job.acked(3) >= said
+        last = job.acked(3)
+        assert job.table("traces")["trace"].to_pylist() == list(range(last))
+        assert job.rows("ops") == 4 * last
+        store.close()
+        counts = Store(tmp_path, "here").job("last").rollup()
+        assert set(counts["traces"].to_pylist()) == ({last} if last else set())
+    assert last > 3
+
+
+def test_a_job_whose_total_is_damaged_says_so_and_others_go_on(tmp_path):
+    store, job = sealed_twice(tmp_path)
+    (job_folder(tmp_path, UID) / "total-000000.parquet").write_bytes(b"PAR1 rubbish PAR1")
+    other = store.job(1)
+    append(other, 0)
+    with pytest.raises(StoreError, match="total-000000") as caught:
+        job.seal()
+    assert caught.value.slug == "store-damaged"
+    other.seal()
+    assert isinstance(other.table("ops"), pa.Table)
+    store.close()

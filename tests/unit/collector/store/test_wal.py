@@ -1,0 +1,187 @@
+import errno
+import os
+import struct
+import zlib
+
+import pyarrow as pa
+import pytest
+from fakes import stored
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store import wal
+from tfprof.collector.store.schema import JOB_TABLES
+from tfprof.collector.store.wal import Log
+
+
+def ops(first, count=3):
+    return stored.table("ops", [stored.op(first + number, number) for number in range(count)])
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = Log(tmp_path / "wal-000000.log")
+    yield log
+    log.close()
+
+
+def test_an_append_is_read_back_as_it_was(log):
+    tables = {"ops": ops(0), "traces": stored.traces(0, 3), "names": stored.device_names()}
+    log.append(wal.encode(tables, 3, 17))
+    contents = log.read()
+    assert {name: contents.table(name) for name in tables} == tables
+    assert [(append.about, append.last) for append in contents.appends] == [(3, 17)]
+
+
+def test_appends_follow_each_other(log):
+    for number in range(3):
+        log.append(wal.encode({"ops": ops(number)}, 3, number))
+    contents = log.read()
+    assert contents.table("ops") == pa.concat_tables([ops(0), ops(1), ops(2)])
+    assert contents.end == log.size == log.path.stat().st_size
+
+
+def test_an_append_without_rows_still_counts(log):
+    log.append(wal.encode({"ops": ops(0, 0)}, 5, 9))
+    assert [(append.batches, append.about, append.last) for append in log.read().appends] == [([], 5, 9)]
+
+
+def test_all_tables_can_be_stored(log):
+    tables = {name: stored.table(name, [{}, {}]) for name in JOB_TABLES}
+    log.append(wal.encode(tables, 0, 0))
+    contents = log.read()
+    assert {name: contents.table(name) for name in tables} == tables
+
+
+def test_the_layout_is_the_documented_one():
+    data = b"".join(wal.encode({"traces": stored.traces(0, 1)}, 3, 4))
+    length, crc, table, flags, reserved, about, last = struct.unpack_from("<IIHHIQQ", data)
+    assert (length, table, flags, reserved, about, last) == (
+        len(data) - 32,
+        list(JOB_TABLES).index("traces"),
+        0,
+        0,
+        3,
+        4,
+    )
+    assert length % 8 == 0
+    assert crc == zlib.crc32(data[8:])
+    batch = pa.ipc.read_record_batch(pa.py_buffer(data[32:]), JOB_TABLES["traces"])
+    assert pa.Table.from_batches([batch]) == stored.traces(0, 1)
+
+
+def test_a_log_cut_anywhere_holds_whole_appends_only(log):
+    ends = [log.size]
+    for number in range(3):
+        log.append(wal.encode({"ops": ops(number), "traces": stored.traces(number, 1)}, 3, number + 1))
+        ends.append(log.size)
+    data = log.path.read_bytes()
+    for size in range(0, len(data), 7):
+        contents = wal.decode(data[:size], log.path)
+        whole = sum(end <= size for end in ends[1:])
+        assert len(contents.appends) == whole
+        assert contents.end == (ends[whole] if size >= ends[0] else 0)
+
+
+def test_a_changed_byte_ends_the_log_before_its_append(log):
+    log.append(wal.encode({"ops": ops(0)}, 3, 1))
+    first = log.size
+    log.append(wal.encode({"ops": ops(1), "names": stored.device_names()}, 3, 2))
+    data = log.path.read_bytes()
+    for position in range(first, len(data), 5):
+        damaged = bytearray(data)
+        damaged[position] ^= 0x10
+        contents = wal.decode(bytes(damaged), log.path)
+        assert (len(contents.appends), contents.end) == (1, first)
+
+
+def test_a_log_whose_first_bytes_never_reached_the_disk_is_empty(tmp_path):
+    for data in (b"", b"TFPW", b"\0" * 8, b"\0" * 4096):
+        assert wal.decode(data, tmp_path) == (tmp_path, [], 0)
+
+
+def test_another_file_is_no_log(tmp_path):
+    with pytest.raises(StoreError, match="not a write-ahead log") as caught:
+        wal.decode(b"PAR1" * 10, tmp_path / "x")
+    assert caught.value.slug == "store-damaged"
+
+
+def test_another_version_is_refused_by_both_names(tmp_path):
+    with pytest.raises(StoreError, match=r"version 9, .* speaks 1") as caught:
+        wal.decode(struct.pack("<6sH", b"TFPWAL", 9), tmp_path / "x")
+    assert caught.value.slug == "store-version"
+
+
+def test_a_batch_that_is_none_is_damage(log):
+    log.append([wal._frame(0, 0, 3, 1, b"nonsense"), b"nonsense"])
+    with pytest.raises(StoreError, match="wal-000000") as caught:
+        log.read().table("ops")
+    assert caught.value.slug == "store-damaged"
+
+
+def test_a_log_goes_on_after_its_last_append(log, tmp_path):
+    log.append(wal.encode({"ops": ops(0)}, 3, 1))
+    end = log.size
+    with log.path.open("ab") as file:
+        file.write(b"torn")
+    again = Log(log.path, end)
+    again.append(wal.encode({"ops": ops(1)}, 3, 2))
+    assert [append.last for append in again.read().appends] == [1, 2]
+    again.close()
+
+
+class Disk:
+    """A disk that takes ``room`` bytes more, and, when broken, does not even shorten a file."""
+
+    def __init__(self, monkeypatch, room, broken=False):
+        self.room, self.broken = room, broken
+        self._pwritev, self._pwrite, self._ftruncate = os.pwritev, os.pwrite, os.ftruncate
+        monkeypatch.setattr(os, "pwritev", lambda fd, pieces, at: self.take(fd, b"".join(pieces), at))
+        monkeypatch.setattr(os, "pwrite", self.take)
+        monkeypatch.setattr(os, "ftruncate", self.cut)
+
+    def take(self, descriptor, data, at):
+        if not self.room:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        count = self._pwrite(descriptor, bytes(data[: self.room]), at)
+        self.room -= count
+        return count
+
+    def cut(self, descriptor, size):
+        if self.broken:
+            raise OSError(errno.EIO, "Input/output error")
+        self._ftruncate(descriptor, size)
+
+
+@pytest.mark.parametrize("room", [0, 1, 31, 33, 500])
+def test_a_full_disk_leaves_the_log_as_it_was(log, monkeypatch, room):
+    log.append(wal.encode({"ops": ops(0)}, 3, 1))
+    before = log.path.read_bytes()
+    disk = Disk(monkeypatch, room)
+    with pytest.raises(StoreError, match="No space left") as caught:
+        log.append(wal.encode({"ops": ops(1)}, 3, 2))
+    assert caught.value.slug == "store-full"
+    assert log.path.read_bytes() == before
+    disk.room = 1 << 20
+    log.append(wal.encode({"ops": ops(1)}, 3, 2))
+    assert [append.last for append in log.read().appends] == [1, 2]
+
+
+def test_the_rest_of_a_failed_append_is_cut_off_before_the_next_one(log, monkeypatch):
+    disk = Disk(monkeypatch, 2000, broken=True)
+    pieces = wal.encode({"traces": stored.traces(0, 1), "ops": ops(0), "names": stored.device_names()}, 3, 1)
+    with pytest.raises(StoreError):
+        log.append(pieces)
+    disk.room = 1 << 20
+    with pytest.raises(StoreError, match="Input/output") as caught:
+        log.append(wal.encode({"traces": stored.traces(5, 1)}, 3, 1))
+    assert caught.value.slug == "store-unwritable"
+    assert log.read().appends == []
+    disk.broken = False
+    log.append(wal.encode({"traces": stored.traces(5, 1)}, 3, 1))
+    assert wal.decode(log.path.read_bytes(), log.path).end == log.path.stat().st_size
+
+
+def test_a_write_in_many_pieces_is_one_append(log):
+    batches = [stored.table("traces", [{"trace": number}]).to_batches()[0] for number in range(1500)]
+    log.append(wal.encode({"traces": pa.Table.from_batches(batches)}, 3, 1))
+    contents = log.read()
+    assert (len(contents.appends), contents.table("traces").num_rows) == (1, 1500)

@@ -1,0 +1,284 @@
+import errno
+import json
+import os
+import stat
+
+import pytest
+from fakes import stored
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store import durable, writer
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.retention import Limits
+from tfprof.collector.store.writer import StoreWriter
+
+UID = 0xABC
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def store(path):
+    store = StoreWriter(path, "here")
+    yield store
+    store.close()
+
+
+def one_trace(number, nodes=3):
+    rows = [stored.op(number, node) for node in range(nodes)]
+    return {"ops": stored.table("ops", rows), "traces": stored.traces(number, 1)}
+
+
+def test_what_was_appended_is_there_after_a_restart(path):
+    store = StoreWriter(path, "here")
+    job = store.job(UID)
+    job.append({**one_trace(0), "names": stored.device_names()}, 3, 5)
+    job.append({}, 4, 2)
+    store.close()
+    again = StoreWriter(path, "here")
+    job = again.job(UID)
+    assert [job.acked(about) for about in (3, 4, 5)] == [5, 2, 0]
+    assert (job.rows("ops"), job.rows("spans")) == (3, 0)
+    assert job.names() == stored.device_names()
+    job.append(one_trace(1), 3, 6)
+    assert job.table("traces", ["trace"])["trace"].to_pylist() == [0, 1]
+    again.close()
+
+
+def test_numbers_and_rows_go_on_over_sealed_generations(path):
+    store = StoreWriter(path, "here")
+    job = store.job(UID)
+    for number in range(3):
+        job.append(one_trace(number), 3, number + 1)
+        job.seal()
+    store.close()
+    again = StoreWriter(path, "here")
+    job = again.job(UID)
+    assert (job.acked(3), job.rows("ops"), job.info.sealed, job.info.total) == (3, 9, 2, 2)
+    again.close()
+
+
+def test_sealing_leaves_segments_one_total_and_no_log(store):
+    job = store.job(UID)
+    for number in range(2):
+        job.append({**one_trace(number), "events": stored.table("events", [{"slug": "x"}])}, 3, number + 1)
+        job.seal()
+    tables = ("events", "ops", "rollup", "traces")
+    expected = {f"{name}-00000{number}.parquet" for name in tables for number in (0, 1)}
+    assert set(os.listdir(job.folder)) == {*expected, "job.json", "total-000001.parquet"}
+
+
+def test_a_generation_without_ops_keeps_the_total_of_an_earlier_one(store):
+    job = store.job(UID)
+    job.append(one_trace(0), 3, 1)
+    job.seal()
+    job.append({"samples": stored.table("samples", [{}])}, 6, 1)
+    job.seal()
+    assert (job.info.sealed, job.info.total) == (1, 0)
+    assert (job.folder / "total-000000.parquet").exists()
+
+
+def test_nothing_is_sealed_when_nothing_was_appended(store):
+    job = store.job(UID)
+    job.seal()
+    assert (job.info.sealed, os.listdir(job.folder)) == (-1, ["job.json"])
+
+
+def test_a_generation_is_due_by_rows_bytes_or_age(store, monkeypatch):
+    job = store.job(UID)
+    assert not job.seal_if_due(0.0)
+    job.append(one_trace(0), 3, 1)
+    assert not job.seal_if_due(0.0)
+    assert not job.seal_if_due(writer.SEAL_SECONDS - 1)
+    assert job.seal_if_due(writer.SEAL_SECONDS)
+    job.append(one_trace(1), 3, 2)
+    assert not job.seal_if_due(writer.SEAL_SECONDS + 1)
+    monkeypatch.setattr(writer, "SEAL_ROWS", 3)
+    assert job.seal_if_due(writer.SEAL_SECONDS + 1)
+    job.append({"spans": stored.table("spans", [{}])}, 4, 2)
+    assert not job.seal_if_due(writer.SEAL_SECONDS + 2)
+    monkeypatch.setattr(writer, "SEAL_BYTES", 100)
+    assert job.seal_if_due(writer.SEAL_SECONDS + 2)
+
+
+def test_a_tick_seals_one_generation_at_most(store, monkeypatch):
+    monkeypatch.setattr(writer, "SEAL_ROWS", 3)
+    jobs = [store.job(uid) for uid in range(3)]
+    for job in jobs:
+        job.append(one_trace(0), 3, 1)
+    sealed = []
+    for now in range(4):
+        store.tick(float(now))
+        sealed.append(sum(job.info.sealed == 0 for job in jobs))
+    assert sealed == [1, 2, 3, 3]
+
+
+def test_a_tick_goes_on_with_the_others_when_one_job_fails(store, monkeypatch):
+    monkeypatch.setattr(writer, "SEAL_ROWS", 3)
+    bad, good = store.job(1), store.job(2)
+    for job in (bad, good):
+        job.append(one_trace(0), 3, 1)
+    monkeypatch.setattr(bad, "seal", lambda: (_ for _ in ()).throw(StoreError("full", "store-full")))
+    with pytest.raises(StoreError, match="full"):
+        store.tick(0.0)
+    assert good.info.sealed == 0
+
+
+def test_a_failed_sealing_is_not_tried_again_at_once(store, monkeypatch):
+    monkeypatch.setattr(writer, "SEAL_ROWS", 3)
+    job = store.job(UID)
+    job.append(one_trace(0), 3, 1)
+    monkeypatch.setattr(durable, "replace", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "full")))
+    with pytest.raises(StoreError):
+        job.seal_if_due(10.0)
+    assert not job.seal_if_due(10.5)
+    monkeypatch.undo()
+    monkeypatch.setattr(writer, "SEAL_ROWS", 3)
+    assert job.seal_if_due(11.0)
+
+
+def test_logs_are_fsynced_once_a_second_while_they_change(store, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    job = store.job(UID)
+    counts = []
+    for now in (0.0, 0.5, 1.0, 1.5, 9.0):
+        if now < 2:
+            job.append({}, 3, 1)
+        job.sync_if_due(now)
+        counts.append(len(synced))
+    assert counts == [1, 1, 2, 2, 3]
+
+
+def test_counters_are_written_once_a_second_and_at_the_end(path, store):
+    job = store.job(UID)
+
+    def written():
+        return json.loads((job.folder / "job.json").read_text())["counters"]
+
+    job.counters({"records": 1})
+    assert written() == {}
+    job.sync_if_due(0.0)
+    assert written() == {"records": 1}
+    job.counters({"records": 2})
+    job.sync_if_due(0.5)
+    assert written() == {"records": 1}
+    store.close()
+    assert written() == {"records": 2}
+
+
+def test_state_and_identity_are_written_at_once(path, store):
+    job = store.job(UID)
+    job.identity({"name": "train.py"})
+    assert (Store(path, "here").job("abc" if False else "last").info.state, job.info.name) == ("running", "train.py")
+    job.append(one_trace(0), 3, 1)
+    job.close("killed", {"signal": 9})
+    info = Store(path, "here").job("last").info
+    assert (info.state, info.end, info.sealed) == ("killed", {"signal": 9}, 0)
+    assert info.closed_ns >= info.opened_ns
+
+
+def test_a_job_that_is_opened_again_runs_again(store):
+    job = store.job(UID)
+    job.identity({"name": "train.py"})
+    job.close("lost")
+    job.identity({"name": "train.py"})
+    assert (job.info.state, job.info.closed_ns) == ("running", None)
+
+
+def test_a_full_disk_stores_nothing_and_the_same_append_works_later(store, monkeypatch):
+    job = store.job(UID)
+    job.append(one_trace(0), 3, 1)
+    monkeypatch.setattr(os, "pwritev", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+    with pytest.raises(StoreError) as caught:
+        job.append(one_trace(1), 3, 2)
+    assert caught.value.slug == "store-full"
+    assert (job.acked(3), job.rows("ops")) == (1, 3)
+    monkeypatch.undo()
+    job.append(one_trace(1), 3, 2)
+    assert (job.acked(3), job.table("ops").num_rows) == (2, 6)
+
+
+def test_a_full_disk_while_a_log_begins_is_overcome(store, monkeypatch):
+    job = store.job(UID)
+    monkeypatch.setattr(os, "pwritev", lambda *_: (_ for _ in ()).throw(OSError(errno.ENOSPC, "No space left")))
+    with pytest.raises(StoreError):
+        job.append(one_trace(0), 3, 1)
+    monkeypatch.undo()
+    job.append(one_trace(0), 3, 1)
+    assert job.table("ops").num_rows == 3
+
+
+def test_a_second_collector_of_the_host_is_told_who_writes(path, store):
+    with pytest.raises(StoreError, match=rf"process {os.getpid()} on here") as caught:
+        StoreWriter(path, "here")
+    assert caught.value.slug == "store-in-use"
+
+
+def test_collectors_of_two_hosts_share_a_store(path, store):
+    other = StoreWriter(path, "there")
+    other.job(1).append(one_trace(0), 3, 1)
+    store.job(2).append(one_trace(0), 3, 1)
+    assert [job.info.uid for job in Store(path, "here").jobs()] == [1, 2]
+    other.close()
+
+
+def test_a_store_of_another_version_is_refused_by_both_names(path):
+    path.mkdir()
+    (path / "store.json").write_text('{"version": 7}')
+    with pytest.raises(StoreError, match=r"version 7, .* speaks 1") as caught:
+        StoreWriter(path, "here")
+    assert caught.value.slug == "store-version"
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path):
+    (tmp_path / "file").write_text("")
+    with pytest.raises(StoreError, match="file") as caught:
+        StoreWriter(tmp_path / "file" / "store", "here")
+    assert caught.value.slug == "store-unwritable"
+
+
+def test_everything_is_private(path, store):
+    job = store.job(UID)
+    job.append({**one_trace(0), "names": stored.device_names()}, 3, 1)
+    job.seal()
+    job.append(one_trace(1), 3, 2)
+    store.host("here").append({"host_samples": stored.table("host_samples", [{}])}, 6, 1)
+    for folder, _, files in os.walk(path):
+        assert stat.S_IMODE(os.stat(folder).st_mode) == 0o700
+        for name in files:
+            assert stat.S_IMODE(os.stat(os.path.join(folder, name)).st_mode) == 0o600, name
+
+
+def test_the_samples_of_a_host_are_stored_like_a_job(path, store):
+    name = "../odd host/"
+    host = store.host(name)
+    host.append({"host_samples": stored.table("host_samples", [{"cpus": 4}])}, 6, 1)
+    host.seal()
+    host.append({"host_samples": stored.table("host_samples", [{"cpus": 5}])}, 6, 2)
+    reader = Store(path, "here")
+    assert reader.hosts() == [name]
+    assert reader.host(name).table("host_samples")["cpus"].to_pylist() == [4, 5]
+    assert host.folder.parent == path / "hosts"
+
+
+def test_a_released_job_can_be_opened_again(store):
+    store.job(UID).append(one_trace(0), 3, 1)
+    store.release(UID)
+    assert store.knows(UID)
+    assert not store.knows(UID + 1)
+    assert store.job(UID).acked(3) == 1
+
+
+def test_expired_jobs_are_removed_but_not_those_that_are_open(path, store):
+    for uid, state in ((1, "exited"), (2, "exited"), (3, None)):
+        store.job(uid).append(one_trace(0), 3, 1)
+        if state:
+            store.job(uid).close(state)
+            store.release(uid)
+    later = store.job(3).info.opened_ns + 10**15
+    assert store.retain(Limits(max_age_s=60.0), later) == [1, 2]
+    assert [job.info.uid for job in Store(path, "here").jobs()] == [3]
+    assert os.listdir(path / "jobs") == [f"{3:016x}"]
