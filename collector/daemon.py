@@ -8,20 +8,22 @@ import socket
 import sys
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.errors import StoreError, TfprofError
+from tfprof.collector.errors import StoreError, TfprofError, UsageError
 from tfprof.collector.ingest.decode import decoder
 from tfprof.collector.ingest.jobs import Jobs
 from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import SelfStats
+from tfprof.collector.store.retention import Limits, retain
 from tfprof.collector.store.writer import StoreWriter
 from tfprof.shim.daemons import Lock, StatusFile
 from tfprof.shim.places import COLLECTOR_SOCKET, default_store, make_instance
+from tfprof.shim.settings import SETTINGS
 from tfprof.shim.version import VERSION
 
 NAME: Final = "collector"
@@ -30,6 +32,7 @@ NICENESS: Final = 5
 TURN_MS: Final = 100
 TICK_S: Final = 0.1
 STATUS_S: Final = 1.0
+RETAIN_S: Final = 600.0
 #: What arrived before the stop is still taken, for at most so long.
 DRAIN_S: Final = 2.0
 
@@ -41,6 +44,7 @@ class Options:
     store: Path
     idle_s: float
     decoder: str = "auto"
+    keep: Limits = field(default_factory=Limits)
 
 
 class Collector:
@@ -50,7 +54,7 @@ class Collector:
         self._options = options
         self._stats = SelfStats()
         self._stopping = False
-        self._ticked = self._told = float("-inf")
+        self._ticked = self._told = self._retained = float("-inf")
 
     def start(self) -> None:
         """Take the store and open the socket; TfprofError when there is another collector, or no room for one."""
@@ -107,10 +111,18 @@ class Collector:
         self._receiver.pump()
         try:
             self._store.tick(now)
+            self._retain(now)
         except StoreError as error:
             self._stats.stalled(error)
         if now - self._told >= STATUS_S:
             self._tell(now)
+
+    def _retain(self, now: float) -> None:
+        if now - self._retained >= RETAIN_S:
+            self._retained = now
+            retain(
+                self._options.store, socket.gethostname(), self._options.keep, time.time_ns(), self._jobs.open.keys()
+            )
 
     def _tell(self, now: float) -> None:
         self._told = now
@@ -131,10 +143,22 @@ class Collector:
 def _options(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="tfprof.collector.daemon", description=__doc__)
     parser.add_argument("--store", type=Path, default=Path(default_store()), help="folder that results are kept in")
-    parser.add_argument("--idle", type=float, default=60.0, help="seconds without an agent after which it ends")
+    parser.add_argument("--idle", type=float, help="seconds without an agent after which it ends")
     parser.add_argument("--decoder", default="auto", choices=["auto", "walker", "python"])
     given = parser.parse_args(arguments)
-    return Options(given.store.absolute(), given.idle, given.decoder)
+    idle_s = _setting("collector-idle") if given.idle is None else given.idle
+    days = _setting("keep-days")
+    keep = Limits(None if days is None else days * 86_400, _setting("keep-bytes"))
+    return Options(given.store.absolute(), idle_s, given.decoder, keep)
+
+
+def _setting(name: str) -> Any:
+    """Return the value of a setting; UsageError when its variable cannot be read."""
+    row = SETTINGS[name]
+    try:
+        return row.read()
+    except ValueError as error:
+        raise UsageError(f"{row.variable}: {error}") from None
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -142,8 +166,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     os.nice(NICENESS)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
-    pa.set_memory_pool(pa.system_memory_pool())
-    collector = Collector(_options(arguments))
+    pa.set_memory_pool(pa.mimalloc_memory_pool())
+    try:
+        collector = Collector(_options(arguments))
+    except UsageError as error:
+        return _failed(error)
 
     def stopped(_number: int, _frame: FrameType | None) -> None:
         collector.stop()

@@ -27,6 +27,12 @@ def flag(text):
     raise ValueError("%r is neither yes nor no" % text)
 
 
+def limit(parse):
+    # type: (object) -> object
+    """Return a parser of what ``parse`` reads, or of no text at all, which is None: no limit."""
+    return lambda text: parse(text) if text.strip() else None
+
+
 class Setting(object):
     """One row: name (as an option and in a file), variable, default, parser, who reads it, and a sentence."""
 
@@ -65,6 +71,12 @@ _ROWS = (
             "The folder that results are kept in; by default $XDG_STATE_HOME/tfprof."),
     Setting("agent-idle", "TFPROF_AGENT_IDLE", "60", float, ("agent",),
             "Seconds that the agent stays when there is no job for it."),
+    Setting("collector-idle", "TFPROF_COLLECTOR_IDLE", "60", float, ("collector",),
+            "Seconds that the collector stays when no agent is heard of."),
+    Setting("keep-days", "TFPROF_KEEP_DAYS", "", limit(float), ("collector",),
+            "Days that a job is kept after its end; without it for ever."),
+    Setting("keep-bytes", "TFPROF_KEEP_BYTES", "", limit(size), ("collector",),
+            "Size of the store above which its oldest ended jobs are removed, as 50G; without it never."),
 )
 
 SETTINGS = {row.name: row for row in _ROWS}

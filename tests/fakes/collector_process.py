@@ -50,7 +50,7 @@ class CollectorProcess:
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             status = self.status()
-            if status and wanted(status):
+            if status and "rows" in status and wanted(status):
                 return status
             time.sleep(0.05)
         raise AssertionError(f"no such status: {self.status()}")

@@ -1,0 +1,100 @@
+"""Receive → decode → durable columns: node executions per CPU-second of the collector daemon, and bytes each on disk.
+
+usage: benchmarks/ingest.py [--rows 1500000] [--decoder auto|walker|python]
+Steps of a real graph of some 1,500 nodes, with times of their own, come to a real daemon over ZeroMQ, a few MiB a message.
+Limits (docs/design): at least 1 M executions a CPU-second with the walker, at most 13 bytes each.
+"""
+
+import argparse
+import itertools
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from fakes.collector_process import CollectorProcess
+from fakes.model_steps import model_steps, nodes_of
+from fakes.wire_agent import WireAgent, record
+
+from tfprof.shim import layout, wire
+from tfprof.shim.wire import Head
+
+RATE_LIMIT, BYTES_LIMIT = 1e6, 13.0
+#: More than a segment holds, so that none holds a step twice.
+DISTINCT_STEPS = 96
+BATCH_BYTES, IN_FLIGHT = 4 << 20, 4
+UID = 1
+
+
+def send(agent: WireAgent, steps: list[bytes], count: int) -> None:
+    """Send ``count`` traced steps, a few messages ahead of the acks, until all are acked."""
+    acked = sequence = 0
+    flying: list[int] = []
+    source = itertools.cycle(steps)
+    while acked < count:
+        while sequence < count and len(flying) < IN_FLIGHT:
+            first, body = sequence + 1, bytearray()
+            while sequence < count and len(body) < BATCH_BYTES:
+                sequence += 1
+                body += record(sequence, layout.RUN_METADATA, next(source), step=sequence, start_ns=time.time_ns())
+            agent.send(Head(wire.RECORDS, UID, 0, first, sequence), bytes(body))
+            flying.append(sequence)
+        head, _ = agent.expect(wire.ACK, wire.RECORDS, timeout_s=60)
+        acked = head.last
+        flying = [last for last in flying if last > acked]
+
+
+def cpu_s(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def measure(store: Path, rows: int, decoder: str) -> None:
+    steps = model_steps(DISTINCT_STEPS)
+    nodes = nodes_of(steps[0])
+    count = max(1, rows // nodes)
+    collector = CollectorProcess(store, "--decoder", decoder).start()
+    agent = WireAgent(collector.place)
+    try:
+        agent.greet(30)
+        agent.open(UID, name="ingest")
+        process = psutil.Process(collector.process.pid)
+        before, began = cpu_s(process), time.monotonic()
+        send(agent, steps, count)
+        agent.finish(UID)
+        agent.expect(wire.ACK, wire.CLOSE, timeout_s=60)
+        used, took = cpu_s(process) - before, time.monotonic() - began
+        resident = process.memory_info().rss
+        status = collector.await_status(lambda status: status["rows"] == count * nodes)
+    finally:
+        agent.close()
+        collector.stop()
+    size = sum(path.stat().st_size for path in (store / "jobs").rglob("*") if path.is_file())
+    report(count * nodes, nodes, status["decoder"], used, took, size, resident)
+
+
+def report(rows: int, nodes: int, decoder: str, used: float, took: float, size: int, resident: int) -> None:
+    rate, each = rows / used, size / rows
+    print(f"{rows:,} node executions, {nodes:,} a step, decoder {decoder}, {took:.1f} s, {resident / 1e6:.0f} MB resident")
+    print(f"ingest  {rate / 1e6:5.2f} M executions / CPU-s   {rate / RATE_LIMIT:5.2f} × the limit of at least 1 M")
+    print(f"stored  {each:5.2f} bytes an execution       {each / BYTES_LIMIT:5.2f} × the limit of at most 13")
+
+
+def main() -> None:
+    """Measure in a private instance."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=1_500_000)
+    parser.add_argument("--decoder", default="auto")
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(XDG_RUNTIME_DIR=folder, XDG_STATE_HOME=folder)
+        measure(Path(folder) / "store", args.rows, args.decoder)
+
+
+if __name__ == "__main__":
+    main()

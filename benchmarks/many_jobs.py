@@ -1,0 +1,137 @@
+"""Fifty jobs at once: what agent and collector take of memory and processor.
+
+usage: benchmarks/many_jobs.py [--jobs 50] [--seconds 30] [--blocks 1]
+Each job is a process with a real channel that puts one traced step a second (about 190 node executions a block) and ten
+spans; the agent and the collector are real. Limits (docs/design): collector 128 MB, agent 64 MB resident, together 15 % of a core.
+"""
+
+import argparse
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
+
+from fakes.channel_writer import ChannelWriter
+from fakes.collector_process import CollectorProcess
+from fakes.model_steps import model_steps, nodes_of
+
+from tfprof.agent import launches
+from tfprof.collector.store.reader import Store
+from tfprof.shim import daemons, layout, places
+
+COLLECTOR_MB, AGENT_MB, CORE_PERCENT = 128, 64, 15
+DISTINCT_STEPS, SPANS_A_SECOND = 20, 10
+#: Until names are interned and all jobs are open.
+WARM_UP_S = 5
+
+
+def job(launch: int, steps: list[bytes], number: int) -> None:
+    """Be one job until it is killed: the jobs' steps do not fall on one moment."""
+    writer = ChannelWriter(launch, hello={"name": f"job-{number}", "framework": "tensorflow"}, ring=layout.RING_MIN)
+    source, ordinal = number, 0
+    due = time.monotonic() + (number % 50) / 50
+    while True:
+        for part in range(SPANS_A_SECOND):
+            time.sleep(max(0.0, due - time.monotonic()))
+            due += 1 / SPANS_A_SECOND
+            ordinal += 1
+            writer.put_span(ordinal)
+            if part == 0:
+                source += 1
+                writer.put(steps[source % len(steps)], kind=layout.RUN_METADATA, step=ordinal)
+
+
+def start_jobs(count: int, launch: int, steps: list[bytes]) -> list[int]:
+    """Return the pids of ``count`` jobs."""
+    pids = []
+    for number in range(count):
+        pid = os.fork()
+        if pid == 0:
+            try:
+                job(launch, steps, number)
+            finally:
+                os._exit(1)
+        pids.append(pid)
+    return pids
+
+
+def begin_launch(store: Path) -> tuple[str, int]:
+    """Return the instance and a launch of it that this process is the launcher of."""
+    place, launch = places.make_instance(str(store)), secrets.randbits(63)
+    about = launches.Launch(launch, os.getpid(), time.time_ns(), str(store), socket.gethostname(), "user")
+    launches.write(place, about)
+    return place, launch
+
+
+def used(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return times.user + times.system
+
+
+def watch(processes: dict[str, psutil.Process], seconds: float) -> dict[str, tuple[float, float]]:
+    """Return of each process its share of a core in percent, and the most memory in MB that it had."""
+    began, before = time.monotonic(), {name: used(process) for name, process in processes.items()}
+    resident = dict.fromkeys(processes, 0)
+    while time.monotonic() - began < seconds:
+        time.sleep(0.5)
+        for name, process in processes.items():
+            resident[name] = max(resident[name], process.memory_info().rss)
+    took = time.monotonic() - began
+    return {
+        name: (100 * (used(process) - before[name]) / took, resident[name] / 1e6)
+        for name, process in processes.items()
+    }
+
+
+def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
+    steps = model_steps(DISTINCT_STEPS, blocks)
+    place, launch = begin_launch(store)
+    collector = CollectorProcess(store).start()
+    agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent.daemon", "--store", str(store)])
+    pids = start_jobs(jobs, launch, steps)
+    try:
+        collector.await_status(lambda status: status["jobs"] == jobs, timeout_s=60)
+        time.sleep(WARM_UP_S)
+        found = watch({"collector": psutil.Process(collector.process.pid), "agent": psutil.Process(agent.pid)}, seconds)
+        lag_s = collector.status()["lag_s"]
+        dropped = sum(job["dropped_records"] for job in daemons.read_status(place, "agent")["jobs"].values())
+    finally:
+        for pid in pids:
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+        agent.terminate()
+        agent.wait(30)
+        collector.stop()
+    stored = sum(job.table("traces", ["trace"]).num_rows for job in Store(store).jobs())
+    print(f"{jobs} jobs, a step of {nodes_of(steps[0]):,} node executions a second each, for {seconds:.0f} s")
+    print(f"{stored:,} traced steps stored, {dropped} records dropped, lag {lag_s:.1f} s")
+    for name, limit in (("collector", COLLECTOR_MB), ("agent", AGENT_MB)):
+        share, resident = found[name]
+        print(f"{name:9} {resident:5.0f} MB resident  {resident / limit:5.2f} × the limit of {limit} MB   {share:5.1f} % of a core")
+    share = sum(share for share, _ in found.values())
+    print(f"together  {share:5.1f} % of a core  {share / CORE_PERCENT:5.2f} × the limit of {CORE_PERCENT} %")
+
+
+def main() -> None:
+    """Measure in a private instance."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--jobs", type=int, default=50)
+    parser.add_argument("--seconds", type=float, default=30)
+    parser.add_argument("--blocks", type=int, default=1)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        os.environ.update(XDG_RUNTIME_DIR=folder, XDG_STATE_HOME=folder)
+        measure(Path(folder) / "store", args.jobs, args.seconds, args.blocks)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,69 @@
+"""RunMetadata of the steps of a larger model: a real one's nodes several times over, each step with times of its own."""
+
+import random
+from pathlib import Path
+
+from tfprof.collector.ingest.proto.run_metadata_pb2 import RunMetadata
+
+SAMPLE = Path(__file__).parents[1] / "contract" / "data" / "tf2_software.run_metadata"
+#: How much an op's time differs from step to step (sigma of the logarithm), and how many ops run at once.
+JITTER, LANES = 0.15, 4
+
+
+def model_steps(count, blocks=8, seed=1):
+    """Return ``count`` RunMetadata (bytes) with ``blocks`` times the nodes of the sample."""
+    source = random.Random(seed)
+    model = _model(blocks)
+    return [_step(model, source, 1_700_000_000_000_000_000 + number * 1_000_000_000) for number in range(count)]
+
+
+def nodes_of(step):
+    """Return how many node executions ``step`` holds."""
+    message = RunMetadata.FromString(step)
+    return sum(len(device.node_stats) for device in message.step_stats.dev_stats)
+
+
+def _model(blocks):
+    sample = RunMetadata.FromString(SAMPLE.read_bytes())
+    (device,) = sample.step_stats.dev_stats
+    nodes = list(device.node_stats)
+    model = RunMetadata()
+    made = model.step_stats.dev_stats.add(device=device.device)
+    for block in range(blocks):
+        for node in nodes:
+            copy = made.node_stats.add()
+            copy.CopyFrom(node)
+            prefix = b"block_%d/" % block
+            copy.node_name = prefix + node.node_name
+            copy.timeline_label = node.timeline_label.replace(node.node_name, copy.node_name)
+    return model
+
+
+def _step(model, source, start_ns):
+    """Shift and stretch the times of ``model`` in place, as another step would have them; return its bytes."""
+    lanes = [0] * LANES
+    originals = []
+    for node in model.step_stats.dev_stats[0].node_stats:
+        originals.append((node.op_end_rel_nanos, node.all_end_rel_nanos))
+        lane = lanes.index(min(lanes))
+        begin = start_ns + lanes[lane]
+        duration = max(1, int(node.op_end_rel_nanos * source.lognormvariate(0, JITTER)))
+        rest = max(0, node.all_end_rel_nanos - node.op_end_rel_nanos)
+        wait = int(source.expovariate(1 / 3_000))
+        _set(node, begin, duration, int(rest * source.lognormvariate(0, JITTER)), wait)
+        lanes[lane] += duration + rest + int(source.expovariate(1 / 1_000))
+    data = model.SerializeToString()
+    for node, (op_end, all_end) in zip(model.step_stats.dev_stats[0].node_stats, originals, strict=True):
+        node.op_end_rel_nanos, node.all_end_rel_nanos = op_end, all_end
+    return data
+
+
+def _set(node, begin, duration, rest, wait):
+    op_start = node.op_start_rel_nanos
+    node.all_start_nanos, node.all_start_micros = begin, begin // 1000
+    node.scheduled_nanos, node.scheduled_micros = begin - wait, (begin - wait) // 1000
+    node.op_start_rel_micros = op_start // 1000
+    node.op_end_rel_nanos = op_start + duration
+    node.op_end_rel_micros = (begin + op_start + duration) // 1000 - begin // 1000
+    node.all_end_rel_nanos = op_start + duration + rest
+    node.all_end_rel_micros = (begin + op_start + duration + rest) // 1000 - begin // 1000
