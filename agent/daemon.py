@@ -7,6 +7,7 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
@@ -93,7 +94,7 @@ class Agent:
 
     def stop(self) -> None:
         """Let go of everything; what is not acked stays in the rings for a successor."""
-        self._write_status(stopped=True)
+        self._write_status()
         for job in self.jobs.values():
             job.channel.close()
         self._link.close()
@@ -204,15 +205,16 @@ class Agent:
             if job.is_running and (job.owner is None or not job.owner.is_alive):
                 job.gone(now)
                 self._sampler.soon()
-        self._look_at_launches()
+        self._try_write(self._look_at_launches)
         if self.jobs:
             self._keep_collector()
         if self.jobs or self._results.has_living:
             self._busy_s = now
-        self._results.tell(self.jobs.values(), self._finder.refusals, self._stall(), self._finder.scans)
+        jobs, refusals, stall, scans = self.jobs.values(), self._finder.refusals, self._stall(), self._finder.scans
+        self._try_write(lambda: self._results.tell(jobs, refusals, stall, scans))
         if now >= self._forget_s:
             self._forget_s = now + FORGET_S
-            launches.forget_old(self.place, time.time())
+            self._try_write(lambda: launches.forget_old(self.place, time.time()))
 
     def _look_at_launches(self) -> None:
         changed_ns = os.stat(os.path.join(self.place, places.LAUNCHES)).st_mtime_ns
@@ -237,28 +239,36 @@ class Agent:
         trouble = self._collector.trouble
         return {"slug": "collector", "text": trouble} if trouble else None
 
-    def _write_status(self, *, stopped: bool = False) -> None:
+    def _write_status(self) -> None:
         jobs = {job.hex: job.summary() for job in self.jobs.values()}
         stalls = [job.outbox.stall for job in self.jobs.values() if job.outbox.stall]
         collector = self._link.collector or {}
-        self._status.write(
-            {
-                "pid": os.getpid(),
-                "started_ns": self._started_ns,
-                "written_ns": time.time_ns(),
-                "version": VERSION,
-                "store": self._store,
-                "stopped": stopped,
-                "collector": collector.get("pid"),
-                "jobs": jobs,
-                "lag_bytes": sum(job["lag_bytes"] for job in jobs.values()),
-                "refusals": [one._asdict() for one in self._finder.refusals[-20:]],
-                "samples_dropped": self._sampler.letters.dropped,
-                "stall": self._stall() or (stalls[0] if stalls else None),
-                "rss_bytes": _rss_bytes(),
-                "last_error": self._error,
-            }
-        )
+        status = {
+            "pid": os.getpid(),
+            "started_ns": self._started_ns,
+            "written_ns": time.time_ns(),
+            "version": VERSION,
+            "store": self._store,
+            "stopped": self._stopping,
+            "collector": collector.get("pid"),
+            "jobs": jobs,
+            "lag_bytes": sum(job["lag_bytes"] for job in jobs.values()),
+            "refusals": [one._asdict() for one in list(self._finder.refusals)[-20:]],
+            "samples_dropped": self._sampler.letters.dropped,
+            "stall": self._stall() or (stalls[0] if stalls else None),
+            "rss_bytes": _rss_bytes(),
+            "cpu_s": time.process_time(),
+            "last_error": self._error,
+        }
+        self._try_write(lambda: self._status.write(status))
+
+    def _try_write(self, action: Callable[[], None]) -> None:
+        """Write a runtime file; one that cannot be written stops nothing, a runtime folder that is gone does."""
+        try:
+            action()
+        except OSError as error:
+            self._error = f"cannot write in {self.place}: {error.strerror}"
+            self._stopping = self._stopping or not os.path.isdir(self.place)
 
 
 def _reason(body: dict[str, Any]) -> dict[str, str]:

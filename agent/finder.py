@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections import deque
 from typing import Final, NamedTuple
 
 from tfprof.shim.errors import FormatError
@@ -16,6 +17,7 @@ SCAN_SHARE: Final = 0.005
 SCAN_BOUNDS_S: Final = (1.0, 10.0)
 #: What looks wrong may be half made yet: so many scans must find it so.
 TRIES: Final = 3
+REFUSALS_MAX: Final = 1000
 
 
 class Found(NamedTuple):
@@ -47,7 +49,7 @@ class Finder:
         self._not_ours: set[Inode] = set()
         self._tries: dict[Inode, int] = {}
         self._next_scan_s = 0.0
-        self.refusals: list[Refusal] = []
+        self.refusals: deque[Refusal] = deque(maxlen=REFUSALS_MAX)
         self.holders: dict[Inode, list[Holder]] = {}
         self.scans = 0
 

@@ -25,6 +25,7 @@ class Hold:
         self._fds: dict[processes.Inode, int] = {}
         self._keeper = start.Keeper(place, store, start.AGENT)
         self._look_s = 0.0
+        self._is_begun = False
         self.refusal: dict[str, str] | None = None
         self.announced = 0
 
@@ -42,6 +43,7 @@ class Hold:
             self._look_s = now + AGENT_S
             if not self._was_stopped():
                 self.revive()
+            self._is_begun = True
 
     def revive(self) -> bool:
         """Return whether the agent lives; start it when it does not."""
@@ -66,7 +68,7 @@ class Hold:
     def _was_stopped(self) -> bool:
         """Whether somebody told the agent to stop: then it is not for this process to know better."""
         status = daemons.read_json(os.path.join(self._place, "agent.json"))
-        return status is not None and bool(status.get("stopped")) and self._keeper.starts == 0
+        return self._is_begun and status is not None and bool(status.get("stopped")) and self._keeper.starts == 0
 
     def _take(self, one: Announcement) -> None:
         if one.refusal is not None:

@@ -26,6 +26,8 @@ FLUSH_SPANS_S: Final = 1.0
 SILENCE_S: Final = 5.0
 SILENCE_MAX_S: Final = 20.0
 STALL_S: Final = 1.0
+#: How often is looked whether there was an answer.
+MIND_S: Final = 0.5
 
 Send = Callable[[Head, bytes], bool]
 
@@ -79,6 +81,11 @@ class Letters:
         """Replace every body by what ``change`` makes of it, and have all sent again."""
         self._waiting = deque((head, change(body)) for head, body in self._waiting)
         self.rewind()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something was not sent yet."""
+        return self._sent < len(self._waiting)
 
     @property
     def is_waiting(self) -> bool:
@@ -153,12 +160,13 @@ class Outbox:
         self._broken = False
         self._not_before = 0.0
         self._waiting_since = 0.0
+        self._mind_s = 0.0
         self._silence = SILENCE_S
 
     # -- sending ---------------------------------------------------------------------------------
     def pump(self, now: float, send: Send, room: int) -> int:
         """Send what is due, at most about ``room`` bytes of records; return how many; ChannelError when the channel is broken."""
-        if now < self._not_before or not self.opens.pump(send):
+        if now < self._not_before or (self.opens.is_due and not self.opens.pump(send)):
             return 0
         sent = 0
         if not self._broken:
@@ -167,10 +175,12 @@ class Outbox:
                 self._send_spans(now, send)
             if records_due:
                 sent = self._send_records(now, send, min(room, WINDOW_BYTES - self.records.in_flight))
-        self.events.pump(send)
-        self.counters.pump(send)
-        self.closes.pump(send)
-        self._mind_silence(now)
+        for box in self._letters.values():
+            if box.is_due:
+                box.pump(send)
+        if now >= self._mind_s:
+            self._mind_s = now + MIND_S
+            self._mind_silence(now)
         return sent
 
     def _records_due(self, now: float) -> bool:

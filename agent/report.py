@@ -16,6 +16,8 @@ REPORT: Final = "tfprof.collector.cli.report"
 PATIENCE_S: Final = 15.0
 #: Waiting ends earlier when nothing was stored for so long.
 STANDSTILL_S: Final = 5.0
+#: And earlier still when it is known why.
+STALLED_S: Final = 2.0
 POLL_S: Final = 0.02
 #: A command that was over sooner, with no channel announced, has not loaded TensorFlow: nobody is asked about it.
 TOO_SHORT_S: Final = 2.0
@@ -72,7 +74,7 @@ class Ending:
         """Wait for the agent's result, starting an agent where there is none."""
         deadline = time.monotonic() + PATIENCE_S
         moved = time.monotonic()
-        while time.monotonic() < min(deadline, moved + STANDSTILL_S):
+        while time.monotonic() < min(deadline, moved + (STALLED_S if self._stall() else STANDSTILL_S)):
             self._hold.look()
             self._hold.revive()
             result = launches.read_result(self._place, self._launch.launch)
@@ -85,14 +87,18 @@ class Ending:
                 self._interrupted = True
                 return
 
+    def _stall(self) -> dict[str, str] | None:
+        """Return why nothing moves, None where that is not known."""
+        return self._hold.trouble if self._result is None else self._result.stall
+
     def _problem(self) -> dict[str, str] | None:
         """Return what went wrong, None when everything is stored."""
         result = self._result
         if result is None:
-            return self._hold.refusal or self._hold.trouble or {"slug": "agent", "text": "the agent does not answer"}
+            return self._hold.refusal or self._stall() or {"slug": "agent", "text": "the agent does not answer"}
         if result.complete:
             return result.refused[0] if result.refused and not result.jobs else None
-        return result.stall or {"slug": "not-stored", "text": "not everything was stored in time; it may be later"}
+        return self._stall() or {"slug": "not-stored", "text": "not everything was stored in time; it may be later"}
 
     def _print(self, problem: dict[str, str] | None) -> None:
         """Run the report with standard error as its output."""

@@ -23,7 +23,9 @@ class Results:
     def refresh(self, scans: int) -> bool:
         """Read the descriptions that may have changed; return whether a launch has ended since, ``scans`` having been made."""
         ended = False
-        for number in launches.listed(self._place):
+        listed = set(launches.listed(self._place))
+        self._launches = {number: launch for number, launch in self._launches.items() if number in listed}
+        for number in listed:
             known = self._launches.get(number)
             if known is not None and known.ended_ns:
                 continue

@@ -45,8 +45,9 @@ class Sampler:
         """Send what is queued, again after a silence."""
         if now < self._not_before:
             return
+        was_waiting = self.letters.is_waiting
         self.letters.pump(send)
-        if not self.letters.is_waiting:
+        if not was_waiting:
             self._silent_since = now
         elif now > self._silent_since + SILENCE_S:
             self._silent_since = now

@@ -1,0 +1,64 @@
+"""The folder of announcements tells each of them once."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tfprof.agent.announcements import AnnounceFolder
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Path:
+    (tmp_path / "announce").mkdir()
+    return tmp_path
+
+
+def test_each_announcement_is_told_once(place) -> None:
+    folder = AnnounceFolder(str(place))
+    assert folder.news() == []
+    (place / "announce" / "12-00000000000000ff").write_text("channel\n")
+    (one,) = folder.news()
+    assert (one.pid, one.uid, one.refusal) == (12, 0xFF, None)
+    assert folder.news() == []
+    (place / "announce" / "13-00000000000000fe").write_text("channel\n")
+    assert [one.pid for one in folder.news()] == [13]
+
+
+def test_a_refusal_has_a_slug_and_a_text(place) -> None:
+    (place / "announce" / "12-00000000000000ff").write_text("refused memfd-refused no such call\n")
+    (one,) = AnnounceFolder(str(place)).news()
+    assert one.refusal == {"slug": "memfd-refused", "text": "no such call"}
+
+
+def test_a_file_that_is_half_written_is_told_when_it_is_whole(place) -> None:
+    folder = AnnounceFolder(str(place))
+    path = place / "announce" / "12-00000000000000ff"
+    path.write_text("refu")
+    assert folder.news() == []
+    path.write_text("refused full no memory\n")
+    os.utime(place / "announce", ns=(1, 1))
+    assert [one.refusal["slug"] for one in folder.news()] == ["full"]
+
+
+@pytest.mark.parametrize(
+    "name", ["x", "12", "12-ff", "-1-00000000000000ff", "12-00000000000000fg", "12-00000000000000ff.tmp"]
+)
+def test_other_files_are_none(place, name: str) -> None:
+    (place / "announce" / name).write_text("channel\n")
+    assert AnnounceFolder(str(place)).news() == []
+
+
+def test_a_name_that_comes_again_is_told_again(place) -> None:
+    folder = AnnounceFolder(str(place))
+    path = place / "announce" / "12-00000000000000ff"
+    path.write_text("channel\n")
+    (one,) = folder.news()
+    folder.remove(one)
+    folder.remove(one)
+    assert folder.news() == []
+    path.write_text("channel\n")
+    assert folder.news() == [one]
+
+
+def test_a_folder_that_is_gone_is_silent(tmp_path) -> None:
+    assert AnnounceFolder(str(tmp_path)).news() == []

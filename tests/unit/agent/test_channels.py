@@ -1,0 +1,244 @@
+"""A channel is read as it was written, and believed in nothing."""
+
+import os
+import random
+import struct
+from collections.abc import Iterator
+
+import pytest
+from fakes.channel_writer import ChannelWriter
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tfprof.agent.channels import Channel, ChannelError, read_page
+from tfprof.shim import layout
+from tfprof.shim.errors import FormatError, VersionError
+
+
+@pytest.fixture
+def writer() -> Iterator[ChannelWriter]:
+    made = ChannelWriter(launch=7, uid=5)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def channel(writer: ChannelWriter) -> Iterator[Channel]:
+    opened = Channel(os.dup(writer.fd))
+    yield opened
+    opened.close()
+
+
+def texts(batch) -> list[bytes]:
+    found, at = [], 0
+    while at < len(batch.data):
+        size = layout.RECORD.unpack_from(batch.data, at)[0]
+        found.append(batch.data[at + layout.RECORD.size : at + size])
+        at += size
+    return found
+
+
+def test_the_page_says_whose_channel_it_is(writer, channel) -> None:
+    assert (channel.page.uid, channel.page.pid, channel.page.launch) == (5, os.getpid(), 7)
+    assert channel.user_id == os.geteuid()
+    assert channel.hello()["name"] == "fake.py"
+
+
+def test_records_come_out_whole_and_numbered(writer, channel) -> None:
+    for text in (b"one", b"two", b"three"):
+        writer.put(text)
+    batch = channel.records(0, 1 << 20)
+    assert texts(batch) == [b"one", b"two", b"three"]
+    assert (batch.first, batch.last, batch.end) == (1, 3, writer.word("head"))
+
+
+def test_a_batch_ends_at_the_last_record_that_fits_the_limit(writer, channel) -> None:
+    for number in range(10):
+        writer.put(bytes([number]) * 100)
+    batch = channel.records(0, 500)
+    assert texts(batch) == [bytes([number]) * 100 for number in range(3)]
+    assert texts(channel.records(batch.end, 500))[0] == b"\x03" * 100
+
+
+def test_a_record_larger_than_the_limit_comes_alone(writer, channel) -> None:
+    writer.put(b"x" * 5000)
+    writer.put(b"y")
+    batch = channel.records(0, 1000)
+    assert texts(batch) == [b"x" * 5000]
+    assert texts(channel.records(batch.end, 1000)) == [b"y"]
+
+
+def test_records_that_wrap_at_the_end_of_the_ring_come_out_whole(writer, channel) -> None:
+    position, seen = 0, []
+    for number in range(40):
+        assert writer.put(bytes([number]) * 100_000)
+        batch = channel.records(position, 1 << 20)
+        seen += texts(batch)
+        position = batch.end
+        channel.acked(position)
+    assert seen == [bytes([number]) * 100_000 for number in range(40)]
+    assert position > 3 * layout.RING_MIN
+
+
+def test_what_is_acked_makes_room_for_the_job(writer, channel) -> None:
+    while writer.put(b"z" * 10_000):
+        pass
+    assert writer.word("dropped_records") == 1
+    channel.acked(channel.records(0, 1 << 20).end)
+    assert writer.put(b"z" * 10_000)
+
+
+def test_spans_wrap_and_are_numbered_from_one(writer, channel) -> None:
+    for ordinal in range(1, layout.SPAN_COUNT + 1):
+        assert writer.put_span(ordinal)
+    assert not writer.put_span(0)
+    first = channel.spans(0, ended=False)
+    assert (first.first, first.last) == (1, layout.SPAN_COUNT)
+    channel.acked_spans(first.end - 10)
+    for ordinal in range(layout.SPAN_COUNT + 1, layout.SPAN_COUNT + 6):
+        assert writer.put_span(ordinal)
+    rest = channel.spans(first.end - 10, ended=False)
+    ordinals = [entry[2] for entry in layout.SPAN.iter_unpack(rest.data)]
+    assert ordinals == list(range(layout.SPAN_COUNT - 9, layout.SPAN_COUNT + 6))
+
+
+def test_an_entry_being_filled_counts_only_when_the_job_has_ended(writer, channel) -> None:
+    writer.put_span(1)
+    layout.SPAN.pack_into(writer.map, layout.SPANS_AT + layout.SPAN_SIZE, 9, 9, 2, 5, 1, 0, 0, 0, 1, 1, 0)
+    writer.set(span_open=2)
+    assert channel.spans(0, ended=False).last == 1
+    ended = channel.spans(0, ended=True)
+    assert ended.last == 2
+    channel.acked_spans(ended.end)
+    assert channel.unread_spans(ended.end, ended=True) == 0
+
+
+def test_counters_tell_the_words_and_the_spans_of_each_kind(writer, channel) -> None:
+    writer.put_span(1, layout.EPOCH)
+    writer.set(traced=3)
+    counters = channel.counters()
+    assert counters["traced"] == 3
+    assert counters["counts"]["epoch"] == 1
+    assert counters["counts"]["run"] == 0
+
+
+def test_a_successor_goes_on_from_the_words_of_its_predecessor(writer, channel) -> None:
+    writer.put(b"one")
+    end = channel.records(0, 1000).end
+    channel.acked(end)
+    channel.acked_spans(4)
+    other = Channel(os.dup(writer.fd))
+    assert (other.tail, other.span_tail) == (end, 4)
+    other.close()
+
+
+def test_the_job_cannot_cut_an_open_channel_short(writer, channel) -> None:
+    with pytest.raises(PermissionError):
+        os.ftruncate(writer.fd, 0)
+    assert writer.put(b"it can still grow")
+
+
+def test_only_the_agents_words_are_written(channel) -> None:
+    with pytest.raises(KeyError):
+        channel.set_word("head", 1)
+
+
+def test_another_version_is_refused_and_both_are_named() -> None:
+    writer = ChannelWriter(version=99)
+    with pytest.raises(VersionError, match=r"99.*1"):
+        Channel(os.dup(writer.fd))
+    writer.close()
+
+
+@pytest.mark.parametrize("size", [0, 100, layout.PAGE, layout.RING_AT - 1])
+def test_a_channel_that_is_too_short_is_refused(size: int) -> None:
+    writer = ChannelWriter()
+    os.ftruncate(writer.fd, size)
+    with pytest.raises(FormatError):
+        Channel(os.dup(writer.fd))
+    os.ftruncate(writer.fd, layout.RING_AT)
+    writer.close()
+
+
+def test_a_file_that_is_no_channel_is_refused() -> None:
+    fd = os.memfd_create("tfprof", os.MFD_CLOEXEC)
+    os.ftruncate(fd, 1 << 20)
+    with pytest.raises(ChannelError, match="magic"):
+        read_page(fd)
+    with pytest.raises(ChannelError):
+        Channel(fd)
+    with pytest.raises(OSError, match="Bad file"):
+        os.fstat(fd)
+
+
+@pytest.mark.parametrize("words", [{"ring_size": 1 << 40}, {"ring_size": 1}, {"head": 1 << 63}, {"tail": 5}])
+def test_words_that_cannot_be_are_refused(writer, words: dict[str, int]) -> None:
+    writer.put(b"one")
+    writer.set(**({"head": 1} if "tail" in words else {}), **words)
+    opened = Channel(os.dup(writer.fd))
+    with pytest.raises(ChannelError):
+        opened.records(opened.tail, 1 << 20)
+    opened.close()
+
+
+@pytest.mark.parametrize("size", [0, 1, layout.RECORD.size - 1, 1 << 30, 0xFFFFFFFF])
+def test_a_record_of_an_impossible_size_is_refused(writer, channel, size: int) -> None:
+    writer.put(b"one" * 100)
+    os.pwrite(writer.fd, struct.pack("<I", size), layout.RING_AT)
+    with pytest.raises(ChannelError):
+        channel.records(0, 100)
+
+
+def test_records_out_of_order_are_refused(writer, channel) -> None:
+    writer.put(b"one")
+    writer.set(records=0)
+    writer.put(b"one again")
+    with pytest.raises(ChannelError, match="record 1"):
+        channel.records(0, 1000)
+
+
+@pytest.mark.parametrize("text", [b"", b"{", b"[1]", b"\xff" * 50, b"[" * 4000])
+def test_a_hello_that_is_no_object_is_empty(writer, channel, text: bytes) -> None:
+    writer.map[layout.HELLO_AT : layout.HELLO_AT + len(text)] = text
+    writer.set(hello_size=len(text))
+    assert channel.hello() == {}
+
+
+def test_a_hello_longer_than_its_page_is_not_read(writer, channel) -> None:
+    writer.set(hello_size=1 << 40)
+    assert channel.hello() == {}
+
+
+_POISON = st.one_of(st.integers(0, (1 << 64) - 1), st.sampled_from([0, 1, 56, 4096, layout.RING_MIN, (1 << 64) - 1]))
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    words=st.dictionaries(st.sampled_from(sorted(layout.JOB_WORDS)), _POISON),
+    tails=st.tuples(_POISON, _POISON),
+    seed=st.integers(0, 1 << 32),
+    ended=st.booleans(),
+)
+def test_no_contents_of_a_channel_crash_a_reader_or_make_it_read_without_end(words, tails, seed, ended) -> None:
+    writer = ChannelWriter()
+    try:
+        writer.put(random.Random(seed).randbytes(2000))
+        os.pwrite(writer.fd, random.Random(seed + 1).randbytes(300), layout.RING_AT)
+        opened = Channel(os.dup(writer.fd))
+        writer.set(**words)
+        try:
+            for read in (
+                lambda: opened.records(tails[0], 4096),
+                lambda: opened.spans(tails[1], ended=ended),
+                lambda: opened.records(0, 4096),
+            ):
+                try:
+                    batch = read()
+                except ChannelError:
+                    continue
+                assert batch is None or len(batch.data) <= layout.RING_MIN
+            opened.hello()
+            opened.counters()
+        finally:
+            opened.close()
+    finally:
+        writer.close()

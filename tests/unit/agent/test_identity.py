@@ -1,0 +1,66 @@
+"""Only what is on the list leaves an environment."""
+
+import json
+import os
+
+import pytest
+from tfprof.agent import identity
+
+
+def test_only_names_on_the_list_become_tags() -> None:
+    environ = {
+        "SLURM_JOB_ID": "42",
+        "POD_NAME": "worker-3",
+        "AWS_SECRET_ACCESS_KEY": "hush",
+        "PATH": "/bin",
+        "RANK": "",
+    }
+    assert identity.tags(environ) == {"slurm_job_id": "42", "pod_name": "worker-3"}
+
+
+def test_of_tf_config_only_the_task_is_taken() -> None:
+    config = {"cluster": {"worker": ["10.0.0.1:2222"]}, "task": {"type": "worker", "index": 1}, "password": "hush"}
+    assert identity.tags({"TF_CONFIG": json.dumps(config)}) == {"tf_task": "worker:1"}
+
+
+@pytest.mark.parametrize("config", ["", "{", "[]", "{}", '{"task": 3}', '{"task": {"type": "w", "index": "x"}}'])
+def test_a_tf_config_that_is_none_gives_no_tag(config: str) -> None:
+    assert identity.tags({"TF_CONFIG": config}) == {}
+
+
+@pytest.mark.parametrize(
+    ("environ", "rank"),
+    [
+        ({"OMPI_COMM_WORLD_RANK": "3", "SLURM_PROCID": "0"}, 3),
+        ({"SLURM_PROCID": "5"}, 5),
+        ({"PMI_RANK": "0"}, 0),
+        ({"RANK": "x", "SLURM_PROCID": "1"}, 1),
+        ({"RANK": "9" * 40}, None),
+        ({}, None),
+    ],
+)
+def test_the_most_telling_rank_wins(environ: dict[str, str], rank: int | None) -> None:
+    assert identity.rank(environ) == rank
+
+
+def test_a_container_is_known_by_its_cgroup() -> None:
+    number = "ab" * 32
+    assert identity.container(f"0::/system.slice/docker-{number}.scope\n") == number
+    assert identity.container(f"12:cpu:/kubepods/burstable/pod1/{number}\n") == number
+    assert identity.container("0::/user.slice/user-1000.slice\n") is None
+    assert identity.container("0::/" + "ab" * 40) is None
+
+
+def test_the_environment_of_a_process_is_read_from_outside() -> None:
+    assert identity.environment_of(os.getpid()).get("HOME") == os.environ.get("HOME")
+    assert identity.environment_of(1 << 30) == {}
+
+
+def test_a_hello_is_believed_in_text_of_a_bounded_length_alone() -> None:
+    hello = {"name": "x" * 5000, "framework": ["tensorflow"], "python": "3.11", "secret": "hush"}
+    assert identity.hello_part(hello) == {"name": "x" * 512, "python": "3.11"}
+
+
+def test_a_user_without_a_name_goes_by_number() -> None:
+    assert identity.user_name(0) == "root"
+    assert identity.user_name(3999999999) == "3999999999"

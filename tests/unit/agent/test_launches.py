@@ -1,0 +1,46 @@
+"""What launcher and agent write about a launch is read back as it was."""
+
+import os
+import time
+from pathlib import Path
+
+import pytest
+from tfprof.agent import launches
+from tfprof.agent.launches import Launch, Result
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> str:
+    (tmp_path / "launches").mkdir()
+    return str(tmp_path)
+
+
+LAUNCH = Launch(0xAB, 12, 34, "/store", "host", "user", "name", ["a", "b"], {"rank": "1"}, 13, 99, None, 9)
+
+
+def test_a_description_is_read_back_as_it_was(place) -> None:
+    launches.write(place, LAUNCH)
+    assert launches.read(place, 0xAB) == LAUNCH
+    assert launches.listed(place) == [0xAB]
+
+
+def test_a_result_is_read_back_as_it_was(place) -> None:
+    result = Result(0xAB, True, 7, [{"uid": "ff", "state": "exited"}], [], {"slug": "store-full", "text": "full"})
+    launches.write_result(place, result)
+    assert launches.read_result(place, 0xAB) == result
+    assert launches.listed(place) == []
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"launch": 1, "strange": 2}'])
+def test_what_is_no_description_is_none(place, text: str) -> None:
+    Path(place, "launches", "00000000000000ab.json").write_text(text)
+    assert launches.read(place, 0xAB) is None
+
+
+def test_old_files_are_removed(place) -> None:
+    launches.write(place, LAUNCH)
+    launches.write(place, LAUNCH._replace(launch=0xCD))
+    old = time.time() - launches.KEPT_S - 10
+    os.utime(Path(place, "launches", "00000000000000ab.json"), (old, old))
+    launches.forget_old(place, time.time())
+    assert launches.listed(place) == [0xCD]

@@ -1,0 +1,86 @@
+"""What /proc tells of this process and its children."""
+
+import os
+import subprocess
+import sys
+import time
+
+import pytest
+from fakes.channel_writer import ChannelWriter
+from tfprof.agent import processes
+from tfprof.agent.processes import Process
+
+
+@pytest.fixture
+def child():
+    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
+    yield process
+    process.communicate()
+
+
+def test_a_process_is_alive_until_it_ends_also_when_nobody_waits_for_it(child) -> None:
+    found = processes.process(child.pid)
+    assert found.is_alive
+    child.stdin.close()
+    os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+    assert not found.is_alive
+    assert processes.process(1 << 30) is None
+
+
+def test_a_number_that_is_used_again_is_another_process(child) -> None:
+    assert not Process(child.pid, 1).is_alive
+
+
+def test_a_stopped_process_is_seen_to_be(child) -> None:
+    assert not processes.is_stopped(child.pid)
+    os.kill(child.pid, 19)
+    os.waitid(os.P_PID, child.pid, os.WSTOPPED)
+    assert processes.is_stopped(child.pid)
+    os.kill(child.pid, 18)
+
+
+def test_descent_goes_over_any_number_of_processes(child) -> None:
+    assert processes.descends(child.pid, os.getpid())
+    assert processes.descends(child.pid, child.pid)
+    assert not processes.descends(os.getpid(), child.pid)
+    assert not processes.descends(1 << 30, os.getpid())
+
+
+def test_a_family_is_the_process_and_all_below_but_for_those_apart(child) -> None:
+    family = processes.family(processes.numbers())
+    assert {one.pid for one in family.below(os.getpid(), frozenset())} >= {os.getpid(), child.pid}
+    assert child.pid not in {one.pid for one in family.below(os.getpid(), frozenset([child.pid]))}
+    assert family.below(1 << 30, frozenset()) == []
+
+
+def test_a_channel_is_found_at_its_holder_but_never_at_the_seeker() -> None:
+    script = (
+        "import sys; from fakes.channel_writer import ChannelWriter; w = ChannelWriter(); print(1, flush=True); input()"
+    )
+    environ = {
+        **os.environ,
+        "PYTHONPATH": os.path.dirname(os.path.dirname(sys.modules["fakes.channel_writer"].__file__)),
+    }
+    mine = ChannelWriter()
+    with subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, env=environ) as other:
+        other.stdout.readline()
+        found = {holder.pid for holders in processes.scan(os.geteuid()).values() for holder in holders}
+        (inode,) = processes.channels_of(other.pid)
+        assert processes.still_maps(other.pid, inode)
+        assert processes.inner_pid(other.pid) == other.pid
+        other.stdin.close()
+    assert other.pid in found
+    assert os.getpid() not in found
+    assert not processes.still_maps(os.getpid(), inode)
+    mine.close()
+
+
+def test_names_with_parentheses_and_spaces_do_not_confuse(tmp_path) -> None:
+    path = tmp_path / "a) R 1 (b"
+    os.symlink("/bin/sleep", path)
+    with subprocess.Popen([str(path), "100"]) as process:
+        while not processes.family([process.pid]).members:
+            time.sleep(0.01)
+        family = processes.family([process.pid])
+        assert list(family.children) == [os.getpid()]
+        process.kill()

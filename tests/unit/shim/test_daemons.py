@@ -1,0 +1,130 @@
+"""A daemon holds its lock as long as it lives, and shares nothing with whoever started it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tfprof.shim import daemons
+
+
+def test_a_lock_has_one_holder_whose_pid_is_known(tmp_path) -> None:
+    lock = daemons.Lock(str(tmp_path), "agent")
+    assert daemons.holder(str(tmp_path), "agent") == 0
+    assert lock.acquire()
+    assert daemons.holder(str(tmp_path), "agent") == os.getpid()
+    assert not daemons.Lock(str(tmp_path), "agent").acquire()
+    lock.release()
+    assert daemons.holder(str(tmp_path), "agent") == 0
+    assert lock.acquire()
+    lock.release()
+
+
+def test_a_lock_is_free_when_its_holder_is_killed(tmp_path) -> None:
+    code = (
+        f"from tfprof.shim.daemons import Lock; print(Lock({str(tmp_path)!r}, 'agent').acquire(), flush=True); input()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as other:
+        assert other.stdout.readline() == b"True\n"
+        assert daemons.holder(str(tmp_path), "agent") == other.pid
+        other.kill()
+    assert daemons.holder(str(tmp_path), "agent") == 0
+
+
+def test_a_status_says_whether_its_daemon_lives(tmp_path) -> None:
+    place = str(tmp_path)
+    assert daemons.read_status(place, "agent") is None
+    daemons.StatusFile(os.path.join(place, "agent.json")).write({"jobs": 3})
+    assert daemons.read_status(place, "agent") == {"jobs": 3, "alive": False}
+    lock = daemons.Lock(place, "agent")
+    lock.acquire()
+    assert daemons.read_status(place, "agent") == {"jobs": 3, "alive": True}
+    lock.release()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3"])
+def test_a_damaged_status_is_none(tmp_path, text: str) -> None:
+    (tmp_path / "agent.json").write_text(text)
+    assert daemons.read_status(str(tmp_path), "agent") is None
+
+
+def test_a_status_that_cannot_be_written_leaves_the_old_one_and_no_rubbish(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "agent.json"
+    daemons.write_json(str(path), {"old": 1})
+
+    def fail(_old, _new):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        daemons.write_json(str(path), {"new": 1})
+    assert os.listdir(tmp_path) == ["agent.json"]
+    assert daemons.read_json(str(path)) == {"old": 1}
+
+
+def test_a_daemon_is_given_only_what_is_on_the_list() -> None:
+    inject = os.path.join(os.path.dirname(daemons.__file__), "inject")
+    environ = {
+        "HOME": "/h",
+        "TFPROF_AGENT_IDLE": "5",
+        "TFPROF_RUN": "x",
+        "TFPROF_TRACE": "all",
+        "AWS_SECRET": "hush",
+        "LD_PRELOAD": "/x.so",
+        "PYTHONPATH": f"{inject}:/mine",
+    }
+    assert daemons.daemon_environment(environ) == {"HOME": "/h", "TFPROF_AGENT_IDLE": "5", "PYTHONPATH": "/mine"}
+    assert "PYTHONPATH" not in daemons.daemon_environment({"PYTHONPATH": inject})
+
+
+PROBE = """
+import json, os, signal, sys
+fds = sorted(os.listdir("/proc/self/fd"))
+print(json.dumps({
+    "session": os.getsid(0) != int(sys.argv[1]), "leader": os.getsid(0) == os.getpid(), "cwd": os.getcwd(),
+    "umask": os.umask(0), "stdin": os.readlink("/proc/self/fd/0"), "fds": len(fds), "parent": os.getppid(),
+    "hup": signal.getsignal(signal.SIGHUP) == signal.SIG_DFL, "mask": len(signal.pthread_sigmask(0, [])),
+}), flush=True)
+"""
+
+
+def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(tmp_path, monkeypatch) -> None:
+    (tmp_path / "probe_daemon.py").write_text(PROBE)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    log = tmp_path / "log"
+    starter = (
+        "import os, signal, sys; from tfprof.shim import daemons\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN); signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+        "open('/dev/null'); os.set_inheritable(os.open('/dev/null', 0), True)\n"
+        f"daemons.spawn('probe_daemon', [str(os.getsid(0))], {str(log)!r})"
+    )
+    subprocess.run([sys.executable, "-c", starter], check=True, timeout=30)
+    while not log.read_text().endswith("}\n"):
+        time.sleep(0.01)
+    told = json.loads(log.read_text())
+    assert told["session"]
+    assert not told["leader"]
+    assert told["cwd"] == "/"
+    assert told["umask"] == 0o077
+    assert told["stdin"] == "/dev/null"
+    assert told["fds"] == 4  # three, and the one that lists them
+    assert told["hup"]
+    assert told["mask"] == 0
+    assert oct(log.stat().st_mode & 0o777) == "0o600"
+
+
+def test_a_daemon_that_cannot_have_a_log_is_not_started(tmp_path) -> None:
+    with pytest.raises(daemons.DaemonError, match="No such file"):
+        daemons.spawn("probe_daemon", [], str(tmp_path / "nowhere" / "log"))
+
+
+def test_a_large_log_makes_room(tmp_path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"x" * (daemons.LOG_MAX + 1))
+    daemons.spawn("this.is.no.module", [], str(log))
+    while not Path(log).exists() or not log.read_text().strip():
+        time.sleep(0.01)
+    assert (tmp_path / "log.old").stat().st_size > daemons.LOG_MAX
