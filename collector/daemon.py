@@ -31,6 +31,8 @@ NAME: Final = "collector"
 NICENESS: Final = 5
 TURN_MS: Final = 100
 TICK_S: Final = 0.1
+#: Jobs whose counters are written in a tick: ten a second, however many jobs there are.
+COUNTERS_A_TICK: Final = 1
 STATUS_S: Final = 1.0
 RETAIN_S: Final = 600.0
 #: What arrived before the stop is still taken, for at most so long.
@@ -98,6 +100,7 @@ class Collector:
                 break
         self._receiver.pump()
         self._receiver.close()
+        self._jobs.hand_over_counters(at_most=len(self._jobs.open))
         self._tell(time.monotonic())
         try:
             self._store.close()
@@ -109,6 +112,7 @@ class Collector:
             return
         self._ticked = now
         self._receiver.pump()
+        self._jobs.hand_over_counters(at_most=COUNTERS_A_TICK)
         try:
             self._store.tick(now)
             self._retain(now)

@@ -3,7 +3,7 @@
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 from tfprof.collector.errors import FormatError
@@ -42,6 +42,7 @@ class Job:
         self._maker = maker
         self._steps = steps
         self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
+        self._counters_now: dict[str, Any] | None = None
         self._events: list[Event] = []
         self._unsent: tuple[Tables, int, int] | None = None
         self._waiting: deque[Record] = deque()
@@ -71,6 +72,14 @@ class Job:
         self._append(tables, wire.RECORDS, ready[-1].seq)
         self.lag_s = max(0.0, (time.time_ns() - ready[-1].start_real_ns - ready[-1].duration_ns) / 1e9)
         return [self._ack(wire.RECORDS)]
+
+    def hand_over_counters(self) -> bool:
+        """Give the store the latest counters, if there are any that it does not have; return whether there were."""
+        if self._counters_now is None:
+            return False
+        self.writer.counters(self._counters_now)
+        self._counters_now = None
+        return True
 
     def sample(self, number: int, t_ns: int, values: Mapping[str, object]) -> None:
         """Store one sample of the job's processes, taken at ``t_ns``, from message ``number``."""
@@ -103,7 +112,7 @@ class Job:
         return [self._ack(wire.SPANS), *self.pump()]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
-        self.writer.counters(document(body))
+        self._counters_now = document(body)
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
 
     def _event(self, head: Head, body: memoryview) -> list[Head]:
@@ -118,12 +127,11 @@ class Job:
         if values.get("state") not in END_STATES:
             raise FormatError(f"no end of a job is called {values.get('state')!r}")
         whole(values, "t_ns", 0)
-        counters = {name: value for name, value in values.items() if name not in END_KEYS}
+        self._counters_now = {k: v for k, v in values.items() if k not in END_KEYS} or self._counters_now
         acks = self.pump(patience_s=0)
         if self._events:
             self._append({}, 0, 0)
-        if counters:
-            self.writer.counters(counters)
+        self.hand_over_counters()
         self.writer.close(values["state"], values)
         return [*acks, Head(wire.ACK, self.uid, wire.CLOSE, head.first, head.last)]
 

@@ -86,6 +86,18 @@ class Jobs:
             if answers:
                 yield uid, answers
 
+    def hand_over_counters(self, at_most: int) -> None:
+        """Give the store the latest counters of so many jobs, those first that waited longest.
+
+        Each costs the replacement of a file, so that with many jobs they are written less often.
+        """
+        for uid in list(self.open):
+            if at_most <= 0:
+                return
+            if self.open[uid].hand_over_counters():
+                self.open[uid] = self.open.pop(uid)
+                at_most -= 1
+
     def _open(self, head: Head, body: memoryview) -> list[Head]:
         identity = document(body)
         self._turned_away.add(head.uid)
