@@ -38,11 +38,12 @@ def encode(name: str, table: pa.Table, metadata: Mapping[str, int] | None = None
 
 def encode_parts(name: str, parts: Iterable[pa.Table], metadata: Mapping[str, int] | None = None) -> memoryview:
     """Return the bytes of the segment of table ``name``, each of ``parts`` in row groups of its own."""
-    schema = _required(SCHEMAS[name]).with_metadata({key: str(value) for key, value in (metadata or {}).items()})
+    schema = _required(SCHEMAS[name])
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **_settings(schema)) as writer:
         for part in parts:
             writer.write_table(part.cast(schema), row_group_size=_ROW_GROUP)
+        writer.add_key_value_metadata({key: str(value) for key, value in (metadata or {}).items()})
     return memoryview(sink.getvalue())
 
 
@@ -66,7 +67,7 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
 def metadata(path: Path) -> dict[str, int]:
     """Return what was given to ``encode`` as metadata; FileNotFoundError, or StoreError when the file is damaged."""
     try:
-        found = pq.read_schema(path).metadata or {}
+        found = pq.read_metadata(path).metadata or {}
         return {key.decode(): int(value) for key, value in found.items()}
     except FileNotFoundError:
         raise
@@ -80,19 +81,19 @@ def _required(schema: pa.Schema) -> pa.Schema:
 
 
 def _settings(schema: pa.Schema) -> dict[str, Any]:
-    leaves = {_leaf(field): field.type.value_type if pa.types.is_list(field.type) else field.type for field in schema}
-    integers = {leaf: "DELTA_BINARY_PACKED" for leaf, kind in leaves.items() if pa.types.is_integer(kind)}
+    plain = {field.name for field in schema if pa.types.is_integer(field.type)}
     return {
         "compression": "zstd",
         "compression_level": 1,
-        "use_dictionary": [leaf for leaf in leaves if leaf not in integers],
-        "column_encoding": integers,
-        "write_statistics": [name for name in _STATISTICS if name in leaves],
+        "column_encoding": dict.fromkeys(plain, "DELTA_BINARY_PACKED"),
+        "use_dictionary": [_leaf(field) for field in schema if field.name not in plain and field.type != pa.float64()],
+        "write_statistics": [name for name in _STATISTICS if name in plain],
+        "store_schema": False,  # types say all; it would be the larger part of a small segment
     }
 
 
 def _leaf(field: Any) -> str:
-    return f"{field.name}.list.element" if pa.types.is_list(field.type) else field.name
+    return f"{field.name}.list.element" if pa.types.is_list(field.type) else str(field.name)
 
 
 def _first_line(error: Exception) -> str:

@@ -41,34 +41,33 @@ def op(trace, node, device=CPU, **columns):
     return {"trace": trace, "node": node, "device": device, "op_end_ns": 1000, **columns}
 
 
-def random_ops(first, count, nodes, seed=0, devices=len(DEVICES)):
+def random_ops(first, count, nodes, seed=0):
     """Ops of ``count`` traces as they come: nodes on several devices, loops, missing start times, negative bytes."""
     chance = random.Random(seed)
-    rows = []
-    for trace in range(first, first + count):
-        for node in chance.sample(range(nodes), chance.randint(1, nodes)):
-            for _ in range(chance.choice([1, 1, 1, 2, 5])):
-                rows.append(
-                    op(
-                        trace,
-                        node,
-                        chance.randrange(devices),
-                        start_ns=chance.choice([0, 1, 999, -5, 123_456, -BASE_NS, -BASE_NS - 1]),
-                        op_start_ns=chance.randrange(3000),
-                        op_end_ns=chance.choice([0, 1, 400, int(chance.lognormvariate(10, 3))]),
-                        all_end_ns=chance.randrange(2000),
-                        wait_ns=chance.randrange(9000),
-                        start_us_fix=chance.choice([0, 0, 1, -1]),
-                        end_us_fix=chance.choice([0, 0, 0, 1]),
-                        total_bytes=chance.randrange(10_000),
-                        peak_bytes=chance.randrange(10_000),
-                        live_bytes=chance.randrange(-5000, 5000),
-                        output_bytes=chance.randrange(10_000),
-                        temp_bytes=chance.randrange(100),
-                        persistent_bytes=chance.randrange(100),
-                    )
-                )
-    return rows
+    times = [0, 1, 999, -5, 123_456, -BASE_NS, -BASE_NS - 1]
+    return [
+        op(
+            trace,
+            node,
+            chance.randrange(len(DEVICES)),
+            start_ns=chance.choice(times),
+            op_start_ns=chance.randrange(3000),
+            op_end_ns=chance.choice([0, 1, 400, int(chance.lognormvariate(10, 3))]),
+            all_end_ns=chance.randrange(2000),
+            wait_ns=chance.randrange(9000),
+            start_us_fix=chance.choice([0, 0, 1, -1]),
+            end_us_fix=chance.choice([0, 0, 0, 1]),
+            total_bytes=chance.randrange(10_000),
+            peak_bytes=chance.randrange(10_000),
+            live_bytes=chance.randrange(-5000, 5000),
+            output_bytes=chance.randrange(10_000),
+            temp_bytes=chance.randrange(100),
+            persistent_bytes=chance.randrange(100),
+        )
+        for trace in range(first, first + count)
+        for node in chance.sample(range(nodes), chance.randint(1, nodes))
+        for _ in range(chance.choice([1, 1, 1, 2, 5]))
+    ]
 
 
 def plain_rollup(rows, base_ns, devices=DEVICES):
@@ -88,6 +87,11 @@ def plain_rollup(rows, base_ns, devices=DEVICES):
     for node, found in node_traces.items():
         result.append({**_summed(node, schema.NONE_ID, found, []), "canonical": canonical.get(node, schema.NONE_ID)})
     return sorted(result, key=lambda row: (row["node"], row["device"]))
+
+
+def listed(folder):
+    """The names in ``folder``, sorted."""
+    return sorted(entry.name for entry in folder.iterdir())
 
 
 def same_rollup(table, rows):

@@ -1,3 +1,4 @@
+import contextlib
 import errno
 import os
 import pathlib
@@ -112,7 +113,7 @@ def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
         append(job, 6)
         job.seal()
         check(path, 7)
-        left = [name for name in os.listdir(job.folder) if name.startswith((".", "wal-", "total-"))]
+        left = [name for name in stored.listed(job.folder) if name.startswith((".", "wal-", "total-"))]
         assert left == [f"total-{job.info.sealed:06d}.parquet"]
         again.close()
 
@@ -123,10 +124,8 @@ def test_an_error_at_any_step_of_a_sealing_changes_nothing(tmp_path):
         store, job = sealed_twice(path)
         with pytest.MonkeyPatch.context() as patch:
             Trap(patch, at, OSError(errno.EIO, "Input/output error"))
-            try:
+            with contextlib.suppress(StoreError):
                 job.seal()
-            except StoreError as error:
-                assert error.slug == "store-unwritable"
         check(path, 6)
         append(job, 6)
         check(path, 7)
@@ -150,10 +149,8 @@ def test_a_crash_at_any_step_of_opening_and_appending_loses_nothing_acked(tmp_pa
         acked = [0]
         with pytest.MonkeyPatch.context() as patch:
             Trap(patch, at, Crash())
-            try:
+            with contextlib.suppress(Crash):
                 work(path)
-            except Crash:
-                pass
         lock_path = lock_file(path, "here")
         if lock_path.exists():
             _free(lock_path)
@@ -166,12 +163,10 @@ def test_a_crash_at_any_step_of_opening_and_appending_loses_nothing_acked(tmp_pa
 
 def _free(path):
     """Close what an abandoned writer of this process still holds open."""
-    for name in os.listdir("/proc/self/fd"):
-        try:
-            if os.readlink(f"/proc/self/fd/{name}") == str(path):
-                os.close(int(name))
-        except OSError:
-            continue
+    for entry in list(pathlib.Path("/proc/self/fd").iterdir()):
+        with contextlib.suppress(OSError):
+            if entry.readlink() == path:
+                os.close(int(entry.name))
     assert lock.holder(path) is None
 
 

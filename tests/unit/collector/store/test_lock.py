@@ -1,0 +1,50 @@
+import os
+import subprocess
+import sys
+
+import pytest
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store import lock
+
+HOLD = "import sys; from tfprof.collector.store import lock; from pathlib import Path; held = lock.take(Path(sys.argv[1]), {'pid': 7}); print('held', flush=True); sys.stdin.read()"
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "here.lock"
+
+
+def test_nobody_holds_a_lock_that_is_not_there_or_was_released(path):
+    assert lock.holder(path) is None
+    held = lock.take(path, {"pid": 1})
+    assert lock.holder(path) == {"pid": 1}
+    held.release()
+    assert lock.holder(path) is None
+
+
+def test_a_lock_ends_with_its_process(path):
+    process = subprocess.Popen([sys.executable, "-c", HOLD, str(path)], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    with process:
+        process.stdout.readline()
+        assert lock.holder(path) == {"pid": 7}
+        with pytest.raises(StoreError, match="process 7") as caught:
+            lock.take(path, {"pid": 2})
+        assert caught.value.slug == "store-in-use"
+        process.kill()
+        process.wait()
+    lock.take(path, {"pid": 2}).release()
+
+
+def test_a_reader_that_looks_does_not_keep_a_collector_from_starting(path, monkeypatch):
+    lock.take(path, {}).release()
+    looking = os.open(path, os.O_RDONLY)
+    lock.fcntl.flock(looking, lock.fcntl.LOCK_SH)
+    monkeypatch.setattr(lock.time, "sleep", lambda _: os.close(looking))
+    lock.take(path, {"pid": 3}).release()
+
+
+def test_a_lock_with_unreadable_text_is_still_held(path):
+    held = lock.take(path, {"pid": 1})
+    path.write_bytes(b"\xff{")
+    assert lock.holder(path) == {}
+    held.release()

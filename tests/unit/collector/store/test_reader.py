@@ -1,0 +1,258 @@
+import shutil
+import threading
+
+import duckdb
+import pyarrow as pa
+import pytest
+from fakes import stored
+from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
+from tfprof.collector.store import snapshot
+from tfprof.collector.store.catalog import STALE
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.schema import JOB_TABLES
+from tfprof.collector.store.writer import StoreWriter
+
+UID = 0xABC
+COUNT = 12
+TRACES = stored.traces(0, COUNT)
+BASE = dict(zip(TRACES["trace"].to_pylist(), TRACES["base_ns"].to_pylist(), strict=True))
+ROWS = [stored.random_ops(number, 1, nodes=6, seed=number) for number in range(COUNT)]
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "it's a store"
+
+
+@pytest.fixture
+def writer(path):
+    writer = StoreWriter(path, "here")
+    yield writer
+    writer.close()
+
+
+@pytest.fixture
+def job(path, writer):
+    """A job with two sealed generations of four traces each, and four traces in a log."""
+    job = writer.job(UID)
+    job.identity({"name": "train.py"})
+    for number in range(COUNT):
+        tables = {"ops": stored.table("ops", ROWS[number]), "traces": TRACES.slice(number, 1)}
+        job.append({**tables, **({} if number else {"names": stored.device_names()})}, 3, number + 1)
+        if number in (3, 7):
+            job.seal()
+    return Store(path, "here").job("last")
+
+
+def rows_between(first, last):
+    return [row for number in range(first, last + 1) for row in ROWS[number]]
+
+
+def test_sealed_and_unsealed_rows_are_one_table(job):
+    assert job.table("traces") == TRACES
+    assert job.table("ops").num_rows == len(rows_between(0, COUNT - 1))
+    assert job.table("spans").num_rows == 0
+
+
+def test_some_columns_are_read_in_the_asked_order(job):
+    table = job.table("traces", ["base_ns", "trace"])
+    assert table == TRACES.select(["base_ns", "trace"])
+    assert job.table("samples", ["t_ns"]).column_names == ["t_ns"]
+
+
+def test_the_rollup_is_of_everything_stored(job):
+    assert stored.same_rollup(job.rollup(), stored.plain_rollup(rows_between(0, COUNT - 1), BASE))
+
+
+@pytest.mark.parametrize(("first", "last"), [(0, 3), (4, 7), (2, 9), (5, 5), (8, 11), (0, 11), (3, 100)])
+def test_the_rollup_of_a_range_is_of_its_traces_only(job, first, last):
+    everything = stored.plain_rollup(rows_between(0, COUNT - 1), BASE)
+    canonical = {row["node"]: row["canonical"] for row in everything}
+    looked_at = [row for row in rows_between(first, min(last, COUNT - 1)) if _looked_at(row, canonical)]
+    expected = stored.plain_rollup(looked_at, BASE)
+    found = [row for row in job.rollup(first, last).to_pylist() if _looked_at(row, canonical)]
+    for row in (*found, *expected):
+        row["canonical"] = 0
+        row["sum_squares_ns2"] = round(row["sum_squares_ns2"], -3)
+    assert found == expected
+
+
+def _looked_at(row, canonical):
+    return row["device"] not in (stored.CPU, stored.GPU) or canonical[row["node"]] == row["device"]
+
+
+def test_a_range_without_traces_is_empty(job):
+    assert job.rollup(100, 200).num_rows == 0
+
+
+def test_sql_sees_all_tables_and_the_rollup(job):
+    assert job.query("SELECT count(*) n, count(DISTINCT trace) t FROM ops").to_pylist() == [
+        {"n": len(rows_between(0, COUNT - 1)), "t": COUNT}
+    ]
+    assert job.query("SELECT sum(rows) s FROM traces").to_pylist() == [{"s": COUNT}]
+    assert job.query("SELECT sum(runs) r FROM rollup").to_pylist() == [{"r": sum(job.rollup()["runs"].to_pylist())}]
+    for name in JOB_TABLES:
+        assert job.query(f"SELECT * FROM {name} LIMIT 0").column_names == JOB_TABLES[name].names
+
+
+def test_wrong_sql_is_told_in_one_line(job):
+    with pytest.raises(UsageError, match=r"SQL: .*nowhere") as caught:
+        job.query("SELECT * FROM nowhere")
+    assert caught.value.slug == "sql"
+    assert "\n" not in str(caught.value)
+
+
+def test_sql_without_a_result_gives_an_empty_table(job):
+    assert job.query("CREATE TABLE mine (a INT)").num_rows == 0
+
+
+def test_segments_are_plain_parquet(job):
+    found = duckdb.connect().execute("SELECT count(*) FROM read_parquet(?)", [str(job.folder / "ops-000000.parquet")])
+    assert found.fetchall() == [(len(rows_between(0, 3)),)]
+
+
+def test_reading_goes_on_while_generations_are_sealed(path, writer):
+    writing = writer.job(UID)
+    reading = Store(path, "here")
+    failures, counts, done = [], [], threading.Event()
+
+    def read():
+        while not done.is_set():
+            try:
+                job = reading.job("last")
+                counts.append((job.table("traces").num_rows, max(job.rollup()["traces"].to_pylist(), default=0)))
+            except NoSuchJobError:
+                continue
+            except Exception as error:
+                failures.append(error)
+                return
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    for number in range(60):
+        ops = stored.table("ops", [stored.op(number, 0)])
+        names = {} if number else {"names": stored.device_names()}
+        writing.append({"ops": ops, "traces": stored.traces(number, 1), **names}, 3, number + 1)
+        writing.seal()
+    done.set()
+    thread.join()
+    assert failures == []
+    assert counts == sorted(counts)
+    assert all(rows <= traces for rows, traces in counts)
+
+
+def test_a_folder_that_changes_between_two_looks_is_looked_at_again(job, writer, monkeypatch):
+    real, looks = snapshot.files, []
+
+    def files(folder):
+        found = real(folder)
+        looks.append(folder)
+        if len(looks) == 1:
+            writer.job(UID).seal()
+        return found
+
+    monkeypatch.setattr(snapshot, "files", files)
+    assert job.table("traces") == TRACES
+    assert len(looks) > 1
+
+
+def test_a_removed_job_is_not_there_any_more(job, writer):
+    writer.release(UID)
+    shutil.rmtree(job.folder)
+    with pytest.raises(NoSuchJobError, match="0abc"):
+        job.table("ops")
+
+
+def test_a_missing_total_is_damage_not_an_endless_search(job):
+    (job.folder / "total-000001.parquet").unlink()
+    with pytest.raises(StoreError, match="lacks files") as caught:
+        job.rollup()
+    assert caught.value.slug == "store-damaged"
+
+
+@pytest.mark.parametrize(
+    ("name", "damage"),
+    [
+        ("ops-000001.parquet", b"no parquet"),
+        ("ops-000001.parquet", b""),
+        ("traces-000000.parquet", None),
+        ("wal-000002.log", b"no log at all"),
+    ],
+)
+def test_a_damaged_file_is_named(job, name, damage):
+    file = job.folder / name
+    file.write_bytes(file.read_bytes()[:-40] if damage is None else damage)
+    with pytest.raises(StoreError, match=name) as caught:
+        [job.table(table) for table in ("ops", "traces")]
+    assert caught.value.slug == "store-damaged"
+
+
+def test_a_segment_with_other_columns_is_damaged(job):
+    shutil.copy(job.folder / "traces-000000.parquet", job.folder / "ops-000000.parquet")
+    with pytest.raises(StoreError, match="ops-000000"):
+        job.table("ops")
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"version": 1}', '{"version": 1, "uid": "zz"}', ""])
+def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
+    writer.job(1).identity({"name": "other.py"})
+    (job.folder / "job.json").write_text(text)
+    store = Store(path, "here")
+    assert [found.info.uid for found in store.jobs()] == [1]
+    assert [error.slug for error in store.damaged()] == ["store-damaged"]
+    with pytest.raises(StoreError, match=r"job\.json"):
+        store.job(f"{UID:016x}")
+
+
+def test_a_record_of_another_version_is_told(path, writer, job):
+    (job.folder / "job.json").write_text('{"version": 2}')
+    assert [error.slug for error in Store(path, "here").damaged()] == ["store-version"]
+
+
+def test_a_folder_without_a_record_is_no_job_yet(path, writer, job):
+    (path / "jobs" / f"{5:016x}").mkdir()
+    assert len(Store(path, "here").jobs()) == 1
+
+
+def test_a_missing_store_is_told(tmp_path):
+    with pytest.raises(StoreError, match="no tfprof store") as caught:
+        Store(tmp_path / "nowhere")
+    assert caught.value.slug == "store-missing"
+
+
+def test_reading_needs_no_write_access(job, path):
+    before = {file: file.stat().st_mtime_ns for file in path.rglob("*")}
+    store = Store(path, "here")
+    store.job("last").rollup()
+    store.job("last").query("SELECT 1")
+    assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
+
+
+def test_a_running_job_whose_collector_is_gone_is_stale_on_its_host_only(path):
+    writer = StoreWriter(path, "here")
+    writer.job(UID).identity({})
+    states = [Store(path, "here").job("last").info.state]
+    writer.close()
+    states += [Store(path, host).job("last").info.state for host in ("here", "there")]
+    assert states == ["running", STALE, "running"]
+
+
+def test_a_job_that_the_next_collector_does_not_know_yet_is_stale(path):
+    StoreWriter(path, "here").close()
+    first = StoreWriter(path, "here")
+    first.job(UID).identity({})
+    first.close()
+    second = StoreWriter(path, "here")
+    assert Store(path, "here").job("last").info.state == STALE
+    second.job(UID)
+    assert Store(path, "here").job("last").info.state == "running"
+    second.close()
+
+
+def test_host_samples_that_are_not_there_are_told(path, writer):
+    with pytest.raises(NoSuchJobError, match="nohost"):
+        Store(path, "here").host("nohost")
+
+
+def test_a_table_of_a_job_is_arrow(job):
+    assert isinstance(job.table("names"), pa.Table)

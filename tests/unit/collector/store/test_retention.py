@@ -1,0 +1,60 @@
+from fakes import stored
+from tfprof.collector.store import retention
+from tfprof.collector.store.catalog import job_folder
+from tfprof.collector.store.retention import Kept, Limits, expired, retain
+from tfprof.collector.store.writer import StoreWriter
+
+DAY_NS = 86_400 * 10**9
+
+
+def test_without_limits_everything_stays():
+    assert expired([Kept(1, 0, 10**15, open=False)], Limits(), 10**18) == []
+
+
+def test_jobs_older_than_the_limit_go():
+    jobs = [Kept(1, 0, 5, open=False), Kept(2, 50 * 10**9, 5, open=False)]
+    assert expired(jobs, Limits(max_age_s=60), 100 * 10**9) == [1]
+
+
+def test_the_oldest_go_until_the_rest_fits():
+    jobs = [Kept(uid, uid, 10, open=False) for uid in (3, 1, 2, 4)]
+    assert expired(jobs, Limits(max_bytes=20), 100) == [1, 2]
+    assert expired(jobs, Limits(max_bytes=40), 100) == []
+
+
+def test_open_jobs_never_go():
+    jobs = [Kept(1, 0, 10, open=True), Kept(2, 1, 10, open=False)]
+    assert expired(jobs, Limits(max_age_s=0, max_bytes=0), 10**18) == [2]
+
+
+def written(path, *uids):
+    store = StoreWriter(path, "here")
+    for uid in uids:
+        store.job(uid).append({"traces": stored.traces(0, 1)}, 3, 1)
+    store.close()
+
+
+def test_a_running_job_that_nobody_writes_goes_after_a_day(tmp_path):
+    written(tmp_path, 1)
+    last = job_folder(tmp_path, 1).joinpath("job.json").stat().st_mtime_ns
+    limits = Limits(max_bytes=0)
+    assert retain(tmp_path, "here", limits, last + DAY_NS // 2) == []
+    assert retain(tmp_path, "there", limits, last + 2 * DAY_NS) == []
+    assert retain(tmp_path, "here", limits, last + 2 * DAY_NS) == [1]
+
+
+def test_a_damaged_job_stays_and_hinders_nobody(tmp_path):
+    written(tmp_path, 1, 2)
+    job_folder(tmp_path, 1).joinpath("job.json").write_text("{")
+    assert retain(tmp_path, "here", Limits(max_bytes=0), 10**20) == [2]
+    assert stored.listed(tmp_path / "jobs") == [f"{1:016x}"]
+
+
+def test_a_removal_that_was_cut_short_is_finished(tmp_path, monkeypatch):
+    written(tmp_path, 1)
+    monkeypatch.setattr(retention.shutil, "rmtree", lambda *_, **__: None)
+    retention.remove(tmp_path, 1)
+    monkeypatch.undo()
+    assert len(stored.listed(tmp_path / "jobs")) == 1
+    retain(tmp_path, "here", Limits(), 0)
+    assert stored.listed(tmp_path / "jobs") == []

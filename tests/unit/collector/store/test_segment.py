@@ -1,0 +1,96 @@
+import random
+
+import pyarrow.parquet as pq
+import pytest
+from fakes import stored
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store import segment
+from tfprof.collector.store.rollup import NO_CANONICAL, rollup
+from tfprof.collector.store.schema import JOB_TABLES, NONE_ID
+
+
+@pytest.mark.parametrize("name", JOB_TABLES)
+def test_a_table_is_read_back_as_it_was(tmp_path, name):
+    chance = random.Random(1)
+    limits = {"uint16": 2**16 - 1, "uint32": NONE_ID, "uint64": 2**64 - 1, "int64": 2**63 - 1}
+    values = {
+        str(field.type): [0, *(chance.randint(0, limits[str(field.type)]) for _ in range(500))]
+        for field in JOB_TABLES[name]
+        if str(field.type) in limits
+    }
+    rows = [{f.name: values[str(f.type)][row] for f in JOB_TABLES[name] if str(f.type) in values} for row in range(501)]
+    table = stored.table(name, rows)
+    path = tmp_path / segment.file_name(name, 3)
+    path.write_bytes(segment.encode(name, table))
+    assert segment.read(path, name) == table
+    assert segment.read(path, name, []).num_columns == 0
+
+
+def test_a_rollup_and_what_is_said_about_it_are_read_back(tmp_path):
+    ops = stored.table("ops", stored.random_ops(0, 20, nodes=9))
+    table, _ = rollup(ops, stored.traces(0, 20), stored.device_names(), NO_CANONICAL)
+    path = tmp_path / "rollup-000000.parquet"
+    path.write_bytes(segment.encode("rollup", table, {"first_trace": 0, "last_trace": 19}))
+    assert segment.read(path, "rollup") == table
+    found = segment.metadata(path)
+    assert (found["first_trace"], found["last_trace"]) == (0, 19)
+
+
+def test_integers_are_stored_as_differences(tmp_path):
+    path = tmp_path / "ops-000000.parquet"
+    path.write_bytes(segment.encode("ops", stored.table("ops", [stored.op(0, 0)] * 10)))
+    group = pq.ParquetFile(path).metadata.row_group(0)
+    for number in range(group.num_columns):
+        column = group.column(number)
+        assert "DELTA_BINARY_PACKED" in column.encodings, column.path_in_schema
+        assert column.compression == "ZSTD"
+
+
+def test_realistic_ops_take_thirteen_bytes_each_with_their_rollup():
+    chance = random.Random(3)
+    nodes = [
+        (int(chance.lognormvariate(10, 2)), chance.choice([0, 4, 65536, chance.randrange(10**7)])) for _ in range(300)
+    ]
+    rows = []
+    for trace in range(64):
+        clock = 0
+        for node, (typical, size) in enumerate(nodes):
+            lasted = int(typical * chance.lognormvariate(0, 0.3))
+            clock += chance.randrange(lasted + 500)
+            row = stored.op(trace, node, label=node, thread=chance.randrange(4), start_ns=clock, op_end_ns=lasted)
+            row |= {"op_start_ns": chance.randrange(200, 2000), "all_end_ns": chance.randrange(200, 2000)}
+            row |= {
+                "wait_ns": chance.randrange(300, 60_000),
+                "total_bytes": size,
+                "peak_bytes": size,
+                "output_bytes": size,
+            }
+            rows.append(row)
+    ops = stored.table("ops", rows)
+    table, _ = rollup(ops, stored.traces(0, 64), stored.device_names(), NO_CANONICAL)
+    ordered = ops.sort_by([("node", "ascending"), ("device", "ascending"), ("trace", "ascending")])
+    size = len(segment.encode("ops", ordered)) + len(segment.encode("rollup", table))
+    assert size <= 13 * len(rows)
+
+
+@pytest.mark.parametrize(
+    ("name", "parsed"),
+    [
+        ("ops-000012.parquet", ("ops", 12)),
+        ("total-1000000.parquet", ("total", 1_000_000)),
+        ("other-000001.parquet", None),
+        (".ops-000001.parquet.tmp", None),
+        ("ops-1.parquet", None),
+    ],
+)
+def test_a_file_name_says_table_and_generation(name, parsed):
+    assert segment.parse_name(name) == parsed
+
+
+def test_damage_names_the_file(tmp_path):
+    path = tmp_path / "ops-000000.parquet"
+    path.write_bytes(b"")
+    for read in (lambda: segment.read(path, "ops"), lambda: segment.metadata(path)):
+        with pytest.raises(StoreError, match="ops-000000") as caught:
+            read()
+        assert caught.value.slug == "store-damaged"
