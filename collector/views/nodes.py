@@ -18,6 +18,11 @@ _WRAP: Final = 1 << 64
 _SIGN: Final = 1 << 63
 
 
+def signed(number: int) -> int:
+    """Return what 64 bits hold of ``number``: tfprof's sums wrap."""
+    return (number + _SIGN) % _WRAP - _SIGN
+
+
 class Stats(NamedTuple):
     """Counters of a node or of several: times in µs, sizes in bytes."""
 
@@ -33,7 +38,7 @@ class Stats(NamedTuple):
 
     def plus(self, other: "Stats") -> "Stats":
         """Return the sums of both."""
-        return Stats(*map(int.__add__, self, other))
+        return Stats(*map(signed, map(int.__add__, self, other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,8 +61,7 @@ def average(total: int, entries: int) -> int:
     """Divide as tfprof does: whole, in unsigned 64 bits, so that a negative total of several steps wraps."""
     if entries <= 0:
         return 0
-    quotient = (total % _WRAP) // entries
-    return quotient - _WRAP if quotient >= _SIGN else quotient
+    return signed((total % _WRAP) // entries)
 
 
 class _Sums:
@@ -157,4 +161,4 @@ def build(
 def total(nodes: Iterable[Node]) -> Stats:
     """Return the sums over ``nodes``."""
     columns = zip(*(node.stats for node in nodes), strict=True)
-    return Stats(*map(sum, columns))
+    return Stats(*map(signed, map(sum, columns)))

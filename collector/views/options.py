@@ -83,8 +83,8 @@ class Options:
 
     @property
     def minima(self) -> list[tuple[str, int]]:
-        """Counter names with the least value that is shown, where one was asked for."""
-        return [(counter, least) for option, counter in MINIMA.items() if (least := getattr(self, option)) > 0]
+        """Counter names with the least value that is shown; a least of 0 hides wrapped, negative totals, as in tfprof."""
+        return [(counter, getattr(self, option)) for option, counter in MINIMA.items()]
 
 
 class Matcher:

@@ -1,6 +1,6 @@
-"""Run by a TensorFlow of its own: traces a small net and writes what TensorFlow's own profiler says of it.
+"""Run by a TensorFlow of its own: traces a small net, or makes traces up, and writes what TensorFlow's own profiler says of it.
 
-    python oracle_op_view.py FOLDER software|full
+    python oracle_op_view.py FOLDER software|full|made
 
 FOLDER gets `graph.pb`, `run-0.pb` …, and `queries.json`: a list of {options, text, root, entries}.
 """
@@ -26,6 +26,20 @@ COUNTERS = (
     "output_bytes",
     "parameters",
 )
+DEVICES = (
+    "/job:localhost/replica:0/task:0/device:CPU:0",
+    "/job:localhost/replica:0/task:0/device:GPU:0",
+    "/job:localhost/replica:0/task:0/device:GPU:1",
+    "/job:localhost/replica:0/task:0/device:XLA_GPU:0",
+    "/job:worker/replica:0/task:1/cpu:0",
+    "/device:GPU:0/stream:all",
+    "/device:GPU:1/stream:all",
+    "/device:GPU:0/stream:14",
+    "/device:GPU:0/memcpy",
+    "/host:CPU",
+)
+#: Names that no graph has.
+UNKNOWN = ("RecvTensor", "_SOURCE", "_SINK", "MEMCPYHtoD", "edge_5_x", "_arg_images_0_0", "made/up")
 BASE = {
     "max_depth": 10000,
     "min_bytes": 0,
@@ -58,6 +72,7 @@ QUERIES = [
     {"order_by": "params", "min_params": 1, "select": ["params"]},
     {"order_by": "output_bytes", "account_displayed_op_only": True, "max_depth": 5, "select": ["output_bytes"]},
     {"account_type_regexes": ["Conv.*", "Mat.*", ".*Conv2D"], "order_by": "micros", "select": ["micros", "bytes"]},
+    {"account_type_regexes": [".*gpu:.*"], "order_by": "accelerator_micros", "select": ["micros", "device"]},
     {"account_type_regexes": [".*cpu:0"], "select": ["micros", "occurrence"]},
     {"account_type_regexes": ["Nothing"], "select": ["micros"]},
     {"account_type_regexes": [], "select": ["micros"]},
@@ -91,14 +106,18 @@ def build():
     return images, labels, tf.global_variables_initializer(), [train, loss]
 
 
+def start(folder):
+    """Write the graph, before a profiler fills in shapes; return a profiler of it."""
+    graph = tf.get_default_graph()
+    (folder / "graph.pb").write_bytes(graph.as_graph_def(add_shapes=True).SerializeToString())
+    return tf.profiler.Profiler(graph)
+
+
 def trace(folder, level):
     """Run the steps and write the graph and one RunMetadata each; return the profiler that has seen them."""
     images, labels, initializer, fetches = build()
     random = np.random.RandomState(0)
-    graph = tf.get_default_graph()
-    # Before the profiler fills in shapes.
-    (folder / "graph.pb").write_bytes(graph.as_graph_def(add_shapes=True).SerializeToString())
-    profiler = tf.profiler.Profiler(graph)
+    profiler = start(folder)
     with tf.Session() as session:
         session.run(initializer)
         for step in range(STEPS):
@@ -110,6 +129,46 @@ def trace(folder, level):
             session.run(what, feed, options=options, run_metadata=metadata)
             profiler.add_step(step, metadata)
             (folder / f"run-{step}.pb").write_bytes(metadata.SerializeToString())
+    return profiler
+
+
+def made_node(random, stats, name):
+    """Fill in one execution of a node, as likely odd as not."""
+    stats.node_name = name + random.choice(["", "", ":Label", ":a:b"])
+    stats.all_start_micros = random.choice([0, 1, 10**15]) and 10**15 + random.randint(10**6)
+    stats.op_end_rel_micros = random.choice([0, 1, random.randint(1, 5000)])
+    if random.rand() < 0.7:  # nanoseconds that agree with the microseconds, or not at all
+        stats.all_start_nanos = 1000 * stats.all_start_micros + random.randint(1000)
+        stats.op_start_rel_nanos = random.randint(100)
+        stats.op_end_rel_nanos = random.choice([1000 * stats.op_end_rel_micros, random.randint(10**6)])
+    for allocator in random.choice(["cpu", "GPU_0_bfc", "gpu_host_bfc"], random.randint(3)):
+        used = stats.memory.add(allocator_name=allocator, total_bytes=int(random.randint(10**6)))
+        used.peak_bytes, used.live_bytes = int(random.randint(10**6)), int(random.randint(-(10**6), 10**6))
+    outputs = 0 if ":" in stats.node_name else random.randint(3)  # TensorFlow's Python looks these up in the graph
+    for slot in range(outputs):
+        output = stats.output.add(slot=slot)
+        if random.rand() < 0.8:
+            sizes = output.tensor_description.allocation_description
+            sizes.requested_bytes, sizes.allocated_bytes = (int(n) for n in random.randint(0, 10**6, 2))
+    if random.rand() < 0.3:
+        stats.memory_stats.temp_memory_size = int(random.randint(10**6))
+        stats.memory_stats.persistent_memory_size = int(random.randint(10**6))
+
+
+def make(folder):
+    """Write made-up steps on GPUs, streams, hosts and copies; return the profiler that has seen them."""
+    build()
+    random = np.random.RandomState(1)
+    profiler = start(folder)
+    names = [op.name for op in tf.get_default_graph().get_operations()][::3] + list(UNKNOWN)
+    for step in range(STEPS):
+        metadata = tf.RunMetadata()
+        for device in random.choice(DEVICES, 6):
+            devices = metadata.step_stats.dev_stats.add(device=device)
+            for name in random.choice(names, 60):
+                made_node(random, devices.node_stats.add(), name)
+        profiler.add_step(step, metadata)
+        (folder / f"run-{step}.pb").write_bytes(metadata.SerializeToString())
     return profiler
 
 
@@ -135,9 +194,9 @@ def answer(profiler, folder, query):
 def main():
     """Trace, ask, write."""
     folder = Path(sys.argv[1])
-    level = {"software": tf.RunOptions.SOFTWARE_TRACE, "full": tf.RunOptions.FULL_TRACE}[sys.argv[2]]
+    levels = {"software": tf.RunOptions.SOFTWARE_TRACE, "full": tf.RunOptions.FULL_TRACE}
     tf.disable_v2_behavior()
-    profiler = trace(folder, level)
+    profiler = trace(folder, levels[sys.argv[2]]) if sys.argv[2] in levels else make(folder)
     answers = [answer(profiler, folder, query) for query in QUERIES]
     (folder / "queries.json").write_text(json.dumps(answers))
 

@@ -71,5 +71,7 @@ def test_no_regex_matches_nothing_and_the_one_of_all_everything() -> None:
     assert Matcher((".*",))("any\nthing")
 
 
-def test_only_minima_that_were_asked_for_are_looked_at() -> None:
-    assert from_texts({"min_bytes": "1", "min_micros": "0"}).minima == [("bytes", 1)]
+def test_every_minimum_is_looked_at_so_that_negative_totals_are_hidden() -> None:
+    minima = dict(from_texts({"min_bytes": "1"}).minima)
+    assert minima.pop("bytes") == 1
+    assert set(minima.values()) == {0}
