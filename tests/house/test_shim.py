@@ -10,6 +10,8 @@ from house.tree import ROOT, sources
 INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python"))
 #: Files of the shim that only agent and collector load.
 OUTSIDE_JOBS = {"places.py", "wire.py", "daemons.py", "errors.py"}
+#: Where everything is caught on purpose: the fence, the file that is injected, the forked child that becomes a daemon.
+FENCES = {"guard.py", "sitecustomize.py", "daemons.py"}
 
 
 def test_every_file_of_the_shim_parses_as_python_3_7() -> None:
@@ -32,21 +34,27 @@ def test_the_injected_file_is_small_enough_to_see_whole() -> None:
 def test_only_the_fence_catches_everything() -> None:
     broad = []
     for path in sources():
-        if path.name in ("guard.py", "sitecustomize.py"):
+        if path.name in FENCES:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ExceptHandler):
-                names = {getattr(n, "id", "") for n in ([node.type] if node.type else [])}
-                reraises = any(isinstance(inner, ast.Raise) for inner in ast.walk(node))
-                if (node.type is None or names & {"Exception", "BaseException"}) and not reraises:
+                names = {getattr(node.type, "id", "")} if node.type else {"BaseException"}
+                if names & {"Exception", "BaseException"} and not _passes_on(node):
                     broad.append(f"{path.relative_to(ROOT)}:{node.lineno}")
     assert not broad
 
 
-def test_the_shim_starts_no_thread_but_to_close_a_window() -> None:
-    users = [
-        path.name
-        for path in sources("shim")
-        if path.name not in OUTSIDE_JOBS and ("start_new_thread" in path.read_text() or "threading.Thread" in path.read_text())
-    ]
-    assert set(users) <= {"window.py"}
+def _passes_on(handler: ast.ExceptHandler) -> bool:
+    """Tell whether what is caught is raised again, or given to the fence."""
+    inner = list(ast.walk(handler))
+    calls = {getattr(node.func, "id", getattr(node.func, "attr", "")) for node in inner if isinstance(node, ast.Call)}
+    return any(isinstance(node, ast.Raise) for node in inner) or "stop" in calls
+
+
+def test_the_shim_starts_no_thread_but_for_a_window() -> None:
+    users = [path.name for path in sources("shim") if path.name not in OUTSIDE_JOBS and _starts_threads(path)]
+    assert set(users) <= {"profiler.py"}
+
+
+def _starts_threads(path: Path) -> bool:
+    return any(word in path.read_text() for word in ("start_new_thread", "threading.Thread"))

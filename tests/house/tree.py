@@ -1,11 +1,17 @@
 """What the house rules look at: the source files, their imports, their error slugs."""
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tfprof.shim.settings import SETTINGS
+
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("shim", "agent", "collector")
+DASHED = re.compile("[a-z]+(-[a-z0-9]+)+")
+#: Words with dashes that are neither slugs nor settings.
+NO_SLUGS = {"tfprof-run", "utf-8"}
 
 
 def sources(*parts: str) -> list[Path]:
@@ -34,7 +40,7 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def slugs() -> set[str]:
-    """Return every slug that the code gives to an error, an event or a refusal by a literal."""
+    """Return every slug that the code gives to an error, an event or a refusal: what is bound to `slug`, and all words-with-dashes."""
     found = set()
     for path in sources():
         for node in ast.walk(tree(path)):
@@ -48,6 +54,8 @@ def slugs() -> set[str]:
                 for key, value in zip(node.keys, node.values, strict=True):
                     if isinstance(key, ast.Constant) and key.value == "slug":
                         found |= _literal(value)
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and DASHED.fullmatch(node.value):
+                found |= {node.value} - set(SETTINGS) - NO_SLUGS
     return found
 
 
