@@ -6,6 +6,7 @@ import pyarrow as pa
 import pytest
 from fakes import step_stats
 from fakes.run_metadata import node, number, run_metadata, text
+from fakes.step_stats import CHUNK, FIXED32, FIXED64, GROUP, GROUP_END, VARINT, tag, varint
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.collector.errors import UsageError
@@ -69,6 +70,42 @@ def test_damaged_samples_are_decoded_alike(part: bytes) -> None:
 @given(st.lists(step_stats.RUN_METADATA, max_size=6), st.integers(0, 8), st.integers(0, 40))
 def test_too_many_names_are_refused_alike(parts: list[bytes], names_max: int, text_max: int) -> None:
     _assert_equal(parts, names_max=names_max, text_max=text_max)
+
+
+def _wrapped(content: bytes, depth: int) -> bytes:
+    """Return ``content`` within the outermost message (0) or one as deep as an allocation's (6)."""
+    for field in reversed((1, 1, 2, 7, 3, 4)[:depth]):
+        content = text(field, content)
+    return content
+
+
+VALUES = {VARINT: b"\1", FIXED64: bytes(8), CHUNK: b"\2\x40\1", FIXED32: bytes(4), 6: b"", 7: b""}
+CORNERS = {
+    "nested groups": [tag(19, GROUP) * depth + tag(19, GROUP_END) * depth for depth in range(92, 103)],
+    "groups that end as another": [tag(19, GROUP) + tag(18, GROUP_END), tag(19, GROUP_END)],
+    "field 0 in a group": [tag(19, GROUP) + tag(0, kind) + bytes(8) + tag(19, GROUP_END) for kind in range(8)],
+    "field 0": [tag(0, kind) + bytes(8) for kind in range(8)],
+    "long tags": [tag(field, VARINT, pad) + b"\1" for field in (1, 19, (1 << 29) - 1) for pad in range(6)],
+    "large tags": [varint(1 << bits | 8) + b"\1" for bits in range(28, 40)],
+    "long lengths": [tag(field, CHUNK) + varint(0, pad) for field in (1, 19) for pad in range(11)],
+    "large lengths": [tag(19, CHUNK) + varint(1 << bits) + bytes(1024) for bits in range(2, 64)],
+    "long numbers": [tag(field, VARINT) + varint(5, pad) for field in (2, 10, 19) for pad in range(12)],
+    "large numbers": [
+        tag(field, VARINT) + b"\xff" * 9 + bytes([last]) for field in (2, 10, 19) for last in (1, 2, 127, 128)
+    ],
+    "cut short": [
+        tag(field, kind) + bytes(size) for field in (1, 2, 19) for kind in (FIXED64, FIXED32) for size in range(9)
+    ],
+    "other wire types": [tag(field, kind) + value for field in range(1, 18) for kind, value in VALUES.items()],
+}
+
+
+@pytest.mark.parametrize("corner", list(CORNERS))
+def test_corners_of_the_wire_format_are_decoded_alike(corner: str) -> None:
+    parts = [_wrapped(content, depth) for content in CORNERS[corner] for depth in range(7)]
+    errors = {part.error for part in _assert_equal(parts)}
+    assert decode.ERRORS[1] in errors
+    assert None in errors or corner in {"field 0", "groups that end as another"}
 
 
 def test_samples_are_decoded_alike() -> None:
