@@ -1,0 +1,148 @@
+"""Sessions of the fake TensorFlow; argv[1] names what happens. Python 3.7 and newer."""
+
+import os
+import signal
+import sys
+import traceback
+
+from tensorflow.python.client import native, session
+
+sessions = session.BaseSession()
+
+
+class Options:
+    """A CallableOptions."""
+
+    feed, fetch, target = ["x"], ["y"], []
+
+    def SerializeToString(self):
+        return b""
+
+
+def ready():
+    print("ready", flush=True)
+    sys.stdin.readline()
+
+
+def runs(count=10):
+    for number in range(count):
+        assert sessions.run(["y"], {"x": number}) == number + 1
+
+
+def plain():
+    runs()
+    ready()
+
+
+def wait():
+    ready()
+    runs()
+    ready()
+
+
+def callables():
+    call = session.BaseSession._Callable(sessions, Options())
+    for number in range(10):
+        assert call(number) == number + 1
+    del call
+    print(native.live)
+    ready()
+
+
+def errors():
+    runs()
+    call = session.BaseSession._Callable(sessions, Options())
+    for _ in range(10):
+        call(1)
+    for failure in (lambda: sessions.run(["y"], {"bad": 1}), lambda: call("bad"), lambda: call()):
+        try:
+            failure()
+        except Exception:
+            traceback.print_exc()
+    sys.stderr.flush()
+    print(native.live["buffers"])
+    ready()
+
+
+def fork():
+    runs()
+    child = os.fork()
+    runs(5)
+    if child:
+        print("child", child, flush=True)
+        ready()
+        os.kill(child, signal.SIGTERM)
+        os.waitpid(child, 0)
+    else:
+        signal.pause()
+
+
+def close_before():
+    ready()
+    os.closerange(3, 256)
+    theirs = [os.memfd_create("theirs") for _ in range(20)]
+    runs()
+    print([os.fstat(fd).st_size for fd in theirs])
+    ready()
+
+
+def close_after():
+    runs()
+    os.closerange(3, 256)
+    theirs = [os.memfd_create("theirs") for _ in range(20)]
+    runs()
+    print([os.fstat(fd).st_size for fd in theirs])
+    ready()
+
+
+def endless():
+    print("ready", flush=True)
+    while True:
+        runs()
+
+
+def many():
+    runs(40000)
+    ready()
+
+
+def killed():
+    runs(100)
+    print("ready", flush=True)
+    sys.stdin.readline()
+    runs(50)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def disarm():
+    original = [name for name in vars(session.BaseSession) if name.startswith("_call")]
+    bound = sessions._call_tf_sessionrun
+    runs()
+    sys.modules["_tfprof_shim.core"].disarm()
+    runs()
+    assert bound(None, {"x": 1}, ["y"], [], None) == 2
+    module = session.__name__.partition(".")[0]
+    print(module, original == [name for name in vars(session.BaseSession) if name.startswith("_call")])
+    print(sessions._call_tf_sessionrun.__func__.__code__.co_filename == session.__file__)
+    print([type(finder).__name__ for finder in sys.meta_path if "tfprof" in type(finder).__module__])
+    ready()
+
+
+def describe():
+    import inspect
+
+    for owner, name in (
+        (session.BaseSession, "_call_tf_sessionrun"),
+        (session.BaseSession, "_call_tf_sessionprun"),
+        (session.BaseSession._Callable, "__call__"),
+        (session.BaseSession._Callable, "__init__"),
+    ):
+        method = getattr(owner, name)
+        print(method.__qualname__, method.__module__, inspect.signature(method))
+    spec = session.__spec__
+    print(type(spec.loader).__name__, type(session.__loader__).__name__, spec.origin == session.__file__)
+    print([name for name in sys.path if "inject" in name], [name for name in sys.path_importer_cache if "inject" in name])
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()
