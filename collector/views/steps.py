@@ -121,7 +121,7 @@ def _step(row: dict[str, Any]) -> Step:
 
 def steps(spans: pa.Table, last: int | None) -> Steps:
     """Fold SPANS into groups of steps, and list the ``last`` of them (None: all)."""
-    taken = of_kinds(spans, layout.STEP_KINDS)
+    taken = of_kinds(spans, layout.STEP_KINDS).combine_chunks()
     keys = taken.group_by(["kind", "key"]).aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     groups = []
     for row in keys.to_pylist():
