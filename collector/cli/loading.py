@@ -39,7 +39,7 @@ def _trace_of(traces: pa.Table, step: int) -> int:
         return int(mine["trace"][steps.index(step)].as_py())
     known = sorted(set(steps))
     some = " ".join(map(str, known[:_LISTED])) + (f" … {known[-1]}" if len(known) > _LISTED else "")
-    raise UsageError(f"Options -step={step} not found. Available steps: {some}", "no-such-step")
+    raise UsageError(f"Options -step={step} not found. Available steps: {some}", slug="no-such-step")
 
 
 def _op_types(job: Job, names: pa.Table, traces: pa.Table) -> dict[int, str]:

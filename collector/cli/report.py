@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from tfprof.collector.cli.loading import traced
 from tfprof.collector.cli.op import untraced
-from tfprof.collector.errors import TfprofError
+from tfprof.collector.errors import StoreError, TfprofError
 from tfprof.collector.render import report_text
 from tfprof.collector.render.report_text import Summary
 from tfprof.collector.store.reader import Job, Store
@@ -37,7 +37,8 @@ def report(store: Store, launch: str, problem: str | None, width: int) -> Iterat
     """Yield the lines of the report on ``launch``; ``problem`` is what its launcher has to tell besides."""
     processes = _processes(store, launch)
     if not processes:
-        yield f"tfprof: no profile: {problem or 'no data of this command reached the store [no-data]'}"
+        missing = StoreError("no data of this command reached the store", slug="no-data")
+        yield f"tfprof: no profile: {problem or missing}"
         return
     shown = [Summary(row, _median(job, row.step_kind)) for job, row in processes[: report_text.PROCESSES]]
     rest = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
