@@ -114,7 +114,7 @@ def test_samples_are_decoded_alike() -> None:
 
 @BOTH
 def test_a_bad_part_leaves_nothing_and_disturbs_no_other(kind: str) -> None:
-    good, bad = run_metadata([b"one", b"two"]), text(1, text(1, text(2, node(b"three", 1)) + b"\xff"))
+    good, bad = run_metadata([b"one", b"two"]), text(1, text(1, text(2, node(b"three", 1)) + text(2, b"\xff")))
     batch, decoded, names = _all(kind, [good, bad, good, b"\xff", good])
     assert [part.rows for part in decoded] == [2, 0, 2, 0, 2]
     assert [part.error for part in decoded] == [None, "not a RunMetadata", None, "not a RunMetadata", None]
