@@ -44,7 +44,7 @@ class State(object):
     def forget(self):
         """Drop the channel: the process has none yet, or was forked from one that has."""
         self.pid = clock.getpid()
-        self.threads = clock.ThreadId()
+        self.threads = None
         self.channel = None
         self.put = None
         self.policy = None

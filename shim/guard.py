@@ -3,15 +3,12 @@
 import os
 import sys
 
-from . import layout
-
 _OURS = os.path.dirname(os.path.abspath(__file__))
 #: Packages whose errors our own calls can end with.
 _CALLED = {
     "builtins", "ctypes", "google", "json", "keras", "struct", "tensorflow", "tensorflow_core", "tf_keras",
     __name__.partition(".")[0],
 }
-_FAULTS = layout.JOB_WORDS["faults"] // 8
 _raise = os.environ.get("TFPROF_RAISE") == "1"
 _debug = bool(os.environ.get("TFPROF_DEBUG"))
 _channel = None
@@ -44,9 +41,7 @@ def stop(error):
     if _raise or _theirs(error):
         return False
     if _channel is not None:
-        _channel.words[_FAULTS] += 1
-        if _channel.words[_FAULTS] == 1:
-            _keep(error)
+        _keep(error)
     if _debug:
         sys.stderr.write(_text(error))
     return True
@@ -59,10 +54,16 @@ def _text(error):
 
 
 def _keep(error):
-    text = _text(error).encode("utf-8", "replace")[-layout.FAULT_MAX :]
-    at = layout.FAULT_AT
-    _channel.view[at + 4 : at + 4 + len(text)] = text
-    _channel.view[at : at + 4] = len(text).to_bytes(4, "little")
+    """Count a fault in the channel, which keeps the first one's traceback."""
+    from . import layout
+
+    word = layout.JOB_WORDS["faults"] // 8
+    _channel.words[word] += 1
+    if _channel.words[word] == 1:
+        text = _text(error).encode("utf-8", "replace")[-layout.FAULT_MAX :]
+        at = layout.FAULT_AT
+        _channel.view[at + 4 : at + 4 + len(text)] = text
+        _channel.view[at : at + 4] = len(text).to_bytes(4, "little")
 
 
 def _theirs(error):

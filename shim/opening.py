@@ -4,7 +4,7 @@ import json
 import os
 import sys
 
-from . import guard, layout, policy, settings, spans
+from . import clock, guard, layout, policy, settings, spans
 from .places import ANNOUNCE
 from .ring import Channel, ChannelError
 
@@ -23,7 +23,7 @@ def open_channel(state):
     guard.watch(channel)
     write_hello(channel)
     chosen, problem = _policy()
-    state.channel, state.policy = channel, chosen
+    state.channel, state.policy, state.threads = channel, chosen, clock.ThreadId()
     state.put = spans.writer(channel, state.costed, state.threads)
     state.refused = False
     announce(state.folder, state.pid, uid, "channel\n")

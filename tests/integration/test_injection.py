@@ -1,0 +1,154 @@
+"""The injected sitecustomize, in every interpreter that there is: no mark, no harm, and the one that it shadows is run."""
+
+import os
+import shutil
+import subprocess
+
+import pytest
+from fakes.armed_job import INTERPRETERS, MODERN, ROOT, environment, name_of
+
+everywhere = pytest.mark.parametrize("python", INTERPRETERS, ids=name_of)
+where_jobs_run = pytest.mark.parametrize("python", MODERN, ids=name_of)
+
+SAYS = """
+import sys
+print(sys.version)
+print([place for place in sys.path if 'inject' in place or 'tfprof' in place])
+print([place for place in sys.path_importer_cache if 'inject' in place])
+print(len(sys.path))
+print(sorted(name for name in ('shim', 'tfprof', 'hook', 'layout', '_tfprof_shim_core') if name in sys.modules))
+"""
+FLAGS = [[], ["-I"], ["-E"], ["-S"], ["-s"], ["-B"], ["-O"], ["-E", "-S"]]
+
+
+def run(python, *arguments, path=(), armed=True, **more):
+    """Run an interpreter, armed or not, with folders on its path; return (status, output, errors)."""
+    environ = environment("/nowhere", armed=armed, **more)
+    places = [str(ROOT / "shim/inject")] if armed else []
+    places += [str(place) for place in path]
+    environ.pop("PYTHONPATH", None)
+    if places:
+        environ["PYTHONPATH"] = os.pathsep.join(places)
+    done = subprocess.run([str(python), *arguments], env=environ, capture_output=True, text=True, timeout=60, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+@pytest.fixture
+def theirs(tmp_path):
+    """Return a function that makes a folder with a sitecustomize of the job's own."""
+
+    def make(text):
+        (tmp_path / "theirs").mkdir()
+        (tmp_path / "theirs/sitecustomize.py").write_text(text)
+        return tmp_path / "theirs"
+
+    return make
+
+
+def usable(python, flags):
+    return not (name_of(python).startswith("2.7") and "-I" in flags)
+
+
+@everywhere
+def test_an_interpreter_runs_as_it_would_alone_under_every_flag(python):
+    for flags in FLAGS:
+        if usable(python, flags):
+            say = SAYS if "-S" not in flags else "print(1)"  # without site nobody takes the folder off the path
+            assert run(python, *flags, "-c", say) == run(python, *flags, "-c", say, armed=False), flags
+
+
+@everywhere
+def test_the_one_that_is_shadowed_is_run_and_stays(python, theirs):
+    place = theirs("import sys\nsys.stdout.write('theirs ' + __file__.rpartition('.')[0] + chr(10))\n")
+    say = "import sys, sitecustomize; print(sitecustomize.__file__ == sys.modules['sitecustomize'].__file__)"
+    found = run(python, "-c", say, path=[place])
+    assert found == run(python, "-c", say, path=[place], armed=False)
+    assert found[1].startswith("theirs ")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "raise ValueError('theirs')",
+        "import nothing_of_this_name",
+        "raise ImportError('theirs')",
+        "import sys\nsys.exit(7)",
+        "raise KeyboardInterrupt",
+        "this is no Python",
+    ],
+)
+@everywhere
+def test_an_error_of_the_one_that_is_shadowed_is_told_as_without_us(python, theirs, text):
+    place = theirs(text + "\n")
+    ours, alone = (run(python, "-c", "print('ran')", path=[place], armed=armed) for armed in (True, False))
+    assert ours[:2] == alone[:2]
+    assert ours[2].strip().splitlines()[-1:] == alone[2].strip().splitlines()[-1:]
+
+
+@everywhere
+def test_an_error_of_ours_is_silent(python, tmp_path):
+    broken = tmp_path / "shim"
+    shutil.copytree(ROOT / "shim", broken, ignore=shutil.ignore_patterns("__pycache__"))
+    (broken / "core.py").write_text("raise RuntimeError('broken')\n")
+    environ = environment("/nowhere", PYTHONPATH=str(broken / "inject"))
+    del environ["TFPROF_DEBUG"]
+    command = [str(python), "-c", "import sys; print([name for name in sys.modules if '_tfprof_shim' in name])"]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("[]\n", "")
+    environ["TFPROF_DEBUG"] = "1"
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+    assert ("broken" in done.stderr) == (python in MODERN)
+
+
+@everywhere
+def test_our_folder_need_not_be_readable(python, tmp_path):
+    broken = tmp_path / "shim"
+    shutil.copytree(ROOT / "shim/inject", broken / "inject")
+    environ = environment("/nowhere", PYTHONPATH=str(broken / "inject"))
+    del environ["TFPROF_DEBUG"]
+    done = subprocess.run([str(python), "-c", "print(1)"], env=environ, capture_output=True, text=True, timeout=60, check=True)
+    assert (done.stdout, done.stderr) == ("1\n", "")
+
+
+@everywhere
+def test_nothing_is_armed_without_a_launch(python):
+    say = "import sys; print(len(sys.meta_path))"
+    for launch in ("", "nonsense", "12@/tmp", "zzzzzzzzzzzzzzzz@/tmp"):
+        assert run(python, "-c", say, TFPROF_RUN=launch) == run(python, "-c", say, armed=False)
+
+
+@where_jobs_run
+def test_an_armed_interpreter_loads_little_and_keeps_bytecode(python, tmp_path):
+    copy = tmp_path / "shim"
+    shutil.copytree(ROOT / "shim", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    environ = environment("/nowhere", PYTHONPATH=str(copy / "inject"))
+    say = "import sys; print(len(set(sys.modules)), sorted(name for name in sys.modules if '_tfprof_shim' in name))"
+    command = [str(python), "-c", say]
+    done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
+    loaded = done.stdout.partition(" ")[2]
+    assert loaded.strip() == str(["_tfprof_shim", *("_tfprof_shim." + name for name in ("clock", "core", "guard", "hook"))])
+    alone = run(python, "-c", say, armed=False)[1]
+    assert int(done.stdout.split()[0]) <= int(alone.split()[0]) + 7  # ours, sitecustomize, time
+    assert len(list((copy / "__pycache__").glob("core.*.pyc"))) == 1
+
+
+@where_jobs_run
+def test_children_are_armed_by_the_environment_that_they_inherit(python):
+    child = "import sys; print('_tfprof_shim.core' in sys.modules)"
+    say = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', %r]))" % child
+    assert run(python, "-c", say) == (0, "True\n", "")
+
+
+@where_jobs_run
+def test_a_program_with_other_rights_than_its_user_is_left_alone(python):
+    say = (
+        "import os, sys; os.geteuid = lambda: 12345\n"
+        "package = type(sys)('_tfprof_shim'); package.__path__ = [%r]; sys.modules['_tfprof_shim'] = package\n"
+        "from _tfprof_shim import core; core.arm(os.environ); print(core.state(), len(sys.meta_path))\n"
+        "import posix; os.geteuid = posix.geteuid\n"
+        "core.arm(os.environ); print(core.state() is None, len(sys.meta_path))"
+    ) % str(ROOT / "shim")
+    environ = environment("/nowhere", armed=False, TFPROF_RUN="0000000000000001@/nowhere")
+    done = subprocess.run([str(python), "-c", say], env=environ, capture_output=True, text=True, timeout=60, check=True)
+    (none, before), (armed, after) = (line.split() for line in done.stdout.splitlines())
+    assert (none, armed, int(after) - int(before)) == ("None", "False", 1)
