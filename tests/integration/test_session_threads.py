@@ -1,0 +1,28 @@
+"""Sessions that run in several threads at once, every run traced: not one error in the job."""
+
+import pytest
+from fakes.armed_job import JOBS, ArmedJob
+
+from tfprof.shim import layout
+
+pytestmark = pytest.mark.tf
+
+
+@pytest.mark.parametrize("environment", ["tf1_python", "tf2_python"])
+def test_no_run_of_many_threads_fails_for_being_traced(request, environment, tmp_path):
+    python = request.getfixturevalue(environment)
+    more = {"TFPROF_TRACE": "all", "TFPROF_RING": "64M"}
+    with ArmedJob(python, JOBS / "session_threads.py", tmp_path, **more) as job:
+        read = job.until_ready().reader().take(ended=True)
+        read.close()
+        status, output, _ = job.finish()
+    assert (status, output) == (0, ["[] True"])
+    assert read.fault() == ""
+    good = [span for span in read.of_kind(layout.RUN) if not span.flags & layout.FLAG_FAILED]
+    ordinals = sorted(number for span in good for number in range(span.ordinal, span.ordinal + span.count))
+    assert len(set(ordinals)) == len(ordinals) >= 6 * 60 * 2
+    assert all(span.flags & layout.FLAG_TRACED for span in good)
+    assert len({span.thread for span in good}) >= 8
+    kept = [record.step for record in read.records_of(layout.RUN_METADATA)]
+    assert sorted(kept) == ordinals
+    assert read.word("dropped_spans") == read.word("dropped_traces") == 0
