@@ -20,7 +20,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from fakes.collector_process import CollectorProcess
 from fakes.model_steps import model_steps, nodes_of
 from fakes.wire_agent import WireAgent, record
-
 from tfprof.shim import layout, wire
 from tfprof.shim.wire import Head
 
@@ -75,14 +74,14 @@ def measure(store: Path, rows: int, decoder: str) -> None:
         agent.close()
         collector.stop()
     size = sum(path.stat().st_size for path in (store / "jobs").rglob("*") if path.is_file())
-    report(count * nodes, nodes, status["decoder"], used, took, size, resident)
+    print(f"{count * nodes:,} node executions, {nodes:,} a step, decoder {status['decoder']}, {took:.1f} s,", end=" ")
+    print(f"{resident / 1e6:.0f} MB resident")
+    report(count * nodes / used, size / (count * nodes))
 
 
-def report(rows: int, nodes: int, decoder: str, used: float, took: float, size: int, resident: int) -> None:
-    rate, each = rows / used, size / rows
-    print(f"{rows:,} node executions, {nodes:,} a step, decoder {decoder}, {took:.1f} s, {resident / 1e6:.0f} MB resident")
-    print(f"ingest  {rate / 1e6:5.2f} M executions / CPU-s   {rate / RATE_LIMIT:5.2f} × the limit of at least 1 M")
-    print(f"stored  {each:5.2f} bytes an execution       {each / BYTES_LIMIT:5.2f} × the limit of at most 13")
+def report(rate: float, each: float) -> None:
+    print(f"ingest  {rate / 1e6:5.2f} M executions / CPU-s   {rate / RATE_LIMIT:5.2f} of the limit of at least 1 M")
+    print(f"stored  {each:5.2f} bytes an execution       {each / BYTES_LIMIT:5.2f} of the limit of at most 13")
 
 
 def main() -> None:

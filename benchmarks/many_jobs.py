@@ -23,7 +23,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 from fakes.channel_writer import ChannelWriter
 from fakes.collector_process import CollectorProcess
 from fakes.model_steps import model_steps, nodes_of
-
 from tfprof.agent import launches
 from tfprof.collector.store.reader import Store
 from tfprof.shim import daemons, layout, places
@@ -36,7 +35,7 @@ WARM_UP_S = 5
 
 def job(launch: int, steps: list[bytes], number: int) -> None:
     """Be one job until it is killed: the jobs' steps do not fall on one moment."""
-    writer = ChannelWriter(launch, hello={"name": f"job-{number}", "framework": "tensorflow"}, ring=layout.RING_MIN)
+    writer = ChannelWriter(launch, hello={"name": f"job-{number}", "framework": "tensorflow"}, ring=4 * layout.RING_MIN)
     source, ordinal = number, 0
     due = time.monotonic() + (number % 50) / 50
     while True:
@@ -87,8 +86,7 @@ def watch(processes: dict[str, psutil.Process], seconds: float) -> dict[str, tup
             resident[name] = max(resident[name], process.memory_info().rss)
     took = time.monotonic() - began
     return {
-        name: (100 * (used(process) - before[name]) / took, resident[name] / 1e6)
-        for name, process in processes.items()
+        name: (100 * (used(process) - before[name]) / took, resident[name] / 1e6) for name, process in processes.items()
     }
 
 
@@ -110,15 +108,19 @@ def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
             os.waitpid(pid, 0)
         agent.terminate()
         agent.wait(30)
-        collector.stop()
+        code, errors = collector.stop()
+        if code:
+            print(errors, file=sys.stderr)
     stored = sum(job.table("traces", ["trace"]).num_rows for job in Store(store).jobs())
     print(f"{jobs} jobs, a step of {nodes_of(steps[0]):,} node executions a second each, for {seconds:.0f} s")
     print(f"{stored:,} traced steps stored, {dropped} records dropped, lag {lag_s:.1f} s")
     for name, limit in (("collector", COLLECTOR_MB), ("agent", AGENT_MB)):
         share, resident = found[name]
-        print(f"{name:9} {resident:5.0f} MB resident  {resident / limit:5.2f} × the limit of {limit} MB   {share:5.1f} % of a core")
+        print(
+            f"{name:9} {resident:5.0f} MB resident  {resident / limit:5.2f} of the limit of {limit} MB   {share:5.1f} % of a core"
+        )
     share = sum(share for share, _ in found.values())
-    print(f"together  {share:5.1f} % of a core  {share / CORE_PERCENT:5.2f} × the limit of {CORE_PERCENT} %")
+    print(f"together  {share:5.1f} % of a core  {share / CORE_PERCENT:5.2f} of the limit of {CORE_PERCENT} %")
 
 
 def main() -> None:

@@ -119,6 +119,7 @@ class Collector:
         except StoreError as error:
             self._stats.stalled(error)
         if now - self._told >= STATUS_S:
+            pa.default_memory_pool().release_unused()  # a sealing needs much for a moment
             self._tell(now)
 
     def _retain(self, now: float) -> None:

@@ -282,7 +282,27 @@ def test_counters_and_events_are_kept(ingest):
     ingest.say(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
     assert ingest.events() == {"policy": 1}
     ingest.say(wire.CLOSE, state="exited", dropped_traces=4)
-    assert Store(ingest.path).job("last").info.counters["dropped_traces"] == 4
+    assert Store(ingest.path).job("last").info.counters == {"dropped_traces": 4}
+
+
+def test_an_end_without_counters_keeps_the_latest(ingest):
+    ingest.say(wire.COUNTERS, 4, dropped_traces=3)
+    ingest.say(wire.CLOSE, state="ended", t_ns=5)
+    assert Store(ingest.path).job("last").info.counters == {"dropped_traces": 3}
+
+
+def test_counters_of_many_jobs_reach_the_store_in_turn(ingest):
+    ingest.open(uid=2)
+    for uid in (UID, 2):
+        ingest.say(wire.COUNTERS, uid=uid, traced=1)
+    seen = []
+    for _ in range(2):
+        ingest.jobs.hand_over_counters(at_most=1)
+        seen.append([uid for uid in (UID, 2) if ingest.store.job(uid).info.counters])
+    assert seen == [[UID], [UID, 2]]
+    ingest.say(wire.COUNTERS, 2, uid=UID, traced=2)
+    ingest.jobs.hand_over_counters(at_most=5)
+    assert ingest.store.job(UID).info.counters == {"traced": 2}
 
 
 def test_a_job_that_is_closed_is_sealed_and_forgotten(ingest):

@@ -1,0 +1,110 @@
+import signal
+from typing import ClassVar
+
+import pytest
+from tfprof.collector import daemon
+from tfprof.collector.errors import StoreError
+from tfprof.collector.selfstats import SelfStats
+
+
+class Scripted:
+    """A collector whose steps fail as the test wants."""
+
+    made: ClassVar = []
+    fails: ClassVar = {}
+
+    def __init__(self, options):
+        self.options = options
+        self.steps = []
+        Scripted.made.append(self)
+
+    def _step(self, name):
+        self.steps.append(name)
+        if name in Scripted.fails:
+            raise Scripted.fails[name]
+
+    def start(self):
+        self._step("start")
+
+    def serve(self):
+        self._step("serve")
+
+    def close(self):
+        self._step("close")
+
+
+@pytest.fixture
+def run(monkeypatch):
+    monkeypatch.setattr(daemon, "Collector", Scripted)
+    monkeypatch.setattr(daemon.os, "nice", lambda _by: None)
+    Scripted.made.clear()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)}
+
+    def run(*arguments, **fails):
+        Scripted.fails = fails
+        return daemon.main(arguments)
+
+    yield run
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def test_it_starts_serves_and_closes(run):
+    assert run("--store", "/s") == 0
+    assert Scripted.made[0].steps == ["start", "serve", "close"]
+
+
+def test_what_cannot_start_is_told_in_one_line(run, capsys):
+    assert run(start=StoreError("in use by 5", "store-in-use")) == 1
+    assert capsys.readouterr().err == "tfprof: in use by 5 [store-in-use]\n"
+
+
+def test_a_crash_goes_through_with_its_traceback_and_the_store_is_closed(run):
+    with pytest.raises(ZeroDivisionError):
+        run(serve=ZeroDivisionError())
+    assert Scripted.made[0].steps == ["start", "serve", "close"]
+
+
+def test_a_store_that_cannot_be_closed_is_told_and_does_not_hide_a_crash(run, capsys):
+    assert run(close=StoreError("full", "store-full")) == 1
+    assert capsys.readouterr().err == "tfprof: full [store-full]\n"
+    with pytest.raises(ZeroDivisionError):
+        run(serve=ZeroDivisionError(), close=StoreError("full", "store-full"))
+
+
+def test_settings_come_from_the_environment_unless_they_are_given(run, monkeypatch):
+    monkeypatch.setenv("TFPROF_COLLECTOR_IDLE", "7")
+    monkeypatch.setenv("TFPROF_KEEP_DAYS", "2")
+    monkeypatch.setenv("TFPROF_KEEP_BYTES", "3K")
+    run()
+    run("--idle", "9")
+    first, second = (collector.options for collector in Scripted.made)
+    assert (first.idle_s, first.keep.max_age_s, first.keep.max_bytes) == (7.0, 2 * 86_400, 3 * 1024)
+    assert second.idle_s == 9.0
+
+
+def test_without_limits_everything_is_kept(run, monkeypatch):
+    for name in ("TFPROF_KEEP_DAYS", "TFPROF_KEEP_BYTES"):
+        monkeypatch.delenv(name, raising=False)
+    run()
+    assert Scripted.made[0].options.keep == daemon.Limits(None, None)
+
+
+def test_a_setting_that_cannot_be_read_is_one_line(run, monkeypatch, capsys):
+    monkeypatch.setenv("TFPROF_KEEP_BYTES", "lots")
+    assert run() == 2
+    assert capsys.readouterr().err.startswith("tfprof: TFPROF_KEEP_BYTES: ")
+
+
+def test_a_stall_is_told_until_the_store_has_taken_everything_for_a_while():
+    stats = SelfStats()
+    stats.stalled(StoreError("full", "store-full"))
+    assert stats.snapshot(0, 0.0)["stalled"] == {"slug": "store-full", "text": "full"}
+    later = stats.snapshot(0, 1e12)
+    assert (later["stalled"], later["stalls"]) == (None, 1)
+
+
+def test_the_rate_is_that_of_the_time_since_the_last_status():
+    stats = SelfStats()
+    stats.snapshot(100, 1e6)
+    assert stats.snapshot(400, 1e6 + 2)["rows_per_s"] == 150.0
