@@ -13,8 +13,8 @@ from .channels import Channel, read_page
 from .processes import Holder, Inode, Process
 
 #: A scan may use this part of a core; and is never made more or less often than the bounds say (seconds).
-SCAN_SHARE: Final = 0.005
-SCAN_BOUNDS_S: Final = (1.0, 10.0)
+SCAN_SHARE: Final = 0.01
+SCAN_BOUNDS_S: Final = (1.0, 5.0)
 #: What looks wrong may be half made yet: so many scans must find it so.
 TRIES: Final = 3
 REFUSALS_MAX: Final = 1000

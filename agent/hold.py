@@ -28,6 +28,7 @@ class Hold:
         self._is_begun = False
         self.refusal: dict[str, str] | None = None
         self.announced = 0
+        self.missed = 0
 
     @property
     def channels(self) -> int:
@@ -77,6 +78,8 @@ class Hold:
                 self.refusal = one.refusal
                 self.announced += 1
             return
+        if processes.process(one.pid) is None:
+            self.missed += 1
         for inode, path in processes.channels_of(one.pid).items():
             if inode in self._fds:
                 continue

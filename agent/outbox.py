@@ -96,6 +96,23 @@ class Letters:
         return len(self._waiting)
 
 
+class Standing(Letters):
+    """The one letter that is never done with: it is sent again with everything else, also when it was acked before."""
+
+    def __init__(self, kind: int, uid: int) -> None:
+        super().__init__(kind, uid, 1)
+        self._acked = -1
+
+    def landed(self, last: int) -> None:
+        """Await no answer any more."""
+        self._acked = last
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether an answer to the newest is awaited."""
+        return super().is_waiting and self._acked < self._last
+
+
 class _Flight(NamedTuple):
     last: int
     end: int
@@ -146,7 +163,7 @@ class Outbox:
         uid = self.uid = channel.page.uid
         self.records = Cursor(wire.RECORDS, channel.tail)
         self.spans = Cursor(wire.SPANS, channel.span_tail)
-        self.opens = Letters(wire.OPEN, uid, 1)
+        self.opens = Standing(wire.OPEN, uid)
         self.counters = Letters(wire.COUNTERS, uid, 1)
         self.events = Letters(wire.EVENT, uid, 100)
         self.closes = Letters(wire.CLOSE, uid, 1)

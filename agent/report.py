@@ -1,6 +1,7 @@
 """The end of a launch: waits until its processes are stored, then has the collector's report printed."""
 
 import os
+import signal
 import sys
 import time
 from collections.abc import Mapping
@@ -29,6 +30,11 @@ NO_TENSORFLOW: Final[Mapping[str, str]] = {
     "slug": "no-tensorflow",
     "text": "nothing in this command loaded TensorFlow",
 }
+TOO_SHORT: Final[Mapping[str, str]] = {
+    "slug": "too-short",
+    "text": "the process was over before anybody could take what it recorded",
+}
+FAILED: Final[Mapping[str, str]] = {"slug": "report", "text": "it could not be made"}
 
 
 def say(text: str) -> None:
@@ -58,7 +64,9 @@ class Ending:
 
     def report(self, took_s: float) -> None:
         """Wait until everything is stored or cannot be, then print the report or the reason why there is none."""
-        if not self._hold.announced and took_s < TOO_SHORT_S:
+        if sys.stderr is None:
+            return
+        if not self._hold.announced and not self._hold.missed and took_s < TOO_SHORT_S:
             no_profile(NO_TENSORFLOW)
             return
         self._wait()
@@ -68,7 +76,7 @@ class Ending:
         if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
             self._print(problem)
         else:
-            no_profile(problem or NO_TENSORFLOW)
+            no_profile(problem or (TOO_SHORT if self._hold.missed else NO_TENSORFLOW))
 
     def _wait(self) -> None:
         """Wait for the agent's result, starting an agent where there is none."""
@@ -105,6 +113,7 @@ class Ending:
         command = [sys.executable, "-m", REPORT, launches.name_of(self._launch.launch), "--store", self._launch.store]
         if problem is not None:
             command += ["--problem", f"{problem['text']} [{problem['slug']}]"]
+        log = os.path.join(self._place, "report.log")
         terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
         pid = os.posix_spawn(
             sys.executable,
@@ -113,12 +122,21 @@ class Ending:
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, 2, 1),
+                (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
             ],
             setsigmask=[],
         )
+        if self._waits_for(pid):
+            say(f"no report: {FAILED['text']}, see {log} [{FAILED['slug']}]")
+
+    def _waits_for(self, pid: int) -> bool:
+        """Wait for the report, not for ever; return whether it failed."""
         deadline = time.monotonic() + _REPORT_S
-        while os.waitpid(pid, os.WNOHANG)[0] == 0:
+        while True:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                return status != 0
             if supervise.is_interrupted(POLL_S / 4) or time.monotonic() > deadline:
-                os.kill(pid, 9)
+                os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-                return
+                return False

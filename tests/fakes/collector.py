@@ -29,6 +29,7 @@ class FakeCollector:
     def start(self):
         """Begin to listen, as a collector that nobody knows yet."""
         self.id = os.urandom(8).hex()
+        self._opened = set()
         self._stop.clear()
         self._thread = threading.Thread(target=self._serve)
         self._thread.start()
@@ -49,7 +50,11 @@ class FakeCollector:
         return {head.uid: json.loads(body) for head, body in list(self.messages) if head.type == wire.CLOSE}
 
     def ack(self, head, body):
-        """Remember the message and ack it; what is here already is counted."""
+        """Remember the message and ack it, once its job was opened; what is here already is counted."""
+        if head.type == wire.OPEN:
+            self._opened.add(head.uid)
+        elif head.uid and head.uid not in self._opened:
+            return [(Head(wire.REOPEN, head.uid), b"")]
         if head.type == wire.RECORDS:
             for seq, text in _records(body):
                 self.duplicates += seq in self.records.setdefault(head.uid, {})

@@ -1,0 +1,347 @@
+"""A real agent drains real processes into a collector that can be told to fail: nothing twice, nothing lost."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fakes import channel_writer
+from fakes.channel_writer import ChannelWriter
+from fakes.collector import FakeCollector
+from tfprof.agent import launches, processes
+from tfprof.agent.launches import Launch
+from tfprof.shim import layout, places, wire
+from tfprof.shim.daemons import read_status
+from tfprof.shim.wire import Head
+
+LAUNCH = 0xABCDEF
+
+
+def until(true: Callable[[], object], what: str = "", patience_s: float = 30.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while not true():
+        assert time.monotonic() < deadline, f"it never came to pass: {what}"
+        time.sleep(0.01)
+
+
+class Bench:
+    """One instance: a fake collector, an agent that can be killed, jobs."""
+
+    def __init__(self, store: Path) -> None:
+        self.place = places.make_instance(str(store))
+        self.store = store
+        self.launch = Launch(LAUNCH, os.getpid(), time.time_ns(), str(store), "host", "user")
+        launches.write(self.place, self.launch)
+        self.collector = FakeCollector(self.place)
+        self.agent: subprocess.Popen[bytes] | None = None
+        self.jobs: list[subprocess.Popen[str]] = []
+
+    def start_agent(self) -> None:
+        self.agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent.daemon", "--store", str(self.store)])
+
+    def kill_agent(self) -> None:
+        self.agent.kill()
+        self.agent.wait()
+
+    def job(self, count: int, interval_s: float = 0.0, launch: int = LAUNCH) -> tuple[subprocess.Popen[str], int]:
+        command = [sys.executable, channel_writer.__file__, self.place, f"{launch:x}", str(count), str(interval_s)]
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.jobs.append(process)
+        return process, int(process.stdout.readline(), 16)
+
+    def ended(self, process: subprocess.Popen[str], status: int | None, number: int | None) -> None:
+        """Say what the launcher says when its child has ended."""
+        changes = {"job_pid": process.pid, "ended_ns": time.time_ns(), "status": status, "signal": number}
+        launches.write(self.place, self.launch._replace(**changes))
+
+    def status(self) -> dict:
+        return read_status(self.place, "agent") or {}
+
+    def close(self) -> None:
+        for process in self.jobs:
+            process.kill()
+            process.communicate()
+        if self.agent is not None:
+            self.agent.terminate()
+            assert self.agent.wait(20) in (0, -signal.SIGKILL)
+        self.collector.close()
+
+
+@pytest.fixture
+def bench(private_places: Path) -> Iterator[Bench]:
+    made = Bench(private_places)
+    yield made
+    made.close()
+
+
+def numbers(records: dict[int, bytes]) -> list[int]:
+    return [int(json.loads(records[seq])["text"]) for seq in sorted(records)]
+
+
+def test_everything_that_a_job_put_arrives_once_and_its_end_is_told(bench: Bench) -> None:
+    bench.start_agent()
+    job, uid = bench.job(300, 0.001)
+    assert job.stdout.readline() == "done\n"
+    job.kill()
+    job.wait()
+    bench.ended(job, None, 9)
+    until(lambda: bench.collector.closed())
+    assert numbers(bench.collector.records[uid]) == list(range(1, 301))
+    assert sorted(bench.collector.spans[uid].values()) == list(range(1, 301))
+    end = bench.collector.closed()[uid]
+    assert (end["state"], end["signal"], end["status"], end["records"]) == ("killed", 9, None, 300)
+    (identity,) = bench.collector.of_type(wire.OPEN)
+    assert (identity["pid"], identity["name"], identity["framework"]) == (job.pid, "fake.py", "tensorflow")
+    assert identity["launch"] == f"{LAUNCH:016x}"
+    assert "command" not in identity
+    samples = [message["jobs"] for message in bench.collector.of_type(wire.SAMPLES) if f"{uid:016x}" in message["jobs"]]
+    assert len(samples) >= 2
+    kinds = [head.type for head, _ in bench.collector.messages if head.uid == uid]
+    assert kinds[0] == wire.OPEN
+    assert kinds[-1] == wire.CLOSE
+    until(lambda: _complete(bench))
+    (told,) = launches.read_result(bench.place, LAUNCH).jobs
+    assert (told["state"], told["records"], told["acked"]) == ("killed", 300, 300)
+    until(lambda: os.listdir(os.path.join(bench.place, "announce")) == [])
+
+
+def _complete(bench: Bench) -> bool:
+    result = launches.read_result(bench.place, LAUNCH)
+    return result is not None and result.complete
+
+
+def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
+    job, uid = bench.job(2000, 0.002)
+    for round_ in range(20):
+        bench.start_agent()
+        seen = len(bench.collector.records.get(uid, ()))
+        until(lambda seen=seen: len(bench.collector.records.get(uid, ())) > seen or job.poll() is not None, f"{round_}")
+        bench.kill_agent()
+    bench.start_agent()
+    until(lambda: len(bench.collector.records[uid]) == 2000)
+    job.communicate()
+    bench.ended(job, 0, None)
+    until(lambda: bench.collector.closed())
+    assert numbers(bench.collector.records[uid]) == list(range(1, 2001))
+    assert sorted(bench.collector.spans[uid].values()) == list(range(1, 2001))
+    end = bench.collector.closed()[uid]
+    assert (end["state"], end["dropped_records"]) == ("exited", 0)
+
+
+def test_a_full_ring_drops_and_counts_and_goes_on_when_there_is_room(bench: Bench) -> None:
+    bench.collector.answer = lambda _head, _body: []
+    writer = _writer_process(bench, "while w.put(b'x' * 50000): pass\nprint('full', flush=True)\ninput()\nw.put(b'y')")
+    assert writer.stdout.readline() == "full\n"
+    bench.start_agent()
+    until(lambda: any(head.type == wire.RECORDS for head, _ in bench.collector.messages))
+    bench.collector.answer = bench.collector.ack
+    until(lambda: bench.collector.records)
+    (uid,) = bench.collector.records
+    until(lambda: len(bench.collector.records[uid]) == 20)
+    writer.communicate("go\n")
+    until(lambda: bench.collector.closed())
+    assert bench.collector.records[uid][21] == b"y"
+    assert bench.collector.closed()[uid]["dropped_records"] == 1
+    assert bench.collector.closed()[uid]["state"] == "ended"
+
+
+def _writer_process(bench: Bench, script: str) -> subprocess.Popen[str]:
+    tests = Path(channel_writer.__file__).parent.parent
+    start = (
+        f"from fakes.channel_writer import ChannelWriter; w = ChannelWriter({LAUNCH}); w.announce({bench.place!r})\n"
+    )
+    environ = {**os.environ, "PYTHONPATH": str(tests)}
+    process = subprocess.Popen([sys.executable, "-c", start + script], stdin=-1, stdout=-1, text=True, env=environ)
+    bench.jobs.append(process)
+    return process
+
+
+def test_a_collector_that_dies_and_comes_back_is_told_who_the_jobs_are_and_what_it_had_not_acked(bench: Bench) -> None:
+    bench.start_agent()
+    job, uid = bench.job(400, 0.005)
+    until(lambda: len(bench.collector.records.get(uid, ())) > 20)
+    bench.collector.pause()
+    before = len(bench.collector.messages)
+    stored = set(bench.collector.records[uid])
+    bench.collector.records[uid].clear()
+    bench.collector.start()
+    job.stdout.readline()
+    until(lambda: 400 in bench.collector.records[uid])
+    assert set(bench.collector.records[uid]) | stored == set(range(1, 401))
+    assert len(bench.collector.records[uid]) < 400
+    opens = [head for head, _ in bench.collector.messages[before:] if head.type == wire.OPEN]
+    assert {head.uid for head in opens} == {uid}
+
+
+def test_a_stall_is_waited_out_and_told(bench: Bench) -> None:
+    full = json.dumps({"slug": "store-full", "text": "no space left"}).encode()
+    bench.collector.answer = lambda head, _body: [(Head(wire.STALL, head.uid, head.type, head.first, head.last), full)]
+    bench.start_agent()
+    job, uid = bench.job(10)
+    until(lambda: bench.status().get("stall"))
+    assert bench.status()["stall"]["slug"] == "store-full"
+    job.communicate()
+    bench.ended(job, 3, None)
+    until(lambda: (result := launches.read_result(bench.place, LAUNCH)) and result.stall)
+    assert not launches.read_result(bench.place, LAUNCH).complete
+    bench.collector.answer = bench.collector.ack
+    until(lambda: _complete(bench))
+    assert numbers(bench.collector.records[uid]) == list(range(1, 11))
+    assert bench.collector.closed()[uid]["status"] == 3
+
+
+def test_a_collector_that_forgot_a_job_is_told_again_who_it_is(bench: Bench) -> None:
+    forgot = []
+
+    def answer(head: Head, body: bytes) -> list[tuple[Head, bytes]]:
+        if head.type == wire.RECORDS and not forgot:
+            forgot.append(head.uid)
+            return [(Head(wire.REOPEN, head.uid), b"")]
+        return bench.collector.ack(head, body)
+
+    bench.collector.answer = answer
+    bench.start_agent()
+    _, uid = bench.job(5)
+    until(lambda: len(bench.collector.records.get(uid, ())) == 5)
+    assert len(bench.collector.of_type(wire.OPEN)) >= 2
+
+
+def test_another_wire_version_is_told_and_sent_nothing_more(bench: Bench) -> None:
+    text = {"slug": "unknown-version", "text": "wire version 1 is not spoken here (this build speaks 2)"}
+    refusal = json.dumps(text).encode()
+    bench.collector.answer = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), refusal)]
+    bench.start_agent()
+    bench.job(5)
+    until(lambda: bench.status().get("stall"))
+    assert bench.status()["stall"] == text
+    count = len(bench.collector.messages)
+    time.sleep(1.5)
+    assert len(bench.collector.messages) == count
+
+
+def test_a_channel_of_another_version_is_refused_and_the_others_are_drained(bench: Bench) -> None:
+    environ = {**os.environ, "TFPROF_RUN": f"{LAUNCH:016x}@{bench.place}"}
+    tests = Path(channel_writer.__file__).parent.parent
+    script = (
+        f"import sys; sys.path.insert(0, {str(tests)!r})\n"
+        f"from fakes.channel_writer import ChannelWriter; w = ChannelWriter({LAUNCH}, version=77)\n"
+        f"w.announce({bench.place!r}); print('up', flush=True); input()"
+    )
+    old = subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, text=True, env=environ)
+    bench.jobs.append(old)
+    old.stdout.readline()
+    bench.start_agent()
+    _, uid = bench.job(5)
+    until(lambda: len(bench.collector.records.get(uid, ())) == 5)
+    until(lambda: bench.status().get("refusals"))
+    (refusal,) = bench.status()["refusals"]
+    assert refusal["slug"] == "unknown-version"
+    assert refusal["pid"] == old.pid
+    assert "77" in refusal["text"]
+    assert "(this build speaks 1)" in refusal["text"]
+
+
+def test_a_channel_that_goes_bad_is_closed_as_lost(bench: Bench) -> None:
+    bench.start_agent()
+    job = _writer_process(bench, "w.put(b'x'); print('up', flush=True); input(); w.set(head=1 << 60); input()")
+    job.stdout.readline()
+    until(lambda: bench.collector.records)
+    job.stdin.write("\n")
+    job.stdin.flush()
+    until(lambda: bench.collector.of_type(wire.EVENT))
+    assert bench.collector.of_type(wire.EVENT)[0]["slug"] == "bad-channel"
+    job.communicate("\n")
+    until(lambda: bench.collector.closed())
+    (end,) = bench.collector.closed().values()
+    assert end["state"] == "lost"
+
+
+def test_channels_of_other_instances_are_left_alone(bench: Bench) -> None:
+    bench.start_agent()
+    _, stranger = bench.job(5, launch=0x1234)
+    _, uid = bench.job(5)
+    until(lambda: uid in bench.collector.records)
+    time.sleep(1.5)
+    assert {head.uid for head, _ in bench.collector.messages} == {0, uid}
+    assert stranger != uid
+
+
+def test_a_process_that_becomes_another_program_has_ended(bench: Bench) -> None:
+    bench.start_agent()
+    job = _writer_process(bench, "import os; w.put(b'x'); input(); os.execv('/bin/sleep', ['sleep', '100'])")
+    until(lambda: bench.collector.records)
+    job.stdin.write("\n")
+    job.stdin.flush()
+    until(lambda: bench.collector.closed())
+    assert job.poll() is None
+    (end,) = bench.collector.closed().values()
+    assert (end["state"], end["records"]) == ("ended", 1)
+
+
+def test_a_forked_child_that_holds_the_channel_does_not_keep_the_job_alive(bench: Bench) -> None:
+    bench.start_agent()
+    child = "if os.fork() == 0:\n    os.read(0, 9)\n    os._exit(0)\n"
+    job = _writer_process(bench, f"import os\nw.put(b'x'); os.read(0, 1)\n{child}os._exit(4)")
+    until(lambda: bench.collector.records)
+    inode = next(iter(processes.channels_of(job.pid)))
+    job.stdin.write("\n")
+    job.stdin.flush()
+    until(lambda: bench.collector.closed())
+    assert inode in processes.scan(os.geteuid())
+
+
+def test_a_job_that_was_dead_before_the_agent_came_is_drained_from_whoever_holds_its_channel(bench: Bench) -> None:
+    job, uid = bench.job(7)
+    job.stdout.readline()
+    held = os.open(next(iter(processes.channels_of(job.pid).values())), os.O_RDONLY)
+    job.kill()
+    job.wait()
+    bench.ended(job, None, 9)
+    bench.start_agent()
+    until(lambda: bench.collector.closed())
+    os.close(held)
+    assert numbers(bench.collector.records[uid]) == list(range(1, 8))
+    assert bench.collector.closed()[uid]["state"] == "killed"
+
+
+def test_an_agent_with_nothing_to_do_goes(bench: Bench, monkeypatch) -> None:
+    monkeypatch.setenv("TFPROF_AGENT_IDLE", "0.3")
+    launches.write(bench.place, bench.launch._replace(ended_ns=1, status=0))
+    bench.start_agent()
+    assert bench.agent.wait(20) == 0
+    assert not bench.status()["alive"]
+
+
+def test_one_agent_serves_an_instance(bench: Bench) -> None:
+    bench.start_agent()
+    until(lambda: bench.status().get("alive"))
+    first = bench.status()["pid"]
+    second = subprocess.run(
+        [sys.executable, "-m", "tfprof.agent.daemon", "--store", str(bench.store)], timeout=20, check=False
+    )
+    assert second.returncode == 0
+    assert bench.status()["pid"] == first
+
+
+def test_hello_that_changes_is_sent_again(bench: Bench) -> None:
+    bench.start_agent()
+    job = _writer_process(bench, "w.put(b'x'); input(); w.hello({'name': 'later.py'}); input()")
+    until(lambda: bench.collector.records)
+    job.stdin.write("\n")
+    job.stdin.flush()
+    until(lambda: bench.collector.of_type(wire.OPEN)[-1]["name"] == "later.py")
+    generations = [head.last for head, _ in bench.collector.messages if head.type == wire.OPEN]
+    assert generations == sorted(generations)
+    assert generations[-1] > generations[0]
+
+
+def test_the_layout_of_the_hand_made_channel_is_the_documented_one() -> None:
+    writer = ChannelWriter(launch=3, uid=9)
+    assert os.pread(writer.fd, 8, 0) == layout.MAGIC
+    assert os.pread(writer.fd, 8, layout.JOB_WORDS["uid"]) == (9).to_bytes(8, "little")
+    writer.close()

@@ -1,0 +1,352 @@
+"""`tfprof-run` is not there as far as its job can tell."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fakes import channel_writer
+from tfprof.agent import launches
+from tfprof.shim import places
+from tfprof.shim.daemons import holder
+
+RUN = [sys.executable, "-m", "tfprof.agent.run"]
+TESTS = Path(channel_writer.__file__).parent.parent
+
+
+def run(*command: str, **how) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([*RUN, *command], capture_output=True, text=True, timeout=60, check=False, **how)
+
+
+def python(code: str, *options: str) -> subprocess.CompletedProcess[str]:
+    return run("--quiet", *options, sys.executable, "-c", code)
+
+
+@pytest.fixture(autouse=True)
+def places_of_its_own(private_places: Path) -> Path:
+    return private_places
+
+
+@pytest.mark.parametrize("status", [0, 1, 7, 255])
+def test_the_exit_status_is_the_jobs_own(status: int) -> None:
+    assert run("--quiet", "sh", "-c", f"exit {status}").returncode == status
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV, signal.SIGPIPE, signal.SIGXFSZ])
+def test_a_job_killed_by_a_signal_ends_as_shells_say_it(number: signal.Signals) -> None:
+    assert run("--quiet", "sh", "-c", f"kill -{int(number)} $$").returncode == 128 + number
+
+
+@pytest.mark.parametrize(
+    ("command", "status", "message"),
+    [
+        ("no-such-command", 127, "no-such-command: command not found"),
+        ("./no-such-file", 127, "./no-such-file: No such file or directory"),
+        ("/", 126, "/: Is a directory"),
+        ("/etc/passwd", 126, "/etc/passwd: Permission denied"),
+    ],
+)
+def test_a_command_that_cannot_be_run_is_told_as_a_shell_tells_it(command: str, status: int, message: str) -> None:
+    ended = run(command)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (status, "", f"tfprof-run: {message}\n")
+    ended = run("--exec", command)
+    assert (ended.returncode, ended.stderr) == (status, f"tfprof-run: {message}\n")
+
+
+def test_a_script_with_a_missing_interpreter_is_told_from_a_missing_script(tmp_path) -> None:
+    script = tmp_path / "script"
+    script.write_text("#!/no/such/interpreter\n")
+    script.chmod(0o755)
+    ended = run(str(script))
+    assert (ended.returncode, ended.stderr) == (127, f"tfprof-run: {script}: cannot execute: required file not found\n")
+
+
+def test_a_script_without_a_first_line_is_a_shells(tmp_path) -> None:
+    script = tmp_path / "script"
+    script.write_text('echo "$0 $1"\nexit 5\n')
+    script.chmod(0o755)
+    ended = run("--quiet", str(script), "one")
+    assert (ended.returncode, ended.stdout) == (5, f"{script} one\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "slug"),
+    [
+        ([], "usage"),
+        (["--trace", "sometimes", "touch", "RAN"], "trace-policy"),
+        (["--trace", "every=0", "touch", "RAN"], "trace-policy"),
+        (["--trace-level", "loud", "touch", "RAN"], "trace-policy"),
+        (["--ring", "12", "touch", "RAN"], "usage"),
+        (["--ring", "much", "touch", "RAN"], "usage"),
+        (["--no-such-option", "touch", "RAN"], "usage"),
+        (["--store"], "usage"),
+    ],
+)
+def test_a_bad_option_is_one_line_and_the_job_is_not_started(tmp_path, arguments: list[str], slug: str) -> None:
+    ended = run(*arguments, cwd=tmp_path)
+    assert ended.returncode == 2
+    assert ended.stdout == ""
+    assert ended.stderr.startswith("tfprof-run: ")
+    assert ended.stderr.endswith(f"[{slug}]\n")
+    assert ended.stderr.count("\n") == 1
+    assert not (tmp_path / "RAN").exists()
+
+
+def test_options_behind_the_command_are_the_commands() -> None:
+    ended = run("--quiet", "--", "echo", "--trace", "x", "--", "--quiet")
+    assert ended.stdout == "--trace x -- --quiet\n"
+    assert run("--quiet", "printf", "%s", "--version").stdout == "--version"
+
+
+def test_help_and_version_are_to_be_had() -> None:
+    assert "examples:" in run("--help").stdout
+    assert run("--version").stdout.startswith("tfprof ")
+
+
+def test_input_and_output_pass_untouched() -> None:
+    ended = run("--quiet", "sh", "-c", "cat; echo err >&2", input="in\n")
+    assert (ended.stdout, ended.stderr) == ("in\n", "err\n")
+
+
+def test_a_command_without_tensorflow_gets_one_line_at_the_end() -> None:
+    ended = run("sh", "-c", "echo job >&2; exit 3")
+    assert ended.returncode == 3
+    assert ended.stderr == "job\ntfprof: no profile: nothing in this command loaded TensorFlow [no-tensorflow]\n"
+
+
+def test_a_python_that_cannot_be_armed_is_told_in_one_line() -> None:
+    ended = run(sys.executable, "-I", "-c", "print(1)")
+    assert (ended.returncode, ended.stdout) == (0, "1\n")
+    assert ended.stderr.count("\n") == 1
+    assert "-I" in ended.stderr
+
+
+def test_a_closed_standard_error_is_no_trouble() -> None:
+    script = f"{' '.join(RUN)} sh -c 'exit 4' 2>&-"
+    ended = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=60, check=False)
+    assert (ended.returncode, ended.stdout, ended.stderr) == (4, "", "")
+
+
+STATE = """
+import json, os, signal
+ignored = [int(n) for n in signal.valid_signals() if n not in (9, 19) and signal.getsignal(n) == signal.SIG_IGN]
+lines = dict(line.split(":", 1) for line in open("/proc/self/status").read().splitlines() if ":" in line)
+print(json.dumps({"blocked": lines["SigBlk"].strip(), "ignored": lines["SigIgn"].strip(),
+                  "group": os.getpgrp() - os.getpgid(os.getppid()), "umask": os.umask(0), "cwd": os.getcwd(),
+                  "fds": sorted(os.listdir("/proc/self/fd"))}))
+"""
+
+
+def _state(prefix: list[str]) -> dict:
+    how = {"preexec_fn": lambda: (signal.signal(1, signal.SIG_IGN), signal.signal(17, signal.SIG_IGN), _block())}
+    command = [*prefix, sys.executable, "-c", STATE]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, timeout=60, check=True, **how).stdout)
+
+
+def _block() -> None:
+    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGUSR1])
+
+
+def test_signals_files_and_group_of_the_job_are_those_that_the_launcher_was_given() -> None:
+    bare = _state([])
+    assert _state([*RUN, "--quiet"]) == {**bare, "group": 0}
+    assert _state([*RUN, "--exec", "--quiet"])["blocked"] == bare["blocked"]
+
+
+def test_nohup_holds_for_the_job() -> None:
+    ended = subprocess.run(
+        ["nohup", *RUN, "--quiet", "sh", "-c", "kill -HUP $$; echo on"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (ended.returncode, ended.stdout) == (0, "on\n")
+
+
+TRAP = """
+import signal, sys, time
+got = []
+for n in (signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT, signal.SIGRTMIN + 2):
+    signal.signal(n, lambda n, f: got.append(n))
+print("up", flush=True)
+end = time.time() + 20
+while len(got) < int(sys.argv[1]) and time.time() < end: time.sleep(0.01)
+time.sleep(0.3)
+print(*got, flush=True)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGINT, signal.SIGRTMIN + 2])
+def test_a_signal_to_the_launcher_reaches_the_job_once(number: int) -> None:
+    with subprocess.Popen([*RUN, "--quiet", sys.executable, "-c", TRAP, "1"], stdout=-1, text=True) as launcher:
+        assert launcher.stdout.readline() == "up\n"
+        launcher.send_signal(number)
+        assert launcher.stdout.readline() == f"{int(number)}\n"
+    assert launcher.returncode == 0
+
+
+def test_a_signal_that_the_job_sends_to_its_group_does_not_come_back() -> None:
+    code = "import os, signal, time\ngot = []\nsignal.signal(15, lambda n, f: got.append(n))\nos.kill(0, 15)\ntime.sleep(0.5)\nprint(*got)"
+    ended = subprocess.run(
+        [*RUN, "--quiet", sys.executable, "-c", code],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        start_new_session=True,
+    )
+    assert (ended.returncode, ended.stdout) == (0, "15\n")
+
+
+def test_a_job_outlives_a_launcher_that_is_killed() -> None:
+    code = "import time; print('up', flush=True); input(); print('still there')"
+    launcher = subprocess.Popen([*RUN, sys.executable, "-c", code], stdin=-1, stdout=-1, text=True)
+    assert launcher.stdout.readline() == "up\n"
+    launcher.kill()
+    launcher.wait()
+    assert launcher.communicate("\n")[0] == "still there\n"
+
+
+def test_the_launcher_stops_and_goes_on_with_its_job() -> None:
+    code = "import os; print(os.getpid(), flush=True); input(); print('on')"
+    launcher = subprocess.Popen([*RUN, "--quiet", sys.executable, "-c", code], stdin=-1, stdout=-1, text=True)
+    job = int(launcher.stdout.readline())
+    os.kill(job, signal.SIGSTOP)
+    _, status = os.waitpid(launcher.pid, os.WUNTRACED)
+    assert os.WIFSTOPPED(status)
+    assert os.WSTOPSIG(status) == signal.SIGSTOP
+    launcher.send_signal(signal.SIGCONT)
+    assert launcher.communicate("\n", timeout=30)[0] == "on\n"
+    assert launcher.returncode == 0
+
+
+def test_exec_becomes_the_job() -> None:
+    with subprocess.Popen([*RUN, "--exec", "sh", "-c", "echo $$; exit 6"], stdout=-1, text=True) as launcher:
+        assert int(launcher.stdout.readline()) == launcher.pid
+    assert launcher.returncode == 6
+
+
+def test_the_job_finds_the_shim_and_its_launch_in_its_environment(places_of_its_own) -> None:
+    code = "import json, os; print(json.dumps({k: v for k, v in os.environ.items() if 'TFPROF' in k or k == 'PYTHONPATH'}))"
+    given = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", "env", "-", "true").stdout or "{}")
+    assert given == {}
+    given = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", sys.executable, "-c", code).stdout)
+    launch, _, place = given["TFPROF_RUN"].partition("@")
+    assert place == places.instance_dir(str(places_of_its_own))
+    assert len(launch) == 16
+    assert given["TFPROF_TRACE"] == "every=7"
+    assert given["TFPROF_RING"] == "8M"
+    assert given["PYTHONPATH"].split(":")[0].endswith("/shim/inject")
+
+
+def test_the_launch_file_tells_who_and_how_it_ended_but_not_what(places_of_its_own, monkeypatch) -> None:
+    monkeypatch.setenv("SLURM_JOB_ID", "77")
+    monkeypatch.setenv("SECRET", "hush")
+    run("--quiet", "--name", "nightly", "sh", "-c", "exit 9")
+    run("--quiet", "--record-command", "sh", "-c", "kill -9 $$")
+    place = places.instance_dir(str(places_of_its_own))
+    first, second = sorted(
+        (launches.read(place, one) for one in launches.listed(place)), key=lambda one: one.started_ns
+    )
+    assert (first.name, first.status, first.signal, first.command) == ("nightly", 9, None, None)
+    assert first.tags["slurm_job_id"] == "77"
+    assert "hush" not in json.dumps(first)
+    assert (second.status, second.signal, second.command) == (None, 9, ["sh", "-c", "kill -9 $$"])
+
+
+@pytest.mark.parametrize("trouble", ["file", "open", "long"])
+def test_without_a_runtime_folder_the_job_runs_untouched_and_one_line_says_why(
+    tmp_path, monkeypatch, trouble: str
+) -> None:
+    runtime = tmp_path / ("x" * 120 if trouble == "long" else "other")
+    runtime.mkdir()
+    if trouble == "file":
+        (runtime / "tfprof").write_text("")
+    elif trouble == "open":
+        (runtime / "tfprof").mkdir(mode=0o777)
+        (runtime / "tfprof").chmod(0o777)
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(runtime))
+    ended = run("sh", "-c", "echo ${TFPROF_RUN-none}; exit 2")
+    assert (ended.returncode, ended.stdout) == (2, "none\n")
+    assert ended.stderr.startswith("tfprof: no profile: ")
+    assert ended.stderr.endswith(" [runtime-dir]\n")
+    assert ended.stderr.count("\n") == 1
+
+
+JOB = f"""
+import json, os, sys, time
+sys.path.insert(0, {str(TESTS)!r})
+from fakes.channel_writer import ChannelWriter
+launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
+writer = ChannelWriter(int(launch, 16))
+writer.announce(folder)
+for number in range(1, int(sys.argv[1]) + 1):
+    while not writer.put(json.dumps({{"slug": "fake", "text": str(number)}}).encode()): time.sleep(0.01)
+    writer.put_span(number)
+    time.sleep(float(sys.argv[2]))
+print("done", flush=True)
+"""
+
+
+def test_a_profiled_job_is_stored_and_reported(places_of_its_own) -> None:
+    ended = run("--name", "nightly", sys.executable, "-c", JOB, "200", "0.001")
+    assert (ended.returncode, ended.stdout) == (0, "done\n")
+    assert ended.stderr.startswith("tfprof: job ")
+    assert "nightly" in ended.stderr
+    assert "200 steps" in ended.stderr
+    assert "0 lost" in ended.stderr
+    place = places.instance_dir(str(places_of_its_own))
+    (launch,) = launches.listed(place)
+    result = launches.read_result(place, launch)
+    assert result.complete
+    assert [(job["state"], job["records"], job["acked"]) for job in result.jobs] == [("exited", 200, 200)]
+
+
+def test_agent_and_collector_killed_under_a_job_cost_nothing(places_of_its_own) -> None:
+    place = places.instance_dir(str(places_of_its_own))
+    with subprocess.Popen(
+        [*RUN, sys.executable, "-c", JOB, "1500", "0.01"], stdout=-1, stderr=-1, text=True
+    ) as launcher:
+        for name in ("collector", "agent") * 3:
+            while not (pid := holder(place, name)):
+                assert launcher.poll() is None
+                time.sleep(0.02)
+            time.sleep(0.2)
+            os.kill(pid, signal.SIGKILL)
+        stdout, stderr = launcher.communicate(timeout=60)
+    assert stdout == "done\n"
+    assert "1,500 steps" in stderr
+    assert "0 lost" in stderr
+    (launch,) = launches.listed(place)
+    (job,) = launches.read_result(place, launch).jobs
+    assert (job["acked"], job["dropped_records"], job["dropped_spans"]) == (1500, 0, 0)
+
+
+def test_a_store_that_cannot_be_written_costs_a_job_nothing_but_its_profile(tmp_path) -> None:
+    (tmp_path / "store").write_text("a file")
+    ended = run("--store", str(tmp_path / "store"), sys.executable, "-c", JOB, "10", "0.1")
+    assert (ended.returncode, ended.stdout) == (0, "done\n")
+    assert ended.stderr.startswith("tfprof: no profile: the collector does not start: ")
+    assert ended.stderr.count("\n") == 1
+    subprocess.run(
+        [sys.executable, "-m", "tfprof.collector.cli.main", "stop", "--store", str(tmp_path / "store")],
+        capture_output=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_a_refused_channel_is_the_reason_that_is_given() -> None:
+    code = """
+import os, sys, time
+launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
+open(f"{folder}/announce/{os.getpid()}-00000000000000ff", "w").write("refused memfd-refused no such call\\n")
+time.sleep(1)
+"""
+    ended = run(sys.executable, "-c", code)
+    assert ended.stderr == "tfprof: no profile: no such call [memfd-refused]\n"

@@ -1,0 +1,139 @@
+"""A terminal and its shell see the job through the launcher as if it were started by hand."""
+
+import os
+import pty
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+RUN = [sys.executable, "-m", "tfprof.agent.run", "--quiet"]
+
+#: What a shell with job control does: the command in a group of its own in the foreground, told of stops.
+SHELL = """
+import os, signal, sys
+signal.signal(signal.SIGTTOU, signal.SIG_IGN)
+pid = os.fork()
+if pid == 0:
+    os.setpgid(0, 0)
+    os.tcsetpgrp(0, os.getpid())
+    signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+    os.execvp(sys.argv[1], sys.argv[1:])
+while True:
+    _, status = os.waitpid(pid, os.WUNTRACED)
+    os.tcsetpgrp(0, os.getpgrp())
+    if not os.WIFSTOPPED(status):
+        break
+    print("shell: stopped by", os.WSTOPSIG(status), flush=True)
+    input()
+    os.tcsetpgrp(0, pid)
+    os.killpg(pid, signal.SIGCONT)
+print("shell: code", os.waitstatus_to_exitcode(status), flush=True)
+"""
+
+
+class Terminal:
+    """A shell on a terminal of its own, and what it shows."""
+
+    def __init__(self, command: list[str]) -> None:
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.execv(sys.executable, [sys.executable, "-c", SHELL, *command])
+        self.shown = b""
+
+    def until(self, text: bytes) -> bytes:
+        """Read until ``text`` is shown; return everything before it."""
+        while text not in self.shown:
+            self.shown += os.read(self.fd, 4096)
+        before, _, self.shown = self.shown.partition(text)
+        return before
+
+    def type(self, keys: bytes) -> None:
+        os.write(self.fd, keys)
+
+    def close(self) -> None:
+        os.kill(self.pid, signal.SIGKILL)
+        os.waitpid(self.pid, 0)
+        os.close(self.fd)
+
+
+JOB = """
+import os, signal, sys, time
+got = []
+if sys.argv[1] == "trap":
+    for n in (signal.SIGINT, signal.SIGQUIT, signal.SIGCONT, signal.SIGWINCH):
+        signal.signal(n, lambda n, f: (got.append(int(n)), print("signal", int(n), flush=True)))
+print("up", os.getpgrp() == os.tcgetpgrp(0), flush=True)
+end = time.time() + float(sys.argv[2])
+while time.time() < end: time.sleep(0.02)
+print("got", *got, "end", flush=True)
+"""
+
+
+@pytest.fixture
+def job(private_places: Path) -> Iterator:
+    opened = []
+
+    def start(prefix: list[str], *arguments: str) -> Terminal:
+        opened.append(Terminal([*prefix, sys.executable, "-c", JOB, *arguments]))
+        opened[-1].until(b"up True")
+        return opened[-1]
+
+    yield start
+    for terminal in opened:
+        terminal.close()
+
+
+@pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])
+def test_ctrl_c_reaches_the_job_once(job, prefix: list[str]) -> None:
+    terminal = job(prefix, "trap", "1.5")
+    terminal.type(b"\x03")
+    assert terminal.until(b"end").split(b"got")[-1].split() == [b"2"]
+    terminal.until(b"shell: code 0")
+
+
+@pytest.mark.parametrize(("prefix", "code"), [([], b"-2"), (RUN, b"130")], ids=["alone", "launched"])
+def test_ctrl_c_ends_a_job_that_does_not_mind_it(job, prefix: list[str], code: bytes) -> None:
+    terminal = job(prefix, "default", "20")
+    terminal.type(b"\x03")
+    assert b"KeyboardInterrupt" in terminal.until(b"shell: code " + code)
+
+
+@pytest.mark.parametrize(("prefix", "code"), [([], b"-3"), (RUN, b"131")], ids=["alone", "launched"])
+def test_ctrl_backslash_ends_a_job(job, prefix: list[str], code: bytes) -> None:
+    terminal = job(prefix, "default", "20")
+    terminal.type(b"\x1c")
+    terminal.until(b"shell: code " + code)
+
+
+@pytest.mark.parametrize("prefix", [[], RUN], ids=["alone", "launched"])
+def test_ctrl_z_stops_and_the_shell_lets_it_go_on(job, prefix: list[str]) -> None:
+    terminal = job(prefix, "trap", "2")
+    for _ in range(2):
+        terminal.type(b"\x1a")
+        terminal.until(b"shell: stopped by 20")
+        terminal.type(b"\n")
+        terminal.until(b"signal 18")
+    assert terminal.until(b"end").split(b"got")[-1].split() == [b"18", b"18"]
+    terminal.until(b"shell: code 0")
+
+
+def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session(
+    private_places: Path, tmp_path
+) -> None:
+    code = (
+        "import signal, time\n"
+        f"def told(n, f): open({str(tmp_path / 'told')!r}, 'w').write(str(n)); raise SystemExit(0)\n"
+        "signal.signal(1, told); print('up', flush=True)\ntime.sleep(20)"
+    )
+    pid, fd = pty.fork()
+    if pid == 0:
+        os.execv(sys.executable, [*RUN, sys.executable, "-c", code])
+    shown = b""
+    while b"up" not in shown:
+        shown += os.read(fd, 100)
+    os.close(fd)
+    os.waitpid(pid, 0)
+    assert (tmp_path / "told").read_text() == "1"
