@@ -15,8 +15,7 @@ _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
 _ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4
 _SHARED_READ_WRITE = (3, 1)
 _MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
-_WAIT = 0.005  # seconds that a writer waits for another thread's
-_STUCK = 8  # failed waits in a row after which the lock's holder is taken for dead
+_WAIT = 1.0  # seconds that a writer waits for another thread's: far more than a switch between many busy threads takes
 
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
 _DROPPED, _DROPPED_BYTES = WORD["dropped_records"], WORD["dropped_bytes"]
@@ -29,24 +28,22 @@ class ChannelError(TfprofError):
 
 
 class Turn(object):
-    """A lock that never holds up the job: who waits too long does without, and a holder that was killed by an exception is forgotten."""
+    """A lock that never holds up the job for good: who comes back to it in the thread that has it does without, as a signal
+    handler or a destructor may, and a holder that was killed by an exception is forgotten."""
 
-    __slots__ = ("_lock", "_missed")
+    __slots__ = ("_lock",)
 
     def __init__(self):
-        self._lock = _thread.allocate_lock()
-        self._missed = 0
+        self._lock = _thread.RLock()
 
     def take(self):
         """Return the lock to release, None when it was not to be had."""
         lock = self._lock
+        if lock._is_owned():
+            return None
         if lock.acquire(True, _WAIT):
-            self._missed = 0
             return lock
-        self._missed += 1
-        if self._missed >= _STUCK:
-            self._lock = _thread.allocate_lock()
-            self._missed = 0
+        self._lock = _thread.RLock()
         return None
 
 

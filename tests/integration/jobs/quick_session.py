@@ -141,7 +141,9 @@ def describe():
         print(method.__qualname__, method.__module__, inspect.signature(method))
     spec = session.__spec__
     print(type(spec.loader).__name__, type(session.__loader__).__name__, spec.origin == session.__file__)
-    print([name for name in sys.path if "inject" in name], [name for name in sys.path_importer_cache if "inject" in name])
+    print(
+        [name for name in sys.path if "inject" in name], [name for name in sys.path_importer_cache if "inject" in name]
+    )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,31 @@
+"""Runs one session from several threads at once; prints how many runs raised and the counter that each run raises by one."""
+
+import os
+import sys
+import threading
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+import tensorflow.compat.v1 as tf
+
+tf.disable_eager_execution()
+counter = tf.get_variable("counter", [], tf.int64, tf.zeros_initializer(), use_resource=True)
+step = tf.assign_add(counter, 1, use_locking=True)
+errors = []
+
+
+def work(session):
+    for _ in range(int(sys.argv[1])):
+        try:
+            session.run(step)
+        except Exception as error:
+            errors.append(repr(error))
+
+
+with tf.Session() as session:
+    session.run(tf.global_variables_initializer())
+    threads = [threading.Thread(target=work, args=(session,)) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    print(len(errors), session.run(counter))

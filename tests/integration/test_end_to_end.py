@@ -1,0 +1,315 @@
+"""Unmodified jobs, the real launcher, agent, collector and store: what a user sees."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from tfprof.collector.store.reader import Job, Store
+from tfprof.shim import daemons, places
+
+pytestmark = pytest.mark.tf
+
+JOBS = Path(__file__).parent / "jobs"
+TFPROF = str(Path(sys.executable).parent / "tfprof")
+RUN = TFPROF + "-run"
+TIMES = int(os.environ.get("TFPROF_TEST_KILLS", "5"))
+
+
+def _environment(**more: str) -> dict[str, str]:
+    return {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", **more}
+
+
+def _command(python: Path, job: str, *arguments: object) -> list[str]:
+    return [str(python), str(JOBS / job), *map(str, arguments)]
+
+
+def _run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=_environment(**more))
+
+
+def _split(stderr: str) -> tuple[str, str]:
+    """Return (what the job wrote, what tfprof wrote)."""
+    lines = stderr.splitlines(keepends=True)
+    first = next((i for i, line in enumerate(lines) if line.startswith("tfprof: ")), len(lines))
+    return "".join(lines[:first]), "".join(lines[first:])
+
+
+def _steady(text: str) -> str:
+    """Return ``text`` without the clocks and process ids of TensorFlow's log lines."""
+    return re.sub(r"0000 \S+ +\d+ |^\d{4}-\d\d-\d\d \S+ ", "", text, flags=re.MULTILINE)
+
+
+def _ask(*arguments: str) -> dict[str, object]:
+    done = _run(TFPROF, *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    document: dict[str, object] = json.loads(done.stdout)
+    return document
+
+
+def _until(condition: Callable[[], object], seconds: float = 30.0) -> object:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        found = condition()
+        if found:
+            return found
+        time.sleep(0.02)
+    pytest.fail("waited in vain")
+
+
+def _daemon(store: Path, name: str) -> int:
+    """Return the pid of the running agent or collector of ``store``, 0 for none."""
+    status = daemons.read_status(places.instance_dir(str(store)), name)
+    return int(status["pid"]) if status and status["alive"] else 0
+
+
+def _last(store: Path) -> Job:
+    return Store(store).job("last")
+
+
+def _stored(store: Path) -> bool:
+    """Tell whether any job has come into ``store``."""
+    return (store / "store.json").exists() and bool(Store(store).jobs())
+
+
+def test_three_jobs_of_two_releases_at_once_run_as_alone_and_each_has_its_own_ops(
+    tf1_python: Path, tf2_python: Path, private_places: Path
+) -> None:
+    commands = {
+        "threads.py": _command(tf1_python, "threads.py", 200),
+        "own_trace.py": _command(tf2_python, "own_trace.py", "/dev/null"),
+        "keras_fit.py": _command(tf2_python, "keras_fit.py"),
+    }
+    alone = {name: _run(*command) for name, command in commands.items()}
+    pipe = subprocess.PIPE
+    together = {
+        name: subprocess.Popen([RUN, *command], stdout=pipe, stderr=pipe, text=True, env=_environment())
+        for name, command in commands.items()
+    }
+    for name, process in together.items():
+        out, err = process.communicate(timeout=120)
+        theirs, ours = _split(err)
+        assert process.returncode == alone[name].returncode == 0
+        assert out == alone[name].stdout
+        assert _steady(theirs) == _steady(alone[name].stderr)
+        assert re.match(rf"tfprof: job \w+ {name} · .*\d+ steps traced \(cost .*\) · 0 lost", ours)
+    jobs = {job.info.name: job for job in Store(private_places).jobs()}
+    assert set(jobs) == set(commands)
+    assert len({job.info.identity["pid"] for job in jobs.values()}) == 3
+    expected = {"threads.py": "AssignAddVariableOp", "own_trace.py": "Conv2D", "keras_fit.py": "MatMul"}
+    for name, op in expected.items():
+        view = _ask("op", jobs[name].info.hex, "-max_depth", "9999")
+        entries = {entry["name"]: entry for entry in view["entries"]}  # type: ignore[attr-defined]
+        devices = {device for node in entries[op]["graph_nodes"] for device in node["devices"]}
+        assert devices == {"/job:localhost/replica:0/task:0/device:cpu:0"}
+
+
+@pytest.mark.parametrize("release", ["tf1_python", "tf2_python"])
+def test_with_every_step_traced_the_op_view_is_that_of_tensorflows_own_profiler(
+    release: str, request: pytest.FixtureRequest, private_places: Path, tmp_path: Path
+) -> None:
+    python = request.getfixturevalue(release)
+    done = _run(RUN, "--trace", "all", *_command(python, "own_trace.py", tmp_path / "oracle.json"))
+    assert done.returncode == 0, done.stderr
+    oracle = json.loads((tmp_path / "oracle.json").read_text())
+    view = _ask("op", "last", "-max_depth", "9999")
+    ours = {
+        entry["name"]: {
+            "occurrence": entry["run_count"],
+            "micros": entry["exec_micros"],
+            "bytes": entry["requested_bytes"],
+            "peak_bytes": entry["peak_bytes"],
+            "output_bytes": entry["output_bytes"],
+        }
+        for entry in view["entries"]  # type: ignore[attr-defined]
+    }
+    assert sum(op["micros"] for op in oracle.values()) > 0
+    assert ours == oracle
+
+
+@pytest.mark.parametrize("release", ["tf1_python", "tf2_python"])
+def test_sessions_in_many_threads_under_trace_all_raise_nothing(
+    release: str, request: pytest.FixtureRequest, private_places: Path
+) -> None:
+    python = request.getfixturevalue(release)
+    done = _run(RUN, "--trace", "all", "--trace-level", "auto", *_command(python, "threads.py", 250))
+    assert done.stdout == "0 1000\n"
+    job = _last(private_places)
+    traced = job.table("traces").num_rows
+    assert traced + job.info.counters["dropped_traces"] == 1002
+
+
+def test_a_killed_job_loses_no_record_and_is_marked_as_killed(tf2_python: Path, private_places: Path) -> None:
+    for _ in range(TIMES):
+        command = [RUN, "--trace", "all", *_command(tf2_python, "endless.py")]
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
+        )
+        assert process.stdout is not None
+        pid = int(process.stdout.readline())
+        time.sleep(0.3)
+        os.kill(pid, signal.SIGKILL)
+        _, err = process.communicate(timeout=60)
+        assert process.returncode == 128 + signal.SIGKILL, err
+        job = _last(private_places)
+        assert job.info.identity["pid"] == pid
+        assert job.info.state == "killed"
+        traces = job.table("traces").num_rows
+        assert traces == job.info.counters["traced"] - job.info.counters["dropped_traces"]
+
+
+def test_the_successor_of_a_killed_agent_goes_on_where_it_was(tf2_python: Path, private_places: Path) -> None:
+    process = subprocess.Popen(
+        [RUN, "--trace", "every=2", *_command(tf2_python, "threads.py", 12000)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+    )
+    killed = 0
+    while process.poll() is None and killed < TIMES:
+        agent = _until(lambda: _daemon(private_places, "agent") or process.poll() is not None)
+        if process.poll() is None:
+            os.kill(int(str(agent)), signal.SIGKILL)
+            killed += 1
+            time.sleep(0.2)
+    out, err = process.communicate(timeout=120)
+    assert out == "0 48000\n", err
+    assert killed
+    job = _last(private_places)
+    numbers = job.table("traces")["step"].to_pylist()
+    assert len(numbers) == len(set(numbers)) == job.info.counters["traced"] - job.info.counters["dropped_traces"]
+    spans = job.table("spans")
+    assert sum(spans["count"].to_pylist()) + job.info.counters["dropped_spans"] >= 48002
+
+
+def test_a_killed_collector_loses_no_step(tf2_python: Path, private_places: Path) -> None:
+    process = subprocess.Popen(
+        [RUN, "--trace", "every=5", *_command(tf2_python, "threads.py", 12000)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+    )
+    killed = 0
+    while process.poll() is None and killed < TIMES:
+        collector = _until(lambda: _daemon(private_places, "collector") or process.poll() is not None)
+        if process.poll() is None:
+            os.kill(int(str(collector)), signal.SIGKILL)
+            killed += 1
+            time.sleep(0.3)
+    out, err = process.communicate(timeout=120)
+    assert out == "0 48000\n", err
+    assert killed
+    _until(lambda: _stored(private_places) and _last(private_places).info.state == "exited")
+    job = _last(private_places)
+    numbers = job.table("traces")["step"].to_pylist()
+    assert len(numbers) == len(set(numbers)) == job.info.counters["traced"]
+
+
+def test_where_no_runtime_folder_can_be_made_the_job_runs_and_one_line_says_why(
+    tf2_python: Path, tmp_path: Path
+) -> None:
+    blocked = tmp_path / "file"
+    blocked.write_text("")
+    done = _run(RUN, *_command(tf2_python, "threads.py", 5), XDG_RUNTIME_DIR=str(blocked), XDG_STATE_HOME=str(tmp_path))
+    assert done.stdout == "0 20\n"
+    _, ours = _split(done.stderr)
+    assert re.fullmatch(r"tfprof: no profile: .* \[runtime-dir\]\n", ours)
+
+
+def test_where_memory_files_are_refused_the_job_runs_and_one_line_says_why(
+    tf2_python: Path, private_places: Path
+) -> None:
+    refuse = (
+        "import os, runpy, sys\n"
+        "def memfd_create(*_): raise PermissionError(1, 'Operation not permitted')\n"
+        "os.memfd_create = memfd_create\n"
+        "sys.argv[:] = sys.argv[1:]\n"
+        "runpy.run_path(sys.argv[0], run_name='__main__')\n"
+    )
+    done = _run(RUN, str(tf2_python), "-c", refuse, *_command(tf2_python, "threads.py", 5)[1:])
+    assert done.stdout == "0 20\n"
+    _, ours = _split(done.stderr)
+    assert re.fullmatch(r"tfprof: no profile: .* \[memfd-refused\]\n", ours)
+
+
+def test_an_unwritable_store_costs_the_job_nothing_and_is_told(tf2_python: Path, private_places: Path) -> None:
+    blocked = private_places.parent / "file"
+    blocked.write_text("")
+    store = str(blocked / "store")
+    try:
+        done = _run(RUN, "--store", store, *_command(tf2_python, "threads.py", 5))
+    finally:
+        _run(TFPROF, "stop", "--store", store)
+    assert done.stdout == "0 20\n"
+    assert done.returncode == 0
+    assert re.search(r"\[(store-unwritable|collector)\]\n$", done.stderr)
+
+
+def test_queries_answer_while_the_job_runs_and_after_the_daemons_have_stopped(
+    tf2_python: Path, private_places: Path
+) -> None:
+    command = [RUN, "--trace", "every=10", *_command(tf2_python, "endless.py")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
+    assert process.stdout is not None
+    pid = int(process.stdout.readline())
+    _until(lambda: _stored(private_places) and _last(private_places).table("traces").num_rows > 3)
+    (running,) = _ask("jobs")["jobs"]  # type: ignore[misc]
+    assert running["state"] == "running"
+    assert running["pid"] == pid
+    assert _ask("op", "last")["entries"]
+    os.kill(pid, signal.SIGTERM)
+    process.communicate(timeout=60)
+    assert _run(TFPROF, "stop").returncode == 0
+    _until(lambda: not _daemon(private_places, "agent") and not _daemon(private_places, "collector"))
+    for view in ("op", "steps", "spans", "host"):
+        assert _ask(view, "last")
+    (ended,) = _ask("jobs")["jobs"]  # type: ignore[misc]
+    assert (ended["state"], ended["signal"]) == ("killed", int(signal.SIGTERM))
+
+
+def test_nothing_of_ours_can_be_imported_in_a_job(tf2_python: Path, private_places: Path) -> None:
+    code = (
+        "import tensorflow, sys\n"
+        "print([n for n in ('tfprof', 'shim', 'agent', 'collector', 'core', 'hook') if __import__('importlib.util').util.find_spec(n)])\n"
+        "print([p for p in sys.path if 'inject' in p], [n for n in sys.modules if 'tfprof' in n and 'tensorflow' not in n])\n"
+    )
+    done = _run("env", "--chdir=/", RUN, str(tf2_python), "-c", code)
+    names, rest = done.stdout.splitlines()
+    assert names == "[]"
+    paths, modules = rest.split("] [")
+    assert paths == "["
+    assert all(name.strip(" ']").startswith("_tfprof_shim") for name in modules.split(","))
+
+
+def test_the_job_gets_no_thread_and_no_socket_of_ours(tf2_python: Path, private_places: Path) -> None:
+    command = _command(tf2_python, "endless.py")
+    seen = []
+    for prefix in ([], [RUN, "--trace", "every=10"]):
+        process = subprocess.Popen(
+            [*prefix, *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=_environment()
+        )
+        assert process.stdout is not None
+        job = psutil.Process(int(process.stdout.readline()))
+        time.sleep(0.5)
+        sockets = [fd for fd in os.listdir(f"/proc/{job.pid}/fd") if _link(job.pid, fd).startswith("socket:")]
+        seen.append((job.num_threads(), len(sockets)))
+        job.kill()
+        process.communicate(timeout=60)
+    assert seen[0] == seen[1]
+
+
+def _link(pid: int, fd: str) -> str:
+    try:
+        return os.readlink(f"/proc/{pid}/fd/{fd}")
+    except OSError:
+        return ""
