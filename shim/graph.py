@@ -232,6 +232,8 @@ def frames(ops):
     nodes = {}
     for op in ops:
         trace = _trace(op)
+        if trace is None:
+            continue  # made by TensorFlow out of another op's definition
         # Newer versions hash and compare a trace without making its frames.
         cheap = type(trace).__hash__ not in (None, object.__hash__)
         index = known.get(trace) if cheap else None

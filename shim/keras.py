@@ -45,6 +45,7 @@ class Bracket(object):
         self.epoch = self.parent  # what the batches lie in
         self.epoch_start = 0
         self.batch = None
+        self.told = False  # batches are told of by methods of their own
         self.each = _steps_per_execution(getattr(callbacks, "model", None))
         self.left = None  # batches of the epoch that are still to come, where that is known
         self.start = clock.mono()
@@ -188,13 +189,7 @@ def _end_epoch(callbacks):
 def _begin_batch(callbacks):
     bracket = _of(callbacks)
     if bracket is not None:
-        bracket.begin_batch()
-
-
-def _begin_inner(callbacks):
-    """A batch begins, which may have been told before by the outer method."""
-    bracket = _of(callbacks)
-    if bracket is not None and bracket.batch is None:
+        bracket.told = True
         bracket.begin_batch()
 
 
@@ -205,40 +200,31 @@ def _end_batch(callbacks):
 
 
 def _either(callbacks):
-    """A batch begins or ends: the one method for both is looked up in turn."""
+    """A batch begins or ends where Keras runs a session: the one method for both is looked up in turn."""
     bracket = _of(callbacks)
-    if bracket is not None:
-        if bracket.batch is None:
-            bracket.begin_batch()
-        else:
-            bracket.end_batch()
+    if bracket is None or bracket.told:
+        return
+    if bracket.batch is None:
+        bracket.begin_batch()
+    else:
+        bracket.end_batch()
 
 
-_ALWAYS = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_epoch}
+_NOTES = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_epoch, "_call_batch_hook": _either}
 for _mode in _MODES:
-    _ALWAYS["on_%s_begin" % _mode] = _begin(_mode)
-    _ALWAYS["on_%s_end" % _mode] = _end(_mode)
-_OUTER = {"on_%s_batch_%s" % (_mode, _when): _note
-          for _mode in _MODES for _when, _note in (("begin", _begin_batch), ("end", _end_batch))}  # fmt: skip
-#: Which methods tell of batches -> what they tell; the first row whose methods are all there holds.
-_BATCHES = (
-    (("_call_batch_begin_hook",), dict(_OUTER, _call_batch_begin_hook=_begin_inner, _call_batch_end_hook=_end_batch)),
-    (("_call_batch_hook",), {"_call_batch_hook": _either}),
-    (tuple(_OUTER), _OUTER),
-)
+    _NOTES["on_%s_begin" % _mode] = _begin(_mode)
+    _NOTES["on_%s_end" % _mode] = _end(_mode)
+    _NOTES["on_%s_batch_begin" % _mode] = _begin_batch
+    _NOTES["on_%s_batch_end" % _mode] = _end_batch
 
 
 def patch_callbacks(module):
     # type: (object) -> None
     """Tap the list of callbacks in a version's module of it."""
     cls = getattr(module, "CallbackList", None)
-    if not isinstance(cls, type) or cls.__module__ != module.__name__:
-        return
-    for needed, notes in _BATCHES:
-        if all(name in cls.__dict__ for name in needed):
-            for name, note in dict(_ALWAYS, **notes).items():
-                core.replace(cls, name, lambda original, note=note: Tap(original, note))
-            return
+    if isinstance(cls, type) and cls.__module__ == module.__name__:
+        for name, note in _NOTES.items():
+            core.replace(cls, name, lambda original, note=note: Tap(original, note))
 
 
 # -- steps by hand: train_on_batch and the like --------------------------------------------------
