@@ -6,6 +6,7 @@ from .policy import MILLION, NEVER
 WARM_UP = 2  # runs of a key that are let pass: they compile
 FIRST = 3  # runs of a key that are traced then, so that a short job yields a profile
 SAMPLES = 5  # untraced durations that make an estimate
+LOOK = 2  # of them, how many are taken beside each trace, since steps change
 KEPT = 9
 KEYS = 8  # keys that get first traces of their own
 
@@ -138,14 +139,12 @@ class Pace(object):
         return True
 
     def _afford(self, ordinal):
-        """Look at a few steps first, then trace if the budget bears one more."""
-        if self._look:
-            return False
+        """Trace if the budget bears one more, after a look at a few steps beside it."""
         elapsed, spent = self._ledger()
         if (spent + self._next_cost()) * MILLION > self.policy.budget * elapsed:
             self.trigger = self._plan(self, ordinal)
             return False
-        return True
+        return not self._look
 
     def _plan_never(self, _ordinal):
         return NEVER
@@ -163,13 +162,13 @@ class Pace(object):
 
     def _plan_budget(self, ordinal):
         """Return when a further trace will fit the budget, a little later each other time lest it keep step with the job."""
-        self._look = SAMPLES
+        self._look = LOOK
         base = self._base()
         if not base:
             return ordinal + 1
         elapsed, spent = self._ledger()
         due = (spent + self._next_cost()) * MILLION // self.policy.budget - elapsed
-        wait = max(due // base, SAMPLES)
+        wait = max(due // base, 1)
         wait += wait * (ordinal * 2654435761 % 97) // 388
         return ordinal + wait
 

@@ -9,90 +9,105 @@ SHORT = 1000000  # ns that an entry of put-together steps fills
 _HEAD, _TAIL, _OPEN = WORD["span_head"], WORD["span_tail"], WORD["span_open"]
 _DROPPED, _STEP_NS = WORD["dropped_spans"], WORD["step_ns"]
 _COUNTS = layout.COUNTS_AT // 8
-_FIRST, _SIZE, _SLOTS = layout.SPANS_AT // 8, layout.SPAN_SIZE // 8, layout.SPAN_COUNT
-_NONE = -1
+_TOTAL, _TAG, _LOW, _HIGH = 1, 3, 5, 6  # words of an entry; the tag is count | kind << 32 | flags << 48
+
+
+class Entries(object):
+    """The entries of one channel: written, left open for short steps to join, published.
+
+    ``costed`` is the set of kinds whose time counts as the job's steps.
+    """
+
+    __slots__ = ("_channel", "_costed", "_words")
+
+    def __init__(self, channel, costed):
+        self._channel = channel
+        self._words = channel.words
+        self._costed = costed
+
+    def write(self, kind, start, duration, ordinal, key, flags, thread, parent, count):
+        """Write a new entry; return where it lies (in words) if more may join it, else 0."""
+        words = self._words
+        head = words[_HEAD]
+        if head - words[_TAIL] >= layout.SPAN_COUNT:
+            words[_DROPPED] += count
+            if kind in self._costed:
+                words[_STEP_NS] += duration
+            return 0
+        at = layout.SPANS_AT + head % layout.SPAN_COUNT * layout.SPAN_SIZE
+        each = duration // count
+        layout.SPAN.pack_into(
+            self._channel.view, at, start, duration, ordinal, count, kind, flags, key, thread, each, each, parent
+        )
+        if duration >= SHORT:
+            self.publish(kind, duration)
+            return 0
+        words[_OPEN] = head + 1
+        return at // 8
+
+    def publish(self, kind, total):
+        """Count the entry after the last, of ``total`` ns, as written."""
+        words = self._words
+        words[_HEAD] += 1
+        if kind in self._costed:
+            words[_STEP_NS] += total
 
 
 def writer(channel, costed, threads):
-    """Return ``put(kind, start, duration, ordinal, key, flags, parent, count)`` for ``channel``; times in ns, start monotonic.
+    """Return ``put(kind, start, duration, ordinal, key, flags, parent, count)``; times in ns, start on the monotonic clock.
 
-    ``costed`` is the set of kinds whose time counts as the job's steps, ``threads`` knows the calling thread's ``tid``. It is a closure, since it runs at every step.
+    ``threads`` knows the calling thread's ``tid``. It is a closure over plain variables, since it runs at every step.
     """
-    words, turn = channel.words, Turn()
-    # The entry that is being filled: where it lies, and what it holds. o_tag is count | kind << 32 | flags << 48.
-    o_kind, o_key, o_flags, o_thread, o_parent, o_next = _NONE, 0, 0, 0, 0, 0
+    words, turn, entries, counts, short = channel.words, Turn(), Entries(channel, costed), _COUNTS, SHORT
+    take = turn.take
+    # The entry that is being filled: what may join it, and what it holds. o_next is 0 when there is none.
+    o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
 
-    def publish(kind, total):
-        """Count the entry after the last as written."""
-        words[_HEAD] += 1
-        if kind in costed:
-            words[_STEP_NS] += total
-
-    def write(kind, start, duration, ordinal, key, flags, thread, parent, count):
-        """Write a new entry and leave it open if more may join it."""
-        nonlocal o_kind, o_key, o_flags, o_thread, o_parent, o_next, o_at, o_total, o_tag, o_low, o_high
-        if o_kind != _NONE:
-            publish(o_kind, o_total)
-            o_kind = _NONE
-        head = words[_HEAD]
-        if head - words[_TAIL] >= _SLOTS:
-            words[_DROPPED] += count
-            if kind in costed:
-                words[_STEP_NS] += duration
-            return
-        at = layout.SPANS_AT + head % _SLOTS * layout.SPAN_SIZE
-        each = duration // count
-        layout.SPAN.pack_into(
-            channel.view, at, start, duration, ordinal, count, kind, flags, key, thread, each, each, parent
-        )
-        if duration >= SHORT:
-            publish(kind, duration)
-            return
-        words[_OPEN] = head + 1
-        o_kind, o_key, o_flags, o_thread, o_parent, o_next = kind, key, flags, thread, parent, ordinal + count
-        o_at, o_total, o_low, o_high = at // 8, duration, each, each
-        o_tag = count | kind << 32 | flags << 48
-
     def put(kind, start, duration, ordinal, key=0, flags=0, parent=0, count=1):
-        nonlocal o_kind, o_next, o_total, o_tag, o_low, o_high
+        nonlocal o_next, o_kind, o_key, o_flags, o_parent, o_thread, o_at, o_total, o_tag, o_low, o_high
+        lock = None
         try:
             thread = threads.tid
-            lock = turn.take()
+            lock = take()
+            words[counts + kind] += count
             if lock is None:
-                words[_COUNTS + kind] += count
                 words[_DROPPED] += count
                 return
-            try:
-                words[_COUNTS + kind] += count
-                if (
-                    kind != o_kind
-                    or ordinal != o_next
-                    or key != o_key
-                    or flags != o_flags
-                    or thread != o_thread
-                    or parent != o_parent
-                    or duration >= SHORT
-                    or count != 1
-                ):
-                    write(kind, start, duration, ordinal, key, flags, thread, parent, count)
-                    return
-                o_next += 1
-                o_total += duration
-                o_tag += 1
-                words[o_at + 1] = o_total
-                words[o_at + 3] = o_tag
+            if (
+                ordinal == o_next
+                and key == o_key
+                and thread == o_thread
+                and kind == o_kind
+                and flags == o_flags
+                and parent == o_parent
+                and duration < short
+                and count == 1
+            ):
+                o_next = ordinal + 1
+                words[o_at + _TOTAL] = o_total = o_total + duration
+                words[o_at + _TAG] = o_tag = o_tag + 1
                 if duration < o_low:
-                    words[o_at + 5] = o_low = duration
+                    words[o_at + _LOW] = o_low = duration
                 elif duration > o_high:
-                    words[o_at + 6] = o_high = duration
-                if o_total >= SHORT:
-                    publish(kind, o_total)
-                    o_kind = _NONE
-            finally:
-                lock.release()
+                    words[o_at + _HIGH] = o_high = duration
+                if o_total >= short:
+                    o_next = 0
+                    entries.publish(kind, o_total)
+                return
+            if o_next:
+                o_next = 0
+                entries.publish(o_kind, o_total)
+            o_at = entries.write(kind, start, duration, ordinal, key, flags, thread, parent, count)
+            if o_at:
+                o_next, o_kind, o_key, o_flags, o_parent, o_thread = ordinal + count, kind, key, flags, parent, thread
+                o_total, o_low, o_high = duration, duration // count, duration // count
+                o_tag = count | kind << 32 | flags << 48
         except Exception as error:
             if not stop(error):
                 raise
+        finally:
+            if lock is not None:
+                lock.release()
 
     return put

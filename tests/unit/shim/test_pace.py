@@ -1,0 +1,121 @@
+"""Which steps are traced, in jobs that are made up."""
+
+import random
+
+import pytest
+
+from tfprof.shim.pace import FIRST, KEYS, WARM_UP, Pace
+from tfprof.shim.policy import Policy
+
+
+class Job:
+    """A made-up job: runs steps, and keeps what the pace decided and what it cost, as the tracker does."""
+
+    def __init__(self, text, extra=0.3, own=200_000):
+        self.elapsed = self.spent = self.asked = self.ordinal = 0
+        self.extra, self.own = extra, own
+        self.pace = Pace(Policy.from_text(text), lambda: (self.elapsed, self.spent))
+        self.traced = []
+
+    def step(self, key=1, duration=1_000_000):
+        self.ordinal += 1
+        if self.ordinal < self.pace.trigger and key in self.pace.known:
+            self.elapsed += duration
+            return False
+        self.asked += 1
+        if self.pace.want(self.ordinal, key):
+            duration = int(duration * (1 + self.extra))
+            self.spent += self.pace.traced(key, duration, self.own) + self.own
+            self.traced.append(self.ordinal)
+            wanted = True
+        else:
+            self.spent += self.pace.untraced(key, duration)
+            wanted = False
+        self.elapsed += duration
+        return wanted
+
+    def steps(self, count, key=1, duration=1_000_000):
+        for _ in range(count):
+            self.step(key, duration)
+        return self
+
+
+@pytest.mark.parametrize(
+    ("text", "traced"),
+    [
+        ("off", []),
+        ("all", list(range(1, 101))),
+        ("every=25", [25, 50, 75, 100]),
+        ("every=1", list(range(1, 101))),
+        ("steps=10-13", [10, 11, 12, 13]),
+        ("steps=1", [1]),
+        ("steps=99-200", [99, 100]),
+    ],
+)
+def test_a_fixed_policy_is_followed_to_the_step(text, traced):
+    assert Job(text).steps(100).traced == traced
+
+
+def test_under_a_budget_the_first_steps_after_warm_up_are_traced():
+    assert Job("budget=1%").steps(20).traced == list(range(WARM_UP + 1, WARM_UP + FIRST + 1))
+
+
+def test_each_of_the_first_kinds_of_run_gets_its_first_traces():
+    job = Job("budget=1%")
+    for key in range(20):
+        job.steps(12, key=key)
+    assert len(job.traced) == FIRST * KEYS
+
+
+def test_a_run_that_comes_once_is_not_traced():
+    job = Job("budget=1%").steps(1, key=1).steps(1, key=2).steps(1, key=3)
+    assert job.traced == []
+
+
+@pytest.mark.parametrize("share", [0.2, 1, 5, 20])
+@pytest.mark.parametrize("extra", [0.05, 0.4, 5])
+def test_the_cost_stays_within_the_budget_and_uses_it(share, extra):
+    job = Job(f"budget={share}%", extra=extra).steps(60_000)
+    assert 0.4 * share <= 100 * job.spent / job.elapsed <= share * 1.02
+    assert job.asked <= 5 * len(job.traced) + 60
+
+
+def test_traces_are_spread_over_the_whole_job():
+    job = Job("budget=1%").steps(60_000)
+    halves = [len([n for n in job.traced if low < n <= low + 30_000]) for low in (0, 30_000)]
+    assert max(halves) <= 1.5 * min(halves)
+
+
+def test_a_slow_step_that_happens_to_be_traced_does_not_stop_tracing():
+    job = Job("budget=1%")
+    job.steps(2000)
+    before = len(job.traced)
+    while not job.step(duration=1_000_000):
+        pass
+    job.spent += job.pace.traced(1, 30_000_000_000, 200_000)  # thirty seconds: a checkpoint was written in it
+    job.steps(20_000)
+    assert len(job.traced) > before + 20
+
+
+def test_tracing_does_not_keep_step_with_runs_that_alternate():
+    job = Job("budget=1%")
+    keys = {}
+    for number in range(40_000):
+        key = number % 2
+        keys[key] = keys.get(key, 0) + job.step(key=key)
+    assert min(keys.values()) > 0.2 * max(keys.values())
+
+
+def test_steps_of_any_length_and_order_are_borne():
+    generator = random.Random(5)
+    job = Job("budget=2%")
+    for _ in range(5000):
+        job.step(key=generator.randrange(6), duration=int(generator.lognormvariate(13, 2)))
+    assert job.spent < 0.06 * job.elapsed + 30 * job.own
+
+
+def test_ever_new_kinds_of_run_do_not_fill_memory():
+    job = Job("off")
+    for key in range(6000):
+        job.step(key=key)
+    assert len(job.pace.known) == 4096

@@ -1,0 +1,110 @@
+"""Spans: written, put together when short, dropped when there is no room."""
+
+import threading
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from tfprof.shim import clock, layout, spans
+from tfprof.shim.spans import SHORT
+
+
+@pytest.fixture
+def put(channel):
+    return spans.writer(channel, {layout.RUN}, clock.ThreadId())
+
+
+def test_a_long_step_is_an_entry_of_its_own(put, reader):
+    put(layout.BATCH, 5, SHORT, 1, 3, layout.FLAG_TRACED, 4)
+    put(layout.BATCH, 6, SHORT + 1, 2, 3, layout.FLAG_TRACED, 4, 3)
+    thread = threading.get_native_id()
+    low = (SHORT + 1) // 3
+    assert reader.take().spans == [
+        (5, SHORT, 1, 1, layout.BATCH, layout.FLAG_TRACED, 3, thread, SHORT, SHORT, 4),
+        (6, SHORT + 1, 2, 3, layout.BATCH, layout.FLAG_TRACED, 3, thread, low, low, 4),
+    ]
+
+
+def test_short_steps_are_put_together_until_they_fill_a_millisecond(put, reader):
+    for ordinal in range(1, 10):
+        put(layout.RUN, ordinal * 10, SHORT // 4 + ordinal, ordinal)
+    assert [(span.ordinal, span.count) for span in reader.take().spans] == [(1, 4), (5, 4)]
+    first = reader.spans[0]
+    assert (first.start, first.total, first.low, first.high) == (10, SHORT + 10, SHORT // 4 + 1, SHORT // 4 + 4)
+    assert reader.take(ended=True).spans[-1].count == 1
+    assert reader.count(layout.RUN) == 9
+
+
+@pytest.mark.parametrize(
+    "other",
+    [(layout.BATCH, 0, 5, 2), (layout.RUN, 0, 5, 3), (layout.RUN, 0, 5, 2, 1), (layout.RUN, 0, 5, 2, 0, 1), (layout.RUN, 0, 5, 2, 0, 0, 1)],
+    ids=["kind", "ordinal", "key", "flags", "parent"],
+)
+def test_steps_that_differ_are_not_put_together(put, reader, other):
+    put(layout.RUN, 0, 5, 1)
+    put(*other)
+    assert [span.count for span in reader.take(ended=True).spans] == [1, 1]
+
+
+def test_steps_of_different_threads_are_not_put_together(put, reader):
+    put(layout.RUN, 0, 5, 1)
+    thread = threading.Thread(target=put, args=(layout.RUN, 0, 5, 2))
+    thread.start()
+    thread.join()
+    assert len({span.thread for span in reader.take(ended=True).spans}) == 2
+
+
+def test_without_room_spans_are_dropped_and_counted(put, reader):
+    for ordinal in range(1, layout.SPAN_COUNT + 11):
+        put(layout.RUN, 0, SHORT, ordinal)
+    assert reader.word("dropped_spans") == 10
+    assert reader.count(layout.RUN) == layout.SPAN_COUNT + 10
+    assert reader.take().spans[-1].ordinal == layout.SPAN_COUNT
+    put(layout.RUN, 0, SHORT, 5000)
+    assert reader.take().spans[-1].ordinal == 5000
+
+
+def test_only_the_time_of_costed_kinds_counts_as_steps(put, reader):
+    put(layout.RUN, 0, SHORT, 1)
+    put(layout.FIT, 0, 9 * SHORT, 1)
+    assert reader.word("step_ns") == SHORT
+
+
+def test_a_fault_in_a_put_stays_behind_the_fence(put, reader):
+    put(layout.RUN, -1, 5, 1)
+    assert reader.word("faults") == 1
+    assert "struct.error" in reader.fault()
+    put(layout.RUN, 0, 5, 2)
+    assert reader.take(ended=True).spans[-1].ordinal == 2
+
+
+STEPS = st.lists(
+    st.tuples(st.sampled_from([layout.RUN, layout.BATCH]), st.integers(0, 2 * SHORT), st.integers(0, 1), st.integers(0, 1)),
+    max_size=60,
+)
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@given(steps=STEPS)
+def test_any_steps_add_up(channel, steps):
+    from fakes.channel_reader import ChannelReader
+
+    reader = ChannelReader(channel._fd)
+    put = spans.writer(channel, {layout.RUN, layout.BATCH}, clock.ThreadId())
+    ordinals, expected = {}, {}
+    for kind, duration, key, flags in steps:
+        ordinals[kind] = ordinals.get(kind, 0) + 1
+        put(kind, 0, duration, ordinals[kind], key, flags)
+        total = expected.setdefault((kind, key, flags), [0, 0])
+        total[0] += 1
+        total[1] += duration
+    found = {}
+    for span in reader.take(ended=True).spans:
+        total = found.setdefault((span.kind, span.key, span.flags), [0, 0])
+        total[0] += span.count
+        total[1] += span.total
+        assert span.low * span.count <= span.total <= span.high * span.count
+    reader.set_word("span_tail", reader.word("span_head"))
+    reader.close()
+    assert found == expected
