@@ -20,7 +20,7 @@ def query(snapshot: Snapshot, rollup: pa.Table, sql: str) -> pa.Table:
             relation = connection.sql(sql)
             result: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
         except duckdb.Error as error:
-            raise UsageError(f"SQL: {str(error).splitlines()[0]}", "sql") from None
+            raise UsageError(f"SQL: {str(error).splitlines()[0]}") from None
     return result
 
 

@@ -106,6 +106,7 @@ def _write_ops(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> i
         for part in parts_by_node(ops, devices):
             rollups.append(rollup_part(part, traces, devices, canonical))
             yield part
+            del part  # as in segment.encode_parts
 
     first, last = pc.min_max(ops["trace"]).values()
     _write(folder, "ops", generation, segment.encode_parts("ops", parts()))

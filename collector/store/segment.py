@@ -15,8 +15,8 @@ TOTAL_NAME: Final = "total"
 SCHEMAS: Final = {**JOB_TABLES, ROLLUP_NAME: ROLLUP, TOTAL_NAME: ROLLUP}
 
 _ROW_GROUP = 100_000
-#: Columns that a reader picks row groups by.
-_STATISTICS: Final = ["trace", "node", "start_ns", "t_ns"]
+#: Columns that a reader picks row groups by; start times of ops count from their trace and say nothing.
+_STATISTICS: Final = ["trace", "node", "t_ns"]
 _NAME = re.compile(r"([a-z_]+)-(\d{6,})\.parquet")
 
 
@@ -43,6 +43,7 @@ def encode_parts(name: str, parts: Iterable[pa.Table], metadata: Mapping[str, in
     with pq.ParquetWriter(sink, schema, **_settings(schema)) as writer:
         for part in parts:
             writer.write_table(part.cast(schema), row_group_size=_ROW_GROUP)
+            del part  # or it would be held while the next one is made
         writer.add_key_value_metadata({key: str(value) for key, value in (metadata or {}).items()})
     return memoryview(sink.getvalue())
 

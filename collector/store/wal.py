@@ -55,7 +55,7 @@ class Contents(NamedTuple):
         payloads = [payload for append in self.appends for table, payload in append.batches if table == name]
         try:
             batches = [pa.ipc.read_record_batch(pa.py_buffer(payload), schema) for payload in payloads]
-            return _joined(batches, schema)
+            return pa.Table.from_batches(batches, schema)
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"{self.path} is damaged: {error}", "store-damaged") from None
 
@@ -162,18 +162,6 @@ def _put_whole(descriptor: int, pieces: Sequence[bytes | memoryview], at: int) -
             count = os.pwrite(descriptor, rest, at + wanted - len(rest))
             rest = rest[count:]
     return at + wanted
-
-
-def _joined(batches: list[pa.RecordBatch], schema: pa.Schema) -> pa.Table:
-    """Return ``batches`` in one piece a column; they are given up column by column, for never two copies of all are held."""
-    if len(batches) < 2:
-        return pa.Table.from_batches(batches, schema)
-    columns = [[batch.column(position) for batch in batches] for position in range(len(schema))]
-    batches.clear()
-    joined = []
-    while columns:
-        joined.append(pa.concat_arrays(columns.pop(0)))
-    return pa.table(joined, schema=schema)
 
 
 def _payloads(name: str, rows: Rows) -> Iterator[memoryview]:

@@ -1,0 +1,135 @@
+"""The op view of a job of 10 M node executions: time from the store to the view's entries, in a process that was just started.
+
+usage: benchmarks/op_view_10m.py [--rows 10000000] [--processes 5]
+The job is written through the collector's own writer; a tenth of a generation stays in its log. Each process imports what
+the command imports, then reads and folds once; the median counts.
+Limit (docs/design): 100 ms, without the start of the interpreter.
+"""
+
+import argparse
+import json
+import random
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import psutil
+import pyarrow as pa
+import pyarrow.compute as pc
+from tfprof.collector.cli.loading import traced
+from tfprof.collector.store import schema
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.views.op import op_view
+from tfprof.collector.views.options import Options
+
+LIMIT_MS = 100.0
+NODES, OP_TYPES, TRACES_AN_APPEND = 1_500, 60, 16
+BASE_NS = 1_700_000_000_000_000_000
+UID = 1
+
+
+def one_append() -> pa.Table:
+    """Rows of some traces: times of their own, sizes of the node."""
+    source = random.Random(1)
+    typical = [source.lognormvariate(10, 1.8) for _ in range(NODES)]
+    sizes = [source.choice([0, 0, 4, 256, 65_536, int(source.lognormvariate(14, 2))]) for _ in range(NODES)]
+    rows = []
+    for trace in range(TRACES_AN_APPEND):
+        start = 0
+        for node in range(NODES):
+            lasted = int(typical[node] * source.lognormvariate(0, 0.3))
+            start += lasted // 3 + source.randrange(500)
+            rows.append((trace, node, source.randrange(8), start, source.randrange(200, 3000), lasted, sizes[node]))
+    names = ("trace", "node", "thread", "start_ns", "op_start_ns", "op_end_ns", "total_bytes")
+    columns = dict(zip(names, zip(*rows, strict=True), strict=True))
+    columns |= {"label": columns["node"], "output_bytes": columns["total_bytes"], "peak_bytes": columns["total_bytes"]}
+    zeros = [0] * len(rows)
+    return pa.table({name: columns.get(name, zeros) for name in schema.OPS.names}, schema=schema.OPS)
+
+
+def traces(first: int) -> pa.Table:
+    numbers = range(first, first + TRACES_AN_APPEND)
+    columns = {"trace": numbers, "step": numbers, "base_ns": [BASE_NS] * TRACES_AN_APPEND}
+    zeros = [0] * TRACES_AN_APPEND
+    return pa.table({name: columns.get(name, zeros) for name in schema.TRACES.names}, schema=schema.TRACES)
+
+
+def graph() -> dict[str, pa.Table]:
+    """Names of nodes and device, and the graph that says each node's type."""
+    nodes = [f"model/block_{node % 40}/layer_{node}/Op" for node in range(NODES)]
+    kinds = [schema.DEVICE, *[schema.NODE] * NODES]
+    texts = ["/job:localhost/replica:0/task:0/device:CPU:0", *nodes]
+    ids = [0, *range(NODES)]
+    known = {"graph": [0] * NODES, "name": nodes, "op": [f"Op{node % OP_TYPES}" for node in range(NODES)]}
+    known |= {"device": [""] * NODES, "node_def": [b""] * NODES}
+    return {
+        "names": pa.table({"kind": kinds, "id": ids, "text": [text.encode() for text in texts]}, schema=schema.NAMES),
+        "graph_nodes": pa.table(known, schema=schema.GRAPH_NODES),
+    }
+
+
+def write(store: Path, rows: int) -> None:
+    """Write the job, and say what that took."""
+    template = one_append()
+    appends = rows // template.num_rows + 1
+    writer = StoreWriter(store, "benchmark")
+    job = writer.job(UID)
+    job.identity({"name": "benchmark"})
+    job.append(graph())
+    used = 0.0
+    for number in range(appends):
+        first = number * TRACES_AN_APPEND
+        ops = template.set_column(0, "trace", pc.add(template["trace"], pa.scalar(first, pa.uint32())))
+        before = time.process_time()
+        job.append({"ops": ops, "traces": traces(first)}, 3, number + 1)
+        job.seal_if_due(time.monotonic())
+        used += time.process_time() - before
+    count = job.rows("ops")
+    writer.close()
+    print(f"wrote {count:,} rows in {job.info.sealed + 1} generations, {count / used / 1e6:.2f} M rows / CPU-s")
+
+
+def look(store: str) -> None:
+    """Print milliseconds and resident memory of one op view, as JSON."""
+    before = time.perf_counter()
+    job = Store(store).job("last")
+    found = traced(job, attributes=False)
+    view = op_view(found.nodes, Options())
+    took = time.perf_counter() - before
+    runs = sum(node.stats.runs for node in found.nodes)
+    resident = psutil.Process().memory_info().rss / 1e6
+    print(
+        json.dumps(
+            {"ms": took * 1000, "mb": resident, "runs": runs, "entries": len(view.entries), "traces": found.traces}
+        )
+    )
+
+
+def main() -> None:
+    """Write a job, look at it from fresh processes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--look", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.look:
+        look(args.look)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "store"
+        write(store, args.rows)
+        command = [sys.executable, __file__, "--look", str(store)]
+        found = [json.loads(subprocess.check_output(command)) for _ in range(args.processes)]
+    took = statistics.median(one["ms"] for one in found)
+    print(
+        f"op view of {found[0]['traces']:,} traces, {found[0]['entries']} entries, {max(one['mb'] for one in found):.0f} MB resident"
+    )
+    print(f"read and fold  {took:6.1f} ms   {took / LIMIT_MS:5.2f} of the limit of {LIMIT_MS:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
