@@ -94,6 +94,7 @@ def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
     steps = model_steps(DISTINCT_STEPS, blocks)
     place, launch = begin_launch(store)
     collector = CollectorProcess(store).start()
+    collector.await_status(lambda status: status["alive"])  # else the agent starts one of its own
     agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent.daemon", "--store", str(store)])
     pids = start_jobs(jobs, launch, steps)
     try:
