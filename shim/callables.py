@@ -4,7 +4,7 @@ from . import core, fields, layout
 from .clock import mono
 from .frame import leave, resemble
 from .guard import guarded
-from .record import TRACE_LEVEL, STEP_STATS, Record, chosen_level, shows_statistics, span_key, with_level
+from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, span_key, with_level
 from .tracker import POLICY
 
 _RUN, _FAILED, _SETUP = layout.RUN, layout.FLAG_FAILED, layout.FLAG_SETUP

@@ -90,7 +90,7 @@ def _handlers():
             handler = _signal.getsignal(number)
         except ValueError:
             continue
-        for candidate in (handler, getattr(handler, "func", None), getattr(type(handler), "__call__", None)):
+        for candidate in (handler, getattr(handler, "func", None), vars(type(handler)).get("__call__")):
             code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
             if code is not None:
                 codes.add(code)

@@ -58,11 +58,8 @@ class Policy(object):
             raise PolicyError("%r is no trace level: auto, software or full" % level)
         if word in MODES and not value and "=" not in trace:
             return cls(MODES[word], chosen)
-        parse = _VALUES.get(word)
         try:
-            if parse is None:
-                raise ValueError
-            return cls(level=chosen, **parse(value))
+            return cls(level=chosen, **_VALUES.get(word, _unknown)(value))
         except ValueError:
             raise PolicyError("%r is no trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
 
@@ -81,6 +78,11 @@ class Policy(object):
         if wrong:
             raise PolicyError("the agent's words %r are no policy" % (words,))
         return cls(*words)
+
+
+def _unknown(value):
+    # type: (str) -> dict[str, int]
+    raise ValueError(value)
 
 
 def _every(value):

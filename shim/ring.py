@@ -28,8 +28,11 @@ class ChannelError(TfprofError):
 
 
 class Turn(object):
-    """A lock that never holds up the job for good: who comes back to it in the thread that has it does without, as a signal
-    handler or a destructor may, and a holder that was killed by an exception is forgotten."""
+    """A lock that never holds up the job for good.
+
+    Who comes back to it in the thread that has it does without, as a signal handler or a destructor may; a holder that
+    was killed by an exception is forgotten.
+    """
 
     __slots__ = ("_lock",)
 
@@ -129,10 +132,10 @@ class Channel(object):
         if self.broken is None:
             try:
                 self._grow()
-                return
             except ChannelError as error:
                 self.broken = (error.slug, error.args[0])
-        raise ChannelError(self.broken[1], self.broken[0])
+        if self.broken is not None:
+            raise ChannelError(self.broken[1], self.broken[0])
 
     def leave(self):
         """Give the parent's channel up in a forked child: its descriptor is closed, its memory not touched again."""

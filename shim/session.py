@@ -4,7 +4,7 @@ from . import buffer, callables, core, fields, layout
 from .clock import mono
 from .frame import leave, resemble
 from .guard import guarded
-from .record import TRACE_LEVEL, STEP_STATS, Record, chosen_level, shows_statistics, span_key, with_level
+from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, span_key, with_level
 from .tracker import POLICY
 
 _RUN, _PARTIAL, _FAILED = layout.RUN, layout.PARTIAL_RUN, layout.FLAG_FAILED
@@ -154,10 +154,11 @@ def _partial_run(original, tracker):
         try:
             result = original(self, handle, feed_dict, fetch_list)
             flags = 0
-            return result
         except BaseException as error:
             leave(error, original)
             raise
+        else:
+            return result
         finally:
             tracker.put(_PARTIAL, start, mono() - start, ordinal, key, flags)
 

@@ -2,6 +2,10 @@
 
 import os
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Mapping, Tuple  # noqa: F401 - in type comments
+
 UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
@@ -39,7 +43,7 @@ class Setting(object):
     __slots__ = ("default", "name", "parse", "sentence", "users", "variable")
 
     def __init__(self, name, variable, default, parse, users, sentence):
-        # type: (str, str, str, object, tuple, str) -> None
+        # type: (str, str, str, Callable[[str], Any], Tuple[str, ...], str) -> None
         self.name = name
         self.variable = variable
         self.default = default
@@ -48,7 +52,7 @@ class Setting(object):
         self.sentence = sentence
 
     def read(self, environ=None):
-        # type: (object) -> object
+        # type: (Mapping[str, str] | None) -> Any
         """Return the value in ``environ`` (the process's by default), else the default; ValueError when it cannot be read."""
         text = (os.environ if environ is None else environ).get(self.variable)
         return self.parse(self.default if text is None else text)

@@ -53,7 +53,7 @@ class Entries(object):
             words[_STEP_NS] += total
 
 
-def writer(channel, costed, threads):
+def writer(channel, costed, threads):  # noqa: C901 - one function, for its cost
     """Return ``put(kind, start, duration, ordinal, key, flags, parent, count)``; times in ns, start on the monotonic clock.
 
     ``threads`` knows the calling thread's ``tid``. It is a closure over plain variables, since it runs at every step.
@@ -64,7 +64,7 @@ def writer(channel, costed, threads):
     o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
 
-    def put(kind, start, duration, ordinal, key=0, flags=0, parent=0, count=1):
+    def put(kind, start, duration, ordinal, key=0, flags=0, parent=0, count=1):  # noqa: C901 - as above
         nonlocal o_next, o_kind, o_key, o_flags, o_parent, o_thread, o_at, o_total, o_tag, o_low, o_high
         lock = None
         try:

@@ -1,15 +1,16 @@
-"""Reads a channel as docs/channel.md lays it out: what the agent would see, for tests of the shim alone. Python 3.7 and newer."""
+"""Reads a channel as docs/channel.md lays it out: what the agent would see, for tests of the shim alone."""
 
-import collections
 import json
 import mmap
 import os
 import struct
+from collections import namedtuple
+from pathlib import Path
 
 from tfprof.shim import layout
 
-Span = collections.namedtuple("Span", "start total ordinal count kind flags key thread low high parent")
-Record = collections.namedtuple("Record", "kind flags seq step start_mono start_real duration thread key data")
+Span = namedtuple("Span", "start total ordinal count kind flags key thread low high parent")  # noqa: PYI024 - all numbers
+Record = namedtuple("Record", "kind flags seq step start_mono start_real duration thread key data")  # noqa: PYI024 - but data
 
 
 class ChannelReader:
@@ -114,13 +115,11 @@ class ChannelReader:
 
 def channels(pid):
     """Return the paths of the channels that process ``pid`` holds."""
-    folder = f"/proc/{pid}/fd"
     found = {}
-    for name in os.listdir(folder):
-        path = os.path.join(folder, name)
+    for path in Path(f"/proc/{pid}/fd").iterdir():
         try:
-            if os.readlink(path) == f"/memfd:{layout.MEMFD_NAME} (deleted)":
-                found[os.stat(path).st_ino] = path
+            if str(path.readlink()) == f"/memfd:{layout.MEMFD_NAME} (deleted)":
+                found[path.stat().st_ino] = str(path)
         except FileNotFoundError:
             continue
     return sorted(found.values())

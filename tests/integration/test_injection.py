@@ -21,16 +21,28 @@ print(sorted(name for name in ('shim', 'tfprof', 'hook', 'layout', '_tfprof_shim
 FLAGS = [[], ["-I"], ["-E"], ["-S"], ["-s"], ["-B"], ["-O"], ["-E", "-S"]]
 
 
-def run(python, *arguments, path=(), armed=True, **more):
+@pytest.fixture(scope="module")
+def installed(tmp_path_factory):
+    """A copy of the shim: Python 2 puts its bytecode beside the file."""
+    copy = tmp_path_factory.mktemp("installed") / "shim"
+    shutil.copytree(ROOT / "shim", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+@pytest.fixture
+def run(installed):
     """Run an interpreter, armed or not, with folders on its path; return (status, output, errors)."""
-    environ = environment("/nowhere", armed=armed, **more)
-    places = [str(ROOT / "shim/inject")] if armed else []
-    places += [str(place) for place in path]
-    environ.pop("PYTHONPATH", None)
-    if places:
-        environ["PYTHONPATH"] = os.pathsep.join(places)
-    done = subprocess.run([str(python), *arguments], env=environ, capture_output=True, text=True, timeout=60, check=False)
-    return done.returncode, done.stdout, done.stderr
+
+    def run(python, *arguments, path=(), armed=True, **more):
+        environ = environment("/nowhere", armed=armed, **more)
+        places = [str(installed / "inject")] if armed else []
+        environ["PYTHONPATH"] = os.pathsep.join([*places, *map(str, path)])
+        if not environ["PYTHONPATH"]:
+            del environ["PYTHONPATH"]
+        done = subprocess.run([str(python), *arguments], env=environ, capture_output=True, text=True, timeout=60, check=False)
+        return done.returncode, done.stdout, done.stderr
+
+    return run
 
 
 @pytest.fixture
@@ -50,7 +62,7 @@ def usable(python, flags):
 
 
 @everywhere
-def test_an_interpreter_runs_as_it_would_alone_under_every_flag(python):
+def test_an_interpreter_runs_as_it_would_alone_under_every_flag(run, python):
     for flags in FLAGS:
         if usable(python, flags):
             say = SAYS if "-S" not in flags else "print(1)"  # without site nobody takes the folder off the path
@@ -58,7 +70,7 @@ def test_an_interpreter_runs_as_it_would_alone_under_every_flag(python):
 
 
 @everywhere
-def test_the_one_that_is_shadowed_is_run_and_stays(python, theirs):
+def test_the_one_that_is_shadowed_is_run_and_stays(run, python, theirs):
     place = theirs("import sys\nsys.stdout.write('theirs ' + __file__.rpartition('.')[0] + chr(10))\n")
     say = "import sys, sitecustomize; print(sitecustomize.__file__ == sys.modules['sitecustomize'].__file__)"
     found = run(python, "-c", say, path=[place])
@@ -78,7 +90,7 @@ def test_the_one_that_is_shadowed_is_run_and_stays(python, theirs):
     ],
 )
 @everywhere
-def test_an_error_of_the_one_that_is_shadowed_is_told_as_without_us(python, theirs, text):
+def test_an_error_of_the_one_that_is_shadowed_is_told_as_without_us(run, python, theirs, text):
     place = theirs(text + "\n")
     ours, alone = (run(python, "-c", "print('ran')", path=[place], armed=armed) for armed in (True, False))
     assert ours[:2] == alone[:2]
@@ -111,14 +123,14 @@ def test_our_folder_need_not_be_readable(python, tmp_path):
 
 
 @everywhere
-def test_nothing_is_armed_without_a_launch(python):
+def test_nothing_is_armed_without_a_launch(run, python):
     say = "import sys; print(len(sys.meta_path))"
     for launch in ("", "nonsense", "12@/tmp", "zzzzzzzzzzzzzzzz@/tmp"):
         assert run(python, "-c", say, TFPROF_RUN=launch) == run(python, "-c", say, armed=False)
 
 
 @where_jobs_run
-def test_an_armed_interpreter_loads_little_and_keeps_bytecode(python, tmp_path):
+def test_an_armed_interpreter_loads_little_and_keeps_bytecode(run, python, tmp_path):
     copy = tmp_path / "shim"
     shutil.copytree(ROOT / "shim", copy, ignore=shutil.ignore_patterns("__pycache__"))
     environ = environment("/nowhere", PYTHONPATH=str(copy / "inject"))
@@ -133,9 +145,9 @@ def test_an_armed_interpreter_loads_little_and_keeps_bytecode(python, tmp_path):
 
 
 @where_jobs_run
-def test_children_are_armed_by_the_environment_that_they_inherit(python):
+def test_children_are_armed_by_the_environment_that_they_inherit(run, python):
     child = "import sys; print('_tfprof_shim.core' in sys.modules)"
-    say = "import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', %r]))" % child
+    say = f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {child!r}]))"
     assert run(python, "-c", say) == (0, "True\n", "")
 
 
@@ -143,11 +155,11 @@ def test_children_are_armed_by_the_environment_that_they_inherit(python):
 def test_a_program_with_other_rights_than_its_user_is_left_alone(python):
     say = (
         "import os, sys; os.geteuid = lambda: 12345\n"
-        "package = type(sys)('_tfprof_shim'); package.__path__ = [%r]; sys.modules['_tfprof_shim'] = package\n"
+        f"package = type(sys)('_tfprof_shim'); package.__path__ = [{str(ROOT / 'shim')!r}]; sys.modules['_tfprof_shim'] = package\n"
         "from _tfprof_shim import core; core.arm(os.environ); print(core.state(), len(sys.meta_path))\n"
         "import posix; os.geteuid = posix.geteuid\n"
         "core.arm(os.environ); print(core.state() is None, len(sys.meta_path))"
-    ) % str(ROOT / "shim")
+    )
     environ = environment("/nowhere", armed=False, TFPROF_RUN="0000000000000001@/nowhere")
     done = subprocess.run([str(python), "-c", say], env=environ, capture_output=True, text=True, timeout=60, check=True)
     (none, before), (armed, after) = (line.split() for line in done.stdout.splitlines())

@@ -5,11 +5,11 @@ import os
 import signal
 import sys
 import time
+from pathlib import Path
 
 import pytest
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, MODERN, ROOT, ArmedJob, bare, name_of
 from fakes.channel_reader import ChannelReader, channels
-
 from tfprof.shim import layout
 
 SCRIPT = JOBS / "quick_session.py"
@@ -70,7 +70,7 @@ def test_a_forked_child_has_a_channel_of_its_own(start):
         inherited = os.fstat(read.fd).st_ino
         while len(job.announced()) < 2:
             time.sleep(0.01)
-        assert os.stat(channels(child)[0]).st_ino != inherited
+        assert Path(channels(child)[0]).stat().st_ino != inherited
         theirs = ChannelReader.of(child)
         while theirs.count(layout.RUN) < 5:
             time.sleep(0.01)

@@ -4,7 +4,6 @@ import re
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
-
 from tfprof.shim import layout
 
 pytestmark = pytest.mark.tf

@@ -2,7 +2,6 @@
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
-
 from tfprof.shim import layout
 
 pytestmark = pytest.mark.tf

@@ -2,8 +2,8 @@
 
 import sys
 
-import numpy
-import tensorflow
+import numpy as np
+import tensorflow  # noqa: ICN001 - tf is its compat.v1 here
 from tensorflow.core.protobuf import config_pb2
 
 tf = tensorflow.compat.v1
@@ -14,7 +14,7 @@ tf.logging.set_verbosity(tf.logging.ERROR)
 x = tf.placeholder(tf.float32, [None, 8], name="x")
 loss = tf.reduce_sum(x * x)
 bad = tf.check_numerics(x / 0.0, "not a number")
-data = numpy.ones((4, 8), numpy.float32)
+data = np.ones((4, 8), np.float32)
 
 
 def callable_of(session, fetch):

@@ -1,5 +1,6 @@
 """Sessions of the fake TensorFlow; argv[1] names what happens. Python 3.7 and newer."""
 
+import inspect
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ class Options:
 
     feed, fetch, target = ["x"], ["y"], []
 
-    def SerializeToString(self):
+    def SerializeToString(self):  # noqa: N802 - the name of protobuf
         return b""
 
 
@@ -54,7 +55,7 @@ def errors():
     call = session.BaseSession._Callable(sessions, Options())
     for _ in range(10):
         call(1)
-    for failure in (lambda: sessions.run(["y"], {"bad": 1}), lambda: call("bad"), lambda: call()):
+    for failure in (lambda: sessions.run(["y"], {"bad": 1}), lambda: call("bad"), call):
         try:
             failure()
         except Exception:
@@ -129,8 +130,6 @@ def disarm():
 
 
 def describe():
-    import inspect
-
     for owner, name in (
         (session.BaseSession, "_call_tf_sessionrun"),
         (session.BaseSession, "_call_tf_sessionprun"),

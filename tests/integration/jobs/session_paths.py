@@ -3,8 +3,8 @@
 import hashlib
 import sys
 
-import numpy
-import tensorflow
+import numpy as np
+import tensorflow  # noqa: ICN001 - tf is its compat.v1 here
 from tensorflow.core.protobuf import config_pb2
 
 tf = tensorflow.compat.v1
@@ -17,7 +17,7 @@ w = tf.get_variable("w", [8, 8], initializer=tf.ones_initializer())
 loss = tf.reduce_sum(tf.square(tf.matmul(x, w)), name="loss")
 train = tf.train.GradientDescentOptimizer(1e-4).minimize(loss)
 bad = tf.check_numerics(x / 0.0, "not a number", name="bad")
-data = numpy.arange(32, dtype=numpy.float32).reshape(4, 8) / 32
+data = np.arange(32, dtype=np.float32).reshape(4, 8) / 32
 
 
 def shown(metadata):

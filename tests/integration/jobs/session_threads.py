@@ -3,8 +3,8 @@
 import sys
 import threading
 
-import numpy
-import tensorflow
+import numpy as np
+import tensorflow  # noqa: ICN001 - tf is its compat.v1 here
 
 tf = tensorflow.compat.v1
 if hasattr(tf, "disable_eager_execution"):
@@ -19,7 +19,7 @@ with tf.control_dependencies([tf.assign_add(counter, 1, use_locking=True)]):
 queue = tf.FIFOQueue(8, [tf.float32])
 runner = tf.train.QueueRunner(queue, [queue.enqueue(tf.random_uniform(()))] * 2)
 taken = queue.dequeue()
-data = numpy.ones((4, 8), numpy.float32)
+data = np.ones((4, 8), np.float32)
 errors = []
 
 

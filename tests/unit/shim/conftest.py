@@ -5,7 +5,6 @@ import os
 
 import pytest
 from fakes.channel_reader import ChannelReader
-
 from tfprof.shim import guard, layout
 from tfprof.shim.ring import Channel
 

@@ -13,9 +13,9 @@ def test_a_tensorflow_whose_buffers_are_something_else_is_left_alone(monkeypatch
     monkeypatch.setattr(buffer, "_usable", None)
     native = SimpleNamespace(
         TF_NewBuffer=Impostor,
-        TF_NewBufferFromString=lambda data: Impostor(),
-        TF_DeleteBuffer=lambda made: None,
-        TF_GetBuffer=lambda made: b"",
+        TF_NewBufferFromString=lambda _data: Impostor(),
+        TF_DeleteBuffer=lambda _made: None,
+        TF_GetBuffer=lambda _made: b"",
     )
     assert not buffer.usable(native)
 
@@ -25,8 +25,8 @@ def test_an_address_that_is_none_is_an_error_and_no_crash(monkeypatch):
     wild = SimpleNamespace(this=0xDEAD000)
     native = SimpleNamespace(
         TF_NewBuffer=lambda: wild,
-        TF_NewBufferFromString=lambda data: wild,
-        TF_DeleteBuffer=lambda made: None,
-        TF_GetBuffer=lambda made: b"",
+        TF_NewBufferFromString=lambda _data: wild,
+        TF_DeleteBuffer=lambda _made: None,
+        TF_GetBuffer=lambda _made: b"",
     )
     assert not buffer.usable(native)

@@ -3,7 +3,6 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from tfprof.shim import fields
 
 MESSAGE = b"\x08\x01" + b"\x12\x03abc" + b"\x1d1234" + b"\x2112345678" + b"\x08\x03"

@@ -4,7 +4,6 @@ import os
 import signal
 
 import pytest
-
 from tfprof.shim import guard
 from tfprof.shim.guard import guarded
 

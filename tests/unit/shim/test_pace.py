@@ -3,7 +3,6 @@
 import random
 
 import pytest
-
 from tfprof.shim.pace import FIRST, KEYS, WARM_UP, Pace
 from tfprof.shim.policy import Policy
 

@@ -8,7 +8,6 @@ import threading
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from tfprof.shim import layout, ring
 from tfprof.shim.ring import Channel, ChannelError, Turn
 

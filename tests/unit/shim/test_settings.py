@@ -1,7 +1,6 @@
 """The table of settings."""
 
 import pytest
-
 from tfprof.shim.settings import SETTINGS, flag, size
 
 

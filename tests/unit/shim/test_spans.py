@@ -3,9 +3,9 @@
 import threading
 
 import pytest
+from fakes.channel_reader import ChannelReader
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-
 from tfprof.shim import clock, layout, spans
 from tfprof.shim.spans import SHORT
 
@@ -88,8 +88,6 @@ STEPS = st.lists(
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
 @given(steps=STEPS)
 def test_any_steps_add_up(channel, steps):
-    from fakes.channel_reader import ChannelReader
-
     reader = ChannelReader(channel._fd)
     put = spans.writer(channel, {layout.RUN, layout.BATCH}, clock.ThreadId())
     ordinals, expected = {}, {}

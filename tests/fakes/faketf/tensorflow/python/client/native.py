@@ -1,4 +1,5 @@
 """What TensorFlow's C interface does, as far as sessions see it; ``live`` counts what was made and not given back."""
+# ruff: noqa: N802 - the names are those of TensorFlow
 
 live = {"buffers": 0, "callables": 0}
 STEP_STATS = b"\x0a\x04node"

@@ -62,7 +62,7 @@ class BaseSession:
                 tf_session.TF_DeleteBuffer(options_ptr)
 
         def __call__(self, *args, **kwargs):
-            run_metadata = kwargs.get("run_metadata", None)
+            run_metadata = kwargs.get("run_metadata")
             try:
                 run_metadata_ptr = tf_session.TF_NewBuffer() if run_metadata else None
                 ret = tf_session.TF_SessionRunCallable(self._session._session,
