@@ -12,7 +12,7 @@ from .announcements import AnnounceFolder, Announcement
 from .channels import read_page
 
 #: How often is looked whether the agent lives (seconds).
-AGENT_S: Final = 2.0
+AGENT_S: Final = 0.25
 
 
 class Hold:

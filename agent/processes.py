@@ -37,7 +37,6 @@ class _Stat(NamedTuple):
     parent: int
     started: int
     is_over: bool
-    is_stopped: bool
 
 
 def _stat(pid: int) -> _Stat | None:
@@ -54,19 +53,13 @@ def _stat(pid: int) -> _Stat | None:
         os.close(fd)
     # The name in parentheses may hold anything, parentheses too.
     fields = data[data.rindex(b")") + 2 :].split()
-    return _Stat(int(fields[1]), int(fields[19]), fields[0] in b"ZX" and int(fields[17]) <= 1, fields[0] == b"T")
+    return _Stat(int(fields[1]), int(fields[19]), fields[0] in b"ZX" and int(fields[17]) <= 1)
 
 
 def process(pid: int) -> Process | None:
     """Return the process that has the number ``pid`` now, None when there is none."""
     found = _stat(pid)
     return None if found is None else Process(pid, found.started)
-
-
-def is_stopped(pid: int) -> bool:
-    """Return whether process ``pid`` is stopped by a signal."""
-    found = _stat(pid)
-    return found is not None and found.is_stopped
 
 
 def descends(pid: int, ancestor: int) -> bool:

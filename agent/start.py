@@ -10,8 +10,10 @@ AGENT: Final = "agent"
 COLLECTOR: Final = "collector"
 _MODULES: Final = {AGENT: "tfprof.agent.daemon", COLLECTOR: "tfprof.collector.daemon"}
 #: A daemon that does not come up is tried again after so long, and after twice as long each further time (seconds).
-FIRST_DELAY_S: Final = 2.0
+FIRST_DELAY_S: Final = 1.0
 LAST_DELAY_S: Final = 30.0
+#: One that was killed at its start is no trouble yet.
+TRIES: Final = 3
 
 
 def log_path(place: str, name: str) -> str:
@@ -44,13 +46,18 @@ class Keeper:
         self._name = name
         self._delay = FIRST_DELAY_S
         self._not_before = 0.0
+        self._came_up = daemons.last_pid(place, name)
         self.starts = 0
 
     def look(self) -> bool:
         """Return whether it lives; start it when it does not and its turn has come. DaemonError when it cannot be started."""
-        if daemons.holder(self._place, self._name):
+        lives = bool(daemons.holder(self._place, self._name))
+        last = daemons.last_pid(self._place, self._name)
+        if lives or last != self._came_up:  # one that came up and was killed since: its successor need not wait
+            self._came_up = last
             self.starts = 0
             self._delay = FIRST_DELAY_S
+        if lives:
             return True
         now = time.monotonic()
         if now >= self._not_before:
@@ -62,7 +69,7 @@ class Keeper:
 
     @property
     def trouble(self) -> str | None:
-        """Why it does not come up, None unless it was started more than once in vain."""
-        if self.starts < 2:
+        """Why it does not come up, None unless it was started `TRIES` times in vain."""
+        if self.starts < TRIES:
             return None
         return f"the {self._name} does not start: {last_words(self._place, self._name)} (see {log_path(self._place, self._name)})"

@@ -25,7 +25,7 @@ _NOT_OURS: Final = frozenset(
 )
 #: Sent by the kernel to one process: the job would have got them in the launcher's place.
 _FROM_KERNEL: Final = frozenset([signal.SIGALRM])
-#: How long a terminal takes to tell a whole process group to go on.
+#: A whole process group that is told to go on has done so after this long; a job that has not was not told.
 _CONTINUE_S: Final = 0.02
 
 
@@ -161,13 +161,22 @@ def is_interrupted(seconds: float) -> bool:
 
 
 def _reap(pid: int) -> Outcome | None:
-    """Return how the job ended, None when it runs on; stop together with it."""
+    """Return how the job ended, None when it runs on; stop together with it, and see that it goes on together."""
+    goes_on_by = 0.0
     while True:
-        done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED)
+        done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
         if not done:
-            return None
-        if os.WIFSTOPPED(status):
+            if not goes_on_by:
+                return None
+            if time.monotonic() > goes_on_by:
+                os.kill(pid, signal.SIGCONT)
+                goes_on_by = 0.0
+            time.sleep(_CONTINUE_S / 10)
+        elif os.WIFSTOPPED(status):
             _stop_like(os.WSTOPSIG(status))
+            goes_on_by = time.monotonic() + _CONTINUE_S
+        elif os.WIFCONTINUED(status):
+            goes_on_by = 0.0
         elif os.WIFSIGNALED(status):
             return Outcome(None, os.WTERMSIG(status))
         else:
@@ -192,8 +201,7 @@ def _is_for_job(info: signal.struct_siginfo, pid: int) -> bool:
     What the terminal sends reaches the whole process group, what the job's own processes send is meant for others.
     """
     if info.si_signo == signal.SIGCONT:
-        time.sleep(_CONTINUE_S)
-        return processes.is_stopped(pid)
+        return False  # it stopped with its job, and sees itself that both go on
     if info.si_code > 0:
         leads = info.si_signo == signal.SIGHUP and os.getsid(0) == os.getpid()
         return leads or info.si_signo in _FROM_KERNEL

@@ -90,7 +90,7 @@ def test_everything_that_a_job_put_arrives_once_and_its_end_is_told(bench: Bench
     job.kill()
     job.wait()
     bench.ended(job, None, 9)
-    until(lambda: bench.collector.closed())
+    until(bench.collector.closed)
     assert numbers(bench.collector.records[uid]) == list(range(1, 301))
     assert sorted(bench.collector.spans[uid].values()) == list(range(1, 301))
     end = bench.collector.closed()[uid]
@@ -107,7 +107,7 @@ def test_everything_that_a_job_put_arrives_once_and_its_end_is_told(bench: Bench
     until(lambda: _complete(bench))
     (told,) = launches.read_result(bench.place, LAUNCH).jobs
     assert (told["state"], told["records"], told["acked"]) == ("killed", 300, 300)
-    until(lambda: os.listdir(os.path.join(bench.place, "announce")) == [])
+    until(lambda: not list(Path(bench.place, "announce").iterdir()))
 
 
 def _complete(bench: Bench) -> bool:
@@ -126,7 +126,7 @@ def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
     until(lambda: len(bench.collector.records[uid]) == 2000)
     job.communicate()
     bench.ended(job, 0, None)
-    until(lambda: bench.collector.closed())
+    until(bench.collector.closed)
     assert numbers(bench.collector.records[uid]) == list(range(1, 2001))
     assert sorted(bench.collector.spans[uid].values()) == list(range(1, 2001))
     end = bench.collector.closed()[uid]
@@ -144,7 +144,7 @@ def test_a_full_ring_drops_and_counts_and_goes_on_when_there_is_room(bench: Benc
     (uid,) = bench.collector.records
     until(lambda: len(bench.collector.records[uid]) == 20)
     writer.communicate("go\n")
-    until(lambda: bench.collector.closed())
+    until(bench.collector.closed)
     assert bench.collector.records[uid][21] == b"y"
     assert bench.collector.closed()[uid]["dropped_records"] == 1
     assert bench.collector.closed()[uid]["state"] == "ended"
@@ -256,7 +256,7 @@ def test_a_channel_that_goes_bad_is_closed_as_lost(bench: Bench) -> None:
     until(lambda: bench.collector.of_type(wire.EVENT))
     assert bench.collector.of_type(wire.EVENT)[0]["slug"] == "bad-channel"
     job.communicate("\n")
-    until(lambda: bench.collector.closed())
+    until(bench.collector.closed)
     (end,) = bench.collector.closed().values()
     assert end["state"] == "lost"
 
@@ -277,7 +277,7 @@ def test_a_process_that_becomes_another_program_has_ended(bench: Bench) -> None:
     until(lambda: bench.collector.records)
     job.stdin.write("\n")
     job.stdin.flush()
-    until(lambda: bench.collector.closed())
+    until(bench.collector.closed)
     assert job.poll() is None
     (end,) = bench.collector.closed().values()
     assert (end["state"], end["records"]) == ("ended", 1)
@@ -291,7 +291,7 @@ def test_a_forked_child_that_holds_the_channel_does_not_keep_the_job_alive(bench
     inode = next(iter(processes.channels_of(job.pid)))
     job.stdin.write("\n")
     job.stdin.flush()
-    until(lambda: bench.collector.closed())
+    until(bench.collector.closed)
     assert inode in processes.scan(os.geteuid())
 
 
@@ -303,7 +303,7 @@ def test_a_job_that_was_dead_before_the_agent_came_is_drained_from_whoever_holds
     job.wait()
     bench.ended(job, None, 9)
     bench.start_agent()
-    until(lambda: bench.collector.closed())
+    until(bench.collector.closed)
     os.close(held)
     assert numbers(bench.collector.records[uid]) == list(range(1, 8))
     assert bench.collector.closed()[uid]["state"] == "killed"

@@ -341,6 +341,15 @@ def test_a_store_that_cannot_be_written_costs_a_job_nothing_but_its_profile(tmp_
     )
 
 
+def test_an_agent_that_does_not_start_costs_a_job_nothing_but_its_profile(monkeypatch) -> None:
+    monkeypatch.setenv("TFPROF_AGENT_IDLE", "soon")
+    ended = run(sys.executable, "-c", JOB, "10", "0.1")
+    assert (ended.returncode, ended.stdout) == (0, "done\n")
+    assert ended.stderr.startswith("tfprof: no profile: the agent does not start: tfprof agent: ")
+    assert ended.stderr.endswith(" [agent]\n")
+    assert ended.stderr.count("\n") == 1
+
+
 def test_a_refused_channel_is_the_reason_that_is_given() -> None:
     code = """
 import os, sys, time

@@ -1,6 +1,6 @@
 """What a job's environment becomes."""
 
-import os
+from pathlib import Path
 
 import pytest
 from tfprof.agent.environment import INJECT, deaf_option, job_environment
@@ -28,7 +28,7 @@ def test_everything_else_stays_and_the_settings_are_added() -> None:
 
 
 def test_the_shim_folder_holds_the_one_file_that_python_loads() -> None:
-    assert "sitecustomize.py" in os.listdir(INJECT)
+    assert Path(INJECT, "sitecustomize.py").exists()
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from itertools import pairwise
 
 import pytest
 from fakes.channel_writer import ChannelWriter
@@ -141,7 +142,7 @@ def test_silence_has_everything_sent_again_ever_more_seldom(writer, box) -> None
         before = len(line.of(wire.RECORDS))
         box.pump(100.0 + tenth / 10, line, ROOM)
         times += [tenth / 10] * (len(line.of(wire.RECORDS)) - before)
-    gaps = [later - earlier for earlier, later in zip(times, times[1:], strict=False)]
+    gaps = [later - earlier for earlier, later in pairwise(times)]
     assert 3 <= len(gaps) <= 5
     assert gaps == sorted(gaps)
     assert gaps[0] >= module.SILENCE_S

@@ -4,8 +4,10 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
+from fakes import channel_writer
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import processes
 from tfprof.agent.processes import Process
@@ -31,14 +33,6 @@ def test_a_number_that_is_used_again_is_another_process(child) -> None:
     assert not Process(child.pid, 1).is_alive
 
 
-def test_a_stopped_process_is_seen_to_be(child) -> None:
-    assert not processes.is_stopped(child.pid)
-    os.kill(child.pid, 19)
-    os.waitid(os.P_PID, child.pid, os.WSTOPPED)
-    assert processes.is_stopped(child.pid)
-    os.kill(child.pid, 18)
-
-
 def test_descent_goes_over_any_number_of_processes(child) -> None:
     assert processes.descends(child.pid, os.getpid())
     assert processes.descends(child.pid, child.pid)
@@ -59,7 +53,7 @@ def test_a_channel_is_found_at_its_holder_but_never_at_the_seeker() -> None:
     )
     environ = {
         **os.environ,
-        "PYTHONPATH": os.path.dirname(os.path.dirname(sys.modules["fakes.channel_writer"].__file__)),
+        "PYTHONPATH": str(Path(channel_writer.__file__).parent.parent),
     }
     mine = ChannelWriter()
     with subprocess.Popen([sys.executable, "-c", script], stdin=-1, stdout=-1, env=environ) as other:
@@ -77,7 +71,7 @@ def test_a_channel_is_found_at_its_holder_but_never_at_the_seeker() -> None:
 
 def test_names_with_parentheses_and_spaces_do_not_confuse(tmp_path) -> None:
     path = tmp_path / "a) R 1 (b"
-    os.symlink("/bin/sleep", path)
+    path.symlink_to("/bin/sleep")
     with subprocess.Popen([str(path), "100"]) as process:
         while not processes.family([process.pid]).members:
             time.sleep(0.01)

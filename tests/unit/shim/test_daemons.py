@@ -37,7 +37,7 @@ def test_a_lock_is_free_when_its_holder_is_killed(tmp_path) -> None:
 def test_a_status_says_whether_its_daemon_lives(tmp_path) -> None:
     place = str(tmp_path)
     assert daemons.read_status(place, "agent") is None
-    daemons.StatusFile(os.path.join(place, "agent.json")).write({"jobs": 3})
+    daemons.StatusFile(str(tmp_path / "agent.json")).write({"jobs": 3})
     assert daemons.read_status(place, "agent") == {"jobs": 3, "alive": False}
     lock = daemons.Lock(place, "agent")
     lock.acquire()
@@ -61,12 +61,12 @@ def test_a_status_that_cannot_be_written_leaves_the_old_one_and_no_rubbish(tmp_p
     monkeypatch.setattr(os, "replace", fail)
     with pytest.raises(OSError, match="No space"):
         daemons.write_json(str(path), {"new": 1})
-    assert os.listdir(tmp_path) == ["agent.json"]
+    assert [one.name for one in tmp_path.iterdir()] == ["agent.json"]
     assert daemons.read_json(str(path)) == {"old": 1}
 
 
 def test_a_daemon_is_given_only_what_is_on_the_list() -> None:
-    inject = os.path.join(os.path.dirname(daemons.__file__), "inject")
+    inject = str(Path(daemons.__file__).parent / "inject")
     environ = {
         "HOME": "/h",
         "TFPROF_AGENT_IDLE": "5",

@@ -1,0 +1,122 @@
+"""Channels are found once, at the process that made them, and only those of this instance."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fakes import channel_writer
+from tfprof.agent import launches
+from tfprof.agent.finder import TRIES, Finder, Found
+from tfprof.agent.launches import Launch
+from tfprof.shim import places
+
+SCRIPT = """
+import sys
+from fakes.channel_writer import ChannelWriter
+writer = ChannelWriter(int(sys.argv[2]), version=int(sys.argv[3]))
+if sys.argv[4] == "announce":
+    writer.announce(sys.argv[1])
+print("up", flush=True)
+input()
+"""
+
+
+class Place:
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        for name in (places.ANNOUNCE, places.LAUNCHES):
+            (path / name).mkdir()
+        launches.write(self.path, Launch(7, os.getpid(), time.time_ns(), "/store", "host", "user"))
+        self.finder = Finder(self.path, os.geteuid())
+        self.children: list[subprocess.Popen[str]] = []
+        self.found: list[Found] = []
+
+    def job(self, launch: int = 7, version: int = 1, announce: str = "no") -> subprocess.Popen[str]:
+        environ = {
+            **os.environ,
+            "PYTHONPATH": str(Path(channel_writer.__file__).parent.parent),
+            "TFPROF_RUN": f"{launch:016x}@{self.path}",
+        }
+        command = [sys.executable, "-c", SCRIPT, self.path, str(launch), str(version), announce]
+        child = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environ)
+        self.children.append(child)
+        child.stdout.readline()
+        return child
+
+    def take(self, found: list[Found]) -> list[int | None]:
+        self.found += found
+        return [one.owner and one.owner.pid for one in found]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    for one in made.found:
+        one.channel.close()
+    for child in made.children:
+        child.kill()
+        child.communicate()
+
+
+def test_an_announced_channel_is_found_without_a_scan_and_only_once(place) -> None:
+    child = place.job(announce="announce")
+    assert place.take(place.finder.announced()) == [child.pid]
+    assert place.finder.announced() == []
+    assert place.finder.scan() == []
+
+
+def test_a_channel_that_nobody_announced_is_found_by_a_scan(place) -> None:
+    child = place.job()
+    assert place.finder.announced() == []
+    assert place.take(place.finder.scan()) == [child.pid]
+    assert place.finder.holds(child.pid, place.found[0].inode)
+
+
+def test_the_channels_of_other_launches_are_left_alone(place) -> None:
+    place.job(launch=8, announce="announce")
+    assert place.finder.announced() == []
+    assert place.finder.scan() == []
+    assert not place.finder.refusals
+
+
+def test_a_channel_that_was_dealt_with_is_not_found_again(place) -> None:
+    place.job()
+    place.take(place.finder.scan())
+    place.finder.forget(place.found[0].inode)
+    assert place.finder.scan() == []
+
+
+def test_another_version_is_refused_once_and_only_when_it_stays_so(place) -> None:
+    child = place.job(version=9)
+    for _ in range(TRIES - 1):
+        place.finder.scan()
+        assert not place.finder.refusals
+    place.finder.scan()
+    place.finder.scan()
+    (refusal,) = place.finder.refusals
+    assert (refusal.launch, refusal.pid, refusal.slug) == (7, child.pid, "unknown-version")
+
+
+def test_the_announcement_of_a_process_that_is_gone_is_removed(place) -> None:
+    child = place.job(announce="announce")
+    place.take(place.finder.announced())
+    place.finder.scan()
+    folder = Path(place.path, places.ANNOUNCE)
+    assert len(list(folder.iterdir())) == 1
+    child.kill()
+    child.communicate()
+    place.finder.scan()
+    assert list(folder.iterdir()) == []
+
+
+def test_scans_are_spaced_by_what_they_cost(place) -> None:
+    assert place.finder.scan_is_due(time.monotonic())
+    place.finder.scan()
+    assert not place.finder.scan_is_due(time.monotonic())
+    place.finder.scan_soon()
+    assert place.finder.scan_is_due(time.monotonic())
