@@ -115,12 +115,23 @@ def read_json(path):
 def holder(place, name):
     # type: (str, str) -> int
     """Return the pid of the living daemon ``name`` of the instance ``place``, 0 when none lives."""
+    return _pid(place, name, True)
+
+
+def last_pid(place, name):
+    # type: (str, str) -> int
+    """Return the pid of the daemon ``name`` that lived last, be it alive or not, 0 when there was none."""
+    return _pid(place, name, False)
+
+
+def _pid(place, name, is_alive):
+    # type: (str, str, bool) -> int
     try:
         fd = os.open(os.path.join(place, name + ".pid"), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return 0
     try:
-        if _flock(fd, fcntl.LOCK_SH):
+        if is_alive and _flock(fd, fcntl.LOCK_SH):
             return 0
         text = os.pread(fd, 20, 0).strip()
         return int(text) if text.isdigit() else 0

@@ -38,5 +38,5 @@ def test_every_command_that_is_installed_exists() -> None:
 
 
 def test_the_inject_folder_holds_one_file() -> None:
-    files = [path.name for path in Path(ROOT / "shim" / "inject").iterdir() if path.name != "__pycache__"]
+    files = [path.name for path in Path(ROOT / "shim" / "inject").iterdir() if path.suffix == ".py"]
     assert files == ["sitecustomize.py"]

@@ -166,53 +166,26 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(tf2_python: Path, 
         assert traces == job.info.counters["traced"] - job.info.counters["dropped_traces"]
 
 
-def test_the_successor_of_a_killed_agent_goes_on_where_it_was(tf2_python: Path, private_places: Path) -> None:
-    process = subprocess.Popen(
-        [RUN, "--trace", "every=2", *_command(tf2_python, "threads.py", 12000)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=_environment(),
-    )
-    killed = 0
-    while process.poll() is None and killed < TIMES:
-        agent = _until(lambda: _daemon(private_places, "agent") or process.poll() is not None)
-        if process.poll() is None:
-            os.kill(int(str(agent)), signal.SIGKILL)
-            killed += 1
-            time.sleep(0.2)
+@pytest.mark.parametrize("name", ["agent", "collector"])
+def test_the_successor_of_a_killed_daemon_goes_on_where_it_was(
+    name: str, tf2_python: Path, private_places: Path
+) -> None:
+    command = [RUN, "--trace", "every=50", *_command(tf2_python, "threads.py", 4000 * TIMES)]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
+    _until(lambda: _stored(private_places))
+    for _ in range(TIMES):
+        pid = int(str(_until(lambda: _daemon(private_places, name))))
+        os.kill(pid, signal.SIGKILL)
+        time.sleep(0.3)
+    assert process.poll() is None, "the job ended before the last kill"
     out, err = process.communicate(timeout=120)
-    assert out == "0 48000\n", err
-    assert killed
+    assert out == f"0 {16000 * TIMES}\n", err
     job = _last(private_places)
-    numbers = job.table("traces")["step"].to_pylist()
-    assert len(numbers) == len(set(numbers)) == job.info.counters["traced"] - job.info.counters["dropped_traces"]
+    assert job.info.state == "exited", err
+    steps = job.table("traces")["step"].to_pylist()
+    assert len(steps) == len(set(steps)) == job.info.counters["traced"] - job.info.counters["dropped_traces"]
     spans = job.table("spans")
-    assert sum(spans["count"].to_pylist()) + job.info.counters["dropped_spans"] >= 48002
-
-
-def test_a_killed_collector_loses_no_step(tf2_python: Path, private_places: Path) -> None:
-    process = subprocess.Popen(
-        [RUN, "--trace", "every=5", *_command(tf2_python, "threads.py", 12000)],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        env=_environment(),
-    )
-    killed = 0
-    while process.poll() is None and killed < TIMES:
-        collector = _until(lambda: _daemon(private_places, "collector") or process.poll() is not None)
-        if process.poll() is None:
-            os.kill(int(str(collector)), signal.SIGKILL)
-            killed += 1
-            time.sleep(0.3)
-    out, err = process.communicate(timeout=120)
-    assert out == "0 48000\n", err
-    assert killed
-    _until(lambda: _stored(private_places) and _last(private_places).info.state == "exited")
-    job = _last(private_places)
-    numbers = job.table("traces")["step"].to_pylist()
-    assert len(numbers) == len(set(numbers)) == job.info.counters["traced"]
+    assert sum(spans["count"].to_pylist()) + job.info.counters["dropped_spans"] == 16000 * TIMES + 2
 
 
 def test_where_no_runtime_folder_can_be_made_the_job_runs_and_one_line_says_why(
