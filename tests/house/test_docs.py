@@ -4,7 +4,6 @@ import re
 
 import pytest
 from house.tree import ROOT, slugs
-
 from tfprof.collector.store import schema
 from tfprof.shim import layout, settings, version, wire
 
@@ -33,7 +32,9 @@ def test_each_format_page_states_the_version_of_the_code_and_its_history(page: s
 
 
 def test_the_wire_page_lists_every_message_type() -> None:
-    listed = {(int(n), name) for n, name in re.findall(r"^\| (\d+) ([A-Z]+) \|", (DOCS / "wire.md").read_text(), re.M)}
+    listed = {
+        (int(n), name) for n, name in re.findall(r"^\| (\d+) ([A-Z]+) \|", (DOCS / "wire.md").read_text(), re.MULTILINE)
+    }
     names = {name: value for name, value in vars(wire).items() if name.isupper() and isinstance(value, int)}
     names.pop("BODY_MAX")
     names.pop("WIRE_VERSION")

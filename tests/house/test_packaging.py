@@ -4,7 +4,6 @@ import configparser
 from pathlib import Path
 
 from house.tree import PARTS, ROOT
-
 from tfprof.shim.version import VERSION
 
 

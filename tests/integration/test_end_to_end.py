@@ -12,7 +12,6 @@ from pathlib import Path
 
 import psutil
 import pytest
-
 from tfprof.collector.store.reader import Job, Store
 from tfprof.shim import daemons, places
 
