@@ -15,6 +15,8 @@ from .processes import Holder, Inode, Process
 #: A scan may use this part of a core; and is never made more or less often than the bounds say (seconds).
 SCAN_SHARE: Final = 0.01
 SCAN_BOUNDS_S: Final = (1.0, 5.0)
+#: A process in a container announces itself by another number: it is looked for at once, but no more often than this.
+SCAN_SOONEST_S: Final = 0.25
 #: What looks wrong may be half made yet: so many scans must find it so.
 TRIES: Final = 3
 REFUSALS_MAX: Final = 1000
@@ -49,6 +51,7 @@ class Finder:
         self._not_ours: set[Inode] = set()
         self._tries: dict[Inode, int] = {}
         self._next_scan_s = 0.0
+        self._last_scan_s = 0.0
         self.refusals: deque[Refusal] = deque(maxlen=REFUSALS_MAX)
         self.holders: dict[Inode, list[Holder]] = {}
         self.scans = 0
@@ -59,12 +62,13 @@ class Finder:
         self._announced += news
         found = []
         for one in news:
-            if one.refusal is None:
-                found += [
-                    self._try(inode, [Holder(one.pid, path)]) for inode, path in processes.channels_of(one.pid).items()
-                ]
-            else:
+            if one.refusal is not None:
                 self.refusals.append(Refusal(_launch_of(one.pid), one.pid, **one.refusal))
+                continue
+            channels = processes.channels_of(one.pid)
+            found += [self._try(inode, [Holder(one.pid, path)]) for inode, path in channels.items()]
+            if not channels:
+                self._next_scan_s = min(self._next_scan_s, self._last_scan_s + SCAN_SOONEST_S)
         return [one for one in found if one is not None]
 
     def scan_is_due(self, now: float) -> bool:
@@ -84,7 +88,7 @@ class Finder:
         found = [self._try(inode, holders) for inode, holders in self.holders.items()]
         self._sweep()
         self.scans += 1
-        now = time.monotonic()
+        now = self._last_scan_s = time.monotonic()
         low, high = SCAN_BOUNDS_S
         self._next_scan_s = now + min(high, max(low, (now - started) / SCAN_SHARE))
         return [one for one in found if one is not None]

@@ -27,13 +27,9 @@ class Hold:
         self._look_s = 0.0
         self._is_begun = False
         self.refusal: dict[str, str] | None = None
+        #: Announcements of this launch, and such whose process is gone: they may be of this launch or another.
         self.announced = 0
         self.missed = 0
-
-    @property
-    def channels(self) -> int:
-        """How many channels of this launch were seen."""
-        return len(self._fds)
 
     def look(self) -> None:
         """Open the channels that were announced since the last call; see to the agent every now and then."""
@@ -78,24 +74,31 @@ class Hold:
                 self.refusal = one.refusal
                 self.announced += 1
             return
-        if processes.process(one.pid) is None:
-            self.missed += 1
-        for inode, path in processes.channels_of(one.pid).items():
-            if inode in self._fds:
-                continue
-            try:
-                self._open(inode, path)
-            except (OSError, FormatError):
-                continue  # another process's by now; the agent says what is wrong with it
+        if not any(self._open(inode, path, one.uid) for inode, path in processes.channels_of(one.pid).items()):
+            self._seek(one.uid)
 
-    def _open(self, inode: processes.Inode, path: str) -> None:
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    def _seek(self, uid: int) -> None:
+        """Look everywhere for the channel ``uid``: a process in a container announces itself by another number."""
+        for inode, holders in processes.scan(os.geteuid()).items():
+            if self._open(inode, holders[0].path, uid):
+                return
+        self.missed += 1
+
+    def _open(self, inode: processes.Inode, path: str, uid: int) -> bool:
+        """Return whether the channel at ``path`` is the announced one; keep it open if it is one of this launch."""
+        if inode in self._fds:
+            return False
         try:
-            mine = read_page(fd).launch == self._launch
-        except FormatError:
-            mine = False
-        if mine:
+            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return False
+        try:
+            page = read_page(fd)
+        except (OSError, FormatError):
+            page = None  # the agent says what is wrong with it
+        if page is not None and page.launch == self._launch:
             self._fds[inode] = fd
             self.announced += 1
         else:
             os.close(fd)
+        return page is not None and page.uid == uid

@@ -307,6 +307,13 @@ def test_a_profiled_job_is_stored_and_reported(places_of_its_own) -> None:
     assert [(job["state"], job["records"], job["acked"]) for job in result.jobs] == [("exited", 200, 200)]
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root makes namespaces of process numbers")
+def test_a_job_with_process_numbers_of_its_own_is_found(places_of_its_own) -> None:
+    ended = run("unshare", "-pf", "--mount-proc", sys.executable, "-c", JOB, "50", "0.01")
+    assert (ended.returncode, ended.stdout) == (0, "done\n")
+    assert "50 steps" in ended.stderr
+
+
 def test_agent_and_collector_killed_under_a_job_cost_nothing(places_of_its_own) -> None:
     place = places.instance_dir(str(places_of_its_own))
     with subprocess.Popen(

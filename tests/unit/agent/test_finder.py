@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fakes import channel_writer
 from tfprof.agent import launches
-from tfprof.agent.finder import TRIES, Finder, Found
+from tfprof.agent.finder import SCAN_SOONEST_S, TRIES, Finder, Found
 from tfprof.agent.launches import Launch
 from tfprof.shim import places
 
@@ -120,3 +120,11 @@ def test_scans_are_spaced_by_what_they_cost(place) -> None:
     assert not place.finder.scan_is_due(time.monotonic())
     place.finder.scan_soon()
     assert place.finder.scan_is_due(time.monotonic())
+
+
+def test_an_announcement_under_a_number_of_another_namespace_brings_the_next_scan_forward(place) -> None:
+    place.finder.scan()
+    assert not place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)
+    Path(place.path, places.ANNOUNCE, "999999999-00000000000000ff").write_text("channel\n")
+    assert place.finder.announced() == []
+    assert place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)
