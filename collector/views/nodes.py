@@ -150,7 +150,8 @@ def build(
     """Return every node of a job in name order, with its average over the traced steps in which it ran, or its sums.
 
     ``rollup``, ``names`` and ``graph`` have the columns of schema.ROLLUP, NAMES and GRAPH_NODES (without `node_def`,
-    nodes have none); ``op_types`` gives the type, by id, of nodes that no graph holds (else: their name).
+    nodes have none). A node's op is the graph's, else its name; ``op_types`` has, by id, what was seen to run in its place:
+    a fused Conv2D keeps the name of the Relu that ends it.
     """
     devices = {number: text.lower() for number, text in texts(names, DEVICE).items()}
     known = _graph(graph)
@@ -159,13 +160,10 @@ def build(
     ran: dict[str, Node] = {}
     for number, sums in _fold(rollup, devices).items():
         name = names_of[number]
-        if name in known:
-            op, node_def = known[name]
-        elif _counted(name):
-            op, node_def = types.get(number, name), b""
-        else:
+        if name not in known and not _counted(name):
             continue
-        ran[name] = Node(name, op, *sums.stats(devices, averaged=averaged), node_def)
+        op, node_def = known.get(name, (name, b""))
+        ran[name] = Node(name, types.get(number, op), *sums.stats(devices, averaged=averaged), node_def)
     nothing = Stats()
     idle = (Node(name, op, "", nothing, node_def) for name, (op, node_def) in known.items() if name not in ran)
     return sorted([*ran.values(), *idle], key=lambda node: node.name)
