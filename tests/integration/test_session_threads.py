@@ -7,10 +7,11 @@ from tfprof.shim import layout
 pytestmark = pytest.mark.tf
 
 
+@pytest.mark.parametrize("level", ["auto", "full"])
 @pytest.mark.parametrize("environment", ["tf1_python", "tf2_python"])
-def test_no_run_of_many_threads_fails_for_being_traced(request, environment, tmp_path):
+def test_no_run_of_many_threads_fails_for_being_traced(request, environment, level, tmp_path):
     python = request.getfixturevalue(environment)
-    more = {"TFPROF_TRACE": "all", "TFPROF_RING": "64M"}
+    more = {"TFPROF_TRACE": "all", "TFPROF_TRACE_LEVEL": level, "TFPROF_RING": "64M"}
     with ArmedJob(python, JOBS / "session_threads.py", tmp_path, **more) as job:
         read = job.until_ready().reader().take(ended=True)
         read.close()
