@@ -58,7 +58,8 @@ class Tracker(object):
             self._obey()
         wanted = self.pace.want(ordinal, key)
         self.trigger = self.pace.trigger
-        return self.pace.policy.level if wanted else None
+        # Where there will never be room for it, a trace would only cost.
+        return self.pace.policy.level if wanted and self.channel.broken is None else None
 
     @guarded
     def untraced(self, key, duration):

@@ -83,7 +83,7 @@ def test_a_forked_child_has_a_channel_of_its_own(start):
     assert ordinals(theirs.of_kind(layout.RUN)) == list(range(1, 6))
     assert {span.thread for span in theirs.spans} == {child}
 
-def test_a_program_that_closes_the_descriptor_before_the_first_trace_loses_traces_but_no_span(start):
+def test_a_program_that_closes_the_descriptor_before_the_first_trace_is_not_traced_but_loses_no_span(start):
     with start("close_before") as job:
         read = job.until_ready().reader()
         job.go_on().until_ready()
@@ -93,7 +93,8 @@ def test_a_program_that_closes_the_descriptor_before_the_first_trace_loses_trace
     assert (status, errors, json.loads(output[0])) == (0, "", [0] * 20)
     assert ordinals(read.of_kind(layout.RUN)) == list(range(1, 11))
     assert read.records == []
-    assert read.word("dropped_traces") == 10
+    assert read.word("dropped_traces") == 1
+    assert [span.flags for span in read.of_kind(layout.RUN)] == [layout.FLAG_TRACED, 0]
 
 
 def test_a_descriptor_of_the_program_under_the_old_number_is_not_written_to(start):
