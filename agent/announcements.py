@@ -15,11 +15,12 @@ _COARSE_S: Final = 0.1
 
 
 class Announcement(NamedTuple):
-    """One file of the folder: the process as it sees itself, its uid, and `channel` or `refused SLUG text`."""
+    """One file of the folder: the process as it sees itself, its uid, `channel` or `refused SLUG text`, and when (real ns)."""
 
     pid: int
     uid: int
     text: str
+    made_ns: int
 
     @property
     def refusal(self) -> dict[str, str] | None:
@@ -62,9 +63,12 @@ class AnnounceFolder:
         try:
             with open(os.path.join(self._folder, name), encoding="utf-8", errors="replace") as file:
                 text = file.read(_TEXT_MAX)
+                made_ns = os.fstat(file.fileno()).st_mtime_ns
         except OSError:
             return None
-        return Announcement(int(match[1]), int(match[2], 16), text.strip()) if text.endswith("\n") else None
+        if not text.endswith("\n"):
+            return None
+        return Announcement(int(match[1]), int(match[2], 16), text.strip(), made_ns)
 
     def remove(self, announcement: Announcement) -> None:
         """Remove what has been dealt with."""

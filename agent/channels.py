@@ -99,11 +99,6 @@ class Channel:
         self.user_id = info.st_uid
         self.created_real_ns = self._words[_WORD["created_real_ns"]]
 
-    @property
-    def is_open(self) -> bool:
-        """Whether it can be read."""
-        return self._map is not None
-
     def close(self) -> None:
         """Unmap and close; what was not acked stays in the rings."""
         if self._map is not None:

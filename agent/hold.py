@@ -10,6 +10,7 @@ from tfprof.shim.errors import FormatError, TfprofError
 from . import identity, processes, start
 from .announcements import AnnounceFolder, Announcement
 from .channels import read_page
+from .launches import Launch
 
 #: How often is looked whether the agent lives (seconds).
 AGENT_S: Final = 0.25
@@ -18,12 +19,14 @@ AGENT_S: Final = 0.25
 class Hold:
     """The channels of the processes of ``launch``: open here, they outlive their processes even without an agent."""
 
-    def __init__(self, place: str, store: str, launch: int) -> None:
+    def __init__(self, place: str, launch: Launch) -> None:
         self._place = place
-        self._launch = launch
+        self._launch = launch.launch
+        # Files keep coarser time than the clock.
+        self._since_ns = launch.started_ns - 100_000_000
         self._folder = AnnounceFolder(place)
         self._fds: dict[processes.Inode, int] = {}
-        self._keeper = start.Keeper(place, store, start.AGENT)
+        self._keeper = start.Keeper(place, launch.store, start.AGENT)
         self._look_s = 0.0
         self._is_begun = False
         self.refusal: dict[str, str] | None = None
@@ -34,7 +37,8 @@ class Hold:
     def look(self) -> None:
         """Open the channels that were announced since the last call; see to the agent every now and then."""
         for one in self._folder.news():
-            self._take(one)
+            if one.made_ns >= self._since_ns:
+                self._take(one)
         now = time.monotonic()
         if now >= self._look_s:
             self._look_s = now + AGENT_S
@@ -55,12 +59,6 @@ class Hold:
         """Why no agent comes up, None while it may."""
         text = self._keeper.trouble
         return {"slug": "agent", "text": text} if text else None
-
-    def close(self) -> None:
-        """Let go of the channels."""
-        for fd in self._fds.values():
-            os.close(fd)
-        self._fds.clear()
 
     def _was_stopped(self) -> bool:
         """Whether somebody told the agent to stop: then it is not for this process to know better."""

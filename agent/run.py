@@ -204,7 +204,7 @@ class Run:
             return None
         from .hold import Hold  # noqa: PLC0415 - the job runs already and does not wait for this
 
-        return Hold(self._place, self._options.store, self._launch.launch)
+        return Hold(self._place, self._launch)
 
     def _note(self, **changes: Any) -> None:
         """Write what has become known into the launch file."""

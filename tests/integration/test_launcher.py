@@ -118,6 +118,15 @@ def test_a_command_without_tensorflow_gets_one_line_at_the_end() -> None:
     assert ended.stderr == "job\ntfprof: no profile: nothing in this command loaded TensorFlow [no-tensorflow]\n"
 
 
+def test_what_others_announced_before_is_not_taken_for_ones_own(places_of_its_own) -> None:
+    place = Path(places.make_instance(str(places_of_its_own)))
+    stale = place / "announce" / "999999999-00000000000000ff"
+    stale.write_text("channel\n")
+    os.utime(stale, (1, 1))
+    ended = run("sleep", "2.1")
+    assert ended.stderr == "tfprof: no profile: nothing in this command loaded TensorFlow [no-tensorflow]\n"
+
+
 def test_a_python_that_cannot_be_armed_is_told_in_one_line() -> None:
     ended = run(sys.executable, "-I", "-c", "print(1)")
     assert (ended.returncode, ended.stdout) == (0, "1\n")
