@@ -5,7 +5,7 @@ import os
 
 import pytest
 from fakes.channel_reader import ChannelReader
-from tfprof.shim import guard, layout
+from tfprof.shim import core, guard, layout
 from tfprof.shim.ring import Channel
 
 
@@ -27,3 +27,32 @@ def reader(channel):
     yield made
     if len(made.map) > layout.SPANS_AT:
         made.close()
+
+
+@pytest.fixture
+def armed(monkeypatch, tmp_path):
+    """The shim armed in this process, tracing by its default, as ``core``; put back afterwards."""
+    monkeypatch.setattr(guard, "_raise", True)
+    monkeypatch.delenv("TFPROF_TRACE", raising=False)
+    core.arm({"TFPROF_RUN": f"{5:016x}@{tmp_path}"})
+    yield core
+    made = core.state().channel if core.state() is not None else None
+    core.disarm()
+    if made is not None:
+        with contextlib.suppress(OSError):
+            os.close(made._fd)
+
+
+@pytest.fixture
+def read(armed):
+    """Return what the armed shim has put so far, as a reader of its channel."""
+    opened = []
+
+    def take():
+        if not opened:
+            opened.append(ChannelReader(armed.channel()._fd))
+        return opened[0].take(ended=True)
+
+    yield take
+    for each in opened:
+        each.close()

@@ -1,0 +1,150 @@
+"""What the shim needs of an eager TensorFlow and of Keras, made by hand: a profiler session, functions, a list of callbacks."""
+
+import os
+import sys
+import types
+
+
+class AlreadyExistsError(Exception):
+    """Another session is active."""
+
+
+class Profiler:
+    """State of the one profiler of a process; ``log`` what happened to its sessions."""
+
+    def __init__(self):
+        self.active = None
+        self.log = []
+        self.export = lambda: b"xspace"
+
+
+def install(monkeypatch):
+    """Put the modules into sys.modules for one test; return (profiler, module of functions, module of Keras)."""
+    state = Profiler()
+
+    class ProfilerSession:
+        def start(self, folder, _options):
+            os.write(2, b"Profiler session started.\n")
+            if state.active is not None:
+                raise AlreadyExistsError
+            state.active, self.folder = self, folder
+            state.log.append("start")
+
+        def export_to_tb(self):
+            os.write(2, b"Profiler session tear down.\n")
+            state.active = None
+            state.log.append("export")
+            place = os.path.join(self.folder, "plugins")
+            os.makedirs(place)
+            with open(os.path.join(place, "host.xplane.pb"), "wb") as file:
+                file.write(state.export())
+
+    profiler = module("tensorflow.python.profiler.internal._pywrap_profiler")
+    profiler.ProfilerSession = ProfilerSession
+    profiler.start_server = lambda port: state.log.append(("server", port))
+    context = module("tensorflow.python.eager.context")
+    context.eager = True
+    context.executing_eagerly = lambda: context.eager
+    context.context = lambda: types.SimpleNamespace(_logical_devices=[types.SimpleNamespace(device_type="CPU")])
+    functions = module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
+    functions.trace = module("trace")
+    functions.trace.Trace = type("Trace", (), {"__init__": _init, "__enter__": _enter, "__exit__": _exit})
+    functions.Function = _function(functions)
+    keras = module("keras.src.callbacks.callback_list")
+    keras.CallbackList = _callback_list()
+    keras.Model = _model()
+    for each in (profiler, context, functions, keras):
+        monkeypatch.setitem(sys.modules, each.__name__, each)
+    return state, functions, keras
+
+
+def module(name):
+    """Return a new module."""
+    return types.ModuleType(name)
+
+
+def _init(self, name, **_kwargs):
+    self.named = name
+
+
+def _enter(self):
+    return self
+
+
+def _exit(self, *_error):
+    return None
+
+
+def _function(functions):
+    class Function:
+        """Calls ``body`` inside of its annotation, as TensorFlow's does."""
+
+        def __init__(self, name, body=lambda: None):
+            self._name, self.body, self._function_cache = name, body, {}
+
+        def __call__(self):
+            with functions.trace.Trace(self._name):
+                return self.body()
+
+    return Function
+
+
+def _callback_list():
+    names = ["on_epoch_begin", "on_epoch_end"]
+    for mode in ("train", "test", "predict"):
+        names += [f"on_{mode}_{when}" for when in ("begin", "end", "batch_begin", "batch_end")]
+
+    def method(name):
+        def call(self, *arguments):
+            self.heard.append((name, *arguments))
+            error = self.errors.pop(name, None)
+            if error is not None:
+                raise error
+
+        call.__name__ = name
+        return call
+
+    def init(self, model=None, steps=None):
+        self.heard, self.errors, self.model, self.params = [], {}, model, {"steps": steps}
+
+    body = {name: method(name) for name in names}
+    return type("CallbackList", (), {"__init__": init, "__module__": "keras.src.callbacks.callback_list", **body})
+
+
+def _model():
+    class Model:
+        """Runs loops as Keras does."""
+
+        __module__ = "keras.src.callbacks.callback_list"
+
+        def __init__(self, steps_per_execution=1):
+            self.steps_per_execution = steps_per_execution
+
+        def fit(self, callbacks, epochs=1, calls=4, work=lambda: None, validate=0):
+            callbacks.on_train_begin()
+            for epoch in range(epochs):
+                callbacks.on_epoch_begin(epoch)
+                self._batches(callbacks, "train", calls, work)
+                if validate:
+                    self.evaluate(callbacks, validate)
+                callbacks.on_epoch_end(epoch)
+            callbacks.on_train_end()
+
+        def evaluate(self, callbacks, calls=4):
+            callbacks.on_test_begin()
+            self._batches(callbacks, "test", calls, lambda: None)
+            callbacks.on_test_end()
+
+        def _batches(self, callbacks, mode, calls, work):
+            for number in range(calls):
+                getattr(callbacks, f"on_{mode}_batch_begin")(number)
+                try:
+                    work()
+                except StopIteration:
+                    return
+                getattr(callbacks, f"on_{mode}_batch_end")(number)
+
+        def train_on_batch(self, function):
+            return function()
+
+    return Model

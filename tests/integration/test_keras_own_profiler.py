@@ -1,0 +1,31 @@
+"""The user's own profiler sessions come before ours."""
+
+import json
+
+import pytest
+from fakes.armed_job import JOBS, ArmedJob, bare
+from tfprof.shim import layout
+
+pytestmark = pytest.mark.tf
+SCRIPT = JOBS / "keras_own_profiler.py"
+
+
+def run(python, folder, first):
+    with ArmedJob(python, SCRIPT, folder, str(first)) as job:
+        job.until_ready()
+        read = job.reader().take(ended=True)
+        assert read.fault() == ""
+        read.close()
+        return job.finish(), read
+
+
+@pytest.mark.parametrize("first", [1, 3], ids=["before our window", "in our window"])
+def test_a_session_of_the_users_own_starts_and_yields_its_profile(tf2_python, tmp_path, first):
+    ended, read = run(tf2_python, tmp_path, first)
+    status, output, _ = bare(tf2_python, SCRIPT, str(first))
+    assert ended[:2] == (status, output) == (0, ["own profile True"])
+    refused = [json.loads(record.data)["slug"] for record in read.records_of(layout.REFUSED)]
+    assert refused == ["profiler-busy"]
+    windows = [(record.step, record.key) for record in read.records_of(layout.XSPACE)]
+    assert windows[:1] == ([(3, 1)] if first == 3 else windows[:1])
+    assert all(step not in range(first + 1, first + 5) or (step, key) == (3, 1) for step, key in windows)

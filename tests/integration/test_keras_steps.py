@@ -1,0 +1,138 @@
+"""Keras of every kind, on TensorFlow 1.15 and 2.21: its spans and windows, and a job that notices nothing."""
+
+import json
+import re
+
+import pytest
+from fakes.armed_job import JOBS, ArmedJob, bare
+from tfprof.shim import layout
+
+pytestmark = pytest.mark.tf
+SCRIPT = JOBS / "keras_steps.py"
+#: What differs from run to run: times, addresses, and which of several ops TensorFlow complains of.
+STAMP = re.compile(r"^([WEI]0000 )?[-\d]*[\d:. ]+(?=\D)|0x[0-9a-f]+|Operation '.*' was changed by", re.MULTILINE)
+CASES = {
+    "keras": ("tf2_python", "keras", "eager"),
+    "tf_keras": ("tf2_python", "tf_keras", "eager"),
+    "tf_keras-session": ("tf2_python", "tf_keras", "session"),
+    "tf1": ("tf1_python", "tf", "session"),
+}
+BATCHES = 30 + 7 + 4 + 10  # fit, by hand, interrupted, failing
+
+
+@pytest.fixture(params=list(CASES), scope="module")
+def job(request, tmp_path_factory):
+    fixture, package, mode = CASES[request.param]
+    python = request.getfixturevalue(fixture)
+    # At its own log level, so that a line more on standard error would show, and with a fixed order of its sets.
+    settings = {"TF_CPP_MIN_LOG_LEVEL": "0", "PYTHONHASHSEED": "0"}
+    with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), package, mode, **settings) as running:
+        running.until_ready()
+        running.read = running.reader()
+        running.ended = running.finish()
+        running.read.take(ended=True)
+        running.counts = {kind: running.read.count(kind) for kind in layout.SPAN_NAMES}
+        running.problems = (
+            running.read.fault(),
+            running.read.word("dropped_records"),
+            running.read.word("dropped_spans"),
+        )
+        running.read.close()
+        running.mode = mode
+        running.alone = bare(python, SCRIPT, package, mode, **settings)
+        yield running
+
+
+def spans(job, kind, flag=0):
+    return [span for span in job.read.of_kind(kind) if span.flags & flag == flag]
+
+
+def numbers(found):
+    return [number for span in found for number in range(span.ordinal, span.ordinal + span.count)]
+
+
+def test_the_job_ends_and_prints_as_it_would_alone_to_the_bit(job):
+    status, output, errors = job.ended
+    assert (status, output) == job.alone[:2]
+    assert status == 1
+    assert output
+    assert "the user's own error" in errors
+    assert STAMP.sub("", errors) == STAMP.sub("", job.alone[2])
+
+
+def test_nothing_went_wrong_inside(job):
+    assert job.problems == ("", 0, 0)
+
+
+def test_every_batch_is_a_span_and_counted_once(job):
+    more = 20 if job.mode == "eager" else 0
+    assert job.counts[layout.BATCH] == BATCHES + more
+    assert sorted(numbers(job.read.of_kind(layout.BATCH))) == list(range(1, BATCHES + more + 1))
+    assert job.counts[layout.TEST_BATCH] == 3 * 2 + 10
+    assert job.counts[layout.PREDICT_BATCH] == 10
+
+
+def test_fits_evaluations_and_epochs_are_spans(job):
+    more = 1 if job.mode == "eager" else 0
+    assert job.counts[layout.FIT] == 3 + more
+    assert job.counts[layout.EPOCH] == 5 + 2 * more
+    assert job.counts[layout.EVALUATE] == 4
+    assert job.counts[layout.PREDICT] == 1
+
+
+def test_the_batches_of_a_fit_name_their_epoch(job):
+    parents = {span.ordinal: span.parent for span in job.read.of_kind(layout.BATCH)}
+    assert parents[1] == 1
+    assert {span.parent for span in job.read.of_kind(layout.BATCH)} >= {0, 1, 2, 3, 4}
+    assert [span.parent for span in job.read.of_kind(layout.EVALUATE)] == [1, 2, 3, 0]
+
+
+def test_what_an_exception_ended_is_flagged_as_failed(job):
+    assert len(spans(job, layout.FIT, layout.FLAG_FAILED)) == 2
+    assert len(spans(job, layout.EPOCH, layout.FLAG_FAILED)) == 1
+    assert not spans(job, layout.BATCH, layout.FLAG_FAILED)
+    assert not spans(job, layout.EVALUATE, layout.FLAG_FAILED)
+
+
+def test_the_third_batch_is_traced_and_said_to_be(job):
+    traced = numbers(spans(job, layout.BATCH, layout.FLAG_TRACED))
+    assert traced[:3] == [3, 4, 5]
+    assert {1, 2}.isdisjoint(traced)
+
+
+def test_windows_hold_the_op_executions_of_the_traced_batches(job):
+    if job.mode != "eager":
+        assert job.read.records_of(layout.RUN_METADATA)
+        assert not job.read.records_of(layout.XSPACE)
+        return
+    windows = [record for record in job.read.records_of(layout.XSPACE) if record.flags == layout.BATCH]
+    covered = [number for record in windows for number in range(record.step, record.step + record.key)]
+    assert covered == numbers(spans(job, layout.BATCH, layout.FLAG_TRACED))
+    assert all(b"BiasAddGrad:BiasAddGrad" in record.data for record in windows)
+    first = windows[0]
+    inside = [span for span in spans(job, layout.BATCH) if span.ordinal in range(first.step, first.step + first.key)]
+    assert all(first.start_mono <= span.start for span in inside)
+    assert all(span.start + span.total <= first.start_mono + first.duration for span in inside)
+
+
+def test_function_calls_outside_of_keras_are_steps_with_windows(job):
+    if job.mode != "eager":
+        return
+    assert job.counts[layout.FUNCTION] == 12
+    (window,) = [record for record in job.read.records_of(layout.XSPACE) if record.flags == layout.FUNCTION]
+    assert (window.step, window.key) == (3, 3)
+
+
+def test_ops_have_graphs_with_shapes_and_the_frames_of_the_script(job):
+    graphs, frames = job.read.records_of(layout.GRAPH), job.read.records_of(layout.FRAMES)
+    assert len(graphs) == len(frames) > 0
+    assert any(b"_output_shapes" in record.data for record in graphs)
+    tables = [json.loads(record.data) for record in frames]
+    assert any(str(SCRIPT) in table["files"] for table in tables)
+    for table in tables:
+        assert all(0 <= index < len(table["stacks"]) for index in table["nodes"].values())
+
+
+def test_graph_numbers_count_from_one_and_later_versions_keep_theirs(job):
+    steps = [record.step for record in job.read.records_of(layout.GRAPH)]
+    assert sorted(set(steps)) == list(range(1, len(set(steps)) + 1))

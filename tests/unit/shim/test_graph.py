@@ -1,0 +1,166 @@
+"""Graphs on their way into the channel, without TensorFlow: bytes by hand, and graphs that only look like one."""
+
+import gc
+import json
+import threading
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.shim import graph, layout
+
+
+class Shape:
+    """A TensorShape of known or unknown rank."""
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+        self.ndims = None if sizes is None else len(sizes)
+
+    def as_list(self):
+        return self.sizes
+
+
+def op(name, *shapes, frames=(("job.py", 1, "main"),)):
+    trace = [SimpleNamespace(filename=file, lineno=line, name=function) for file, line, function in frames]
+    outputs = [SimpleNamespace(shape=Shape(sizes)) for sizes in shapes]
+    return SimpleNamespace(name=name, outputs=outputs, _traceback=trace)
+
+
+class Graph:
+    """A graph of fake ops; ``nodes`` are their definitions."""
+
+    def __init__(self, *ops):
+        self._lock = threading.RLock()
+        self.ops = list(ops)
+        self.definition = graph_pb2.GraphDef()
+        for each in ops:
+            self.definition.node.add(name=each.name, op="Fake")
+
+    @property
+    def version(self):
+        return len(self.ops)
+
+    def get_operations(self):
+        return self.ops
+
+    def add(self, each):
+        self.ops.append(each)
+        self.definition.node.add(name=each.name, op="Fake")
+
+
+@pytest.fixture
+def sent(monkeypatch, channel):
+    monkeypatch.setattr(graph, "serialized", lambda made: made.definition.SerializeToString())
+    monkeypatch.setattr(graph, "_sent", None)
+    return channel
+
+
+def nodes(record):
+    return [node.name for node in graph_pb2.GraphDef.FromString(record.data).node]
+
+
+def test_a_graph_is_sent_once_and_later_only_what_was_added(sent, reader):
+    made = Graph(op("a", [2, 3]), op("b", []))
+    assert graph.ensure_sent(made, sent) > 0
+    assert graph.ensure_sent(made, sent) == 0
+    made.add(op("c", None))
+    graph.ensure_sent(made, sent)
+    records = reader.take().records
+    assert [record.kind for record in records] == [layout.GRAPH, layout.FRAMES] * 2
+    assert [nodes(record) for record in records[::2]] == [["a", "b"], ["c"]]
+    assert {record.step for record in records} == {1}
+
+
+def test_graphs_are_numbered_and_none_is_kept_alive(sent, reader):
+    first, second = Graph(op("a")), Graph(op("b"))
+    for made in (first, second, first):
+        graph.ensure_sent(made, sent)
+    assert [record.step for record in reader.take().records] == [1, 1, 2, 2]
+    del first, second, made
+    gc.collect()
+    assert len(graph._sent.graphs) == 0
+
+
+def test_a_full_ring_is_tried_again_and_nothing_is_sent_twice(sent, reader):
+    made = Graph(op("a"))
+    sent.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
+    graph.ensure_sent(made, sent)
+    reader.take()
+    graph.ensure_sent(made, sent)
+    graph.ensure_sent(made, sent)
+    assert [record.kind for record in reader.take().records[1:]] == [layout.GRAPH, layout.FRAMES]
+
+
+def test_a_graph_that_no_ring_can_take_is_refused_once(sent, reader):
+    made = Graph(*(op(f"n{number}" + "x" * 4000) for number in range(layout.RING_MIN // 4000 + 1)))
+    for _ in range(3):
+        graph.ensure_sent(made, sent)
+    (record,) = reader.take().records
+    assert (record.kind, json.loads(record.data)["slug"]) == (layout.REFUSED, "graph-too-large")
+
+
+def test_a_graph_that_another_thread_holds_is_left_for_later(sent, reader):
+    made, held, release = Graph(op("a")), threading.Event(), threading.Event()
+
+    def hold():
+        with made._lock:
+            held.set()
+            release.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+    assert graph.ensure_sent(made, sent) == 0
+    release.set()
+    holder.join()
+    assert graph.ensure_sent(made, sent) > 0
+    assert len(reader.take().records) == 2
+
+
+def test_functions_called_by_a_function_are_sent_too(sent, reader):
+    inner = Graph(op("inner"))
+    outer = Graph(op("outer"))
+    outer._functions = {"f": SimpleNamespace(graph=inner), "lazy": SimpleNamespace(_cached_graph=None)}
+    inner._functions = {"again": SimpleNamespace(graph=outer)}
+    graph.ensure_functions_sent(outer, sent)
+    assert [nodes(record) for record in reader.take().records[::2]] == [["outer"], ["inner"]]
+
+
+SIZES = st.none() | st.lists(st.none() | st.integers(0, 2**62), max_size=5)
+
+
+@given(st.lists(st.lists(SIZES, max_size=3), min_size=1, max_size=5), st.integers(0, 5))
+def test_shapes_are_written_as_protobuf_would(outputs, first):
+    ops = [op(f"node{number}", *shapes) for number, shapes in enumerate(outputs)]
+    raw = Graph(*ops).definition.SerializeToString()
+    parsed = graph_pb2.GraphDef.FromString(b"".join(graph.with_shapes(raw, first, graph.shapes(ops), True)))
+    assert [node.name for node in parsed.node] == [each.name for each in ops[first:]]
+    for node, shapes in zip(parsed.node, outputs[first:], strict=True):
+        found = [
+            None if shape.unknown_rank else [None if dim.size == -1 else dim.size for dim in shape.dim]
+            for shape in node.attr["_output_shapes"].list.shape
+        ]
+        assert found == shapes
+
+
+def test_weights_are_left_out_of_a_node(sent):
+    field = b"\x2a" + b"\x88\x27" + b"w" * 5000
+    node = b"\x0a\x01c" + field + b"\x12\x05Const"
+    assert graph.without_weights(node) == b"\x0a\x01c\x12\x05Const"
+
+
+def test_frames_are_kept_once_each():
+    shared = (("job.py", 9, "main"), ("lib.py", 3, "layer"))
+    table = graph.frames([op("a", frames=shared), op("b", frames=shared), op("c", frames=shared[:1])])
+    assert table["files"] == ["job.py", "lib.py"]
+    assert table["frames"] == [(0, 9, 0), (1, 3, 1)]
+    assert table["stacks"] == [(0, 1), (0,)]
+    assert table["nodes"] == {"a": 0, "b": 0, "c": 1}
+
+
+def test_an_op_that_keeps_no_frames_is_left_out_of_them():
+    made = SimpleNamespace(name="copied", traceback=None)
+    assert graph.frames([made])["nodes"] == {}
