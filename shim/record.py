@@ -42,6 +42,8 @@ class Record(object):
         self.begun = begun
         self.flags = layout.FLAG_TRACED
         self.start = self.start_real = self.duration = self.own = 0
+        if asked and level > layout.LEVEL_SOFTWARE:
+            exclusive.make_room()
 
     def starts(self):
         """The run starts now."""

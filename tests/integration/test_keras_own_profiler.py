@@ -29,3 +29,13 @@ def test_a_session_of_the_users_own_starts_and_yields_its_profile(tf2_python, tm
     windows = [(record.step, record.key) for record in read.records_of(layout.XSPACE)]
     assert windows[:1] == ([(3, 1)] if first == 3 else windows[:1])
     assert all(step not in range(first + 1, first + 5) or (step, key) == (3, 1) for step, key in windows)
+
+
+def test_a_full_trace_of_the_users_own_finds_the_profiler_free(tf2_python, tmp_path):
+    with ArmedJob(tf2_python, JOBS / "own_full_trace.py", tmp_path) as job:
+        job.until_ready()
+        read = job.reader().take(ended=True)
+        assert read.fault() == ""
+        read.close()
+        assert job.finish()[:2] == (0, ["[0.0, 2.0, 4.0, 6.0]", "64.0", "64.0", "True"])
+    assert [(record.step, record.key) for record in read.records_of(layout.XSPACE)] == [(3, 2)]
