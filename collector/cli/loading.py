@@ -9,6 +9,7 @@ from tfprof.collector.errors import UsageError
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import LABEL
 from tfprof.collector.views.attributes import Shapes
+from tfprof.collector.views.kernels import op_type
 from tfprof.collector.views.nodes import Node, build, texts
 from tfprof.shim import layout
 
@@ -43,13 +44,13 @@ def _trace_of(traces: pa.Table, step: int) -> int:
 
 
 def _op_types(job: Job, names: pa.Table, traces: pa.Table) -> dict[int, str]:
-    """Return the op types that a profiler window's events were labelled with, by node."""
+    """Return the op types that a profiler window saw run, by node."""
     if layout.XSPACE not in set(traces["source"].to_pylist()):
         return {}
 
     labels = texts(names, LABEL)
     found: list[dict[str, Any]] = job.query(_XSPACE_TYPES).to_pylist()
-    return {row["node"]: text for row in found if (text := labels.get(row["label"]))}
+    return {row["node"]: op_type(text) for row in found if (text := labels.get(row["label"]))}
 
 
 def traced(job: Job, step: int = -1, *, averaged: bool = True, attributes: bool = True) -> Traced | None:

@@ -140,7 +140,7 @@ def test_sessions_in_many_threads_under_trace_all_raise_nothing(
 ) -> None:
     python = request.getfixturevalue(release)
     done = _run(RUN, "--trace", "all", "--trace-level", "auto", *_command(python, "threads.py", 250))
-    assert done.stdout == "0 1000\n"
+    assert done.stdout == "0 True 1000\n"
     job = _last(private_places)
     traced = job.table("traces").num_rows
     assert traced + job.info.counters["dropped_traces"] == 1002
@@ -167,24 +167,27 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(tf2_python: Path, 
 
 @pytest.mark.parametrize("name", ["agent", "collector"])
 def test_the_successor_of_a_killed_daemon_goes_on_where_it_was(
-    name: str, tf2_python: Path, private_places: Path
+    name: str, tf2_python: Path, private_places: Path, tmp_path: Path
 ) -> None:
-    command = [RUN, "--trace", "every=50", *_command(tf2_python, "threads.py", 4000 * TIMES)]
-    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment())
-    _until(lambda: _stored(private_places))
-    for _ in range(TIMES):
-        pid = int(str(_until(lambda: _daemon(private_places, name))))
-        os.kill(pid, signal.SIGKILL)
-        time.sleep(0.3)
-    assert process.poll() is None, "the job ended before the last kill"
-    out, err = process.communicate(timeout=120)
-    assert out == f"0 {16000 * TIMES}\n", err
-    job = _last(private_places)
-    assert job.info.state == "exited", err
-    steps = job.table("traces")["step"].to_pylist()
-    assert len(steps) == len(set(steps)) == job.info.counters["traced"] - job.info.counters["dropped_traces"]
-    spans = job.table("spans")
-    assert sum(spans["count"].to_pylist()) + job.info.counters["dropped_spans"] == 16000 * TIMES + 2
+    command = [RUN, "--trace", "every=50", *_command(tf2_python, "threads.py", tmp_path / "stop")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=_environment()
+    ) as job:
+        try:
+            _until(lambda: _stored(private_places))
+            for _ in range(TIMES):
+                os.kill(int(str(_until(lambda: _daemon(private_places, name)))), signal.SIGKILL)
+                time.sleep(0.3)
+        finally:
+            (tmp_path / "stop").touch()
+        out, err = job.communicate(timeout=120)
+    assert out.startswith("0 True "), err
+    stored = _last(private_places)
+    assert stored.info.state == "exited", err
+    steps = stored.table("traces")["step"].to_pylist()
+    assert len(steps) == len(set(steps)) == stored.info.counters["traced"] - stored.info.counters["dropped_traces"]
+    spans = sum(stored.table("spans")["count"].to_pylist())
+    assert spans + stored.info.counters["dropped_spans"] == int(out.split()[-1]) + 2
 
 
 def test_where_no_runtime_folder_can_be_made_the_job_runs_and_one_line_says_why(
@@ -193,7 +196,7 @@ def test_where_no_runtime_folder_can_be_made_the_job_runs_and_one_line_says_why(
     blocked = tmp_path / "file"
     blocked.write_text("")
     done = _run(RUN, *_command(tf2_python, "threads.py", 5), XDG_RUNTIME_DIR=str(blocked), XDG_STATE_HOME=str(tmp_path))
-    assert done.stdout == "0 20\n"
+    assert done.stdout == "0 True 20\n"
     _, ours = _split(done.stderr)
     assert re.fullmatch(r"tfprof: no profile: .* \[runtime-dir\]\n", ours)
 
@@ -209,7 +212,7 @@ def test_where_memory_files_are_refused_the_job_runs_and_one_line_says_why(
         "runpy.run_path(sys.argv[0], run_name='__main__')\n"
     )
     done = _run(RUN, str(tf2_python), "-c", refuse, *_command(tf2_python, "threads.py", 5)[1:])
-    assert done.stdout == "0 20\n"
+    assert done.stdout == "0 True 20\n"
     _, ours = _split(done.stderr)
     assert re.fullmatch(r"tfprof: no profile: .* \[memfd-refused\]\n", ours)
 
@@ -222,7 +225,7 @@ def test_an_unwritable_store_costs_the_job_nothing_and_is_told(tf2_python: Path,
         done = _run(RUN, "--store", store, *_command(tf2_python, "threads.py", 5))
     finally:
         _run(TFPROF, "stop", "--store", store)
-    assert done.stdout == "0 20\n"
+    assert done.stdout == "0 True 20\n"
     assert done.returncode == 0
     assert re.search(r"\[(store-unwritable|collector)\]\n$", done.stderr)
 

@@ -1,4 +1,5 @@
-"""Runs one session from several threads at once; prints how many runs raised and the counter that each run raises by one."""
+"""Runs one session from four threads at once, so many times each, or until a file is there; prints how many runs raised, and
+whether the counter that each run raises by one counted them all."""
 
 import os
 import sys
@@ -10,11 +11,18 @@ import tensorflow.compat.v1 as tf
 tf.disable_eager_execution()
 counter = tf.get_variable("counter", [], tf.int64, tf.zeros_initializer(), use_resource=True)
 step = tf.assign_add(counter, 1, use_locking=True)
-errors = []
+errors, runs = [], []
+
+
+def turns():
+    if sys.argv[1].isdigit():
+        return range(int(sys.argv[1]))
+    return iter(lambda: os.path.exists(sys.argv[1]), True)
 
 
 def work(session):
-    for _ in range(int(sys.argv[1])):
+    for _ in turns():
+        runs.append(1)
         try:
             session.run(step)
         except Exception as error:
@@ -28,4 +36,4 @@ with tf.Session() as session:
         thread.start()
     for thread in threads:
         thread.join()
-    print(len(errors), session.run(counter))
+    print(len(errors), session.run(counter) == len(runs), len(runs))
