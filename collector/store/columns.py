@@ -34,6 +34,15 @@ def flat(column: Any) -> Any:
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
+def flat_table(table: pa.Table) -> pa.Table:
+    """Return ``table`` with each column in one piece; columns are moved one by one, to hold little more than there is."""
+    schema, columns = table.schema, table.columns
+    del table
+    for number in range(len(columns)):
+        columns[number] = flat(columns[number])
+    return pa.table(columns, schema=schema)
+
+
 def count(size: int) -> Any:
     """Return 0, 1, … ``size`` - 1."""
     return pc.subtract(pc.cumulative_sum(repeat(1, size, pa.int64())), integer(1))

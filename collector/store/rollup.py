@@ -10,9 +10,7 @@ from tfprof.collector.store.columns import (
     changes,
     constant,
     flat,
-    floor_divided,
     integer,
-    lists,
     ordered,
     pc,
     repeat,
@@ -21,6 +19,7 @@ from tfprof.collector.store.columns import (
 )
 from tfprof.collector.store.devices import Devices
 from tfprof.collector.store.schema import NONE_ID, ROLLUP
+from tfprof.collector.store.sums import by_run
 
 EMPTY: Final = ROLLUP.empty_table()
 NO_CANONICAL: Final = pa.array([], pa.uint32())
@@ -40,8 +39,6 @@ _ADDED: Final = ("traces", "runs", *_SUMS)
 #: About as many rows are worked on at once.
 PART_ROWS: Final = 50_000
 _NUMBERS: Final = ("runs", *_SUMS, "min_ns", "max_ns")
-#: Histogram buckets by two's logarithm, and more than there can be of them.
-_BUCKETS_AN_OCTAVE, _BUCKETS = 4, 256
 
 
 def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> tuple[pa.Table, Any]:
@@ -60,19 +57,19 @@ def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     """Return ``canonical`` with the first CPU or GPU of each node of ``ops`` that had none; ``ops`` in order of arrival."""
     seen = pc.unique(_key(flat(ops["node"]), devices.plain(flat(ops["device"]))))
     seen = seen.filter(devices.canonical(_device(seen)))
-    grouped = pa.table({"node": _node(seen), "device": _device(seen)}).group_by("node", use_threads=False)
-    first = grouped.aggregate([("device", "first")])
+    nodes = pc.unique(_node(seen))
+    first = seen.take(pc.index_in(nodes, value_set=_node(seen)))
     size = max(len(canonical), pc.max(ops["node"]).as_py() + 1 if ops.num_rows else 0)
-    later = _by_node(flat(first["node"]), flat(first["device_first"]), size)
+    later = _by_node(nodes, _device(first), size)
     known = pa.concat_arrays([canonical, repeat(NONE_ID, len(later) - len(canonical), pa.uint32())])
     return pc.if_else(pc.equal(known, NONE), later, known)
 
 
 def parts_by_node(ops: pa.Table, devices: Devices) -> Iterator[pa.Table]:
     """Yield ``ops`` ordered by (node, device, trace) in parts that have all rows of their nodes; small, to be kind to caches."""
-    plain = ops.select(["node", "trace"]).append_column("device", devices.plain(flat(ops["device"])))
-    index = pc.sort_indices(plain, sort_keys=[(name, "ascending") for name in ("node", "device", "trace")])
-    node = flat(ops["node"]).take(index)
+    node = flat(ops["node"])
+    index = _order(node, devices.plain(flat(ops["device"])), flat(ops["trace"]))
+    node = node.take(index)
     start = 0
     while start < len(index):
         end = _end_of_run(node, start + PART_ROWS)
@@ -82,18 +79,17 @@ def parts_by_node(ops: pa.Table, devices: Devices) -> Iterator[pa.Table]:
 
 def rollup_part(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any) -> pa.Table:
     """Return the ROLLUP of a part of ``parts_by_node``; ``canonical`` as ``canonical_after`` gives it."""
-    key = _key(flat(ops["node"]), devices.plain(flat(ops["device"])))
-    starts = changes(key)
-    keys = key.filter(starts)
-    row = pc.subtract(pc.cumulative_sum(starts.cast(pa.int64())), integer(1))
-    first_of_trace = pc.or_(starts, changes(flat(ops["trace"])))
-    of_device = _of_devices(keys, {"row": row, "traces": first_of_trace.cast(pa.int64()), **_measured(ops, traces)})
-    looked_at = pc.or_(
-        pc.invert(devices.canonical(_device(keys))), pc.equal(_device(keys), canonical.take(_node(keys)))
-    )
-    counted = pc.and_(first_of_trace, looked_at.take(row))
-    of_node = _of_nodes(flat(ops["node"]).filter(counted), flat(ops["trace"]).filter(counted), canonical)
-    table = pa.concat_tables([of_device, of_node])
+    device = devices.plain(flat(ops["device"]))
+    node, trace = flat(ops["node"]), flat(ops["trace"])
+    starts = pc.or_(changes(node), changes(device))
+    begins = pc.indices_nonzero(starts)
+    summed = by_run(ops, _bases(trace, traces), begins)
+    of_device = {"node": node.take(begins), "device": device.take(begins), **summed}
+    of_device["canonical"] = repeat(NONE_ID, len(begins), pa.uint32())
+    looked_at = pc.or_(pc.invert(devices.canonical(device)), pc.equal(device, canonical.take(node)))
+    counted = pc.and_(pc.or_(starts, changes(trace)), looked_at)
+    of_node = _of_nodes(node.filter(counted), trace.filter(counted), canonical)
+    table = pa.concat_tables([pa.table({name: of_device[name] for name in ROLLUP.names}, schema=ROLLUP), of_node])
     return table.take(pc.sort_indices(_key(table["node"], table["device"])))
 
 
@@ -130,19 +126,6 @@ def canonical_of(total: pa.Table) -> Any:
     return _by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
 
 
-def _of_devices(keys: Any, columns: dict[str, Any]) -> pa.Table:
-    """Return one row a (node, device); ``columns`` are those of `_measured`, and `row` (index of its key) and `traces`."""
-    sums = ("traces", *_SUMS)
-    aggregates: list[Any] = [(name, "sum") for name in sums] + [("sum_ns", name) for name in ("min", "max", "count")]
-    grouped = pa.table(columns).group_by("row", use_threads=False).aggregate(aggregates).sort_by("row")
-    result: dict[str, Any] = {"node": _node(keys), "device": _device(keys), "runs": grouped["sum_ns_count"]}
-    result["canonical"] = repeat(NONE_ID, len(keys), pa.uint32())
-    result |= {name: pc.fill_null(grouped[f"{name}_sum"], 0) for name in sums}
-    result |= {f"{name}_ns": pc.fill_null(grouped[f"sum_ns_{name}"], 0) for name in ("min", "max")}
-    result["histogram"] = _histograms(columns["row"], columns["sum_ns"], len(keys))
-    return pa.table(result, schema=ROLLUP)
-
-
 def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
     """Return the rows with device NONE_ID; ``node`` and ``trace`` once for each device that tfprof looks at, ordered by node."""
     if not len(node):
@@ -152,7 +135,7 @@ def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
     row = pc.subtract(pc.cumulative_sum(starts.cast(pa.int64())), integer(1))
     width = integer(pc.max(trace).as_py() + 1)
     pairs = pc.add(pc.multiply(row, width), trace.cast(pa.int64()))
-    if not _ascending(pairs):  # a node with several devices may have a trace on each
+    if not _all(pc.greater, pairs):  # a node with several devices may have a trace on each
         pairs = pc.unique(pairs)
     columns: dict[str, Any] = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in _NUMBERS}
     columns |= {"node": nodes, "device": repeat(NONE_ID, len(nodes), pa.uint32()), "canonical": canonical.take(nodes)}
@@ -161,42 +144,9 @@ def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
     return pa.table(columns, schema=ROLLUP)
 
 
-def _measured(ops: pa.Table, traces: pa.Table) -> dict[str, Any]:
-    """Return what is summed up, by column; null where an execution has no start time."""
-    column: dict[str, Any] = {name: flat(ops[name]) for name in ops.column_names}
-    base = flat(traces["base_ns"]).take(pc.index_in(column["trace"], value_set=flat(traces["trace"])))
-    start = pc.add(pc.fill_null(base, 0), column["start_ns"])
-    lasted = pc.add(column["op_start_ns"], column["op_end_ns"])
-    start_us = floor_divided(start, 1000)
-    duration = pc.add(pc.subtract(floor_divided(pc.add(start, lasted), 1000), start_us), column["end_us_fix"])
-    kept = pc.add(column["persistent_bytes"], column["temp_bytes"])
-    squared = lasted.cast(pa.float64(), safe=False)
-    columns = {
-        "sum_us": pc.if_else(pc.equal(duration, integer(0)), integer(1), duration),
-        "sum_ns": lasted,
-        "sum_squares_ns2": pc.multiply(squared, squared),
-        "wait_ns": column["wait_ns"],
-        "requested_bytes": pc.add(column["total_bytes"], kept),
-        "peak_bytes": pc.add(column["peak_bytes"], kept),
-        "residual_bytes": pc.add(column["live_bytes"], column["persistent_bytes"]),
-        "output_bytes": column["output_bytes"],
-    }
-    started = pc.greater(pc.add(start_us, column["start_us_fix"]), integer(0))
-    if pc.all(started).as_py():
-        return columns
-    return {name: pc.if_else(started, values, NULL) for name, values in columns.items()}
-
-
-def _histograms(row: Any, ns: Any, rows: int) -> Any:
-    """Return the counts of ``ns`` by bucket for each of ``rows`` rows; nulls are in no bucket."""
-    ran = pc.is_valid(ns)
-    octaves = pc.log2(pc.max_element_wise(ns.filter(ran), integer(1)).cast(pa.float64(), safe=False))
-    bucket = pc.floor(pc.multiply(octaves, constant(float(_BUCKETS_AN_OCTAVE), pa.float64()))).cast(pa.int64())
-    cells = pc.value_counts(pc.add(pc.multiply(row.filter(ran), integer(_BUCKETS)), bucket))
-    cell = cells.field("values")
-    cell_row = pc.divide(cell, integer(_BUCKETS))
-    position = pc.subtract(cell, pc.multiply(cell_row, integer(_BUCKETS)))
-    return lists(cell_row, position, cells.field("counts").cast(pa.uint32()), rows)
+def _bases(trace: Any, traces: pa.Table) -> Any:
+    """Return the real time (ns) that each row of ``trace`` counts from, 0 where it is not known."""
+    return pc.fill_null(flat(traces["base_ns"]).take(pc.index_in(trace, value_set=flat(traces["trace"]))), 0)
 
 
 def _by_node(node: Any, device: Any, size: int) -> Any:
@@ -205,9 +155,19 @@ def _by_node(node: Any, device: Any, size: int) -> Any:
     return scattered(node, device, max(size, longest), NONE_ID)
 
 
-def _ascending(column: Any) -> bool:
-    """Whether each element is greater than the one before."""
-    return pc.all(pc.greater(column.slice(1), column.slice(0, len(column) - 1))).as_py() is not False
+def _order(node: Any, device: Any, trace: Any) -> Any:
+    """Return the indexes that sort by (node, device, trace); ids are dense, so that one key of the first two is counted, not compared."""
+    devices = pc.add(pc.max(device).cast(pa.uint64()), pa.scalar(1, pa.uint64()))
+    key = pc.add(pc.multiply(node.cast(pa.uint64()), devices), device.cast(pa.uint64()))
+    if _all(pc.greater_equal, trace):  # as they arrive, but for the steps of a profiler window
+        return pc.array_sort_indices(key)
+    by_trace = pc.array_sort_indices(trace)
+    return by_trace.take(pc.array_sort_indices(key.take(by_trace)))
+
+
+def _all(compare: Any, column: Any) -> bool:
+    """Whether ``compare`` holds between each element and the one before."""
+    return pc.all(compare(column.slice(1), column.slice(0, max(0, len(column) - 1)))).as_py() is not False
 
 
 def _end_of_run(column: Any, start: int) -> int:

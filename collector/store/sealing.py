@@ -8,7 +8,7 @@ from pathlib import Path
 import pyarrow as pa
 from tfprof.collector.store import catalog, durable, segment
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.store.columns import pc
+from tfprof.collector.store.columns import flat_table, pc
 from tfprof.collector.store.devices import Devices, only
 from tfprof.collector.store.rollup import canonical_after, canonical_of, merge, parts_by_node, rollup_part
 from tfprof.collector.store.schema import JOB_TABLES, NAMES
@@ -98,7 +98,8 @@ def _write_ops(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> i
     """Write ops, rollup and total of the generation; return the generation of the total that is then in force."""
     generation = info.sealed + 1
     total = _total(folder, info)
-    ops, traces, devices = contents.table("ops"), contents.table("traces"), Devices(tail.devices)
+    ops, traces = flat_table(contents.table("ops")), contents.table("traces")
+    devices = Devices(tail.devices)
     canonical = canonical_after(ops, devices, canonical_of(total))
     rollups: list[pa.Table] = []
 
