@@ -52,6 +52,17 @@ def no_profile(why: Mapping[str, Any]) -> None:
     say(f"no profile: {why['text']} [{why['slug']}]")
 
 
+def _missing(result: Result) -> str:
+    """Return what of ``result``'s processes is not in the store, as a person says it."""
+    waiting = sum(max(0, job["records"] - job["acked"]) for job in result.jobs)
+    counts = {
+        "records not stored": waiting,
+        "traced steps lost": sum(job["dropped_traces"] for job in result.jobs),
+        "spans lost": sum(job["dropped_spans"] for job in result.jobs),
+    }
+    return ", ".join(f"{number:,} {what}" for what, number in counts.items())
+
+
 class Ending:
     """What is still to be done for ``launch`` after its job; ``hold`` has its channels."""
 
@@ -106,7 +117,8 @@ class Ending:
             return self._hold.refusal or self._stall() or {"slug": "agent", "text": "the agent does not answer"}
         if result.complete:
             return result.refused[0] if result.refused and not result.jobs else None
-        return self._stall() or {"slug": "not-stored", "text": "not everything was stored in time; it may be later"}
+        why = self._stall() or {"slug": "not-stored", "text": "not everything was stored in time; it may be later"}
+        return {**why, "text": f"{why['text']} ({_missing(result)})"}
 
     def _print(self, problem: dict[str, str] | None) -> None:
         """Run the report with standard error as its output."""

@@ -230,6 +230,27 @@ def test_an_unwritable_store_costs_the_job_nothing_and_is_told(tf2_python: Path,
     assert re.search(r"\[(store-unwritable|collector)\]\n$", done.stderr)
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="mounting a small disk takes root")
+def test_a_full_disk_costs_the_job_nothing_and_the_loss_is_counted_and_told(
+    tf2_python: Path, private_places: Path, tmp_path: Path
+) -> None:
+    small = tmp_path / "small"
+    small.mkdir()
+    subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m,mode=700", "tmpfs", str(small)], check=True)
+    store = str(small / "store")
+    try:
+        done = _run(RUN, "--trace", "all", "--store", store, *_command(tf2_python, "threads.py", 6000))
+        status = _ask("status", "--store", store)
+        assert _run(TFPROF, "stop", "--store", store).returncode == 0
+    finally:
+        subprocess.run(["umount", str(small)], check=True)
+    assert done.stdout == "0 True 24000\n"
+    assert re.search(
+        r"tfprof: .* \([\d,]+ records not stored, [\d,]+ traced steps lost, .*\) \[store-full\]\n$", done.stderr
+    )
+    assert "store-full" in json.dumps(status)
+
+
 def test_queries_answer_while_the_job_runs_and_after_the_daemons_have_stopped(
     tf2_python: Path, private_places: Path
 ) -> None:
