@@ -151,6 +151,10 @@ static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink, s
             PyErr_NoMemory();
             goto fail;
         }
+        if (status == TOO_LONG && rows - row < ROWS_MAX) { /* for this room; names so far get the same ids again */
+            Py_DECREF(results);
+            Py_RETURN_NONE;
+        }
         PyObject *result = Py_BuildValue("(nLi)", (Py_ssize_t)(sink->row - row), (long long)sink->base, (int)status);
         if (!result || PyList_SetItem(results, i, result)) goto fail;
     }
@@ -188,7 +192,7 @@ static PyObject *block_size_function(PyObject *Py_UNUSED(module), PyObject *rows
 static PyMethodDef functions[] = {
     {"count", count_function, METH_O, "count(parts) -> at most so many rows come of them"},
     {"block_size", block_size_function, METH_O, "block_size(rows) -> bytes of the columns"},
-    {"walk", walk_function, METH_VARARGS, "walk(parts, traces, names, block, rows) -> [(rows, base_ns, status)]"},
+    {"walk", walk_function, METH_VARARGS, "walk(parts, traces, names, block, rows) -> [(rows, base_ns, status)], None when that is too little room"},
     {NULL, NULL, 0, NULL},
 };
 

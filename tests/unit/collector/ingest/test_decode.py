@@ -331,6 +331,22 @@ def test_rows_do_not_change_when_more_are_decoded() -> None:
     assert first.equals(before)
 
 
+def test_a_guess_of_too_little_room_costs_time_but_no_rows() -> None:
+    one = decoder("walker")
+    small, large = _metadata(b""), _metadata(*[b""] * 5_000)  # many rows a byte
+    for parts in ([small], [small, large], [SAMPLES[0]], [large, SAMPLES[0], large], [large]):
+        expected = _all("python", parts)
+        interner = Interner()
+        batch, decoded = one.run_metadata(parts, range(len(parts)), interner)
+        assert (batch, decoded, interner.new_names()) == expected
+
+
+def test_the_walker_says_when_the_room_is_too_little() -> None:
+    block = bytearray(native.walker.block_size(2))
+    assert native.walker.walk([_metadata(b"", b"", b"")], [0], name_table(), block, 2) is None
+    assert native.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == [(2, 0, 0)]
+
+
 def test_a_build_without_the_walker_decodes_by_python(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(decode, "walker", None)
     assert decoder().name == "python"
