@@ -4,15 +4,21 @@ A TF_Buffer is three words of TensorFlow's C interface: data, length, deallocato
 a full one of ours are exchanged. They are reached through /proc/self/mem, where a wrong address is an error, not a crash.
 """
 
+from __future__ import annotations
+
 import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
 
 _WORDS = 24
 _EMPTY = b"\0" * _WORDS
 _PROBE = b"tfprof: is this the buffer?"
-_usable = None
+_usable: bool | None = None
 
 
-def usable(tf_session):
+def usable(tf_session: Any) -> bool:
     """Tell whether buffers of this TensorFlow can be given bytes; found out once, on buffers of our own."""
     global _usable
     if _usable is None:
@@ -20,7 +26,7 @@ def usable(tf_session):
     return _usable
 
 
-def give(tf_session, buffer, data):
+def give(tf_session: Any, buffer: Any, data: bytes) -> None:
     """Make ``data`` the content of the job's ``buffer``, which is empty; OSError or ValueError when that cannot be."""
     full = tf_session.TF_NewBufferFromString(data)
     try:
@@ -29,7 +35,7 @@ def give(tf_session, buffer, data):
         tf_session.TF_DeleteBuffer(full)
 
 
-def _probe(tf_session):
+def _probe(tf_session: Any) -> bool:
     buffer = tf_session.TF_NewBuffer()
     try:
         give(tf_session, buffer, _PROBE)
@@ -40,7 +46,7 @@ def _probe(tf_session):
         tf_session.TF_DeleteBuffer(buffer)
 
 
-def _exchange(empty, full, length):
+def _exchange(empty: Any, full: Any, length: int) -> None:
     fd = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
     try:
         to, source = _address(fd, empty), _address(fd, full)
@@ -53,7 +59,7 @@ def _exchange(empty, full, length):
         os.close(fd)
 
 
-def _address(fd, buffer):
+def _address(fd: int, buffer: Any) -> int:
     """Return where the TF_Buffer lies that a SWIG proxy or a pybind11 object stands for."""
     proxied = getattr(buffer, "this", None)
     if proxied is not None:

@@ -1,5 +1,7 @@
 """Callables of a session (Keras trains through them in graph mode): traced ones run a twin made with a trace level."""
 
+from __future__ import annotations
+
 from . import core, fields, layout
 from .clock import mono
 from .frame import leave, resemble
@@ -7,12 +9,20 @@ from .guard import guarded
 from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, span_key, with_level
 from .tracker import POLICY
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from .tracker import Tracker
+
+    Original = Callable[..., Any]
+
 _RUN, _FAILED, _SETUP = layout.RUN, layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
 _TWINS = "_tfprof_twins"
 
 
-def patch(kind, tracker, tf_session):
+def patch(kind: Any, tracker: Tracker, tf_session: Any) -> None:
     """Measure and trace the callables of class ``kind``."""
     core.replace(kind, "__init__", _init)
     core.replace(kind, "__call__", lambda original: _call(original, tracker, tf_session))
@@ -24,16 +34,16 @@ class _Twins(object):
 
     __slots__ = ("asked", "given", "handles", "key", "options")
 
-    def __init__(self, callable_options):
-        self.options = callable_options.SerializeToString()
+    def __init__(self, callable_options: Any) -> None:
+        self.options: bytes = callable_options.SerializeToString()
         self.key = span_key(len(callable_options.feed), len(callable_options.fetch), len(callable_options.target))
         self.given = b"".join(
             self.options[value:end] for field, _, end, value in fields.fields(self.options) if field == _OPTIONS
         )
         self.asked = fields.last(self.given, TRACE_LEVEL)
-        self.handles = {}
+        self.handles: dict[int, Any] = {}
 
-    def handle(self, session, level, tf_session):
+    def handle(self, session: Any, level: int, tf_session: Any) -> tuple[Any, int]:
         """Return (handle of the twin at ``level``, span flag: whether it had to be made)."""
         handle = self.handles.get(level)
         if handle is not None:
@@ -56,7 +66,7 @@ class _StandIn(object):
 
     __slots__ = ("_handle", "_session")
 
-    def __init__(self, session, handle):
+    def __init__(self, session: Any, handle: Any) -> None:
         self._session = session
         self._handle = handle
 
@@ -66,16 +76,16 @@ class _Catcher(object):
 
     __slots__ = ("raw",)
 
-    def __init__(self):
-        self.raw = None
+    def __init__(self) -> None:
+        self.raw: bytes | None = None
 
-    def ParseFromString(self, raw):  # noqa: N802 - the name of protobuf
+    def ParseFromString(self, raw: bytes) -> None:  # noqa: N802 - the name of protobuf
         """Keep ``raw``."""
         self.raw = raw
 
 
-def _init(original):
-    def __init__(self, session, callable_options):  # noqa: N807 - it replaces one
+def _init(original: Original) -> Original:
+    def __init__(self: Any, session: Any, callable_options: Any) -> None:  # noqa: N807 - it replaces one
         try:
             original(self, session, callable_options)
         except BaseException as error:
@@ -87,15 +97,15 @@ def _init(original):
 
 
 @guarded
-def _remember(made, callable_options):
+def _remember(made: Any, callable_options: Any) -> None:
     setattr(made, _TWINS, _Twins(callable_options))
 
 
-def _call(original, tracker, tf_session):
+def _call(original: Original, tracker: Tracker, tf_session: Any) -> Original:
     """Return the replacement of ``_Callable.__call__``."""
     measured = _measured(original, tracker, tf_session)
 
-    def __call__(self, *args, **kwargs):  # noqa: N807 - it replaces one
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
         ordinal = tracker.next()
         twins = self.__dict__.get(_TWINS)
         key = 0 if twins is None else twins.key
@@ -123,10 +133,12 @@ def _call(original, tracker, tf_session):
     return resemble(__call__, original, "TF_SessionRunCallable")
 
 
-def _measured(original, tracker, tf_session):
+def _measured(original: Original, tracker: Tracker, tf_session: Any) -> Original:
     """Return the way of a call that is not plain: it may be traced."""
 
-    def measured(made, ordinal, twins, key, args, kwargs):
+    def measured(
+        made: Any, ordinal: int, twins: _Twins | None, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         metadata = kwargs.get("run_metadata") or None
         record, on = _begin(tf_session, tracker, made, ordinal, twins, key, metadata) or (None, None)
         if record is None:
@@ -141,7 +153,7 @@ def _measured(original, tracker, tf_session):
             record.ends(flags)
             _finish(record, made._session, catcher.raw, metadata)
 
-    def untraced(made, ordinal, key, args, kwargs):
+    def untraced(made: Any, ordinal: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         flags, start = _FAILED, mono()
         try:
             result = original(made, *args, **kwargs)
@@ -157,7 +169,9 @@ def _measured(original, tracker, tf_session):
 
 
 @guarded
-def _begin(tf_session, tracker, made, ordinal, twins, key, metadata):
+def _begin(
+    tf_session: Any, tracker: Tracker, made: Any, ordinal: int, twins: _Twins | None, key: int, metadata: Any
+) -> tuple[Record, Any] | None:
     """Return (record, what the original is called on), None when the call is not to be traced."""
     begun = mono()
     level = tracker.level(ordinal, key)
@@ -180,7 +194,7 @@ def _begin(tf_session, tracker, made, ordinal, twins, key, metadata):
 
 
 @guarded
-def _finish(record, session, raw, metadata):
+def _finish(record: Record, session: Any, raw: bytes | None, metadata: Any) -> None:
     """Hand on what the run yielded: to the job what it would have got, to the channel all of it."""
     try:
         if raw is not None and metadata is not None:
@@ -189,8 +203,8 @@ def _finish(record, session, raw, metadata):
         record.keep(session, raw)
 
 
-def _del(original, tf_session):
-    def __del__(self):  # noqa: N807 - it replaces one
+def _del(original: Original, tf_session: Any) -> Original:
+    def __del__(self: Any) -> None:  # noqa: N807 - it replaces one
         twins = self.__dict__.pop(_TWINS, None)
         if twins is not None and twins.handles:
             _release(self, twins, tf_session)
@@ -200,7 +214,7 @@ def _del(original, tf_session):
 
 
 @guarded
-def _release(made, twins, tf_session):
+def _release(made: Any, twins: _Twins, tf_session: Any) -> None:
     """Release the twins of a callable that goes away, as it releases itself."""
     session = made._session
     if session._session is None or session._closed:

@@ -12,20 +12,20 @@ getpid = os.getpid
 _GETTID = {"x86_64": 186, "aarch64": 178}
 
 
-def _native_id():
-    # type: () -> int
+def _native_id() -> int:
     """Return the kernel's id of the calling thread, 0 where it cannot be known."""
     if sys.version_info >= (3, 8):
-        return _thread.get_native_id()
-    import ctypes
+        tid = _thread.get_native_id()
+    else:
+        import ctypes
 
-    number = _GETTID.get(os.uname().machine)
-    return 0 if number is None else int(ctypes.CDLL(None).syscall(number))
+        number = _GETTID.get(os.uname().machine)
+        tid = 0 if number is None else int(ctypes.CDLL(None).syscall(number))
+    return tid
 
 
 class ThreadId(_thread._local):
     """Each thread's ``tid``, asked of the kernel once: a number can come back for another thread, so none is kept by it."""
 
-    def __init__(self):
-        # type: () -> None
+    def __init__(self) -> None:
         self.tid = _native_id()

@@ -6,6 +6,18 @@ import sys
 
 from . import clock, guard, hook
 
+TYPE_CHECKING = False  # types are quoted here: even __future__ would make every interpreter start slower
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable, Mapping, Tuple
+
+    from .policy import Policy
+    from .ring import Channel
+    from .spans import Put
+    from .tracker import Tracker
+
+    Made = Tuple[Channel, Put, Policy]
+
 #: Module of the job -> where our patch of it is: our module, its function, which is called with the job's module.
 PATCHES = {
     "tensorflow.python.client.session": ("session", "patch"),
@@ -32,34 +44,34 @@ PATCHES = {
 class State(object):
     """One process's state. ``trackers`` are those of every kind of step asked for, ``replaced`` what was put in place of what."""
 
-    def __init__(self, launch, folder):
+    def __init__(self, launch: int, folder: str) -> None:
         self.launch = launch
         self.folder = folder
         self.lock = _thread.allocate_lock()
-        self.trackers = {}
-        self.costed = set()
-        self.replaced = []
+        self.trackers: "dict[int, Tracker]" = {}
+        self.costed: "set[int]" = set()
+        self.replaced: "list[tuple[Any, str, Any, Any]]" = []
         self.forget()
 
-    def forget(self):
+    def forget(self) -> None:
         """Drop the channel: the process has none yet, or was forked from one that has."""
         self.pid = clock.getpid()
-        self.threads = None
-        self.channel = None
-        self.put = None
-        self.policy = None
+        self.threads: "clock.ThreadId | None" = None
+        self.channel: "Channel | None" = None
+        self.put: "Put | None" = None
+        self.policy: "Policy | None" = None
         self.refused = False
 
 
-_state = None
+_state: "State | None" = None
 
 
-def state():
+def state() -> "State | None":
     """Return the process's state, None while nothing is armed."""
     return _state
 
 
-def arm(environ):
+def arm(environ: "Mapping[str, str]") -> None:
     """Wait for TensorFlow if ``environ`` says that this job is to be profiled; patch what is loaded already. Twice is once."""
     global _state
     run = _run(environ)
@@ -72,7 +84,7 @@ def arm(environ):
     hook.install(PATCHES, _patch)
 
 
-def disarm():
+def disarm() -> None:
     """Put everything back: patches, import hook, channel words; what others hold of ours does nothing from now on."""
     global _state
     if _state is None:
@@ -91,8 +103,9 @@ def disarm():
     guard.watch(None)
 
 
-def replace(owner, name, make):
+def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
     """Replace ``owner.name`` by ``make(original)`` until ``disarm``; nothing happens where that was done already."""
+    assert _state is not None
     original = owner.__dict__.get(name)
     if original is None or any(original is ours for _, _, _, ours in _state.replaced):
         return
@@ -101,30 +114,32 @@ def replace(owner, name, make):
     _state.replaced.append((owner, name, original, ours))
 
 
-def tracker(kind, costed=True, **options):
+def tracker(kind: int, costed: bool = True) -> "Tracker":
     """Return the process's tracker of steps of ``kind``; ``costed``: their time is what the cost of tracing is compared with."""
+    assert _state is not None
     found = _state.trackers.get(kind)
     if found is None:
         from .tracker import Tracker
 
-        found = _state.trackers.setdefault(kind, Tracker(kind, _make, **options))
+        found = _state.trackers.setdefault(kind, Tracker(kind, _make))
         if costed:
             _state.costed.add(kind)
     return found
 
 
-def channel():
+def channel() -> "Channel | None":
     """Return the process's channel, made if need be; None where there can be none."""
     made = _make()
     return None if made is None else made[0]
 
 
-def thread_id():
+def thread_id() -> int:
     """Return the kernel's id of the calling thread."""
-    return _state.threads.tid if _state is not None else 0
+    threads = _state.threads if _state is not None else None
+    return threads.tid if threads is not None else 0
 
 
-def _run(environ):
+def _run(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
     """Return (launch, folder) of TFPROF_RUN, None when it is absent or no such thing."""
     launch, at, folder = environ.get("TFPROF_RUN", "").partition("@")
     try:
@@ -133,7 +148,7 @@ def _run(environ):
         return None
 
 
-def _make():
+def _make() -> "Made | None":
     """Return (channel, put, policy) of this process, making the channel first if need be; None where there can be none."""
     if _state is None:
         return None
@@ -145,10 +160,13 @@ def _make():
         with _state.lock:
             if _state.channel is None and not _state.refused:
                 opening.open_channel(_state)
-    return None if _state.refused else (_state.channel, _state.put, _state.policy)
+    channel, put, policy = _state.channel, _state.put, _state.policy
+    if _state.refused or channel is None or put is None or policy is None:
+        return None
+    return channel, put, policy
 
 
-def _forked():
+def _forked() -> None:
     """Give up, in a forked child, what is the parent's."""
     if _state is None or _state.pid == clock.getpid():
         return
@@ -163,7 +181,7 @@ def _forked():
 
 
 @guard.guarded
-def _patch(name, module):
+def _patch(name: str, module: "ModuleType") -> None:
     """Patch ``module``, which has just been loaded as ``name``, and make sure of a channel."""
     if _state is None or _make() is None:
         return

@@ -1,12 +1,14 @@
 """What agent and collector share as daemons: a locked pid file, a status file, a detached start."""
 
+from __future__ import annotations
+
 import fcntl
 import json
 import os
 import signal
 import sys
 import time
-from typing import Any  # noqa: F401 - in type comments
+from typing import Any
 
 from .errors import TfprofError
 
@@ -45,13 +47,11 @@ class DaemonError(TfprofError):
 class Lock:
     """The pid file ``PLACE/NAME.pid`` of a daemon, locked as long as the daemon lives, however it ends."""
 
-    def __init__(self, place, name):
-        # type: (str, str) -> None
+    def __init__(self, place: str, name: str) -> None:
         self.path = os.path.join(place, name + ".pid")
-        self._fd = None  # type: int | None
+        self._fd: int | None = None
 
-    def acquire(self):
-        # type: () -> bool
+    def acquire(self) -> bool:
         """Take the lock and write this process's pid; False when another process holds it, OSError when there can be none."""
         fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         deadline = time.monotonic() + LOCK_PATIENCE_S
@@ -65,8 +65,7 @@ class Lock:
         self._fd = fd
         return True
 
-    def release(self):
-        # type: () -> None
+    def release(self) -> None:
         """Give the lock back; the file stays, so that nobody ever locks a file without a name."""
         if self._fd is not None:
             os.ftruncate(self._fd, 0)
@@ -77,18 +76,15 @@ class Lock:
 class StatusFile:
     """A JSON file that one process replaces whole and any other reads."""
 
-    def __init__(self, path):
-        # type: (str) -> None
+    def __init__(self, path: str) -> None:
         self.path = path
 
-    def write(self, status):
-        # type: (dict[str, Any]) -> None
+    def write(self, status: dict[str, Any]) -> None:
         """Replace the file by ``status``; OSError when that cannot be done."""
         write_json(self.path, status)
 
 
-def write_json(path, value):
-    # type: (str, dict[str, Any]) -> None
+def write_json(path: str, value: dict[str, Any]) -> None:
     """Replace the file ``path`` by ``value`` in one step; OSError when that cannot be done."""
     temporary = "%s.%d.tmp" % (path, os.getpid())
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
@@ -101,8 +97,7 @@ def write_json(path, value):
         raise
 
 
-def read_json(path):
-    # type: (str) -> dict[str, Any] | None
+def read_json(path: str) -> dict[str, Any] | None:
     """Return the JSON object in ``path``, None when there is none or it is no object."""
     try:
         with open(path, encoding="utf-8") as file:
@@ -112,20 +107,17 @@ def read_json(path):
     return value if isinstance(value, dict) else None
 
 
-def holder(place, name):
-    # type: (str, str) -> int
+def holder(place: str, name: str) -> int:
     """Return the pid of the living daemon ``name`` of the instance ``place``, 0 when none lives."""
     return _pid(place, name, True)
 
 
-def last_pid(place, name):
-    # type: (str, str) -> int
+def last_pid(place: str, name: str) -> int:
     """Return the pid of the daemon ``name`` that lived last, be it alive or not, 0 when there was none."""
     return _pid(place, name, False)
 
 
-def _pid(place, name, is_alive):
-    # type: (str, str, bool) -> int
+def _pid(place: str, name: str, is_alive: bool) -> int:
     try:
         fd = os.open(os.path.join(place, name + ".pid"), os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -139,8 +131,7 @@ def _pid(place, name, is_alive):
         os.close(fd)
 
 
-def read_status(place, name):
-    # type: (str, str) -> dict[str, Any] | None
+def read_status(place: str, name: str) -> dict[str, Any] | None:
     """Return the last status of the daemon ``name`` with ``alive`` set, None when it never wrote one and does not live."""
     status = read_json(os.path.join(place, name + ".json"))
     pid = holder(place, name)
@@ -151,8 +142,7 @@ def read_status(place, name):
     return status
 
 
-def spawn(module, args, log):
-    # type: (str, list[str], str) -> None
+def spawn(module: str, args: list[str], log: str) -> None:
     """Start ``python -m MODULE ARGS`` as a daemon that outlives this process and shares nothing with it but ``log``.
 
     It returns at once; whether the daemon came up is seen by its lock. DaemonError when nothing could be started.
@@ -170,8 +160,7 @@ def spawn(module, args, log):
     os.waitpid(child, 0)
 
 
-def daemon_environment(environment):
-    # type: (os._Environ[str]) -> dict[str, str]
+def daemon_environment(environment: os._Environ[str]) -> dict[str, str]:
     """Return what of ``environment`` a daemon is given: the written list, without the shim on the module path."""
     kept = {
         name: text
@@ -185,8 +174,7 @@ def daemon_environment(environment):
     return kept
 
 
-def _flock(fd, how):
-    # type: (int, int) -> bool
+def _flock(fd: int, how: int) -> bool:
     try:
         fcntl.flock(fd, how | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -194,8 +182,7 @@ def _flock(fd, how):
     return True
 
 
-def _open_log(path):
-    # type: (str) -> int
+def _open_log(path: str) -> int:
     """Open the log for appending; one that has grown large makes room for a new one."""
     try:
         if os.stat(path).st_size > LOG_MAX:
@@ -205,8 +192,7 @@ def _open_log(path):
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
 
 
-def _become_daemon(command, environment, log_fd):
-    # type: (list[str], dict[str, str], int) -> None
+def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int) -> None:
     """Turn this forked child into the daemon: a session of its own, no terminal, nothing inherited. Never returns."""
     try:
         os.setsid()

@@ -1,5 +1,7 @@
 """The root of every error that a user is shown."""
 
+from __future__ import annotations
+
 
 class TfprofError(Exception):
     """An error with a message for a person.
@@ -11,14 +13,12 @@ class TfprofError(Exception):
     slug = "internal"
     exit_code = 1
 
-    def __init__(self, message, slug=None):
-        # type: (str, str | None) -> None
+    def __init__(self, message: str, slug: str | None = None) -> None:
         super().__init__(message)
         if slug is not None:
             self.slug = slug
 
-    def __str__(self):
-        # type: () -> str
+    def __str__(self) -> str:
         return "%s [%s]" % (self.args[0], self.slug)
 
 
@@ -33,8 +33,7 @@ class VersionError(FormatError):
 
     slug = "unknown-version"
 
-    def __init__(self, what, theirs, ours):
-        # type: (str, int, int) -> None
+    def __init__(self, what: str, theirs: int, ours: int) -> None:
         super().__init__(
             "%s version %d is not spoken here (this build speaks %d): use the same tfprof release on both sides"
             % (what, theirs, ours)

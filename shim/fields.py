@@ -1,9 +1,15 @@
 """Protobuf wire format by hand, as far as the top-level fields of TensorFlow's options and results: no protobuf in the job."""
 
+from __future__ import annotations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
+
 VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
-def varint(data, at):
+def varint(data: bytes, at: int) -> tuple[int, int]:
     """Return (value, where it ends) of the varint in ``data`` at ``at``; ValueError when there is none."""
     value = shift = 0
     while shift < 70:
@@ -18,7 +24,7 @@ def varint(data, at):
     raise ValueError("not a varint")
 
 
-def encoded(value):
+def encoded(value: int) -> bytes:
     """Return the bytes of ``value`` (0 or more) as a varint."""
     out = bytearray()
     while value > 0x7F:
@@ -28,7 +34,7 @@ def encoded(value):
     return bytes(out)
 
 
-def fields(data):
+def fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
     """Yield (number, start, end, value) for each field: a varint's value, else where its content starts; ValueError when cut."""
     at = 0
     while at < len(data):
@@ -50,12 +56,12 @@ def fields(data):
         yield tag >> 3, start, at, value
 
 
-def without(data, number):
+def without(data: bytes, number: int) -> bytes:
     """Return ``data`` without its fields of ``number``."""
     return b"".join(data[start:end] for field, start, end, _ in fields(data) if field != number)
 
 
-def last(data, number, default=0):
+def last(data: bytes, number: int, default: int = 0) -> int:
     """Return the value of the last field of ``number`` in ``data``, the one that counts."""
     for field, _, _, value in fields(data):
         if field == number:

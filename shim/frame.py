@@ -5,19 +5,28 @@ stays, but entries below it can be dropped: there the wrapper's code carries the
 it wraps, and that function's own entry is dropped instead.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import types
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, TypeVar
+
+    F = TypeVar("F", bound=Callable[..., Any])
+
+_LOOKS = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
 _OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _DROPS = sys.version_info >= (3, 11)
 #: Before 3.8 a call that spans lines is at its last one.
 _LAST_LINE = sys.version_info < (3, 8)
 
 
-def resemble(ours, original, marker):
+def resemble(ours: F, original: Any, marker: str) -> F:
     """Return ``ours`` with the names and, where tracebacks need it, the place of ``original`` at its call of ``marker``."""
-    for name in ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__"):
+    for name in _LOOKS:
         if hasattr(original, name):
             setattr(ours, name, getattr(original, name))
     code = getattr(original, "__code__", None)
@@ -26,13 +35,13 @@ def resemble(ours, original, marker):
     return ours
 
 
-def leave(error, original):
+def leave(error: BaseException, original: Any) -> None:
     """Take our entries out of the traceback of ``error``, just before a bare ``raise`` in a function that resembles ``original``."""
     own = error.__traceback__
-    rest = own.tb_next
+    rest = own.tb_next if own is not None else None
     while rest is not None and rest.tb_frame.f_code.co_filename.startswith(_OURS):
         rest = rest.tb_next
-    if rest is None:
+    if own is None or rest is None:
         return
     if _DROPS:
         error.__traceback__ = rest
@@ -42,25 +51,27 @@ def leave(error, original):
         own.tb_next = rest
 
 
-def _placed(code, original, line):
+def _placed(code: types.CodeType, original: types.CodeType, line: int) -> types.CodeType:
     """Return ``code`` with the file and name of ``original``, all of it at ``line``."""
     if sys.version_info >= (3, 10):
         table = _table(len(code.co_code))
-        return code.replace(
+        placed = code.replace(
             co_filename=original.co_filename, co_name=original.co_name, co_firstlineno=line, co_linetable=table
         )
-    if sys.version_info >= (3, 8):
-        return code.replace(
+    elif sys.version_info >= (3, 8):
+        placed = code.replace(
             co_filename=original.co_filename, co_name=original.co_name, co_firstlineno=line, co_lnotab=b""
         )
-    return types.CodeType(
-        code.co_argcount, code.co_kwonlyargcount, code.co_nlocals, code.co_stacksize, code.co_flags, code.co_code,
-        code.co_consts, code.co_names, code.co_varnames, original.co_filename, original.co_name, line, b"",
-        code.co_freevars, code.co_cellvars,
-    )  # fmt: skip
+    else:
+        placed = types.CodeType(
+            code.co_argcount, code.co_kwonlyargcount, code.co_nlocals, code.co_stacksize, code.co_flags, code.co_code,
+            code.co_consts, code.co_names, code.co_varnames, original.co_filename, original.co_name, line, b"",
+            code.co_freevars, code.co_cellvars,
+        )  # fmt: skip
+    return placed
 
 
-def _table(size):
+def _table(size: int) -> bytes:
     """Return Python 3.10's table that puts ``size`` bytes of code at one line."""
     table = b""
     while size > 0:
@@ -70,7 +81,7 @@ def _table(size):
     return table
 
 
-def _line(code, marker):
+def _line(code: types.CodeType, marker: str) -> int:
     """Return the line at which ``code`` calls ``marker``, a name that it uses."""
     import dis
 

@@ -3,6 +3,8 @@
 The annotation is entered and left by the call itself: nothing of ours is on the stack while the function runs or is traced.
 """
 
+from __future__ import annotations
+
 import _thread
 import sys
 import types
@@ -12,52 +14,56 @@ from . import core, layout, window
 from .guard import guarded
 from .step import Step
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable
+
+    from .keras import Bracket
+
 _CONTEXT = "tensorflow.python.eager.context"
 
 
 class Scope(_thread._local):
     """One thread's place: the ``brackets`` of Keras that are open, outermost first, and the ``depth`` of function calls."""
 
-    def __init__(self):
-        # type: () -> None
-        self.brackets = []  # type: list
+    def __init__(self) -> None:
+        self.brackets: list[Bracket] = []
         self.depth = 0
         self.mark = 0  # span kind that the next outermost call is to have, 0 for its own
-        self.by_hand = (None, None)  # model, by a weak reference, and the batch that it was given by hand
+        #: a model, by a weak reference, and the batch that it was given by hand
+        self.by_hand: tuple[Callable[[], object], Step] | None = None
 
 
 scope = Scope()
 
 
-def patch(module):
-    # type: (object) -> None
+def patch(module: ModuleType) -> None:
     """Let the calls of functions be told, in TensorFlow's module of them; versions without the annotation are left alone."""
     trace = getattr(module, "trace", None)
     if isinstance(getattr(trace, "Trace", None), type):
         core.replace(module, "trace", _annotating)
 
 
-def _annotating(original):
+def _annotating(original: ModuleType) -> ModuleType:
     """Return a module like ``original`` with an annotation that tells us of the call that it is put around."""
     ours = types.ModuleType(original.__name__, original.__doc__)
     ours.__dict__.update(original.__dict__)
-    ours.Trace = _annotation(original.Trace)
+    vars(ours)["Trace"] = _annotation(vars(original)["Trace"])
     return ours
 
 
-def _annotation(base):
+def _annotation(base: Any) -> Any:
     executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
 
-    class Trace(base):
+    class Trace(base):  # type: ignore[misc]  # known when TensorFlow is
         """TensorFlow's own annotation, telling us when it is entered and left."""
 
-        def __init__(self, name, **kwargs):
-            # type: (str, object) -> None
+        def __init__(self, name: str, **kwargs: Any) -> None:
             base.__init__(self, name, **kwargs)
-            self._call = name
+            self._call: Any = name  # from its entry on the step, None where it is none
 
-        def __enter__(self):
-            # type: () -> object
+        def __enter__(self) -> object:
             here = scope
             here.depth += 1
             step = None
@@ -66,8 +72,7 @@ def _annotation(base):
             self._call = step
             return base.__enter__(self)
 
-        def __exit__(self, kind, value, trace):
-            # type: (object, object, object) -> object
+        def __exit__(self, kind: object, value: object, trace: object) -> object:
             done = base.__exit__(self, kind, value, trace)
             here = scope
             here.depth -= 1
@@ -83,7 +88,7 @@ def _annotation(base):
 
 
 @guarded
-def _begin(here, name):
+def _begin(here: Scope, name: object) -> Step:
     kind, here.mark = here.mark or layout.FUNCTION, 0
     tracker = core.tracker(kind)
     key = zlib.crc32(str(name).encode()) if kind == layout.FUNCTION else 0
@@ -91,5 +96,5 @@ def _begin(here, name):
 
 
 @guarded
-def _end(step, error):
+def _end(step: Step, error: object) -> None:
     step.end(layout.FLAG_FAILED if error is not None else 0)

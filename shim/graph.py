@@ -1,5 +1,7 @@
 """Graphs: each is sent once a version, as GraphDef bytes with output shapes and the Python frames of its ops."""
 
+from __future__ import annotations
+
 import _thread
 import json
 import sys
@@ -7,6 +9,15 @@ import weakref
 
 from . import clock, layout
 from .fields import encoded, fields, varint
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, Optional, Tuple, TypeVar
+
+    from .ring import Channel
+
+    K = TypeVar("K")
+    Dims = Optional[Tuple[int, ...]]  # sizes, -1 unknown; None: not even the rank is known
 
 #: Attributes above this are weights: left out, since shapes say what a reader needs.
 ATTR_MAX = 4096
@@ -16,7 +27,7 @@ _NODE_TAG, _ATTR_TAG = 0x0A, 0x2A
 _SHAPES_KEY = b"\x0a\x0e_output_shapes\x12"
 _SESSION = "tensorflow.python.client.session"
 
-_sent = None
+_sent: _Sent | None = None
 
 
 class _Known(object):
@@ -24,28 +35,25 @@ class _Known(object):
 
     __slots__ = ("library", "nodes", "number", "pending", "refused", "version")
 
-    def __init__(self, number):
-        # type: (int) -> None
+    def __init__(self, number: int) -> None:
         self.number = number
         self.version = -1
         self.nodes = 0
         self.library = -1
         self.refused = False
-        self.pending = None  # frames that found no room yet
+        self.pending: bytes | None = None  # frames that found no room yet
 
 
 class _Sent(object):
     """What was sent into one channel; graphs are known weakly, so none is kept alive."""
 
-    def __init__(self, channel):
-        # type: (object) -> None
+    def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.lock = _thread.allocate_lock()
-        self.graphs = weakref.WeakKeyDictionary()  # type: weakref.WeakKeyDictionary
+        self.graphs: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
         self.count = 0
 
-    def known(self, graph):
-        # type: (object) -> _Known
+    def known(self, graph: Any) -> _Known:
         """Return what is known of ``graph``, numbering it when it is new."""
         known = self.graphs.get(graph)
         if known is None:
@@ -54,8 +62,7 @@ class _Sent(object):
         return known
 
 
-def ensure_sent(graph, channel):
-    # type: (object, object) -> int
+def ensure_sent(graph: Any, channel: Channel) -> int:
     """Send what is new of ``graph`` into ``channel`` and return the ns spent, 0 when nothing was new.
 
     Nothing is waited for: a graph that another thread holds, or a ring that is full, is tried again at a later call.
@@ -83,10 +90,10 @@ def ensure_sent(graph, channel):
         sent.lock.release()
 
 
-def ensure_functions_sent(graph, channel):
-    # type: (object, object) -> int
+def ensure_functions_sent(graph: Any, channel: Channel) -> int:
     """Send a function's graph and those of the functions that it calls; return the ns spent."""
-    spent, waiting, seen = 0, [graph], set()
+    spent, waiting = 0, [graph]
+    seen: set[int] = set()
     while waiting:
         each = waiting.pop()
         if id(each) in seen:
@@ -101,7 +108,7 @@ def ensure_functions_sent(graph, channel):
     return spent
 
 
-def _send(graph, known, channel, version):
+def _send(graph: Any, known: _Known, channel: Channel, version: int) -> None:
     """Put the graph's new nodes and their frames; the caller holds the graph's lock."""
     if version != known.version and known.pending is None:
         ops = graph.get_operations()[known.nodes :]
@@ -117,18 +124,17 @@ def _send(graph, known, channel, version):
         known.pending = None
 
 
-def _put(channel, known, kind, data):
+def _put(channel: Channel, known: _Known, kind: int, data: bytes) -> bool:
     """Put one record of a graph; a record that no ring of this size can take is refused for good."""
     if not channel.fits(len(data)):
         known.refused, known.pending = True, None
         text = "graph %d: a record of %d bytes is larger than the ring" % (known.number, len(data))
         channel.refuse("graph-too-large", text)
         return False
-    return bool(channel.put(kind, data, step=known.number, start_mono=clock.mono(), start_real=clock.real()))
+    return channel.put(kind, data, step=known.number, start_mono=clock.mono(), start_real=clock.real())
 
 
-def serialized(graph):
-    # type: (object) -> bytes
+def serialized(graph: Any) -> bytes:
     """Return the GraphDef of ``graph`` as TensorFlow's C interface writes it: without shapes."""
     tf_session = sys.modules[_SESSION].tf_session
     buffer = tf_session.TF_NewBuffer()
@@ -147,19 +153,17 @@ def serialized(graph):
 # -- shapes, written into the bytes: a protobuf in Python would cost ten times as much ------------
 
 
-def _field(tag, data):
+def _field(tag: int, data: bytes) -> bytes:
     """Return ``data`` as a length-delimited field."""
     return bytes((tag,)) + encoded(len(data)) + data
 
 
-def library_size(raw):
-    # type: (bytes) -> int
+def library_size(raw: bytes) -> int:
     """Return how many bytes the functions in a GraphDef take."""
     return sum(end - start for number, start, end, _ in fields(raw) if number == _LIBRARY)
 
 
-def with_shapes(raw, first, known_shapes, library):
-    # type: (bytes, int, dict, bool) -> object
+def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], library: bool) -> Iterator[bytes]:
     """Yield the pieces of a GraphDef: nodes from number ``first`` on with their shapes, the library if wanted, the rest."""
     index = 0
     for number, start, end, body in fields(raw):
@@ -174,24 +178,24 @@ def with_shapes(raw, first, known_shapes, library):
             yield raw[start:end]
 
 
-def _name(node):
+def _name(node: bytes) -> bytes:
     """Return the name in the bytes of a NodeDef: its first field."""
     length, at = varint(node, 1)
     return node[at : at + length]
 
 
-def without_weights(node):
-    # type: (bytes) -> bytes
+def without_weights(node: bytes) -> bytes:
     """Return the bytes of a NodeDef without the attributes that are larger than ATTR_MAX."""
     return b"".join(
         node[start:end] for number, start, end, _ in fields(node) if number != _ATTR or end - start <= ATTR_MAX
     )
 
 
-def shapes(ops):
-    # type: (list) -> dict
+def shapes(ops: list[Any]) -> dict[bytes, bytes]:
     """Return node name -> bytes of the attribute `_output_shapes`, for ops that have outputs."""
-    dims_bytes, attributes, found = {}, {}, {}
+    dims_bytes: dict[Dims, bytes] = {}
+    attributes: dict[tuple[Dims, ...], bytes] = {}
+    found: dict[bytes, bytes] = {}
     for op in ops:
         key = tuple(_dims(output.shape) for output in op.outputs)
         if not key:
@@ -207,15 +211,14 @@ def shapes(ops):
     return found
 
 
-def _dims(shape):
+def _dims(shape: Any) -> Dims:
     """Return a TensorShape as a tuple with -1 for unknown sizes, None for an unknown rank."""
     if shape.ndims is None:
         return None
     return tuple(-1 if size is None else size for size in shape.as_list())
 
 
-def shape_bytes(dims):
-    # type: (object) -> bytes
+def shape_bytes(dims: Dims) -> bytes:
     """Return a TensorShapeProto: ``dims`` is a tuple of sizes, -1 unknown, or None for an unknown rank."""
     if dims is None:
         return b"\x18\x01"
@@ -225,17 +228,21 @@ def shape_bytes(dims):
 # -- frames --------------------------------------------------------------------------------------
 
 
-def frames(ops):
-    # type: (list) -> dict
+def frames(ops: list[Any]) -> dict[str, Any]:
     """Return where the ops were made, as docs/channel.md lays it out."""
-    files, functions, rows, stacks, known = {}, {}, {}, {}, {}
-    nodes = {}
+    files: dict[str, int] = {}
+    functions: dict[str, int] = {}
+    rows: dict[tuple[int, int, int], int] = {}
+    stacks: dict[tuple[int, ...], int] = {}
+    known: dict[Any, int] = {}
+    nodes: dict[str, int] = {}
     for op in ops:
         trace = _trace(op)
         if trace is None:
             continue  # made by TensorFlow out of another op's definition
         # Newer versions hash and compare a trace without making its frames.
-        cheap = type(trace).__hash__ not in (None, object.__hash__)
+        hashing: Any = type(trace).__hash__
+        cheap = hashing not in (None, object.__hash__)
         index = known.get(trace) if cheap else None
         if index is None:
             stack = tuple(_index(rows, (_index(files, f.filename), f.lineno, _index(functions, f.name))) for f in trace)
@@ -252,12 +259,12 @@ def frames(ops):
     }
 
 
-def _trace(op):
+def _trace(op: Any) -> Any:
     """Return the frames of ``op``, outermost first, in whatever sequence its version of TensorFlow keeps."""
     trace = getattr(op, "_traceback", None)
     return op.traceback if trace is None else trace
 
 
-def _index(table, key):
+def _index(table: dict[K, int], key: K) -> int:
     """Return the index of ``key`` in an ordered table, adding it when it is new."""
     return table.setdefault(key, len(table))

@@ -3,27 +3,45 @@
 import os
 import sys
 
+TYPE_CHECKING = False  # types are quoted here: even __future__ would make every interpreter start slower
+if TYPE_CHECKING:
+    from types import CodeType
+    from typing import Callable, ParamSpec, TypeVar
+
+    from .ring import Channel
+
+    P = ParamSpec("P")
+    R = TypeVar("R")
+
 _OURS = os.path.dirname(os.path.abspath(__file__))
 #: Packages whose errors our own calls can end with.
 _CALLED = {
-    "builtins", "ctypes", "google", "json", "keras", "struct", "tensorflow", "tensorflow_core", "tf_keras",
+    "builtins",
+    "ctypes",
+    "google",
+    "json",
+    "keras",
+    "struct",
+    "tensorflow",
+    "tensorflow_core",
+    "tf_keras",
     __name__.partition(".")[0],
 }
 _raise = os.environ.get("TFPROF_RAISE") == "1"
 _debug = bool(os.environ.get("TFPROF_DEBUG"))
-_channel = None
+_channel: "Channel | None" = None
 
 
-def watch(channel):
+def watch(channel: "Channel | None") -> None:
     """Count faults in ``channel`` from now on; None: in none."""
     global _channel
     _channel = channel
 
 
-def guarded(function):
+def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
     """Return ``function`` behind the fence: None is returned where it fails."""
 
-    def call(*args, **kwargs):
+    def call(*args: "P.args", **kwargs: "P.kwargs") -> "R | None":
         try:
             return function(*args, **kwargs)
         except Exception as error:
@@ -36,37 +54,37 @@ def guarded(function):
     return call
 
 
-def stop(error):
+def stop(error: BaseException) -> bool:
     """Count ``error``, which is being handled, and return True; False when it is the job's own and is to be raised again."""
     if _raise or _theirs(error):
         return False
     if _channel is not None:
-        _keep(error)
+        _keep(_channel, error)
     if _debug:
         sys.stderr.write(_text(error))
     return True
 
 
-def _text(error):
+def _text(error: BaseException) -> str:
     import traceback
 
     return "".join(traceback.format_exception(type(error), error, error.__traceback__))
 
 
-def _keep(error):
-    """Count a fault in the channel, which keeps the first one's traceback."""
+def _keep(channel: "Channel", error: BaseException) -> None:
+    """Count a fault in ``channel``, which keeps the first one's traceback."""
     from . import layout
 
     word = layout.JOB_WORDS["faults"] // 8
-    _channel.words[word] += 1
-    if _channel.words[word] == 1:
+    channel.words[word] += 1
+    if channel.words[word] == 1:
         text = _text(error).encode("utf-8", "replace")[-layout.FAULT_MAX :]
         at = layout.FAULT_AT
-        _channel.view[at + 4 : at + 4 + len(text)] = text
-        _channel.view[at : at + 4] = len(text).to_bytes(4, "little")
+        channel.view[at + 4 : at + 4 + len(text)] = text
+        channel.view[at : at + 4] = len(text).to_bytes(4, "little")
 
 
-def _theirs(error):
+def _theirs(error: BaseException) -> bool:
     """Tell whether the job raised ``error`` while our code happened to run: a signal handler, or an exception set from outside."""
     trace = error.__traceback__
     handlers = _handlers()
@@ -80,7 +98,7 @@ def _theirs(error):
     return ours and type(error).__module__.partition(".")[0] not in _CALLED
 
 
-def _handlers():
+def _handlers() -> "set[CodeType]":
     """Return the code objects of the job's signal handlers."""
     import _signal
 

@@ -2,23 +2,29 @@
 
 import sys
 
+TYPE_CHECKING = False  # types are quoted here: even __future__ would make every interpreter start slower
+if TYPE_CHECKING:
+    from importlib.machinery import ModuleSpec
+    from types import ModuleType
+    from typing import Any, Callable, Collection
+
 
 class _Loader(object):
     """Stands in for a module's loader until the module is executed."""
 
-    def __init__(self, real, name):
+    def __init__(self, real: "Any", name: str) -> None:
         self._real = real
         self._name = name
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> "Any":
         return getattr(self._real, name)
 
-    def create_module(self, spec):
+    def create_module(self, spec: "ModuleSpec") -> "Any":
         return self._real.create_module(spec)
 
-    def exec_module(self, module):
+    def exec_module(self, module: "ModuleType") -> None:
         # The module sees its own loader, before its first line.
-        spec = module.__spec__
+        spec: "Any" = module.__spec__
         if spec is not None and spec.loader is self:
             spec.loader = self._real
         if getattr(module, "__loader__", None) is self:
@@ -32,29 +38,31 @@ class _Finder(object):
     """First on sys.meta_path: one look into the table for any other module."""
 
     @staticmethod
-    def find_spec(name, path=None, target=None):
+    def find_spec(name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
         if name not in _targets or name in _busy:
             return None
         _busy.add(name)
         try:
             for finder in list(sys.meta_path):
-                find = None if finder is _Finder else getattr(finder, "find_spec", None)
+                find: "Callable[..., ModuleSpec | None] | None" = (
+                    None if finder is _Finder else getattr(finder, "find_spec", None)
+                )
                 spec = None if find is None else find(name, path, target)
                 if spec is not None:
                     if hasattr(spec.loader, "exec_module"):
-                        spec.loader = _Loader(spec.loader, name)
+                        spec.loader = _Loader(spec.loader, name)  # type: ignore[assignment]  # all of a loader by __getattr__
                     return spec
         finally:
             _busy.discard(name)
         return None
 
 
-_targets = {}
-_busy = set()
-_after = None
+_targets: "Collection[str]" = ()
+_busy: "set[str]" = set()
+_after: "Callable[[str, ModuleType], object] | None" = None
 
 
-def install(targets, after):
+def install(targets: "Collection[str]", after: "Callable[[str, ModuleType], object]") -> None:
     """Call ``after(name, module)`` for each module named in ``targets``: now if it is loaded, else when it has been."""
     global _after, _targets
     _after, _targets = after, targets
@@ -66,9 +74,9 @@ def install(targets, after):
             after(name, module)
 
 
-def remove():
+def remove() -> None:
     """Call nobody any more."""
     global _after, _targets
-    _after, _targets = None, {}
+    _after, _targets = None, ()
     if _Finder in sys.meta_path:
         sys.meta_path.remove(_Finder)

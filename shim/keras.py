@@ -4,6 +4,8 @@ Keras calls that list at each begin and end, in every version and mode. Our taps
 (a fit, an evaluation, a prediction) that is never told its end has failed, and is noticed by the list's own end.
 """
 
+from __future__ import annotations
+
 import atexit
 import sys
 import weakref
@@ -14,6 +16,16 @@ from .guard import guarded
 from .step import Step
 from .tap import Tap
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import FrameType, ModuleType
+    from typing import Any, Callable
+
+    from .ring import Channel
+    from .tracker import Tracker
+
+    Note = Callable[[Any], None]
+
 _CONTEXT = "tensorflow.python.eager.context"
 #: What an outer span is called in methods -> its kind, and that of its batches.
 _MODES = {
@@ -23,15 +35,14 @@ _MODES = {
 }
 _DEEPEST = 64  # frames that are looked through for an outer bracket's
 
-_open = set()  # every bracket of this process that is open
-_spare = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
+_open: set[Bracket] = set()  # every bracket of this process that is open
+_spare: dict[int, tuple[Channel, int]] = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
 
 
 class Bracket(object):
     """One fit, evaluation or prediction under way in one thread."""
 
-    def __init__(self, callbacks, kind, batch_kind, frame):
-        # type: (object, int, int, object) -> None
+    def __init__(self, callbacks: Any, kind: int, batch_kind: int, frame: FrameType) -> None:
         self.kind = kind
         self.stack = scope.brackets
         outer = self.stack[-1] if self.stack else None
@@ -41,13 +52,13 @@ class Bracket(object):
         self.tracker = _tracker(kind, False)
         self.ordinal = self.tracker.next()
         self.batches = core.tracker(batch_kind, self.eager)
-        self.parent = outer.epoch if outer is not None else 0
-        self.epoch = self.parent  # what the batches lie in
+        self.parent: int = outer.epoch if outer is not None else 0
+        self.epoch: int = self.parent  # what the batches lie in
         self.epoch_start = 0
-        self.batch = None
+        self.batch: Step | None = None
         self.told = False  # batches are told of by methods of their own
         self.each = _steps_per_execution(getattr(callbacks, "model", None))
-        self.left = None  # batches of the epoch that are still to come, where that is known
+        self.left: int | None = None  # batches of the epoch that are still to come, where that is known
         self.start = clock.mono()
         self.callbacks = weakref.ref(callbacks, self._gone)
         self.stack.append(self)
@@ -55,8 +66,7 @@ class Bracket(object):
         if len(_open) == 1:
             atexit.register(_at_exit)
 
-    def begin_epoch(self, callbacks):
-        # type: (object) -> None
+    def begin_epoch(self, callbacks: object) -> None:
         """An epoch begins; a batch that found no data in the one before never was."""
         self.drop_batch()
         self.epoch = _tracker(layout.EPOCH, False).next()
@@ -64,16 +74,14 @@ class Bracket(object):
         steps = (getattr(callbacks, "params", None) or {}).get("steps")
         self.left = steps if isinstance(steps, int) else None
 
-    def end_epoch(self, flags=0):
-        # type: (int) -> None
+    def end_epoch(self, flags: int = 0) -> None:
         """The epoch ends."""
         self.drop_batch()
         if self.epoch_start:
             start, self.epoch_start = self.epoch_start, 0
             _tracker(layout.EPOCH, False).put(layout.EPOCH, start, clock.mono() - start, self.epoch, 0, flags)
 
-    def begin_batch(self):
-        # type: () -> None
+    def begin_batch(self) -> None:
         """A batch begins."""
         self.drop_batch()
         tracker = self.batches
@@ -82,8 +90,7 @@ class Bracket(object):
             ordinal = tracker.next()
         self.batch = Step(tracker, ordinal, 0, self.eager)
 
-    def end_batch(self, flags=0):
-        # type: (int) -> None
+    def end_batch(self, flags: int = 0) -> None:
         """The batch that was begun, if there is one, ends; several of them where Keras runs several in one call."""
         batch, self.batch = self.batch, None
         if batch is None:
@@ -94,15 +101,13 @@ class Bracket(object):
             self.left -= count
         batch.end(flags, self.epoch, count)
 
-    def drop_batch(self):
-        # type: () -> None
+    def drop_batch(self) -> None:
         """Forget a batch that was begun and found no data."""
         batch, self.batch = self.batch, None
         if batch is not None and batch.tracker.channel is not None:
             _spare[batch.tracker.kind] = (batch.tracker.channel, batch.ordinal)
 
-    def end(self, flags=0):
-        # type: (int) -> None
+    def end(self, flags: int = 0) -> None:
         """The bracket ends, and with it what is open in it."""
         if self not in _open:
             return
@@ -124,11 +129,10 @@ class Bracket(object):
         if not _open:
             atexit.unregister(_at_exit)
 
-    def under(self, frame):
-        # type: (object) -> bool
+    def under(self, frame: FrameType | None) -> bool:
         """Tell whether code called by ``frame`` can be inside of this bracket: whether its frame is further out."""
         for _ in range(_DEEPEST):
-            frame = frame.f_back
+            frame = frame.f_back if frame is not None else None
             if frame is None:
                 return False
             if (id(frame), frame.f_code) in self.places:
@@ -136,15 +140,15 @@ class Bracket(object):
         return True
 
     @guarded
-    def _gone(self, _reference):
+    def _gone(self, _reference: object) -> None:
         """The list of callbacks is no more: an exception has ended the bracket."""
         self.end(layout.FLAG_FAILED)
 
 
-def _begin(mode):
+def _begin(mode: str) -> Note:
     kind, batch_kind = _MODES[mode]
 
-    def note(callbacks):
+    def note(callbacks: Any) -> None:
         frame = sys._getframe(2)
         # A bracket whose frame is gone ended by an exception that is still being handled.
         while scope.brackets and not scope.brackets[-1].under(frame):
@@ -154,10 +158,10 @@ def _begin(mode):
     return note
 
 
-def _end(mode):
+def _end(mode: str) -> Note:
     kind = _MODES[mode][0]
 
-    def note(callbacks):
+    def note(callbacks: Any) -> None:
         for bracket in reversed(scope.brackets):
             if bracket.kind == kind and bracket.callbacks() is callbacks:
                 bracket.end()
@@ -166,7 +170,7 @@ def _end(mode):
     return note
 
 
-def _of(callbacks):
+def _of(callbacks: object) -> Bracket | None:
     """Return the innermost bracket if it is that of ``callbacks``."""
     brackets = scope.brackets
     if brackets and brackets[-1].callbacks() is callbacks:
@@ -174,32 +178,32 @@ def _of(callbacks):
     return None
 
 
-def _begin_epoch(callbacks):
+def _begin_epoch(callbacks: Any) -> None:
     bracket = _of(callbacks)
     if bracket is not None:
         bracket.begin_epoch(callbacks)
 
 
-def _end_epoch(callbacks):
+def _end_epoch(callbacks: Any) -> None:
     bracket = _of(callbacks)
     if bracket is not None:
         bracket.end_epoch()
 
 
-def _begin_batch(callbacks):
+def _begin_batch(callbacks: Any) -> None:
     bracket = _of(callbacks)
     if bracket is not None:
         bracket.told = True
         bracket.begin_batch()
 
 
-def _end_batch(callbacks):
+def _end_batch(callbacks: Any) -> None:
     bracket = _of(callbacks)
     if bracket is not None:
         bracket.end_batch()
 
 
-def _either(callbacks):
+def _either(callbacks: Any) -> None:
     """A batch begins or ends where Keras runs a session: the one method for both is looked up in turn."""
     bracket = _of(callbacks)
     if bracket is None or bracket.told:
@@ -210,7 +214,7 @@ def _either(callbacks):
         bracket.end_batch()
 
 
-_NOTES = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_epoch, "_call_batch_hook": _either}
+_NOTES: dict[str, Note] = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_epoch, "_call_batch_hook": _either}
 for _mode in _MODES:
     _NOTES["on_%s_begin" % _mode] = _begin(_mode)
     _NOTES["on_%s_end" % _mode] = _end(_mode)
@@ -218,13 +222,16 @@ for _mode in _MODES:
     _NOTES["on_%s_batch_end" % _mode] = _end_batch
 
 
-def patch_callbacks(module):
-    # type: (object) -> None
+def patch_callbacks(module: ModuleType) -> None:
     """Tap the list of callbacks in a version's module of it."""
     cls = getattr(module, "CallbackList", None)
     if isinstance(cls, type) and cls.__module__ == module.__name__:
         for name, note in _NOTES.items():
-            core.replace(cls, name, lambda original, note=note: Tap(original, note))
+            core.replace(cls, name, _tapping(note))
+
+
+def _tapping(note: Note) -> Callable[[Any], Tap]:
+    return lambda original: Tap(original, note)
 
 
 # -- steps by hand: train_on_batch and the like --------------------------------------------------
@@ -237,8 +244,7 @@ _BY_HAND = {
 _RESETS = "reset_metrics"
 
 
-def patch_model(module):
-    # type: (object) -> None
+def patch_model(module: ModuleType) -> None:
     """Tap the methods for single batches in a version's module of models."""
     for cls in (getattr(module, "TensorFlowTrainer", None), getattr(module, "Model", None)):
         if not isinstance(cls, type) or cls.__module__ != module.__name__:
@@ -246,25 +252,25 @@ def patch_model(module):
         old = "_standardize_user_data" in cls.__dict__
         for name, kind in _BY_HAND.items():
             note = _started(kind) if old else _marked(kind)
-            core.replace(cls, name, lambda original, note=note: Tap(original, note))
+            core.replace(cls, name, _tapping(note))
         if old:
-            core.replace(cls, _RESETS, lambda original: Tap(original, _reset))
+            core.replace(cls, _RESETS, _tapping(_reset))
 
 
-def _marked(kind):
+def _marked(kind: int) -> Note:
     """Return a note that the next function called is a batch."""
 
-    def note(_model):
+    def note(_model: object) -> None:
         if not scope.brackets and not scope.depth:
             scope.mark = kind
 
     return note
 
 
-def _started(kind):
+def _started(kind: int) -> Note:
     """Return a note that a batch begins now: older versions call no function, and reset the metrics when it ends."""
 
-    def note(model):
+    def note(model: Any) -> None:
         if not scope.brackets and kind != layout.PREDICT_BATCH:
             tracker = core.tracker(kind, False)
             scope.by_hand = (weakref.ref(model), Step(tracker, tracker.next(), 0, False))
@@ -272,17 +278,19 @@ def _started(kind):
     return note
 
 
-def _reset(model):
+def _reset(model: object) -> None:
+    if scope.by_hand is None:
+        return
     of, step = scope.by_hand
-    if step is not None and of() is model and not scope.brackets:
-        scope.by_hand = (None, None)
+    if of() is model and not scope.brackets:
+        scope.by_hand = None
         step.end()
 
 
 # -- helpers -------------------------------------------------------------------------------------
 
 
-def _tracker(kind, costed):
+def _tracker(kind: int, costed: bool) -> Tracker:
     """Return the tracker of ``kind``, with a channel if there can be one."""
     tracker = core.tracker(kind, costed)
     if tracker.channel is None:
@@ -290,15 +298,15 @@ def _tracker(kind, costed):
     return tracker
 
 
-def _eager():
+def _eager() -> bool:
     """Tell whether steps run eagerly, so that only a profiler session can trace them."""
     context = sys.modules.get(_CONTEXT)
-    return context is not None and context.executing_eagerly()
+    return context is not None and bool(context.executing_eagerly())
 
 
-def _steps_per_execution(model):
+def _steps_per_execution(model: Any) -> int:
     """Return how many batches Keras runs in one call."""
-    value = getattr(model, "_steps_per_execution", None)
+    value: Any = getattr(model, "_steps_per_execution", None)
     if value is None:
         value = getattr(model, "steps_per_execution", None)
     if hasattr(value, "numpy"):
@@ -307,7 +315,7 @@ def _steps_per_execution(model):
 
 
 @guarded
-def _at_exit():
+def _at_exit() -> None:
     """The process ends while brackets are open: they have failed."""
     for bracket in list(_open):
         bracket.end(layout.FLAG_FAILED)

@@ -1,5 +1,7 @@
 """How a process gets its channel: made, described in its hello page, announced to the agent."""
 
+from __future__ import annotations
+
 import json
 import os
 import sys
@@ -8,10 +10,16 @@ from . import clock, guard, layout, policy, settings, spans
 from .places import ANNOUNCE
 from .ring import Channel, ChannelError
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .core import State
+
 _VERSIONS = "tensorflow.python.framework.versions"
 
 
-def open_channel(state):
+def open_channel(state: State) -> None:
     """Give ``state`` a channel, put and policy; where there can be none, say why in the announcement."""
     state.refused = True
     uid = int.from_bytes(os.urandom(8), "little") or 1
@@ -32,7 +40,7 @@ def open_channel(state):
 
 
 @guard.guarded
-def announce(folder, pid, uid, text):
+def announce(folder: str, pid: int, uid: int, text: str) -> None:
     """Tell the agent at once, by a file that appears whole."""
     name = "%d-%016x" % (pid, uid)
     place = os.path.join(folder, ANNOUNCE)
@@ -49,10 +57,10 @@ def announce(folder, pid, uid, text):
 
 
 @guard.guarded
-def write_hello(channel):
+def write_hello(channel: Channel) -> None:
     """Write what is known of this process into the hello page."""
     versions = sys.modules.get(_VERSIONS)
-    text = {
+    text: dict[str, Any] = {
         "name": _name(),
         "argv0": (getattr(sys, "argv", None) or [""])[0],
         "python": "%d.%d.%d" % sys.version_info[:3],
@@ -69,25 +77,25 @@ def write_hello(channel):
     channel.hello(data)
 
 
-def _name():
+def _name() -> str:
     """Return the name of the program: of its module when it was started as one, else of its script."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     if spec is not None and spec.name:
-        name = spec.name
+        name: str = spec.name
         return name[: -len(".__main__")] if name.endswith(".__main__") else name
     return os.path.basename((getattr(sys, "argv", None) or [""])[0]) or "python"
 
 
-def _ring_bytes():
+def _ring_bytes() -> int:
     try:
-        asked = settings.SETTINGS["ring"].read()
+        asked: int = settings.SETTINGS["ring"].read()
     except ValueError:
         return layout.RING_DEFAULT
     return min(max(asked, layout.RING_MIN), layout.RING_MAX)
 
 
-def _policy():
+def _policy() -> tuple[policy.Policy, policy.PolicyError | None]:
     """Return (policy, None), or the default policy and the error of a text that names none."""
     rows = settings.SETTINGS
     try:

@@ -1,7 +1,15 @@
 """The pace of tracing: which of the steps of one kind are traced under a policy, and what that costs."""
 
+from __future__ import annotations
+
 from . import layout
 from .policy import MILLION, NEVER
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+    from .policy import Policy
 
 WARM_UP = 2  # runs of a key that are let pass: they compile
 FIRST = 3  # runs of a key that are traced then, so that a short job yields a profile
@@ -16,12 +24,12 @@ class _Key(object):
 
     __slots__ = ("base", "first", "pending", "seen", "traced")
 
-    def __init__(self):
+    def __init__(self) -> None:
         self.seen = 0
         self.first = 0  # of the FIRST traces, how many were
-        self.base = []  # untraced
-        self.traced = []
-        self.pending = []  # traced, their extra time not estimated yet
+        self.base: list[int] = []  # untraced
+        self.traced: list[int] = []
+        self.pending: list[int] = []  # traced, their extra time not estimated yet
 
 
 class Pace(object):
@@ -31,18 +39,18 @@ class Pace(object):
     others are: ``want``, then ``traced`` or ``untraced`` with how long it took. Of each key ``first`` steps are traced soon.
     """
 
-    def __init__(self, policy, ledger, first=FIRST):
+    def __init__(self, policy: Policy, ledger: Callable[[], tuple[int, int]], first: int = FIRST) -> None:
         self.policy = policy
-        self.known = set()
+        self.known: set[int] = set()
         self._ledger = ledger
         self._firsts = first
-        self._keys = {}
-        self._costs = []  # of the last traces
+        self._keys: dict[int, _Key] = {}
+        self._costs: list[int] = []  # of the last traces
         self._look = 0  # untraced steps to look at before the next trace
         self._plan = _PLANS[policy.mode]
         self.trigger = self._plan(self, 0)
 
-    def want(self, ordinal, key):
+    def want(self, ordinal: int, key: int) -> bool:
         """Tell whether step ``ordinal`` (from 1) is to be traced."""
         entry = self._keys.get(key)
         if entry is None:
@@ -57,7 +65,7 @@ class Pace(object):
             self.trigger = self._plan(self, ordinal)
         return wanted
 
-    def untraced(self, key, duration):
+    def untraced(self, key: int, duration: int) -> int:
         """Take note of a step that was asked about and not traced; return newly known extra time of traced ones, ns."""
         entry = self._keys.get(key)
         if entry is None or entry.seen == 1:
@@ -74,7 +82,7 @@ class Pace(object):
         del entry.pending[:]
         return extra
 
-    def traced(self, key, duration, own):
+    def traced(self, key: int, duration: int, own: int) -> int:
         """Take note of a traced step and of our own work for it, ns; return its extra time as far as it is known."""
         entry = self._keys.setdefault(key, _Key())
         entry.traced.append(duration)
@@ -91,7 +99,7 @@ class Pace(object):
 
     # -- the first steps of a key ----------------------------------------------------------------
 
-    def _first(self, key, entry):
+    def _first(self, key: int, entry: _Key) -> bool:
         """Tell whether this step is one of the first of its key that are traced under a budget."""
         if self.policy.mode == layout.MODE_OFF or len(self._keys) > KEYS:
             self._know(key)
@@ -101,7 +109,7 @@ class Pace(object):
         entry.first += 1
         return True
 
-    def _know(self, key):
+    def _know(self, key: int) -> None:
         # A job with ever new keys must not make the set grow for ever.
         if len(self.known) < 4096:
             self.known.add(key)
@@ -109,36 +117,36 @@ class Pace(object):
     # -- costs -----------------------------------------------------------------------------------
 
     @staticmethod
-    def _extra(entry, duration):
+    def _extra(entry: _Key, duration: int) -> int:
         """Estimate how much longer a traced step of ``duration`` took for being traced: outliers count as what is usual."""
         base = _median(entry.base)
         usual = _median(entry.traced) if entry.traced else duration
         return max(0, min(duration, 2 * usual, 10 * base) - base)
 
-    def _base(self):
+    def _base(self) -> int:
         return _median([_median(entry.base) for entry in self._keys.values() if entry.base] or [0])
 
     # -- decisions and plans, one each a mode ----------------------------------------------------
 
-    def _no(self, _ordinal):
+    def _no(self, _ordinal: int) -> bool:
         return False
 
-    def _yes(self, _ordinal):
+    def _yes(self, _ordinal: int) -> bool:
         return True
 
-    def _each(self, ordinal):
+    def _each(self, ordinal: int) -> bool:
         if ordinal % self.policy.every:
             self.trigger = self._plan(self, ordinal)
             return False
         return True
 
-    def _between(self, ordinal):
+    def _between(self, ordinal: int) -> bool:
         if ordinal > self.policy.last:
             self.trigger = self._plan(self, ordinal)
             return False
         return True
 
-    def _afford(self, ordinal):
+    def _afford(self, ordinal: int) -> bool:
         """Trace if the budget bears one more, after a look at a few steps beside it."""
         elapsed, spent = self._ledger()
         if (spent + self._next_cost()) * MILLION > self.policy.budget * elapsed:
@@ -146,21 +154,21 @@ class Pace(object):
             return False
         return not self._look
 
-    def _plan_never(self, _ordinal):
+    def _plan_never(self, _ordinal: int) -> int:
         return NEVER
 
-    def _plan_all(self, _ordinal):
+    def _plan_all(self, _ordinal: int) -> int:
         return 0
 
-    def _plan_each(self, ordinal):
+    def _plan_each(self, ordinal: int) -> int:
         return ordinal - ordinal % self.policy.every + self.policy.every
 
-    def _plan_between(self, ordinal):
+    def _plan_between(self, ordinal: int) -> int:
         if ordinal >= self.policy.last:
             return NEVER
         return max(self.policy.first, ordinal + 1)
 
-    def _plan_budget(self, ordinal):
+    def _plan_budget(self, ordinal: int) -> int:
         """Return when a further trace will fit the budget, a little later each other time lest it keep step with the job."""
         self._look = LOOK
         base = self._base()
@@ -172,11 +180,11 @@ class Pace(object):
         wait += wait * (ordinal * 2654435761 % 97) // 388
         return ordinal + wait
 
-    def _next_cost(self):
+    def _next_cost(self) -> int:
         return _median(self._costs) if self._costs else self._base()
 
 
-def _median(values):
+def _median(values: list[int]) -> int:
     return sorted(values)[len(values) // 2]
 
 

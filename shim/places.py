@@ -17,8 +17,7 @@ class PlaceError(TfprofError):
     slug = "runtime-dir"
 
 
-def default_store():
-    # type: () -> str
+def default_store() -> str:
     """Return the store folder of the user: $TFPROF_STORE, else under $XDG_STATE_HOME or ~/.local/state."""
     given = os.environ.get("TFPROF_STORE")
     if given:
@@ -27,8 +26,7 @@ def default_store():
     return os.path.join(state, "tfprof")
 
 
-def runtime_root():
-    # type: () -> str
+def runtime_root() -> str:
     """Return the folder of runtime files of this user: $XDG_RUNTIME_DIR/tfprof, else tfprof-UID under the temporary folder."""
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base and os.path.isabs(base):
@@ -38,15 +36,13 @@ def runtime_root():
     return os.path.join(tempfile.gettempdir(), "tfprof-%d" % os.getuid())
 
 
-def instance_dir(store):
-    # type: (str) -> str
+def instance_dir(store: str) -> str:
     """Return the runtime folder of the agent and the collector that serve ``store``; jobs of other stores are not theirs."""
     digest = hashlib.sha256(os.path.realpath(store).encode()).hexdigest()
     return os.path.join(runtime_root(), digest[:12])
 
 
-def make_private(path):
-    # type: (str) -> str
+def make_private(path: str) -> str:
     """Create ``path`` with mode 0700 unless it is there, and return it; refuse one that others could write or own."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
@@ -60,8 +56,7 @@ def make_private(path):
     return path
 
 
-def make_instance(store):
-    # type: (str) -> str
+def make_instance(store: str) -> str:
     """Create the runtime folder of ``store`` with its sub-folders, all private, and return its path."""
     make_private(runtime_root())
     place = make_private(instance_dir(store))

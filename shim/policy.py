@@ -1,7 +1,13 @@
 """Which steps are traced: the policy as it was asked for, and its pace over the steps of one kind."""
 
+from __future__ import annotations
+
 from . import layout
 from .errors import TfprofError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Sequence
 
 NEVER = 1 << 62
 MILLION = 1000000
@@ -22,8 +28,9 @@ class Policy(object):
 
     __slots__ = ("budget", "every", "first", "last", "level", "mode")
 
-    def __init__(self, mode, level=layout.LEVEL_AUTO, first=0, last=0, every=0, budget=0):
-        # type: (int, int, int, int, int, int) -> None
+    def __init__(
+        self, mode: int, level: int = layout.LEVEL_AUTO, first: int = 0, last: int = 0, every: int = 0, budget: int = 0
+    ) -> None:
         self.mode = mode
         self.level = level
         self.first = first
@@ -31,26 +38,21 @@ class Policy(object):
         self.every = every
         self.budget = budget
 
-    def __eq__(self, other):
-        # type: (object) -> bool
+    def __eq__(self, other: object) -> bool:
         return isinstance(other, Policy) and self.words() == other.words()
 
-    def __hash__(self):
-        # type: () -> int
+    def __hash__(self) -> int:
         return hash(self.words())
 
-    def __repr__(self):
-        # type: () -> str
+    def __repr__(self) -> str:
         return "Policy%r" % (self.words(),)
 
-    def words(self):
-        # type: () -> tuple[int, int, int, int, int, int]
+    def words(self) -> tuple[int, int, int, int, int, int]:
         """Return the numbers in the order of the agent's words: mode, level, first, last, every, budget."""
         return (self.mode, self.level, self.first, self.last, self.every, self.budget)
 
     @classmethod
-    def from_text(cls, trace, level="auto"):
-        # type: (str, str) -> Policy
+    def from_text(cls, trace: str, level: str = "auto") -> Policy:
         """Return the policy of ``off | all | every=N | steps=A-B | budget=P%`` at ``auto | software | full``; else PolicyError."""
         word, _, value = trace.strip().partition("=")
         chosen = LEVELS.get(level.strip())
@@ -64,8 +66,7 @@ class Policy(object):
             raise PolicyError("%r is no trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
 
     @classmethod
-    def from_words(cls, words):
-        # type: (tuple[int, int, int, int, int, int]) -> Policy
+    def from_words(cls, words: Sequence[int]) -> Policy:
         """Return the policy in the agent's words; PolicyError when they make none."""
         mode, level, first, last, every, budget = words
         wrong = (
@@ -80,19 +81,16 @@ class Policy(object):
         return cls(*words)
 
 
-def _unknown(value):
-    # type: (str) -> dict[str, int]
+def _unknown(value: str) -> dict[str, int]:
     raise ValueError(value)
 
 
-def _every(value):
-    # type: (str) -> dict[str, int]
+def _every(value: str) -> dict[str, int]:
     number = _positive(value)
     return {"mode": layout.MODE_EVERY, "every": number}
 
 
-def _steps(value):
-    # type: (str) -> dict[str, int]
+def _steps(value: str) -> dict[str, int]:
     first, dash, last = value.partition("-")
     low = _positive(first)
     high = _positive(last) if dash else low
@@ -101,8 +99,7 @@ def _steps(value):
     return {"mode": layout.MODE_STEPS, "first": low, "last": high}
 
 
-def _budget(value):
-    # type: (str) -> dict[str, int]
+def _budget(value: str) -> dict[str, int]:
     if not value.endswith("%"):
         raise ValueError
     share = float(value[:-1])
@@ -111,8 +108,7 @@ def _budget(value):
     return {"mode": layout.MODE_BUDGET, "budget": max(1, int(share * MILLION / 100))}
 
 
-def _positive(value):
-    # type: (str) -> int
+def _positive(value: str) -> int:
     if not (value.isascii() and value.isdigit()):
         raise ValueError
     number = int(value)

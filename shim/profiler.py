@@ -1,5 +1,7 @@
 """One profiler session of TensorFlow's own, held by a thread that lives as long as it; its XSpace comes as bytes."""
 
+from __future__ import annotations
+
 import _signal
 import _thread
 import ctypes
@@ -10,6 +12,10 @@ import time
 from . import clock
 from .guard import stop
 from .quiet import NoisyError, silence
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
 
 MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
 _PLACES = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private, and made under a random name
@@ -26,9 +32,8 @@ class Session(object):
     ``spent`` the CPU time of the thread in ns.
     """
 
-    def __init__(self, deliver):
-        # type: (object) -> None
-        self.refused = None  # type: object
+    def __init__(self, deliver: Callable[[Session, bytes], object]) -> None:
+        self.refused: tuple[str, str] | None = None
         self.began = self.began_real = self.ended = self.spent = 0
         self._deliver = deliver
         self._ready, self._asked, self._done = (_thread.allocate_lock() for _ in range(3))
@@ -36,8 +41,7 @@ class Session(object):
             lock.acquire()
         self._closed = False
 
-    def open(self):
-        # type: () -> bool
+    def open(self) -> bool:
         """Start recording; False when that was refused."""
         # The thread inherits the mask: a handler of the job's must not run where its descriptors are missing.
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)
@@ -54,15 +58,13 @@ class Session(object):
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
         return self.refused is None
 
-    def close(self):
-        # type: () -> None
+    def close(self) -> None:
         """Stop recording, soon; twice is once."""
         if not self._closed:
             self._closed = True
             self._asked.release()
 
-    def wait(self, seconds):
-        # type: (float) -> bool
+    def wait(self, seconds: float) -> bool:
         """Return whether all is delivered, waiting so long for it; 0: do not wait."""
         if self._done.acquire(seconds > 0, seconds if seconds > 0 else -1):
             self._done.release()
@@ -71,7 +73,7 @@ class Session(object):
 
     # -- in the thread ---------------------------------------------------------------------------
 
-    def _hold(self):
+    def _hold(self) -> None:
         try:
             self._record()
         except Exception as error:
@@ -84,7 +86,7 @@ class Session(object):
                 self._ready.release()
             self._done.release()
 
-    def _record(self):
+    def _record(self) -> None:
         calm = silence()
         made = sys.modules[MODULE].ProfilerSession
         place = _place()
@@ -114,14 +116,13 @@ class Session(object):
         self._deliver(self, data)
 
 
-def start_of(cls):
-    # type: (type) -> object
+def start_of(cls: type) -> Callable[..., object]:
     """Return the method that starts a session, without our own tap on it."""
-    start = cls.__dict__["start"]
+    start: Callable[..., object] = cls.__dict__["start"]
     return getattr(start, "original", start)
 
 
-def _reason(error):
+def _reason(error: Exception) -> tuple[str, str]:
     """Return (slug, text) of what kept a session from starting."""
     if type(error).__name__ in _BUSY:
         return ("profiler-busy", "another profiler session is active: batches run untraced meanwhile")
@@ -130,13 +131,13 @@ def _reason(error):
     return ("profiler-failed", "%s: %s" % (type(error).__name__, error))
 
 
-def _place():
+def _place() -> str:
     """Return a name for a private folder, in memory where that can be."""
     name = "tfprof-%d-%s" % (clock.getpid(), os.urandom(8).hex())
     return os.path.join(next((place for place in _PLACES if os.access(place, os.W_OK)), "/tmp"), name)  # noqa: S108
 
 
-def _content(place):
+def _content(place: str) -> bytes:
     """Return the bytes of the one XSpace under ``place``."""
     for folder, _, names in os.walk(place):
         for name in names:
@@ -146,7 +147,7 @@ def _content(place):
     raise OSError("the profiler session wrote nothing")
 
 
-def _remove(place):
+def _remove(place: str) -> None:
     for folder, _, names in os.walk(place, topdown=False):
         for name in names:
             os.unlink(os.path.join(folder, name))

@@ -5,6 +5,8 @@ device: nothing that another thread writes is touched. A device's driver may ope
 make, which all threads must see; there the log level is raised for the length of the call instead.
 """
 
+from __future__ import annotations
+
 import ctypes
 import os
 import sys
@@ -28,22 +30,18 @@ class NoisyError(Exception):
 class Silent(object):
     """Around calls of a thread that has no standard error: nothing to do."""
 
-    def __enter__(self):
-        # type: () -> None
+    def __enter__(self) -> None:
         pass
 
-    def __exit__(self, *_error):
-        # type: (object) -> None
+    def __exit__(self, *_error: object) -> None:
         pass
 
 
 class Muted(object):
     """Raises the log level of the process to warnings while it is entered."""
 
-    def __init__(self):
-        # type: () -> None
-        path = os.path.join(os.path.dirname(sys.modules["tensorflow"].__file__), _LIBRARY)
-        self._set = self._get = None
+    def __init__(self) -> None:
+        path = os.path.join(os.path.dirname(str(sys.modules["tensorflow"].__file__)), _LIBRARY)
         try:
             library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
         except OSError:
@@ -54,18 +52,15 @@ class Muted(object):
                 return
         raise NoisyError("this TensorFlow has no log level that can be changed")
 
-    def __enter__(self):
-        # type: () -> None
+    def __enter__(self) -> None:
         self._old = self._get()
         self._set(max(self._old, _WARNING))
 
-    def __exit__(self, *_error):
-        # type: (object) -> None
+    def __exit__(self, *_error: object) -> None:
         self._set(self._old)
 
 
-def silence():
-    # type: () -> object
+def silence() -> Muted | Silent:
     """Return what to put around noisy calls in the calling thread, which is ours; NoisyError when nothing helps."""
     if accelerated():
         return Muted()
@@ -76,15 +71,13 @@ def silence():
     return Silent()
 
 
-def accelerated():
-    # type: () -> bool
+def accelerated() -> bool:
     """Tell whether TensorFlow uses any device that is no CPU."""
     devices = sys.modules[_CONTEXT].context()._logical_devices
     return any(device.device_type not in _CPUS for device in devices or ())
 
 
-def private_descriptors():
-    # type: () -> None
+def private_descriptors() -> None:
     """Give the calling thread descriptors of its own: the null device as 0, 1, 2, and none of the job's; OSError if refused."""
     libc = ctypes.CDLL(None, use_errno=True)
     numbers = [ctypes.c_ulong(number) for number in (3, _LAST_FD, _UNSHARE_ON_CLOSE)]
@@ -100,7 +93,7 @@ def private_descriptors():
         os.close(null)
 
 
-def _close_copies():
+def _close_copies() -> None:
     # A copy left open would keep a pipe of the job's from ending when the job closes it.
     for name in os.listdir("/proc/thread-self/fd"):
         if int(name) > 2:

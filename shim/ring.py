@@ -1,5 +1,7 @@
 """The channel as the job writes it: one sealed memfd with the control page, the spans and the records (docs/channel.md)."""
 
+from __future__ import annotations
+
 import _thread
 import ctypes
 import os
@@ -36,13 +38,13 @@ class Turn(object):
 
     __slots__ = ("_lock",)
 
-    def __init__(self):
+    def __init__(self) -> None:
         self._lock = _thread.RLock()
 
-    def take(self):
+    def take(self) -> _thread.RLock | None:
         """Return the lock to release, None when it was not to be had."""
         lock = self._lock
-        if lock._is_owned():
+        if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition lives by it; typeshed leaves it out
             return None
         if lock.acquire(True, _WAIT):
             return lock
@@ -57,12 +59,12 @@ class Channel(object):
     system refuses the memory.
     """
 
-    def __init__(self, uid, launch, ring_bytes):
+    def __init__(self, uid: int, launch: int, ring_bytes: int) -> None:
         self.uid = uid
         self.pid = getpid()
         self.ring_bytes = ring_bytes
-        self.ring = None
-        self.broken = None  # why there is no record ring and will be none: (slug, text)
+        self.ring: memoryview[int] | None = None
+        self.broken: tuple[str, str] | None = None  # why there is no record ring and will be none: (slug, text)
         self._turn = Turn()
         self._fd = _memfd()
         try:
@@ -84,7 +86,7 @@ class Channel(object):
         self.view[8:16] = CHANNEL_VERSION.to_bytes(4, "little") + layout.PAGE.to_bytes(4, "little")
         self.view[:8] = layout.MAGIC
 
-    def hello(self, text):
+    def hello(self, text: bytes) -> None:
         """Write the hello page; ``text`` is JSON of at most HELLO_MAX bytes."""
         words = self.words
         words[WORD["hello_size"]] = 0
@@ -92,7 +94,18 @@ class Channel(object):
         words[WORD["hello_generation"]] += 1
         words[WORD["hello_size"]] = len(text)
 
-    def put(self, kind, data, step=0, start_mono=0, start_real=0, duration=0, thread=0, key=0, flags=0):
+    def put(
+        self,
+        kind: int,
+        data: bytes,
+        step: int = 0,
+        start_mono: int = 0,
+        start_real: int = 0,
+        duration: int = 0,
+        thread: int = 0,
+        key: int = 0,
+        flags: int = 0,
+    ) -> bool:
         """Put one record with the bytes ``data``; False when it was dropped, and counted."""
         size = layout.RECORD.size + len(data)
         lock = self._turn.take()
@@ -105,9 +118,7 @@ class Channel(object):
                 return False
             words = self.words
             number = words[_RECORDS] + 1
-            head = layout.RECORD.pack(
-                size, kind, flags, number, step, start_mono, start_real, duration, thread, key
-            )
+            head = layout.RECORD.pack(size, kind, flags, number, step, start_mono, start_real, duration, thread, key)
             at = self._copy(self._copy(words[_HEAD], head), data)
             words[_RECORDS] = number
             words[_HEAD] = at
@@ -115,17 +126,17 @@ class Channel(object):
         finally:
             lock.release()
 
-    def fits(self, size):
+    def fits(self, size: int) -> bool:
         """Tell whether a record with ``size`` bytes of data can be put at all, however empty the ring."""
         return layout.RECORD.size + size <= self.ring_bytes
 
-    def refuse(self, slug, text):
+    def refuse(self, slug: str, text: str) -> bool:
         """Put a record that says what was not done, and why; False when it was dropped."""
         import json
 
         return self.put(layout.REFUSED, json.dumps({"slug": slug, "text": text}).encode(), 0, mono(), real())
 
-    def grow(self):
+    def grow(self) -> None:
         """Make the record ring, once; ChannelError when it cannot be, then and ever after."""
         if self.ring is not None:
             return
@@ -137,12 +148,12 @@ class Channel(object):
         if self.broken is not None:
             raise ChannelError(self.broken[1], self.broken[0])
 
-    def leave(self):
+    def leave(self) -> None:
         """Give the parent's channel up in a forked child: its descriptor is closed, its memory not touched again."""
         if _inode(self._fd) == self._inode:
             os.close(self._fd)
 
-    def _grow(self):
+    def _grow(self) -> None:
         if _inode(self._fd) != self._inode:
             raise ChannelError("the program closed the channel's descriptor before the first trace", "channel-closed")
         import fcntl
@@ -157,7 +168,7 @@ class Channel(object):
         self.words[WORD["ring_size"]] = self.ring_bytes
         self.ring = ring
 
-    def _room(self, size):
+    def _room(self, size: int) -> bool:
         if self.ring is None:
             try:
                 self.grow()
@@ -166,22 +177,23 @@ class Channel(object):
         unread = self.words[_HEAD] - self.words[_TAIL]
         return 0 <= unread <= self.ring_bytes - size
 
-    def _copy(self, at, data):
+    def _copy(self, at: int, data: bytes) -> int:
         """Copy ``data`` to position ``at`` (ever counting up) of the ring, and return the position behind it."""
-        data = memoryview(data)
+        ring, rest = self.ring, memoryview(data)
+        assert ring is not None
         begin = at % self.ring_bytes
         first = min(len(data), self.ring_bytes - begin)
-        self.ring[begin : begin + first] = data[:first]
+        ring[begin : begin + first] = rest[:first]
         if first < len(data):
-            self.ring[: len(data) - first] = data[first:]
+            ring[: len(data) - first] = rest[first:]
         return at + len(data)
 
-    def _drop(self, size):
+    def _drop(self, size: int) -> None:
         self.words[_DROPPED] += 1
         self.words[_DROPPED_BYTES] += size
 
 
-def _memfd():
+def _memfd() -> int:
     """Return a new memfd, not inherited and never executable where the kernel knows that."""
     for flags in (_CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL, _CLOEXEC | _ALLOW_SEALING):
         try:
@@ -191,21 +203,21 @@ def _memfd():
     raise ChannelError("the system refuses anonymous memory files: %s" % reason, "memfd-refused")
 
 
-def _memfd_create(name, flags):
+def _memfd_create(name: str, flags: int) -> int:
     create = getattr(os, "memfd_create", None)
     if create is not None:
-        return create(name, flags)
+        return int(create(name, flags))
     number = _MEMFD_CREATE.get(os.uname().machine)
     if number is None:
         raise OSError(0, "unknown machine")
-    fd = ctypes.CDLL(None, use_errno=True).syscall(number, ctypes.c_char_p(name.encode()), flags)
+    fd = int(ctypes.CDLL(None, use_errno=True).syscall(number, ctypes.c_char_p(name.encode()), flags))
     if fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return fd
 
 
-def _mapping(fd, size):
+def _mapping(fd: int, size: int) -> memoryview[int]:
     """Map ``size`` bytes of ``fd`` for good, without a second descriptor (Python's own mmap keeps one, and closes it by number)."""
     mmap = ctypes.CDLL(None, use_errno=True).mmap
     mmap.restype = ctypes.c_void_p
@@ -217,7 +229,7 @@ def _mapping(fd, size):
     return memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
 
 
-def _inode(fd):
+def _inode(fd: int) -> tuple[int, int] | None:
     try:
         info = os.fstat(fd)
     except OSError:

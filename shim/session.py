@@ -1,5 +1,7 @@
 """Session runs: every path through a TensorFlow session ends in one of the calls that are replaced here."""
 
+from __future__ import annotations
+
 from . import buffer, callables, core, fields, layout
 from .clock import mono
 from .frame import leave, resemble
@@ -7,10 +9,18 @@ from .guard import guarded
 from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, span_key, with_level
 from .tracker import POLICY
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from .tracker import Tracker
+
+    Original = Callable[..., Any]
+
 _RUN, _PARTIAL, _FAILED = layout.RUN, layout.PARTIAL_RUN, layout.FLAG_FAILED
 
 
-def patch(module):
+def patch(module: Any) -> None:
     """Measure and trace the sessions of ``tensorflow.python.client.session``."""
     base, tf_session = module.BaseSession, module.tf_session
     tracker = core.tracker(_RUN)
@@ -19,11 +29,13 @@ def patch(module):
     callables.patch(base._Callable, tracker, tf_session)
 
 
-def _run(original, tracker, tf_session):
+def _run(original: Original, tracker: Tracker, tf_session: Any) -> Original:
     """Return the replacement of ``BaseSession._call_tf_sessionrun``: what it costs is paid at every step."""
     measured = _measured(original, tracker, tf_session)
 
-    def _call_tf_sessionrun(self, options, feed_dict, fetch_list, target_list, run_metadata):
+    def _call_tf_sessionrun(
+        self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
+    ) -> Any:
         ordinal = tracker.next()
         if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
             key = len(feed_dict) << 20 | len(fetch_list) << 10 | len(target_list)
@@ -46,10 +58,12 @@ def _run(original, tracker, tf_session):
     return resemble(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
 
 
-def _measured(original, tracker, tf_session):
+def _measured(original: Original, tracker: Tracker, tf_session: Any) -> Original:
     """Return the way of a run that is not plain: it may be traced."""
 
-    def measured(session, ordinal, options, feed_dict, fetch_list, target_list, run_metadata):
+    def measured(
+        session: Any, ordinal: int, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
+    ) -> Any:
         key = span_key(len(feed_dict), len(fetch_list), len(target_list))
         traced = _TracedRun.of(tf_session, tracker, session, ordinal, key, options, run_metadata)
         if traced is None:
@@ -65,7 +79,16 @@ def _measured(original, tracker, tf_session):
             traced.finish(session, run_metadata)
             traced.free()
 
-    def untraced(session, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata):
+    def untraced(
+        session: Any,
+        ordinal: int,
+        key: int,
+        options: Any,
+        feed_dict: Any,
+        fetch_list: Any,
+        target_list: Any,
+        run_metadata: Any,
+    ) -> Any:
         flags = _FAILED
         start = mono()
         try:
@@ -86,25 +109,37 @@ class _TracedRun(object):
 
     __slots__ = ("metadata", "options", "own", "record", "tf_session")
 
-    def __init__(self, tf_session, record):
+    def __init__(self, tf_session: Any, record: Record) -> None:
         self.tf_session = tf_session
         self.record = record
-        self.options = self.metadata = None
-        self.own = []
+        self.options: Any = None
+        self.metadata: Any = None
+        self.own: list[Any] = []
 
     @classmethod
     @guarded
-    def of(cls, tf_session, tracker, session, ordinal, key, options, run_metadata):
+    def of(
+        cls,
+        tf_session: Any,
+        tracker: Tracker,
+        session: Any,
+        ordinal: int,
+        key: int,
+        options: Any,
+        run_metadata: Any,
+    ) -> _TracedRun | None:
         """Return the traced run that this run is to be, None when it is to be left alone."""
         begun = mono()
         given = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
         asked = fields.last(given, TRACE_LEVEL)
         level = tracker.level(ordinal, key)
-        if not asked:
-            if level is None or (run_metadata is not None and not cls._separable(tf_session, session, given)):
-                return None
+        if asked:
+            level = asked
+        elif level is None or (run_metadata is not None and not cls._separable(tf_session, session, given)):
+            return None
+        else:
             level = chosen_level(level, tf_session)
-        traced = cls(tf_session, Record(tracker, ordinal, key, asked or level, bool(asked), begun))
+        traced = cls(tf_session, Record(tracker, ordinal, key, level, bool(asked), begun))
         traced.options, traced.metadata = options, run_metadata
         if not asked:
             traced.options = traced.mine(tf_session.TF_NewBufferFromString(with_level(given, level)))
@@ -113,17 +148,17 @@ class _TracedRun(object):
         return traced
 
     @staticmethod
-    def _separable(tf_session, session, given):
+    def _separable(tf_session: Any, session: Any, given: bytes) -> bool:
         """Tell whether the job's metadata can be had without the statistics that only we asked for."""
         return buffer.usable(tf_session) and not shows_statistics(session, given)
 
-    def mine(self, made):
+    def mine(self, made: Any) -> Any:
         """Keep ``made``, a buffer of ours, to free it."""
         self.own.append(made)
         return made
 
     @guarded
-    def finish(self, session, run_metadata):
+    def finish(self, session: Any, run_metadata: Any) -> None:
         """Hand on what the run yielded: to the job what it would have got, to the channel all of it."""
         raw = None
         try:
@@ -135,16 +170,16 @@ class _TracedRun(object):
             self.record.keep(session, raw)
 
     @guarded
-    def free(self):
+    def free(self) -> None:
         """Free our own buffers."""
         while self.own:
             self.tf_session.TF_DeleteBuffer(self.own.pop())
 
 
-def _partial_run(original, tracker):
+def _partial_run(original: Original, tracker: Tracker) -> Original:
     """Return the replacement of ``BaseSession._call_tf_sessionprun``: such a run takes no options and is only measured."""
 
-    def _call_tf_sessionprun(self, handle, feed_dict, fetch_list):
+    def _call_tf_sessionprun(self: Any, handle: Any, feed_dict: Any, fetch_list: Any) -> Any:
         ordinal = tracker.next()
         key = span_key(len(feed_dict), len(fetch_list), 0)
         if tracker.channel is None:

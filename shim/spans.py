@@ -1,8 +1,34 @@
 """The span ring: one entry a step, or one for many where steps are shorter than a millisecond (docs/channel.md)."""
 
+from __future__ import annotations
+
 from . import layout
 from .guard import stop
 from .ring import WORD, Turn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Protocol
+
+    from .clock import ThreadId
+    from .ring import Channel
+
+    class Put(Protocol):
+        """Puts a span, or many: times in ns, start on the monotonic clock."""
+
+        def __call__(
+            self,
+            __kind: int,
+            __start: int,
+            __duration: int,
+            __ordinal: int,
+            __key: int = 0,
+            __flags: int = 0,
+            __parent: int = 0,
+            __count: int = 1,
+        ) -> None:
+            """Put it."""
+
 
 SHORT = 1000000  # ns that an entry of put-together steps fills
 
@@ -20,12 +46,23 @@ class Entries(object):
 
     __slots__ = ("_channel", "_costed", "_words")
 
-    def __init__(self, channel, costed):
+    def __init__(self, channel: Channel, costed: set[int]) -> None:
         self._channel = channel
         self._words = channel.words
         self._costed = costed
 
-    def write(self, kind, start, duration, ordinal, key, flags, thread, parent, count):
+    def write(
+        self,
+        kind: int,
+        start: int,
+        duration: int,
+        ordinal: int,
+        key: int,
+        flags: int,
+        thread: int,
+        parent: int,
+        count: int,
+    ) -> int:
         """Write a new entry; return where it lies (in words) if more may join it, else 0."""
         words = self._words
         head = words[_HEAD]
@@ -45,7 +82,7 @@ class Entries(object):
         words[_OPEN] = head + 1
         return at // 8
 
-    def publish(self, kind, total):
+    def publish(self, kind: int, total: int) -> None:
         """Count the entry after the last, of ``total`` ns, as written."""
         words = self._words
         words[_HEAD] += 1
@@ -53,7 +90,7 @@ class Entries(object):
             words[_STEP_NS] += total
 
 
-def writer(channel, costed, threads):  # noqa: C901 - one function, for its cost
+def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noqa: C901 - one function, for its cost
     """Return ``put(kind, start, duration, ordinal, key, flags, parent, count)``; times in ns, start on the monotonic clock.
 
     ``threads`` knows the calling thread's ``tid``. It is a closure over plain variables, since it runs at every step.
@@ -64,7 +101,16 @@ def writer(channel, costed, threads):  # noqa: C901 - one function, for its cost
     o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
 
-    def put(kind, start, duration, ordinal, key=0, flags=0, parent=0, count=1):  # noqa: C901 - as above
+    def put(  # noqa: C901 - as above
+        kind: int,
+        start: int,
+        duration: int,
+        ordinal: int,
+        key: int = 0,
+        flags: int = 0,
+        parent: int = 0,
+        count: int = 1,
+    ) -> None:
         nonlocal o_next, o_kind, o_key, o_flags, o_parent, o_thread, o_at, o_total, o_tag, o_low, o_high
         lock = None
         try:

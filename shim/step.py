@@ -1,9 +1,15 @@
 """One step of the job, of Keras or of a function: measured, and traced in a window where its kind's pace says so."""
 
+from __future__ import annotations
+
 from . import layout, window
 from .clock import mono
 from .ring import WORD
 from .tracker import POLICY
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from .tracker import Tracker
 
 _TRACED = WORD["traced"]
 
@@ -16,8 +22,7 @@ class Step(object):
 
     __slots__ = ("asked", "before", "flags", "key", "ordinal", "start", "tracker", "windows")
 
-    def __init__(self, tracker, ordinal, key, windows):
-        # type: (object, int, int, bool) -> None
+    def __init__(self, tracker: Tracker, ordinal: int, key: int, windows: bool) -> None:
         self.tracker = tracker
         self.ordinal = ordinal
         self.key = key
@@ -31,8 +36,7 @@ class Step(object):
         self.before = tracker.words[_TRACED]
         self.start = mono()
 
-    def end(self, flags=0, parent=0, count=1):
-        # type: (int, int, int) -> None
+    def end(self, flags: int = 0, parent: int = 0, count: int = 1) -> None:
         """Put the step's span; it stood for ``count`` steps of its kind."""
         duration = mono() - self.start
         tracker = self.tracker
@@ -46,7 +50,7 @@ class Step(object):
             flags |= layout.FLAG_TRACED
         tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, self.flags | flags, parent, count)
 
-    def _ask(self, windows):
+    def _ask(self, windows: bool) -> None:
         if windows:
             self.asked, traced = window.ask(self.tracker, self.ordinal, self.key)
             self.flags = layout.FLAG_TRACED if traced else 0

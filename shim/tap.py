@@ -4,7 +4,13 @@ A wrapper would show in the job's tracebacks, in the frames that TensorFlow keep
 name. A tap is a descriptor: it is told when the method is looked up on an instance, and hands out the method itself.
 """
 
+from __future__ import annotations
+
 from .guard import stop
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
 
 
 class Tap(object):
@@ -12,13 +18,11 @@ class Tap(object):
 
     __slots__ = ("note", "original")
 
-    def __init__(self, original, note):
-        # type: (object, object) -> None
+    def __init__(self, original: Any, note: Callable[[Any], object]) -> None:
         self.original = original
         self.note = note
 
-    def __get__(self, instance, owner=None):
-        # type: (object, object) -> object
+    def __get__(self, instance: Any, owner: Any = None) -> Any:
         if instance is not None:
             try:
                 self.note(instance)
@@ -26,16 +30,3 @@ class Tap(object):
                 if not stop(error):
                     raise
         return self.original.__get__(instance, owner)
-
-
-def tap(cls, notes):
-    # type: (type, dict) -> list
-    """Put a tap on the methods of ``cls`` itself that ``notes`` names; return (class, name, original) of those."""
-    done = []
-    for name, note in notes.items():
-        original = cls.__dict__.get(name)
-        if original is None or isinstance(original, Tap):
-            continue
-        setattr(cls, name, Tap(original, note))
-        done.append((cls, name, original))
-    return done

@@ -1,5 +1,7 @@
 """One kind of step in this process: its ordinals, its pace, and the way into the channel."""
 
+from __future__ import annotations
+
 import itertools
 
 from . import layout
@@ -7,6 +9,14 @@ from .guard import guarded
 from .pace import FIRST, Pace
 from .policy import NEVER, Policy, PolicyError
 from .ring import WORD
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Container
+
+    from .core import Made
+    from .ring import Channel
+    from .spans import Put
 
 POLICY = WORD["policy"]
 _SEEN = WORD["policy_seen"]
@@ -25,50 +35,53 @@ class Tracker(object):
 
     __slots__ = ("_first", "_make", "channel", "generation", "kind", "known", "next", "pace", "put", "trigger", "words")
 
-    def __init__(self, kind, make, first=FIRST):
+    def __init__(self, kind: int, make: Callable[[], Made | None], first: int = FIRST) -> None:
         self.kind = kind
         self._make = make  # returns (channel, put, policy), None where there is no channel
         self._first = first
         self.next = itertools.count(1).__next__
         self.forget()
 
-    def forget(self):
+    def forget(self) -> None:
         """Begin anew, as in a forked child: without a channel, and with step 1."""
-        self.channel = None
-        self.put = _nowhere
-        self.words = _NO_WORDS
+        self.channel: Channel | None = None
+        self.put: Put = _nowhere
+        self.words: memoryview[int] = _NO_WORDS
         self.generation = 0
-        self.known = frozenset()
-        self.pace = None
+        self.known: Container[int] = frozenset()
+        self.pace: Pace | None = None
         self.trigger = 0
         self.next = itertools.count(1).__next__
 
-    def stop(self):
+    def stop(self) -> None:
         """Trace and count nothing any more."""
         self.forget()
         self.known = _Everything()
         self.trigger = NEVER
 
     @guarded
-    def level(self, ordinal, key):
+    def level(self, ordinal: int, key: int) -> int | None:
         """Return the policy's trace level for step ``ordinal``, None when it is not to be traced."""
         if self.channel is None and not self._begin():
             return None
         if self.words[POLICY] != self.generation:
             self._obey()
-        wanted = self.pace.want(ordinal, key)
-        self.trigger = self.pace.trigger
+        pace, channel = self.pace, self.channel
+        if pace is None or channel is None:  # stopped meanwhile by another thread
+            return None
+        wanted = pace.want(ordinal, key)
+        self.trigger = pace.trigger
         # Where there will never be room for it, a trace would only cost.
-        return self.pace.policy.level if wanted and self.channel.broken is None else None
+        return pace.policy.level if wanted and channel.broken is None else None
 
     @guarded
-    def untraced(self, key, duration):
+    def untraced(self, key: int, duration: int) -> None:
         """Take note of a step for which ``level`` gave None."""
         if self.pace is not None:
             self.words[_EXTRA] += self.pace.untraced(key, duration)
 
     @guarded
-    def traced(self, key, duration, own, asked=False):
+    def traced(self, key: int, duration: int, own: int, asked: bool = False) -> None:
         """Take note of a traced step of ``duration`` ns, our own work for it in ns, and whether the job asked for it itself."""
         if self.pace is None:
             return
@@ -79,11 +92,11 @@ class Tracker(object):
             words[_EXTRA] += self.pace.traced(key, duration, own)
 
     @property
-    def tracing(self):
+    def tracing(self) -> bool:
         """Whether anything is to be recorded of traced steps."""
         return self.pace is not None and self.pace.policy.mode != layout.MODE_OFF
 
-    def _begin(self):
+    def _begin(self) -> bool:
         made = self._make()
         if made is None:
             self.stop()
@@ -93,20 +106,21 @@ class Tracker(object):
         self._follow(policy)
         return True
 
-    def _obey(self):
+    def _obey(self) -> None:
         """Take over the agent's policy; one that makes no sense is refused, and the one in force stays."""
         words = self.words
         generation = words[POLICY]
         try:
             policy = Policy.from_words(tuple(words[at] for at in _ASKED))
         except PolicyError as error:
-            self.channel.refuse(error.slug, error.args[0])
+            if self.channel is not None:
+                self.channel.refuse(error.slug, error.args[0])
             self.generation = generation
             return
         self._follow(policy)
         self.generation = words[_SEEN] = generation
 
-    def _follow(self, policy):
+    def _follow(self, policy: Policy) -> None:
         words = self.words
         self.pace = Pace(policy, lambda: (words[_STEP], words[_SELF] + words[_EXTRA]), self._first)
         self.known = self.pace.known
@@ -116,12 +130,21 @@ class Tracker(object):
 class _Everything(object):
     """A set that holds every key."""
 
-    def __contains__(self, _key):
+    def __contains__(self, _key: object) -> bool:
         return True
 
 
-def _nowhere(_kind, _start, _duration, _ordinal, _key=0, _flags=0, _parent=0, _count=1):
+def _nowhere(
+    _kind: int,
+    _start: int,
+    _duration: int,
+    _ordinal: int,
+    _key: int = 0,
+    _flags: int = 0,
+    _parent: int = 0,
+    _count: int = 1,
+) -> None:
     """Put a span nowhere."""
 
 
-_NO_WORDS = (0,) * (max(WORD.values()) + 1)
+_NO_WORDS: Any = (0,) * (max(WORD.values()) + 1)

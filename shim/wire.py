@@ -39,14 +39,12 @@ class Head(NamedTuple):
     last: int = 0
 
 
-def pack(head):
-    # type: (Head) -> bytes
+def pack(head: Head) -> bytes:
     """Return the 40 bytes of ``head``."""
     return HEAD.pack(MAGIC, WIRE_VERSION, head.type, head.uid, head.about, head.first, head.last)
 
 
-def unpack(data):
-    # type: (bytes) -> Head
+def unpack(data: bytes) -> Head:
     """Return the head in ``data``; FormatError when it is none, VersionError when it is of another version."""
     if len(data) < 6 or data[:4] != MAGIC:
         raise FormatError("not a tfprof message")
