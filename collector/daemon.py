@@ -1,6 +1,7 @@
 """The collector daemon: receives what agents send and stores it, until it is stopped or nobody needs it any more."""
 
 import argparse
+import gc
 import os
 import secrets
 import signal
@@ -79,6 +80,7 @@ class Collector:
             self._lock.release()
             raise
         self._status = StatusFile(f"{place}/{NAME}.json")
+        gc.freeze()  # what is here now stays: it need not be looked through again and again
 
     def serve(self) -> None:
         """Receive and store until ``stop`` was called, or no agent was heard of for the idle time."""
@@ -119,7 +121,6 @@ class Collector:
         except StoreError as error:
             self._stats.stalled(error)
         if now - self._told >= STATUS_S:
-            pa.default_memory_pool().release_unused()  # a sealing needs much for a moment
             self._tell(now)
 
     def _retain(self, now: float) -> None:

@@ -4,7 +4,6 @@ import os
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final
 
 import pyarrow as pa
 from tfprof.collector.errors import NoSuchJobError, StoreError
@@ -13,9 +12,8 @@ from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.store.columns import pc
 from tfprof.collector.store.devices import only
 from tfprof.collector.store.rollup import EMPTY, canonical_of, merge, rollup
+from tfprof.collector.store.schema import LAST_TRACE
 from tfprof.collector.store.snapshot import Snapshot, settled
-
-LAST_TRACE: Final = 0xFFFFFFFF
 
 
 class Job:
@@ -28,7 +26,7 @@ class Job:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return table ``name`` of schema.JOB_TABLES, or just ``columns`` of it.
 
-        ``ops`` come by generation and, where sealed, by (node, trace); all others in order of arrival.
+        ``ops`` come by row group and, where sealed, by (node, trace) in each; all others in order of arrival.
         """
         return settled(self.folder, lambda snapshot: snapshot.table(name, columns))
 

@@ -1,6 +1,5 @@
 """The aggregate of ops by node and device: pure, and nothing but columns (schema.ROLLUP)."""
 
-from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
@@ -36,8 +35,6 @@ _SUMS: Final = (
     "output_bytes",
 )
 _ADDED: Final = ("traces", "runs", *_SUMS)
-#: About as many rows are worked on at once.
-PART_ROWS: Final = 50_000
 _NUMBERS: Final = ("runs", *_SUMS, "min_ns", "max_ns")
 
 
@@ -49,8 +46,7 @@ def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> 
     """
     devices = Devices(names)
     canonical = canonical_after(ops, devices, canonical)
-    parts = [rollup_part(part, traces, devices, canonical) for part in parts_by_node(ops, devices)]
-    return pa.concat_tables([EMPTY, *parts]).combine_chunks(), canonical
+    return rollup_of(by_node(ops, devices), traces, devices, canonical), canonical
 
 
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
@@ -65,20 +61,15 @@ def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     return pc.if_else(pc.equal(known, NONE), later, known)
 
 
-def parts_by_node(ops: pa.Table, devices: Devices) -> Iterator[pa.Table]:
-    """Yield ``ops`` ordered by (node, device, trace) in parts that have all rows of their nodes; small, to be kind to caches."""
-    node = flat(ops["node"])
-    index = _order(node, devices.plain(flat(ops["device"])), flat(ops["trace"]))
-    node = node.take(index)
-    start = 0
-    while start < len(index):
-        end = _end_of_run(node, start + PART_ROWS)
-        yield ops.take(index.slice(start, end - start))
-        start = end
+def by_node(ops: pa.Table, devices: Devices) -> pa.Table:
+    """Return ``ops`` ordered by (node, device, trace)."""
+    return ops.take(_order(flat(ops["node"]), devices.plain(flat(ops["device"])), flat(ops["trace"])))
 
 
-def rollup_part(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any) -> pa.Table:
-    """Return the ROLLUP of a part of ``parts_by_node``; ``canonical`` as ``canonical_after`` gives it."""
+def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any) -> pa.Table:
+    """Return the ROLLUP of ``ops`` ordered as by ``by_node``; ``canonical`` as ``canonical_after`` gives it."""
+    if not ops.num_rows:
+        return EMPTY
     device = devices.plain(flat(ops["device"]))
     node, trace = flat(ops["node"]), flat(ops["trace"])
     starts = pc.or_(changes(node), changes(device))
@@ -168,14 +159,6 @@ def _order(node: Any, device: Any, trace: Any) -> Any:
 def _all(compare: Any, column: Any) -> bool:
     """Whether ``compare`` holds between each element and the one before."""
     return pc.all(compare(column.slice(1), column.slice(0, max(0, len(column) - 1)))).as_py() is not False
-
-
-def _end_of_run(column: Any, start: int) -> int:
-    """Return the first index from ``start`` on where sorted ``column`` differs from its element before ``start``."""
-    if start >= len(column):
-        return len(column)
-    found = pc.index(pc.not_equal(column.slice(start), column[start - 1]), True).as_py()
-    return len(column) if found < 0 else start + int(found)
 
 
 def _key(node: Any, device: Any) -> Any:

@@ -10,6 +10,9 @@ STORE_VERSION: Final = 1
 #: What tells a device from none, a name from none, in id columns.
 NONE_ID: Final = 0xFFFFFFFF
 
+#: No trace has a higher number.
+LAST_TRACE: Final = 0xFFFFFFFF
+
 _U16: Final[pa.DataType] = pa.uint16()
 _U32: Final[pa.DataType] = pa.uint32()
 _I64: Final[pa.DataType] = pa.int64()

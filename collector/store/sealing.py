@@ -4,16 +4,20 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 import pyarrow as pa
 from tfprof.collector.store import catalog, durable, segment
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.store.columns import flat_table, pc
 from tfprof.collector.store.devices import Devices, only
-from tfprof.collector.store.rollup import canonical_after, canonical_of, merge, parts_by_node, rollup_part
-from tfprof.collector.store.schema import JOB_TABLES, NAMES
+from tfprof.collector.store.rollup import EMPTY, by_node, canonical_after, canonical_of, merge, rollup_of
+from tfprof.collector.store.schema import JOB_TABLES, LAST_TRACE, NAMES
 from tfprof.collector.store.snapshot import Snapshot
 from tfprof.collector.store.wal import Contents, Rows
+
+#: About as many rows of ops are worked on at once, of whole appends: they take some ten megabytes.
+PART_ROWS: Final = 25_000
 
 
 @dataclass
@@ -98,21 +102,23 @@ def _write_ops(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> i
     """Write ops, rollup and total of the generation; return the generation of the total that is then in force."""
     generation = info.sealed + 1
     total = _total(folder, info)
-    ops, traces = flat_table(contents.table("ops")), contents.table("traces")
-    devices = Devices(tail.devices)
-    canonical = canonical_after(ops, devices, canonical_of(total))
-    rollups: list[pa.Table] = []
+    traces, devices = contents.table("traces"), Devices(tail.devices)
+    rollup, canonical = EMPTY, canonical_of(total)
+    first, last = LAST_TRACE, 0
 
     def parts() -> Iterator[pa.Table]:
-        for part in parts_by_node(ops, devices):
-            rollups.append(rollup_part(part, traces, devices, canonical))
+        nonlocal rollup, canonical, first, last
+        for piece in contents.pieces("ops", PART_ROWS):
+            canonical = canonical_after(piece, devices, canonical)
+            part = by_node(flat_table(piece), devices)
+            rollup = merge(rollup, rollup_of(part, traces, devices, canonical))
+            first, last = min(first, pc.min(part["trace"]).as_py()), max(last, pc.max(part["trace"]).as_py())
             yield part
-            del part  # as in segment.encode_parts
+            del piece, part  # as in segment.encode_parts
+            pa.default_memory_pool().release_unused()  # what is retained for other sizes adds up
 
-    first, last = pc.min_max(ops["trace"]).values()
     _write(folder, "ops", generation, segment.encode_parts("ops", parts()))
-    rollup = pa.concat_tables(rollups).combine_chunks()
-    metadata = {"first_trace": first.as_py(), "last_trace": last.as_py()}
+    metadata = {"first_trace": first, "last_trace": last}
     _write(folder, segment.ROLLUP_NAME, generation, segment.encode(segment.ROLLUP_NAME, rollup, metadata))
     _write(folder, segment.TOTAL_NAME, generation, segment.encode(segment.TOTAL_NAME, merge(total, rollup)))
     return generation

@@ -51,8 +51,22 @@ class Contents(NamedTuple):
 
     def table(self, name: str) -> pa.Table:
         """Return table ``name`` in order of arrival; StoreError when a payload is no batch of it."""
+        return self._decoded(name, self.appends)
+
+    def pieces(self, name: str, rows: int) -> Iterator[pa.Table]:
+        """Yield table ``name`` in order of arrival, the rows of whole appends at once, until they are ``rows`` at least."""
+        parts: list[pa.Table] = []
+        for append in self.appends:
+            parts.append(self._decoded(name, [append]))
+            if sum(part.num_rows for part in parts) >= rows:
+                yield pa.concat_tables(parts)
+                parts = []
+        if any(part.num_rows for part in parts):
+            yield pa.concat_tables(parts)
+
+    def _decoded(self, name: str, appends: Sequence[Append]) -> pa.Table:
         schema = JOB_TABLES[name]
-        payloads = [payload for append in self.appends for table, payload in append.batches if table == name]
+        payloads = [payload for append in appends for table, payload in append.batches if table == name]
         try:
             batches = [pa.ipc.read_record_batch(pa.py_buffer(payload), schema) for payload in payloads]
             return pa.Table.from_batches(batches, schema)

@@ -97,6 +97,7 @@ class JobWriter:
         self._tail.clear()
         log.close()
         tidy(self.folder, before, self.info, log.path)
+        pa.default_memory_pool().release_unused()  # much for a moment; the next sealing may be of other sizes
 
     def seal_if_due(self, now: float) -> bool:
         """Seal when the generation is large or old enough; ``now`` in seconds of a clock that never goes back."""

@@ -38,15 +38,6 @@ def test_generations_merged_are_the_whole(seed):
     assert canonical_of(total).equals(canonical)
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_a_part_of_many_rows_does_not_cut_a_node(seed, monkeypatch):
-    monkeypatch.setattr("tfprof.collector.store.rollup.PART_ROWS", 7)
-    traces = stored.traces(0, 10)
-    rows = stored.random_ops(0, 10, nodes=15, seed=seed)
-    table, _ = computed(rows, traces)
-    same(table, stored.plain_rollup(rows, base(traces)))
-
-
 def test_the_first_cpu_or_gpu_in_order_of_arrival_is_canonical():
     _, canonical = computed([op(0, 3, GPU), op(0, 3, CPU), op(0, 1, HOST), op(0, 0, CPU)], stored.traces(0, 1))
     assert canonical.to_pylist() == [CPU, NONE_ID, NONE_ID, GPU]

@@ -1,5 +1,6 @@
 import contextlib
 import errno
+import itertools
 import os
 import pathlib
 import random
@@ -9,10 +10,11 @@ import sys
 import time
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from fakes import stored
 from tfprof.collector.errors import StoreError
-from tfprof.collector.store import lock
+from tfprof.collector.store import lock, sealing
 from tfprof.collector.store.catalog import job_folder, lock_file
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import StoreWriter
@@ -227,3 +229,24 @@ def test_a_job_whose_total_is_damaged_says_so_and_others_go_on(tmp_path):
     other.seal()
     assert isinstance(other.table("ops"), pa.Table)
     store.close()
+
+
+@pytest.mark.parametrize("rows", [1, 40, 1_000_000])
+def test_row_groups_hold_whole_traces_in_order_of_nodes_and_are_summed_up_together(rows, tmp_path, monkeypatch):
+    monkeypatch.setattr(sealing, "PART_ROWS", rows)
+    writer = StoreWriter(tmp_path, "here")
+    job = writer.job(UID)
+    for number in range(12):
+        append(job, number)
+    job.seal()
+    writer.close()
+    check(tmp_path, 12)
+    file = pq.ParquetFile(job.folder / "ops-000000.parquet")
+    groups = [file.read_row_group(number) for number in range(file.num_row_groups)]
+    assert rows == 40 or len(groups) == {1: 12, 1_000_000: 1}[rows]
+    traces = [set(group["trace"].to_pylist()) for group in groups]
+    assert all(max(before) < min(after) for before, after in itertools.pairwise(traces))
+    keys = [
+        list(zip(*(group[name].to_pylist() for name in ("node", "device", "trace")), strict=True)) for group in groups
+    ]
+    assert keys == [sorted(group) for group in keys]
