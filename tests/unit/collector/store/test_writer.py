@@ -152,6 +152,20 @@ def test_logs_are_fsynced_once_a_second_while_they_change(store, monkeypatch):
     assert counts == [1, 1, 2, 2, 3]
 
 
+def test_a_tick_fsyncs_some_logs_those_first_that_waited_longest(store, monkeypatch):
+    synced = []
+    monkeypatch.setattr(os, "fdatasync", synced.append)
+    monkeypatch.setattr(writer, "SYNCS_A_TICK", 2)
+    for uid in range(1, 6):
+        store.job(uid).append({}, 3, 1)
+    counts = []
+    for now in (0.0, 0.1, 0.2, 0.3):
+        store.tick(now)
+        counts.append(len(synced))
+    assert counts == [2, 4, 5, 5]
+    assert len(set(synced)) == 5
+
+
 def test_counters_are_written_once_a_second_and_at_the_end(path, store):
     job = store.job(UID)
 
