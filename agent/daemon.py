@@ -25,7 +25,7 @@ from .results import Results
 from .samples import Sampler
 
 #: How often rings and announcements are looked at (seconds); an answer of the collector wakes the agent earlier.
-TICK_S: Final = 0.05
+TICK_S: Final = 0.1
 #: How often is looked whether jobs still run, and what is told to launchers.
 LOOK_S: Final = 0.25
 STATUS_S: Final = 1.0

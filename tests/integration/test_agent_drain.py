@@ -116,7 +116,7 @@ def _complete(bench: Bench) -> bool:
 
 
 def test_an_agent_killed_twenty_times_loses_nothing(bench: Bench) -> None:
-    job, uid = bench.job(2000, 0.002)
+    job, uid = bench.job(2000, 0.008)  # longer than twenty agents take to come up
     for round_ in range(20):
         bench.start_agent()
         seen = len(bench.collector.records.get(uid, ()))
