@@ -57,10 +57,15 @@ def private_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
 @pytest.fixture(autouse=True)
 def nothing_left_behind() -> Iterator[None]:
     """No test leaves a child process or a channel of this process open."""
+    before = _channels()
     yield
     left = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
     assert not left, f"processes left behind: {left}"
-    assert not [fd for fd in os.listdir("/proc/self/fd") if _is_channel(fd)], "a channel was left open"
+    assert not _channels() - before, "a channel was left open"
+
+
+def _channels() -> set[str]:
+    return {fd for fd in os.listdir("/proc/self/fd") if _is_channel(fd)}
 
 
 def _is_channel(fd: str) -> bool:
