@@ -85,7 +85,7 @@ static bool names_grow(names_of_kind *kind, size_t text_used, size_t size) {
         fill_slots(kind);
     }
     if (kind->text_room - text_used < size) {
-        size_t room = (text_used + size) * 2;
+        size_t room = (text_used + size) * 5 / 4 + 256;
         uint8_t *text = realloc(kind->text, room);
         if (!text) return false;
         kind->text = text;

@@ -16,8 +16,8 @@ from tfprof.collector.store.schema import JOB_TABLES, LAST_TRACE, NAMES
 from tfprof.collector.store.snapshot import Snapshot
 from tfprof.collector.store.wal import Contents, Rows
 
-#: About as many rows of ops are worked on at once, of whole appends: they take some ten megabytes.
-PART_ROWS: Final = 25_000
+#: About as many rows of ops are worked on at once, of whole appends: they take some megabytes.
+PART_ROWS: Final = 16_000
 
 
 @dataclass

@@ -94,12 +94,13 @@ class JobWriter:
         log, before = self._log, self.info
         if log is None or not self._tail.appends:
             return
+        pa.default_memory_pool().release_unused()  # a sealing needs much for a moment: before it, and after
         self.info = seal(self.folder, before, self._tail, log.read())
         self._log = None
         self._tail.clear()
         log.close()
         tidy(self.folder, before, self.info, log.path)
-        pa.default_memory_pool().release_unused()  # much for a moment; the next sealing may be of other sizes
+        pa.default_memory_pool().release_unused()
 
     def seal_if_due(self, now: float) -> bool:
         """Seal when the generation is large or old enough; ``now`` in seconds of a clock that never goes back."""
