@@ -38,12 +38,12 @@ check: venv
 	$(PYTHON) -m ruff check $(RUFF_PATHS)
 	$(PYTHON) -m pytest tests/house
 
-# mypy cannot see through an editable install: it gets a copy.
+# mypy cannot see through an editable install: it gets a copy, made anew lest modules be in it that are no more.
 types: venv
-	@rm -rf build/types
+	@rm -rf build/types build/lib.*
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --target build/types .
 	MYPYPATH=build/types $(PYTHON) -m mypy -p tfprof.shim -p tfprof.agent -p tfprof.collector
-	MYPYPATH=build/types:tests $(PYTHON) -m mypy tests/house tests/conftest.py
+	MYPYPATH=build/types:tests $(PYTHON) -m mypy tests/conftest.py tests/house tests/fakes tests/unit/shim tests/unit/agent
 
 bench: venv venvs
 	@for script in benchmarks/[a-z]*.py; do echo "== $$script"; $(PYTHON) $$script || exit 1; done

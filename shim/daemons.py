@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any
+from typing import Any, Mapping
 
 from .errors import TfprofError
 
@@ -160,7 +160,7 @@ def spawn(module: str, args: list[str], log: str) -> None:
     os.waitpid(child, 0)
 
 
-def daemon_environment(environment: os._Environ[str]) -> dict[str, str]:
+def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """Return what of ``environment`` a daemon is given: the written list, without the shim on the module path."""
     kept = {
         name: text

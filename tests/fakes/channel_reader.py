@@ -18,7 +18,7 @@ class ChannelReader:
 
     def __init__(self, fd):
         size = os.fstat(fd).st_size
-        self.map = mmap.mmap(fd, size)
+        self.map: mmap.mmap | bytes = mmap.mmap(fd, size)
         assert self.map[:8] == layout.MAGIC
         self.fd = os.dup(fd)
         self.records = []
@@ -49,7 +49,7 @@ class ChannelReader:
 
     def word(self, name):
         """Return one of the job's or the agent's words."""
-        at = layout.JOB_WORDS.get(name, layout.AGENT_WORDS.get(name))
+        at = (layout.JOB_WORDS if name in layout.JOB_WORDS else layout.AGENT_WORDS)[name]
         return struct.unpack_from("<Q", self.map, at)[0]
 
     def set_word(self, name, value):
@@ -100,7 +100,7 @@ class ChannelReader:
         while at < head:
             fields = layout.RECORD.unpack(self._bytes(at, layout.RECORD.size, size))
             data = self._bytes(at + layout.RECORD.size, fields[0] - layout.RECORD.size, size)
-            self.records.append(Record(*fields[1:], data))
+            self.records.append(Record._make((*fields[1:], data)))
             at += fields[0]
         assert at == head
         self.set_word("tail", head)

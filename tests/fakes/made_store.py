@@ -59,7 +59,7 @@ def rows(table: str, values: Iterable[Mapping[str, Any]]) -> pa.Table:
     return pa.Table.from_pylist(whole, schema=form)
 
 
-def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table]:
+def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table | pa.RecordBatch]:
     """Return the tables that a graph and the RunMetadata of steps 0, 1, … decode to."""
     interner = Interner()
     ops, decoded = decoder("auto").run_metadata(parts, range(len(parts)), interner)

@@ -74,7 +74,9 @@ def plain_rollup(rows, base_ns, devices=DEVICES):
     """The ROLLUP of ``rows``, in order of arrival, as a list of rows; ``base_ns`` by trace. Slow and obvious."""
     lower = [text.lower() for text in devices]
     is_own = [text.endswith((b"device:cpu:0", b"device:gpu:0")) for text in lower]
-    canonical, cells, seen, node_traces = {}, defaultdict(list), defaultdict(set), defaultdict(set)
+    canonical: dict[int, int] = {}
+    cells: dict[tuple[int, int], list[int]] = defaultdict(list)
+    seen, node_traces = defaultdict(set), defaultdict(set)
     for row in rows:
         node, device = row["node"], lower.index(lower[row["device"]])
         if is_own[device]:

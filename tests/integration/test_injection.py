@@ -39,7 +39,9 @@ def run(installed):
         environ["PYTHONPATH"] = os.pathsep.join([*places, *map(str, path)])
         if not environ["PYTHONPATH"]:
             del environ["PYTHONPATH"]
-        done = subprocess.run([str(python), *arguments], env=environ, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(
+            [str(python), *arguments], env=environ, capture_output=True, text=True, timeout=60, check=False
+        )
         return done.returncode, done.stdout, done.stderr
 
     return run
@@ -118,7 +120,9 @@ def test_our_folder_need_not_be_readable(python, tmp_path):
     shutil.copytree(ROOT / "shim/inject", broken / "inject")
     environ = environment("/nowhere", PYTHONPATH=str(broken / "inject"))
     del environ["TFPROF_DEBUG"]
-    done = subprocess.run([str(python), "-c", "print(1)"], env=environ, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(
+        [str(python), "-c", "print(1)"], env=environ, capture_output=True, text=True, timeout=60, check=True
+    )
     assert (done.stdout, done.stderr) == ("1\n", "")
 
 
@@ -138,7 +142,9 @@ def test_an_armed_interpreter_loads_little_and_keeps_bytecode(run, python, tmp_p
     command = [str(python), "-c", say]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
     loaded = done.stdout.partition(" ")[2]
-    assert loaded.strip() == str(["_tfprof_shim", *("_tfprof_shim." + name for name in ("clock", "core", "guard", "hook"))])
+    assert loaded.strip() == str(
+        ["_tfprof_shim", *("_tfprof_shim." + name for name in ("clock", "core", "guard", "hook"))]
+    )
     alone = run(python, "-c", say, armed=False)[1]
     assert int(done.stdout.split()[0]) <= int(alone.split()[0]) + 7  # ours, sitecustomize, time
     assert len(list((copy / "__pycache__").glob("core.*.pyc"))) == 1

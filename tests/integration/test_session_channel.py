@@ -60,7 +60,10 @@ def test_callables_are_traced_by_twins_that_go_with_them(start):
         read.close()
         assert job.finish()[1] == ["{'buffers': 0, 'callables': 0}"]
     assert len(read.records_of(layout.RUN_METADATA)) == 10
-    assert [span.flags for span in read.of_kind(layout.RUN)] == [layout.FLAG_TRACED | layout.FLAG_SETUP, layout.FLAG_TRACED]
+    assert [span.flags for span in read.of_kind(layout.RUN)] == [
+        layout.FLAG_TRACED | layout.FLAG_SETUP,
+        layout.FLAG_TRACED,
+    ]
 
 
 def test_a_forked_child_has_a_channel_of_its_own(start):
@@ -82,6 +85,7 @@ def test_a_forked_child_has_a_channel_of_its_own(start):
     assert ordinals(read.of_kind(layout.RUN)) == list(range(1, 16))
     assert ordinals(theirs.of_kind(layout.RUN)) == list(range(1, 6))
     assert {span.thread for span in theirs.spans} == {child}
+
 
 def test_a_program_that_closes_the_descriptor_before_the_first_trace_is_not_traced_but_loses_no_span(start):
     with start("close_before") as job:

@@ -67,7 +67,9 @@ def test_every_traced_run_is_kept(job):
         assert len(traced) == 3  # those that the job asked for itself
         return
     assert kept == traced
-    assert all(record.data[:1] == b"\x0a" and len(record.data) > 100 for record in job.read.records_of(layout.RUN_METADATA))
+    assert all(
+        record.data[:1] == b"\x0a" and len(record.data) > 100 for record in job.read.records_of(layout.RUN_METADATA)
+    )
     assert job.read.word("dropped_traces") == 0
     if job.trace == "all":
         assert len(kept) == RUNS - 3

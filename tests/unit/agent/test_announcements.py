@@ -37,7 +37,7 @@ def test_a_file_that_is_half_written_is_told_when_it_is_whole(place) -> None:
     assert folder.news() == []
     path.write_text("refused full no memory\n")
     os.utime(place / "announce", ns=(1, 1))
-    assert [one.refusal["slug"] for one in folder.news()] == ["full"]
+    assert [one.refusal and one.refusal["slug"] for one in folder.news()] == ["full"]
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def armed(monkeypatch, tmp_path):
 @pytest.fixture
 def read(armed):
     """Return what the armed shim has put so far, as a reader of its channel."""
-    opened = []
+    opened: list[ChannelReader] = []
 
     def take():
         if not opened:

@@ -36,7 +36,7 @@ def test_functions_of_different_names_have_different_keys(functions, read):
 
 
 def test_calls_while_a_graph_is_made_are_none(functions, read):
-    sys.modules["tensorflow.python.eager.context"].eager = False
+    vars(sys.modules["tensorflow.python.eager.context"])["eager"] = False
     functions.Function("traced")()
     assert read().spans == []
 
@@ -60,7 +60,7 @@ def test_a_call_that_fails_is_flagged_and_its_exception_carries_no_frame_of_ours
 
 
 def test_the_function_called_in_a_window_is_known_by_its_end(functions, read, monkeypatch):
-    called = []
+    called: list[object] = []
     monkeypatch.setattr(window, "called", called.append)
     step = functions.Function("step")
     for _ in range(4):

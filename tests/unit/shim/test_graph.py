@@ -35,6 +35,7 @@ class Graph:
     def __init__(self, *ops):
         self._lock = threading.RLock()
         self.ops = list(ops)
+        self._functions: dict[str, SimpleNamespace] = {}
         self.definition = graph_pb2.GraphDef()
         for each in ops:
             self.definition.node.add(name=each.name, op="Fake")

@@ -68,6 +68,7 @@ def test_an_error_of_the_jobs_signal_handler_is_the_jobs(channel, reader, error)
 
 
 def test_our_own_tests_see_our_errors(monkeypatch):
+    empty: dict[str, int] = {}
     monkeypatch.setattr(guard, "_raise", True)
     with pytest.raises(KeyError):
-        guarded(lambda: {}[1])()
+        guarded(lambda: empty["none"])()

@@ -98,7 +98,7 @@ def test_a_slow_step_that_happens_to_be_traced_does_not_stop_tracing():
 
 def test_tracing_does_not_keep_step_with_runs_that_alternate():
     job = Job("budget=1%")
-    keys = {}
+    keys: dict[int, int] = {}
     for number in range(40_000):
         key = number % 2
         keys[key] = keys.get(key, 0) + job.step(key=key)

@@ -38,7 +38,13 @@ def test_short_steps_are_put_together_until_they_fill_a_millisecond(put, reader)
 
 @pytest.mark.parametrize(
     "other",
-    [(layout.BATCH, 0, 5, 2), (layout.RUN, 0, 5, 3), (layout.RUN, 0, 5, 2, 1), (layout.RUN, 0, 5, 2, 0, 1), (layout.RUN, 0, 5, 2, 0, 0, 1)],
+    [
+        (layout.BATCH, 0, 5, 2),
+        (layout.RUN, 0, 5, 3),
+        (layout.RUN, 0, 5, 2, 1),
+        (layout.RUN, 0, 5, 2, 0, 1),
+        (layout.RUN, 0, 5, 2, 0, 0, 1),
+    ],
     ids=["kind", "ordinal", "key", "flags", "parent"],
 )
 def test_steps_that_differ_are_not_put_together(put, reader, other):
@@ -80,7 +86,9 @@ def test_a_fault_in_a_put_stays_behind_the_fence(put, reader):
 
 
 STEPS = st.lists(
-    st.tuples(st.sampled_from([layout.RUN, layout.BATCH]), st.integers(0, 2 * SHORT), st.integers(0, 1), st.integers(0, 1)),
+    st.tuples(
+        st.sampled_from([layout.RUN, layout.BATCH]), st.integers(0, 2 * SHORT), st.integers(0, 1), st.integers(0, 1)
+    ),
     max_size=60,
 )
 
@@ -90,14 +98,15 @@ STEPS = st.lists(
 def test_any_steps_add_up(channel, steps):
     reader = ChannelReader(channel._fd)
     put = spans.writer(channel, {layout.RUN, layout.BATCH}, clock.ThreadId())
-    ordinals, expected = {}, {}
+    ordinals: dict[int, int] = {}
+    expected: dict[tuple[int, ...], list[int]] = {}
     for kind, duration, key, flags in steps:
         ordinals[kind] = ordinals.get(kind, 0) + 1
         put(kind, 0, duration, ordinals[kind], key, flags)
         total = expected.setdefault((kind, key, flags), [0, 0])
         total[0] += 1
         total[1] += duration
-    found = {}
+    found: dict[tuple[int, ...], list[int]] = {}
     for span in reader.take(ended=True).spans:
         total = found.setdefault((span.kind, span.key, span.flags), [0, 0])
         total[0] += span.count

@@ -1,7 +1,6 @@
 """Kernels of libraries under their ops' names."""
 
 import pytest
-
 from tfprof.collector.views.kernels import op_type
 
 

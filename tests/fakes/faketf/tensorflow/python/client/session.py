@@ -1,5 +1,7 @@
 """Sessions with the calls that the real ones end in."""
 
+# Laid out as the real ones, whose calls span lines: tracebacks name one of them.
+# fmt: off
 import threading
 
 from tensorflow.python.client import native as tf_session
