@@ -84,14 +84,14 @@ def fit_sample(name):
     spans = []
 
     class Window(keras.callbacks.Callback):
-        def on_train_batch_begin(self, batch, logs=None):  # noqa: ARG002 - Keras passes it by name
+        def on_train_batch_begin(self, batch, logs=None):
             if batch == 3:
                 self.session = profiler.ProfilerSession()
                 levels = {"host_tracer_level": 2, "device_tracer_level": 1, "python_tracer_level": 0}
                 self.session.start(folder, levels)
             self.start = time.time_ns()
 
-        def on_train_batch_end(self, batch, logs=None):  # noqa: ARG002
+        def on_train_batch_end(self, batch, logs=None):
             if 3 <= batch < 6:
                 spans.append([self.start, time.time_ns() - self.start])
             if batch == 5:
