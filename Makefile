@@ -14,6 +14,12 @@ help:
 
 venv:
 	@tools/venv .venv "$(PYTHONS)" setuptools wheel --editable '.[test,lint]'
+	@$(MAKE) --no-print-directory .venv/.built
+
+# An editable install follows the Python files by itself, compiled ones it does not.
+.venv/.built: setup.py setup.cfg $(wildcard collector/*/*.[ch])
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@touch $@
 
 .venvs/tf1:
 	@tools/venv .venvs/tf1 "3.7" 'tensorflow==1.15.5' 'protobuf<3.21' || [ -z "$$CI" ]

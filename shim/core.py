@@ -154,10 +154,10 @@ def _make() -> "Made | None":
         return None
     if _state.pid != clock.getpid():
         _forked()
-    if _state.channel is None and not _state.refused:
+    if _state.put is None:
         from . import opening
 
-        with _state.lock:
+        with _state.lock:  # also to wait for the thread that is at it
             if _state.channel is None and not _state.refused:
                 opening.open_channel(_state)
     channel, put, policy = _state.channel, _state.put, _state.policy
