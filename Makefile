@@ -14,7 +14,7 @@ help:
 
 venv:
 	@tools/venv .venv "$(PYTHONS)" setuptools wheel --editable '.[test,lint]'
-	@$(MAKE) --no-print-directory .venv/.built
+	@$(MAKE) --no-print-directory --silent .venv/.built
 
 # An editable install follows the Python files by itself, compiled ones it does not.
 .venv/.built: setup.py setup.cfg $(wildcard collector/*/*.[ch])

@@ -1,7 +1,7 @@
 """What a job pays: tfprof-run off / armed / default / all against the bare job, as ratios of paired runs.
 
 Each pair runs at the same time, the bare job on one core, ours with the daemons that it starts on another, and then the other way
-round: what else the machine does hits both. usage: benchmarks/overhead.py [--pairs 4] [--steps 1500]
+round: what else the machine does hits both. usage: benchmarks/overhead.py [--pairs 2] [--steps 1500]
 [--jobs tf1-session,tf2-session,tf2-keras] [--modes off,armed,default,all]. Environments: .venvs, or $TFPROF_TEST_VENVS.
 """
 
@@ -113,7 +113,7 @@ def traced_pair(job: str, steps: int) -> tuple[dict, dict]:
 def main() -> None:
     """Measure all that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=4)
+    parser.add_argument("--pairs", type=int, default=2)
     parser.add_argument("--steps", type=int, default=1500)
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--modes", default=",".join(MODES))

@@ -66,8 +66,7 @@ def _until(condition: Callable[[], object], seconds: float = 30.0) -> object:
 
 def _daemon(store: Path, name: str) -> int:
     """Return the pid of the running agent or collector of ``store``, 0 for none."""
-    status = daemons.read_status(places.instance_dir(str(store)), name)
-    return int(status["pid"]) if status and status["alive"] else 0
+    return daemons.holder(places.instance_dir(str(store)), name)
 
 
 def _last(store: Path) -> Job:
@@ -162,7 +161,8 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(tf2_python: Path, 
         assert job.info.identity["pid"] == pid
         assert job.info.state == "killed"
         traces = job.table("traces").num_rows
-        assert traces == job.info.counters["traced"] - job.info.counters["dropped_traces"]
+        counted = job.info.counters["traced"] - job.info.counters["dropped_traces"]
+        assert traces in (counted, counted + 1), "a step is counted right after it was put"
 
 
 @pytest.mark.parametrize("name", ["agent", "collector"])
@@ -176,8 +176,9 @@ def test_the_successor_of_a_killed_daemon_goes_on_where_it_was(
         try:
             _until(lambda: _stored(private_places))
             for _ in range(TIMES):
-                os.kill(int(str(_until(lambda: _daemon(private_places, name)))), signal.SIGKILL)
-                time.sleep(0.3)
+                pid = int(str(_until(lambda: _daemon(private_places, name))))
+                os.kill(pid, signal.SIGKILL)
+                _until(lambda pid=pid: _daemon(private_places, name) != pid)
         finally:
             (tmp_path / "stop").touch()
         out, err = job.communicate(timeout=120)

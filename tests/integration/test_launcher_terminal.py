@@ -4,6 +4,7 @@ import os
 import pty
 import signal
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -136,4 +137,7 @@ def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session
         shown += os.read(fd, 100)
     os.close(fd)
     os.waitpid(pid, 0)
-    assert (tmp_path / "told").read_text() == "1"
+    told, deadline = tmp_path / "told", time.monotonic() + 10
+    while not (told.exists() and told.read_text()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert told.read_text() == "1"

@@ -1,9 +1,10 @@
-"""Runs one session from four threads at once, so many times each, or until a file is there; prints how many runs raised, and
+"""Runs one session from four threads at once, so many times each, or until a file is there, two minutes at most; prints how many runs raised, and
 whether the counter that each run raises by one counted them all."""
 
 import os
 import sys
 import threading
+import time
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 import tensorflow.compat.v1 as tf
@@ -17,7 +18,8 @@ errors, runs = [], []
 def turns():
     if sys.argv[1].isdigit():
         return range(int(sys.argv[1]))
-    return iter(lambda: os.path.exists(sys.argv[1]), True)
+    end = time.monotonic() + 120
+    return iter(lambda: os.path.exists(sys.argv[1]) or time.monotonic() > end, True)
 
 
 def work(session):
