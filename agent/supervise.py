@@ -12,7 +12,7 @@ from tfprof.shim.errors import TfprofError
 from . import processes
 
 #: How often `watch` is called while the job runs (seconds).
-TICK_S: Final = 0.05
+TICK_S: Final = 0.1
 #: Python ignores these in itself; a job starts with their default.
 _PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 #: Raised by what a process itself does, or never to be had.
@@ -135,7 +135,7 @@ def not_started(name: str, code: int) -> NotStartedError:
 
 
 def wait(pid: int, watch: Callable[[], None]) -> Outcome:
-    """Stay with the job until its end: pass signals on, stop when it stops; call ``watch`` about twenty times a second."""
+    """Stay with the job until its end: pass signals on, stop when it stops; call ``watch`` about ten times a second."""
     due = time.monotonic() + TICK_S
     while True:
         info = signal.sigtimedwait(_WAITED, max(0.0, due - time.monotonic()))

@@ -30,7 +30,7 @@ from tfprof.shim.version import VERSION
 NAME: Final = "collector"
 #: A job's steps come before profiling: the daemon yields the processor to them.
 NICENESS: Final = 5
-TURN_MS: Final = 100
+TURN_MS: Final = 250
 TICK_S: Final = 0.1
 #: Jobs whose counters are written in a tick: ten a second, however many jobs there are.
 COUNTERS_A_TICK: Final = 1
