@@ -19,7 +19,7 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
-from tfprof.collector.cli.loading import traced
+from tfprof.collector.profile import profile
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import StoreWriter
@@ -97,7 +97,7 @@ def look(store: str) -> None:
     """Print milliseconds and resident memory of one op view, as JSON."""
     before = time.perf_counter()
     job = Store(store).job("last")
-    found = traced(job, attributes=False)
+    found = profile(job, needs=())
     view = op_view(found.nodes, Options())
     took = time.perf_counter() - before
     runs = sum(node.stats.runs for node in found.nodes)

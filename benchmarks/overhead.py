@@ -1,22 +1,33 @@
-"""What a job pays: tfprof-run off / armed / default / all against the bare job, as ratios of paired runs.
+"""What a job pays: tfprof-run off / armed / default / all against the bare job, as ratios of turns taken side by side.
 
-Each pair runs at the same time, the bare job on one core, ours with the daemons that it starts on another, and then the other way
-round: what else the machine does hits both. usage: benchmarks/overhead.py [--pairs 2] [--steps 1500]
-[--jobs tf1-session,tf2-session,tf2-keras] [--modes off,armed,default,all]. Environments: .venvs, or $TFPROF_TEST_VENVS.
+All modes of a job are started at once, each with agent and collector of its own, and then take turns of half a second: in a
+mode's turn nothing runs but its job and its daemons, all on the same core, which is the worst case for the job. What else the
+machine does comes and goes more slowly than turns do, so that it hits all modes alike; and since two processes of the same
+program differ for good (by where their memory lies), all are started anew a few times. Prints each mode's ratio to the bare
+job: of the mean turns, and of the mean of the middle half of them, over all and for each start.
+
+usage: benchmarks/overhead.py [--starts 5] [--rounds 25] [--turn 0.5] [--jobs tf1-session,tf2-session,tf2-keras]
+[--modes "bare again,off,armed,default,all"]. Environments: .venvs, or $TFPROF_TEST_VENVS.
 """
 
 import argparse
 import json
 import os
+import signal
 import statistics
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+import psutil
 
 HERE = Path(__file__).resolve().parent
 VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
 RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
+STOP = [sys.executable, "-m", "tfprof.collector.cli.main", "stop"]
 JOBS = {
     "tf1-session": ("tf1", "session_cnn.py"),
     "tf2-session": ("tf2", "session_cnn.py"),
@@ -24,104 +35,150 @@ JOBS = {
 }
 #: mode: how the job is started, limit of its overhead in percent
 MODES: dict[str, tuple[list[str], float | None]] = {
+    "bare": ([], None),
     "bare again": ([], None),  # the noise of this machine
     "off": ([*RUN, "--trace", "off"], 0.5),
     "armed": ([*RUN, "--trace", "steps=1000000000-1000000000"], 0.5),
     "default": (RUN, 2.0),
     "all": ([*RUN, "--trace", "all"], None),
 }
+WARM_UP = 60
+CORE = (os.cpu_count() or 1) - 1
 
 
-def begin(prefix: list[str], job: str, steps: int, core: int, folder: str, *more: str) -> subprocess.Popen:
-    """Start one job on ``core`` with an instance of its own in ``folder``."""
-    venv, script = JOBS[job]
-    command = [*prefix, str(VENVS / venv / "bin/python"), str(HERE / "jobs" / script), str(steps), *more]
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
-    return subprocess.Popen(
-        ["taskset", "-c", str(core), *command],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        text=True,
-        env=environment,
-    )
+class Runner:
+    """One job that waits for its turns; what belongs to it and is not the job is stopped meanwhile."""
+
+    def __init__(self, prefix: list[str], job: str, folder: str, *more: str) -> None:
+        venv, script = JOBS[job]
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2", "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
+        self._folder, self._environment = folder, environment
+        command = [*prefix, str(VENVS / venv / "bin/python"), str(HERE / "jobs" / script), *more]
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            ["taskset", "-c", str(CORE), *command],
+            stdin=pipe,
+            stdout=pipe,
+            stderr=subprocess.DEVNULL,
+            text=True,
+            env=environment,
+        )
+        self._ask(WARM_UP)
+        script_path = str(HERE / "jobs" / script)
+        mine = [each for each in psutil.process_iter() if self._belongs(each)]
+        self._helpers = [each for each in mine if script_path not in each.cmdline()[:2] and each.pid != os.getpid()]
+        self._signal(signal.SIGSTOP)
+
+    def _belongs(self, process: psutil.Process) -> bool:
+        try:
+            return process.environ().get("XDG_RUNTIME_DIR") == self._folder
+        except psutil.Error:
+            return False
+
+    def _signal(self, number: int) -> None:
+        for helper in self._helpers:
+            helper.send_signal(number)
+
+    def _ask(self, steps: int) -> dict:
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._process.stdin.write(f"{steps}\n")
+        self._process.stdin.flush()
+        answer = self._process.stdout.readline()
+        if not answer:
+            sys.exit(f"{self._process.args} ended with {self._process.wait()}")
+        return json.loads(answer)
+
+    def turn(self, steps: int) -> dict:
+        """Run ``steps`` steps with the daemons awake; return what the job printed."""
+        self._signal(signal.SIGCONT)
+        try:
+            return self._ask(steps)
+        finally:
+            self._signal(signal.SIGSTOP)
+
+    def end(self) -> None:
+        """End the job and its daemons."""
+        self._signal(signal.SIGCONT)
+        self._process.communicate()
+        subprocess.run(
+            [*STOP, "--store", f"{self._folder}/tfprof"], env=self._environment, capture_output=True, check=False
+        )
 
 
-def end(process: subprocess.Popen) -> dict:
-    """Return what the job printed: loop_s, cpu_s, steps_s."""
-    out, _ = process.communicate()
-    if process.returncode:
-        sys.exit(f"{process.args} ended with {process.returncode}")
-    return json.loads(out.splitlines()[-1])
-
-
-def pair(prefix: list[str], job: str, steps: int, core: int) -> tuple[dict, dict]:
-    """Run the bare job and ours at the same time, the bare one on ``core``; return what both printed."""
+@contextmanager
+def runner(prefix: list[str], job: str, *more: str) -> Iterator[Runner]:
+    """Start a job that takes turns, with an instance of its own."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o700)
-        ours = begin(prefix, job, steps, 1 - core, folder)
-        bare = begin([], job, steps, core, folder)
-        results = end(bare), end(ours)
-        stop = [sys.executable, "-m", "tfprof.collector.cli.main", "stop", "--store", f"{folder}/tfprof"]
-        subprocess.run(stop, env={**os.environ, "XDG_RUNTIME_DIR": folder}, capture_output=True, check=False)
-        return results
+        started = Runner(prefix, job, folder, *more)
+        try:
+            yield started
+        finally:
+            started.end()
 
 
-def per_step(result: dict) -> float:
-    """Return the middle half's mean of the step times, else the loop's time: what outliers of a shared machine leave alone."""
-    times = sorted(result["steps_s"])
-    if not times:
-        return result["loop_s"]
-    quarter = len(times) // 4
-    return statistics.fmean(times[quarter : len(times) - quarter])
-
-
-def compare(job: str, modes: list[str], pairs: int, steps: int) -> None:
+def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float) -> None:
     """Print the ratio of each mode to the bare job."""
-    ratios: dict[str, list[tuple[float, float]]] = {mode: [] for mode in modes}
-    for number in range(2 * pairs):
-        for mode in modes:
-            bare, ours = pair(MODES[mode][0], job, steps, number % 2)
-            ratios[mode].append((ours["loop_s"] / bare["loop_s"], per_step(ours) / per_step(bare)))
-    for mode in modes:
+    ratios: dict[str, list[list[float]]] = {mode: [] for mode in modes[1:]}
+    for _ in range(starts):
+        took = one_start(job, modes, rounds, turn_s)
+        for mode, of_starts in ratios.items():
+            of_starts.append([ours / bare for ours, bare in zip(took[mode], took["bare"], strict=True)])
+    for mode, of_starts in ratios.items():
         limit = MODES[mode][1]
-        loops, middles = ([r[i] for r in ratios[mode]] for i in (0, 1))
         bound = f"limit {limit:.1f} %" if limit is not None else ""
+        each = " ".join(f"{middle(of_start):+.2f}" for of_start in of_starts)
+        every = [ratio for of_start in of_starts for ratio in of_start]
+        mean = 100 * (statistics.fmean(every) - 1)
         print(
-            f"{job:12} {mode:11} loop {100 * (statistics.median(loops) - 1):+6.2f} %"
-            f" ({100 * (min(loops) - 1):+.1f} … {100 * (max(loops) - 1):+.1f})"
-            f"  middle steps {100 * (statistics.median(middles) - 1):+6.2f} %  {bound}"
+            f"{job:12} {mode:11} {mean:+6.2f} %, middle {middle(every):+6.2f} %  (starts: {each})  {bound}", flush=True
         )
 
 
-def traced_step(job: str, steps: int) -> None:
+def middle(ratios: list[float]) -> float:
+    """Return the mean of the middle half of ratios, as percent over 1."""
+    quarter = len(ratios) // 4
+    return 100 * (statistics.fmean(sorted(ratios)[quarter : len(ratios) - quarter]) - 1)
+
+
+def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> dict[str, list[float]]:
+    """Return the seconds of each turn of each mode."""
+    took: dict[str, list[float]] = {mode: [] for mode in modes}
+    with ExitStack() as stack:
+        runners = {mode: stack.enter_context(runner(MODES[mode][0], job)) for mode in modes}
+        steps = max(2, round(turn_s / runners["bare"].turn(WARM_UP)["s"] * WARM_UP))
+        for number in range(rounds):
+            first = number % len(modes)
+            for mode in modes[first:] + modes[:first]:
+                took[mode].append(runners[mode].turn(steps)["s"])
+    return took
+
+
+def traced_step(job: str, turn_s: float) -> None:
     """Print what a traced step costs beside an untraced one of the same run: ours, and FULL_TRACE by hand."""
-    by_hand, ours = (times["steps_s"] for times in traced_pair(job, steps))
-    for name, times in (("FULL_TRACE by hand", by_hand), ("tfprof-run every=2", ours)):
+    ways = {"FULL_TRACE by hand": ([], ["full"]), "tfprof-run every=2": ([*RUN, "--trace", "every=2"], [])}
+    for name, (prefix, more) in ways.items():
+        with runner(prefix, job, *more) as started:
+            steps = max(100, round(4 * turn_s / started.turn(WARM_UP)["s"] * WARM_UP) // 2 * 2)
+            times = started.turn(steps)["steps_s"]
         halves = sorted(statistics.median(times[i::2]) for i in (0, 1))
-        print(f"{job:12} {name}: a traced step takes {100 * (halves[1] / halves[0] - 1):+.1f} %")
-
-
-def traced_pair(job: str, steps: int) -> tuple[dict, dict]:
-    """Run the job with every second step traced by hand, and by us, one after the other."""
-    with tempfile.TemporaryDirectory() as folder:
-        os.chmod(folder, 0o700)
-        return end(begin([], job, steps, 0, folder, "full")), end(
-            begin([*RUN, "--trace", "every=2"], job, steps, 0, folder)
-        )
+        print(f"{job:12} {name}: a traced step takes {100 * (halves[1] / halves[0] - 1):+.1f} %", flush=True)
 
 
 def main() -> None:
     """Measure all that is asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pairs", type=int, default=2)
-    parser.add_argument("--steps", type=int, default=1500)
+    parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=25)
+    parser.add_argument("--turn", type=float, default=0.5)
     parser.add_argument("--jobs", default=",".join(JOBS))
-    parser.add_argument("--modes", default=",".join(MODES))
+    parser.add_argument("--modes", default=",".join(list(MODES)[1:]))
     args = parser.parse_args()
     for job in args.jobs.split(","):
-        compare(job, args.modes.split(","), args.pairs, args.steps)
+        compare(job, ["bare", *args.modes.split(",")], args.starts, args.rounds, args.turn)
         if job.endswith("session"):
-            traced_step(job, args.steps)
+            traced_step(job, args.turn)
 
 
 if __name__ == "__main__":

@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 from tfprof.collector.cli.arguments import translate
 from tfprof.collector.cli.command import job_argument, json_option, note, print_json, print_lines, store_option
-from tfprof.collector.cli.loading import Traced, traced
+from tfprof.collector.profile import GRAPH, Profile, profile
 from tfprof.collector.render import op_text
 from tfprof.collector.store.catalog import RUNNING
 from tfprof.collector.store.reader import Job, Store
@@ -25,6 +25,7 @@ _FIELDS: Final = {
     "residual_bytes": "residual_bytes",
     "output_bytes": "output_bytes",
     "parameters": "params",
+    "float_ops": "float_ops",
 }
 _NEEDS_GRAPH: Final = frozenset({"params", "input_shapes"})
 
@@ -50,24 +51,29 @@ def _counters(own: Stats, running: Stats) -> dict[str, int]:
     }
 
 
-def _node(node: Node, found: Traced) -> dict[str, Any]:
-    inputs = {str(at): list(shape) or None for at, shape in enumerate(found.shapes.inputs(node))}
-    devices = [node.device] if node.device else []
+def _node(node: Node) -> dict[str, Any]:
+    inputs = {str(at): list(shape) or None for at, shape in enumerate(node.facts.input_shapes)}
     counters = {name: getattr(node.stats, counter) for name, counter in _FIELDS.items()}
-    return {"name": node.name, "run_count": node.stats.runs, **counters, "devices": devices, "input_shapes": inputs}
+    return {
+        "name": node.name,
+        "run_count": node.stats.runs,
+        **counters,
+        "devices": list(node.devices),
+        "input_shapes": inputs,
+    }
 
 
-def _entry(entry: Entry, found: Traced) -> dict[str, Any]:
+def _entry(entry: Entry) -> dict[str, Any]:
     return {
         "name": entry.name,
         **_counters(entry.own, entry.running),
         "run_count": entry.runs,
         "definition_count": len(entry.nodes),
-        "graph_nodes": [_node(node, found) for node in entry.nodes],
+        "graph_nodes": [_node(node) for node in entry.nodes],
     }
 
 
-def _document(job: Job, options: Options, found: Traced | None, view: OpView) -> dict[str, Any]:
+def _document(job: Job, options: Options, found: Profile | None, view: OpView) -> dict[str, Any]:
     total = {f"total_{name}": getattr(view.total, counter) for name, counter in _FIELDS.items()}
     return {
         "view": "op",
@@ -76,7 +82,7 @@ def _document(job: Job, options: Options, found: Traced | None, view: OpView) ->
         "traces": found.traces if found else 0,
         **total,
         "accounted": view.accounted,
-        "entries": [_entry(entry, found) for entry in view.entries] if found else [],
+        "entries": [_entry(entry) for entry in view.entries],
     }
 
 
@@ -121,12 +127,12 @@ def op(job: str, store: str, as_json: bool, **texts: str | None) -> None:
     options = from_texts(texts)
     chosen = Store(store).job(job)
     needs = as_json or options.order_by == "params" or options.min_params > 0 or bool(options.select & _NEEDS_GRAPH)
-    found = traced(chosen, options.step, attributes=needs)
+    found = profile(chosen, options.step, needs=[GRAPH] if needs else [])
     view = op_view(found.nodes if found else [], options)
     if as_json:
         print_json(_document(chosen, options, found, view))
     elif found is not None and view.entries:
-        print_lines(op_text.lines(view, options.select, found.shapes))
+        print_lines(op_text.lines(view, options.select))
     if found is None:
         note(untraced(chosen))
     elif len(view.entries) < max(1, view.accounted):

@@ -8,9 +8,9 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from tfprof.collector.cli.loading import traced
 from tfprof.collector.cli.op import untraced
 from tfprof.collector.errors import StoreError, TfprofError
+from tfprof.collector.profile import profile
 from tfprof.collector.render import report_text
 from tfprof.collector.render.report_text import Summary
 from tfprof.collector.store.reader import Job, Store
@@ -43,7 +43,7 @@ def report(store: Store, launch: str, problem: str | None, width: int) -> Iterat
     shown = [Summary(row, _median(job, row.step_kind)) for job, row in processes[: report_text.PROCESSES]]
     rest = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
     first = processes[0][0]
-    found = traced(first, averaged=False, attributes=False)
+    found = profile(first, averaged=False, needs=())
     ops = top_ops(found.nodes, report_text.OPS) if found else []
     note = None if found else untraced(first)
     yield from report_text.lines([*shown, *rest], ops, found.traces if found else 0, note, width)

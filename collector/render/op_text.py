@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from tfprof.collector.render.numbers import tfprof_bytes, tfprof_count, tfprof_time
 from tfprof.collector.render.table import clean
-from tfprof.collector.views.attributes import Shape, Shapes
+from tfprof.collector.views.nodes import Shape
 from tfprof.collector.views.op import Entry, OpView
 
 SIZES: Final = ("bytes", "peak_bytes", "residual_bytes", "output_bytes")
@@ -28,6 +28,7 @@ HEADINGS: Final = {
     "accelerator_micros": Heading("accelerator execution time", "time of the op's kernels on accelerators"),
     "cpu_micros": Heading("cpu execution time", "time of the op on the CPU, scheduling of kernels included"),
     "params": Heading("# parameters", "elements of what the op declares the shape of"),
+    "float_ops": Heading("# float_ops", "floating-point operations, from the types and shapes of ops"),
     "device": Heading("assigned devices", "devices that the op ran on"),
     "op_types": Heading("op types", "what the op is accounted under: its type and its devices"),
     "occurrence": Heading("op occurrence (run|defined)", "times it ran | nodes of it in the graph"),
@@ -57,7 +58,7 @@ def _counter(name: str, form: Callable[[int], str]) -> Callable[[Entry, OpView],
 
 
 def _devices(entry: Entry, _view: OpView) -> str:
-    return "|".join(sorted({node.device for node in entry.nodes}))
+    return "|".join(sorted({device for node in entry.nodes for device in node.devices or ("",)}))
 
 
 def _op_types(entry: Entry, _view: OpView) -> str:
@@ -72,6 +73,7 @@ _CELLS: Final[dict[str, Callable[[Entry, OpView], str]]] = {
     **{name: _counter(name, tfprof_bytes) for name in SIZES},
     **{name: _counter(name, tfprof_time) for name in ("micros", "accelerator_micros", "cpu_micros")},
     "params": _counter("params", lambda number: f"{tfprof_count(number)} params"),
+    "float_ops": _counter("float_ops", lambda number: f"{tfprof_count(number)} float_ops"),
     "device": _devices,
     "op_types": _op_types,
     "occurrence": _occurrence,
@@ -83,28 +85,28 @@ def shape_text(shape: Shape) -> str:
     return "x".join(map(str, shape)) or "unknown"
 
 
-def signatures(entry: Entry, shapes: Shapes) -> list[tuple[str, int, int, int]]:
+def signatures(entry: Entry) -> list[tuple[str, int, int, int]]:
     """Return (input shapes, runs, nodes, µs) for each distinct input signature, most runs first."""
     runs, nodes, micros = Counter[str](), Counter[str](), Counter[str]()
     for node in entry.nodes:
-        text = ",\t".join(f"{at}:{shape_text(shape)}" for at, shape in enumerate(shapes.inputs(node)))
+        text = ",\t".join(f"{at}:{shape_text(shape)}" for at, shape in enumerate(node.facts.input_shapes))
         runs[text] += node.stats.runs
         nodes[text] += 1
         micros[text] += node.stats.micros
     return [(text, runs[text], nodes[text], micros[text]) for text in sorted(nodes, key=lambda t: (-runs[t], t))]
 
 
-def _row(entry: Entry, view: OpView, shown: list[str], shapes: Shapes) -> Iterator[str]:
+def _row(entry: Entry, view: OpView, shown: list[str]) -> Iterator[str]:
     cells = (_CELLS[column](entry, view) for column in shown if column in _CELLS)
     yield f"{clean(entry.name):<25}" + clean(", ".join(cells))
     if "input_shapes" in shown:
         yield ""
-        for text, runs, nodes, micros in signatures(entry, shapes):
+        for text, runs, nodes, micros in signatures(entry):
             yield f"input_type: {text}\t(run*{runs}|defined*{nodes})\texec_time: {tfprof_time(micros)}"
         yield ""
 
 
-def lines(view: OpView, select: frozenset[str], shapes: Shapes) -> Iterator[str]:
+def lines(view: OpView, select: frozenset[str]) -> Iterator[str]:
     """Yield explanation, legend and rows."""
     shown = columns(select)
     yield "Doc:"
@@ -115,4 +117,4 @@ def lines(view: OpView, select: frozenset[str], shapes: Shapes) -> Iterator[str]
     yield "Profile:"
     yield "node name | " + " | ".join(HEADINGS[column].legend for column in shown)
     for entry in view.entries:
-        yield from _row(entry, view, shown, shapes)
+        yield from _row(entry, view, shown)

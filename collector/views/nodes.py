@@ -1,5 +1,6 @@
 """Node statistics as TensorFlow's own profiler counts them: a fold of the rollup over a graph's nodes."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -35,26 +36,63 @@ class Stats(NamedTuple):
     residual_bytes: int = 0
     output_bytes: int = 0
     params: int = 0
+    float_ops: int = 0
 
     def plus(self, other: "Stats") -> "Stats":
         """Return the sums of both."""
         return Stats(*map(signed, map(int.__add__, self, other)))
 
 
+#: Of what did not run.
+NOTHING: Final = Stats()
+
+
+#: Sizes of dimensions: -1 is an unknown one, the empty shape an unknown rank; a scalar is (1,), as in tfprof.
+Shape = tuple[int, ...]
+
+
+class Frame(NamedTuple):
+    """One frame of the Python stack that made a node; `start_line` is the function's first line, -1 where not known."""
+
+    file: str
+    line: int
+    function: str
+    start_line: int = -1
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a node whether it runs or not: from the graph, from an op log, from the job's Python stacks."""
+
+    node_def: bytes = b""
+    parameter_shape: Shape = ()
+    inputs: tuple[str, ...] = ()  # names of the source nodes, by input position, control inputs too
+    input_shapes: tuple[Shape, ...] = ()  # as long as `inputs`
+    output_shapes: tuple[Shape, ...] = ()
+    data_format: str = ""
+    types: tuple[str, ...] = ()  # besides op and device: `_trainable_variables`
+    float_ops: int = 0  # of one execution
+    stack: tuple[Frame, ...] | None = None  # outermost first
+
+
+NO_FACTS: Final = Facts()
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of a job: what it is and what it cost; ``device`` is lower case, empty where it never ran."""
+    """One node of one job, or of several: what it is and what it cost; `devices` are lower case, none where it never ran."""
 
     name: str
     op: str
-    device: str
+    devices: tuple[str, ...]
     stats: Stats
-    node_def: bytes = b""
+    facts: Facts = NO_FACTS
 
     @property
     def op_types(self) -> tuple[str, ...]:
         """What `-account_type_regexes` looks at, in bytewise order."""
-        return tuple(sorted({self.op, self.device} if self.device else {self.op}))
+        return tuple(sorted({self.op, *self.devices, *self.facts.types}))
 
 
 def average(total: int, entries: int) -> int:
@@ -67,29 +105,27 @@ def average(total: int, entries: int) -> int:
 class _Sums:
     """What accrues for one node while the rollup is folded."""
 
-    __slots__ = ("accelerator", "canonical", "cpu", "entries")
+    __slots__ = ("accelerator", "cpu", "entries")
 
     def __init__(self) -> None:
         self.entries = 0
-        self.canonical = NONE_ID
         self.accelerator = 0
         self.cpu: list[tuple[int, list[int]]] = []
 
-    def stats(self, devices: Mapping[int, str], *, averaged: bool) -> tuple[str, Stats]:
-        """Return the node's device, and the averages over its entries or the sums: rows of another CPU or GPU do not count."""
-        device = devices.get(self.canonical, "")
+    def stats(self, devices: Mapping[int, str], device: str, *, averaged: bool) -> Stats:
+        """Return the averages over the node's entries, or the sums: rows of another CPU or GPU than ``device`` do not count."""
         taken = [fields for number, fields in self.cpu if devices[number] == device]
-        fields = taken[0] if len(taken) == 1 else [sum(column) for column in zip(_NOTHING, *taken, strict=True)]
+        fields = taken[0] if len(taken) == 1 else [sum(column) for column in zip(_NO_FIELDS, *taken, strict=True)]
         runs, cpu, *sizes = fields
         totals = [runs, self.accelerator + cpu, self.accelerator, cpu, *sizes]
         if averaged:
             entries = self.entries
             totals = [average(number, entries) if number else 0 for number in totals]
-        return device, Stats(*totals)
+        return Stats(*totals)
 
 
 _FIELDS: Final = ("runs", "sum_us", "requested_bytes", "peak_bytes", "residual_bytes", "output_bytes")
-_NOTHING: Final = (0,) * len(_FIELDS)
+_NO_FIELDS: Final = (0,) * len(_FIELDS)
 
 
 def texts(names: pa.Table, kind: int) -> dict[int, str]:
@@ -110,13 +146,13 @@ def _integers(column: Any) -> list[int]:
 def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
     streams = {number for number, name in devices.items() if STREAM in name}
     nodes: dict[int, _Sums] = {}
-    columns = [_integers(rollup[name]) for name in ("node", "device", "canonical", "traces", *_FIELDS)]
-    for node, device, canonical, traces, *fields in zip(*columns, strict=True):
+    columns = [_integers(rollup[name]) for name in ("node", "device", "traces", *_FIELDS)]
+    for node, device, traces, *fields in zip(*columns, strict=True):
         sums = nodes.get(node)
         if sums is None:
             sums = nodes[node] = _Sums()
         if device == NONE_ID:
-            sums.entries, sums.canonical = traces, canonical
+            sums.entries = traces
         elif device in streams:
             sums.accelerator += fields[1]
         else:
@@ -124,19 +160,21 @@ def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
     return nodes
 
 
-def _graph(table: pa.Table) -> dict[str, tuple[str, bytes]]:
-    """Return op and NodeDef of each graph node by name; the first of a name counts, later ones are skipped."""
-    known: dict[str, tuple[str, bytes]] = {}
+def _ops(table: pa.Table) -> dict[str, str]:
+    """Return the op of each graph node by name; the first of a name counts, later ones are skipped."""
     names: list[Any] = table["name"].to_pylist()
     ops: list[Any] = table["op"].to_pylist()
-    defs: list[Any] = table["node_def"].to_pylist() if "node_def" in table.column_names else [b""] * len(names)
-    for name, op, node_def in zip(names, ops, defs, strict=True):
-        known.setdefault(name, (op, node_def or b""))
-    return known
+    return dict(zip(reversed(names), reversed(ops), strict=True))
 
 
 def _counted(name: str) -> bool:
     return name not in NEVER and COPY not in name
+
+
+def canonical_devices(total: pa.Table) -> dict[int, int]:
+    """Return node id -> id of its canonical device, NONE_ID for none, for all nodes of ``total`` (a ROLLUP)."""
+    rows = total.filter(pc.equal(total["device"], pa.scalar(NONE_ID, pa.uint32())))
+    return dict(zip(_integers(rows["node"]), _integers(rows["canonical"]), strict=True))
 
 
 def build(
@@ -145,28 +183,53 @@ def build(
     graph: pa.Table,
     op_types: Mapping[int, str] | None = None,
     *,
+    facts: Mapping[str, Facts] | None = None,
+    total: pa.Table | None = None,
     averaged: bool = True,
 ) -> list[Node]:
     """Return every node of a job in name order, with its average over the traced steps in which it ran, or its sums.
 
-    ``rollup``, ``names`` and ``graph`` have the columns of schema.ROLLUP, NAMES and GRAPH_NODES (without `node_def`,
-    nodes have none). A node's op is the graph's, else its name; ``op_types`` has, by id, what was seen to run in its place:
-    a fused Conv2D keeps the name of the Relu that ends it.
+    ``rollup`` is of the steps that are asked for, ``total`` of all of the job (the same, unless given): what a node is, and
+    where it runs, goes by the whole job. ``names`` and ``graph`` have columns of NAMES and GRAPH_NODES. A node's op is the
+    graph's, else its name; ``op_types`` has, by id, what was seen to run in its place: a fused Conv2D keeps the name of
+    the Relu that ends it.
     """
     devices = {number: text.lower() for number, text in texts(names, DEVICE).items()}
-    known = _graph(graph)
-    names_of = texts(names, NODE)
-    types = op_types or {}
-    ran: dict[str, Node] = {}
-    for number, sums in _fold(rollup, devices).items():
-        name = names_of[number]
+    known, types, known_facts = _ops(graph), op_types or {}, facts or {}
+    sums = _fold(rollup, devices)
+    canonical = canonical_devices(rollup if total is None else total)
+    nodes: dict[str, Node] = {}
+    for number, name in texts(names, NODE).items():
         if name not in known and not _counted(name):
             continue
-        op, node_def = known.get(name, (name, b""))
-        ran[name] = Node(name, types.get(number, op), *sums.stats(devices, averaged=averaged), node_def)
-    nothing = Stats()
-    idle = (Node(name, op, "", nothing, node_def) for name, (op, node_def) in known.items() if name not in ran)
-    return sorted([*ran.values(), *idle], key=lambda node: node.name)
+        device = devices.get(canonical.get(number, NONE_ID), "")
+        mine = sums.get(number)
+        stats = mine.stats(devices, device, averaged=averaged) if mine else NOTHING
+        own = known_facts.get(name, NO_FACTS)
+        if own is not NO_FACTS:
+            stats = _with_facts(stats, own, has_run=number in canonical)
+        op = types.get(number) or known.get(name, name)
+        nodes[name] = Node(name, op, (device,) if device else (), stats, own)
+    for name, op in known.items():
+        if name not in nodes:
+            own = known_facts.get(name, NO_FACTS)
+            nodes[name] = Node(name, op, (), _with_facts(NOTHING, own, has_run=False), own)
+    return sorted(nodes.values(), key=_bytewise)
+
+
+def _bytewise(node: Node) -> bytes:
+    return node.name.encode("utf-8", "surrogateescape")
+
+
+def _with_facts(stats: Stats, facts: Facts, *, has_run: bool) -> Stats:
+    """Return ``stats`` with parameters and float_ops: of a node that runs in some step, as often as it did in these."""
+    float_ops = facts.float_ops * (stats.runs if has_run else 1)
+    return stats._replace(params=parameters(facts.parameter_shape), float_ops=signed(float_ops))
+
+
+def parameters(shape: Shape) -> int:
+    """Return the number of elements; 0 where the shape is not fully known."""
+    return 0 if not shape or min(shape) < 0 else math.prod(shape)
 
 
 def total(nodes: Iterable[Node]) -> Stats:

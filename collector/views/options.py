@@ -17,16 +17,13 @@ SELECTS: Final = (
     "accelerator_micros",
     "cpu_micros",
     "params",
+    "float_ops",
+    "tensor_value",
     "device",
     "op_types",
     "occurrence",
     "input_shapes",
 )
-#: What TensorFlow's own profiler knows besides, and why it is not to be had from a running job.
-UNAVAILABLE: Final = {
-    "float_ops": "operation counts are not recorded yet",
-    "tensor_value": "values of variables are in checkpoints only, which are not read",
-}
 ORDERS: Final = (
     "name",
     "bytes",
@@ -37,6 +34,7 @@ ORDERS: Final = (
     "accelerator_micros",
     "cpu_micros",
     "params",
+    "float_ops",
     "occurrence",
 )
 #: Minima and the counter that each one limits.
@@ -49,6 +47,7 @@ MINIMA: Final = {
     "min_accelerator_micros": "accelerator_micros",
     "min_cpu_micros": "cpu_micros",
     "min_params": "params",
+    "min_float_ops": "float_ops",
     "min_occurrence": "occurrence",
 }
 ALL: Final = (".*",)
@@ -115,16 +114,9 @@ def _number(name: str, value: str) -> int:
         raise _invalid(name, value, "a whole number") from None
 
 
-def _unavailable(name: str, value: str) -> int:
-    """Take the 0 that tfprof's own command lines are full of; more cannot be asked for."""
-    if _number(name, value):
-        raise _invalid(name, value, UNAVAILABLE["float_ops"])
-    return 0
-
-
 def _order(name: str, value: str) -> str:
     if value not in ORDERS:
-        raise _invalid(name, value, UNAVAILABLE.get(value, "one of " + " ".join(ORDERS)))
+        raise _invalid(name, value, "one of " + " ".join(ORDERS))
     return value
 
 
@@ -149,7 +141,7 @@ def _select(name: str, value: str) -> frozenset[str]:
     words = pieces(value)
     for word in words:
         if word not in SELECTS:
-            raise _invalid(name, word, UNAVAILABLE.get(word, "one of " + " ".join(SELECTS)))
+            raise _invalid(name, word, "one of " + " ".join(SELECTS))
     if not words:
         raise _invalid(name, value, "one of " + " ".join(SELECTS))
     return frozenset(words)
@@ -174,7 +166,7 @@ TABLE: Final = (
     Option("min_accelerator_micros", _number, "US", "The same for time on accelerators."),
     Option("min_cpu_micros", _number, "US", "The same for time on the CPU."),
     Option("min_params", _number, "N", "The same for numbers of parameters."),
-    Option("min_float_ops", _unavailable, "N", "Must be 0: operation counts are not recorded yet."),
+    Option("min_float_ops", _number, "N", "The same for floating-point operations."),
     Option("min_occurrence", _number, "N", "Hide op types with fewer nodes in the graph."),
     Option("step", _number, "N", "Use this traced step only; -1: the average of each node's traced steps (-1)."),
     Option("order_by", _order, "WHAT", "Sort by " + ", ".join(ORDERS) + " (name)."),

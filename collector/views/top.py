@@ -27,7 +27,7 @@ def top_ops(nodes: Sequence[Node], most: int) -> list[TopOp]:
     groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
     for node in nodes:
         if node.stats.micros > 0:
-            groups[node.op, short_device(node.device)].append(node)
+            groups[node.op, short_device("|".join(node.devices))].append(node)
     sums = {key: total(group) for key, group in groups.items()}
     whole = sum(stats.micros for stats in sums.values())
     ranked = sorted(sums, key=lambda key: (-sums[key].micros, key))

@@ -14,7 +14,7 @@ STREAM = "/device:GPU:0/stream:all"
 
 def node(name: str, op: str, device: str = CPU.lower(), **stats: int) -> Node:
     """Return a node with some counters."""
-    return Node(name, op, device, Stats(**stats))
+    return Node(name, op, (device,) if device else (), Stats(**stats))
 
 
 def rollup(rows: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import traced, write_job
-from tfprof.collector.cli.loading import Traced
-from tfprof.collector.cli.loading import traced as load
+from tfprof.collector.profile import Profile, profile
 from tfprof.collector.render.op_text import lines
 from tfprof.collector.store.reader import Store
 from tfprof.collector.views.nodes import Stats
@@ -47,11 +46,11 @@ def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return version, folder
 
 
-def ours(folder: Path, asked_for: Mapping[str, Any]) -> tuple[Options, Traced, OpView]:
+def ours(folder: Path, asked_for: Mapping[str, Any]) -> tuple[Options, Profile, OpView]:
     """Return our answer to one of the oracle's queries."""
     texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in asked_for.items()}
     options = from_texts({"max_depth": "10000", **texts})
-    found = load(Store(folder / "store").job("last"), options.step)
+    found = profile(Store(folder / "store").job("last"), options.step)
     assert found is not None
     return options, found, op_view(found.nodes, options)
 
@@ -111,11 +110,11 @@ def test_every_row_is_printed_as_tensorflows_own_profiler_does(asked: tuple[str,
     version, folder = asked
     compared = 0
     for answer in json.loads((folder / "queries.json").read_text()):
-        options, found, view = ours(folder, answer["options"])
+        options, _, view = ours(folder, answer["options"])
         certain = version in STABLE or (options.order_by == "name" and "input_shapes" not in options.select)
         if not answer["entries"] or not certain:
             continue
-        text = "\n".join(lines(view, options.select, found.shapes))
+        text = "\n".join(lines(view, options.select))
         assert rows(text) == rows(answer["text"]), answer["options"]
         compared += 1
     assert compared >= 5

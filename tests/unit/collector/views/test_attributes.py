@@ -1,12 +1,10 @@
 """Shapes, parameters and inputs of nodes."""
 
-from dataclasses import replace
-
 import pytest
-from fakes.nodes import node
 from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.collector.views.attributes import Attributes, Shapes, attributes, parameters
-from tfprof.collector.views.nodes import Node
+from tfprof.collector.views.attributes import Attributes, attributes, facts
+from tfprof.collector.views.nodes import parameters
+from tfprof.collector.views.rules import Rules
 
 
 def shape(*dims: int) -> graph_pb2.TensorShapeProto:
@@ -14,9 +12,9 @@ def shape(*dims: int) -> graph_pb2.TensorShapeProto:
     return graph_pb2.TensorShapeProto(dim=[graph_pb2.TensorShapeProto.Dim(size=dim) for dim in dims])
 
 
-def defined(definition: graph_pb2.NodeDef) -> Node:
-    """Return a node with its definition."""
-    return replace(node(definition.name, definition.op), node_def=definition.SerializeToString())
+def defined(*definitions: graph_pb2.NodeDef) -> list[tuple[str, bytes]]:
+    """Return nodes as a graph has them."""
+    return [(definition.name, definition.SerializeToString()) for definition in definitions]
 
 
 def variable(name: str, *dims: int) -> graph_pb2.NodeDef:
@@ -49,12 +47,29 @@ def test_a_definition_that_does_not_parse_has_no_attributes() -> None:
     assert attributes(b"\xff\xff\xff") == Attributes()
 
 
+def split(name: str) -> graph_pb2.NodeDef:
+    """Return a node with two outputs of different shapes."""
+    definition = graph_pb2.NodeDef(name=name, op="Split")
+    definition.attr["_output_shapes"].list.shape.extend([shape(2, 3), shape(4)])
+    return definition
+
+
 def test_inputs_are_shown_by_the_first_output_of_their_source_control_inputs_too() -> None:
     user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1", "^w", "missing"])
-    nodes = [defined(variable("v", 2, 3)), defined(variable("w")), defined(user)]
-    assert Shapes.of(nodes).inputs(nodes[2]) == [(2, 3), (1,), ()]
+    known = facts(defined(split("v"), variable("w"), user))
+    assert known["user"].inputs == ("v", "w", "missing")
+    assert known["user"].input_shapes == ((2, 3), (1,), ())
 
 
-def test_parameters_are_added_to_the_nodes() -> None:
-    nodes = [defined(variable("v", 2, 3))]
-    assert [one.stats.params for one in Shapes.of(nodes).counted(nodes)] == [6]
+def test_the_older_version_takes_the_output_that_is_meant_and_of_two_the_last() -> None:
+    user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1"])
+    twice = graph_pb2.NodeDef(name="twice", op="Add", input=["v", "v:1"])
+    beyond = graph_pb2.NodeDef(name="beyond", op="Add", input=["v:7"])
+    known = facts(defined(split("v"), user, twice, beyond), Rules(compat="1.15"))
+    assert known["user"].input_shapes == ((4,),)
+    assert known["twice"].input_shapes == ((4,), (4,))
+    assert known["beyond"].input_shapes == ((),)
+
+
+def test_the_first_of_a_name_counts() -> None:
+    assert facts(defined(variable("v", 2), variable("v", 3)))["v"].parameter_shape == (2,)

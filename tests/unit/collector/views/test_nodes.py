@@ -32,7 +32,7 @@ def test_rows_of_another_cpu_or_gpu_than_the_first_one_do_not_count() -> None:
         ]
     )
     (node,) = build(rows, names(["a"], [GPU, CPU]), graph())
-    assert (node.device, node.stats.micros, node.stats.output_bytes) == (GPU.lower(), 10, 8)
+    assert (node.devices, node.stats.micros, node.stats.output_bytes) == ((GPU.lower(),), 10, 8)
 
 
 def test_streams_of_all_kernels_are_accelerator_time_and_other_streams_are_not() -> None:
@@ -69,10 +69,10 @@ def test_receives_sources_and_copies_are_no_nodes_unless_a_graph_holds_them() ->
 def test_nodes_that_never_ran_are_there_with_nothing_and_all_are_in_name_order() -> None:
     rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, entry(0, 1, 0)])
     nodes = build(rows, names(["b"], [CPU]), graph(("c", "Const"), ("a", "Const"), ("a", "Add")))
-    assert [(node.name, node.op, node.device) for node in nodes] == [
-        ("a", "Const", ""),
-        ("b", "b", CPU.lower()),
-        ("c", "Const", ""),
+    assert [(node.name, node.op, node.devices) for node in nodes] == [
+        ("a", "Const", ()),
+        ("b", "b", (CPU.lower(),)),
+        ("c", "Const", ()),
     ]
     assert nodes[0].op_types == ("Const",)
     assert nodes[1].op_types == (CPU.lower(), "b")

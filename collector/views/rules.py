@@ -1,0 +1,21 @@
+"""Whose numbers are wanted: which TensorFlow's tfprof is followed, and whether where it is wrong too."""
+
+from typing import Final, NamedTuple
+
+#: Versions that can be followed: they differ in sorting, in the slots of inputs, in two texts.
+COMPAT: Final = ("2.21", "1.15")
+
+
+class Rules(NamedTuple):
+    """`compat`: one of COMPAT. `strict`: nothing better than what tfprof says, even where it is wrong or silent."""
+
+    compat: str = COMPAT[0]
+    strict: bool = False
+
+    @property
+    def old(self) -> bool:
+        """Whether entries of equal value are in the order of an unstable sort, and slots of inputs are read."""
+        return self.compat == "1.15"
+
+
+DEFAULT: Final = Rules()
