@@ -1,17 +1,18 @@
 """From a store to what the views fold: the nodes of one job, or of several, over the traced steps that are asked for."""
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fnmatch import fnmatchcase
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from tfprof.collector.errors import UsageError
 from tfprof.collector.store.reader import Job
-from tfprof.collector.store.schema import LABEL
+from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID
 from tfprof.collector.views.attributes import facts
 from tfprof.collector.views.kernels import op_type
-from tfprof.collector.views.nodes import Facts, Node, build, texts
+from tfprof.collector.views.nodes import Facts, Node, finished, merged, sums, texts
 from tfprof.collector.views.rules import DEFAULT, Rules
 from tfprof.shim import layout
 
@@ -24,14 +25,74 @@ _XSPACE_TYPES: Final = f"""
     SELECT node, min(label) AS label FROM ops
     WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
     GROUP BY node"""  # noqa: S608  # a number of ours
+_TRACE_COLUMNS: Final = ("trace", "source", "kind", "step")
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The nodes of a job in name order with their statistics over ``traces`` traced steps."""
+    """The nodes of one job, or of several, in name order with their statistics over ``traces`` traced steps."""
 
     nodes: list[Node]
     traces: int
+
+
+@dataclass(frozen=True, slots=True)
+class _Chosen:
+    """One job, its traces, and the numbers of those that are asked for; None for all."""
+
+    job: Job
+    traces: pa.Table
+    numbers: tuple[int, ...] | None
+
+    @property
+    def count(self) -> int:
+        """How many traces are asked for."""
+        return self.traces.num_rows if self.numbers is None else len(self.numbers)
+
+
+def profile(
+    jobs: Job | Sequence[Job],
+    step: int = -1,
+    *,
+    steps: tuple[int, int] | None = None,
+    device: str | None = None,
+    averaged: bool = True,
+    needs: Collection[str] = EVERYTHING,
+    rules: Rules = DEFAULT,
+) -> Profile | None:
+    """Read the nodes of jobs: of one traced step, of those from ``steps[0]`` to ``steps[1]``, or of all (-1).
+
+    Nodes of several jobs are put together by name, and their traced steps count as so many. ``device``: only nodes that ran
+    on a device whose name matches, and their times there: part of the name, or a pattern with `*` and `?`, in any case.
+    ``averaged``: averages over a node's traced steps, else sums. ``needs``: which facts of nodes are looked at.
+
+    Returns None when nothing was traced yet. Raises UsageError ``no-such-step``, ``no-such-device``.
+    """
+    chosen = _chosen([jobs] if isinstance(jobs, Job) else jobs, step, steps)
+    if not chosen:
+        return None
+    parts = [_nodes(one, device, needs, rules) for one in chosen]
+    nodes = parts[0] if len(parts) == 1 else merged(parts)
+    if device is not None and not nodes:
+        raise _no_such_device(device, chosen)
+    return Profile(finished(nodes, averaged=averaged), sum(one.count for one in chosen))
+
+
+# -- which traces --------------------------------------------------------------------------------
+
+
+def _chosen(jobs: Iterable[Job], step: int, steps: tuple[int, int] | None) -> list[_Chosen]:
+    """Return the jobs that have any of the traces asked for; none when no job has any trace at all."""
+    first, last = (step, step) if step >= 0 else steps or (None, None)
+    known = [(job, table) for job in jobs if (table := job.table("traces", _TRACE_COLUMNS)).num_rows]
+    if first is None or last is None:
+        return [_Chosen(job, table, None) for job, table in known]
+    if steps is not None and not steps[0] <= first <= steps[1]:
+        raise UsageError(f"Options -step={step} is not in the steps {steps[0]}-{steps[1]}", slug="no-such-step")
+    chosen = [_Chosen(job, table, numbers) for job, table in known if (numbers := _numbers(table, first, last))]
+    if known and not chosen:
+        raise _no_such_step(known, first, last)
+    return chosen
 
 
 def _of_first_kind(traces: pa.Table) -> pa.Table:
@@ -41,22 +102,45 @@ def _of_first_kind(traces: pa.Table) -> pa.Table:
     return traces.filter(pc.equal(traces["kind"], pa.scalar(kind, pa.uint16())))
 
 
-def _trace_of(traces: pa.Table, step: int) -> int:
-    """Return the trace of ``step``; UsageError lists the steps that there are."""
+def _numbers(traces: pa.Table, first: int, last: int) -> tuple[int, ...]:
+    """Return the traces of the steps ``first`` to ``last``."""
     mine = _of_first_kind(traces)
-    steps: list[Any] = mine["step"].to_pylist()
-    if step in steps:
-        return int(mine["trace"][steps.index(step)].as_py())
-    known = sorted(set(steps))
-    some = " ".join(map(str, known[:_LISTED])) + (f" … {known[-1]}" if len(known) > _LISTED else "")
-    raise UsageError(f"Options -step={step} not found. Available steps: {some}", slug="no-such-step")
+    within = pc.and_(pc.greater_equal(mine["step"], first), pc.less_equal(mine["step"], last))
+    return tuple(sorted(mine.filter(within)["trace"].to_pylist()))
+
+
+def _no_such_step(known: Iterable[tuple[Job, pa.Table]], first: int, last: int) -> UsageError:
+    steps = sorted({step for _, traces in known for step in _of_first_kind(traces)["step"].to_pylist()})
+    some = " ".join(map(str, steps[:_LISTED])) + (f" … {steps[-1]}" if len(steps) > _LISTED else "")
+    wanted = str(first) if first == last else f"{first}-{last}"
+    return UsageError(f"Options -step={wanted} not found. Available steps: {some}", slug="no-such-step")
+
+
+# -- the nodes of one job ------------------------------------------------------------------------
+
+
+def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: Rules) -> list[Node]:
+    job = chosen.job
+    names = job.table("names")
+    graph = job.table("graph_nodes", ["name", "op", "node_def"] if needs else ["name", "op"])
+    total = job.rollup()
+    rollup = total if chosen.numbers is None else job.rollup(chosen.numbers[0], chosen.numbers[-1])
+    ran = None if device is None else _ran_on(rollup, names, device)
+    nodes = sums(
+        rollup if ran is None else ran.rollup,
+        names,
+        graph,
+        _op_types(job, names, chosen.traces),
+        facts=_facts(graph, needs, rules),
+        total=total,
+    )
+    return nodes if ran is None else [_narrowed(node, ran) for node in nodes if node.name in ran.nodes]
 
 
 def _op_types(job: Job, names: pa.Table, traces: pa.Table) -> dict[int, str]:
     """Return the op types that a profiler window saw run, by node."""
     if layout.XSPACE not in set(traces["source"].to_pylist()):
         return {}
-
     labels = texts(names, LABEL)
     found: list[dict[str, Any]] = job.query(_XSPACE_TYPES).to_pylist()
     return {row["node"]: op_type(text) for row in found if (text := labels.get(row["label"]))}
@@ -69,33 +153,40 @@ def _facts(graph: pa.Table, needs: Collection[str], rules: Rules) -> Mapping[str
     return facts(definitions, rules)
 
 
-def profile(
-    job: Job,
-    step: int = -1,
-    *,
-    averaged: bool = True,
-    needs: Collection[str] = EVERYTHING,
-    rules: Rules = DEFAULT,
-) -> Profile | None:
-    """Read the nodes of a job: of one traced step, or of all (-1); None when nothing was traced yet.
+# -- one device ----------------------------------------------------------------------------------
 
-    ``needs``: which facts of nodes are looked at; ``averaged``: averages over a node's traced steps, else sums.
-    UsageError ``no-such-step`` for a step that was not traced.
-    """
-    traces = job.table("traces", ["trace", "source", "kind", "step"])
-    if not traces.num_rows:
-        return None
-    one = _trace_of(traces, step) if step >= 0 else None
-    names = job.table("names")
-    graph = job.table("graph_nodes", ["name", "op", "node_def"] if needs else ["name", "op"])
-    total = job.rollup()
-    nodes = build(
-        total if one is None else job.rollup(one, one),
-        names,
-        graph,
-        _op_types(job, names, traces),
-        facts=_facts(graph, needs, rules),
-        total=total,
-        averaged=averaged,
+
+@dataclass(frozen=True, slots=True)
+class _Ran:
+    """What ran on devices with certain names: its rows of a rollup with the nodes' own rows, names of nodes and devices."""
+
+    rollup: pa.Table
+    nodes: frozenset[str]
+    devices: frozenset[str]
+
+
+def _ran_on(rollup: pa.Table, names: pa.Table, pattern: str) -> _Ran:
+    """Return what ran on devices that ``pattern`` matches."""
+    pattern = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
+    devices = {number: text.lower() for number, text in texts(names, DEVICE).items()}
+    matching = {number: text for number, text in devices.items() if fnmatchcase(text, pattern)}
+    here = pc.is_in(rollup["device"], value_set=pa.array(matching, pa.uint32()))
+    ids = pc.unique(rollup.filter(here)["node"])
+    own = pc.and_(pc.equal(rollup["device"], NONE_ID), pc.is_in(rollup["node"], value_set=ids))
+    node_names = texts(names, NODE)
+    nodes: list[Any] = ids.to_pylist()
+    return _Ran(
+        rollup.filter(pc.or_(here, own)),
+        frozenset(node_names[number] for number in nodes),
+        frozenset(matching.values()),
     )
-    return Profile(nodes, traces.num_rows if one is None else 1)
+
+
+def _narrowed(node: Node, ran: _Ran) -> Node:
+    """Return ``node`` with none but the devices that were asked for."""
+    return replace(node, devices=tuple(device for device in node.devices if device in ran.devices))
+
+
+def _no_such_device(pattern: str, chosen: Iterable[_Chosen]) -> UsageError:
+    known = sorted({name for one in chosen for name in texts(one.job.table("names"), DEVICE).values()})
+    return UsageError(f"nothing ran on a device like '{pattern}'; there are {' '.join(known)}", slug="no-such-device")

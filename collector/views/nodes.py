@@ -1,8 +1,9 @@
 """Node statistics as TensorFlow's own profiler counts them: a fold of the rollup over a graph's nodes."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -81,13 +82,17 @@ NO_FACTS: Final = Facts()
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of one job, or of several: what it is and what it cost; `devices` are lower case, none where it never ran."""
+    """One node of one job, or of several: what it is and what it cost; `devices` are lower case, none where it never ran.
+
+    `entries`: in how many of the traced steps that are looked at it has one; None where it has none in the whole job.
+    """
 
     name: str
     op: str
     devices: tuple[str, ...]
     stats: Stats
     facts: Facts = NO_FACTS
+    entries: int | None = None
 
     @property
     def op_types(self) -> tuple[str, ...]:
@@ -112,16 +117,12 @@ class _Sums:
         self.accelerator = 0
         self.cpu: list[tuple[int, list[int]]] = []
 
-    def stats(self, devices: Mapping[int, str], device: str, *, averaged: bool) -> Stats:
-        """Return the averages over the node's entries, or the sums: rows of another CPU or GPU than ``device`` do not count."""
+    def stats(self, devices: Mapping[int, str], device: str) -> Stats:
+        """Return the sums: rows of another CPU or GPU than ``device`` do not count."""
         taken = [fields for number, fields in self.cpu if devices[number] == device]
         fields = taken[0] if len(taken) == 1 else [sum(column) for column in zip(_NO_FIELDS, *taken, strict=True)]
         runs, cpu, *sizes = fields
-        totals = [runs, self.accelerator + cpu, self.accelerator, cpu, *sizes]
-        if averaged:
-            entries = self.entries
-            totals = [average(number, entries) if number else 0 for number in totals]
-        return Stats(*totals)
+        return Stats(runs, self.accelerator + cpu, self.accelerator, cpu, *sizes)
 
 
 _FIELDS: Final = ("runs", "sum_us", "requested_bytes", "peak_bytes", "residual_bytes", "output_bytes")
@@ -177,7 +178,7 @@ def canonical_devices(total: pa.Table) -> dict[int, int]:
     return dict(zip(_integers(rows["node"]), _integers(rows["canonical"]), strict=True))
 
 
-def build(
+def sums(
     rollup: pa.Table,
     names: pa.Table,
     graph: pa.Table,
@@ -185,9 +186,8 @@ def build(
     *,
     facts: Mapping[str, Facts] | None = None,
     total: pa.Table | None = None,
-    averaged: bool = True,
 ) -> list[Node]:
-    """Return every node of a job in name order, with its average over the traced steps in which it ran, or its sums.
+    """Return every node of a job in name order, with its sums over the traced steps, parameters and float_ops left out.
 
     ``rollup`` is of the steps that are asked for, ``total`` of all of the job (the same, unless given): what a node is, and
     where it runs, goes by the whole job. ``names`` and ``graph`` have columns of NAMES and GRAPH_NODES. A node's op is the
@@ -196,35 +196,73 @@ def build(
     """
     devices = {number: text.lower() for number, text in texts(names, DEVICE).items()}
     known, types, known_facts = _ops(graph), op_types or {}, facts or {}
-    sums = _fold(rollup, devices)
+    ran = _fold(rollup, devices)
     canonical = canonical_devices(rollup if total is None else total)
     nodes: dict[str, Node] = {}
     for number, name in texts(names, NODE).items():
         if name not in known and not _counted(name):
             continue
         device = devices.get(canonical.get(number, NONE_ID), "")
-        mine = sums.get(number)
-        stats = mine.stats(devices, device, averaged=averaged) if mine else NOTHING
-        own = known_facts.get(name, NO_FACTS)
-        if own is not NO_FACTS:
-            stats = _with_facts(stats, own, has_run=number in canonical)
+        mine = ran.get(number)
+        stats = mine.stats(devices, device) if mine else NOTHING
         op = types.get(number) or known.get(name, name)
-        nodes[name] = Node(name, op, (device,) if device else (), stats, own)
+        entries = (mine.entries if mine else 0) if number in canonical else None
+        nodes[name] = Node(name, op, (device,) if device else (), stats, known_facts.get(name, NO_FACTS), entries)
     for name, op in known.items():
         if name not in nodes:
-            own = known_facts.get(name, NO_FACTS)
-            nodes[name] = Node(name, op, (), _with_facts(NOTHING, own, has_run=False), own)
+            nodes[name] = Node(name, op, (), NOTHING, known_facts.get(name, NO_FACTS))
     return sorted(nodes.values(), key=_bytewise)
+
+
+def merged(jobs: Sequence[Sequence[Node]]) -> list[Node]:
+    """Return the nodes of several jobs, given as ``sums`` returns them, put together by name: what the first says of one counts."""
+    nodes: dict[str, Node] = {}
+    for node in chain.from_iterable(jobs):
+        known = nodes.get(node.name)
+        nodes[node.name] = node if known is None else _together(known, node)
+    return sorted(nodes.values(), key=_bytewise)
+
+
+def _together(first: Node, second: Node) -> Node:
+    some = [entries for entries in (first.entries, second.entries) if entries is not None]
+    devices = tuple(sorted({*first.devices, *second.devices}))
+    facts = second.facts if first.facts is NO_FACTS else first.facts
+    stats = first.stats.plus(second.stats)
+    return Node(first.name, first.op, devices, stats, facts, sum(some) if some else None)
+
+
+def finished(nodes: Iterable[Node], *, averaged: bool = True) -> list[Node]:
+    """Return ``nodes`` with averages over their entries in place of sums, if so asked, and with parameters and float_ops."""
+    return [
+        Node(node.name, node.op, node.devices, _finished(node, averaged=averaged), node.facts, node.entries)
+        for node in nodes
+    ]
+
+
+def _finished(node: Node, *, averaged: bool) -> Stats:
+    stats, facts, entries = node.stats, node.facts, node.entries or 0
+    if averaged and entries != 1:
+        stats = Stats(*(average(number, entries) if number else 0 for number in stats))
+    if facts is NO_FACTS:
+        return stats
+    float_ops = facts.float_ops * (1 if node.entries is None else stats.runs)
+    return stats._replace(params=parameters(facts.parameter_shape), float_ops=signed(float_ops))
+
+
+def build(
+    rollup: pa.Table,
+    names: pa.Table,
+    graph: pa.Table,
+    op_types: Mapping[int, str] | None = None,
+    *,
+    averaged: bool = True,
+) -> list[Node]:
+    """Return the nodes of one job over all of its traced steps: ``sums``, ``finished``."""
+    return finished(sums(rollup, names, graph, op_types), averaged=averaged)
 
 
 def _bytewise(node: Node) -> bytes:
     return node.name.encode("utf-8", "surrogateescape")
-
-
-def _with_facts(stats: Stats, facts: Facts, *, has_run: bool) -> Stats:
-    """Return ``stats`` with parameters and float_ops: of a node that runs in some step, as often as it did in these."""
-    float_ops = facts.float_ops * (stats.runs if has_run else 1)
-    return stats._replace(params=parameters(facts.parameter_shape), float_ops=signed(float_ops))
 
 
 def parameters(shape: Shape) -> int:
