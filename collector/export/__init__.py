@@ -1,0 +1,1 @@
+"""Views in the formats of other programs."""

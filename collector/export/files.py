@@ -1,0 +1,50 @@
+"""Files that a user asks for: whole or not at all."""
+
+import os
+import tempfile
+from pathlib import Path
+from typing import Final
+
+from tfprof.collector.errors import TfprofError
+
+_EVERYONE: Final = 0o666
+
+
+def write(path: str | os.PathLike[str], data: bytes) -> None:
+    """Make ``data`` the content of ``path``, or put it into the device or pipe that is there; TfprofError ``io`` when that fails."""
+    try:
+        target = Path(path).resolve()
+        if _is_special(os.fspath(path), target):
+            with open(path, "wb") as file:  # noqa: PTH123  # as it was given: /dev/stdout may be a file without a name
+                file.write(data)
+        else:
+            _replace(target, data)
+    except OSError as error:
+        raise TfprofError(f"cannot write {os.fspath(path)}: {error.strerror or error}", slug="io") from None
+
+
+def _is_special(given: str, target: Path) -> bool:
+    """Whether a file of this name is written into, not replaced: a device, a pipe, or what a process has open."""
+    return given.startswith(("/dev/", "/proc/")) or (target.exists() and not target.is_file())
+
+
+def _replace(target: Path, data: bytes) -> None:
+    descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            os.fchmod(descriptor, _mode(target))
+            file.write(data)
+        Path(temporary).replace(target)
+    except BaseException:
+        Path(temporary).unlink()
+        raise
+
+
+def _mode(target: Path) -> int:
+    """Return the permissions of ``target``, or those that a new file gets."""
+    try:
+        return target.stat().st_mode & 0o7777
+    except FileNotFoundError:
+        mask = os.umask(0)
+        os.umask(mask)
+        return _EVERYONE & ~mask

@@ -1,0 +1,77 @@
+"""Views as TensorFlow's own messages: equal to what its tfprof returns."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from tfprof.collector.ingest.proto.graph_pb2 import TensorShapeProto
+from tfprof.collector.proto.tfprof_output_pb2 import GraphNodeProto, MultiGraphNodeProto
+from tfprof.collector.views.nodes import Node, Shape, Stats
+from tfprof.collector.views.op import ROOT, OpView
+from tfprof.collector.views.tree import Branch, TreeView
+
+#: Fields of both messages, with their counters; each has a `total_` field too.
+FIELDS: Final = {
+    "exec_micros": "micros",
+    "accelerator_exec_micros": "accelerator_micros",
+    "cpu_exec_micros": "cpu_micros",
+    "requested_bytes": "bytes",
+    "peak_bytes": "peak_bytes",
+    "residual_bytes": "residual_bytes",
+    "output_bytes": "output_bytes",
+    "parameters": "params",
+    "float_ops": "float_ops",
+}
+_RUNS: Final = {**FIELDS, "run_count": "runs"}
+
+
+def _fields(stats: Stats, fields: Mapping[str, str], prefix: str = "") -> dict[str, int]:
+    return {prefix + field: getattr(stats, counter) for field, counter in fields.items()}
+
+
+def _shape(shape: Shape) -> Any:
+    message = TensorShapeProto(unknown_rank=not shape)
+    for size in shape:
+        message.dim.add(size=size)
+    return message
+
+
+def _describe(message: Any, nodes: Iterable[Node]) -> None:
+    """Fill in what a node is, besides its numbers."""
+    for node in nodes:
+        message.devices.extend(node.devices)
+        for position, shape in enumerate(node.facts.input_shapes):
+            message.input_shapes[position].CopyFrom(_shape(shape))
+
+
+def graph_node(node: Node) -> Any:
+    """Return a GraphNodeProto of one node alone: its totals are its own numbers."""
+    numbers = _fields(node.stats, _RUNS) | _fields(node.stats, _RUNS, "total_")
+    message = GraphNodeProto(name=node.name, total_definition_count=1, **numbers)
+    _describe(message, [node])
+    return message
+
+
+def _branch(branch: Branch) -> dict[str, Any]:
+    numbers = _fields(branch.own, _RUNS) | _fields(branch.total, _RUNS, "total_")
+    return {"name": branch.name, "total_definition_count": branch.definitions, **numbers}
+
+
+def tree_message(view: TreeView) -> Any:
+    """Return the scope or the graph view as a GraphNodeProto, what is shown below an entry as its children."""
+    root = GraphNodeProto(**_branch(view.root))
+    ahead = [(view.root, root)]
+    while ahead:
+        branch, message = ahead.pop()
+        _describe(message, branch.nodes)
+        ahead.extend((child, message.children.add(**_branch(child))) for child in branch.children)
+    return root
+
+
+def op_message(view: OpView) -> Any:
+    """Return the op view as a MultiGraphNodeProto: each entry is the only child of the one before it."""
+    root = message = MultiGraphNodeProto(name=ROOT, **_fields(view.total, FIELDS, "total_"))
+    for entry in view.entries:
+        numbers = _fields(entry.own, FIELDS) | _fields(entry.running, FIELDS, "total_")
+        message = message.children.add(name=entry.name, **numbers)
+        message.graph_nodes.extend(map(graph_node, entry.nodes))
+    return root

@@ -1,0 +1,59 @@
+"""Files that are asked for are there whole, or an error says why not and nothing is."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tfprof.collector.errors import TfprofError
+from tfprof.collector.export.files import write
+
+
+def test_a_file_is_replaced_and_nothing_lies_beside_it(tmp_path: Path) -> None:
+    path = tmp_path / "out"
+    path.write_bytes(b"a longer text than before")
+    write(path, b"new")
+    assert path.read_bytes() == b"new"
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_permissions_are_those_of_the_file_or_of_any_new_one(tmp_path: Path) -> None:
+    plain, old, new = (tmp_path / name for name in ("plain", "old", "new"))
+    plain.touch()
+    old.touch(0o640)
+    write(old, b"")
+    write(new, b"")
+    assert old.stat().st_mode == 0o100640
+    assert new.stat().st_mode == plain.stat().st_mode
+
+
+def test_a_link_stays_a_link(tmp_path: Path) -> None:
+    target, link = tmp_path / "target", tmp_path / "link"
+    link.symlink_to(target)
+    write(link, b"x")
+    assert link.is_symlink()
+    assert target.read_bytes() == b"x"
+
+
+def test_devices_are_written_to_and_a_full_one_is_said() -> None:
+    write("/dev/null", b"x")
+    with pytest.raises(TfprofError, match=r"cannot write /dev/full: No space left on device \[io\]"):
+        write("/dev/full", b"x" * 100_000)
+
+
+def test_an_open_file_is_written_into(tmp_path: Path) -> None:
+    with (tmp_path / "redirected").open("w+b") as file:
+        write(f"/proc/self/fd/{file.fileno()}", b"x")
+        assert file.read() == b"x"
+
+
+@pytest.mark.parametrize(
+    ("path", "reason"), [("missing/out", "No such file or directory"), (".", "Is a directory"), ("a/b", "Not a dir")]
+)
+def test_what_cannot_be_written_is_named(
+    path: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a").touch()
+    with pytest.raises(TfprofError, match=rf"cannot write {path}: {reason}.* \[io\]"):
+        write(path, b"x")
+    assert os.listdir(tmp_path) == ["a"]
