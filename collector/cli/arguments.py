@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from tfprof.collector.errors import UsageError
-from tfprof.collector.views.options import FALSE_WORDS, TABLE, TRUE_WORDS
+from tfprof.collector.views.options import TABLE
+from tfprof.collector.views.values import FALSE_WORDS, TRUE_WORDS
 
 #: Both spellings of each option of the views, and the one that click is given.
 SPELLINGS: Final = {

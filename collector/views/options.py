@@ -1,42 +1,39 @@
-"""The options of tfprof's views: names, defaults and checks, in one written table."""
+"""The options of tfprof's views: names, defaults and what they do, in one written table."""
 
-import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
 
-from tfprof.collector.errors import UsageError
-
-#: What `-select` may name, in TensorFlow's words.
-SELECTS: Final = (
-    "bytes",
-    "peak_bytes",
-    "residual_bytes",
-    "output_bytes",
-    "micros",
-    "accelerator_micros",
-    "cpu_micros",
-    "params",
-    "float_ops",
-    "tensor_value",
-    "device",
-    "op_types",
-    "occurrence",
-    "input_shapes",
+from tfprof.collector.views.matcher import ALL, Matcher, wrong
+from tfprof.collector.views.output import FILE, Output
+from tfprof.collector.views.values import (
+    NUMBER,
+    ORDER,
+    ORDERS,
+    OUTPUT,
+    REGEXES,
+    SELECT,
+    SELECTS,
+    TRUTH,
+    Kind,
+    invalid,
+    text_of,
 )
-ORDERS: Final = (
-    "name",
-    "bytes",
-    "peak_bytes",
-    "residual_bytes",
-    "output_bytes",
-    "micros",
-    "accelerator_micros",
-    "cpu_micros",
-    "params",
-    "float_ops",
-    "occurrence",
-)
+
+__all__ = [
+    "ALL",
+    "MINIMA",
+    "ORDERS",
+    "SELECTS",
+    "TABLE",
+    "Matcher",
+    "Option",
+    "Options",
+    "Output",
+    "from_dict",
+    "from_texts",
+]
+
 #: Minima and the counter that each one limits.
 MINIMA: Final = {
     "min_bytes": "bytes",
@@ -50,9 +47,8 @@ MINIMA: Final = {
     "min_float_ops": "float_ops",
     "min_occurrence": "occurrence",
 }
-ALL: Final = (".*",)
-TRUE_WORDS: Final = frozenset({"true", "t", "yes", "y", "1"})
-FALSE_WORDS: Final = frozenset({"false", "f", "no", "n", "0"})
+_DEFAULT_SELECT: Final = frozenset({"micros"})
+_STDOUT: Final = Output()
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +74,8 @@ class Options:
     show_name_regexes: tuple[str, ...] = ALL
     hide_name_regexes: tuple[str, ...] = ()
     account_displayed_op_only: bool = False
-    select: frozenset[str] = field(default_factory=lambda: frozenset({"micros"}))
+    select: frozenset[str] = _DEFAULT_SELECT
+    output: Output = _STDOUT
 
     @property
     def minima(self) -> list[tuple[str, int]]:
@@ -86,103 +83,167 @@ class Options:
         return [(counter, getattr(self, option)) for option, counter in MINIMA.items()]
 
 
-class Matcher:
-    """A list of regexes that match whole names, as RE2's full match does."""
-
-    def __init__(self, patterns: tuple[str, ...]) -> None:
-        self.everything = patterns == ALL
-        self.patterns = tuple(re.compile(pattern, re.ASCII) for pattern in patterns)
-
-    def __call__(self, name: str) -> bool:
-        """Say whether a pattern matches the whole of ``name``."""
-        return self.everything or any(pattern.fullmatch(name) for pattern in self.patterns)
-
-
-def _invalid(name: str, value: str, hint: str) -> UsageError:
-    return UsageError(f"Invalid option '-{name}' value: '{value}' ({hint})")
-
-
-def pieces(value: str) -> list[str]:
-    """Split a comma-separated value as tfprof's shell does: quotes around a piece and empty pieces are dropped."""
-    return [piece for raw in value.split(",") if (piece := raw.strip().strip("'\""))]
-
-
-def _number(name: str, value: str) -> int:
-    try:
-        return int(value)
-    except ValueError:
-        raise _invalid(name, value, "a whole number") from None
-
-
-def _order(name: str, value: str) -> str:
-    if value not in ORDERS:
-        raise _invalid(name, value, "one of " + " ".join(ORDERS))
-    return value
-
-
-def _regexes(name: str, value: str) -> tuple[str, ...]:
-    patterns = tuple(pieces(value))
-    for pattern in patterns:
-        try:
-            re.compile(pattern, re.ASCII)
-        except re.error as error:
-            raise _invalid(name, pattern, f"not a regular expression: {error}") from None
-    return patterns
-
-
-def _truth(name: str, value: str) -> bool:
-    word = value.lower()
-    if word not in TRUE_WORDS | FALSE_WORDS:
-        raise _invalid(name, value, "true or false")
-    return word in TRUE_WORDS
-
-
-def _select(name: str, value: str) -> frozenset[str]:
-    words = pieces(value)
-    for word in words:
-        if word not in SELECTS:
-            raise _invalid(name, word, "one of " + " ".join(SELECTS))
-    if not words:
-        raise _invalid(name, value, "one of " + " ".join(SELECTS))
-    return frozenset(words)
-
-
 class Option(NamedTuple):
-    """One row of the table of options: its name, how its text is read, and what it does."""
+    """One row of the table of options: its name, how its values are read, and what it does.
+
+    ``help`` is true of the scope and the graph view; ``op`` and ``code`` say what is different there.
+    """
 
     name: str
-    parse: Callable[[str, str], object]
+    kind: Kind
     metavar: str
     help: str
+    op: str = ""
+    code: str = ""
+
+    def explained(self, view: str) -> str:
+        """Return what the option does in ``view``."""
+        return {"op": self.op, "code": self.code}.get(view) or self.help
 
 
+#: In the order of the table that tfprof prints.
 TABLE: Final = (
-    Option("max_depth", _number, "N", "Show entries up to this position, counted from 0 (10)."),
-    Option("min_bytes", _number, "B", "Hide what requested fewer bytes, counted with all entries after it."),
-    Option("min_peak_bytes", _number, "B", "The same for peak bytes."),
-    Option("min_residual_bytes", _number, "B", "The same for bytes still held when the op ended."),
-    Option("min_output_bytes", _number, "B", "The same for bytes of outputs."),
-    Option("min_micros", _number, "US", "Hide what ran for less, counted with all entries after it."),
-    Option("min_accelerator_micros", _number, "US", "The same for time on accelerators."),
-    Option("min_cpu_micros", _number, "US", "The same for time on the CPU."),
-    Option("min_params", _number, "N", "The same for numbers of parameters."),
-    Option("min_float_ops", _number, "N", "The same for floating-point operations."),
-    Option("min_occurrence", _number, "N", "Hide op types with fewer nodes in the graph."),
-    Option("step", _number, "N", "Use this traced step only; -1: the average of each node's traced steps (-1)."),
-    Option("order_by", _order, "WHAT", "Sort by " + ", ".join(ORDERS) + " (name)."),
-    Option("account_type_regexes", _regexes, "R,R", "Count nodes whose op type or device matches (.*)."),
-    Option("start_name_regexes", _regexes, "R,R", "Show from the first entry that matches (.*)."),
-    Option("trim_name_regexes", _regexes, "R,R", "Stop at the first entry that matches."),
-    Option("show_name_regexes", _regexes, "R,R", "Show only entries that match (.*)."),
-    Option("hide_name_regexes", _regexes, "R,R", "Hide entries that match."),
-    Option("account_displayed_op_only", _truth, "BOOL", "Totals are of what is shown only (false)."),
-    Option("select", _select, "A,B", "Columns: " + ", ".join(SELECTS) + " (micros)."),
+    Option(
+        "max_depth",
+        NUMBER,
+        "N",
+        "Show so many levels, the root counted (10).",
+        op="Show entries up to this position, counted from 0 (10).",
+    ),
+    Option(
+        "min_bytes",
+        NUMBER,
+        "B",
+        "Hide what requested fewer bytes, with all below it.",
+        op="Hide what requested fewer bytes, with all rows after it.",
+    ),
+    Option("min_peak_bytes", NUMBER, "B", "The same for peak bytes."),
+    Option("min_residual_bytes", NUMBER, "B", "The same for bytes still held when the op ended."),
+    Option("min_output_bytes", NUMBER, "B", "The same for bytes of outputs."),
+    Option(
+        "min_micros",
+        NUMBER,
+        "US",
+        "Hide what ran for less, with all below it.",
+        op="Hide what ran for less, with all rows after it.",
+    ),
+    Option("min_accelerator_micros", NUMBER, "US", "The same for time on accelerators."),
+    Option("min_cpu_micros", NUMBER, "US", "The same for time on the CPU."),
+    Option(
+        "min_params",
+        NUMBER,
+        "N",
+        "Hide nodes that have fewer parameters themselves.",
+        op="Hide what has fewer parameters, with all rows after it.",
+        code="Hide what has fewer parameters, with all below it.",
+    ),
+    Option(
+        "min_float_ops",
+        NUMBER,
+        "N",
+        "Hide nodes that do fewer floating-point operations themselves.",
+        op="Hide what does fewer floating-point operations, with all rows after it.",
+        code="Hide what does fewer floating-point operations, with all below it.",
+    ),
+    Option(
+        "min_occurrence",
+        NUMBER,
+        "N",
+        "Hide nodes that ran less often.",
+        op="Hide op types with fewer nodes in the graph.",
+        code="No effect in this view.",
+    ),
+    Option("step", NUMBER, "N", "This traced step only; -1: the average of each node's traced steps (-1)."),
+    Option(
+        "order_by",
+        ORDER,
+        "WHAT",
+        "Sort those side by side by " + ", ".join(ORDERS[:-1]) + " (name).",
+        op="Sort by " + ", ".join(ORDERS) + " (name).",
+        code="Sort those side by side by " + ", ".join(ORDERS) + " (name).",
+    ),
+    Option("account_type_regexes", REGEXES, "R,R", "Count nodes of which op type, device or a label matches (.*)."),
+    Option(
+        "start_name_regexes",
+        REGEXES,
+        "R,R",
+        "Show only the topmost entries that match, and what is below them (.*).",
+        op="Show from the first entry that matches (.*).",
+    ),
+    Option(
+        "trim_name_regexes",
+        REGEXES,
+        "R,R",
+        "Show nothing below entries that match.",
+        op="Stop at the first entry that matches.",
+        code="Leave out entries that match, with all below them.",
+    ),
+    Option("show_name_regexes", REGEXES, "R,R", "Show only entries that match; those below them move up (.*)."),
+    Option("hide_name_regexes", REGEXES, "R,R", "Hide entries that match."),
+    Option(
+        "account_displayed_op_only",
+        TRUTH,
+        "BOOL",
+        "Totals are of what is shown only (false).",
+        code="No effect in this view.",
+    ),
+    Option("select", SELECT, "A,B", "Columns: " + ", ".join(SELECTS) + " (micros)."),
+    Option(
+        "output",
+        OUTPUT,
+        "WHERE",
+        "stdout, none, file:outfile=F, or timeline:outfile=F for a trace (stdout).",
+        op="stdout, none, or file:outfile=F (stdout).",
+        code="stdout, none, file:outfile=F, timeline:outfile=F for a trace, or pprof:outfile=F (stdout).",
+    ),
 )
 
 
-def from_texts(texts: Mapping[str, str | None]) -> Options:
-    """Build options from texts by option name, None for those not given; raise UsageError on the first bad one."""
+def _wrong_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
+    """Yield option, pattern and what is wrong for each regex that is none."""
+    for option in TABLE:
+        if option.kind is REGEXES:
+            for pattern in getattr(options, option.name):
+                if pattern != ALL[0] and (why := wrong(pattern)):
+                    yield option.name, pattern, why
+
+
+def warnings(options: Options) -> list[str]:
+    """Return a line for each regex of ``options`` that is none, and so matches nothing."""
+    return [f"-{name} '{pattern}' matches nothing: {why}" for name, pattern, why in _wrong_regexes(options)]
+
+
+def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, strict: bool = False) -> Options:
+    """Build options from texts by option name, None for those not given; these are as in ``base``.
+
+    Raises UsageError on the first bad value; ``strict``: a bad regex is none, as in tfprof, it matches nothing.
+    """
+    known = {option.name: getattr(base, option.name) for option in TABLE} if base else {}
     values = {
-        option.name: option.parse(option.name, text) for option in TABLE if (text := texts.get(option.name)) is not None
+        option.name: option.kind.parse(option.name, text)
+        for option in TABLE
+        if (text := texts.get(option.name)) is not None
     }
+    options = Options(**{**known, **values})  # type: ignore[arg-type]
+    if not strict:
+        for name, pattern, why in _wrong_regexes(options):
+            raise invalid(name, pattern, f"not a regular expression: {why}")
+    return options
+
+
+def from_dict(given: Mapping[str, Any]) -> Options:
+    """Build options from a dict such as ProfileOptionBuilder's `build` returns, with the defaults of TensorFlow's Python.
+
+    These differ from those of Options: lists that are not given are empty. Unknown keys are ignored, and neither orders nor
+    columns nor regexes are checked. `dump_to_file`, the old way to say `output`, wins over it. Raises UsageError on a value of the wrong
+    type, and on a bad `output`.
+    """
+    values = {
+        option.name: option.kind.take(option.name, given[option.name]) if option.name in given else option.kind.untold
+        for option in TABLE
+        if option.name in given or option.kind.untold is not None
+    }
+    outfile = text_of("dump_to_file", given.get("dump_to_file", ""))
+    if outfile:
+        values["output"] = Output(FILE, outfile)
     return Options(**values)  # type: ignore[arg-type]

@@ -2,7 +2,8 @@
 
 import pytest
 from tfprof.collector.errors import UsageError
-from tfprof.collector.views.options import ORDERS, SELECTS, Matcher, Options, from_texts, pieces
+from tfprof.collector.views.options import ORDERS, SELECTS, TABLE, Options, Output, from_dict, from_texts, warnings
+from tfprof.collector.views.values import pieces
 
 
 def test_options_not_given_have_the_defaults_of_tfprofs_shell() -> None:
@@ -33,6 +34,14 @@ def test_every_order_is_accepted(order: str) -> None:
     ("name", "text", "hint"),
     [
         ("max_depth", "four", "a whole number"),
+        ("max_depth", "", "a whole number"),
+        ("max_depth", "1_000", "a whole number"),
+        ("max_depth", "+5", "a whole number"),
+        ("max_depth", "٣", "a whole number"),
+        ("min_micros", "9223372036854775808", "64 bits"),
+        ("min_micros", "9" * 5000, "64 bits"),
+        ("min_bytes", "1.5", "a whole number"),
+        ("step", "-9223372036854775809", "64 bits"),
         ("order_by", "colour", "one of name"),
         ("select", "micros,colour", "one of bytes"),
         ("select", "", "one of bytes"),
@@ -53,22 +62,89 @@ def test_truth_may_be_spelled_as_in_tfprofs_shell(text: str, value: bool) -> Non
     assert from_texts({"account_displayed_op_only": text}).account_displayed_op_only is value
 
 
-def test_a_regex_matches_the_whole_name_only() -> None:
-    matches = Matcher(("Conv2D", "Mat.*"))
-    assert [matches(name) for name in ("Conv2D", "Conv2DBackpropInput", "MatMul", "xMatMul")] == [
-        True,
-        False,
-        True,
-        False,
-    ]
-
-
-def test_no_regex_matches_nothing_and_the_one_of_all_everything() -> None:
-    assert not Matcher(())("Conv2D")
-    assert Matcher((".*",))("any\nthing")
-
-
 def test_every_minimum_is_looked_at_so_that_negative_totals_are_hidden() -> None:
     minima = dict(from_texts({"min_bytes": "1"}).minima)
     assert minima.pop("bytes") == 1
     assert set(minima.values()) == {0}
+
+
+def test_numbers_may_be_as_large_as_64_bits_hold_and_negative() -> None:
+    options = from_texts({"min_micros": "9223372036854775807", "step": "-9223372036854775808", "max_depth": " 7 "})
+    assert (options.min_micros, options.step, options.max_depth) == (2**63 - 1, -(2**63), 7)
+
+
+def test_what_is_not_given_is_as_in_the_options_that_one_starts_from() -> None:
+    base = from_texts({"max_depth": "4", "select": "bytes"})
+    options = from_texts({"select": "micros"}, base)
+    assert (options.max_depth, options.select) == (4, {"micros"})
+
+
+def test_where_tfprof_is_followed_strictly_a_bad_regex_is_a_warning() -> None:
+    options = from_texts({"show_name_regexes": "((,a"}, strict=True)
+    assert options.show_name_regexes == ("((", "a")
+    assert warnings(options) == ["-show_name_regexes '((' matches nothing: missing ): (("]
+
+
+def test_every_option_has_its_row_in_the_order_of_the_record_and_is_explained_for_every_view() -> None:
+    assert [option.name for option in TABLE] == list(Options.__dataclass_fields__)
+    assert all(
+        option.explained(view).endswith(".") or "(" in option.help for option in TABLE for view in ("op", "code")
+    )
+    rows = {option.name: option for option in TABLE}
+    assert (
+        rows["max_depth"].explained("op") != rows["max_depth"].explained("scope") == rows["max_depth"].explained("code")
+    )
+
+
+def test_an_empty_dict_means_what_it_means_to_tensorflows_python() -> None:
+    options = from_dict({})
+    assert (options.max_depth, options.step, options.order_by, options.select) == (10, -1, "name", set())
+    assert options.account_type_regexes == options.start_name_regexes == options.show_name_regexes == ()
+    assert (options.output, options.account_displayed_op_only) == (Output(), False)
+
+
+def test_a_dict_is_neither_checked_for_orders_and_columns_nor_for_keys() -> None:
+    given = {
+        "order_by": "colour",
+        "select": ["colour"],
+        "viz": True,
+        "show_name_regexes": ["(("],
+        "trim_name_regexes": {"a"},
+    }
+    options = from_dict(given)
+    assert (options.order_by, options.select, options.show_name_regexes) == ("colour", {"colour"}, ("((",))
+    assert options.trim_name_regexes == ("a",)
+
+
+def test_the_old_way_to_name_a_file_wins() -> None:
+    assert from_dict({"output": "none", "dump_to_file": "f"}).output == Output("file", "f")
+    assert from_dict({"output": "none", "dump_to_file": ""}).output == Output("none")
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("max_depth", "4"),
+        ("max_depth", 4.0),
+        ("max_depth", None),
+        ("max_depth", True),
+        ("max_depth", 2**63),
+        ("step", -(2**63) - 1),
+        ("order_by", None),
+        ("order_by", 4),
+        ("order_by", b"\xff"),
+        ("select", None),
+        ("select", "micros"),
+        ("select", [1]),
+        ("account_type_regexes", ".*"),
+        ("show_name_regexes", ["\ud800"]),
+        ("account_displayed_op_only", "true"),
+        ("account_displayed_op_only", None),
+        ("output", None),
+        ("dump_to_file", 1),
+    ],
+)
+def test_a_value_of_the_wrong_type_in_a_dict_is_refused(name: str, value: object) -> None:
+    with pytest.raises(UsageError) as refused:
+        from_dict({name: value})
+    assert f"'-{name}'" in str(refused.value)

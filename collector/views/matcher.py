@@ -1,0 +1,48 @@
+"""Regular expressions as tfprof has them: RE2's, on UTF-8, matching whole names, in time linear in the name."""
+
+from functools import cache
+from typing import Any, Final
+
+#: The list that means everything, and is never looked at as a regex.
+ALL: Final = (".*",)
+
+
+def encoded(text: str) -> bytes:
+    """Return the bytes of a name or pattern; bytes of a job that are no UTF-8 are what they were."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+@cache
+def _compiled(pattern: str) -> tuple[Any, str]:
+    """Return what matches ``pattern`` and '', or None and what is wrong with it."""
+    import re2  # noqa: PLC0415  # 10 ms of a command's start, and most queries name no pattern
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(encoded(pattern), options), ""
+    except re2.error as error:
+        why = error.args[0]
+        return None, why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
+
+
+def wrong(pattern: str) -> str:
+    """Return what is wrong with ``pattern``, '' when it is a regular expression."""
+    return _compiled(pattern)[1]
+
+
+class Matcher:
+    """A list of regexes that match whole names, as RE2's full match does; one that is no regex matches nothing."""
+
+    __slots__ = ("everything", "patterns")
+
+    def __init__(self, patterns: tuple[str, ...]) -> None:
+        self.everything = patterns == ALL
+        self.patterns = () if self.everything else tuple(one for text in patterns if (one := _compiled(text)[0]))
+
+    def __call__(self, name: str) -> bool:
+        """Say whether a pattern matches the whole of ``name``."""
+        if self.everything or not self.patterns:
+            return self.everything
+        text = encoded(name)
+        return any(pattern.fullmatch(text) for pattern in self.patterns)
