@@ -2,45 +2,16 @@
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import Final
 
+from tfprof.collector.render.frame import columns, explained, legend, notice
 from tfprof.collector.render.numbers import tfprof_bytes, tfprof_count, tfprof_time
+from tfprof.collector.render.shapes import shape_text
 from tfprof.collector.render.table import clean
-from tfprof.collector.views.nodes import Shape
 from tfprof.collector.views.op import Entry, OpView
+from tfprof.collector.views.rules import DEFAULT, Rules
 
 SIZES: Final = ("bytes", "peak_bytes", "residual_bytes", "output_bytes")
-
-
-class Heading(NamedTuple):
-    """What the legend and the explanation above it say of a column."""
-
-    legend: str
-    doc: str
-
-
-HEADINGS: Final = {
-    "bytes": Heading("requested bytes", "bytes the op asked its allocators for, persistent and temporary ones too"),
-    "peak_bytes": Heading("peak bytes", "most bytes in use at one moment of the op, summed over its executions"),
-    "residual_bytes": Heading("residual bytes", "bytes still in use when the op had ended"),
-    "output_bytes": Heading("output bytes", "bytes of the op's outputs, new or passed through"),
-    "micros": Heading("total execution time", "time on accelerators and CPUs together"),
-    "accelerator_micros": Heading("accelerator execution time", "time of the op's kernels on accelerators"),
-    "cpu_micros": Heading("cpu execution time", "time of the op on the CPU, scheduling of kernels included"),
-    "params": Heading("# parameters", "elements of what the op declares the shape of"),
-    "float_ops": Heading("# float_ops", "floating-point operations, from the types and shapes of ops"),
-    "device": Heading("assigned devices", "devices that the op ran on"),
-    "op_types": Heading("op types", "what the op is accounted under: its type and its devices"),
-    "occurrence": Heading("op occurrence (run|defined)", "times it ran | nodes of it in the graph"),
-    "input_shapes": Heading("input shapes", "shapes of the inputs that it was defined with"),
-}
-_IMPLIED: Final = {"micros": ("micros", "accelerator_micros", "cpu_micros")}
-
-
-def columns(select: frozenset[str]) -> list[str]:
-    """Return the selected columns in printing order; micros brings its two parts along."""
-    wanted = {column for word in select for column in _IMPLIED.get(word, (word,))}
-    return [column for column in HEADINGS if column in wanted]
 
 
 def _share(part: int, whole: int) -> float:
@@ -80,11 +51,6 @@ _CELLS: Final[dict[str, Callable[[Entry, OpView], str]]] = {
 }
 
 
-def shape_text(shape: Shape) -> str:
-    """Return dimensions joined by x, `unknown` for an unknown rank."""
-    return "x".join(map(str, shape)) or "unknown"
-
-
 def signatures(entry: Entry) -> list[tuple[str, int, int, int]]:
     """Return (input shapes, runs, nodes, µs) for each distinct input signature, most runs first."""
     runs, nodes, micros = Counter[str](), Counter[str](), Counter[str]()
@@ -106,15 +72,14 @@ def _row(entry: Entry, view: OpView, shown: list[str]) -> Iterator[str]:
         yield ""
 
 
-def lines(view: OpView, select: frozenset[str]) -> Iterator[str]:
+def lines(
+    view: OpView, select: frozenset[str], *, missing_stream: bool = False, rules: Rules = DEFAULT
+) -> Iterator[str]:
     """Yield explanation, legend and rows."""
     shown = columns(select)
-    yield "Doc:"
-    yield "op: nodes of the graph put together by op type; (share with all rows below, own share)"
-    for column in shown:
-        yield f"{column}: {HEADINGS[column].doc}"
-    yield ""
-    yield "Profile:"
-    yield "node name | " + " | ".join(HEADINGS[column].legend for column in shown)
+    if missing_stream:
+        yield from notice(rules)
+    yield from explained("op", select)
+    yield legend(shown)
     for entry in view.entries:
         yield from _row(entry, view, shown)

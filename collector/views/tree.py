@@ -156,8 +156,7 @@ class _Walk:
         self.shown: list[Kept] = [root]
         self.groups: list[list[int]] = [[]]
         self.below = self.hidden = 0
-        trims, deepest = Matcher(options.trim_name_regexes), options.max_depth
-        trimmed = trims.patterns or trims.everything
+        trims, deepest, trimmed = Matcher(options.trim_name_regexes), options.max_depth, bool(options.trim_name_regexes)
         starts = started(root.children, options.start_name_regexes)
         self.started = sum(entry.size for entry in starts)
         if deepest < 1 or (trimmed and trims(root.name)):

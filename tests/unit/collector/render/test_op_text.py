@@ -1,7 +1,8 @@
 """The op view's text in corners that the comparison with TensorFlow's own does not reach."""
 
 from fakes.nodes import GPU, STREAM, node
-from tfprof.collector.render.op_text import HEADINGS, columns, lines
+from tfprof.collector.render.frame import HEADINGS, columns
+from tfprof.collector.render.op_text import lines
 from tfprof.collector.views.op import op_view
 from tfprof.collector.views.options import SELECTS, Options
 

@@ -1,0 +1,76 @@
+"""What stands around the rows of a view: the notice of a missing stream, the explanation of columns, the legend."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from tfprof.collector.views.rules import DEFAULT, Rules
+
+
+class Heading(NamedTuple):
+    """What the legend and the explanation above it say of a column."""
+
+    legend: str
+    doc: str
+
+
+HEADINGS: Final = {
+    "bytes": Heading("requested bytes", "bytes the op asked its allocators for, persistent and temporary ones too"),
+    "peak_bytes": Heading("peak bytes", "most bytes in use at one moment of the op, summed over its executions"),
+    "residual_bytes": Heading("residual bytes", "bytes still in use when the op had ended"),
+    "output_bytes": Heading("output bytes", "bytes of the op's outputs, new or passed through"),
+    "micros": Heading("total execution time", "time on accelerators and CPUs together"),
+    "accelerator_micros": Heading("accelerator execution time", "time of the op's kernels on accelerators"),
+    "cpu_micros": Heading("cpu execution time", "time of the op on the CPU, scheduling of kernels included"),
+    "params": Heading("# parameters", "elements of what the op declares the shape of"),
+    "float_ops": Heading("# float_ops", "floating-point operations, from the types and shapes of ops"),
+    "device": Heading("assigned devices", "devices that the op ran on"),
+    "op_types": Heading("op types", "what the op is accounted under: its type and its devices"),
+    "occurrence": Heading("op occurrence (run|defined)", "times it ran | nodes of it in the graph"),
+    "input_shapes": Heading("input shapes", "shapes of the inputs that it was defined with"),
+}
+#: Columns as the op and the code view order them; the scope and the graph view start with what is static.
+OP_ORDER: Final = tuple(HEADINGS)
+TREE_ORDER: Final = tuple(sorted(HEADINGS, key=lambda name: name not in {"params", "float_ops"}))
+#: Legends that the scope and the graph view word differently.
+TREE_LEGENDS: Final = {"occurrence": "op count (run|defined)"}
+
+_VIEWS: Final = {
+    "op": "op: nodes of the graph put together by op type; (share with all rows below, own share)",
+    "scope": "scope: nodes of the graph below the scopes of their names; own numbers / those of all below too",
+    "graph": "graph: below each node its inputs, each at its first consumer; own numbers / those of all below too",
+    "code": "code: nodes below the Python lines that made them; own numbers / those of all below too",
+}
+_IMPLIED: Final = {"micros": ("micros", "accelerator_micros", "cpu_micros")}
+#: Whom TensorFlow's own text names depends on its version.
+_HINTS: Final = {"1.15": "consider filing a bug to xprof-dev@!"}
+_HINT: Final = "consider to post to discuss@tensorflow.org!"
+
+
+def columns(select: frozenset[str], order: Sequence[str] = OP_ORDER) -> list[str]:
+    """Return the selected columns in printing order; micros brings its two parts along."""
+    wanted = {column for word in select for column in _IMPLIED.get(word, (word,))}
+    return [column for column in order if column in wanted]
+
+
+def notice(rules: Rules = DEFAULT) -> Iterator[str]:
+    """Yield what tfprof says above a view where an accelerator was used and none of its streams was recorded."""
+    yield from ("", "", "Found accelerator operation but misses accelerator stream stats!", "")
+    yield "It's likely a gpu tracing issue rather than tf-profiler issue."
+    yield f"If you found your operation missing accelerator time, {_HINTS.get(rules.compat, _HINT)}"
+    yield ""
+
+
+def explained(view: str, select: frozenset[str]) -> Iterator[str]:
+    """Yield what the view and its columns are, as far as the line that the legend follows."""
+    yield from ("", "Doc:", _VIEWS[view])
+    for word in sorted(select):
+        for column in _IMPLIED.get(word, (word,)):
+            heading = HEADINGS.get(column)
+            yield f"{column}: {heading.doc}" if heading else f"{column}: no column"
+    yield from ("", "Profile:")
+
+
+def legend(shown: Sequence[str], words: dict[str, str] | None = None) -> str:
+    """Return the line above the rows; ``words`` replaces legends by column."""
+    known = words or {}
+    return "node name | " + " | ".join(known.get(column, HEADINGS[column].legend) for column in shown)

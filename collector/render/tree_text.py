@@ -1,0 +1,89 @@
+"""The scope and graph view as text: rows as tfprof prints them, indented below what they belong to."""
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from tfprof.collector.render.frame import TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
+from tfprof.collector.render.numbers import tfprof_bytes, tfprof_count, tfprof_time
+from tfprof.collector.render.shapes import shape_text
+from tfprof.collector.render.table import clean
+from tfprof.collector.views.rules import DEFAULT, Rules
+from tfprof.collector.views.tree import Branch, TreeView
+
+#: What stands for the own number of an entry that is not accounted.
+UNCOUNTED: Final = "--"
+
+#: The texts of a column in a row, most often one; a device that is not known has none.
+Cell = Callable[[Branch], Iterator[str]]
+
+
+def pair(branch: Branch, own: str, total: str) -> str:
+    """Return `own/total`, `--/total` where the entry is not accounted."""
+    return f"{own if branch.accounted else UNCOUNTED}/{total}"
+
+
+def counter(name: str, form: Callable[[int], str], unit: str = "") -> Cell:
+    """Return the cell of one of the counters of Stats."""
+
+    def cell(branch: Branch) -> Iterator[str]:
+        yield pair(branch, form(getattr(branch.own, name)), form(getattr(branch.total, name))) + unit
+
+    return cell
+
+
+def _params(branch: Branch) -> Iterator[str]:
+    shapes = [node.facts.parameter_shape for node in branch.nodes]
+    yield from (shape_text(shape) for shape in shapes if shape)
+    yield from counter("params", tfprof_count, " params")(branch)
+
+
+def _devices(branch: Branch) -> Iterator[str]:
+    yield from (device for node in branch.nodes for device in node.devices)
+
+
+def _op_types(branch: Branch) -> Iterator[str]:
+    yield "|".join(kind for node in branch.nodes for kind in node.op_types)
+
+
+def _occurrence(branch: Branch) -> Iterator[str]:
+    runs = pair(branch, tfprof_count(branch.own.runs), tfprof_count(branch.total.runs))
+    yield f"{runs}|{pair(branch, '1', tfprof_count(branch.definitions))}"
+
+
+def _input_shapes(branch: Branch) -> Iterator[str]:
+    shapes = (shape for node in branch.nodes for shape in node.facts.input_shapes)
+    yield "|".join(f"{at}:{shape_text(shape)}" for at, shape in enumerate(shapes))
+
+
+CELLS: Final[dict[str, Cell]] = {
+    **{name: counter(name, tfprof_bytes) for name in ("bytes", "peak_bytes", "residual_bytes", "output_bytes")},
+    **{name: counter(name, tfprof_time) for name in ("micros", "accelerator_micros", "cpu_micros")},
+    "params": _params,
+    "float_ops": counter("float_ops", tfprof_count, " flops"),
+    "device": _devices,
+    "op_types": _op_types,
+    "occurrence": _occurrence,
+    "input_shapes": _input_shapes,
+}
+
+
+def rows(root: Branch, shown: list[str], cells: dict[str, Cell]) -> Iterator[str]:
+    """Yield a row for each entry, the root's first, two blanks further in for each one that it is below."""
+    ahead = [(root, "")]
+    while ahead:
+        branch, indent = ahead.pop()
+        texts = (text for column in shown for text in cells[column](branch))
+        yield indent + clean(f"{branch.name} ({', '.join(texts)})")
+        ahead.extend((child, indent + "  ") for child in reversed(branch.children))
+
+
+def lines(
+    name: str, view: TreeView, select: frozenset[str], *, missing_stream: bool = False, rules: Rules = DEFAULT
+) -> Iterator[str]:
+    """Yield explanation, legend and rows of the view called ``name``."""
+    shown = columns(select, TREE_ORDER)
+    if missing_stream:
+        yield from notice(rules)
+    yield from explained(name, select)
+    yield legend(shown, TREE_LEGENDS)
+    yield from rows(view.root, shown, CELLS)
