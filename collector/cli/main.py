@@ -6,7 +6,7 @@ import traceback
 from typing import Final
 
 import click
-from tfprof.collector.cli.loader import load
+from tfprof.collector.loader import load
 from tfprof.shim.errors import TfprofError
 from tfprof.shim.version import VERSION
 

@@ -10,7 +10,7 @@ from fakes.made_store import HOST, MS, SECOND, START_NS, rows, span, traced, wri
 from fakes.run_metadata import run_metadata
 from tfprof.collector.cli import main as cli
 from tfprof.collector.cli import report
-from tfprof.collector.cli.loader import load
+from tfprof.collector.loader import load
 from tfprof.collector.ingest.proto import graph_pb2
 from tfprof.shim import layout
 
