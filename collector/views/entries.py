@@ -57,10 +57,12 @@ class MemoryRecord(NamedTuple):
 class Entry:
     """The executions of one node in one step, in order of arrival; times in µs, 0 where there is none.
 
-    `start_us` and `end_us` are of all its devices, host and memcpy devices too; `runs` counts executions on its CPU or
-    GPU. Devices are lower case. `allocations` are (µs, bytes) of a GPU's allocator.
+    `device` is the CPU or GPU that the node belongs to, empty where it was seen on none. `start_us` and `end_us` are of all
+    its devices, host and memcpy devices too; `runs` counts executions on its CPU or GPU. Devices are lower case.
+    `allocations` are (µs, bytes) of a GPU's allocator.
     """
 
+    device: str = ""
     start_us: int = 0
     end_us: int = 0
     runs: int = 0
@@ -139,7 +141,7 @@ def entries(
         step = steps[row.trace]
         entry = of_node.get(step)
         if entry is None:
-            entry = of_node[step] = Entry()
+            entry = of_node[step] = Entry(mine or "")
         entry.devices.add(device.name)
         if row.start > 0:
             _add_time(entry, device, row)

@@ -261,8 +261,13 @@ def build(
     return finished(sums(rollup, names, graph, op_types), averaged=averaged)
 
 
+def bytewise(name: str) -> bytes:
+    """Return what names of nodes and devices are ordered by."""
+    return name.encode("utf-8", "surrogateescape")
+
+
 def _bytewise(node: Node) -> bytes:
-    return node.name.encode("utf-8", "surrogateescape")
+    return bytewise(node.name)
 
 
 def parameters(shape: Shape) -> int:
