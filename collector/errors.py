@@ -1,11 +1,14 @@
 """The errors of the collector and its commands; docs/errors.md explains each slug."""
 
+from collections.abc import Sequence
+
 from tfprof.shim.errors import FormatError, TfprofError, VersionError
 
 __all__ = [
     "DecodeError",
     "FormatError",
     "NoSuchJobError",
+    "NoSuchStepError",
     "StoreError",
     "TfprofError",
     "UsageError",
@@ -36,3 +39,13 @@ class UsageError(TfprofError):
 
     slug = "usage"
     exit_code = 2
+
+
+class NoSuchStepError(UsageError):
+    """A step that was not traced; ``steps`` are those that were, ascending."""
+
+    slug = "no-such-step"
+
+    def __init__(self, message: str, steps: Sequence[int]) -> None:
+        super().__init__(message)
+        self.steps = tuple(steps)

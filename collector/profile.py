@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from tfprof.collector.errors import UsageError
+from tfprof.collector.errors import NoSuchStepError, UsageError
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID
 from tfprof.collector.views.attributes import facts
@@ -109,11 +109,11 @@ def _numbers(traces: pa.Table, first: int, last: int) -> tuple[int, ...]:
     return tuple(sorted(mine.filter(within)["trace"].to_pylist()))
 
 
-def _no_such_step(known: Iterable[tuple[Job, pa.Table]], first: int, last: int) -> UsageError:
+def _no_such_step(known: Iterable[tuple[Job, pa.Table]], first: int, last: int) -> NoSuchStepError:
     steps = sorted({step for _, traces in known for step in _of_first_kind(traces)["step"].to_pylist()})
     some = " ".join(map(str, steps[:_LISTED])) + (f" … {steps[-1]}" if len(steps) > _LISTED else "")
     wanted = str(first) if first == last else f"{first}-{last}"
-    return UsageError(f"Options -step={wanted} not found. Available steps: {some}", slug="no-such-step")
+    return NoSuchStepError(f"Options -step={wanted} not found. Available steps: {some}", steps)
 
 
 # -- the nodes of one job ------------------------------------------------------------------------

@@ -1,0 +1,70 @@
+"""Messages of views as JSON, piece by piece: trees may be deeper than any parser's or writer's stack."""
+
+import json
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, Final
+
+from google.protobuf.descriptor import Descriptor, FieldDescriptor
+
+CHILDREN: Final = "children"
+#: Fields of one entry's nodes, and of what is there only where it is known.
+_NODES: Final = "graph_nodes"
+_SHAPES: Final = "input_shapes"
+_VALUE: Final = "tensor_value"
+_TEXTS: Final = "devices"
+_SPECIAL: Final = frozenset({CHILDREN, _NODES, _SHAPES, _VALUE, _TEXTS, "shapes"})
+
+
+@cache
+def _plain(descriptor: Descriptor) -> tuple[str, ...]:
+    """Return the fields with one number or text each."""
+    return tuple(field.name for field in descriptor.fields if field.name not in _SPECIAL)
+
+
+@cache
+def _has(descriptor: Descriptor, name: str) -> bool:
+    return name in descriptor.fields_by_name
+
+
+def _shape(shape: Any) -> dict[str, Any]:
+    return {"unknown_rank": True} if shape.unknown_rank else {"dim": [{"size": dim.size} for dim in shape.dim]}
+
+
+def _own(message: Any) -> dict[str, Any]:
+    """Return all of a message but its children."""
+    kind = message.DESCRIPTOR
+    document: dict[str, Any] = {name: getattr(message, name) for name in _plain(kind)}
+    if _has(kind, _TEXTS):
+        document[_TEXTS] = list(message.devices)
+        document[_SHAPES] = {str(at): _shape(message.input_shapes[at]) for at in sorted(message.input_shapes)}
+        if message.HasField(_VALUE):
+            document[_VALUE] = {name.name: _listed(name, value) for name, value in message.tensor_value.ListFields()}
+    if _has(kind, _NODES):
+        document[_NODES] = [_own(node) for node in message.graph_nodes]
+    return document
+
+
+def _listed(field: FieldDescriptor, value: Any) -> Any:
+    return value if field.name == "dtype" else list(value)
+
+
+def chunks(message: Any) -> Iterator[str]:
+    """Yield the JSON of a GraphNodeProto or MultiGraphNodeProto: names as in the proto, each entry on a line of its own.
+
+    Numbers and texts are there even where 0 or empty; int64 are numbers.
+    """
+    ahead: list[Any] = [message]
+    first = True
+    while ahead:
+        item = ahead.pop()
+        if isinstance(item, str):
+            yield item
+            first = False
+            continue
+        separator = "" if first else ","
+        text = json.dumps(_own(item), separators=(",", ":"))
+        yield f'{separator}\n{text[:-1]},"{CHILDREN}":['
+        first = True
+        ahead.append("]}")
+        ahead.extend(reversed(item.children))
