@@ -95,7 +95,7 @@ def _chosen(jobs: Iterable[Job], step: int, steps: tuple[int, int] | None) -> li
     return chosen
 
 
-def _of_first_kind(traces: pa.Table) -> pa.Table:
+def of_first_kind(traces: pa.Table) -> pa.Table:
     """Return the traces whose steps are what users call steps: of the first kind that has any."""
     kinds = set(traces["kind"].to_pylist())
     kind = next((kind for kind in layout.STEP_KINDS if kind in kinds), 0)
@@ -104,13 +104,13 @@ def _of_first_kind(traces: pa.Table) -> pa.Table:
 
 def _numbers(traces: pa.Table, first: int, last: int) -> tuple[int, ...]:
     """Return the traces of the steps ``first`` to ``last``."""
-    mine = _of_first_kind(traces)
+    mine = of_first_kind(traces)
     within = pc.and_(pc.greater_equal(mine["step"], first), pc.less_equal(mine["step"], last))
     return tuple(sorted(mine.filter(within)["trace"].to_pylist()))
 
 
 def _no_such_step(known: Iterable[tuple[Job, pa.Table]], first: int, last: int) -> NoSuchStepError:
-    steps = sorted({step for _, traces in known for step in _of_first_kind(traces)["step"].to_pylist()})
+    steps = sorted({step for _, traces in known for step in of_first_kind(traces)["step"].to_pylist()})
     some = " ".join(map(str, steps[:_LISTED])) + (f" … {steps[-1]}" if len(steps) > _LISTED else "")
     wanted = str(first) if first == last else f"{first}-{last}"
     return NoSuchStepError(f"Options -step={wanted} not found. Available steps: {some}", steps)
