@@ -1,18 +1,18 @@
 """Views that are trees: what accounting keeps, what of it is shown, and the totals; walks never recurse."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import lt
 from typing import Any, Final
 
+from tfprof.collector.views.matcher import encoded
 from tfprof.collector.views.nodes import NOTHING, Node, Stats, signed
 from tfprof.collector.views.options import MINIMA, Matcher, Options
 from tfprof.collector.views.order import ordered
 from tfprof.collector.views.rules import DEFAULT, Rules
 
 ROOT: Final = "_TFProfRoot"
-#: Orders that compare a total, largest first; every other word means the name.
-_COUNTERS: Final = frozenset(MINIMA.values()) - {"occurrence"}
+_COUNTERS: Final = {name: at for at, name in enumerate(Stats._fields) if name in MINIMA.values()}
 _LIMIT: Final = 1 << 63
 
 
@@ -22,7 +22,7 @@ class Branch:
 
     `own` are its own numbers whether it is accounted or not (where not, they are printed as `--`), NOTHING for the root
     and for scopes that are no node; `total` is what tfprof calls total_*; `nodes`: the node itself, none for the root and
-    such scopes; in the code view the picked ops of the frame.
+    such scopes; in the code view the picked ops of the frame. `entry` is what accounting kept, for what an export needs.
     """
 
     name: str
@@ -32,6 +32,7 @@ class Branch:
     accounted: bool
     nodes: tuple[Node, ...]
     children: tuple["Branch", ...]
+    entry: "Kept | None" = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,20 +91,6 @@ def sums(stats: Iterable[Stats]) -> Stats:
     return Stats(*columns)
 
 
-def accounts(patterns: tuple[str, ...]) -> Callable[[Node], bool]:
-    """Return what says whether a node has an op type that some pattern matches, each kind of node looked at once."""
-    matches = Matcher(patterns)
-    known: dict[Any, bool] = {}
-
-    def accounted(node: Node) -> bool:
-        kind = node.op, node.devices, node.facts.types
-        if kind not in known:
-            known[kind] = matches.everything or any(map(matches, node.op_types))
-        return known[kind]
-
-    return accounted
-
-
 def started(entries: Sequence[Kept], patterns: tuple[str, ...]) -> Sequence[Kept]:
     """Return the topmost entries whose names match, those below a match not looked at."""
     matches = Matcher(patterns)
@@ -135,10 +122,15 @@ def shows(options: Options) -> Callable[[Kept], bool]:
     return shown
 
 
+def counter_of(order_by: str) -> int | None:
+    """Return the position in Stats of what is ordered by, largest first; None where that is no sum."""
+    return _COUNTERS.get(order_by)
+
+
 def sort_key(order_by: str, *, occurrence: bool) -> Callable[[Branch], Any] | None:
     """Return what children are compared by, descending; None for the name."""
-    if order_by in _COUNTERS:
-        at = Stats._fields.index(order_by)
+    at = counter_of(order_by)
+    if at is not None:
         return lambda branch: branch.total[at]
     if occurrence and order_by == "occurrence":
         return lambda branch: len(branch.nodes)
@@ -146,7 +138,7 @@ def sort_key(order_by: str, *, occurrence: bool) -> Callable[[Branch], Any] | No
 
 
 def _bytes(branch: Branch) -> bytes:
-    return branch.name.encode("utf-8", "surrogateescape")
+    return encoded(branch.name)
 
 
 class _Walk:
@@ -212,7 +204,10 @@ def tree_view(
             definitions = 1 + sum(child.definitions for child in children)
         if len(children) > 1 and not unsorted:
             children = ordered(children, key or _bytes, descending=key is not None, rules=rules)
-        branches[at] = Branch(entry.name, entry.own, total, definitions, entry.accounted, entry.nodes, tuple(children))
+        shown_below = tuple(children)
+        branches[at] = Branch(
+            entry.name, entry.own, total, definitions, entry.accounted, entry.nodes, shown_below, entry
+        )
     kept = root.size - 1
     return TreeView(
         root=branches[0],
