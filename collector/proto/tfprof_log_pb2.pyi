@@ -172,6 +172,13 @@ class ProfileNode(_message.Message):
 
 class ExecProfile(_message.Message):
     __slots__ = ("run_count", "all_start_micros", "latest_end_micros", "accelerator_execs", "cpu_execs", "devices", "memory_execs", "allocations")
+    class AllocationRecord(_message.Message):
+        __slots__ = ("alloc_micros", "alloc_bytes")
+        ALLOC_MICROS_FIELD_NUMBER: _ClassVar[int]
+        ALLOC_BYTES_FIELD_NUMBER: _ClassVar[int]
+        alloc_micros: int
+        alloc_bytes: int
+        def __init__(self, alloc_micros: _Optional[int] = ..., alloc_bytes: _Optional[int] = ...) -> None: ...
     class AcceleratorExecsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -201,8 +208,8 @@ class ExecProfile(_message.Message):
     cpu_execs: _containers.MessageMap[str, ExecTime]
     devices: _containers.RepeatedScalarFieldContainer[bytes]
     memory_execs: _containers.RepeatedCompositeFieldContainer[ExecMemory]
-    allocations: _containers.RepeatedCompositeFieldContainer[AllocationRecord]
-    def __init__(self, run_count: _Optional[int] = ..., all_start_micros: _Optional[int] = ..., latest_end_micros: _Optional[int] = ..., accelerator_execs: _Optional[_Mapping[str, ExecTime]] = ..., cpu_execs: _Optional[_Mapping[str, ExecTime]] = ..., devices: _Optional[_Iterable[bytes]] = ..., memory_execs: _Optional[_Iterable[_Union[ExecMemory, _Mapping]]] = ..., allocations: _Optional[_Iterable[_Union[AllocationRecord, _Mapping]]] = ...) -> None: ...
+    allocations: _containers.RepeatedCompositeFieldContainer[ExecProfile.AllocationRecord]
+    def __init__(self, run_count: _Optional[int] = ..., all_start_micros: _Optional[int] = ..., latest_end_micros: _Optional[int] = ..., accelerator_execs: _Optional[_Mapping[str, ExecTime]] = ..., cpu_execs: _Optional[_Mapping[str, ExecTime]] = ..., devices: _Optional[_Iterable[bytes]] = ..., memory_execs: _Optional[_Iterable[_Union[ExecMemory, _Mapping]]] = ..., allocations: _Optional[_Iterable[_Union[ExecProfile.AllocationRecord, _Mapping]]] = ...) -> None: ...
 
 class ExecTime(_message.Message):
     __slots__ = ("times",)
@@ -257,10 +264,17 @@ class Memory(_message.Message):
     ptr: int
     def __init__(self, bytes: _Optional[int] = ..., ptr: _Optional[int] = ...) -> None: ...
 
-class AllocationRecord(_message.Message):
-    __slots__ = ("alloc_micros", "alloc_bytes")
-    ALLOC_MICROS_FIELD_NUMBER: _ClassVar[int]
-    ALLOC_BYTES_FIELD_NUMBER: _ClassVar[int]
-    alloc_micros: int
-    alloc_bytes: int
-    def __init__(self, alloc_micros: _Optional[int] = ..., alloc_bytes: _Optional[int] = ...) -> None: ...
+class NodeAttributes(_message.Message):
+    __slots__ = ("input", "attr")
+    class AttrEntry(_message.Message):
+        __slots__ = ("key", "value")
+        KEY_FIELD_NUMBER: _ClassVar[int]
+        VALUE_FIELD_NUMBER: _ClassVar[int]
+        key: str
+        value: bytes
+        def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    ATTR_FIELD_NUMBER: _ClassVar[int]
+    input: _containers.RepeatedScalarFieldContainer[bytes]
+    attr: _containers.ScalarMap[str, bytes]
+    def __init__(self, input: _Optional[_Iterable[bytes]] = ..., attr: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
