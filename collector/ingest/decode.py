@@ -1,4 +1,4 @@
-"""RunMetadata bytes to rows of `ops`: by the C walker where it was built, else by protobuf; equal on every input."""
+"""RunMetadata bytes to rows of `ops` and `allocations`: by the C walker where it was built, else by protobuf; equal on every input."""
 
 from collections.abc import Sequence
 from types import ModuleType
@@ -7,10 +7,10 @@ from typing import Final, NamedTuple, Protocol
 import pyarrow as pa
 from tfprof.collector.errors import UsageError
 from tfprof.collector.ingest import fallback
-from tfprof.collector.ingest.columns import from_columns
+from tfprof.collector.ingest.columns import from_columns, from_rows
 from tfprof.collector.ingest.interner import Interner
 from tfprof.collector.ingest.native import walker
-from tfprof.collector.store.schema import OPS
+from tfprof.collector.store.schema import ALLOCATIONS, OPS
 
 Part = bytes | memoryview
 
@@ -19,16 +19,28 @@ ERRORS: Final = (
     None,
     "not a RunMetadata",
     "more distinct names than are kept of one job",
-    f"more than {fallback.ROWS_MAX} node executions in one step",
+    f"more than {fallback.ROWS_MAX} node executions, or allocations on GPUs, in one step",
 )
 
 
 class Decoded(NamedTuple):
-    """What became of one part: its rows, the real time (ns) that their `start_ns` count from, or why there are none."""
+    """What became of one part: its rows, the real time (ns) that their `start_ns` count from, or why there are none.
+
+    ``accelerator``: devices.accelerator of all its devices.
+    """
 
     rows: int
     base_ns: int
+    accelerator: int
     error: str | None
+
+
+class Steps(NamedTuple):
+    """The OPS and ALLOCATIONS rows of several parts, and what became of each."""
+
+    ops: pa.RecordBatch
+    allocations: pa.RecordBatch
+    parts: list[Decoded]
 
 
 class Decoder(Protocol):
@@ -36,10 +48,8 @@ class Decoder(Protocol):
 
     name: str
 
-    def run_metadata(
-        self, parts: Sequence[Part], traces: Sequence[int], interner: Interner
-    ) -> tuple[pa.RecordBatch, list[Decoded]]:
-        """Return the OPS rows of all ``parts``, numbered by ``traces``, and what became of each, in order.
+    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
+        """Return the rows of all ``parts``, numbered by ``traces``, and what became of each, in order.
 
         A part that is refused leaves no row and no name, and does not disturb the others.
         """
@@ -58,21 +68,20 @@ class WalkerDecoder:
         self._walker = walker
         self._rows_a_byte = 0.0
 
-    def run_metadata(
-        self, parts: Sequence[Part], traces: Sequence[int], interner: Interner
-    ) -> tuple[pa.RecordBatch, list[Decoded]]:
-        """Return the OPS rows of all ``parts`` and what became of each."""
+    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
+        """Return the rows of all ``parts`` and what became of each."""
         size = sum(len(part) for part in parts)
         room = int(size * self._rows_a_byte * 1.125)
         block = pa.allocate_buffer(self._walker.block_size(room))
-        results = self._walker.walk(parts, traces, interner.table, block, room)
-        if results is None:
+        walked = self._walker.walk(parts, traces, interner.table, block, room)
+        if walked is None:
             room = self._walker.count(parts)
             block = pa.allocate_buffer(self._walker.block_size(room))
-            results = self._walker.walk(parts, traces, interner.table, block, room)
+            walked = self._walker.walk(parts, traces, interner.table, block, room)
             self._rows_a_byte = min(max(self._rows_a_byte, room / size), _ROWS_A_BYTE_MAX)
-        decoded = [Decoded(rows, base_ns, ERRORS[status]) for rows, base_ns, status in results]
-        return _columns(block, room, sum(part.rows for part in decoded)), decoded
+        results, allocations = walked
+        decoded = [Decoded(*part, ERRORS[status]) for *part, status in results]
+        return Steps(_columns(block, room, sum(part.rows for part in decoded)), _allocations(allocations), decoded)
 
 
 class PythonDecoder:
@@ -80,16 +89,14 @@ class PythonDecoder:
 
     name = "python"
 
-    def run_metadata(
-        self, parts: Sequence[Part], traces: Sequence[int], interner: Interner
-    ) -> tuple[pa.RecordBatch, list[Decoded]]:
-        """Return the OPS rows of all ``parts`` and what became of each."""
-        columns = fallback.columns()
+    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
+        """Return the rows of all ``parts`` and what became of each."""
+        rows = fallback.Rows([[] for _ in OPS], [])
         decoded = []
         for part, trace in zip(parts, traces, strict=True):
-            rows, base_ns, status = fallback.add(columns, bytes(part), trace, interner.table)
-            decoded.append(Decoded(rows, base_ns, ERRORS[status]))
-        return from_columns(columns, OPS), decoded
+            *found, status = fallback.add(rows, bytes(part), trace, interner.table)
+            decoded.append(Decoded(*found, ERRORS[status]))
+        return Steps(from_columns(rows.ops, OPS), from_rows(rows.allocations, ALLOCATIONS), decoded)
 
 
 def decoder(kind: str = "auto") -> Decoder:
@@ -111,6 +118,15 @@ def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
         arrays.append(pa.Array.from_buffers(kind, rows, [None, block.slice(at, size)]))
         at += -(-size // 64) * 64
     return pa.RecordBatch.from_arrays(arrays, schema=OPS)
+
+
+def _allocations(columns: Sequence[bytes]) -> pa.RecordBatch:
+    """Return the columns of ALLOCATIONS, each in bytes of its own."""
+    arrays = [
+        pa.Array.from_buffers(kind, len(data) * 8 // kind.bit_width, [None, pa.py_buffer(data)])
+        for kind, data in zip(ALLOCATIONS.types, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ALLOCATIONS)
 
 
 _TYPES: Final = tuple(OPS.types)

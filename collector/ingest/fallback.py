@@ -1,25 +1,28 @@
 """The decoder without C: protobuf parses, a loop reads out. The oracle of the walker's tests, so rule by rule walk.h."""
 
 from collections.abc import Iterator, Sequence
-from typing import Final
+from functools import reduce
+from operator import or_
+from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError as ParseError
 from tfprof.collector.ingest.interner import NameTable
 from tfprof.collector.ingest.proto.run_metadata_pb2 import (
+    AllocationRecord,
     AllocatorMemoryUsed,
     NodeExecStats,
     NodeOutput,
     RunMetadata,
-    TensorDescription,
 )
-from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS, SHAPE
+from tfprof.collector.store.devices import accelerator
+from tfprof.collector.store.outputs import Output, encode
+from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS, OUTPUTS
 
 OK, MALFORMED, NAMES_FULL, TOO_LONG = range(4)
 
-#: Node executions that one RunMetadata may hold: a few bytes each are enough to make as many rows of hundreds.
+#: Node executions, and allocations, that one RunMetadata may hold: a few bytes each are enough to make as many rows of hundreds.
 ROWS_MAX: Final = 1 << 18
 
-Columns = list[list[int]]
 Row = tuple[int, ...]
 
 _MAX: Final = (1 << 63) - 1
@@ -32,35 +35,62 @@ class _RefusedError(Exception):
     """A RunMetadata makes too many names or rows; the argument is the status."""
 
 
-def columns() -> Columns:
-    """Return no rows: one empty list a column of OPS."""
-    return [[] for _ in OPS]
+class Rows(NamedTuple):
+    """What was decoded: OPS as one list a column, ALLOCATIONS as rows."""
+
+    ops: list[list[int]]
+    allocations: list[Row]
 
 
-def add(to: Columns, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int]:
-    """Append the rows of a RunMetadata; return (rows, base_ns, status), and leave nothing behind without OK."""
+def add(to: Rows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
+    """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status), and leave nothing behind without OK."""
     message = RunMetadata()
     try:
         message.ParseFromString(part)
+        records = _records(message)
     except ParseError:
-        return 0, 0, MALFORMED
+        return 0, 0, 0, MALFORMED
     counts = names.counts()
+    allocations: list[Row] = []
     try:
-        rows = list(_rows(message, trace, names))
+        rows = list(_rows(message, trace, names, records, allocations))
     except _RefusedError as refused:
         names.cut(counts)
-        return 0, 0, refused.args[0]
+        return 0, 0, 0, refused.args[0]
     base_ns = min((row[_START] for row in rows if row[_START] > 0), default=0)
-    for column, values in zip(to, zip(*rows, strict=True), strict=False):
+    for column, values in zip(to.ops, zip(*rows, strict=True), strict=False):
         column.extend(values)
     if base_ns:
-        starts = to[_START]
+        starts = to.ops[_START]
         starts[-len(rows) :] = [_bounded(start - base_ns) for start in starts[-len(rows) :]]
-    return len(rows), base_ns, OK
+    to.allocations.extend(allocations)
+    seen = reduce(or_, (accelerator(device.device) for device in message.step_stats.dev_stats), 0)
+    return len(rows), base_ns, seen, OK
 
 
-def _rows(message: RunMetadata, trace: int, names: NameTable) -> Iterator[Row]:
-    """Yield the rows of a step; `start_ns` is the whole time as yet."""
+def _records(message: RunMetadata) -> Iterator[list[AllocationRecord]]:
+    """Return what GPU allocators did in each node execution; ParseError when that is not to be read."""
+    return iter(
+        [
+            [AllocationRecord.FromString(record) for use in _of_gpus(node.memory) for record in use.allocation_records]
+            for device in message.step_stats.dev_stats
+            for node in device.node_stats
+        ]
+    )
+
+
+def _of_gpus(uses: Sequence[AllocatorMemoryUsed]) -> list[AllocatorMemoryUsed]:
+    return [use for use in uses if b"GPU" in use.allocator_name]
+
+
+def _rows(
+    message: RunMetadata,
+    trace: int,
+    names: NameTable,
+    records: Iterator[list[AllocationRecord]],
+    allocations: list[Row],
+) -> Iterator[Row]:
+    """Yield the rows of a step, and append its ``allocations``; `start_ns` is the whole time as yet."""
     count = 0
     for device in message.step_stats.dev_stats:
         if device.node_stats:
@@ -69,29 +99,43 @@ def _rows(message: RunMetadata, trace: int, names: NameTable) -> Iterator[Row]:
                 if count == ROWS_MAX:
                     raise _RefusedError(TOO_LONG)
                 count += 1
-                name, label, allocator, shape = _names(node, names)
+                name, label, allocator, outputs = _names(node, names)
+                allocated = [(trace, name, number, made.alloc_micros, made.alloc_bytes) for made in next(records)]
+                if node.all_start_micros > 0:  # tfprof does not look at the others
+                    allocations += allocated
+                    if len(allocations) > ROWS_MAX:
+                        raise _RefusedError(TOO_LONG)
                 total, peak, live, in_use = _memory(node.memory)
-                output, dtype = _outputs(node.output)
                 stats = node.memory_stats
                 yield (
                     *(trace, name, number, label, node.thread_id),
                     *_times(node),
                     *(total, peak, live, allocator, in_use),
-                    *(output, len(node.output), dtype, shape),
+                    *(_output_bytes(node.output), outputs),
                     *(stats.temp_memory_size, stats.persistent_memory_size),
                 )
 
 
 def _names(node: NodeExecStats, names: NameTable) -> Row:
-    """Return the ids of a node's name, label, allocator and shape."""
+    """Return the ids of a node's name, label, allocator and output signature."""
     text, _, rest = node.node_name.partition(b":")
     label = node.timeline_label or rest
-    first = node.output[0].tensor_description if node.output else TensorDescription()
     return (
         _id(names, NODE, text),
         _id(names, LABEL, label) if label else NONE_ID,
         _id(names, ALLOCATOR, node.memory[0].allocator_name) if node.memory else NONE_ID,
-        _id(names, SHAPE, first.shape) if first.HasField("shape") else NONE_ID,
+        _id(names, OUTPUTS, encode(map(_output, node.output))) if node.output else NONE_ID,
+    )
+
+
+def _output(output: NodeOutput) -> Output:
+    tensor = output.tensor_description
+    return Output(
+        output.slot,
+        tensor.dtype,
+        tensor.shape if tensor.HasField("shape") else None,
+        output.HasField("tensor_description"),
+        tensor.HasField("allocation_description"),
     )
 
 
@@ -134,18 +178,18 @@ def _memory(uses: Sequence[AllocatorMemoryUsed]) -> Row:
         total = _bounded(total + use.total_bytes)
         peak = _bounded(peak + use.peak_bytes)
         live = _bounded(live + use.live_bytes)
-        if b"GPU" in use.allocator_name:
-            in_use = max(in_use, use.allocator_bytes_in_use)
+    for use in _of_gpus(uses):
+        in_use = max(in_use, use.allocator_bytes_in_use)
     return total, peak, live, in_use
 
 
-def _outputs(outputs: Sequence[NodeOutput]) -> tuple[int, int]:
-    """Return the bytes of all outputs and the data type of the first."""
+def _output_bytes(outputs: Sequence[NodeOutput]) -> int:
+    """Return the bytes of all outputs."""
     size = 0
     for output in outputs:
         allocation = output.tensor_description.allocation_description
         size = _bounded(size + max(allocation.allocated_bytes, allocation.requested_bytes))
-    return size, outputs[0].tensor_description.dtype if outputs else 0
+    return size
 
 
 def _bounded(value: int) -> int:

@@ -1,40 +1,60 @@
-"""The JSON of a `frames` record to rows of `frames` and `stacks`: which Python code made which node."""
+"""The JSON of a `frames` record to rows: which Python code made which node, and which nodes are trainable variables."""
 
 import json
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from tfprof.collector.errors import DecodeError
 from tfprof.collector.ingest.columns import from_rows
-from tfprof.collector.store.schema import FRAMES, STACKS
+from tfprof.collector.store.schema import FRAMES, OP_LOG, STACKS, TRAINABLE
 
 #: Rows and bytes of text that the frames of one graph may come to: indexes make a small record a large table.
 ROWS_MAX: Final = 1 << 20
 TEXT_MAX: Final = 64 << 20
 
 
-def frames(data: bytes | memoryview, graph: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
-    """Return the FRAMES and STACKS rows of graph number ``graph``; DecodeError when ``data`` is not what it should be."""
+#: (file, line, function, start line)
+_Place = tuple[str, int, str, int]
+
+
+class Told(NamedTuple):
+    """What a record says, as rows of FRAMES, STACKS and OP_LOG."""
+
+    frames: pa.RecordBatch
+    stacks: pa.RecordBatch
+    op_log: pa.RecordBatch
+
+
+def frames(data: bytes | memoryview, graph: int) -> Told:
+    """Return the rows of graph number ``graph``; DecodeError when ``data`` is not what it should be."""
     try:
         record = json.loads(bytes(data))
-        places = _places(record["files"], record["functions"], record["frames"])
+        entries = _listed(record["frames"])
+        starts = _listed(record.get("starts", [-1] * len(entries)))
+        places = _places(record["files"], record["functions"], entries, starts)
         stacks = [_picked(places, stack) for stack in _listed(record["stacks"])]
         nodes = {str(name): _index(number, len(stacks)) for name, number in record["nodes"].items()}
         _check_size(stacks)
-        return _frame_rows(stacks, graph), _stack_rows(nodes, graph)
+        return Told(
+            _frame_rows(stacks, graph), _stack_rows(nodes, graph), _variable_rows(record.get("variables", {}), graph)
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
         raise DecodeError(f"the frames of graph {graph} are not to be read: {error!r}") from error
 
 
-def _places(files: Any, functions: Any, entries: Any) -> list[tuple[str, int, str]]:
-    """Return (file, line, function) of every frame."""
-    places = []
-    for file, line, function in _listed(entries):
-        if type(line) is not int or abs(line) >> 62:
-            raise ValueError(f"line {line!r}")
-        places.append((_picked(files, [file])[0], line, _picked(functions, [function])[0]))
-    return places
+def _places(files: Any, functions: Any, entries: Any, starts: Any) -> list[_Place]:
+    """Return every frame."""
+    return [
+        (_picked(files, [file])[0], _number(line), _picked(functions, [function])[0], _number(start))
+        for (file, line, function), start in zip(entries, starts, strict=True)
+    ]
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or abs(value) >> 62:
+        raise ValueError(f"{value!r} is no line and no size")
+    return value
 
 
 def _listed(value: Any) -> list[Any]:
@@ -53,19 +73,33 @@ def _picked(values: Sequence[Any], indexes: Any) -> list[Any]:
     return [values[_index(number, len(values))] for number in _listed(indexes)]
 
 
-def _check_size(stacks: Sequence[Sequence[tuple[str, int, str]]]) -> None:
+def _check_size(stacks: Sequence[Sequence[_Place]]) -> None:
     if sum(map(len, stacks)) > ROWS_MAX:
         raise ValueError(f"more than {ROWS_MAX} frames")
-    if sum(len(file) + len(function) for stack in stacks for file, _, function in stack) > TEXT_MAX:
+    if sum(len(file) + len(function) for stack in stacks for file, _, function, _ in stack) > TEXT_MAX:
         raise ValueError(f"more than {TEXT_MAX} bytes of text")
 
 
-def _frame_rows(stacks: Sequence[Sequence[tuple[str, int, str]]], graph: int) -> pa.RecordBatch:
+def _frame_rows(stacks: Sequence[Sequence[_Place]], graph: int) -> pa.RecordBatch:
     rows = [
-        (graph, stack, position, *place) for stack, places in enumerate(stacks) for position, place in enumerate(places)
+        (graph, stack, position, *place, "")
+        for stack, places in enumerate(stacks)
+        for position, place in enumerate(places)
     ]
     return from_rows(rows, FRAMES)
 
 
 def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
     return from_rows([(graph, name, stack) for name, stack in nodes.items()], STACKS)
+
+
+def _variable_rows(variables: Any, graph: int) -> pa.RecordBatch:
+    """Return the trainable variables: node name → sizes of what a function's placeholder stands for, null for others."""
+    if not isinstance(variables, dict):
+        raise TypeError("not an object")
+    rows = [(graph, str(name), 0, [TRAINABLE], False, _shape(sizes)) for name, sizes in variables.items()]
+    return from_rows(rows, OP_LOG)
+
+
+def _shape(sizes: Any) -> list[int]:
+    return [] if sizes is None else [_number(size) for size in _listed(sizes)] or [1]

@@ -7,9 +7,9 @@ import pyarrow as pa
 from tfprof.collector.errors import FormatError
 from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.ingest.native import walker
-from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NAMES, NODE, NONE_ID, SHAPE
+from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NAMES, NODE, NONE_ID, OUTPUTS
 
-KINDS: Final = (NODE, DEVICE, LABEL, ALLOCATOR, SHAPE)
+KINDS: Final = (NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS)
 #: A job that makes up more names than this, of one kind or in bytes, has the data with them refused.
 NAMES_MAX: Final = 1 << 22
 TEXT_MAX: Final = 64 << 20

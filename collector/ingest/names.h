@@ -7,7 +7,7 @@
 
 #include "wire.h"
 
-enum { NODE, DEVICE, LABEL, ALLOCATOR, SHAPE, KINDS };
+enum { NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS, KINDS };
 #define NO_ID UINT32_MAX
 
 /* The names of one kind: texts end to end, and a table of slots (open addressing, never more than half full). */

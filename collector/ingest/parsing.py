@@ -5,6 +5,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from tfprof.collector.errors import DecodeError, FormatError
+from tfprof.collector.ingest.decode import Decoded
 from tfprof.collector.records import Record, Span
 from tfprof.collector.store import schema
 from tfprof.shim import layout
@@ -50,6 +51,7 @@ class Trace(NamedTuple):
     base_ns: int
     rows: int
     raw_bytes: int
+    accelerator: int
 
 
 def _table(rows: Iterable[tuple[Any, ...]], columns: pa.Schema) -> pa.Table:
@@ -67,7 +69,7 @@ def trace_rows(traces: Sequence[Trace]) -> pa.Table:
     return _table(traces, schema.TRACES)
 
 
-def trace_of(record: Record, trace: int, base_ns: int, rows: int) -> Trace:
+def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
     """Return the row of the traced step that ``record`` holds as RunMetadata."""
     return Trace(
         trace,
@@ -78,13 +80,14 @@ def trace_of(record: Record, trace: int, base_ns: int, rows: int) -> Trace:
         record.thread,
         fits(record.start_real_ns),
         fits(record.duration_ns),
-        base_ns,
-        rows,
+        part.base_ns,
+        part.rows,
         len(record.body),
+        part.accelerator,
     )
 
 
-def trace_of_step(step: Step, trace: int, base_ns: int, rows: int, raw_bytes: int) -> Trace:
+def trace_of_step(step: Step, trace: int, part: Decoded, raw_bytes: int) -> Trace:
     """Return the row of one step of a profiler window, of whose bytes ``raw_bytes`` are its share."""
     return Trace(
         trace,
@@ -95,9 +98,10 @@ def trace_of_step(step: Step, trace: int, base_ns: int, rows: int, raw_bytes: in
         step.thread,
         step.start_ns,
         step.duration_ns,
-        base_ns or step.start_ns,
-        rows,
+        part.base_ns or step.start_ns,
+        part.rows,
         raw_bytes,
+        part.accelerator,
     )
 
 

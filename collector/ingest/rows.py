@@ -49,11 +49,12 @@ class RowMaker:
     def _run_metadata(self, records: list[Record], made: "Made") -> None:
         numbers = range(self._next_trace, self._next_trace + len(records))
         self._next_trace = numbers.stop
-        ops, parts = self._decoder.run_metadata([record.body for record in records], numbers, self._interner)
-        made.add("ops", ops)
-        for record, number, part in zip(records, numbers, parts, strict=True):
+        steps = self._decoder.run_metadata([record.body for record in records], numbers, self._interner)
+        made.add("ops", steps.ops)
+        made.add("allocations", steps.allocations)
+        for record, number, part in zip(records, numbers, steps.parts, strict=True):
             if part.error is None:
-                made.traces.append(trace_of(record, number, part.base_ns, part.rows))
+                made.traces.append(trace_of(record, number, part))
             else:
                 made.undecodable(record, part.error)
 
@@ -70,7 +71,7 @@ class RowMaker:
             made.add("ops", cut.ops)
             share = len(record.body) // max(1, len(steps))
             for step, span, part in zip(steps, spans, cut.steps, strict=True):
-                made.traces.append(trace_of_step(step, span.trace, part.base_ns, part.rows, share))
+                made.traces.append(trace_of_step(step, span.trace, part, share))
             made.outside(cut.uncut, record.key - sum(step.runs for step in steps))
 
     def _graph(self, records: list[Record], made: "Made") -> None:
@@ -83,12 +84,13 @@ class RowMaker:
     def _frames(self, records: list[Record], made: "Made") -> None:
         for record in records:
             try:
-                rows, stacks = frames(record.body, graph_number(record))
+                told = frames(record.body, graph_number(record))
             except DecodeError as error:
                 made.undecodable(record, error.args[0])
             else:
-                made.add("frames", rows)
-                made.add("stacks", stacks)
+                made.add("frames", told.frames)
+                made.add("stacks", told.stacks)
+                made.add("op_log", told.op_log)
 
     def _refused(self, records: list[Record], made: "Made") -> None:
         for record in records:

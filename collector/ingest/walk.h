@@ -25,8 +25,6 @@
     X(int64_t, in_use_bytes)                                                                                             \
     X(int64_t, output_bytes)                                                                                             \
     X(uint32_t, outputs)                                                                                                 \
-    X(uint32_t, dtype)                                                                                                   \
-    X(uint32_t, shape)                                                                                                   \
     X(int64_t, temp_bytes)                                                                                               \
     X(int64_t, persistent_bytes)
 
@@ -36,16 +34,37 @@ typedef struct {
 } columns;
 #undef DECLARE
 
-/* Node executions that one RunMetadata may hold: a few bytes each are enough to make as many rows of hundreds. */
+/* The columns of `allocations`, likewise. */
+#define ALLOCATION_COLUMNS(X)                                                                                            \
+    X(uint32_t, trace)                                                                                                   \
+    X(uint32_t, node)                                                                                                    \
+    X(uint32_t, device)                                                                                                  \
+    X(int64_t, t_us)                                                                                                     \
+    X(int64_t, bytes)
+
+#define MEMBER(type, name) type name;
+typedef struct {
+    ALLOCATION_COLUMNS(MEMBER)
+} allocation;
+#undef MEMBER
+
+/* Node executions, and allocations, that one RunMetadata may hold: a few bytes each are enough to make as many rows of hundreds. */
 #define ROWS_MAX ((size_t)1 << 18)
+
+/* What the names of a step's devices say (collector/store/devices.py). */
+enum { GPU = 1, STREAMS = 2 };
 
 /* A step's place in the columns and among the names. */
 typedef struct {
     columns *to; /* NULL: nothing is written, the step is only read through */
     name_table *names;
-    size_t row, end;
-    uint32_t trace;
+    size_t row, first, end; /* the next row, that of the step, the end of the room */
+    uint32_t trace, accelerator;
     int64_t base;
+    uint8_t *signature; /* of the outputs of the node that is being read (collector/store/outputs.py) */
+    size_t signature_size, signature_room;
+    allocation *allocations;
+    size_t allocated, allocated_before, allocations_room; /* how many, how many before the step */
 } row_sink;
 
 typedef struct {
@@ -59,7 +78,7 @@ typedef struct {
 
 typedef struct {
     bool described, allocated, shaped;
-    uint32_t dtype;
+    uint32_t slot, dtype;
     span shape;
     int64_t requested_bytes, allocated_bytes;
 } output;
@@ -67,9 +86,9 @@ typedef struct {
 typedef struct {
     span name, label;
     moment all_start, op_start, op_end, all_end, scheduled;
-    uint32_t thread, allocators, outputs;
-    allocator_use first, sum; /* sum: its name is not used, in_use is the maximum of GPU allocators */
-    output first_output;
+    uint32_t thread, allocators;
+    span first_allocator;
+    int64_t total, peak, live, in_use; /* sums over allocators; in_use: the maximum of those called *GPU* */
     int64_t output_bytes, temp, persistent;
 } node;
 
@@ -117,9 +136,57 @@ static bool of_gpu(span name) {
     return false;
 }
 
-static enum status walk_memory(span s, node *n) {
+/* Make room for `more` elements after `size`; grows by doubling. */
+static enum status grow(void **at, size_t *room, size_t size, size_t more, size_t each) {
+    if (*room - size >= more) return OK;
+    size_t wanted = 2 * (size + more) + 64;
+    void *grown = realloc(*at, wanted * each);
+    if (!grown) return NO_MEMORY;
+    *at = grown;
+    *room = wanted;
+    return OK;
+}
+
+/* An AllocationRecord, which the schema has as bytes: a message of its own. */
+static enum status walk_record(span s, row_sink *sink) {
+    allocation made = {.t_us = 0};
+    uint32_t tag;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, VARINT): CHECK(read_int64(&s, &made.t_us)); break;
+        case TAG(2, VARINT): CHECK(read_int64(&s, &made.bytes)); break;
+        default: CHECK(skip_field(&s, tag, 1));
+        }
+    }
+    if (!sink->to) return OK;
+    void *at = sink->allocations;
+    CHECK(grow(&at, &sink->allocations_room, sink->allocated, 1, sizeof made));
+    sink->allocations = at;
+    sink->allocations[sink->allocated++] = made;
+    return OK;
+}
+
+/* The records of an AllocatorMemoryUsed that was walked already. */
+static enum status walk_records(span s, row_sink *sink) {
+    uint32_t tag;
+    span record;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        if (tag == TAG(6, CHUNK)) {
+            CHECK(read_chunk(&s, &record));
+            CHECK(walk_record(record, sink));
+        } else {
+            CHECK(skip_field(&s, tag, 5));
+        }
+    }
+    return OK;
+}
+
+static enum status walk_memory(span s, node *n, row_sink *sink) {
     allocator_use use = {.name = {s.at, s.at}};
     uint32_t tag;
+    span all = s;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         switch (tag) {
@@ -131,12 +198,13 @@ static enum status walk_memory(span s, node *n) {
         default: CHECK(skip_field(&s, tag, 5));
         }
     }
-    if (!n->allocators++) n->first = use;
-    n->sum.total = sum_of(n->sum.total, use.total);
-    n->sum.peak = sum_of(n->sum.peak, use.peak);
-    n->sum.live = sum_of(n->sum.live, use.live);
-    if (use.in_use > n->sum.in_use && of_gpu(use.name)) n->sum.in_use = use.in_use;
-    return OK;
+    if (!n->allocators++) n->first_allocator = use.name;
+    n->total = sum_of(n->total, use.total);
+    n->peak = sum_of(n->peak, use.peak);
+    n->live = sum_of(n->live, use.live);
+    if (!of_gpu(use.name)) return OK;
+    if (use.in_use > n->in_use) n->in_use = use.in_use;
+    return walk_records(all, sink);
 }
 
 static enum status walk_allocation(span s, output *o) {
@@ -175,25 +243,51 @@ static enum status walk_tensor(span s, output *o) {
     return OK;
 }
 
-static enum status walk_output(span s, node *n) {
+static inline uint8_t *put_varint(uint8_t *at, uint32_t value) {
+    for (; value > 0x7f; value >>= 7) *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+/* Append an output to the signature of its node. */
+static enum status sign(row_sink *sink, const output *o) {
+    size_t size = o->shaped ? span_size(o->shape) : 0;
+    void *start = sink->signature;
+    CHECK(grow(&start, &sink->signature_room, sink->signature_size, size + 16, 1));
+    sink->signature = start;
+    uint8_t *at = sink->signature + sink->signature_size;
+    at = put_varint(at, o->slot);
+    at = put_varint(at, o->dtype);
+    *at++ = (uint8_t)(o->described | o->shaped << 1 | o->allocated << 2);
+    if (o->shaped) {
+        at = put_varint(at, (uint32_t)size);
+        memcpy(at, o->shape.at, size);
+        at += size;
+    }
+    sink->signature_size = (size_t)(at - sink->signature);
+    return OK;
+}
+
+static enum status walk_output(span s, node *n, row_sink *sink) {
     output o = {.described = false};
     uint32_t tag;
     span chunk;
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
-        if (tag == TAG(3, CHUNK)) {
+        switch (tag) {
+        case TAG(1, VARINT): CHECK(read_uint32(&s, &o.slot)); break;
+        case TAG(3, CHUNK):
             CHECK(read_chunk(&s, &chunk));
             CHECK(walk_tensor(chunk, &o));
-        } else {
-            CHECK(skip_field(&s, tag, 5));
+            break;
+        default: CHECK(skip_field(&s, tag, 5));
         }
     }
-    if (!n->outputs++) n->first_output = o;
     if (o.allocated) {
         int64_t size = o.allocated_bytes > o.requested_bytes ? o.allocated_bytes : o.requested_bytes;
         n->output_bytes = sum_of(n->output_bytes, size);
     }
-    return OK;
+    return sink->to ? sign(sink, &o) : OK;
 }
 
 static enum status walk_memory_stats(span s, node *n) {
@@ -209,7 +303,7 @@ static enum status walk_memory_stats(span s, node *n) {
     return OK;
 }
 
-static enum status walk_node(span s, node *n) {
+static enum status walk_node(span s, node *n, row_sink *sink) {
     uint32_t tag;
     span chunk;
     while (s.at < s.end) {
@@ -222,11 +316,11 @@ static enum status walk_node(span s, node *n) {
         case TAG(5, VARINT): CHECK(read_int64(&s, &n->all_end.micros)); break;
         case TAG(6, CHUNK):
             CHECK(read_chunk(&s, &chunk));
-            CHECK(walk_memory(chunk, n));
+            CHECK(walk_memory(chunk, n, sink));
             break;
         case TAG(7, CHUNK):
             CHECK(read_chunk(&s, &chunk));
-            CHECK(walk_output(chunk, n));
+            CHECK(walk_output(chunk, n, sink));
             break;
         case TAG(8, CHUNK): CHECK(read_chunk(&s, &n->label)); break;
         case TAG(9, VARINT): CHECK(read_int64(&s, &n->scheduled.micros)); break;
@@ -254,20 +348,37 @@ static enum status put_names(row_sink *sink, const node *n) {
     span name = {n->name.at, colon ? colon : n->name.end};
     span rest = {colon ? colon + 1 : n->name.end, n->name.end};
     span label = span_size(n->label) ? n->label : rest;
-    to->label[row] = to->allocator[row] = to->shape[row] = NO_ID;
+    span signature = {sink->signature, sink->signature + sink->signature_size};
+    to->label[row] = to->allocator[row] = to->outputs[row] = NO_ID;
     CHECK(names_add(sink->names, NODE, name, &to->node[row]));
     if (span_size(label)) CHECK(names_add(sink->names, LABEL, label, &to->label[row]));
-    if (n->allocators) CHECK(names_add(sink->names, ALLOCATOR, n->first.name, &to->allocator[row]));
-    if (n->first_output.shaped) CHECK(names_add(sink->names, SHAPE, n->first_output.shape, &to->shape[row]));
+    if (n->allocators) CHECK(names_add(sink->names, ALLOCATOR, n->first_allocator, &to->allocator[row]));
+    if (sink->signature_size) CHECK(names_add(sink->names, OUTPUTS, signature, &to->outputs[row]));
     return OK;
 }
 
-static enum status put_row(row_sink *sink, const node *n, uint32_t device) {
+/* Say whose the allocations from `first` on are; tfprof does not look at those of an execution without a start time. */
+static enum status put_allocations(row_sink *sink, const node *n, uint32_t device, size_t first) {
+    if (n->all_start.micros <= 0) {
+        sink->allocated = first;
+        return OK;
+    }
+    for (size_t i = first; i < sink->allocated; i++) {
+        allocation *made = &sink->allocations[i];
+        made->trace = sink->trace;
+        made->node = sink->to->node[sink->row];
+        made->device = device;
+    }
+    return sink->allocated - sink->allocated_before > ROWS_MAX ? TOO_LONG : OK;
+}
+
+static enum status put_row(row_sink *sink, const node *n, uint32_t device, size_t first_allocation) {
     columns *to = sink->to;
     size_t row = sink->row;
     int64_t start = nanoseconds(n->all_start), op_start = nanoseconds(n->op_start), op_end = nanoseconds(n->op_end);
     int64_t end = sum_of(start, op_end);
     CHECK(put_names(sink, n));
+    CHECK(put_allocations(sink, n, device, first_allocation));
     to->trace[row] = sink->trace;
     to->device[row] = device;
     to->thread[row] = n->thread;
@@ -278,13 +389,11 @@ static enum status put_row(row_sink *sink, const node *n, uint32_t device) {
     to->wait_ns[row] = waited(start, nanoseconds(n->scheduled));
     to->start_us_fix[row] = difference(n->all_start.micros, floor_us(start));
     to->end_us_fix[row] = difference(n->op_end.micros, floor_us(end) - floor_us(start));
-    to->total_bytes[row] = n->sum.total;
-    to->peak_bytes[row] = n->sum.peak;
-    to->live_bytes[row] = n->sum.live;
-    to->in_use_bytes[row] = n->sum.in_use;
+    to->total_bytes[row] = n->total;
+    to->peak_bytes[row] = n->peak;
+    to->live_bytes[row] = n->live;
+    to->in_use_bytes[row] = n->in_use;
     to->output_bytes[row] = n->output_bytes;
-    to->outputs[row] = n->outputs;
-    to->dtype[row] = n->first_output.dtype;
     to->temp_bytes[row] = n->temp;
     to->persistent_bytes[row] = n->persistent;
     if (start > 0 && (!sink->base || start < sink->base)) sink->base = start;
@@ -307,10 +416,25 @@ static enum status find_device(span s, span *name) {
     return OK;
 }
 
+static bool has_lower(span name, const char *lower, size_t size) {
+    for (; span_size(name) >= size; name.at++) {
+        size_t same = 0;
+        while (same < size && (name.at[same] | (name.at[same] >= 'A' && name.at[same] <= 'Z' ? 0x20 : 0)) == lower[same]) same++;
+        if (same == size) return true;
+    }
+    return false;
+}
+
+static uint32_t accelerator_of(span device) {
+    if (!has_lower(device, "gpu", 3)) return 0;
+    return has_lower(device, "stream:all", 10) ? GPU | STREAMS : GPU;
+}
+
 static enum status walk_device(span s, row_sink *sink) {
     uint32_t tag, device = NO_ID;
     span name, chunk;
     CHECK(find_device(s, &name));
+    sink->accelerator |= accelerator_of(name);
     while (s.at < s.end) {
         CHECK(read_tag(&s, &tag));
         if (tag != TAG(2, CHUNK)) {
@@ -319,11 +443,14 @@ static enum status walk_device(span s, row_sink *sink) {
         }
         CHECK(read_chunk(&s, &chunk));
         node n = {.name = {chunk.at, chunk.at}, .label = {chunk.at, chunk.at}};
-        CHECK(walk_node(chunk, &n));
+        size_t first_allocation = sink->allocated;
+        sink->signature_size = 0;
+        CHECK(walk_node(chunk, &n, sink));
         if (!sink->to) continue;
         if (device == NO_ID) CHECK(names_add(sink->names, DEVICE, name, &device));
-        if (sink->row == sink->end) return TOO_LONG;
-        CHECK(put_row(sink, &n, device));
+        if (sink->row - sink->first == ROWS_MAX) return TOO_LONG;
+        if (sink->row == sink->end) return NO_ROOM;
+        CHECK(put_row(sink, &n, device, first_allocation));
     }
     return OK;
 }
@@ -351,21 +478,24 @@ static enum status walk_steps(span s, row_sink *sink) {
     return OK;
 }
 
-/* Decode one RunMetadata into rows from sink->row on, of which there are `room`; on anything but OK nothing is left. */
-static enum status walk_run_metadata(span s, row_sink *sink, size_t room) {
+/* Decode one RunMetadata into rows from sink->row on, up to sink->end; on anything but OK nothing is left. */
+static enum status walk_run_metadata(span s, row_sink *sink) {
     uint32_t counts[KINDS];
-    size_t first = sink->row;
     for (unsigned kind = 0; kind < KINDS; kind++) counts[kind] = sink->names->of[kind].count;
+    sink->first = sink->row;
+    sink->allocated_before = sink->allocated;
     sink->base = 0;
-    sink->end = first + (room < ROWS_MAX ? room : ROWS_MAX);
+    sink->accelerator = 0;
     enum status status = walk_steps(s, sink);
     if (status == OK) {
-        for (size_t row = first; row < sink->row; row++)
+        for (size_t row = sink->first; row < sink->row; row++)
             sink->to->start_ns[row] = difference(sink->to->start_ns[row], sink->base);
         return OK;
     }
-    sink->row = first;
+    sink->row = sink->first;
+    sink->allocated = sink->allocated_before;
     sink->base = 0;
+    sink->accelerator = 0;
     for (unsigned kind = 0; kind < KINDS; kind++) names_cut(sink->names, kind, counts[kind]);
     row_sink reader = {.to = NULL}; /* what is malformed further on is malformed, not too much */
     return status != NO_MEMORY && walk_steps(s, &reader) == MALFORMED ? MALFORMED : status;

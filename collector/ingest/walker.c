@@ -62,12 +62,12 @@ static PyObject *names_get_method(PyObject *self, PyObject *args) {
 
 static PyObject *names_counts_method(PyObject *self, PyObject *Py_UNUSED(none)) {
     const names_of_kind *of = ((NamesObject *)self)->names.of;
-    return Py_BuildValue("(IIIII)", of[NODE].count, of[DEVICE].count, of[LABEL].count, of[ALLOCATOR].count, of[SHAPE].count);
+    return Py_BuildValue("(IIIII)", of[NODE].count, of[DEVICE].count, of[LABEL].count, of[ALLOCATOR].count, of[OUTPUTS].count);
 }
 
 static PyObject *names_cut_method(PyObject *self, PyObject *args) {
     unsigned int to[KINDS];
-    if (!PyArg_ParseTuple(args, "(IIIII)", &to[NODE], &to[DEVICE], &to[LABEL], &to[ALLOCATOR], &to[SHAPE])) return NULL;
+    if (!PyArg_ParseTuple(args, "(IIIII)", &to[NODE], &to[DEVICE], &to[LABEL], &to[ALLOCATOR], &to[OUTPUTS])) return NULL;
     for (unsigned kind = 0; kind < KINDS; kind++) names_cut(&((NamesObject *)self)->names, kind, to[kind]);
     Py_RETURN_NONE;
 }
@@ -134,7 +134,23 @@ static size_t lay_out(columns *to, uint8_t *block, size_t rows) {
     return at;
 }
 
-static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink, size_t rows) {
+/* Return the columns of the allocations, each as bytes. */
+static PyObject *allocation_columns(const row_sink *sink) {
+    PyObject *result = PyList_New(0);
+#define COLUMN(type, name)                                                                                               \
+    if (result) {                                                                                                        \
+        PyObject *column = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sink->allocated * sizeof(type)));                \
+        type *to = column ? (type *)(void *)PyBytes_AsString(column) : NULL;                                             \
+        for (size_t i = 0; to && i < sink->allocated; i++) to[i] = sink->allocations[i].name;                            \
+        if (!column || PyList_Append(result, column)) Py_CLEAR(result);                                                  \
+        Py_XDECREF(column);                                                                                              \
+    }
+    ALLOCATION_COLUMNS(COLUMN)
+#undef COLUMN
+    return result;
+}
+
+static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink) {
     Py_ssize_t length = PySequence_Size(parts);
     PyObject *results = length < 0 ? NULL : PyList_New(length);
     for (Py_ssize_t i = 0; results && i < length; i++) {
@@ -145,17 +161,18 @@ static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink, s
         Py_XDECREF(trace);
         if (PyErr_Occurred() || !lend(parts, i, &view, &s)) goto fail;
         size_t row = sink->row;
-        enum status status = walk_run_metadata(s, sink, rows - row);
+        enum status status = walk_run_metadata(s, sink);
         PyBuffer_Release(&view);
         if (status == NO_MEMORY) {
             PyErr_NoMemory();
             goto fail;
         }
-        if (status == TOO_LONG && rows - row < ROWS_MAX) { /* for this room; names so far get the same ids again */
+        if (status == NO_ROOM) { /* names so far get the same ids again */
             Py_DECREF(results);
             Py_RETURN_NONE;
         }
-        PyObject *result = Py_BuildValue("(nLi)", (Py_ssize_t)(sink->row - row), (long long)sink->base, (int)status);
+        PyObject *result = Py_BuildValue(
+            "(nLIi)", (Py_ssize_t)(sink->row - row), (long long)sink->base, (unsigned int)sink->accelerator, (int)status);
         if (!result || PyList_SetItem(results, i, result)) goto fail;
     }
     return results;
@@ -175,8 +192,17 @@ static PyObject *walk_function(PyObject *Py_UNUSED(module), PyObject *args) {
         PyErr_SetString(PyExc_ValueError, "the columns do not fit into the block");
     } else {
         lay_out(&to, block.buf, (size_t)rows);
-        row_sink sink = {.to = &to, .names = &((NamesObject *)table)->names};
-        results = walk_parts(parts, traces, &sink, (size_t)rows);
+        row_sink sink = {.to = &to, .names = &((NamesObject *)table)->names, .end = (size_t)rows};
+        results = walk_parts(parts, traces, &sink);
+        if (results && results != Py_None) {
+            PyObject *allocations = allocation_columns(&sink);
+            PyObject *both = allocations ? PyTuple_Pack(2, results, allocations) : NULL;
+            Py_XDECREF(allocations);
+            Py_DECREF(results);
+            results = both;
+        }
+        free(sink.signature);
+        free(sink.allocations);
     }
     PyBuffer_Release(&block);
     return results;
@@ -192,7 +218,7 @@ static PyObject *block_size_function(PyObject *Py_UNUSED(module), PyObject *rows
 static PyMethodDef functions[] = {
     {"count", count_function, METH_O, "count(parts) -> at most so many rows come of them"},
     {"block_size", block_size_function, METH_O, "block_size(rows) -> bytes of the columns"},
-    {"walk", walk_function, METH_VARARGS, "walk(parts, traces, names, block, rows) -> [(rows, base_ns, status)], None when that is too little room"},
+    {"walk", walk_function, METH_VARARGS, "walk(parts, traces, names, block, rows) -> ([(rows, base_ns, accelerator, status)], columns of allocations), None when that is too little room"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <string.h>
 
-enum status { OK, MALFORMED, NAMES_FULL, TOO_LONG, NO_MEMORY };
+enum status { OK, MALFORMED, NAMES_FULL, TOO_LONG, NO_MEMORY, NO_ROOM };
 
 /* upb's limit of nesting, messages and groups together. */
 #define DEPTH_MAX 100

@@ -2,6 +2,8 @@
 
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import reduce
+from operator import or_
 from typing import Final, NamedTuple
 
 import pyarrow as pa
@@ -12,6 +14,7 @@ from tfprof.collector.ingest.decode import Decoded
 from tfprof.collector.ingest.executions import Execution, executions
 from tfprof.collector.ingest.interner import Interner, NamesFullError
 from tfprof.collector.ingest.proto.xplane_pb2 import XSpace
+from tfprof.collector.store.devices import accelerator
 from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
 
 #: Events and bytes of one session that are looked at; more is refused before it is taken apart.
@@ -57,7 +60,8 @@ def xspace(data: bytes | memoryview, window: Window, interner: Interner) -> Cut:
     try:
         for step, rows in zip(window.steps, steps, strict=True):
             base_ns = min((row.start_ns for row in rows), default=0)
-            decoded.append(Decoded(len(rows), base_ns, None))
+            seen = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
+            decoded.append(Decoded(len(rows), base_ns, seen, None))
             ops.extend(_row(row, step.trace, base_ns, interner) for row in rows)
     except NamesFullError as error:
         interner.rollback(mark)
@@ -114,8 +118,6 @@ def _row(row: Execution, trace: int, base_ns: int, interner: Interner) -> tuple[
         max(-_MAX, min(memory.live, _MAX)),
         interner.id(ALLOCATOR, memory.allocator) if memory.allocator else NONE_ID,
         min(memory.in_use, _MAX),
-        0,
-        0,
         0,
         NONE_ID,
         0,

@@ -10,6 +10,10 @@ from tfprof.collector.store.schema import DEVICE, NAMES
 _CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
 
 
+#: What ``accelerator`` tells: that a device is a GPU's, and that it has the times of its kernels.
+GPU, STREAMS = 1, 2
+
+
 class Devices:
     """The devices of a job by id; ids of no device in ``names`` are neither canonical nor like another."""
 
@@ -40,6 +44,12 @@ class Devices:
 def is_canonical(name: bytes) -> bool:
     """Whether the lower-case device ``name`` is a CPU or GPU that a node can belong to."""
     return _CANONICAL.fullmatch(name) is not None
+
+
+def accelerator(name: bytes) -> int:
+    """Return GPU and STREAMS, added up, as far as the device ``name`` is one; a step with GPU alone lacks its kernels' times."""
+    lower = name.lower()
+    return (GPU | STREAMS * (b"stream:all" in lower)) if b"gpu" in lower else 0
 
 
 def only(names: pa.Table) -> pa.Table:

@@ -4,8 +4,8 @@ from typing import Final
 
 import pyarrow as pa
 
-#: 1: first.
-STORE_VERSION: Final = 1
+#: 1: first. 2: all outputs of ops; accelerators of traces; allocations, output memory and op logs; lines of frames.
+STORE_VERSION: Final = 2
 
 #: What tells a device from none, a name from none, in id columns.
 NONE_ID: Final = 0xFFFFFFFF
@@ -20,6 +20,7 @@ _U64: Final[pa.DataType] = pa.uint64()
 _F64: Final[pa.DataType] = pa.float64()
 _TEXT: Final[pa.DataType] = pa.utf8()
 _BYTES: Final[pa.DataType] = pa.binary()
+_BOOL: Final[pa.DataType] = pa.bool_()
 
 #: One row a node execution. `*_ns` are nanoseconds; ids point into `names`.
 OPS = pa.schema(
@@ -42,9 +43,7 @@ OPS = pa.schema(
         ("allocator", _U32),  # the first one's name
         ("in_use_bytes", _I64),  # max allocator_bytes_in_use over allocators called *GPU*
         ("output_bytes", _I64),  # sum over outputs of max(allocated, requested)
-        ("outputs", _U32),
-        ("dtype", _U32),  # of the first output
-        ("shape", _U32),  # of the first output: id of a serialised TensorShapeProto
+        ("outputs", _U32),  # what they are: an output signature (outputs.py); NONE_ID without outputs
         ("temp_bytes", _I64),
         ("persistent_bytes", _I64),
     ]
@@ -64,12 +63,13 @@ TRACES = pa.schema(
         ("base_ns", _I64),  # real time that ops.start_ns counts from
         ("rows", _U32),
         ("raw_bytes", _I64),
+        ("accelerator", _U16),  # devices.accelerator of all devices, those without rows too
     ]
 )
 
 #: Interned strings. kind: NAME_KINDS; ids are dense for each kind and job.
 NAMES = pa.schema([("kind", _U16), ("id", _U32), ("text", _BYTES)])
-NODE, DEVICE, LABEL, ALLOCATOR, SHAPE = range(5)
+NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS = range(5)
 
 #: One row a span entry; count > 1 where steps shorter than 1 ms were put together.
 SPANS = pa.schema(
@@ -101,7 +101,16 @@ GRAPH_NODES = pa.schema(
 
 #: Python frames: one row a (stack, position), outermost first; and one row a node with a stack.
 FRAMES = pa.schema(
-    [("graph", _U32), ("stack", _U32), ("position", _U32), ("file", _TEXT), ("line", _I64), ("function", _TEXT)]
+    [
+        ("graph", _U32),
+        ("stack", _U32),
+        ("position", _U32),
+        ("file", _TEXT),
+        ("line", _I64),
+        ("function", _TEXT),
+        ("start_line", _I64),  # first line of the function; -1 where not known
+        ("text", _TEXT),  # the source line; empty where not known
+    ]
 )
 STACKS = pa.schema([("graph", _U32), ("name", _TEXT), ("stack", _U32)])
 
@@ -140,6 +149,38 @@ HOST_SAMPLES = pa.schema(
 #: What befell a job: drops, refusals, policy changes, undecodable data. `slug` is explained in docs/errors.md.
 EVENTS = pa.schema([("t_ns", _I64), ("slug", _TEXT), ("text", _TEXT), ("count", _I64)])
 
+#: One row an allocation (a free: negative bytes) of an allocator called *GPU*, in executions with a start time.
+ALLOCATIONS = pa.schema([("trace", _U32), ("node", _U32), ("device", _U32), ("t_us", _I64), ("bytes", _I64)])
+
+#: One row an output with memory of its own; of imported profiles only, since addresses cost as much as all else.
+OUTPUT_MEMORY = pa.schema(
+    [
+        ("trace", _U32),
+        ("node", _U32),
+        ("device", _U32),
+        ("execution", _U32),  # which of the rows of ops with this trace, node and device
+        ("slot", _I64),
+        ("bytes", _I64),
+        ("ptr", _U64),
+    ]
+)
+
+#: What an op log, or the job itself, says of nodes, in order.
+OP_LOG = pa.schema(
+    [
+        ("graph", _U32),
+        ("name", _TEXT),
+        ("float_ops", _I64),
+        ("types", pa.list_(_TEXT)),  # TRAINABLE is what a job says
+        ("code", _BOOL),  # the entry had a code_def, even an empty one
+        (
+            "shape",
+            pa.list_(_I64),
+        ),  # of the variable that a function's placeholder stands for; a scalar is [1], else empty
+    ]
+)
+TRAINABLE: Final = "_trainable_variables"
+
 #: Aggregate of a generation's ops, or of all generations so far ("total"): one row a (node, device), and
 #: one a node with device NONE_ID that has only `traces`, the number of traces in which tfprof would have an entry
 #: for the node, and `canonical`. Sorted by (node, device).
@@ -176,4 +217,7 @@ JOB_TABLES: Final = {
     "samples": SAMPLES,
     "events": EVENTS,
     "host_samples": HOST_SAMPLES,
+    "allocations": ALLOCATIONS,
+    "output_memory": OUTPUT_MEMORY,
+    "op_log": OP_LOG,
 }

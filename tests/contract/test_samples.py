@@ -11,7 +11,8 @@ from tfprof.collector.ingest.graphdef import ATTRIBUTE_MAX, graph_nodes
 from tfprof.collector.ingest.interner import Interner
 from tfprof.collector.ingest.proto.graph_pb2 import GraphDef, NodeDef
 from tfprof.collector.ingest.xspace import StepSpan, Window, xspace
-from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID
+from tfprof.collector.store.outputs import decode
+from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 
 DATA = Path(__file__).parent / "data"
 STEPS = sorted(path.stem for path in DATA.glob("*.run_metadata"))
@@ -29,8 +30,10 @@ def test_a_step_is_read_as_tensorflow_reads_it(step: str, kind: str) -> None:
     expected = json.loads((DATA / f"{step}.json").read_text())
     interner = Interner()
     part = (DATA / f"{step}.run_metadata").read_bytes()
-    batch, ((rows, base_ns, error),) = decoder(kind).run_metadata([part], [7], interner)
-    ops, names = batch.to_pylist(), _names(interner)
+    batch, _, ((rows, base_ns, _, error),) = decoder(kind).run_metadata([part], [7], interner)
+    ops = batch.to_pylist()
+    outputs = [decode(interner.table.get(OUTPUTS, op["outputs"])) for op in ops if op["outputs"] != NONE_ID]
+    names = _names(interner)
     start_us = [(base_ns + op["start_ns"]) // 1000 for op in ops]
     end_us = [(base_ns + op["start_ns"] + op["op_start_ns"] + op["op_end_ns"]) // 1000 for op in ops]
     assert error is None
@@ -47,16 +50,17 @@ def test_a_step_is_read_as_tensorflow_reads_it(step: str, kind: str) -> None:
         "op_end_rel_nanos": sum(op["op_start_ns"] + op["op_end_ns"] for op in ops),
         "all_end_rel_nanos": sum(op["op_start_ns"] + op["op_end_ns"] + op["all_end_ns"] for op in ops),
         "allocators": sorted({names[ALLOCATOR, op["allocator"]] for op in ops if op["allocator"] != NONE_ID}),
-        "dtypes": sum(op["dtype"] for op in ops),
+        "outputs": sum(map(len, outputs)),
+        "dtypes": sum(signature[0].dtype for signature in outputs),
         "labels": sorted({names[LABEL, op["label"]] for op in ops if op["label"] != NONE_ID}),
     }
-    sums = {name: sum(op[name] for op in ops) for name in expected if name in batch.schema.names}
+    sums = {name: sum(op[name] for op in ops) for name in expected if name in batch.schema.names and name not in read}
     assert {**read, **sums} == expected
 
 
 @pytest.mark.parametrize("step", STEPS)
 def test_no_node_waits_longer_than_its_step_lasts(step: str) -> None:
-    batch, _ = decoder().run_metadata([(DATA / f"{step}.run_metadata").read_bytes()], [0], Interner())
+    batch, _, _ = decoder().run_metadata([(DATA / f"{step}.run_metadata").read_bytes()], [0], Interner())
     waits = batch.column("wait_ns").to_pylist()
     assert 0 < max(waits) < max(batch.column("start_ns").to_pylist()) + 10**9
     assert min(waits) >= 0

@@ -36,7 +36,9 @@ def span(kind: int, ordinal: int, start_ms: float, ms: float, **other: int) -> d
     return row | other
 
 
-def trace(number: int, step: int, rows: int, base_ns: int, source: int = layout.RUN_METADATA) -> dict[str, int]:
+def trace(
+    number: int, step: int, rows: int, base_ns: int, source: int = layout.RUN_METADATA, accelerator: int = 0
+) -> dict[str, int]:
     """Return a row of TRACES."""
     times = {"start_ns": START_NS, "duration_ns": MS, "base_ns": base_ns}
     return (
@@ -45,27 +47,38 @@ def trace(number: int, step: int, rows: int, base_ns: int, source: int = layout.
         | {
             "rows": rows,
             "raw_bytes": 100,
+            "accelerator": accelerator,
         }
     )
 
 
 def rows(table: str, values: Iterable[Mapping[str, Any]]) -> pa.Table:
-    """Return ``values`` as rows of a table of the store; a column that a value lacks is 0."""
+    """Return ``values`` as rows of a table of the store; a column that a value lacks is 0 or empty."""
     form = schema.JOB_TABLES[table]
-    whole = [
-        {name: value.get(name, "" if form.field(name).type == pa.utf8() else 0) for name in form.names}
-        for value in values
-    ]
+    whole = [{name: value.get(name, _nothing(form.field(name).type)) for name in form.names} for value in values]
     return pa.Table.from_pylist(whole, schema=form)
+
+
+def _nothing(kind: Any) -> Any:
+    if pa.types.is_list(kind):
+        return []
+    return "" if kind == pa.utf8() else False if kind == pa.bool_() else 0
 
 
 def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table | pa.RecordBatch]:
     """Return the tables that a graph and the RunMetadata of steps 0, 1, … decode to."""
     interner = Interner()
-    ops, decoded = decoder("auto").run_metadata(parts, range(len(parts)), interner)
+    steps = decoder("auto").run_metadata(parts, range(len(parts)), interner)
     return {
-        "ops": pa.Table.from_batches([ops]),
-        "traces": rows("traces", [trace(number, number, one.rows, one.base_ns) for number, one in enumerate(decoded)]),
+        "ops": pa.Table.from_batches([steps.ops]),
+        "allocations": pa.Table.from_batches([steps.allocations]),
+        "traces": rows(
+            "traces",
+            [
+                trace(number, number, one.rows, one.base_ns, accelerator=one.accelerator)
+                for number, one in enumerate(steps.parts)
+            ],
+        ),
         "names": interner.new_names(),
         "graph_nodes": pa.Table.from_batches([graph_nodes(graph, 0)]),
     }

@@ -145,6 +145,7 @@ def _summed(node, device, found, cell):
 
 
 def _nothing(kind):
-    if pa.types.is_string(kind):
-        return ""
-    return b"" if pa.types.is_binary(kind) else 0
+    for is_kind, value in ((pa.types.is_string, ""), (pa.types.is_binary, b""), (pa.types.is_list, [])):
+        if is_kind(kind):
+            return value
+    return False if pa.types.is_boolean(kind) else 0

@@ -24,7 +24,7 @@ _sym_db = _symbol_database.Default()
 
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0tfprof/collector/ingest/proto/run_metadata.proto\x12\x0ctfprof.proto\":\n\x0bRunMetadata\x12+\n\nstep_stats\x18\x01 \x01(\x0b\x32\x17.tfprof.proto.StepStats\"=\n\tStepStats\x12\x30\n\tdev_stats\x18\x01 \x03(\x0b\x32\x1d.tfprof.proto.DeviceStepStats\"R\n\x0f\x44\x65viceStepStats\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\x0c\x12/\n\nnode_stats\x18\x02 \x03(\x0b\x32\x1b.tfprof.proto.NodeExecStats\"\xe6\x03\n\rNodeExecStats\x12\x11\n\tnode_name\x18\x01 \x01(\x0c\x12\x18\n\x10\x61ll_start_micros\x18\x02 \x01(\x03\x12\x1b\n\x13op_start_rel_micros\x18\x03 \x01(\x03\x12\x19\n\x11op_end_rel_micros\x18\x04 \x01(\x03\x12\x1a\n\x12\x61ll_end_rel_micros\x18\x05 \x01(\x03\x12\x31\n\x06memory\x18\x06 \x03(\x0b\x32!.tfprof.proto.AllocatorMemoryUsed\x12(\n\x06output\x18\x07 \x03(\x0b\x32\x18.tfprof.proto.NodeOutput\x12\x16\n\x0etimeline_label\x18\x08 \x01(\x0c\x12\x18\n\x10scheduled_micros\x18\t \x01(\x03\x12\x11\n\tthread_id\x18\n \x01(\r\x12/\n\x0cmemory_stats\x18\x0c \x01(\x0b\x32\x19.tfprof.proto.MemoryStats\x12\x17\n\x0f\x61ll_start_nanos\x18\r \x01(\x03\x12\x1a\n\x12op_start_rel_nanos\x18\x0e \x01(\x03\x12\x18\n\x10op_end_rel_nanos\x18\x0f \x01(\x03\x12\x19\n\x11\x61ll_end_rel_nanos\x18\x10 \x01(\x03\x12\x17\n\x0fscheduled_nanos\x18\x11 \x01(\x03\"\x8a\x01\n\x13\x41llocatorMemoryUsed\x12\x16\n\x0e\x61llocator_name\x18\x01 \x01(\x0c\x12\x13\n\x0btotal_bytes\x18\x02 \x01(\x03\x12\x12\n\npeak_bytes\x18\x03 \x01(\x03\x12\x12\n\nlive_bytes\x18\x04 \x01(\x03\x12\x1e\n\x16\x61llocator_bytes_in_use\x18\x05 \x01(\x03\"I\n\nNodeOutput\x12;\n\x12tensor_description\x18\x03 \x01(\x0b\x32\x1f.tfprof.proto.TensorDescription\"G\n\x0bMemoryStats\x12\x18\n\x10temp_memory_size\x18\x01 \x01(\x03\x12\x1e\n\x16persistent_memory_size\x18\x03 \x01(\x03\"\x85\x01\n\x11TensorDescription\x12\r\n\x05\x64type\x18\x01 \x01(\r\x12\x12\n\x05shape\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x43\n\x16\x61llocation_description\x18\x04 \x01(\x0b\x32#.tfprof.proto.AllocationDescriptionB\x08\n\x06_shape\"I\n\x15\x41llocationDescription\x12\x17\n\x0frequested_bytes\x18\x01 \x01(\x03\x12\x17\n\x0f\x61llocated_bytes\x18\x02 \x01(\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n0tfprof/collector/ingest/proto/run_metadata.proto\x12\x0ctfprof.proto\":\n\x0bRunMetadata\x12+\n\nstep_stats\x18\x01 \x01(\x0b\x32\x17.tfprof.proto.StepStats\"=\n\tStepStats\x12\x30\n\tdev_stats\x18\x01 \x03(\x0b\x32\x1d.tfprof.proto.DeviceStepStats\"R\n\x0f\x44\x65viceStepStats\x12\x0e\n\x06\x64\x65vice\x18\x01 \x01(\x0c\x12/\n\nnode_stats\x18\x02 \x03(\x0b\x32\x1b.tfprof.proto.NodeExecStats\"\xe6\x03\n\rNodeExecStats\x12\x11\n\tnode_name\x18\x01 \x01(\x0c\x12\x18\n\x10\x61ll_start_micros\x18\x02 \x01(\x03\x12\x1b\n\x13op_start_rel_micros\x18\x03 \x01(\x03\x12\x19\n\x11op_end_rel_micros\x18\x04 \x01(\x03\x12\x1a\n\x12\x61ll_end_rel_micros\x18\x05 \x01(\x03\x12\x31\n\x06memory\x18\x06 \x03(\x0b\x32!.tfprof.proto.AllocatorMemoryUsed\x12(\n\x06output\x18\x07 \x03(\x0b\x32\x18.tfprof.proto.NodeOutput\x12\x16\n\x0etimeline_label\x18\x08 \x01(\x0c\x12\x18\n\x10scheduled_micros\x18\t \x01(\x03\x12\x11\n\tthread_id\x18\n \x01(\r\x12/\n\x0cmemory_stats\x18\x0c \x01(\x0b\x32\x19.tfprof.proto.MemoryStats\x12\x17\n\x0f\x61ll_start_nanos\x18\r \x01(\x03\x12\x1a\n\x12op_start_rel_nanos\x18\x0e \x01(\x03\x12\x18\n\x10op_end_rel_nanos\x18\x0f \x01(\x03\x12\x19\n\x11\x61ll_end_rel_nanos\x18\x10 \x01(\x03\x12\x17\n\x0fscheduled_nanos\x18\x11 \x01(\x03\"\xa6\x01\n\x13\x41llocatorMemoryUsed\x12\x16\n\x0e\x61llocator_name\x18\x01 \x01(\x0c\x12\x13\n\x0btotal_bytes\x18\x02 \x01(\x03\x12\x12\n\npeak_bytes\x18\x03 \x01(\x03\x12\x12\n\nlive_bytes\x18\x04 \x01(\x03\x12\x1e\n\x16\x61llocator_bytes_in_use\x18\x05 \x01(\x03\x12\x1a\n\x12\x61llocation_records\x18\x06 \x03(\x0c\"=\n\x10\x41llocationRecord\x12\x14\n\x0c\x61lloc_micros\x18\x01 \x01(\x03\x12\x13\n\x0b\x61lloc_bytes\x18\x02 \x01(\x03\"W\n\nNodeOutput\x12\x0c\n\x04slot\x18\x01 \x01(\x05\x12;\n\x12tensor_description\x18\x03 \x01(\x0b\x32\x1f.tfprof.proto.TensorDescription\"G\n\x0bMemoryStats\x12\x18\n\x10temp_memory_size\x18\x01 \x01(\x03\x12\x1e\n\x16persistent_memory_size\x18\x03 \x01(\x03\"\x85\x01\n\x11TensorDescription\x12\r\n\x05\x64type\x18\x01 \x01(\r\x12\x12\n\x05shape\x18\x02 \x01(\x0cH\x00\x88\x01\x01\x12\x43\n\x16\x61llocation_description\x18\x04 \x01(\x0b\x32#.tfprof.proto.AllocationDescriptionB\x08\n\x06_shape\"I\n\x15\x41llocationDescription\x12\x17\n\x0frequested_bytes\x18\x01 \x01(\x03\x12\x17\n\x0f\x61llocated_bytes\x18\x02 \x01(\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -40,13 +40,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NODEEXECSTATS']._serialized_start=274
   _globals['_NODEEXECSTATS']._serialized_end=760
   _globals['_ALLOCATORMEMORYUSED']._serialized_start=763
-  _globals['_ALLOCATORMEMORYUSED']._serialized_end=901
-  _globals['_NODEOUTPUT']._serialized_start=903
-  _globals['_NODEOUTPUT']._serialized_end=976
-  _globals['_MEMORYSTATS']._serialized_start=978
-  _globals['_MEMORYSTATS']._serialized_end=1049
-  _globals['_TENSORDESCRIPTION']._serialized_start=1052
-  _globals['_TENSORDESCRIPTION']._serialized_end=1185
-  _globals['_ALLOCATIONDESCRIPTION']._serialized_start=1187
-  _globals['_ALLOCATIONDESCRIPTION']._serialized_end=1260
+  _globals['_ALLOCATORMEMORYUSED']._serialized_end=929
+  _globals['_ALLOCATIONRECORD']._serialized_start=931
+  _globals['_ALLOCATIONRECORD']._serialized_end=992
+  _globals['_NODEOUTPUT']._serialized_start=994
+  _globals['_NODEOUTPUT']._serialized_end=1081
+  _globals['_MEMORYSTATS']._serialized_start=1083
+  _globals['_MEMORYSTATS']._serialized_end=1154
+  _globals['_TENSORDESCRIPTION']._serialized_start=1157
+  _globals['_TENSORDESCRIPTION']._serialized_end=1290
+  _globals['_ALLOCATIONDESCRIPTION']._serialized_start=1292
+  _globals['_ALLOCATIONDESCRIPTION']._serialized_end=1365
 # @@protoc_insertion_point(module_scope)

@@ -62,24 +62,36 @@ class NodeExecStats(_message.Message):
     def __init__(self, node_name: _Optional[bytes] = ..., all_start_micros: _Optional[int] = ..., op_start_rel_micros: _Optional[int] = ..., op_end_rel_micros: _Optional[int] = ..., all_end_rel_micros: _Optional[int] = ..., memory: _Optional[_Iterable[_Union[AllocatorMemoryUsed, _Mapping]]] = ..., output: _Optional[_Iterable[_Union[NodeOutput, _Mapping]]] = ..., timeline_label: _Optional[bytes] = ..., scheduled_micros: _Optional[int] = ..., thread_id: _Optional[int] = ..., memory_stats: _Optional[_Union[MemoryStats, _Mapping]] = ..., all_start_nanos: _Optional[int] = ..., op_start_rel_nanos: _Optional[int] = ..., op_end_rel_nanos: _Optional[int] = ..., all_end_rel_nanos: _Optional[int] = ..., scheduled_nanos: _Optional[int] = ...) -> None: ...
 
 class AllocatorMemoryUsed(_message.Message):
-    __slots__ = ("allocator_name", "total_bytes", "peak_bytes", "live_bytes", "allocator_bytes_in_use")
+    __slots__ = ("allocator_name", "total_bytes", "peak_bytes", "live_bytes", "allocator_bytes_in_use", "allocation_records")
     ALLOCATOR_NAME_FIELD_NUMBER: _ClassVar[int]
     TOTAL_BYTES_FIELD_NUMBER: _ClassVar[int]
     PEAK_BYTES_FIELD_NUMBER: _ClassVar[int]
     LIVE_BYTES_FIELD_NUMBER: _ClassVar[int]
     ALLOCATOR_BYTES_IN_USE_FIELD_NUMBER: _ClassVar[int]
+    ALLOCATION_RECORDS_FIELD_NUMBER: _ClassVar[int]
     allocator_name: bytes
     total_bytes: int
     peak_bytes: int
     live_bytes: int
     allocator_bytes_in_use: int
-    def __init__(self, allocator_name: _Optional[bytes] = ..., total_bytes: _Optional[int] = ..., peak_bytes: _Optional[int] = ..., live_bytes: _Optional[int] = ..., allocator_bytes_in_use: _Optional[int] = ...) -> None: ...
+    allocation_records: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, allocator_name: _Optional[bytes] = ..., total_bytes: _Optional[int] = ..., peak_bytes: _Optional[int] = ..., live_bytes: _Optional[int] = ..., allocator_bytes_in_use: _Optional[int] = ..., allocation_records: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class AllocationRecord(_message.Message):
+    __slots__ = ("alloc_micros", "alloc_bytes")
+    ALLOC_MICROS_FIELD_NUMBER: _ClassVar[int]
+    ALLOC_BYTES_FIELD_NUMBER: _ClassVar[int]
+    alloc_micros: int
+    alloc_bytes: int
+    def __init__(self, alloc_micros: _Optional[int] = ..., alloc_bytes: _Optional[int] = ...) -> None: ...
 
 class NodeOutput(_message.Message):
-    __slots__ = ("tensor_description",)
+    __slots__ = ("slot", "tensor_description")
+    SLOT_FIELD_NUMBER: _ClassVar[int]
     TENSOR_DESCRIPTION_FIELD_NUMBER: _ClassVar[int]
+    slot: int
     tensor_description: TensorDescription
-    def __init__(self, tensor_description: _Optional[_Union[TensorDescription, _Mapping]] = ...) -> None: ...
+    def __init__(self, slot: _Optional[int] = ..., tensor_description: _Optional[_Union[TensorDescription, _Mapping]] = ...) -> None: ...
 
 class MemoryStats(_message.Message):
     __slots__ = ("temp_memory_size", "persistent_memory_size")

@@ -13,7 +13,9 @@ from tfprof.collector.errors import UsageError
 from tfprof.collector.ingest import decode, fallback, native
 from tfprof.collector.ingest.decode import Decoded, decoder
 from tfprof.collector.ingest.interner import Interner, name_table
-from tfprof.collector.store.schema import NODE, NONE_ID, OPS
+from tfprof.collector.store.outputs import Output
+from tfprof.collector.store.outputs import decode as decoded_outputs
+from tfprof.collector.store.schema import NODE, NONE_ID, OPS, OUTPUTS
 
 DATA = Path(__file__).parents[3] / "contract" / "data"
 SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.run_metadata"))]
@@ -22,27 +24,33 @@ BOTH = pytest.mark.parametrize("kind", ["walker", "python"])
 
 def _all(kind: str, parts: list[bytes], names_max: int = 1 << 20, text_max: int = 1 << 20):
     interner = Interner(name_table(names_max, text_max))
-    batch, decoded = decoder(kind).run_metadata(parts, range(len(parts)), interner)
-    batch.validate(full=True)
-    return batch, decoded, interner.new_names()
+    steps = decoder(kind).run_metadata(parts, range(len(parts)), interner)
+    steps.ops.validate(full=True)
+    steps.allocations.validate(full=True)
+    return steps, interner.new_names()
 
 
 def _one(kind: str, part: bytes) -> tuple[dict[str, int], Decoded]:
-    batch, (decoded,), _ = _all(kind, [part])
+    (batch, _, (decoded,)), _ = _all(kind, [part])
     return batch.to_pylist()[0], decoded
 
 
 def _assert_equal(parts: list[bytes], **limits: int) -> list[Decoded]:
-    walked, by_walker, walker_names = _all("walker", parts, **limits)
-    parsed, by_python, python_names = _all("python", parts, **limits)
-    assert by_walker == by_python
-    assert walked.equals(parsed)
+    walked, walker_names = _all("walker", parts, **limits)
+    parsed, python_names = _all("python", parts, **limits)
+    assert walked.parts == parsed.parts
+    assert walked.ops.equals(parsed.ops)
+    assert walked.allocations.equals(parsed.allocations)
     assert walker_names.equals(python_names)
-    return by_walker
+    return walked.parts
 
 
 def _metadata(*nodes: bytes, device: bytes = b"cpu:0") -> bytes:
     return text(1, text(1, text(1, device) + b"".join(text(2, one) for one in nodes)))
+
+
+def _signed(interner: Interner, row: dict[str, int]) -> list[Output]:
+    return decoded_outputs(interner.table.get(OUTPUTS, row["outputs"]))
 
 
 FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
@@ -115,7 +123,7 @@ def test_samples_are_decoded_alike() -> None:
 @BOTH
 def test_a_bad_part_leaves_nothing_and_disturbs_no_other(kind: str) -> None:
     good, bad = run_metadata([b"one", b"two"]), text(1, text(1, text(2, node(b"three", 1)) + text(2, b"\xff")))
-    batch, decoded, names = _all(kind, [good, bad, good, b"\xff", good])
+    (batch, _, decoded), names = _all(kind, [good, bad, good, b"\xff", good])
     assert [part.rows for part in decoded] == [2, 0, 2, 0, 2]
     assert [part.error for part in decoded] == [None, "not a RunMetadata", None, "not a RunMetadata", None]
     assert batch.column("trace").to_pylist() == [0, 0, 2, 2, 4, 4]
@@ -127,13 +135,13 @@ def test_a_bad_part_leaves_nothing_and_disturbs_no_other(kind: str) -> None:
     "part", [b"", text(1, b""), text(1, text(1, text(1, b"cpu:0"))), text(2, b"a cost graph"), number(7, 5)]
 )
 def test_metadata_without_nodes_has_no_rows(kind: str, part: bytes) -> None:
-    batch, decoded, names = _all(kind, [part])
-    assert (batch.num_rows, decoded, names.num_rows) == (0, [Decoded(0, 0, None)], 0)
+    (batch, _, decoded), names = _all(kind, [part])
+    assert (batch.num_rows, decoded, names.num_rows) == (0, [Decoded(0, 0, 0, None)], 0)
 
 
 @BOTH
 def test_times_count_from_the_first_start(kind: str) -> None:
-    batch, (decoded,), _ = _all(
+    (batch, _, (decoded,)), _ = _all(
         kind, [_metadata(node(b"late", 2000, op_us=7), node(b"early", 1500), node(b"never", 0))]
     )
     assert decoded.base_ns == 1_500_000
@@ -209,7 +217,7 @@ def test_numbers_that_do_not_fit_are_held_at_the_limit(kind: str) -> None:
 )
 def test_a_name_is_cut_at_its_first_colon(kind, name, label, node_text, label_text) -> None:
     interner = Interner()
-    batch, _ = decoder(kind).run_metadata([_metadata(node(name, 1, label=label))], [0], interner)
+    batch, _, _ = decoder(kind).run_metadata([_metadata(node(name, 1, label=label))], [0], interner)
     (row,) = batch.to_pylist()
     assert interner.table.get(0, row["node"]) == node_text
     assert (None if row["label"] == NONE_ID else interner.table.get(2, row["label"])) == label_text
@@ -224,7 +232,7 @@ def test_memory_is_summed_and_the_first_allocator_named(kind: str) -> None:
     )
     stats = text(12, number(1, 11) + number(3, 12))
     interner = Interner()
-    batch, _ = decoder(kind).run_metadata([_metadata(node(b"a", 1) + memory + stats)], [0], interner)
+    batch, _, _ = decoder(kind).run_metadata([_metadata(node(b"a", 1) + memory + stats)], [0], interner)
     (row,) = batch.to_pylist()
     assert (row["total_bytes"], row["peak_bytes"], row["live_bytes"], row["in_use_bytes"]) == (33, 22, 11, 90)
     assert (row["temp_bytes"], row["persistent_bytes"]) == (11, 12)
@@ -232,39 +240,42 @@ def test_memory_is_summed_and_the_first_allocator_named(kind: str) -> None:
 
 
 @BOTH
-def test_outputs_are_summed_and_the_first_described(kind: str) -> None:
+def test_outputs_are_summed_and_all_described(kind: str) -> None:
     shape = text(2, number(1, 4))
     outputs = [
         text(3, number(1, 9) + text(2, shape) + text(4, number(1, 5) + number(2, 8))),
-        text(3, number(1, 3) + text(2, b"") + text(4, number(1, 7) + number(2, 2))),
+        number(1, (1 << 64) - 7) + text(3, number(1, 3) + text(2, b"") + text(4, number(1, 7) + number(2, 2))),
         b"",
     ]
     interner = Interner()
-    part = _metadata(node(b"a", 1) + b"".join(text(7, output) for output in outputs), node(b"b", 1) + text(7, b""))
-    batch, _ = decoder(kind).run_metadata([part], [0], interner)
-    first, second = batch.to_pylist()
-    assert (first["outputs"], first["output_bytes"], first["dtype"]) == (3, 15, 9)
-    assert interner.table.get(4, first["shape"]) == shape
-    assert (second["outputs"], second["output_bytes"], second["dtype"], second["shape"]) == (1, 0, 0, NONE_ID)
-
-
-@BOTH
-def test_a_scalar_has_a_shape(kind: str) -> None:
-    row, _ = _one(kind, _metadata(node(b"a", 1) + text(7, text(3, text(2, b"")))))
-    assert row["shape"] == 0
+    part = _metadata(
+        node(b"a", 1) + b"".join(text(7, output) for output in outputs),
+        node(b"b", 1) + text(7, number(1, 4) + text(3, b"")),
+        node(b"c", 1),
+    )
+    batch, _, _ = decoder(kind).run_metadata([part], [0], interner)
+    first, second, third = batch.to_pylist()
+    assert (first["output_bytes"], second["output_bytes"]) == (15, 0)
+    assert _signed(interner, first) == [
+        Output(0, 9, shape, described=True, allocated=True),
+        Output(-7, 3, b"", described=True, allocated=True),
+        Output(0, 0, None, described=False, allocated=False),
+    ]
+    assert _signed(interner, second) == [Output(4, 0, None, described=True, allocated=False)]
+    assert third["outputs"] == NONE_ID
 
 
 @BOTH
 def test_a_device_may_be_named_after_its_nodes(kind: str) -> None:
     interner = Interner()
     part = text(1, text(1, text(2, node(b"a", 1)) + text(1, b"first") + text(2, node(b"b", 2)) + text(1, b"last")))
-    batch, _ = decoder(kind).run_metadata([part], [0], interner)
+    batch, _, _ = decoder(kind).run_metadata([part], [0], interner)
     assert {interner.table.get(1, number) for number in batch.column("device").to_pylist()} == {b"last"}
 
 
 @BOTH
 def test_step_stats_in_two_pieces_are_one(kind: str) -> None:
-    batch, (decoded,), _ = _all(kind, [run_metadata([b"a"]) + run_metadata([b"b"])])
+    (batch, _, (decoded,)), _ = _all(kind, [run_metadata([b"a"]) + run_metadata([b"b"])])
     assert (batch.num_rows, decoded.rows) == (2, 2)
 
 
@@ -277,7 +288,7 @@ def test_a_step_of_too_many_rows_is_refused(kind: str, monkeypatch: pytest.Monke
     if kind == "python":  # as many rows as the walker bears take Python seconds
         monkeypatch.setattr(fallback, "ROWS_MAX", 100)
         most, more = text(1, text(1, empty * 100)), text(1, text(1, empty * 101))
-    batch, decoded, _ = _all(kind, [most, more, run_metadata([b"a"]), more + b"\xff"])
+    (batch, _, decoded), _ = _all(kind, [most, more, run_metadata([b"a"]), more + b"\xff"])
     assert [part.rows for part in decoded] == [fallback.ROWS_MAX, 0, 1, 0]
     assert decoded[1].error == decode.ERRORS[3]
     assert decoded[3].error == decode.ERRORS[1]
@@ -288,14 +299,14 @@ def test_a_step_of_too_many_rows_is_refused(kind: str, monkeypatch: pytest.Monke
 def test_parts_may_be_views_of_a_larger_message(kind: str) -> None:
     part = run_metadata([b"a"])
     view = memoryview(b"??" + part + b"??")[2:-2]
-    batch, (decoded,) = decoder(kind).run_metadata([view], [3], Interner())
+    batch, _, (decoded,) = decoder(kind).run_metadata([view], [3], Interner())
     assert decoded.error is None
     assert batch.column("trace").to_pylist() == [3]
 
 
 @BOTH
 def test_no_parts_give_no_rows(kind: str) -> None:
-    batch, decoded = decoder(kind).run_metadata([], [], Interner())
+    batch, _, decoded = decoder(kind).run_metadata([], [], Interner())
     assert (batch.num_rows, batch.schema, decoded) == (0, OPS, [])
 
 
@@ -325,7 +336,7 @@ def test_the_walker_refuses_what_is_not_bytes() -> None:
 
 def test_rows_do_not_change_when_more_are_decoded() -> None:
     interner, walker = Interner(), decoder("walker")
-    first, _ = walker.run_metadata([SAMPLES[0]], [0], interner)
+    first, _, _ = walker.run_metadata([SAMPLES[0]], [0], interner)
     before = pa.RecordBatch.from_pylist(first.to_pylist(), OPS)
     walker.run_metadata(SAMPLES * 4, range(4 * len(SAMPLES)), interner)
     assert first.equals(before)
@@ -337,14 +348,14 @@ def test_a_guess_of_too_little_room_costs_time_but_no_rows() -> None:
     for parts in ([small], [small, large], [SAMPLES[0]], [large, SAMPLES[0], large], [large]):
         expected = _all("python", parts)
         interner = Interner()
-        batch, decoded = one.run_metadata(parts, range(len(parts)), interner)
-        assert (batch, decoded, interner.new_names()) == expected
+        steps = one.run_metadata(parts, range(len(parts)), interner)
+        assert (steps, interner.new_names()) == expected
 
 
 def test_the_walker_says_when_the_room_is_too_little() -> None:
     block = bytearray(native.walker.block_size(2))
     assert native.walker.walk([_metadata(b"", b"", b"")], [0], name_table(), block, 2) is None
-    assert native.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == [(2, 0, 0)]
+    assert native.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == ([(2, 0, 0, 0)], [b""] * 5)
 
 
 def test_a_build_without_the_walker_decodes_by_python(monkeypatch: pytest.MonkeyPatch) -> None:

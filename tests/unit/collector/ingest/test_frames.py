@@ -24,12 +24,12 @@ def _json(**changes: object) -> bytes:
 
 
 def test_stacks_are_written_out() -> None:
-    rows, nodes = frames(_json(), 4)
+    rows, nodes, _ = frames(_json(), 4)
     assert (rows.schema, nodes.schema) == (FRAMES, STACKS)
     assert [tuple(row.values()) for row in rows.to_pylist()] == [
-        (4, 0, 0, "train.py", 12, "main"),
-        (4, 0, 1, "layers.py", 40, "dense"),
-        (4, 1, 0, "train.py", 12, "main"),
+        (4, 0, 0, "train.py", 12, "main", -1, ""),
+        (4, 0, 1, "layers.py", 40, "dense", -1, ""),
+        (4, 1, 0, "train.py", 12, "main", -1, ""),
     ]
     assert [tuple(row.values()) for row in nodes.to_pylist()] == [
         (4, "dense/MatMul", 0),
@@ -39,7 +39,7 @@ def test_stacks_are_written_out() -> None:
 
 
 def test_a_graph_without_stacks_has_no_rows() -> None:
-    rows, nodes = frames(_json(files=[], functions=[], frames=[], stacks=[], nodes={}), 0)
+    rows, nodes, _ = frames(_json(files=[], functions=[], frames=[], stacks=[], nodes={}), 0)
     assert (rows.num_rows, nodes.num_rows) == (0, 0)
 
 
@@ -91,7 +91,7 @@ VALUES = st.recursive(
 @given(st.sampled_from(list(RECORD)), VALUES)
 def test_anything_is_read_or_refused(key: str, value: object) -> None:
     try:
-        rows, nodes = frames(_json(**{key: value}), 0)
+        rows, nodes, _ = frames(_json(**{key: value}), 0)
     except DecodeError:
         return
     rows.validate(full=True)

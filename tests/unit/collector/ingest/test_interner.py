@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tfprof.collector.errors import FormatError
 from tfprof.collector.ingest import interner as interner_module
 from tfprof.collector.ingest.interner import KINDS, Interner, NamesFullError, PythonNames, name_table
-from tfprof.collector.store.schema import DEVICE, LABEL, NAMES, NODE, NONE_ID, SHAPE
+from tfprof.collector.store.schema import DEVICE, LABEL, NAMES, NODE, NONE_ID, OUTPUTS
 
 TABLES = {"walker": name_table, "python": PythonNames}
 BOTH = pytest.mark.parametrize("kind", list(TABLES))
@@ -30,7 +30,7 @@ def test_the_two_tables_are_two() -> None:
 def test_ids_are_dense_for_each_kind(kind: str) -> None:
     names = Interner(_table(kind))
     assert [names.id(NODE, text) for text in (b"a", b"b", b"a", b"")] == [0, 1, 0, 2]
-    assert [names.id(SHAPE, text) for text in (b"b", b"a")] == [0, 1]
+    assert [names.id(OUTPUTS, text) for text in (b"b", b"a")] == [0, 1]
     assert names.table.get(NODE, 2) == b""
     with pytest.raises(IndexError):
         names.table.get(NODE, 3)
@@ -109,9 +109,9 @@ def test_text_is_bounded_and_a_cut_gives_room_back(kind: str) -> None:
     assert table.add(NODE, b"abc") == 0
     counts = table.counts()
     assert table.add(LABEL, b"de") == 0
-    assert table.add(SHAPE, b"f") == NONE_ID
+    assert table.add(OUTPUTS, b"f") == NONE_ID
     table.cut(counts)
-    assert table.add(SHAPE, b"fg") == 0
+    assert table.add(OUTPUTS, b"fg") == 0
 
 
 @settings(max_examples=100, deadline=None)

@@ -35,7 +35,11 @@ def test_an_op_is_in_the_step_in_which_it_began() -> None:
     cut = _cut(session(plane), _step(4, 10, 20), _step(6, 30, 40), _step(7, 40, 44), interner=interner)
     rows = [(row["trace"], interner.table.get(NODE, row["node"]), row["start_ns"]) for row in cut.ops.to_pylist()]
     assert rows == [(4, b"n10", 0), (4, b"n18", 8000), (6, b"n30", 0)]
-    assert cut.steps == [Decoded(2, BEGAN_NS + 10_000, None), Decoded(1, BEGAN_NS + 30_000, None), Decoded(0, 0, None)]
+    assert cut.steps == [
+        Decoded(2, BEGAN_NS + 10_000, 0, None),
+        Decoded(1, BEGAN_NS + 30_000, 0, None),
+        Decoded(0, 0, 0, None),
+    ]
     assert cut.uncut == 4
 
 
@@ -48,13 +52,7 @@ def test_rows_say_what_ran_where_and_what_it_allocated() -> None:
     assert interner.table.get(LABEL, row["label"]) == b"Mul"
     assert (row["thread"], row["op_start_ns"], row["op_end_ns"], row["all_end_ns"]) == (3, 0, 5000, 0)
     assert (row["total_bytes"], row["peak_bytes"], row["live_bytes"], row["allocator"]) == (64, 64, 64, 0)
-    assert (row["shape"], row["outputs"], row["wait_ns"], row["start_us_fix"], row["end_us_fix"]) == (
-        NONE_ID,
-        0,
-        0,
-        0,
-        0,
-    )
+    assert (row["outputs"], row["wait_ns"], row["start_us_fix"], row["end_us_fix"]) == (NONE_ID, 0, 0, 0)
 
 
 def test_a_window_without_steps_has_no_rows_and_no_names() -> None:

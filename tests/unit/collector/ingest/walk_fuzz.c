@@ -43,11 +43,13 @@ static enum status decode(const uint8_t *data, size_t size, name_table *names) {
     columns to;
 #define TAKE(type, name) to.name = malloc(rows * sizeof(type) + 1);
     COLUMNS(TAKE)
-    row_sink sink = {.to = &to, .names = names};
-    enum status status = walk_run_metadata(s, &sink, rows);
+    row_sink sink = {.to = &to, .names = names, .end = rows};
+    enum status status = walk_run_metadata(s, &sink);
     if (status == OK ? sink.row != rows : sink.row != 0) abort();
 #define GIVE(type, name) free(to.name);
     COLUMNS(GIVE)
+    free(sink.signature);
+    free(sink.allocations);
     free(part);
     return status;
 }
@@ -64,7 +66,7 @@ static size_t load(const char *path, uint8_t **data) {
 }
 
 int main(int count, char **arguments) {
-    unsigned long seen[NO_MEMORY + 1] = {0};
+    unsigned long seen[NO_ROOM + 1] = {0};
     name_table names = {.seed = 1, .count_max = 100000, .text_max = 1 << 20};
     for (int i = 2; i < count; i++) {
         uint8_t *data;
@@ -81,5 +83,5 @@ int main(int count, char **arguments) {
     for (unsigned kind = 0; kind < KINDS; kind++) names_cut(&names, kind, (uint32_t)draw(names.of[kind].count + 1));
     names_free(&names);
     printf("%lu decoded, %lu malformed, %lu too many names\n", seen[OK], seen[MALFORMED], seen[NAMES_FULL]);
-    return seen[NO_MEMORY] ? 3 : 0;
+    return seen[NO_MEMORY] || seen[NO_ROOM] ? 3 : 0;
 }

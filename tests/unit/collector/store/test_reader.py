@@ -9,7 +9,7 @@ from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
 from tfprof.collector.store import snapshot
 from tfprof.collector.store.catalog import STALE
 from tfprof.collector.store.reader import Store
-from tfprof.collector.store.schema import JOB_TABLES
+from tfprof.collector.store.schema import JOB_TABLES, STORE_VERSION
 from tfprof.collector.store.writer import StoreWriter
 
 UID = 0xABC
@@ -193,10 +193,10 @@ def test_a_segment_with_other_columns_is_damaged(job):
         job.table("ops")
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"version": 1}', '{"version": 1, "uid": "zz"}', ""])
+@pytest.mark.parametrize("text", ["{", "[]", '{"version": THIS}', '{"version": THIS, "uid": "zz"}', ""])
 def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
     writer.job(1).identity({"name": "other.py"})
-    (job.folder / "job.json").write_text(text)
+    (job.folder / "job.json").write_text(text.replace("THIS", str(STORE_VERSION)))
     store = Store(path, "here")
     assert [found.info.uid for found in store.jobs()] == [1]
     assert [error.slug for error in store.damaged()] == ["store-damaged"]
@@ -205,7 +205,7 @@ def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
 
 
 def test_a_record_of_another_version_is_told(path, writer, job):
-    (job.folder / "job.json").write_text('{"version": 2}')
+    (job.folder / "job.json").write_text('{"version": 1}')
     assert [error.slug for error in Store(path, "here").damaged()] == ["store-version"]
 
 

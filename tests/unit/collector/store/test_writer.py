@@ -242,7 +242,7 @@ def test_collectors_of_two_hosts_share_a_store(path, store):
 def test_a_store_of_another_version_is_refused_by_both_names(path):
     path.mkdir()
     (path / "store.json").write_text('{"version": 7}')
-    with pytest.raises(StoreError, match=r"version 7, .* speaks 1") as caught:
+    with pytest.raises(StoreError, match=r"version 7, .* speaks 2") as caught:
         StoreWriter(path, "here")
     assert caught.value.slug == "store-version"
 
