@@ -17,6 +17,8 @@ STORE_FILE: Final = "store.json"
 JOB_FILE: Final = "job.json"
 RUNNING: Final = "running"
 STALE: Final = "stale"
+#: State of a job that was read from files of TensorFlow's: it never ran under tfprof.
+IMPORTED: Final = "imported"
 
 _UID = re.compile(r"[0-9a-f]{16}")
 _PREFIX = re.compile(r"[0-9a-f]{1,16}")

@@ -1,0 +1,62 @@
+"""Python stacks as tfprof's files hold them: frames whose texts are numbers in one table."""
+
+from typing import Any, Final
+
+from tfprof.collector.proto.tfprof_log_pb2 import CodeDef
+from tfprof.collector.store.catalog import IMPORTED, JobInfo
+from tfprof.collector.views.nodes import Frame
+
+#: The text with the number 0: what is not known.
+NONE: Final = b"none"
+#: Numbers of lines have 32 bits there.
+_LINE_MAX: Final = (1 << 31) - 1
+
+
+def octets(text: str) -> bytes:
+    """Return a text of the store as it came from the job."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+class CodeDefs:
+    """The stacks of one job, and the table of their texts, numbered in the order of their first use.
+
+    ``literal``: an empty text and a line 0 are what was said, else they are what is not known.
+    """
+
+    def __init__(self, *, literal: bool = False) -> None:
+        self._literal = literal
+        self._ids = {NONE: 0}
+        self._codes: dict[tuple[Frame, ...], Any] = {}
+
+    @classmethod
+    def of(cls, info: JobInfo) -> "CodeDefs":
+        """Return an empty table for the job of ``info``."""
+        return cls(literal=info.state == IMPORTED)
+
+    def code(self, stack: tuple[Frame, ...]) -> Any:
+        """Return the CodeDef of ``stack``."""
+        known = self._codes.get(stack)
+        if known is None:
+            known = self._codes[stack] = CodeDef()
+            for frame in stack:
+                known.traces.add(
+                    file_id=self._id(frame.file),
+                    lineno=self._line(frame.line),
+                    function_id=self._id(frame.function),
+                    func_start_line=self._line(frame.start_line),
+                    line_id=self._id(frame.text),
+                )
+        return known
+
+    def put(self, table: Any) -> None:
+        """Put the texts into ``table``, a message's map; nothing where there was no stack."""
+        if self._codes:
+            for text, number in self._ids.items():
+                table[number] = text
+
+    def _line(self, number: int) -> int:
+        within = min(max(number, -_LINE_MAX), _LINE_MAX)
+        return within if within or self._literal else -1
+
+    def _id(self, text: str) -> int:
+        return self._ids.setdefault(octets(text), len(self._ids)) if text or self._literal else 0

@@ -1,0 +1,26 @@
+"""What a job says of its nodes besides their graph, as the op log that TensorFlow's `write_op_log` would write."""
+
+from typing import Any
+
+from tfprof.collector.export.code_defs import CodeDefs, octets
+from tfprof.collector.profile import EVERYTHING, profile
+from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
+from tfprof.collector.store.reader import Job
+from tfprof.collector.views.nodes import NO_FACTS
+from tfprof.collector.views.rules import Rules
+
+
+def op_log(job: Job) -> Any:
+    """Return an OpLogProto with an entry a node, in the order of the graph: operations, types, Python stack."""
+    found = profile(job, averaged=False, needs=EVERYTHING, rules=Rules(strict=True))
+    by_name = {node.name: node.facts for node in found.nodes} if found else {}
+    codes, message = CodeDefs.of(job.info), OpLogProto()
+    for name in dict.fromkeys(job.table("graph_nodes", ["name"])["name"].to_pylist()):
+        facts = by_name.get(name, NO_FACTS)
+        if facts.float_ops or facts.types or facts.stack is not None:
+            entry = message.log_entries.add(name=octets(name), float_ops=facts.float_ops)
+            entry.types.extend(map(octets, facts.types))
+            if facts.stack is not None:
+                entry.code_def.CopyFrom(codes.code(facts.stack))
+    codes.put(message.id_to_string)
+    return message

@@ -1,0 +1,232 @@
+"""A job as the files of TensorFlow's own tfprof: what its profiler would write of the same graph and traced steps."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+from tfprof.collector.export.code_defs import CodeDefs, octets
+from tfprof.collector.profile import EVERYTHING, of_first_kind, profile
+from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, NodeAttributes, ProfileNode, ProfileProto
+from tfprof.collector.store.columns import flat, pc
+from tfprof.collector.store.devices import GPU, STREAMS
+from tfprof.collector.store.reader import Job
+from tfprof.collector.store.schema import NODE
+from tfprof.collector.views.attributes import attributes
+from tfprof.collector.views.entries import COLUMNS, Entry, entries
+from tfprof.collector.views.nodes import COPY, NEVER, Node, canonical_devices, texts
+from tfprof.collector.views.rules import Rules
+
+#: Nodes with about so many executions are written at once: what is known of one takes half a kilobyte meanwhile.
+PART_ROWS: Final = 50_000
+_GPU: Final = re.compile(r"gpu:[0-9]+")
+_TRACES: Final = ("trace", "kind", "step", "base_ns", "accelerator")
+
+Steps = tuple[int, int]
+
+
+def profile_proto(job: Job, steps: Steps | None = None, compat: str = "2.21") -> Any:
+    """Return the ProfileProto of ``pieces``."""
+    return ProfileProto.FromString(b"".join(pieces(job, steps, compat)))
+
+
+def pieces(job: Job, steps: Steps | None = None, compat: str = "2.21") -> Iterator[bytes]:
+    """Yield a serialised ProfileProto of ``job``, of its steps from ``steps[0]`` to ``steps[1]`` or of all, bit by bit.
+
+    Nodes have numbers in the order of the graph, then in that of their first execution. Numbers of operations are
+    those of tfprof. ``compat``: 1.15 tells which output an input is of, newer versions take the first. Steps of a second
+    kind go on after the last of the first (``renumbered``). Raises UsageError ``no-such-step``.
+    """
+    table = job.table("traces", _TRACES)
+    traces = renumbered(table) if steps is None else _between(table, steps)
+    recorded = _Recorded.of(job, traces)
+    found = profile(job, steps=steps, averaged=False, needs=EVERYTHING, rules=Rules(compat, strict=True))
+    slots = compat == "1.15" or told_slots(job)
+    writer = _Writer(found.nodes if found else [], recorded, CodeDefs.of(job.info), slots=slots)
+    for part in recorded.parts(writer.order):
+        yield writer.nodes(part).SerializeToString()
+    yield writer.rest(traces, job.table("op_log", ["code"])).SerializeToString()
+
+
+def told_slots(job: Job) -> bool:
+    """Whether the profile that ``job`` was imported from says which outputs inputs are of."""
+    return bool(job.info.identity.get("slots"))
+
+
+def renumbered(traces: pa.Table) -> pa.Table:
+    """Return ``traces`` with steps that no two kinds share: those that users call steps keep their numbers, the others follow."""
+    first = of_first_kind(traces)
+    last = pc.max(first["step"]).as_py() if first.num_rows else 0
+    kinds = sorted(set(traces["kind"].to_pylist()) - set(first["kind"].to_pylist()))
+    parts = [first]
+    for kind in kinds:
+        other = traces.filter(pc.equal(traces["kind"], pa.scalar(kind, pa.uint16())))
+        moved = pc.add(other["step"], pa.scalar(last + 1, pa.uint64()))
+        parts.append(other.set_column(other.schema.get_field_index("step"), "step", moved))
+        last = pc.max(moved).as_py()
+    return pa.concat_tables(parts)
+
+
+def _between(traces: pa.Table, steps: Steps) -> pa.Table:
+    mine = of_first_kind(traces)
+    return mine.filter(pc.and_(pc.greater_equal(mine["step"], steps[0]), pc.less_equal(mine["step"], steps[1])))
+
+
+# -- what the store has --------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Recorded:
+    """The executions of a job in the traces that are asked for; ``rows``: how many, by id of the node."""
+
+    ops: pa.Table
+    traces: pa.Table
+    names: pa.Table
+    canonical: Mapping[int, int]
+    allocations: pa.Table
+    output_memory: pa.Table
+    rows: Mapping[int, int]
+    graph: tuple[str, ...]
+    node_ids: Mapping[str, int]
+
+    @classmethod
+    def of(cls, job: Job, traces: pa.Table) -> "_Recorded":
+        """Read what ``job`` has of ``traces``."""
+        numbers = flat(traces["trace"])
+        ops = job.table("ops", COLUMNS)
+        ops = ops.filter(pc.is_in(ops["trace"], value_set=numbers))
+        counted = pc.value_counts(flat(ops["node"]))
+        names = job.table("names")
+        return cls(
+            ops=ops,
+            traces=traces,
+            names=names,
+            canonical=canonical_devices(job.rollup()),
+            allocations=job.table("allocations"),
+            output_memory=job.table("output_memory"),
+            rows=dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)),
+            graph=tuple(dict.fromkeys(job.table("graph_nodes", ["name"])["name"].to_pylist())),
+            node_ids={name: number for number, name in texts(names, NODE).items()},
+        )
+
+    def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:
+        """Yield the entries of all nodes in ``order``, some nodes at once; nodes that did not run have none."""
+        part: list[str] = []
+        rows = 0
+        for name in order:
+            part.append(name)
+            rows += self.rows.get(self.node_ids.get(name, -1), 0)
+            if rows >= PART_ROWS:
+                yield self._entries(part)
+                part, rows = [], 0
+        yield self._entries(part)
+
+    def _entries(self, part: Sequence[str]) -> dict[str, dict[int, Entry]]:
+        ids = pa.array([self.node_ids[name] for name in part if name in self.node_ids], pa.uint32())
+        tables = (self.ops, self.allocations, self.output_memory)
+        ops, allocations, outputs = (table.filter(pc.is_in(table["node"], value_set=ids)) for table in tables)
+        found = entries(ops, self.traces, self.names, self.canonical, allocations, outputs)
+        return {name: found.get(name, {}) for name in part}
+
+
+# -- what is written of it -----------------------------------------------------------------------
+
+
+class _Writer:
+    """Makes the messages of the nodes ``known``, each by its number in ``order``."""
+
+    def __init__(self, known: Sequence[Node], recorded: _Recorded, codes: CodeDefs, *, slots: bool) -> None:
+        self._known = {node.name: node for node in known}
+        self._slots = slots
+        self._codes = codes
+        self._stacks = False
+        in_graph = frozenset(recorded.graph)
+        ran = (name for name, number in recorded.node_ids.items() if number in recorded.rows)
+        self.order = [*recorded.graph, *(name for name in ran if name not in in_graph and _is_node(name))]
+        self._ids = {name: number for number, name in enumerate(self.order)}
+
+    def nodes(self, part: Mapping[str, Mapping[int, Entry]]) -> Any:
+        """Return a ProfileProto of the nodes of ``part``, and of nothing else."""
+        message = ProfileProto()
+        for name, steps in part.items():
+            number = self._ids[name]
+            self._fill(message.nodes[number], self._known[name], number, steps)
+        return message
+
+    def rest(self, traces: pa.Table, op_log_rows: pa.Table) -> Any:
+        """Return a ProfileProto of all but the nodes."""
+        message = ProfileProto(steps=sorted(set(traces["step"].to_pylist())))
+        message.has_trace = self._stacks or any(op_log_rows["code"].to_pylist())
+        message.miss_accelerator_stream = misses_streams(traces)
+        self._codes.put(message.id_to_string)
+        return message
+
+    def _fill(self, message: ProfileNode, node: Node, number: int, steps: Mapping[int, Entry]) -> None:
+        facts = node.facts
+        definition, known = NodeAttributes.FromString(facts.node_def), attributes(facts.node_def)
+        device = next((one for one in node.devices if any(one in entry.devices for entry in steps.values())), "")
+        message.id, message.name, message.op = number, octets(node.name), octets(node.op)
+        message.op_types.extend(sorted(map(octets, {node.op, *facts.types, *filter(None, [device])})))
+        message.canonical_device = octets(device)
+        message.host_device = octets(_GPU.sub("cpu:0", device))
+        message.float_ops = facts.float_ops
+        message.shape.extend(known.parameter_shape)
+        for slot, shape in enumerate(known.output_shapes):
+            message.output_shapes[slot].int64_values.extend(shape)
+            if not shape:
+                del message.output_shapes[slot]
+        for key, value in definition.attr.items():
+            message.attrs[key] = value
+        for position, (source, slot) in enumerate(zip(known.inputs, known.slots, strict=True)):
+            if source in self._ids:
+                message.inputs[position] = self._ids[source]
+                message.src_output_index[self._ids[source]] = slot if self._slots else 0
+        if facts.stack is not None:
+            self._stacks = self._stacks or bool(facts.stack)
+            message.trace.CopyFrom(self._codes.code(facts.stack))
+        for step, entry in steps.items():
+            _fill_entry(message.execs[step], entry)
+
+
+def misses_streams(traces: pa.Table) -> bool:
+    """Whether a step saw a GPU but not the times of its kernels."""
+    return any(seen & GPU and not seen & STREAMS for seen in traces["accelerator"].to_pylist())
+
+
+def _fill_entry(message: ExecProfile, entry: Entry) -> None:
+    message.run_count = entry.runs
+    message.all_start_micros, message.latest_end_micros = entry.start_us, entry.end_us
+    message.devices.extend(sorted(map(octets, entry.devices)))
+    for devices, times in ((message.accelerator_execs, entry.accelerator), (message.cpu_execs, entry.cpu)):
+        for device, pairs in times.items():
+            to = devices[_text(device)].times
+            for pair in pairs:
+                to.add(int64_values=pair)
+    for micros, size in entry.allocations:
+        message.allocations.add(alloc_micros=micros, alloc_bytes=size)
+    for record in entry.memory:
+        made = message.memory_execs.add(
+            memory_micros=record.micros,
+            host_temp_bytes=record.host_temp,
+            host_persistent_bytes=record.host_persistent,
+            accelerator_temp_bytes=record.accelerator_temp,
+            accelerator_persistent_bytes=record.accelerator_persistent,
+            requested_bytes=record.requested,
+            peak_bytes=record.peak,
+            residual_bytes=record.residual,
+            output_bytes=record.output,
+            allocator_bytes_in_use=record.in_use,
+        )
+        for slot, (size, pointer) in record.output_memory.items():
+            made.output_memory[slot].bytes = size
+            made.output_memory[slot].ptr = pointer
+
+
+def _is_node(name: str) -> bool:
+    return name not in NEVER and COPY not in name
+
+
+def _text(text: str) -> str:
+    """Return ``text`` as a map's key takes it."""
+    return octets(text).decode("utf-8", "replace")
