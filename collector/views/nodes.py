@@ -139,7 +139,8 @@ def texts(names: pa.Table, kind: int) -> dict[int, str]:
 
 def _integers(column: Any) -> list[int]:
     """Return the values of a column of numbers without nulls: to_pylist takes ten times as long."""
-    values: Any = pa.concat_arrays(column.cast(pa.int64()).chunks) if column.num_chunks else pa.array([], pa.int64())
+    chunks = column.cast(pa.int64()).chunks  # none of no rows, even where there is an empty one before
+    values: Any = pa.concat_arrays(chunks) if chunks else pa.array([], pa.int64())
     numbers = memoryview(values.buffers()[1]).cast("q") if len(values) else memoryview(b"").cast("q")
     return numbers[values.offset : values.offset + len(values)].tolist()
 
