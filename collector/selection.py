@@ -33,16 +33,23 @@ def _within(jobs: Sequence[Job], hosts: Sequence[str], pids: Sequence[int]) -> l
     return found
 
 
+def check(selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()) -> None:
+    """Raise UsageError when nothing says which jobs are meant."""
+    if not (selectors or hosts or pids):
+        message = (
+            "no JOB given: the start of a job's id, its name, or `last`; several of them; or all of a --host or --pid"
+        )
+        raise UsageError(f"{message} (`tfprof jobs` lists them)")
+
+
 def choose(store: Store, selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()) -> list[Job]:
     """Return the job that each of ``selectors`` means, each once, in their order; without any all those of ``hosts`` and ``pids``.
 
     A selector is looked for among the jobs of ``hosts`` (names, `*` and `?` stand for any) and ``pids`` only. Raises
     NoSuchJobError when one means no job or several, UsageError when nothing at all is given.
     """
+    check(selectors, hosts, pids)
     if not hosts and not pids:
-        if not selectors:
-            message = "no JOB given: the start of a job's id, its name, or `last`; several of them; or all jobs of a --host, of a --pid"
-            raise UsageError(f"{message} (`tfprof jobs` lists them)")
         jobs = [store.job(selector) for selector in selectors]
     else:
         jobs = _within(store.jobs(), hosts, pids)

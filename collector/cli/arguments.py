@@ -1,28 +1,43 @@
 """tfprof's own way of spelling options: one dash or two, underscores or dashes, lists with commas."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tfprof.collector.errors import UsageError
 from tfprof.collector.views.options import TABLE
 from tfprof.collector.views.values import FALSE_WORDS, TRUE_WORDS
 
-#: Both spellings of each option of the views, and the one that click is given.
-SPELLINGS: Final = {
-    dashes + spelling: f"--{option.name.replace('_', '-')}"
-    for option in TABLE
-    for dashes in ("-", "--")
-    for spelling in (option.name, option.name.replace("_", "-"))
-}
+
+def spellings(names: Sequence[str]) -> dict[str, str]:
+    """Return all spellings of options with underscores in their names, and for each the one that click is given."""
+    return {
+        dashes + spelling: f"--{name.replace('_', '-')}"
+        for name in names
+        for dashes in ("-", "--")
+        for spelling in (name, name.replace("_", "-"))
+    }
+
+
+#: Of each option of the views.
+SPELLINGS: Final = spellings([option.name for option in TABLE])
 #: Options that mean true when no value follows.
 TRUTHS: Final = frozenset({"--account-displayed-op-only"})
 #: Looks like an option in tfprof's spelling; click would take it for single letters.
 _SINGLE: Final = re.compile(r"-[A-Za-z][A-Za-z_-]+")
 
 
-def translate(arguments: Sequence[str]) -> list[str]:
-    """Return ``arguments`` with tfprof's options as `--name=value`; other words are left as they are."""
+def translate(
+    arguments: Sequence[str],
+    command: str = "COMMAND",
+    flags: Sequence[str] = (),
+    others: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Return ``arguments`` with tfprof's options as `--name=value`; other words are left as they are.
+
+    ``others``: spellings of further options of ``command``; those of ``flags`` take no value.
+    """
+    known = {**SPELLINGS, **(others or {})}
     words: list[str] = []
     rest = list(arguments)
     while rest:
@@ -30,13 +45,15 @@ def translate(arguments: Sequence[str]) -> list[str]:
         if word == "--":
             return [*words, word, *rest]
         name, equals, value = word.partition("=")
-        option = SPELLINGS.get(name)
+        option = known.get(name)
         if option is None:
             if _SINGLE.fullmatch(name):
-                raise UsageError(f"no such option {name}: tfprof op --help lists them")
+                raise UsageError(f"no such option {name}: tfprof {command} --help lists them")
             words.append(word)
         elif equals:
             words.append(f"{option}={value}")
+        elif option in flags:
+            words.append(option)
         elif option in TRUTHS:
             follows = bool(rest) and rest[0].lower() in TRUE_WORDS | FALSE_WORDS
             words.append(f"{option}={rest.pop(0) if follows else 'true'}")

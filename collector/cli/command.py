@@ -55,6 +55,12 @@ def print_lines(lines: Iterable[str]) -> None:
     click.echo(text.encode(encoding, "replace").decode(encoding), nl=False)
 
 
+def print_pieces(pieces: Iterable[str]) -> None:
+    """Print one text piece by piece, as it is made."""
+    for piece in pieces:
+        sys.stdout.write(piece)
+
+
 def note(text: str) -> None:
     """Tell on stderr what a table cannot: why it is empty, what it leaves out."""
     click.echo(f"tfprof: {text}", err=True)

@@ -13,7 +13,10 @@ from tfprof.shim.version import VERSION
 #: Name of each command, where it is, and what `tfprof --help` says of it.
 COMMANDS: Final = {
     "jobs": ("tfprof.collector.cli.jobs:jobs", "All jobs, running and ended."),
-    "op": ("tfprof.collector.cli.op:op", "What each op type cost: time, memory, occurrence."),
+    "scope": ("tfprof.collector.cli.views:scope", "What ops cost, in the tree of their names."),
+    "graph": ("tfprof.collector.cli.views:graph", "What ops cost, each below the one that uses it."),
+    "op": ("tfprof.collector.cli.views:op", "What each op type cost: time, memory, occurrence."),
+    "code": ("tfprof.collector.cli.views:code", "What each line of Python cost."),
     "steps": ("tfprof.collector.cli.steps:steps", "Step times; traced steps apart."),
     "spans": ("tfprof.collector.cli.spans:spans", "Fits, epochs, batches, session runs."),
     "host": ("tfprof.collector.cli.host:host", "CPU, memory and I/O of a job and of its host."),
@@ -49,7 +52,7 @@ class Commands(click.Group):
             formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(VERSION, prog_name="tfprof", message="%(prog)s %(version)s")
 def tfprof() -> None:
     """Read what tfprof-run recorded of TensorFlow jobs.
@@ -81,7 +84,7 @@ def _run(arguments: list[str]) -> int:
         result = tfprof.main(arguments or ["--help"], prog_name="tfprof", standalone_mode=False)
         sys.stdout.flush()
     except TfprofError as error:
-        return _fail(" ".join(str(error).splitlines()), error.exit_code)
+        return _fail(" ".join(line.strip() for line in str(error).splitlines()), error.exit_code)
     except click.ClickException as error:
         return _fail(" ".join(error.format_message().split()) + " [usage]", 2)
     except click.Abort:

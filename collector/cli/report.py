@@ -8,11 +8,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 
-from tfprof.collector.cli.op import untraced
 from tfprof.collector.errors import StoreError, TfprofError
 from tfprof.collector.profile import profile
 from tfprof.collector.render import report_text
 from tfprof.collector.render.report_text import Summary
+from tfprof.collector.render.why_text import untraced
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.views.jobs import JobRow, job_rows
 from tfprof.collector.views.steps import steps

@@ -178,7 +178,13 @@ TABLE: Final = (
         op="Stop at the first entry that matches.",
         code="Leave out entries that match, with all below them.",
     ),
-    Option("show_name_regexes", REGEXES, "R,R", "Show only entries that match; those below them move up (.*)."),
+    Option(
+        "show_name_regexes",
+        REGEXES,
+        "R,R",
+        "Show only entries that match; what is below the others moves up (.*).",
+        op="Show only entries that match (.*).",
+    ),
     Option("hide_name_regexes", REGEXES, "R,R", "Hide entries that match."),
     Option(
         "account_displayed_op_only",

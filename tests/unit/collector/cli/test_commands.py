@@ -10,8 +10,8 @@ from fakes.made_store import HOST, MS, SECOND, START_NS, rows, span, traced, wri
 from fakes.run_metadata import run_metadata
 from tfprof.collector.cli import main as cli
 from tfprof.collector.cli import report
-from tfprof.collector.loader import load
 from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.collector.loader import load
 from tfprof.shim import layout
 
 TRAIN, KILLED, RUNNING = 0x7F3A112233445566, 0x7F3B112233445566, 0x1234112233445566
@@ -90,17 +90,28 @@ def test_op_shows_each_type_with_what_was_selected(run: Run) -> None:
     assert [(entry.split()[0], entry.split()[-1]) for entry in entries] == [("Add", "1|1"), ("MatMul", "1|1")]
 
 
-def test_op_as_json_has_tensorflows_names_and_the_nodes(run: Run) -> None:
+def test_op_as_json_is_tensorflows_message(run: Run) -> None:
     document = json.loads(run("op", "train.py", "--json")[1])
-    assert (document["job"], document["traces"], document["total_exec_micros"]) == ("7f3a112233445566", 2, 20)
-    add, matmul = document["entries"]
+    assert (document["job"], document["jobs"], document["traces"]) == ("7f3a112233445566", ["7f3a112233445566"], 2)
+    root = document["profile"]
+    (add,) = root["children"]
+    (matmul,) = add["children"]
+    assert (root["name"], root["total_exec_micros"], matmul["children"]) == ("_TFProfRoot", 20, [])
     assert (add["name"], add["exec_micros"], add["total_exec_micros"], add["requested_bytes"]) == ("Add", 10, 20, 64)
     assert [node["name"] for node in matmul["graph_nodes"]] == ["a"]
-    assert add["graph_nodes"][0]["input_shapes"] == {"0": None}
+    assert add["graph_nodes"][0]["input_shapes"] == {"0": {"unknown_rank": True}}
+
+
+def test_scope_and_graph_as_json_are_trees(run: Run) -> None:
+    for view, names in (("scope", ["a", "b"]), ("graph", ["b"])):
+        root = json.loads(run(view, "train.py", "--json")[1])["profile"]
+        assert [child["name"] for child in root["children"]] == names
+        assert (root["total_exec_micros"], root["total_run_count"]) == (20, 2)
+    assert [below["name"] for below in root["children"][0]["children"]] == ["a"]
 
 
 def test_op_of_one_step_has_that_step_only(run: Run) -> None:
-    assert json.loads(run("op", "7f3a", "-step", "1", "--json")[1])["total_exec_micros"] == 10
+    assert json.loads(run("op", "7f3a", "-step", "1", "--json")[1])["profile"]["total_exec_micros"] == 10
 
 
 def test_op_says_what_the_filters_left_out(run: Run) -> None:
@@ -173,7 +184,7 @@ def test_nothing_to_show_is_explained_and_is_valid_json(run: Run, command: str, 
     ("words", "status", "said"),
     [
         (["nosuch"], 2, "No such command 'nosuch'. [usage]"),
-        (["op"], 2, "Missing argument 'JOB'. [usage]"),
+        (["op"], 2, "no JOB given: the start of a job's id, its name, or `last`"),
         (["op", "7f3a", "-colour", "red"], 2, "no such option -colour"),
         (["op", "7f3a", "--colour", "red"], 2, "No such option '--colour'"),
         (["op", "7f3a", "-select", "colour"], 2, "Invalid option '-select' value: 'colour'"),

@@ -1,0 +1,161 @@
+"""Questions to the views: the nodes of jobs read and folded, and the answer as text or as a message."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from tfprof.collector.loader import load
+from tfprof.collector.profile import FLOAT_OPS, GRAPH, STACKS, Profile, profile
+from tfprof.collector.store.catalog import RUNNING
+from tfprof.collector.store.reader import Job
+from tfprof.collector.views.op import OpView
+from tfprof.collector.views.options import ALL, Options
+from tfprof.collector.views.output import FILE, NONE, PPROF, STDOUT, TIMELINE
+from tfprof.collector.views.rules import DEFAULT, Rules
+from tfprof.collector.views.tree import TreeView
+
+#: What a view folds nodes into.
+Folded = OpView | TreeView
+#: Columns, orders and minima that need more than the rollup.
+_OF_GRAPH: Final = frozenset({"params", "input_shapes", "op_types"})
+_OF_FLOPS: Final = frozenset({"float_ops"})
+#: Answers whose nodes are kept for the next question.
+_KEPT: Final = 4
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """One of tfprof's views: how nodes are folded, how that is told, what it can be written as, what it looks at.
+
+    ``fold``, ``lines`` and ``message`` are named by where they are, and imported when they are called for.
+    """
+
+    name: str
+    fold: str
+    lines: str
+    message: str
+    outputs: frozenset[str]
+    needs: frozenset[str] = frozenset()
+
+
+_PLAIN: Final = frozenset({STDOUT, NONE, FILE})
+VIEWS: Final = {
+    view.name: view
+    for view in (
+        View(
+            "scope",
+            "tfprof.collector.views.scope:scope_view",
+            "tfprof.collector.render.tree_text:lines",
+            "tfprof.collector.export.messages:tree_message",
+            _PLAIN | {TIMELINE},
+        ),
+        View(
+            "graph",
+            "tfprof.collector.views.graph:graph_view",
+            "tfprof.collector.render.tree_text:lines",
+            "tfprof.collector.export.messages:tree_message",
+            _PLAIN | {TIMELINE},
+            frozenset({GRAPH}),
+        ),
+        View(
+            "op",
+            "tfprof.collector.views.op:op_view",
+            "tfprof.collector.render.op_text:lines",
+            "tfprof.collector.export.messages:op_message",
+            _PLAIN,
+        ),
+        View(
+            "code",
+            "tfprof.collector.views.code:code_view",
+            "tfprof.collector.render.tree_text:lines",
+            "tfprof.collector.export.messages:code_message",
+            _PLAIN | {TIMELINE, PPROF},
+            frozenset({STACKS}),
+        ),
+    )
+}
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What questions are about: jobs, which of their traced steps (first, last), which device, and whose numbers count."""
+
+    jobs: tuple[Job, ...]
+    steps: tuple[int, int] | None = None
+    device: str | None = None
+    rules: Rules = DEFAULT
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a view says; ``profile`` is what it was folded from, None where nothing was traced yet."""
+
+    about: About
+    view: View
+    options: Options
+    profile: Profile | None
+    folded: Folded
+
+    @property
+    def shows_something(self) -> bool:
+        """Whether there is more to show than that there is nothing."""
+        folded = self.folded
+        return bool(folded.entries if isinstance(folded, OpView) else folded.kept)
+
+    def lines(self) -> Iterator[str]:
+        """Yield the lines of text, as tfprof prints them."""
+        lines: Callable[..., Iterator[str]] = load(self.view.lines)
+        missing = getattr(self.profile, "missing_stream", False)
+        what = (self.folded,) if isinstance(self.folded, OpView) else (self.view.name, self.folded)
+        return lines(*what, self.options.select, missing_stream=missing, rules=self.about.rules)
+
+    def message(self) -> Any:
+        """Return the GraphNodeProto or MultiGraphNodeProto."""
+        return load(self.view.message)(self.folded)
+
+
+def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
+    """Return which facts of nodes a question looks at; ``whole``: all that the message has."""
+    words = options.select | {options.order_by}
+    wanted = set(view.needs)
+    if whole or words & _OF_GRAPH or options.min_params > 0 or options.account_type_regexes != ALL:
+        wanted.add(GRAPH)
+    if whole or words & _OF_FLOPS or options.min_float_ops > 0:
+        wanted.add(FLOAT_OPS)
+    return frozenset(wanted)
+
+
+@dataclass(slots=True)
+class Desk:
+    """Answers questions; what it read of jobs that have ended it keeps for the next ones, a running job is read anew."""
+
+    _kept: dict[Any, tuple[frozenset[str], Profile | None]] = field(default_factory=dict)
+
+    def ask(self, about: About, view: str, options: Options, *, whole: bool = False) -> Answer:
+        """Return what ``view`` says; ``whole``: with all that the message has, not only what the text shows.
+
+        Raises NoSuchStepError, and UsageError ``no-such-device``.
+        """
+        chosen = VIEWS[view]
+        found = self._profile(about, options.step, needs(chosen, options, whole=whole))
+        folded = load(chosen.fold)(found.nodes if found else [], options, about.rules)
+        return Answer(about, chosen, options, found, folded)
+
+    def _profile(self, about: About, step: int, wanted: frozenset[str]) -> Profile | None:
+        ended = all(job.info.state != RUNNING for job in about.jobs)
+        key = (
+            tuple((job.info.uid, job.info.total) for job in about.jobs),
+            step,
+            about.steps,
+            about.device,
+            about.rules,
+        )
+        known, found = self._kept.get(key, (frozenset(), None)) if ended else (frozenset(), None)
+        if found is None or not wanted <= known:
+            found = profile(about.jobs, step, steps=about.steps, device=about.device, needs=wanted, rules=about.rules)
+            self._kept.pop(key, None)
+            if ended:
+                self._kept[key] = wanted, found
+                if len(self._kept) > _KEPT:
+                    del self._kept[next(iter(self._kept))]
+        return found

@@ -1,0 +1,74 @@
+"""Why a view shows nothing, or not everything."""
+
+from collections.abc import Sequence
+
+from tfprof.collector.answers import Answer
+from tfprof.collector.store.catalog import RUNNING
+from tfprof.collector.store.reader import Job
+from tfprof.collector.views.jobs import words
+from tfprof.collector.views.op import OpView
+from tfprof.collector.views.tree import TreeView
+
+
+def untraced(job: Job) -> str:
+    """Say why nothing is known of a job's ops."""
+    values = words(job.info)
+    traced_steps, running = values.get("traced") or 0, job.info.state == RUNNING
+    if traced_steps and values.get("dropped_traces") == traced_steps:
+        return f"no traced steps: all {traced_steps} found no room, because the collector did not keep up"
+    if traced_steps and running:
+        return f"no traced steps stored yet: {traced_steps} are on their way"
+    if traced_steps:
+        return f"no traced steps: what was recorded of {traced_steps} did not reach the store, or held no ops"
+    if running:
+        return "no traced steps yet: the job has not come so far, or its tracing is off"
+    return "no traced steps: the job ended before its first one, or its tracing was off (tfprof-run --trace)"
+
+
+def _untraced(jobs: Sequence[Job]) -> str:
+    if len(jobs) == 1:
+        return untraced(jobs[0])
+    return f"no traced steps in any of {len(jobs)} jobs: tfprof jobs tells how many steps of each were traced"
+
+
+def _told(pairs: Sequence[tuple[int, str]]) -> str:
+    return ", ".join(f"{number} {where}" for number, where in pairs if number)
+
+
+def _of_op_types(view: OpView) -> str | None:
+    if not view.accounted:
+        return f"none of {view.op_types} op types has a node that -account_type_regexes matches"
+    if len(view.entries) == view.accounted:
+        return None
+    why = (
+        (view.before, "before -start_name_regexes"),
+        (view.hidden, "hidden by -min_…, -show_… or -hide_name_regexes"),
+        (view.after, "beyond -max_depth or -trim_name_regexes"),
+    )
+    return f"{len(view.entries)} of {view.accounted} op types shown: {_told(why)}"
+
+
+def _of_tree(view: TreeView, name: str) -> str | None:
+    if not view.nodes:
+        return "No code trace information" if name == "code" else "the graph has no nodes"
+    if not view.kept:
+        return f"none of {view.nodes} nodes has an op type, device or label that -account_type_regexes matches"
+    cycles = f"{view.unreached} nodes lie in loops that no other node takes anything from" if view.unreached else ""
+    if view.shown == view.kept:
+        return cycles or None
+    why = (
+        (view.before, "outside -start_name_regexes"),
+        (view.hidden, "hidden by -min_…, -show_… or -hide_name_regexes"),
+        (view.below, "beyond -max_depth or -trim_name_regexes"),
+    )
+    what = "lines of code" if name == "code" else "scopes and nodes" if name == "scope" else "nodes"
+    return f"{view.shown} of {view.kept} {what} shown: {_told(why)}" + (f"; {cycles}" if cycles else "")
+
+
+def why(answer: Answer) -> str | None:
+    """Return why ``answer`` shows nothing or leaves something out, None when everything is there."""
+    if answer.profile is None:
+        return _untraced(answer.about.jobs)
+    if isinstance(answer.folded, OpView):
+        return _of_op_types(answer.folded)
+    return _of_tree(answer.folded, answer.view.name)

@@ -1,0 +1,25 @@
+"""What tfprof prints around a report on standard output, and the table of its options."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from tfprof.collector.views.options import TABLE, Options
+
+BEFORE: Final = "\n=========================Options============================="
+BETWEEN: Final = "\n==================Model Analysis Report======================"
+AFTER: Final = "\n======================End of Report=========================="
+
+
+def value_text(value: Any) -> str:
+    """Return an option's value as tfprof prints it: lists with commas, columns in order."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, frozenset):
+        return ",".join(sorted(value))
+    return ",".join(value) if isinstance(value, tuple) and not hasattr(value, "_fields") else str(value)
+
+
+def table(options: Options) -> Iterator[str]:
+    """Yield a line for each option."""
+    for option in TABLE:
+        yield f"{'-' + option.name:<28}{value_text(getattr(options, option.name))}"
