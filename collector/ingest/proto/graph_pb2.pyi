@@ -81,3 +81,17 @@ class TensorShapeProto(_message.Message):
     dim: _containers.RepeatedCompositeFieldContainer[TensorShapeProto.Dim]
     unknown_rank: bool
     def __init__(self, dim: _Optional[_Iterable[_Union[TensorShapeProto.Dim, _Mapping]]] = ..., unknown_rank: bool = ...) -> None: ...
+
+class TensorProto(_message.Message):
+    __slots__ = ("dtype", "tensor_shape", "tensor_content", "int_val", "int64_val")
+    DTYPE_FIELD_NUMBER: _ClassVar[int]
+    TENSOR_SHAPE_FIELD_NUMBER: _ClassVar[int]
+    TENSOR_CONTENT_FIELD_NUMBER: _ClassVar[int]
+    INT_VAL_FIELD_NUMBER: _ClassVar[int]
+    INT64_VAL_FIELD_NUMBER: _ClassVar[int]
+    dtype: int
+    tensor_shape: TensorShapeProto
+    tensor_content: bytes
+    int_val: _containers.RepeatedScalarFieldContainer[int]
+    int64_val: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, dtype: _Optional[int] = ..., tensor_shape: _Optional[_Union[TensorShapeProto, _Mapping]] = ..., tensor_content: _Optional[bytes] = ..., int_val: _Optional[_Iterable[int]] = ..., int64_val: _Optional[_Iterable[int]] = ...) -> None: ...
