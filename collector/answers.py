@@ -27,15 +27,21 @@ _KEPT: Final = 4
 class View:
     """One of tfprof's views: how nodes are folded, how that is told, what it can be written as, what it looks at.
 
-    ``fold``, ``lines`` and ``message`` are named by where they are, and imported when they are called for.
+    ``fold``, ``lines`` and ``message`` are named by where they are, and imported when they are called for; ``proto`` is the
+    name of the message.
     """
 
     name: str
     fold: str
     lines: str
     message: str
+    proto: str
     outputs: frozenset[str]
     needs: frozenset[str] = frozenset()
+
+    def bare(self, name: str = "") -> Any:
+        """Return a message that says nothing."""
+        return load(f"tfprof.collector.proto.tfprof_output_pb2:{self.proto}")(name=name)
 
 
 _PLAIN: Final = frozenset({STDOUT, NONE, FILE})
@@ -47,6 +53,7 @@ VIEWS: Final = {
             "tfprof.collector.views.scope:scope_view",
             "tfprof.collector.render.tree_text:lines",
             "tfprof.collector.export.messages:tree_message",
+            "GraphNodeProto",
             _PLAIN | {TIMELINE},
         ),
         View(
@@ -54,6 +61,7 @@ VIEWS: Final = {
             "tfprof.collector.views.graph:graph_view",
             "tfprof.collector.render.tree_text:lines",
             "tfprof.collector.export.messages:tree_message",
+            "GraphNodeProto",
             _PLAIN | {TIMELINE},
             frozenset({GRAPH}),
         ),
@@ -62,6 +70,7 @@ VIEWS: Final = {
             "tfprof.collector.views.op:op_view",
             "tfprof.collector.render.op_text:lines",
             "tfprof.collector.export.messages:op_message",
+            "MultiGraphNodeProto",
             _PLAIN,
         ),
         View(
@@ -69,6 +78,7 @@ VIEWS: Final = {
             "tfprof.collector.views.code:code_view",
             "tfprof.collector.render.tree_text:lines",
             "tfprof.collector.export.messages:code_message",
+            "MultiGraphNodeProto",
             _PLAIN | {TIMELINE, PPROF},
             frozenset({STACKS}),
         ),

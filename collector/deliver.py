@@ -16,10 +16,14 @@ _REFUSALS = {
 }
 
 
+class RefusedError(UsageError):
+    """A view cannot be written as `-output` asks; the message is tfprof's own."""
+
+
 def refuse(view: str, options: Options) -> None:
-    """Raise UsageError when ``view`` cannot be written as ``-output`` asks."""
+    """Raise RefusedError when ``view`` cannot be written as ``-output`` asks."""
     if options.output.type not in VIEWS[view].outputs:
-        raise UsageError(_REFUSALS[options.output.type])
+        raise RefusedError(_REFUSALS[options.output.type])
 
 
 def text_of(lines: Iterable[str]) -> bytes:
@@ -32,7 +36,7 @@ def deliver(
 ) -> tuple[Answer, Iterable[str]]:
     """Ask ``view``, write the file that ``options.output`` names, and return the answer and the lines that are to be printed.
 
-    ``whole``: the answer is to have all that its message has. Raises UsageError where the view cannot be written so,
+    ``whole``: the answer is to have all that its message has. Raises RefusedError where the view cannot be written so,
     TfprofError ``io`` when a file cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
     """
     refuse(view, options)

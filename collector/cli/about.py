@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 from tfprof.collector.answers import About
 from tfprof.collector.cli.arguments import spellings, translate
-from tfprof.collector.cli.command import json_option, store_option
+from tfprof.collector.cli.command import store_option
 from tfprof.collector.errors import UsageError
 from tfprof.collector.selection import check, choose
 from tfprof.collector.store.reader import Store
@@ -72,7 +72,7 @@ def view_options(view: str) -> Callable[[F], F]:
         for option in reversed(TABLE):
             name = f"--{option.name.replace('_', '-')}"
             command = click.option(name, option.name, metavar=option.metavar, help=option.explained(view))(command)
-        return json_option(command)
+        return command
 
     return decorate
 

@@ -8,8 +8,8 @@ from typing import Final
 
 import click
 from tfprof.collector.cli.command import store_option
-from tfprof.collector.loader import load
 from tfprof.collector.cli.status import DAEMONS
+from tfprof.collector.loader import load
 from tfprof.shim.daemons import DaemonError, holder
 from tfprof.shim.places import instance_dir, make_instance
 

@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "graph": ("tfprof.collector.cli.views:graph", "What ops cost, each below the one that uses it."),
     "op": ("tfprof.collector.cli.views:op", "What each op type cost: time, memory, occurrence."),
     "code": ("tfprof.collector.cli.views:code", "What each line of Python cost."),
+    "shell": ("tfprof.collector.cli.shell:shell", "Ask about jobs, line by line."),
     "steps": ("tfprof.collector.cli.steps:steps", "Step times; traced steps apart."),
     "spans": ("tfprof.collector.cli.spans:spans", "Fits, epochs, batches, session runs."),
     "host": ("tfprof.collector.cli.host:host", "CPU, memory and I/O of a job and of its host."),

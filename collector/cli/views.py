@@ -6,7 +6,7 @@ from typing import Any, Final
 import click
 from tfprof.collector.answers import Answer, Desk
 from tfprof.collector.cli.about import TfprofCommand, about, about_options, view_options
-from tfprof.collector.cli.command import note, print_lines, print_pieces
+from tfprof.collector.cli.command import json_option, note, print_lines, print_pieces
 from tfprof.collector.deliver import deliver, refuse
 from tfprof.collector.errors import UsageError
 from tfprof.collector.render.why_text import why
@@ -77,6 +77,7 @@ def _command(view: str) -> click.Command:
     @click.command(view, cls=TfprofCommand, help=_SAYS[view] + _SAYS_ALL)
     @about_options
     @view_options(view)
+    @json_option
     def command(as_json: bool, compat: str, strict: bool, **given: Any) -> None:
         asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "steps", "device")}
         texts: Mapping[str, str | None] = given

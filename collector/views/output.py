@@ -12,6 +12,10 @@ _OUTFILE: Final = "outfile"
 _WITH_FILE: Final = frozenset({FILE, PPROF, TIMELINE})
 
 
+class InvalidOutputError(UsageError):
+    """An `-output` that names none; the message is tfprof's own."""
+
+
 class Output(NamedTuple):
     """A type of output and the file that it is written to, where it is."""
 
@@ -29,21 +33,21 @@ def _outfile(kind: str, text: str) -> str:
     for piece in filter(None, text.split(",")):
         key, _, value = piece.partition("=")
         if not key or not value:
-            raise UsageError("Visualize format: -output timeline:key=value,key=value,...")
+            raise InvalidOutputError("Visualize format: -output timeline:key=value,key=value,...")
         if key != _OUTFILE or kind not in _WITH_FILE:
-            raise UsageError(f"Unrecognized options {key} for output_type: {kind}\n")
+            raise InvalidOutputError(f"Unrecognized options {key} for output_type: {kind}\n")
         outfile = value
     return outfile
 
 
 def parse(text: str) -> Output:
-    """Return what ``text`` names; UsageError in tfprof's words when it is none of them."""
+    """Return what ``text`` names; InvalidOutputError in tfprof's words when it is none of them."""
     if not text:
         return Output()
     kind, _, rest = text.partition(":")
     if kind not in TYPES:
-        raise UsageError(f"E.g. Unknown output type: {kind}, Valid types: {','.join(TYPES)}\n")
+        raise InvalidOutputError(f"E.g. Unknown output type: {kind}, Valid types: {','.join(TYPES)}\n")
     outfile = _outfile(kind, rest)
     if kind in _WITH_FILE and not outfile:
-        raise UsageError(f"Missing required output_options for {kind}\nE.g. -output {kind}:{_OUTFILE}=...\n")
+        raise InvalidOutputError(f"Missing required output_options for {kind}\nE.g. -output {kind}:{_OUTFILE}=...\n")
     return Output(kind, outfile)

@@ -86,7 +86,7 @@ def _select(name: str, value: str) -> frozenset[str]:
     words = pieces(value)
     for word in words or [value]:
         if word not in SELECTS:
-            raise invalid(name, word, "one of " + " ".join(SELECTS))
+            raise invalid(name, value, "one of " + " ".join(SELECTS))
     return frozenset(words)
 
 

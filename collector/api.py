@@ -1,0 +1,177 @@
+"""Jobs from Python: the views, messages and options of TensorFlow's own profiler, without TensorFlow (docs/api.md)."""
+
+import os
+import sys
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from tfprof.collector.answers import VIEWS, About, Desk
+from tfprof.collector.deliver import RefusedError, deliver
+from tfprof.collector.errors import NoSuchStepError, UsageError
+from tfprof.collector.loader import load
+from tfprof.collector.render.why_text import why
+from tfprof.collector.render.wrapper_text import AFTER, BEFORE, BETWEEN, table
+from tfprof.collector.selection import choose
+from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.views.jobs import JobRow, job_rows
+from tfprof.collector.views.options import Options, from_dict, warnings
+from tfprof.collector.views.output import STDOUT, TIMELINE, InvalidOutputError
+from tfprof.collector.views.rules import COMPAT, Rules
+from tfprof.collector.views.tree import ROOT
+from tfprof.shim import places
+
+#: What the status of a bad option is called, by the TensorFlow that is followed.
+_INVALID: Final = {"1.15": "Invalid argument"}
+_INVALID_NOW: Final = "INVALID_ARGUMENT"
+
+
+def invalid_argument(rules: Rules, message: str) -> str:
+    """Return ``message`` behind its status, as TensorFlow prints it."""
+    return f"{_INVALID.get(rules.compat, _INVALID_NOW)}: {message}"
+
+
+def not_found(step: int, error: NoSuchStepError) -> str:
+    """Return what TensorFlow prints about a step that was not traced."""
+    return f"Options -step={step} not found.\nAvailable steps: {''.join(f'{one} ' for one in error.steps)}"
+
+
+def _say(text: str) -> None:
+    print(text, file=sys.stderr)
+
+
+def _print(lines: Iterable[str]) -> None:
+    encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
+    for line in lines:
+        print(line.encode(encoding, "replace").decode(encoding))
+
+
+def _rules(compat: str, strict: bool) -> Rules:
+    if compat not in COMPAT:
+        raise UsageError(f"compat={compat!r} is none of {' '.join(COMPAT)}")
+    return Rules(compat, strict)
+
+
+class Profiler:
+    """One job, or several put together: the methods of tf.compat.v1.profiler.Profiler that tell of profiles.
+
+    Options are dicts as ProfileOptionBuilder's `build` returns them. Each call reads what is stored then: of a running job
+    there is more each time. What is wrong in `output`, a step that was not traced and the like are told on standard error, and an empty
+    message is returned, as TensorFlow does; a value of the wrong type is a UsageError.
+    """
+
+    def __init__(self, about: About) -> None:
+        self._about = about
+        self._desk = Desk()
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """The ids of the jobs."""
+        return tuple(job.info.hex for job in self._about.jobs)
+
+    def profile_name_scope(self, options: Mapping[str, Any]) -> Any:
+        """Return the scope view as a GraphNodeProto."""
+        return self._profile("scope", options)
+
+    def profile_graph(self, options: Mapping[str, Any]) -> Any:
+        """Return the graph view as a GraphNodeProto; with a timeline of all steps an empty one."""
+        return self._profile("graph", options)
+
+    def profile_operations(self, options: Mapping[str, Any]) -> Any:
+        """Return the op view as a MultiGraphNodeProto: each op type is the only child of the one before it."""
+        return self._profile("op", options)
+
+    def profile_python(self, options: Mapping[str, Any]) -> Any:
+        """Return the code view as a MultiGraphNodeProto."""
+        return self._profile("code", options)
+
+    def serialize_to_string(self) -> bytes:
+        """Return a serialized ProfileProto, which TensorFlow's tools read; UsageError of more than one job, or one device."""
+        about = self._about
+        if len(about.jobs) != 1 or about.device is not None:
+            raise UsageError("a ProfileProto is of one job, with all its devices")
+        return b"".join(
+            load("tfprof.collector.export.profile_proto:pieces")(about.jobs[0], about.steps, about.rules.compat)
+        )
+
+    # -- answering ---------------------------------------------------------------------------------
+
+    def _profile(self, view: str, given: Mapping[str, Any]) -> Any:
+        try:
+            options = from_dict(given)
+        except InvalidOutputError as error:
+            _say(invalid_argument(self._about.rules, str(error.args[0])))
+            return VIEWS[view].bare()
+        for text in warnings(options):
+            _say(text)
+        if options.output.type != STDOUT:
+            return self._answered(view, options)
+        _print([BEFORE, *table(options), BETWEEN])
+        message = self._answered(view, options)
+        _print([AFTER])
+        return message
+
+    def _answered(self, view: str, options: Options) -> Any:
+        try:
+            answer, said = deliver(self._desk, self._about, view, options, whole=True)
+        except NoSuchStepError as error:
+            _say(not_found(options.step, error))
+            return VIEWS[view].bare()
+        except RefusedError as error:
+            _say(str(error.args[0]))
+            return VIEWS[view].bare(ROOT)
+        if not answer.shows_something and (reason := why(answer)):
+            _say(reason)
+        _print(said)
+        if view == "graph" and options.output.type == TIMELINE and options.step < 0:
+            return VIEWS[view].bare()
+        return answer.message()
+
+
+class OpenStore:
+    """A store of profiles, read only; it may be written meanwhile."""
+
+    def __init__(self, path: str | os.PathLike[str]) -> None:
+        self._store = Store(path)
+
+    def jobs(self) -> list[JobRow]:
+        """Return a record for each job, in the order in which they began."""
+        return job_rows([job.info for job in self._store.jobs()], time.time_ns())
+
+    def job(self, selector: str, *, compat: str = COMPAT[0], strict: bool = False) -> Profiler:
+        """Return the job that ``selector`` means: the start of its id, its name, or `last`.
+
+        ``compat``: the TensorFlow whose order and texts are followed, 2.21 or 1.15; ``strict``: what its tfprof says also where
+        it errs or says nothing. Raises NoSuchJobError, UsageError.
+        """
+        return self.select(selector, compat=compat, strict=strict)
+
+    def select(
+        self,
+        jobs: str | Sequence[str] = (),
+        *,
+        host: str | Sequence[str] = (),
+        pid: int | Sequence[int] = (),
+        device: str | None = None,
+        steps: tuple[int, int] | None = None,
+        compat: str = COMPAT[0],
+        strict: bool = False,
+    ) -> Profiler:
+        """Return jobs put together by the names of their nodes: those that selectors mean, or all, of hosts and process ids.
+
+        ``device``: only what ran on devices with this in their names (`*` and `?` stand for any); ``steps``: only the traced steps from
+        the first to the last. Raises NoSuchJobError, UsageError.
+        """
+        rules = _rules(compat, strict)
+        selectors = [jobs] if isinstance(jobs, str) else list(jobs)
+        hosts = [host] if isinstance(host, str) else list(host)
+        pids = [pid] if isinstance(pid, int) else list(pid)
+        found: list[Job] = (
+            choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
+        )
+        return Profiler(About(tuple(found), steps, device, rules))
+
+
+def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
+    """Open the store at ``path``, or that of the commands ($TFPROF_STORE, ~/.local/state/tfprof); StoreError when it is none."""
+    return OpenStore(places.default_store() if path is None else path)

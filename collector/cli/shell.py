@@ -1,0 +1,147 @@
+"""`tfprof shell`: questions about jobs, line by line, in the language of tfprof's own shell."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import click
+from tfprof.collector.answers import VIEWS, About, Desk
+from tfprof.collector.api import invalid_argument, not_found
+from tfprof.collector.cli.about import TfprofCommand, about, about_options, view_options
+from tfprof.collector.cli.command import note, print_lines
+from tfprof.collector.cli.shell_history import Lines, history_file
+from tfprof.collector.cli.shell_line import COMMANDS, Line, parse
+from tfprof.collector.cli.shell_names import JobNames
+from tfprof.collector.deliver import RefusedError, deliver
+from tfprof.collector.errors import NoSuchStepError, TfprofError, UsageError
+from tfprof.collector.render.why_text import why
+from tfprof.collector.render.wrapper_text import table
+from tfprof.collector.views.options import TABLE, Options, from_texts, warnings
+from tfprof.collector.views.rules import Rules
+from tfprof.shim.version import VERSION
+
+PROMPT: Final = "tfprof> "
+
+
+class Shell:
+    """What a shell knows from line to line: the options of the session, the lines entered; `failed` when any was no good."""
+
+    def __init__(self, ask: Callable[[], About], options: Options, lines: Lines) -> None:
+        self._ask = ask
+        self._rules = ask().rules
+        self._desk = Desk()
+        self._lines = lines
+        self.options = options
+        self.failed = False
+
+    def run(self, text: str) -> bool:
+        """Carry out one line; False when it was the last one."""
+        if not text.strip():
+            print_lines(table(self.options))
+            return True
+        self._lines.add(text.strip())
+        try:
+            line = parse(text)
+            if line.command in {"exit", "quit"}:
+                return False
+            self._carry_out(line)
+        except RefusedError as error:
+            self._refuse(str(error.args[0]))
+        except UsageError as error:
+            self._refuse(f"E: {invalid_argument(self._rules, str(error.args[0]).rstrip())}")
+        except TfprofError as error:
+            self._refuse(f"tfprof: {error}")
+        sys.stdout.flush()
+        return True
+
+    def _refuse(self, text: str) -> None:
+        self.failed = True
+        click.echo(text, err=True)
+
+    def _carry_out(self, line: Line) -> None:
+        if line.command == "help":
+            print_lines(_help(*line.words[:1]))
+        elif line.command == "history":
+            print_lines(f"{number:5}  {text}" for number, text in enumerate(self._lines.texts, 1))
+        else:
+            options = from_texts(line.texts, self.options, strict=self._rules.strict)
+            for text in warnings(options):
+                note(text)
+            if line.command == "set":
+                self.options = options
+            elif line.command in VIEWS:
+                self._show(line.command, options)
+
+    def _show(self, view: str, options: Options) -> None:
+        try:
+            answer, said = deliver(self._desk, self._ask(), view, options)
+        except NoSuchStepError as error:
+            return self._refuse(not_found(options.step, error))
+        if answer.shows_something:
+            print_lines(said)
+        reason = why(answer)
+        if reason:
+            note(reason)
+        return None
+
+
+def _help(view: str = "") -> Iterator[str]:
+    if view not in VIEWS:
+        yield "COMMAND [-option value ...]   lists are separated by commas; an empty line shows the options of this session"
+        yield from (f"  {name:<8} {text}" for name, text in COMMANDS.items())
+        yield ""
+    for option in TABLE:
+        yield f"  {f'-{option.name} {option.metavar}':<32} {option.explained(view)}"
+
+
+def _typed(shell: Shell, lines: Lines, names: JobNames) -> None:
+    """Read lines from a terminal: edited, completed, remembered."""
+    from tfprof.collector.cli.shell_terminal import Prompt  # noqa: PLC0415  # a tenth of a second, for terminals only
+
+    prompt = Prompt(PROMPT, lines, names)
+    while (text := prompt.line()) is not None:
+        try:
+            if not shell.run(text):
+                break
+        except KeyboardInterrupt:
+            click.echo()
+
+
+def _piped(shell: Shell) -> None:
+    """Read lines as they come."""
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(errors="surrogateescape")
+    for text in sys.stdin:
+        if not shell.run(text):
+            break
+
+
+@click.command(cls=TfprofCommand)
+@about_options
+@view_options("")
+def shell(compat: str, strict: bool, **given: Any) -> int:
+    """Ask about JOBs line by line: scope, graph, op, code, advise, with options as `tfprof op` has them.
+
+    On a terminal lines can be edited, completed (Tab) and found again; else they are read as they come, and the exit
+    status is 1 if any was no good. Options given here are the defaults of the session, as is what `set` changes.
+    """
+    asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "steps", "device")}
+    options = from_texts(given, strict=strict)
+    first = about(**asked, rules=Rules(compat, strict))
+    found = [job.info.hex for job in first.jobs]
+
+    def ask() -> About:
+        return replace(
+            about(found, asked["store"], hosts=(), pids=(), steps=first.steps, device=first.device, rules=first.rules)
+        )
+
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        names = " ".join(f"{job.info.hex[:4]} {job.info.name}" for job in first.jobs[:4])
+        click.echo(f"tfprof {VERSION}: {names}{' …' if len(found) > 4 else ''}; `help` lists the commands")
+        lines = Lines(history_file())
+        _typed(Shell(ask, options, lines), lines, JobNames(first.jobs))
+        return 0
+    asker = Shell(ask, options, Lines())
+    _piped(asker)
+    return int(asker.failed)

@@ -1,0 +1,169 @@
+"""Options for the views as a dict: the same builder as TensorFlow's tf.compat.v1.profiler.ProfileOptionBuilder."""
+
+import copy
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+#: What a builder starts with.
+_DEFAULTS: Final[Mapping[str, Any]] = {
+    "max_depth": 100,
+    "min_bytes": 0,
+    "min_micros": 0,
+    "min_params": 0,
+    "min_float_ops": 0,
+    "min_occurrence": 0,
+    "order_by": "name",
+    "account_type_regexes": [".*"],
+    "start_name_regexes": [".*"],
+    "trim_name_regexes": [],
+    "show_name_regexes": [".*"],
+    "hide_name_regexes": [],
+    "account_displayed_op_only": False,
+    "select": ["micros"],
+    "step": -1,
+    "output": "stdout",
+}
+
+
+def _preset(**changes: Any) -> dict[str, Any]:
+    return copy.deepcopy({**_DEFAULTS, "max_depth": 10000, "account_displayed_op_only": True, **changes})
+
+
+class ProfileOptionBuilder:
+    """Builds a dict of options, method by method; each returns the builder itself. docs/commands.md says what options mean."""
+
+    def __init__(self, options: Mapping[str, Any] | None = None) -> None:
+        """Start with a copy of ``options``, such as a preset, else with what shows all times by name."""
+        self._options: dict[str, Any] = copy.deepcopy(dict(_DEFAULTS if options is None else options))
+
+    @staticmethod
+    def trainable_variables_parameter() -> dict[str, Any]:
+        """Return the options that count the parameters of trainable variables; for the scope view."""
+        return _preset(account_type_regexes=["_trainable_variables"], select=["params"])
+
+    @staticmethod
+    def float_operation() -> dict[str, Any]:
+        """Return the options that show what does floating-point operations, most first."""
+        return _preset(min_float_ops=1, order_by="float_ops", select=["float_ops"])
+
+    @staticmethod
+    def time_and_memory(
+        min_micros: int = 1,
+        min_bytes: int = 1,
+        min_accelerator_micros: int = 0,
+        min_cpu_micros: int = 0,
+        min_peak_bytes: int = 0,
+        min_residual_bytes: int = 0,
+        min_output_bytes: int = 0,
+    ) -> dict[str, Any]:
+        """Return the options that show what takes time (at least so many µs) and memory (bytes), slowest first."""
+        return _preset(
+            min_micros=min_micros,
+            min_bytes=min_bytes,
+            min_accelerator_micros=min_accelerator_micros,
+            min_cpu_micros=min_cpu_micros,
+            min_peak_bytes=min_peak_bytes,
+            min_residual_bytes=min_residual_bytes,
+            min_output_bytes=min_output_bytes,
+            order_by="micros",
+            select=["micros", "bytes"],
+        )
+
+    def build(self) -> dict[str, Any]:
+        """Return a copy of the options."""
+        return copy.deepcopy(self._options)
+
+    def _with(self, **options: Any) -> "ProfileOptionBuilder":
+        self._options.update(copy.deepcopy(options))
+        return self
+
+    def with_max_depth(self, max_depth: int) -> "ProfileOptionBuilder":
+        """Show so many levels of a tree, the root counted, or positions of the op view up to this one, from 0."""
+        return self._with(max_depth=max_depth)
+
+    def with_min_memory(
+        self, min_bytes: int = 0, min_peak_bytes: int = 0, min_residual_bytes: int = 0, min_output_bytes: int = 0
+    ) -> "ProfileOptionBuilder":
+        """Hide what requested, had at its peak, left or put out fewer bytes."""
+        return self._with(
+            min_bytes=min_bytes,
+            min_peak_bytes=min_peak_bytes,
+            min_residual_bytes=min_residual_bytes,
+            min_output_bytes=min_output_bytes,
+        )
+
+    def with_min_execution_time(
+        self, min_micros: int = 0, min_accelerator_micros: int = 0, min_cpu_micros: int = 0
+    ) -> "ProfileOptionBuilder":
+        """Hide what ran for fewer µs, in all, on accelerators, or on CPUs."""
+        return self._with(
+            min_micros=min_micros, min_accelerator_micros=min_accelerator_micros, min_cpu_micros=min_cpu_micros
+        )
+
+    def with_min_parameters(self, min_params: int) -> "ProfileOptionBuilder":
+        """Hide what has fewer parameters."""
+        return self._with(min_params=min_params)
+
+    def with_min_occurrence(self, min_occurrence: int) -> "ProfileOptionBuilder":
+        """Hide nodes that ran less often, op types with fewer nodes."""
+        return self._with(min_occurrence=min_occurrence)
+
+    def with_min_float_operations(self, min_float_ops: int) -> "ProfileOptionBuilder":
+        """Hide what does fewer floating-point operations."""
+        return self._with(min_float_ops=min_float_ops)
+
+    def with_accounted_types(self, account_type_regexes: Iterable[str]) -> "ProfileOptionBuilder":
+        """Count only nodes of which op type, device or a label of an op log matches."""
+        return self._with(account_type_regexes=account_type_regexes)
+
+    def with_node_names(
+        self,
+        start_name_regexes: Iterable[str] | None = None,
+        show_name_regexes: Iterable[str] | None = None,
+        hide_name_regexes: Iterable[str] | None = None,
+        trim_name_regexes: Iterable[str] | None = None,
+    ) -> "ProfileOptionBuilder":
+        """Set where to start, what to show, what to hide, where to stop; None leaves a list as it is."""
+        given = {
+            "start_name_regexes": start_name_regexes,
+            "show_name_regexes": show_name_regexes,
+            "hide_name_regexes": hide_name_regexes,
+            "trim_name_regexes": trim_name_regexes,
+        }
+        return self._with(**{name: regexes for name, regexes in given.items() if regexes is not None})
+
+    def account_displayed_op_only(self, is_true: bool) -> "ProfileOptionBuilder":
+        """Make totals those of what is shown only, or of all that is accounted."""
+        return self._with(account_displayed_op_only=is_true)
+
+    def with_empty_output(self) -> "ProfileOptionBuilder":
+        """Print and write nothing."""
+        return self._with(output="none")
+
+    def with_stdout_output(self) -> "ProfileOptionBuilder":
+        """Print the answer to standard output."""
+        return self._with(output="stdout")
+
+    def with_file_output(self, outfile: str) -> "ProfileOptionBuilder":
+        """Write the answer as text to a file."""
+        return self._with(output=f"file:outfile={outfile}")
+
+    def with_timeline_output(self, timeline_file: str) -> "ProfileOptionBuilder":
+        """Write a trace for chrome://tracing to a file, `_` and the step added to its name."""
+        return self._with(output=f"timeline:outfile={timeline_file}")
+
+    def with_pprof_output(self, pprof_file: str) -> "ProfileOptionBuilder":
+        """Write the code view to a file that pprof reads."""
+        return self._with(output=f"pprof:outfile={pprof_file}")
+
+    def order_by(self, attribute: str) -> "ProfileOptionBuilder":
+        """Sort by name, or by a number, largest first."""
+        return self._with(order_by=attribute)
+
+    def select(self, attributes: Iterable[str]) -> "ProfileOptionBuilder":
+        """Choose the columns."""
+        return self._with(select=attributes)
+
+    def with_step(self, step: int) -> "ProfileOptionBuilder":
+        """Look at one traced step, -1 for the average of all."""
+        return self._with(step=step)
