@@ -1,0 +1,45 @@
+"""Writes random cases: folders with `graph.pb`, `run-N.pb`, maybe `op_log.pb`, and `queries.json` to be asked of them.
+
+PYTHONPATH=tests python -m integration.oracle.cases FOLDER FIRST_SEED LAST_SEED
+"""
+
+import json
+import random
+import sys
+from pathlib import Path
+
+from integration.oracle import graphs
+from integration.oracle.queries import Questions
+
+#: How many questions a case gets of each kind that `Questions.some` has.
+ASKED = 60
+
+
+def write_case(folder: Path, seed: int) -> None:
+    """Write the case of one seed."""
+    chance = random.Random(seed)
+    folder.mkdir(parents=True)
+    size = chance.choice((1, 3, 8, 20, 20, 40, 40, 120))
+    cycles, dangling = chance.random() < 0.5, chance.random() < 0.2
+    graph = graphs.graph(chance, size, cycles=cycles, dangling=dangling)
+    (folder / "graph.pb").write_bytes(graph.wire)
+    ran = [*graph.names, *graphs.UNKNOWN]
+    if chance.random() < 0.7:
+        log = graphs.op_log(chance, ran, with_stacks=chance.random() < 0.85)
+        (folder / "op_log.pb").write_bytes(log)
+    steps, base = chance.choice((0, 1, 2, 3, 3, 4)), chance.choice(graphs.BASES)
+    for step in range(steps):
+        (folder / f"run-{step}.pb").write_bytes(graphs.run_metadata(chance, ran, base))
+    types = (*graphs.OPS, *graphs.TYPES, *(device.lower() for device in graphs.DEVICES[:6]), *graphs.UNKNOWN)
+    questions = Questions(chance, ran, types, steps).some(ASKED)
+    (folder / "queries.json").write_text(json.dumps({"whole": graph.whole, "queries": questions}, indent=1))
+
+
+def write_cases(folder: Path, seeds: range) -> None:
+    """Write the cases of several seeds, each into a folder that is called by its seed."""
+    for seed in seeds:
+        write_case(folder / str(seed), seed)
+
+
+if __name__ == "__main__":
+    write_cases(Path(sys.argv[1]), range(int(sys.argv[2]), int(sys.argv[3]) + 1))

@@ -1,0 +1,69 @@
+"""What is to be equal of two answers to one question, and where two values differ."""
+
+import gzip
+from collections.abc import Iterator, Mapping
+from itertools import zip_longest
+from typing import Any, Final
+
+from integration.oracle.decoded import decoded
+from integration.oracle.graphs import ODD_NAMES
+from tfprof.collector.render.table import clean
+
+#: What an answer's message is, by view.
+MESSAGES: Final = {
+    "scope": "GraphNodeProto",
+    "graph": "GraphNodeProto",
+    "op": "MultiGraphNodeProto",
+    "code": "MultiGraphNodeProto",
+    "advise": "AdviceProto",
+}
+#: Above it each side explains in words of its own.
+LEGEND: Final = "Profile:\n"
+#: Names with control characters, which we never print, of cases.
+CONTROLS: Final = {name: clean(name) for name in ODD_NAMES if name != clean(name)}
+
+
+def rows(text: str) -> str:
+    """Return what a text says from the legend on; what comes before the explanation belongs to it too."""
+    for name, printed in CONTROLS.items():
+        text = text.replace(name, printed)
+    before, legend, after = text.partition(LEGEND)
+    return before.partition("\nDoc:\n")[0] + legend + after if legend else text
+
+
+def sampled(data: bytes) -> Any:
+    """Return a pprof file's profile; the explanation in its comment is each side's own."""
+    profile = decoded("pprof", gzip.decompress(data))
+    texts: list[Any] = list(profile[6])
+    for comment in profile.get(13, ()):
+        texts[comment] = b"comment"
+    return {**profile, 6: texts}
+
+
+def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what counts of an answer {root, printed, files}, all bytes as Latin-1 text."""
+    output = question.get("options", {}).get("output")
+    files = {name: text.encode("latin-1") for name, text in answer["files"].items()}
+    told: Any = {name: data.decode() for name, data in files.items()}
+    if output == "file":
+        told = {name: rows(text) for name, text in told.items()}
+    elif output == "pprof":
+        told = {name: sampled(data) for name, data in files.items()}
+    message = decoded(MESSAGES[question["view"]], answer["root"].encode("latin-1"))
+    return {"message": message, "files": told, "printed": rows(answer["printed"])}
+
+
+def differences(theirs: Any, mine: Any, where: str = "") -> Iterator[str]:
+    """Yield where two values differ, a line each."""
+    if theirs == mine:
+        return
+    if isinstance(theirs, dict) and isinstance(mine, dict):
+        for key in sorted({*theirs, *mine}, key=repr):
+            yield from differences(theirs.get(key), mine.get(key), f"{where}.{key}")
+    elif isinstance(theirs, list) and isinstance(mine, list):
+        for at, (one, other) in enumerate(zip_longest(theirs, mine)):
+            yield from differences(one, other, f"{where}[{at}]")
+    elif isinstance(theirs, str) and isinstance(mine, str) and "\n" in theirs + mine:
+        yield from differences(theirs.split("\n"), mine.split("\n"), where)
+    else:
+        yield f"{where}: {theirs!r} != {mine!r}"

@@ -1,0 +1,118 @@
+"""Messages from the wire, told by field numbers alone: what one side writes wrongly the other cannot read rightly."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+#: Kinds of messages: field number -> kind of the message in it, "text" for bytes, "numbers" for numbers that may be packed.
+#: A field `(key, value)` is a map; its order says nothing.
+KINDS: Final[dict[str, dict[int, Any]]] = {
+    "GraphNodeProto": {1: "text", 10: "text", 11: "shape", 12: "GraphNodeProto", 15: "text", 16: ("number", "shape")},
+    "MultiGraphNodeProto": {1: "text", 10: "GraphNodeProto", 11: "MultiGraphNodeProto"},
+    "AdviceProto": {1: ("text", "Checker")},
+    "Checker": {2: "text"},
+    "shape": {2: "dim"},
+    "dim": {2: "text"},
+    "pprof": {1: "ValueType", 2: "Sample", 4: "Location", 5: "Function", 6: "text", 13: "numbers"},
+    "ValueType": {},
+    "Sample": {1: "numbers", 2: "numbers", 3: "Label"},
+    "Label": {},
+    "Location": {4: "Line"},
+    "Line": {},
+    "Function": {},
+    "ProfileProto": {1: ("number", "ProfileNode"), 3: "numbers", 4: ("number", "text")},
+    "ProfileNode": {
+        1: "text",
+        2: ("number", "number"),
+        3: ("number", "number"),
+        4: "numbers",
+        5: "text",
+        6: "text",
+        7: "text",
+        9: "text",
+        10: "CodeDef",
+        11: ("text", "AttrValue"),
+        12: ("number", "ExecProfile"),
+        14: ("number", "number"),
+        15: ("number", "Tuple"),
+        16: ("number", "Tuple"),
+    },
+    "CodeDef": {1: "Trace"},
+    "Trace": {1: "text", 3: "text", 4: "text"},
+    "AttrValue": {1: "ListValue", 2: "text", 7: "shape", 8: "text", 9: "text"},
+    "ListValue": {2: "text", 3: "numbers", 5: "numbers", 6: "numbers", 7: "shape", 8: "text"},
+    "ExecProfile": {
+        4: ("text", "ExecTime"),
+        5: ("text", "ExecTime"),
+        6: "text",
+        7: "ExecMemory",
+        11: "AllocationRecord",
+    },
+    "ExecTime": {1: "Tuple"},
+    "Tuple": {1: "numbers"},
+    "ExecMemory": {11: ("number", "Memory")},
+    "Memory": {},
+    "AllocationRecord": {},
+}
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    number = shift = 0
+    while True:
+        byte = data[at]
+        number |= (byte & 0x7F) << shift
+        shift, at = shift + 7, at + 1
+        if byte < 0x80:
+            return number, at
+
+
+def _fields(data: bytes) -> Iterator[tuple[int, Any]]:
+    at = 0
+    while at < len(data):
+        tag, at = _varint(data, at)
+        if tag & 7 == 0:
+            value, at = _varint(data, at)
+            yield tag >> 3, value
+        else:
+            length = {1: 8, 5: 4}.get(tag & 7)
+            if length is None:
+                length, at = _varint(data, at)
+            yield tag >> 3, data[at : at + length]
+            at += length
+
+
+def _numbers(data: bytes) -> list[int]:
+    at, found = 0, []
+    while at < len(data):
+        number, at = _varint(data, at)
+        found.append(number)
+    return found
+
+
+def _value(kind: Any, value: Any) -> Any:
+    if kind in {"number", "text"}:
+        return value
+    return decoded(kind, value)
+
+
+def _entry(kind: tuple[str, str], data: bytes) -> tuple[Any, Any]:
+    fields = dict(_fields(data))
+    empty = {"number": 0, "text": b""}
+    return (fields.get(1, empty[kind[0]]), _value(kind[1], fields.get(2, empty.get(kind[1], b""))))
+
+
+def decoded(kind: str, data: bytes) -> dict[int, Any]:
+    """Return a message as {field number: values}; maps are dicts, and what is 0 or empty alone is as good as not there."""
+    kinds = KINDS[kind]
+    found: dict[int, Any] = {}
+    for number, value in _fields(data):
+        inner = kinds.get(number, "number" if isinstance(value, int) else "text")
+        if isinstance(inner, tuple):
+            key, entry = _entry(inner, value)
+            found.setdefault(number, {})[key] = entry
+        elif inner == "numbers":
+            found.setdefault(number, []).extend([value] if isinstance(value, int) else _numbers(value))
+        elif inner == "number":
+            found[number] = value
+        else:
+            found.setdefault(number, []).append(_value(inner, value))
+    return {number: value for number, value in found.items() if value != 0}

@@ -1,0 +1,286 @@
+"""Random graphs, op logs and traced steps, as odd as TensorFlow's own profiler takes them."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from integration.oracle import messages as wire
+from integration.oracle.messages import mapped, message
+
+#: Op types; of none of them TensorFlow's Python knows flops, which the native profiler gets from op logs only.
+OPS: Final = (
+    "Relu",
+    "Identity",
+    "VariableV2",
+    "Placeholder",
+    "FusedBatchNorm",
+    "NoOp",
+    "Const",
+    "Größe",
+    "a/b",
+    "n1",
+)
+SCOPES: Final = (
+    "",
+    "a/",
+    "a/b/",
+    "tower_0/",
+    "tower_0/conv/",
+    "deep/er/and/er/",
+    "BatchNorm/",
+    "ü/",
+    "x//",
+    "/",
+    "q'\"\\/",
+)
+ODD_NAMES: Final = (
+    "größe/ノード",
+    "trailing/",
+    'quo"ted',
+    "back\\slash",
+    "tab\tbed",
+    "a b",
+    "<&>",
+    "new\nline",
+    "^hat",
+    "co:lon",
+)
+#: Names that no graph has, most of them never.
+UNKNOWN: Final = (
+    "RecvTensor",
+    "_SOURCE",
+    "_SINK",
+    "MEMCPYHtoD",
+    "edge_5_x",
+    "_arg_images_0_0",
+    "made/up",
+    "xMEMCPY",
+    "ran/ü",
+)
+DEVICES: Final = (
+    "/job:localhost/replica:0/task:0/device:CPU:0",
+    "/job:localhost/replica:0/task:0/device:GPU:0",
+    "/job:localhost/replica:0/task:0/device:GPU:1",
+    "/job:localhost/replica:0/task:0/device:XLA_GPU:0",
+    "/job:worker/replica:0/task:1/cpu:0",
+    "/gpu:12",
+    "/device:GPU:0/stream:all",
+    "/device:GPU:1/stream:all",
+    "/device:GPU:0/stream:14",
+    "/device:GPU:0/stream:15<MemcpyH2D>",
+    "/device:GPU:0/memcpy",
+    "/device:GPU:0/sync",
+    "/host:CPU",
+    "/DEVICE:TPU:0",
+    "/ÄÖ/device:CPU:3",
+    "cpu:0",
+)
+#: Where most of what runs runs.
+USUAL: Final = (0, 1, 2, 6, 7)
+SIZES: Final = (0, 0, 1, 7, 512, 999, 1000, 4096, 123_456, 10**6, 5 * 10**6, 3 * 10**9)
+BASES: Final = (1, 1000, 1_700_000_000_000_000)
+FILES: Final = (
+    "/home/u/train.py",
+    "model.py",
+    "/usr/lib/model.py",
+    "no_suffix",
+    "/a.b/c.d.py",
+    "/ends/",
+    "größe.py",
+    "",
+)
+FUNCTIONS: Final = (
+    "main",
+    "build",
+    "<module>",
+    "a_name_of_twenty_byt",
+    "nineteen_bytes_long",
+    "a_name_of_more_than_twenty_bytes",
+    "",
+)
+#: A node that every graph has, with a stack where any has one: without one tfprof's code view falls over.
+PLAIN: Final = "plain"
+TYPES: Final = ("_trainable_variables", "mine", "Conv2D", "größe")
+
+
+@dataclass(frozen=True)
+class Graph:
+    """A random graph: what it says on the wire, the names of its nodes, and whether each input is of one of them."""
+
+    wire: bytes
+    names: tuple[str, ...]
+    whole: bool
+
+
+def _names(chance: random.Random, count: int) -> list[str]:
+    names: list[str] = []
+    for at in range(count):
+        kind = chance.random()
+        if kind < 0.08:
+            name = chance.choice(ODD_NAMES)
+        elif kind < 0.2 and names:
+            name = (
+                f"{chance.choice(('', 'gradients/', 'a/gradients/'))}{chance.choice(names)}_grad/{chance.choice('xy')}"
+            )
+        elif kind < 0.3 and names:
+            name = chance.choice(names) + chance.choice(("/sub", "/read", ""))
+        elif kind < 0.33:
+            name = chance.choice(
+                ("gradients/_grad/x", "x_grad/gradients/n1", "gradients/n1", "gradients/a/b/n2_grad/z")
+            )
+        else:
+            name = f"{chance.choice(SCOPES)}n{at}"
+        names.append(name)
+    return names
+
+
+def _shape(chance: random.Random) -> bytes:
+    if chance.random() < 0.1:
+        return wire.shape(None)
+    return wire.shape([chance.choice((-1, 0, 1, 2, 3, 8, 1024)) for _ in range(chance.randrange(4))])
+
+
+def _attributes(chance: random.Random) -> dict[str, bytes]:
+    attributes = {}
+    if chance.random() < 0.4:
+        attributes["shape"] = message(wire.ATTR_VALUE, shape=_shape(chance))
+    elif chance.random() < 0.1:
+        attributes["shape"] = message(wire.ATTR_VALUE, i=5)
+    if chance.random() < 0.5:
+        shapes = [_shape(chance) for _ in range(chance.randrange(4))]
+        attributes["_output_shapes"] = message(wire.ATTR_VALUE, list=message({"shape": 7}, shape=shapes))
+    if chance.random() < 0.2:
+        attributes["data_format"] = message(wire.ATTR_VALUE, s=chance.choice(("NHWC", "NCHW")))
+    if chance.random() < 0.2:
+        attributes["T"] = message(wire.ATTR_VALUE, type=1)
+    return attributes
+
+
+def _input(chance: random.Random, names: Sequence[str], *, dangling: bool) -> str:
+    if dangling and chance.random() < 0.1:
+        return chance.choice(("nowhere", "^nowhere:1", "ran/ü"))
+    return chance.choice(("", "", "", "^")) + chance.choice(names) + chance.choice(("", "", ":0", ":1", ":2"))
+
+
+def source_of(text: str) -> str:
+    """Return the name of the node that an input is of."""
+    return text.split(":", maxsplit=1)[0].removeprefix("^")
+
+
+def graph(chance: random.Random, count: int, *, cycles: bool, dangling: bool) -> Graph:
+    """Return a graph of up to ``count`` nodes: names come twice, inputs go forth and, with ``cycles``, back."""
+    names = [PLAIN, *_names(chance, count)]
+    nodes, sources = [], set()
+    for at, name in enumerate(names):
+        known = [name for name in (names if cycles else names[:at]) if ":" not in name]  # 1.15 refuses those
+        inputs = [
+            _input(chance, known, dangling=dangling) for _ in range(chance.choice((0, 0, 1, 1, 2, 3)) if known else 0)
+        ]
+        sources |= {source_of(text) for text in inputs}
+        op, attributes = chance.choice(OPS), mapped(_attributes(chance).items())
+        nodes.append(message(wire.NODE_DEF, name=name, op=op, input=inputs, attr=attributes))
+    return Graph(message(wire.GRAPH_DEF, node=nodes, versions=b""), tuple(names), whole=sources <= set(names))
+
+
+def _records(chance: random.Random, base: int) -> list[bytes]:
+    return [
+        message(wire.RECORD, alloc_micros=base + chance.randrange(3000), alloc_bytes=chance.choice((-4096, 512, 10**6)))
+        for _ in range(chance.choice((0, 0, 1, 3)))
+    ]
+
+
+def _allocator(chance: random.Random, base: int) -> bytes:
+    return message(
+        wire.ALLOCATOR,
+        allocator_name=chance.choice(("cpu", "GPU_0_bfc", "gpu_host_bfc", "GPU_1_bfc")),
+        total_bytes=chance.choice(SIZES),
+        peak_bytes=chance.choice(SIZES),
+        live_bytes=chance.choice((*SIZES, -512, -(10**6))),
+        allocator_bytes_in_use=chance.choice(SIZES),
+        allocation_records=_records(chance, base),
+    )
+
+
+def _output(chance: random.Random) -> bytes:
+    if chance.random() < 0.1:
+        return message(wire.OUTPUT, slot=chance.randrange(3))
+    sizes = message(
+        wire.ALLOCATION,
+        requested_bytes=chance.choice(SIZES),
+        allocated_bytes=chance.choice(SIZES),
+        ptr=chance.choice((0, 1 << 40, (1 << 64) - 16)),
+    )
+    described = sizes if chance.random() < 0.9 else None
+    tensor = message(wire.TENSOR, dtype=1, shape=_shape(chance), allocation_description=described)
+    return message(wire.OUTPUT, slot=chance.choice((0, 0, 1, 2)), tensor_description=tensor)
+
+
+def _node_stats(chance: random.Random, name: str, base: int) -> bytes:
+    start = base + chance.randrange(3000) if chance.random() < 0.9 else chance.choice((0, 0, -5))
+    micros = chance.choice((0, 0, 1, 2, 100, chance.randrange(5000), chance.randrange(3 * 10**6)))
+    nanos = {}
+    if chance.random() < 0.5:  # nanoseconds that agree with the microseconds, or not at all
+        nanos["all_start_nanos"] = 1000 * start + chance.randrange(1000)
+        nanos["op_end_rel_nanos"] = chance.choice((1000 * micros, chance.randrange(10**6)))
+    memory = message(wire.MEMORY, temp_memory_size=chance.choice(SIZES), persistent_memory_size=chance.choice(SIZES))
+    return message(
+        wire.NODE_STATS,
+        node_name=name + chance.choice(("", "", ":Label", ":a:b")),
+        all_start_micros=start,
+        op_start_rel_micros=chance.choice((0, 1, 50)),
+        op_end_rel_micros=micros,
+        all_end_rel_micros=micros + 1,
+        memory=[_allocator(chance, base) for _ in range(chance.choice((0, 0, 1, 2)))],
+        output=[_output(chance) for _ in range(chance.choice((0, 1, 1, 2)))],
+        memory_stats=memory if chance.random() < 0.3 else None,
+        **nanos,
+    )
+
+
+def run_metadata(chance: random.Random, names: Sequence[str], base: int) -> bytes:
+    """Return what a traced step says: nodes several times, on several devices, or nothing at all."""
+    if chance.random() < 0.05:
+        return message(wire.RUN_METADATA, cost_graph=b"")
+    devices = []
+    for _ in range(chance.choice((0, 1, 2, 4, 6))):
+        device = DEVICES[chance.choice(USUAL)] if chance.random() < 0.7 else chance.choice(DEVICES)
+        ran = [chance.choice(names) for _ in range(chance.choice((0, 1, 10, len(names), 2 * len(names))))]
+        stats = [_node_stats(chance, name, base) for name in ran]
+        devices.append(message(wire.DEVICE, device=device, node_stats=stats))
+    return message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
+
+
+def _stacks(chance: random.Random, files: Sequence[int], functions: Sequence[int], lines: Sequence[int]) -> list[bytes]:
+    """Return call stacks that share their outer frames, some of them the beginning of another."""
+    frames = [
+        message(
+            wire.TRACE,
+            lineno=chance.choice((-1, 0, 7, 120)),
+            func_start_line=chance.choice((-1, 3)),
+            file_id=chance.choice(files),
+            function_id=chance.choice(functions),
+            line_id=chance.choice(lines),
+        )
+        for _ in range(12)
+    ]
+    stacks: list[list[bytes]] = [[]]
+    for _ in range(15):
+        outer = chance.choice(stacks)
+        more = [chance.choice(frames) for _ in range(chance.choice((0, 1, 1, 2, 3)))]
+        stacks.append(outer[: chance.randint(0, len(outer))] + more)
+    return [message(wire.CODE_DEF, traces=stack) for stack in (*stacks, frames[:2])]
+
+
+def op_log(chance: random.Random, names: Sequence[str], *, with_stacks: bool) -> bytes:
+    """Return what an op log says of some of ``names`` and of a name that nobody knows."""
+    strings = ["none", *FILES, *FUNCTIONS]
+    files, functions = range(1, 1 + len(FILES)), range(1 + len(FILES), len(strings))
+    stacks = _stacks(chance, files, functions, range(len(strings)))
+    entries = [message(wire.LOG_ENTRY, name=PLAIN, code_def=stacks[-1])] if with_stacks else []
+    for name in [*chance.sample(names, len(names) * 2 // 3), *chance.sample(names, len(names) // 5), "nobody"]:
+        code = chance.choice(stacks) if with_stacks and chance.random() < 0.8 else None
+        types = [chance.choice(TYPES) for _ in range(chance.choice((0, 0, 1, 2)))]
+        float_ops = chance.choice((0, 0, 7, 1000, 10**7, 3 * 10**9))
+        entries.append(message(wire.LOG_ENTRY, name=name, float_ops=float_ops, types=types, code_def=code))
+    return message(wire.OP_LOG, log_entries=entries, id_to_string=mapped(enumerate(strings)))

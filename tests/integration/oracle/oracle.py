@@ -1,0 +1,134 @@
+"""Run by a TensorFlow of its own: has TensorFlow's own profiler answer the questions of folders of cases, in files.
+
+    python oracle.py CASES ANSWERS              from `graph.pb`, `op_log.pb`, `run-N.pb` of each folder in CASES
+    python oracle.py CASES ANSWERS --profiles   from `profile.pb`, a ProfileProto, of each folder in CASES
+
+ANSWERS gets a file for each case: a list of {text, printed, root, files}, bytes as Latin-1 text.
+"""
+
+import contextlib
+import json
+import os
+import sys
+import tempfile
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+try:
+    from tensorflow.python.util import _pywrap_tfprof as native
+except ImportError:
+    from tensorflow.python import pywrap_tensorflow as native
+
+from tensorflow.core.profiler import tfprof_options_pb2 as options_pb2
+
+PLACES = {"none": "none", "stdout": "stdout"}
+
+
+def read(*parts):
+    """Return the bytes of a file, none if there is no such file."""
+    path = os.path.join(*parts)
+    if not os.path.exists(path):
+        return b""
+    with open(path, "rb") as file:
+        return file.read()
+
+
+def latin(data):
+    """Return bytes as text, each byte a character."""
+    return data.decode("latin-1")
+
+
+@contextlib.contextmanager
+def printed(path):
+    """Send what C++ prints to a file."""
+    sys.stdout.flush()
+    kept = os.dup(1)
+    with open(path, "wb") as file:
+        os.dup2(file.fileno(), 1)
+    try:
+        yield
+    finally:
+        flush()
+        os.dup2(kept, 1)
+        os.close(kept)
+
+
+def flush():
+    """Have C write what it holds back."""
+    import ctypes
+
+    ctypes.CDLL(None).fflush(None)
+
+
+def encoded(options, folder):
+    """Return a question's options as TensorFlow takes them, answers to go into ``folder``."""
+    wanted = options_pb2.OptionsProto()
+    for name, value in options.items():
+        if isinstance(value, list):
+            getattr(wanted, name).extend(value)
+        elif name == "output":
+            wanted.output = PLACES.get(value, "{}:outfile={}".format(value, os.path.join(folder, "out")))
+        else:
+            setattr(wanted, name, value)
+    return wanted.SerializeToString()
+
+
+def advised(query):
+    """Return the checkers of a question to the advisor."""
+    wanted = options_pb2.AdvisorOptionsProto()
+    for checker in query["checkers"]:
+        wanted.checkers[checker].options.clear()
+    return wanted.SerializeToString()
+
+
+def ask(query):
+    """Return TensorFlow's answer to one question."""
+    with tempfile.TemporaryDirectory() as folder:
+        options = advised(query) if query["view"] == "advise" else encoded(query["options"], folder)
+        with printed(os.path.join(folder, "printed")):
+            root = native.Profile(query["view"].encode(), options)
+        files = {name: latin(read(folder, name)) for name in os.listdir(folder)}
+    said = files.pop("printed")
+    return {"printed": said.replace(folder, "FOLDER"), "root": latin(root), "files": files}
+
+
+def load(folder, profiles):
+    """Have the profiler know a case."""
+    if profiles:
+        path = os.path.join(folder, "profile.pb")
+        native.ProfilerFromFile(path.encode() if sys.version_info < (3, 8) else path)
+        return
+    native.NewProfiler(read(folder, "graph.pb"), read(folder, "op_log.pb"))
+    step = 0
+    while os.path.exists(os.path.join(folder, f"run-{step}.pb")):
+        native.AddStep(step, b"", read(folder, f"run-{step}.pb"), b"")
+        step += 1
+
+
+def answer(folder, profiles):
+    """Return the answers to a case's questions, and its ProfileProto where there can be one."""
+    with open(os.path.join(folder, "queries.json")) as file:
+        case = json.load(file)
+    load(folder, profiles)
+    answers = {"answers": []}
+    for number, query in enumerate(case["queries"]):
+        print("question", number, "of", folder, file=sys.stderr, flush=True)  # the last one, if TensorFlow falls over
+        answers["answers"].append(ask(query))
+    if case["whole"] and not profiles:
+        answers["profile"] = latin(native.SerializeToString())
+    native.DeleteProfiler()
+    return answers
+
+
+def main():
+    """Answer all cases."""
+    cases, answers, profiles = sys.argv[1], sys.argv[2], "--profiles" in sys.argv
+    os.makedirs(answers, exist_ok=True)
+    for name in sorted(os.listdir(cases)):
+        found = answer(os.path.join(cases, name), profiles)
+        with open(os.path.join(answers, name + ".json"), "w") as file:
+            json.dump(found, file)
+
+
+if __name__ == "__main__":
+    main()

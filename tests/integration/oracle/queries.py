@@ -1,0 +1,172 @@
+"""Random questions to a profiler: every option of every view, wrong ones too."""
+
+import random
+import re
+from collections.abc import Sequence
+from typing import Any, Final
+
+VIEWS: Final = ("scope", "graph", "op", "code")
+SELECTS: Final = (
+    "bytes",
+    "peak_bytes",
+    "residual_bytes",
+    "output_bytes",
+    "micros",
+    "accelerator_micros",
+    "cpu_micros",
+    "params",
+    "float_ops",
+    "device",
+    "op_types",
+    "occurrence",
+    "input_shapes",
+)
+#: What a pprof file may be of.
+SAMPLED: Final = SELECTS[:9]
+ORDERS: Final = ("name", *SAMPLED, "occurrence")
+ODD_ORDERS: Final = ("", "Micros", "bogus", "micros,bytes")
+MINIMA: Final = tuple(f"min_{name}" for name in (*SAMPLED, "occurrence"))
+LEASTS: Final = (1, 1, 2, 100, 1000, 10**6, -1, 1 << 40)
+#: What any list of regexes may hold: other dialects', invalid, of several meanings.
+ODD_REGEXES: Final = (
+    "",
+    "(",
+    "*a",
+    "[",
+    "a{2,1}",
+    "a{1001}",
+    "n(?=1).*",
+    "(n)\\1.*",
+    "(?P<x>n).*",
+    "n++1",
+    "\\pL\\d+",
+    "(?i)CONV.*",
+    "(?U)n.*",
+    "[[:alpha:]]+.*",
+    "\\Qa/b/\\E.*",
+    "n1|n1.*",
+    "^n.*$",
+    ".*\\z",
+    ".*\\Z",
+    "(?s).*",
+    "[^/]*",
+    "\\w+",
+    "\\d*\\D*",
+    ".{5}",
+    "gr.ße.*",
+    "\\x{6e}.*",
+    "\\C*",
+    ".*|(",
+    ".+",
+    "(.*)",
+)
+BASE: Final[dict[str, Any]] = {
+    "max_depth": 10000,
+    "step": -1,
+    "order_by": "name",
+    "account_type_regexes": [".*"],
+    "start_name_regexes": [".*"],
+    "trim_name_regexes": [],
+    "show_name_regexes": [".*"],
+    "hide_name_regexes": [],
+    "account_displayed_op_only": False,
+    "select": ["micros"],
+    "output": "file",
+    **dict.fromkeys(MINIMA, 0),
+}
+#: Beginnings of frames' texts, none of the root's.
+FRAMES: Final = (
+    "train.py.*",
+    "real_runs.py.*",
+    ".*:conv_net",
+    "model.py:.*",
+    ".*:main",
+    ".*:7:.*",
+    ".*:120:.*",
+    "größe.py.*",
+    ".*\\(gradient\\)",
+    ".*\\.\\.\\.",
+    ":.*",
+    "d.py:-1:build",
+    ".*<module>.*",
+)
+CHECKERS: Final = ("AcceleratorUtilizationChecker", "OperationChecker", "ExpensiveOperationChecker", "JobChecker")
+
+
+class Questions:
+    """Asks at random about one case: ``names`` of nodes, ``ops`` and other types, and how many steps it has."""
+
+    def __init__(self, chance: random.Random, names: Sequence[str], types: Sequence[str], steps: int) -> None:
+        self.chance = chance
+        self.names = names
+        self.types = types
+        self.steps = steps
+
+    def _regex(self, texts: Sequence[str]) -> str:
+        text = self.chance.choice(texts)
+        forms = (
+            self.chance.choice(ODD_REGEXES),
+            text,
+            re.escape(text.split("/")[0]) + ".*",
+            ".*" + re.escape(text[-3:]),
+            ".*" + text[len(text) // 2 :][:2] + ".*",
+            ".*",
+            re.escape(text),
+        )
+        return self.chance.choices(forms, (15, 15, 15, 15, 10, 5, 25))[0]
+
+    def _regexes(self, texts: Sequence[str], most: int = 4) -> list[str]:
+        return [self._regex(texts) for _ in range(self.chance.randint(0, most))]
+
+    def _trims(self) -> list[str]:
+        """Return what does not match the root: there tfprof's code view falls over."""
+        return [self.chance.choice(FRAMES) for _ in range(self.chance.randint(0, 2))]
+
+    def view(self, view: str) -> dict[str, Any]:
+        """Return one question to a view, in text."""
+        chance = self.chance
+        options = dict(BASE, select=self._select(view), order_by=chance.choice(ORDERS))
+        if chance.random() < 0.05:
+            options["order_by"] = chance.choice(ODD_ORDERS)
+        if chance.random() < 0.5:
+            options["step"] = chance.choice([-1, *3 * list(range(self.steps)), self.steps + 3, -7])
+        if chance.random() < 0.3:
+            options["max_depth"] = chance.choice([1, 2, 3, 4, 10] if view == "code" else [-1, 0, 1, 2, 3, 4, 10])
+        for _ in range(chance.choice([0, 0, 0, 0, 1, 2])):
+            options[chance.choice(MINIMA)] = chance.choice(LEASTS)
+        if chance.random() < 0.3:
+            options["account_type_regexes"] = self._regexes(self.types)
+        shown = self.types if view == "op" else FRAMES if view == "code" else self.names
+        for option in ("start_name_regexes", "show_name_regexes", "hide_name_regexes"):
+            if chance.random() < 0.15:
+                options[option] = self._regexes(shown)
+        if chance.random() < 0.15:
+            options["trim_name_regexes"] = self._trims() if view == "code" else self._regexes(shown, 2)
+        options["account_displayed_op_only"] = chance.random() < 0.3
+        return {"view": view, "options": options}
+
+    def _select(self, view: str) -> list[str]:
+        if self.chance.random() < 0.3:
+            return list(SELECTS)
+        count = self.chance.choice([0, 1, 1, 2, 3, 5])
+        return self.chance.sample([*SELECTS, "bogus"] if self.chance.random() < 0.03 else SELECTS, count)
+
+    def output(self) -> dict[str, Any]:
+        """Return a question whose answer is a timeline, a pprof file, or what is printed."""
+        kind = self.chance.choice(("timeline", "timeline", "pprof", "stdout", "none"))
+        views = {"timeline": ("graph", "scope", "code"), "pprof": ("code",)}.get(kind, VIEWS)
+        asked = self.view(self.chance.choice(views))
+        asked["options"]["output"] = kind
+        if kind == "pprof" and self.chance.random() < 0.9:
+            asked["options"]["select"] = [self.chance.choice(SAMPLED)]
+        return asked
+
+    def advice(self) -> dict[str, Any]:
+        """Return a question to the advisor."""
+        return {"view": "advise", "checkers": self.chance.sample(CHECKERS, self.chance.randint(0, len(CHECKERS)))}
+
+    def some(self, count: int) -> list[dict[str, Any]]:
+        """Return ``count`` questions to the views and half as many for files and advice."""
+        asked = [self.view(self.chance.choice(VIEWS)) for _ in range(count)]
+        asked += [self.output() for _ in range(count // 2)]
+        return [*asked, *(self.advice() for _ in range(2))]
