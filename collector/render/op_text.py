@@ -8,10 +8,14 @@ from tfprof.collector.render.frame import columns, explained, legend, notice
 from tfprof.collector.render.numbers import tfprof_bytes, tfprof_count, tfprof_time
 from tfprof.collector.render.shapes import shape_text
 from tfprof.collector.render.table import clean
+from tfprof.collector.views.matcher import encoded
 from tfprof.collector.views.op import Entry, OpView
+from tfprof.collector.views.order import ordered
 from tfprof.collector.views.rules import DEFAULT, Rules
 
 SIZES: Final = ("bytes", "peak_bytes", "residual_bytes", "output_bytes")
+#: Of the column of names.
+_WIDTH: Final = 25
 
 
 def _share(part: int, whole: int) -> float:
@@ -51,7 +55,7 @@ _CELLS: Final[dict[str, Callable[[Entry, OpView], str]]] = {
 }
 
 
-def signatures(entry: Entry) -> list[tuple[str, int, int, int]]:
+def signatures(entry: Entry, rules: Rules = DEFAULT) -> list[tuple[str, int, int, int]]:
     """Return (input shapes, runs, nodes, µs) for each distinct input signature, most runs first."""
     runs, nodes, micros = Counter[str](), Counter[str](), Counter[str]()
     for node in entry.nodes:
@@ -59,15 +63,22 @@ def signatures(entry: Entry) -> list[tuple[str, int, int, int]]:
         runs[text] += node.stats.runs
         nodes[text] += 1
         micros[text] += node.stats.micros
-    return [(text, runs[text], nodes[text], micros[text]) for text in sorted(nodes, key=lambda t: (-runs[t], t))]
+    texts = ordered(sorted(nodes), runs.__getitem__, descending=True, rules=rules)
+    return [(text, runs[text], nodes[text], micros[text]) for text in texts]
 
 
-def _row(entry: Entry, view: OpView, shown: list[str]) -> Iterator[str]:
+def _name(entry: Entry, rules: Rules) -> str:
+    """Return a name as wide as the column; tfprof counts its bytes."""
+    name = clean(entry.name)
+    return name + " " * (_WIDTH - len(encoded(entry.name) if rules.strict else name))
+
+
+def _row(entry: Entry, view: OpView, shown: list[str], rules: Rules) -> Iterator[str]:
     cells = (_CELLS[column](entry, view) for column in shown if column in _CELLS)
-    yield f"{clean(entry.name):<25}" + clean(", ".join(cells))
+    yield _name(entry, rules) + clean(", ".join(cells))
     if "input_shapes" in shown:
         yield ""
-        for text, runs, nodes, micros in signatures(entry):
+        for text, runs, nodes, micros in signatures(entry, rules):
             yield f"input_type: {text}\t(run*{runs}|defined*{nodes})\texec_time: {tfprof_time(micros)}"
         yield ""
 
@@ -82,4 +93,4 @@ def lines(
     yield from explained("op", select)
     yield legend(shown)
     for entry in view.entries:
-        yield from _row(entry, view, shown)
+        yield from _row(entry, view, shown, rules)
