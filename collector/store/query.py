@@ -1,6 +1,7 @@
 """SQL over a job: DuckDB in memory, never the file of record."""
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import duckdb
@@ -10,18 +11,27 @@ from tfprof.collector.store.schema import JOB_TABLES
 from tfprof.collector.store.snapshot import Snapshot
 
 
-def query(snapshot: Snapshot, rollup: pa.Table, sql: str) -> pa.Table:
-    """Return what ``sql`` selects from the job's tables and ``rollup``; UsageError says what is wrong with it."""
+def query(snapshot: Snapshot, rollup: Callable[[], pa.Table], sql: str) -> pa.Table:
+    """Return what ``sql`` selects from the job's tables and ``rollup``; UsageError says what is wrong with it.
+
+    What the text does not speak of is not looked at: to open all tables takes longer than most questions.
+    """
     with duckdb.connect() as connection:
         for name in JOB_TABLES:
-            _offer(connection, snapshot, name)
-        connection.register("rollup", rollup)
+            if _speaks_of(sql, name):
+                _offer(connection, snapshot, name)
+        if _speaks_of(sql, "rollup"):
+            connection.register("rollup", rollup())
         try:
             relation = connection.sql(sql)
             result: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
         except duckdb.Error as error:
             raise UsageError(f"SQL: {str(error).splitlines()[0]}") from None
     return result
+
+
+def _speaks_of(sql: str, name: str) -> bool:
+    return re.search(rf"\b{name}\b", sql, re.IGNORECASE) is not None
 
 
 def _offer(connection: Any, snapshot: Snapshot, name: str) -> None:

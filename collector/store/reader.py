@@ -42,7 +42,7 @@ class Job:
         """Return what ``sql`` selects from the job's tables (and ``rollup``); UsageError says what is wrong with it."""
         from tfprof.collector.store.query import query  # noqa: PLC0415  # duckdb: half of a command's start, used by few
 
-        return settled(self.folder, lambda snapshot: query(snapshot, _rollup(snapshot, 0, LAST_TRACE), sql))
+        return settled(self.folder, lambda snapshot: query(snapshot, lambda: _rollup(snapshot, 0, LAST_TRACE), sql))
 
 
 class Store:
