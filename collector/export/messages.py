@@ -24,6 +24,11 @@ FIELDS: Final = {
 _RUNS: Final = {**FIELDS, "run_count": "runs"}
 
 
+def whole(text: str) -> str:
+    """Return ``text`` as a message takes it: bytes that are no UTF-8, half a character of a long name too, replaced."""
+    return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
 def _fields(stats: Stats, fields: Mapping[str, str], prefix: str = "") -> dict[str, int]:
     return {prefix + field: getattr(stats, counter) for field, counter in fields.items()}
 
@@ -46,14 +51,14 @@ def _describe(message: Any, nodes: Iterable[Node]) -> None:
 def graph_node(node: Node) -> Any:
     """Return a GraphNodeProto of one node alone: its totals are its own numbers."""
     numbers = _fields(node.stats, _RUNS) | _fields(node.stats, _RUNS, "total_")
-    message = GraphNodeProto(name=node.name, total_definition_count=1, **numbers)
+    message = GraphNodeProto(name=whole(node.name), total_definition_count=1, **numbers)
     _describe(message, [node])
     return message
 
 
 def _branch(branch: Branch) -> dict[str, Any]:
     numbers = _fields(branch.own, _RUNS) | _fields(branch.total, _RUNS, "total_")
-    return {"name": branch.name, "total_definition_count": branch.definitions, **numbers}
+    return {"name": whole(branch.name), "total_definition_count": branch.definitions, **numbers}
 
 
 def tree_message(view: TreeView) -> Any:
@@ -67,11 +72,26 @@ def tree_message(view: TreeView) -> Any:
     return root
 
 
+def code_message(view: TreeView) -> Any:
+    """Return the code view as a MultiGraphNodeProto: the calls below a call are its children."""
+    root = MultiGraphNodeProto(**_call(view.root))
+    ahead = [(view.root, root)]
+    while ahead:
+        branch, message = ahead.pop()
+        message.graph_nodes.extend(map(graph_node, branch.nodes))
+        ahead.extend((child, message.children.add(**_call(child))) for child in branch.children)
+    return root
+
+
+def _call(branch: Branch) -> dict[str, Any]:
+    return {"name": whole(branch.name), **_fields(branch.own, FIELDS), **_fields(branch.total, FIELDS, "total_")}
+
+
 def op_message(view: OpView) -> Any:
     """Return the op view as a MultiGraphNodeProto: each entry is the only child of the one before it."""
     root = message = MultiGraphNodeProto(name=ROOT, **_fields(view.total, FIELDS, "total_"))
     for entry in view.entries:
         numbers = _fields(entry.own, FIELDS) | _fields(entry.running, FIELDS, "total_")
-        message = message.children.add(name=entry.name, **numbers)
+        message = message.children.add(name=whole(entry.name), **numbers)
         message.graph_nodes.extend(map(graph_node, entry.nodes))
     return root

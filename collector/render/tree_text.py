@@ -1,13 +1,14 @@
-"""The scope and graph view as text: rows as tfprof prints them, indented below what they belong to."""
+"""The scope, graph and code view as text: rows as tfprof prints them, indented below what they belong to."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tfprof.collector.render.frame import TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
+from tfprof.collector.render.frame import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
 from tfprof.collector.render.numbers import tfprof_bytes, tfprof_count, tfprof_time
 from tfprof.collector.render.shapes import shape_text
 from tfprof.collector.render.table import clean
 from tfprof.collector.views.rules import DEFAULT, Rules
+from tfprof.collector.views.scope import SCOPE_TYPE
 from tfprof.collector.views.tree import Branch, TreeView
 
 #: What stands for the own number of an entry that is not accounted.
@@ -41,8 +42,13 @@ def _devices(branch: Branch) -> Iterator[str]:
     yield from (device for node in branch.nodes for device in node.devices)
 
 
-def _op_types(branch: Branch) -> Iterator[str]:
-    yield "|".join(kind for node in branch.nodes for kind in node.op_types)
+def _op_types(scope: str) -> Cell:
+    """Return the cell of op types; ``scope`` is the type of the root and of scopes that are no node."""
+
+    def cell(branch: Branch) -> Iterator[str]:
+        yield "|".join(kind for node in branch.nodes for kind in node.op_types) or scope
+
+    return cell
 
 
 def _occurrence(branch: Branch) -> Iterator[str]:
@@ -55,16 +61,47 @@ def _input_shapes(branch: Branch) -> Iterator[str]:
     yield "|".join(f"{at}:{shape_text(shape)}" for at, shape in enumerate(shapes))
 
 
-CELLS: Final[dict[str, Cell]] = {
+def _devices_of_call(branch: Branch) -> Iterator[str]:
+    if branch.nodes:
+        yield "|".join(sorted({device for node in branch.nodes for device in node.devices or ("",)}))
+
+
+def _op_types_of_call(branch: Branch) -> Iterator[str]:
+    yield "|".join(sorted({kind for node in branch.nodes for kind in node.op_types}))
+
+
+def _not_in_code(column: str) -> Cell:
+    def cell(_branch: Branch) -> Iterator[str]:
+        yield f"{column} N/A in code view"
+
+    return cell
+
+
+_CELLS: Final[dict[str, Cell]] = {
     **{name: counter(name, tfprof_bytes) for name in ("bytes", "peak_bytes", "residual_bytes", "output_bytes")},
     **{name: counter(name, tfprof_time) for name in ("micros", "accelerator_micros", "cpu_micros")},
     "params": _params,
     "float_ops": counter("float_ops", tfprof_count, " flops"),
     "device": _devices,
-    "op_types": _op_types,
     "occurrence": _occurrence,
     "input_shapes": _input_shapes,
 }
+#: By view.
+CELLS: Final[dict[str, dict[str, Cell]]] = {
+    "scope": {**_CELLS, "op_types": _op_types(SCOPE_TYPE)},
+    "graph": {**_CELLS, "op_types": _op_types("_TFGraphParent")},
+    "code": {
+        **_CELLS,
+        "params": counter("params", tfprof_count, " params"),
+        "device": _devices_of_call,
+        "op_types": _op_types_of_call,
+        "occurrence": _not_in_code("occurrence"),
+        "input_shapes": _not_in_code("input_shapes"),
+    },
+}
+#: The code view has the columns of the op view.
+_ORDERS: Final = {"code": OP_ORDER}
+_LEGENDS: Final[dict[str, dict[str, str]]] = {"code": {}}
 
 
 def rows(root: Branch, shown: list[str], cells: dict[str, Cell]) -> Iterator[str]:
@@ -81,9 +118,9 @@ def lines(
     name: str, view: TreeView, select: frozenset[str], *, missing_stream: bool = False, rules: Rules = DEFAULT
 ) -> Iterator[str]:
     """Yield explanation, legend and rows of the view called ``name``."""
-    shown = columns(select, TREE_ORDER)
+    shown = columns(select, _ORDERS.get(name, TREE_ORDER))
     if missing_stream:
         yield from notice(rules)
     yield from explained(name, select)
-    yield legend(shown, TREE_LEGENDS)
-    yield from rows(view.root, shown, CELLS)
+    yield legend(shown, _LEGENDS.get(name, TREE_LEGENDS))
+    yield from rows(view.root, shown, CELLS[name])

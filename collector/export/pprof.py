@@ -1,0 +1,144 @@
+"""The code view as a file of pprof: samples are the nodes made by the innermost shown calls."""
+
+import gzip
+from collections.abc import Iterator
+from operator import attrgetter
+from typing import Any, Final, NamedTuple
+
+from tfprof.collector.errors import UsageError
+from tfprof.collector.proto.pprof_pb2 import Function, Location, Profile, Sample
+from tfprof.collector.views.code import GRADIENT, Call, Place, basename
+from tfprof.collector.views.matcher import encoded
+from tfprof.collector.views.nodes import Frame, Node
+from tfprof.collector.views.tree import Branch, TreeView
+
+_US: Final = "microseconds"
+_BYTES: Final = "bytes"
+_COUNT: Final = "count"
+_LABEL: Final = "graph node:"
+_WRAP: Final = 1 << 64
+
+
+class Value(NamedTuple):
+    """What a sample's second number counts."""
+
+    unit: str
+    comment: str
+
+
+#: What -select may name, with tfprof's own words on it.
+VALUES: Final = {
+    "bytes": Value(_BYTES, "Sum of operation total memory requests, excluding deallocations."),
+    "micros": Value(_US, "Sum of accelerator execution time and cpu execution time."),
+    "params": Value(_COUNT, "Model parameters."),
+    "float_ops": Value(_COUNT, "Model float operations (Only available if defined)."),
+    "accelerator_micros": Value(_US, "Accelerator execution time."),
+    "cpu_micros": Value(_US, "CPU execution time."),
+    "peak_bytes": Value(_BYTES, "Sum of operation peak memory usage."),
+    "residual_bytes": Value(_BYTES, "Sum of operation allocated memory after finish."),
+    "output_bytes": Value(_BYTES, "Sum of operation output size."),
+}
+
+#: Location numbers from a call outwards: its own and its caller's; None above the outermost.
+_Chain = tuple[int, Any] | None
+
+
+class _Tables:
+    """The strings, functions, locations and samples so far, numbered in the order of their first use."""
+
+    def __init__(self, select: str) -> None:
+        self.strings: dict[bytes, int] = {b"": 0}
+        self.functions: dict[tuple[bytes, bytes, int], Any] = {}
+        self.locations: dict[tuple[bytes, bytes, int], Any] = {}
+        self.samples: dict[bytes, Any] = {}
+        self._value = attrgetter(select)
+
+    def string(self, text: bytes) -> int:
+        """Return the number of ``text``."""
+        return self.strings.setdefault(text, len(self.strings))
+
+    def location(self, caller: Place, called: Place) -> int:
+        """Return the number of the line in ``caller`` that calls ``called``."""
+        at, to = _frame(caller), _frame(called)
+        function = encoded(to.function + GRADIENT if called.gradient else to.function)
+        key = encoded(at.file), function, at.line % _WRAP
+        if key not in self.locations:
+            self.locations[key] = location = Location(id=len(self.locations) + 1)
+            location.line.add(line=at.line, function_id=self._function(to.file, function, to.start_line))
+        return int(self.locations[key].id)
+
+    def _function(self, file: str, name: bytes, start_line: int) -> int:
+        key = encoded(file), name, start_line % _WRAP
+        if key not in self.functions:
+            number = len(self.functions) + 1
+            base = basename(file)
+            module = base.rpartition(".")[0] if "." in base else base
+            text = self.string(b"%b:%b" % (encoded(module), name))
+            path = self.string(encoded(file))
+            self.functions[key] = Function(id=number, name=text, filename=path, start_line=start_line)
+        return int(self.functions[key].id)
+
+    def sample(self, node: Node, chain: _Chain) -> None:
+        """Add what ``node`` cost, made by the innermost call of ``chain``."""
+        name = key = encoded(node.name)
+        while key in self.samples:
+            key += b"@"
+        self.samples[key] = sample = Sample(value=[1, self._value(node.stats)])
+        while chain is not None:
+            number, chain = chain
+            sample.location_id.append(number)
+        sample.label.add(key=self.string(_LABEL.encode()), str=self.string(name))
+
+
+def _frame(place: Place) -> Frame:
+    assert place.frame is not None, "the root is no call"
+    return place.frame
+
+
+def _made(branch: Branch) -> Iterator[Node]:
+    """Yield the picked nodes of the calls below a shown one that call nothing themselves, kept or not."""
+    ahead: list[Any] = [branch.entry]
+    while ahead:
+        call: Call = ahead.pop()
+        if not call.place.below:
+            yield from call.nodes
+        ahead.extend(reversed(call.children))
+
+
+def _walk(root: Branch, tables: _Tables) -> None:
+    chain: _Chain = None
+    ahead: list[tuple[Branch, Place | None, _Chain]] = [(child, None, chain) for child in reversed(root.children)]
+    while ahead:
+        branch, caller, chain = ahead.pop()
+        call: Any = branch.entry
+        if caller is not None:
+            chain = tables.location(caller, call.place), chain
+        if not branch.children:
+            for node in _made(branch):
+                tables.sample(node, chain)
+        ahead.extend((child, call.place, chain) for child in reversed(branch.children))
+
+
+def message(view: TreeView, select: frozenset[str]) -> Any:
+    """Return the code view as pprof's Profile; UsageError unless ``select`` is one counter."""
+    if len(select) != 1:
+        raise UsageError("Can only select 1 attribute for pprof output.")
+    (word,) = select
+    if word not in VALUES:
+        raise UsageError(f"pprof doesn't support -select={word} (one of {' '.join(VALUES)})")
+    tables, value = _Tables(word), VALUES[word]
+    _walk(view.root, tables)
+    profile = Profile()
+    for kind, unit in ((_COUNT, _COUNT), (word, value.unit)):
+        profile.sample_type.add(type=tables.string(kind.encode()), unit=tables.string(unit.encode()))
+    profile.comment.append(tables.string(value.comment.encode()))
+    for field in ("sample", "function", "location"):
+        table = getattr(tables, field + "s")
+        getattr(profile, field).extend(table[key] for key in sorted(table))
+    profile.string_table.extend(tables.strings)
+    return profile
+
+
+def pprof(view: TreeView, select: frozenset[str]) -> bytes:
+    """Return the content of the file: gzip of ``message``."""
+    return gzip.compress(message(view, select).SerializeToString(), mtime=0)

@@ -1,0 +1,330 @@
+"""Runs under TensorFlow 1.15 or 2.x: asks TensorFlow's compiled tfprof for code views and pprof files.
+
+    python oracle_code_view.py FOLDER made|real SEED CASES
+
+FOLDER gets a folder a case: `graph.pb`, `oplog.pb`, `run-0.pb` …, and `queries.json`: {lost, queries: [{options, text, proto,
+pprof}]}, whose bytes are in latin-1.
+"""
+
+import json
+import os
+import random
+import sys
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tensorflow.core.profiler import tfprof_log_pb2, tfprof_options_pb2
+
+try:
+    from tensorflow.python import pywrap_tensorflow as native
+
+    native.NewProfiler  # noqa: B018  # moved away by later versions
+except (ImportError, AttributeError):
+    from tensorflow.python.util import _pywrap_tfprof as native
+from tensorflow.python.profiler import tfprof_logger
+
+QUERIES = 26
+CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
+GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
+STREAM = "/device:GPU:0/stream:all"
+OPS = ["Conv2D", "MatMul", "VariableV2", "Relu", "Conv2DBackpropFilter", "NoOp"]
+FILES = [
+    "train.py",
+    "/home/a/train.py",
+    "/home/b/train.py",
+    "lib/ops.v2.py",
+    "",
+    "dir/",
+    "noext",
+    "gs://bucket",
+    "gs://bucket/m.py",
+]
+FILES += ["s3://", "x://y", "<stdin>", "/one.py", "/tmp/é/modèle.py"]
+FUNCTIONS = [
+    "main",
+    "<module>",
+    "",
+    "build",
+    "build_of_19_letters",
+    "build_of_20_letterss",
+    "a_function_with_a_long_name",
+]
+FUNCTIONS += [
+    "une_opération_à_cœur",
+    "ééééééééééééé",
+    "aéééééééééééé",
+    "call (gradient)",
+    "日本語の関数名です",
+    "α" * 9,
+    "α" * 10,
+]
+SIZES = ["bytes", "peak_bytes", "residual_bytes", "output_bytes"]
+COUNTERS = [*SIZES, "micros", "accelerator_micros", "cpu_micros", "params", "float_ops"]
+SELECTS = [*COUNTERS, "device", "op_types", "occurrence", "input_shapes"]
+ORDERS = ["name", "occurrence", "", "nonsense", *COUNTERS]
+TYPES = ["_trainable_variables", "mine", "Conv2D"]
+TYPE_PATTERNS = [
+    ".*",
+    "Conv2D",
+    "Conv.*",
+    ".*2D",
+    ".*gpu.*",
+    "mine",
+    "_trainable_variables",
+    "Nothing",
+    ".*cpu:0",
+    "Relu|MatMul",
+]
+NAME_PATTERNS = [
+    ".*train.*",
+    ".*:main",
+    ".*gradient.*",
+    "(ops|lib).*",
+    ".*build.*",
+    "nothing",
+    ".*:[0-9]*[02468]:.*",
+    "_TFProfRoot",
+]
+
+
+# -- made up ---------------------------------------------------------------------------------------
+
+
+def node_names(chance):
+    """Return names of forward and gradient nodes, with all the ways in which one may look like the other."""
+    forward = ["a", "b", "net/conv", "net/dense", "net/dense/x", "tower_0/conv", "y_grad/z", "loss", "x_grad/a"]
+    forward += [f"n{number}" for number in range(chance.randrange(12))]
+    names = list(forward)
+    for name in chance.sample(forward, chance.randrange(len(forward))):
+        scope = chance.choice(["", "", "", "tower_0/", "opt/", "gradients/"])
+        names.append("{}gradients/{}_grad/{}".format(scope, name, chance.choice(["", "x", "Reshape/y", "b_grad/c"])))
+    names += chance.sample(
+        ["gradients/_grad/x", "gradients/lost_grad/x", "gradients/Shape", "x_grad/gradients/a", "y_grad/gradients/b/c"],
+        2,
+    )
+    chance.shuffle(names)
+    return list(dict.fromkeys(names))
+
+
+def made_graph(chance, names):
+    """Return a GraphDef of ``names`` whose inputs come before their consumers."""
+    graph = tf.GraphDef()
+    for at, name in enumerate(names):
+        node = graph.node.add(name=name, op=chance.choice(OPS))
+        for _ in range(chance.randrange(3) if at else 0):
+            node.input.append(chance.choice(["", "^"]) + chance.choice(names[:at]))
+        node.input.sort(key=lambda text: text.startswith("^"))
+        if chance.random() < 0.3:
+            shape = node.attr["shape"].shape
+            for size in [chance.choice([-1, 1, 2, 3, 40]) for _ in range(chance.randrange(4))]:
+                shape.dim.add(size=size)
+        if chance.random() < 0.5:
+            shape = node.attr["_output_shapes"].list.shape.add()
+            for size in [chance.choice([-1, 2, 3]) for _ in range(chance.randrange(4))]:
+                shape.dim.add(size=size)
+    return graph
+
+
+def made_stack(chance, stacks):
+    """Return a stack of (file, line, function, start line): a part of another one, or what follows it, or new."""
+    stack = list(chance.choice(stacks))[: chance.randrange(9)] if stacks and chance.random() < 0.8 else []
+    wanted = len(stack) + chance.randrange(chance.choice([2, 5, 5, 30]))
+    while len(stack) < wanted:
+        line = chance.choice([-1, 0, 1, 2, 3, 2**31 - 1, -(2**31)]) if chance.random() < 0.3 else chance.randrange(1, 5)
+        start = chance.choice([-1, -1, 0, 1, 2])
+        stack.append((chance.choice(FILES), line, chance.choice(FUNCTIONS), start))
+    return stack
+
+
+def made_log(chance, names):
+    """Return an OpLogProto with stacks, types and float_ops for most of ``names``."""
+    log, ids, stacks = tfprof_log_pb2.OpLogProto(), {}, []
+
+    def number(text):
+        return ids.setdefault(text, len(ids))
+
+    for name in sorted(names, key=lambda name: chance.random()):
+        entry = log.log_entries.add(name=name)
+        entry.float_ops = chance.choice([0, 0, 5, 10**12])
+        entry.types.extend(chance.sample(TYPES, chance.choice([0, 0, 1, 2])))
+        if chance.random() < 0.15:
+            continue
+        stack = made_stack(chance, stacks)
+        stacks.append(stack)
+        entry.code_def.SetInParent()
+        for file, line, function, start in stack:
+            entry.code_def.traces.add(
+                file_id=number(file),
+                lineno=line,
+                function_id=number(function),
+                func_start_line=start,
+                line_id=number(""),
+            )
+    sure = log.log_entries.add(name=names[0])  # tfprof crashes where no node has a place of its own
+    sure.code_def.traces.add(file_id=number("train.py"), lineno=7, function_id=number("main"), line_id=number(""))
+    for text, one in ids.items():
+        log.id_to_string[one] = text
+    return log
+
+
+def made_run(chance, names):
+    """Return a RunMetadata in which some nodes run, once or several times, on a CPU or a GPU."""
+    run = tf.RunMetadata()
+    run.step_stats.SetInParent()
+    for device in chance.sample([CPU, GPU, STREAM], chance.randrange(1, 4)):
+        stats = run.step_stats.dev_stats.add(device=device)
+        for name in chance.choices([*names, "_SINK"], k=chance.randrange(2 * len(names))):
+            one = stats.node_stats.add(
+                node_name=name, all_start_micros=chance.choice([0, 10**15 + chance.randrange(10**6)])
+            )
+            one.op_end_rel_micros = chance.choice([0, 1, chance.randrange(10**4), chance.randrange(10**7)])
+            for allocator in chance.sample(["cpu", "GPU_0_bfc"], chance.randrange(2)):
+                used = one.memory.add(
+                    allocator_name=allocator, total_bytes=chance.randrange(10 ** chance.randrange(1, 8))
+                )
+                used.peak_bytes, used.live_bytes = chance.randrange(10**6), chance.randrange(-1000, 10**6)
+            if chance.random() < 0.4:
+                sizes = one.output.add().tensor_description.allocation_description
+                sizes.requested_bytes = chance.randrange(10**6)
+    return run
+
+
+def made(seed):
+    """Return (graph, op log, runs) of one made-up case."""
+    chance = random.Random(seed)
+    names = node_names(chance)
+    graph = made_graph(chance, names)
+    return graph, made_log(chance, names), [made_run(chance, names) for _ in range(chance.randrange(1, 4))]
+
+
+# -- real ------------------------------------------------------------------------------------------
+
+
+def layer(inputs, units, name):
+    """Return one dense layer."""
+    with tf.variable_scope(name):
+        weights = tf.get_variable("weights", [inputs.shape[-1], units])
+        return tf.nn.relu(tf.matmul(inputs, weights) + tf.get_variable("bias", [units]))
+
+
+def real(seed):
+    """Return (graph, op log with TensorFlow's own stacks, runs) of a small net that is trained."""
+    tf.reset_default_graph()
+    chance = np.random.RandomState(seed)
+    images = tf.placeholder(tf.float32, [None, 8, 8, 3], "images")
+    features = tf.nn.conv2d(images, tf.get_variable("kernel", [3, 3, 3, 4]), strides=[1, 1, 1, 1], padding="SAME")
+    hidden = tf.reshape(tf.nn.max_pool(features, [1, 2, 2, 1], [1, 2, 2, 1], "SAME"), [-1, 64])
+    for depth in range(1 + seed % 4):
+        hidden = layer(hidden, 8 + depth, f"layer_{depth}")
+    loop = tf.while_loop(lambda i, _x: i < 3, lambda i, x: (i + 1, tf.tanh(x)), (tf.constant(0), hidden))[1]
+    loss = tf.reduce_mean(tf.square(loop))
+    with tf.name_scope("tower"):
+        train = tf.train.AdamOptimizer(0.01).minimize(loss)
+    graph, runs = tf.get_default_graph().as_graph_def(add_shapes=True), []
+    with tf.Session() as session:
+        session.run(tf.global_variables_initializer())
+        for step in range(3):
+            run, feed = tf.RunMetadata(), {images: chance.rand(2 + step, 8, 8, 3)}
+            session.run(train if step else loss, feed, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), run)
+            runs.append(run)
+    log = tfprof_logger.merge_default_with_oplog(tf.get_default_graph(), None, runs[1], add_trace=True)
+    return graph, log, runs
+
+
+# -- questions -------------------------------------------------------------------------------------
+
+
+def frame_texts(log):
+    """Return some texts of frames, for patterns."""
+    text = {number: name.encode() for number, name in log.id_to_string.items()}
+    traces = [trace for entry in log.log_entries for trace in entry.code_def.traces]
+    return [
+        "{}:{}:{}".format(text[trace.file_id].decode().split("/")[-1], trace.lineno, text[trace.function_id].decode())
+        for trace in traces
+    ]
+
+
+def made_query(chance, texts, steps, has_pprof):
+    """Return options by name; the most likely ones are tfprof's own defaults."""
+
+    def patterns(default, of):
+        if chance.random() < 0.75:
+            return default
+        plain = [
+            text.replace("(", "\\(").replace(")", "\\)").replace(".", "\\.")
+            for text in chance.sample(texts, min(2, len(texts)))
+        ]
+        return chance.choice([[], chance.sample(of, 1), chance.sample(of, 2), plain])
+
+    query = {
+        "max_depth": chance.choice([1, 2, 3, 4, 6, 10, 100, 100, 100, 100]),
+        "step": chance.choice([-1, -1, *range(steps)]),
+    }
+    query["order_by"] = chance.choice(["name", *ORDERS])
+    query["account_type_regexes"] = patterns([".*"], TYPE_PATTERNS)
+    query["start_name_regexes"] = patterns([".*"], NAME_PATTERNS)
+    query["show_name_regexes"] = patterns([".*"], NAME_PATTERNS)
+    query["hide_name_regexes"] = patterns([], NAME_PATTERNS)
+    query["trim_name_regexes"] = patterns([], [pattern for pattern in NAME_PATTERNS if pattern != "_TFProfRoot"])
+    query["account_displayed_op_only"] = chance.random() < 0.1
+    for counter in [*COUNTERS, "occurrence"]:
+        least = chance.choice([1, 2, 10, 1000, -1, 10**5]) if chance.random() < 0.04 else 0
+        query["min_" + counter] = least
+    query["select"] = (
+        [chance.choice(COUNTERS)] if has_pprof else chance.sample(SELECTS, chance.choice([1, 1, 2, len(SELECTS)]))
+    )
+    return query
+
+
+def answer(folder, query, output):
+    """Ask one question; return the message, and what was written."""
+    written = folder / "answer"
+    if written.exists():
+        written.unlink()
+    options = tfprof_options_pb2.OptionsProto(output=f"{output}:outfile={written}", **query)
+    proto = native.Profile(b"code", options.SerializeToString())
+    return proto, written.read_bytes() if written.exists() else b""
+
+
+def ask(folder, chance, graph, log, runs):
+    """Write one case and its answers."""
+    folder.mkdir()
+    (folder / "graph.pb").write_bytes(graph.SerializeToString())
+    (folder / "oplog.pb").write_bytes(log.SerializeToString())
+    native.NewProfiler(graph.SerializeToString(), log.SerializeToString())
+    for step, run in enumerate(runs):
+        (folder / f"run-{step}.pb").write_bytes(run.SerializeToString())
+        native.AddStep(step, b"", run.SerializeToString(), b"")
+    told, error = (folder / "stderr").open("w+b"), os.dup(2)
+    os.dup2(told.fileno(), 2)
+    queries, texts = [], frame_texts(log)
+    for number in range(QUERIES):
+        query = made_query(chance, texts, len(runs), number % 2)
+        proto, text = answer(folder, query, "file")
+        profile = answer(folder, query, "pprof")[1] if number % 2 else b""
+        bytes_ = {"text": text, "proto": proto, "pprof": profile}
+        queries.append(dict({key: value.decode("latin-1") for key, value in bytes_.items()}, options=query))
+    os.dup2(error, 2)
+    native.DeleteProfiler()
+    told.seek(0)
+    lost = [
+        line.split()[0] for line in told.read().decode("utf-8", "replace").splitlines() if "gradient nodes not" in line
+    ]
+    (folder / "queries.json").write_text(json.dumps({"lost": int(lost[0]) if lost else 0, "queries": queries}))
+
+
+def main():
+    """Write all cases."""
+    folder, kind, seed, cases = Path(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
+    tf.disable_v2_behavior()
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, 1)  # tfprof says on stdout where it writes
+    for case in range(seed, seed + cases):
+        ask(folder / f"case-{case}", random.Random(-case), *{"made": made, "real": real}[kind](case))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,159 @@
+"""The code view and its pprof files against TensorFlow's own profiler: messages, rows and samples."""
+
+import gzip
+import json
+import os
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_store import rows, traced, write_job
+from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from tfprof.collector.export import messages, pprof
+from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.collector.proto import pprof_pb2, tfprof_log_pb2, tfprof_output_pb2
+from tfprof.collector.render import tree_text
+from tfprof.collector.render.table import clean
+from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.views.attributes import facts
+from tfprof.collector.views.code import call_tree, code_view
+from tfprof.collector.views.nodes import Facts, Node, finished, sums
+from tfprof.collector.views.options import Options
+from tfprof.collector.views.rules import Rules
+from tfprof.collector.views.stacks import FRAME_COLUMNS, stacks
+
+pytestmark = pytest.mark.tf
+
+ORACLE = Path(__file__).parent / "oracle_code_view.py"
+#: Cases of each kind; more by hand: TFPROF_TEST_CASES=1000.
+CASES = {"made": int(os.environ.get("TFPROF_TEST_CASES", "40")), "real": 4}
+RULES = {"tf1": Rules("1.15"), "tf2": Rules("2.21")}
+
+
+def with_bytes() -> Any:
+    """Return MultiGraphNodeProto with `bytes` for text: tfprof cuts long names within a character."""
+    pool = descriptor_pool.DescriptorPool()
+    for file in (graph_pb2.DESCRIPTOR, tfprof_output_pb2.DESCRIPTOR):
+        proto = descriptor_pb2.FileDescriptorProto()
+        file.CopyToProto(proto)
+        for message in proto.message_type:
+            for field in message.field:
+                if field.type == field.TYPE_STRING:
+                    field.type = field.TYPE_BYTES
+        pool.Add(proto)
+    return message_factory.GetMessageClass(pool.FindMessageTypeByName("tfprof.proto.MultiGraphNodeProto"))
+
+
+MESSAGE = with_bytes()
+
+
+@dataclass(frozen=True)
+class Case:
+    """One graph with its op log and steps, and what TensorFlow's profiler said of it."""
+
+    folder: Path
+    rules: Rules
+    job: Job
+    facts: Mapping[str, Facts]
+    lost: int
+    queries: Sequence[Mapping[str, Any]]
+
+    def nodes(self, step: int) -> list[Node]:
+        """Return our nodes of one step, or of all."""
+        total = self.job.rollup()
+        rollup = total if step < 0 else self.job.rollup(step, step)
+        graph = self.job.table("graph_nodes", ["name", "op"])
+        return finished(sums(rollup, self.job.table("names"), graph, facts=self.facts, total=total))
+
+
+def logged(folder: Path) -> tuple[Any, dict[str, Any]]:
+    """Return the entries of an op log, and the rows of FRAMES and STACKS that it comes to."""
+    log = tfprof_log_pb2.OpLogProto.FromString((folder / "oplog.pb").read_bytes())
+    text = {number: name.decode() for number, name in log.id_to_string.items()}
+    frames, nodes = [], []
+    for stack, entry in enumerate(log.log_entries):
+        nodes += [{"name": entry.name.decode(), "stack": stack}] if entry.HasField("code_def") else []
+        for position, trace in enumerate(entry.code_def.traces):
+            frame = {"stack": stack, "position": position, "file": text[trace.file_id], "line": trace.lineno}
+            frame |= {"function": text[trace.function_id], "start_line": trace.func_start_line}
+            frames.append(frame | {"text": text[trace.line_id]})
+    return log.log_entries, {"frames": rows("frames", frames), "stacks": rows("stacks", nodes)}
+
+
+def case_of(folder: Path, rules: Rules) -> Case:
+    """Store what the oracle was given, and read it again."""
+    entries, made_in = logged(folder)
+    parts = [path.read_bytes() for path in sorted(folder.glob("run-*.pb"))]
+    write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), parts) | made_in)
+    job = Store(folder / "store").job("last")
+    known = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
+    graph = job.table("graph_nodes")
+    all_facts = facts(zip(graph["name"].to_pylist(), graph["node_def"].to_pylist(), strict=True), rules)
+    for entry in entries:
+        name = entry.name.decode()
+        if name in all_facts:  # of nodes that the graph does not have, nothing counts
+            old = all_facts[name]
+            types, float_ops = tuple(text.decode() for text in entry.types), entry.float_ops or old.float_ops
+            stack = known.get(name)
+            all_facts[name] = replace(old, types=old.types + types, float_ops=float_ops, stack=stack)
+    answers = json.loads((folder / "queries.json").read_text())
+    return Case(folder, rules, job, all_facts, answers["lost"], answers["queries"])
+
+
+@pytest.fixture(scope="module", params=["tf1-made", "tf1-real", "tf2-made", "tf2-real"])
+def cases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
+    """Cases with TensorFlow's answers."""
+    version, kind = request.param.split("-")
+    python = request.getfixturevalue(f"{version}_python")
+    folder = tmp_path_factory.mktemp(request.param)
+    subprocess.run([python, ORACLE, folder, kind, "1", str(CASES[kind])], check=True, capture_output=True, timeout=280)
+    return [case_of(path, RULES[version]) for path in sorted(folder.glob("case-*"))]
+
+
+def options_of(query: Mapping[str, Any]) -> Options:
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in query.items()}
+    return Options(**values | {"select": frozenset(values["select"])})
+
+
+def normal(message: Any) -> Any:
+    """Return a message with the names that ours has in place of broken characters."""
+    ahead = [message]
+    while ahead:
+        one = ahead.pop()
+        one.name = one.name.decode("utf-8", "replace").encode()
+        ahead.extend(one.children)
+    return message
+
+
+def text_rows(data: bytes) -> list[str]:
+    """Return the lines of a text from the legend on."""
+    text = data.decode("utf-8", "surrogateescape").split("Profile:\n", 1)[1]
+    return [clean(line) for line in text.removesuffix("\n").split("\n")]
+
+
+def test_every_answer_equals_that_of_tensorflows_own_profiler(cases: list[Case]) -> None:
+    compared = 0
+    for case in cases:
+        nodes: dict[int, list[Node]] = {}
+        for number, query in enumerate(case.queries):
+            options, where = options_of(query["options"]), f"{case.folder}, query {number}: {query['options']}"
+            if options.step not in nodes:
+                nodes[options.step] = case.nodes(options.step)
+            view = code_view(nodes[options.step], options, case.rules)
+            theirs = normal(MESSAGE.FromString(query["proto"].encode("latin-1")))
+            assert MESSAGE.FromString(messages.code_message(view).SerializeToString()) == theirs, where
+            text = list(tree_text.lines("code", view, options.select))
+            assert text[text.index("Profile:") + 1 :] == text_rows(query["text"].encode("latin-1")), where
+            if query["pprof"]:
+                written = pprof_pb2.Profile.FromString(gzip.decompress(query["pprof"].encode("latin-1")))
+                assert pprof.message(view, options.select) == written, where
+            compared += 1
+    assert compared >= 100
+
+
+def test_as_many_gradients_are_lost(cases: list[Case]) -> None:
+    for case in cases:
+        assert len(call_tree(case.nodes(-1)).lost) == case.lost, case.folder
