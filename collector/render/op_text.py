@@ -9,10 +9,13 @@ from tfprof.collector.render.numbers import tfprof_bytes, tfprof_count, tfprof_t
 from tfprof.collector.render.shapes import shape_text
 from tfprof.collector.render.table import clean
 from tfprof.collector.views.matcher import encoded
-from tfprof.collector.views.op import Entry, OpView
+from tfprof.collector.views.nodes import NOTHING
+from tfprof.collector.views.op import ROOT, Entry, OpView
 from tfprof.collector.views.order import ordered
 from tfprof.collector.views.rules import DEFAULT, Rules
 
+#: The only row where there is no node at all, in place of the legend.
+_NO_GRAPH: Final = Entry(ROOT, (), NOTHING, NOTHING)
 SIZES: Final = ("bytes", "peak_bytes", "residual_bytes", "output_bytes")
 #: Of the column of names.
 _WIDTH: Final = 25
@@ -91,6 +94,7 @@ def lines(
     if missing_stream:
         yield from notice(rules)
     yield from explained("op", select)
-    yield legend(shown)
-    for entry in view.entries:
+    if view.op_types:
+        yield legend(shown)
+    for entry in view.entries if view.op_types else [_NO_GRAPH]:
         yield from _row(entry, view, shown, rules)

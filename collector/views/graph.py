@@ -2,10 +2,11 @@
 
 from collections.abc import Mapping, Sequence
 
+from tfprof.collector.views.account import accounts
 from tfprof.collector.views.nodes import Node
 from tfprof.collector.views.options import Options
 from tfprof.collector.views.rules import DEFAULT, Rules
-from tfprof.collector.views.tree import Kept, TreeView, accounts, root_of, tree_view
+from tfprof.collector.views.tree import Kept, TreeView, root_of, tree_view
 
 
 def _inputs(nodes: Sequence[Node]) -> dict[str, list[str]]:

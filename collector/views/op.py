@@ -2,13 +2,19 @@
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Any
 
-from tfprof.collector.views.nodes import Node, Stats, total
+from tfprof.collector.views.account import picks
+from tfprof.collector.views.matcher import encoded
+from tfprof.collector.views.nodes import NOTHING, Node, Stats
 from tfprof.collector.views.options import Matcher, Options
+from tfprof.collector.views.order import ordered
+from tfprof.collector.views.rules import DEFAULT, Rules
+from tfprof.collector.views.tree import ROOT, counter_of, sums
 
-ROOT: Final = "_TFProfRoot"
+__all__ = ["ROOT", "Entry", "OpView", "op_view"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,45 +48,40 @@ class OpView:
     op_types: int
 
 
-def _picked(nodes: Sequence[Node], patterns: tuple[str, ...]) -> list[Node]:
-    """Return the nodes that each pattern takes, one pattern after the other: a node may be there twice."""
-    if Matcher(patterns).everything:
-        return list(nodes)
-    singles = [Matcher((pattern,)) for pattern in patterns]
-    return [node for single in singles for node in nodes if any(map(single, node.op_types))]
-
-
-def _accounted(nodes: Iterable[Node], options: Options) -> list[Entry]:
-    by_op: dict[str, list[Node]] = defaultdict(list)
+def _entries(nodes: Iterable[Node], options: Options) -> list[Entry]:
+    """Return an entry for each op type by name; a node that several patterns match counts as often."""
+    times = picks(options.account_type_regexes)
+    by_op: dict[str, list[tuple[Node, int]]] = defaultdict(list)
     for node in nodes:
-        by_op[node.op].append(node)
+        by_op[node.op].append((node, times(node)))
     entries = []
-    for op in sorted(by_op):
-        picked = _picked(by_op[op], options.account_type_regexes)
-        if picked:
-            own = total(picked)
-            entries.append(Entry(op, tuple(dict.fromkeys(picked)), own, own))
+    for op in sorted(by_op, key=encoded):
+        picked = [(node, count) for node, count in by_op[op] if count]
+        own = sums([NOTHING, *[node.stats for node, count in picked for _ in repeat(None, count)]])
+        entries.append(Entry(op, tuple(node for node, _ in picked), own, own))
     return entries
 
 
-def value(entry: Entry, stats: Stats, counter: str) -> int:
-    """Return what a counter's name stands for; occurrence is the number of nodes, whatever the sums."""
-    return len(entry.nodes) if counter == "occurrence" else int(getattr(stats, counter))
-
-
-def _ordered(entries: list[Entry], order_by: str) -> list[Entry]:
-    if order_by == "name":
+def _ordered(entries: list[Entry], order_by: str, rules: Rules) -> list[Entry]:
+    """Return ``entries`` by their own numbers; occurrence is the number of nodes, whatever the sums."""
+    key: Callable[[Entry], Any]
+    at = counter_of(order_by)
+    if at is not None:
+        key = lambda entry: entry.own[at]  # noqa: E731  # one of two
+    elif order_by == "occurrence":
+        key = lambda entry: len(entry.nodes)  # noqa: E731
+    else:
         return entries
-    return sorted(entries, key=lambda entry: value(entry, entry.own, order_by), reverse=True)
+    return ordered(entries, key, descending=True, rules=rules)
 
 
 def _chained(entries: Sequence[Entry]) -> list[Entry]:
     """Return the entries with running totals: own + those of all that follow."""
-    running = Stats()
+    running = NOTHING
     chained = []
     for entry in reversed(entries):
         running = entry.own.plus(running)
-        chained.append(Entry(entry.name, entry.nodes, entry.own, running))
+        chained.append(replace(entry, running=running))
     chained.reverse()
     return chained
 
@@ -93,28 +94,30 @@ def _start(entries: Sequence[Entry], patterns: tuple[str, ...]) -> int:
 
 
 def _filter(options: Options) -> Callable[[Entry], bool]:
+    """Return the filter: minima look at running totals, that of occurrence at the number of nodes."""
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes)
-    minima = options.minima
+    minima = [(at, least) for counter, least in options.minima if (at := counter_of(counter)) is not None]
 
     def shown(entry: Entry) -> bool:
-        if any(value(entry, entry.running, counter) < least for counter, least in minima):
+        if any(entry.running[at] < least for at, least in minima) or len(entry.nodes) < options.min_occurrence:
             return False
         return show(entry.name) and not hide(entry.name)
 
     return shown
 
 
-def op_view(nodes: Sequence[Node], options: Options) -> OpView:
+def op_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> OpView:
     """Fold nodes in name order into the op view."""
-    accounted = _chained(_ordered(_accounted(nodes, options), options.order_by))
-    whole = accounted[0].running if accounted else Stats()
+    entries = _ordered(_entries(nodes, options), options.order_by, rules)
+    accounted = _chained([entry for entry in entries if entry.nodes])
+    whole = accounted[0].running if accounted else NOTHING
     trims, shown = Matcher(options.trim_name_regexes), _filter(options)
     start = _start(accounted, options.start_name_regexes)
-    ends = (at for at in range(start, len(accounted)) if at > options.max_depth or trims(accounted[at].name))
+    ends = (at for at in range(start, len(accounted)) if at - start > options.max_depth or trims(accounted[at].name))
     end = next(ends, len(accounted))
     kept = [entry for entry in accounted[start:end] if shown(entry)]
     after, hidden = len(accounted) - end, end - start - len(kept)
     if options.account_displayed_op_only:
         kept = _chained(kept)
-        whole = kept[0].running if kept else Stats()
-    return OpView(tuple(kept), whole, len(accounted), start, after, hidden, len({node.op for node in nodes}))
+        whole = kept[0].running if kept else NOTHING
+    return OpView(tuple(kept), whole, len(accounted), start, after, hidden, len(entries))

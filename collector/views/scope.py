@@ -4,10 +4,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from tfprof.collector.views.account import accounts
+from tfprof.collector.views.matcher import encoded
 from tfprof.collector.views.nodes import NOTHING, Node
 from tfprof.collector.views.options import Options
 from tfprof.collector.views.rules import DEFAULT, Rules
-from tfprof.collector.views.tree import Kept, TreeView, accounts, root_of, tree_view
+from tfprof.collector.views.tree import Kept, TreeView, root_of, tree_view
 
 #: The op type of a scope that is no node.
 SCOPE_TYPE: Final = "_kTFScopeParent"
@@ -26,7 +28,7 @@ def _with_scopes(names: Iterable[str]) -> list[str]:
         while scope is not None and scope not in known:
             known.add(scope)
             scope = _parent(scope)
-    return sorted(known, key=lambda name: name.encode("utf-8", "surrogateescape"))
+    return sorted(known, key=encoded)
 
 
 def scope_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> TreeView:
