@@ -8,6 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from tfprof.collector.errors import NoSuchStepError, UsageError
+from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID
 from tfprof.collector.views.attributes import facts
@@ -82,9 +83,10 @@ def profile(
 
 
 def _chosen(jobs: Iterable[Job], step: int, steps: tuple[int, int] | None) -> list[_Chosen]:
-    """Return the jobs that have any of the traces asked for; none when no job has any trace at all."""
+    """Return the jobs that have any of the traces asked for; none when no job has any trace at all, and none is a mere graph."""
     first, last = (step, step) if step >= 0 else steps or (None, None)
-    known = [(job, table) for job in jobs if (table := job.table("traces", _TRACE_COLUMNS)).num_rows]
+    tables = [(job, job.table("traces", _TRACE_COLUMNS)) for job in jobs]
+    known = [(job, table) for job, table in tables if table.num_rows or job.info.state == IMPORTED]
     if first is None or last is None:
         return [_Chosen(job, table, None) for job, table in known]
     if steps is not None and not steps[0] <= first <= steps[1]:

@@ -25,7 +25,8 @@ _SECTIONS: Final = (
 )
 
 
-def _steps(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
+def step_range(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Read the value of `--steps`: one step or the first and the last, with a dash between."""
     if value is None:
         return None
     found = _RANGE.fullmatch(value)
@@ -41,7 +42,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--host", "hosts", metavar="H", multiple=True, help="Only jobs of this host; `*` stands for anything."
     ),
     click.option("--pid", "pids", metavar="P", type=int, multiple=True, help="Only jobs with this process id."),
-    click.option("--steps", metavar="A-B", callback=_steps, help="Only traced steps from A to B."),
+    click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B."),
     click.option(
         "--device", metavar="D", help="Only what ran on devices with this in their names; `*` stands for anything."
     ),

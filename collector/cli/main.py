@@ -18,6 +18,8 @@ COMMANDS: Final = {
     "op": ("tfprof.collector.cli.views:op", "What each op type cost: time, memory, occurrence."),
     "code": ("tfprof.collector.cli.views:code", "What each line of Python cost."),
     "shell": ("tfprof.collector.cli.shell:shell", "Ask about jobs, line by line."),
+    "import": ("tfprof.collector.cli.import_:import_", "Files of TensorFlow's own tfprof as a job."),
+    "profile-proto": ("tfprof.collector.cli.profile_proto:profile_proto", "A job as a file for TensorFlow's own tfprof."),
     "steps": ("tfprof.collector.cli.steps:steps", "Step times; traced steps apart."),
     "spans": ("tfprof.collector.cli.spans:spans", "Fits, epochs, batches, session runs."),
     "host": ("tfprof.collector.cli.host:host", "CPU, memory and I/O of a job and of its host."),

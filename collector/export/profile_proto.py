@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 from tfprof.collector.export.code_defs import CodeDefs, octets
 from tfprof.collector.profile import EVERYTHING, of_first_kind, profile
-from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, NodeAttributes, ProfileNode, ProfileProto
+from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
 from tfprof.collector.store.columns import flat, pc
 from tfprof.collector.store.devices import GPU, STREAMS
 from tfprof.collector.store.reader import Job
@@ -164,7 +164,7 @@ class _Writer:
 
     def _fill(self, message: ProfileNode, node: Node, number: int, steps: Mapping[int, Entry]) -> None:
         facts = node.facts
-        definition, known = NodeAttributes.FromString(facts.node_def), attributes(facts.node_def)
+        definition, known = PlainNode.FromString(facts.node_def), attributes(facts.node_def)
         device = next((one for one in node.devices if any(one in entry.devices for entry in steps.values())), "")
         message.id, message.name, message.op = number, octets(node.name), octets(node.op)
         message.op_types.extend(sorted(map(octets, {node.op, *facts.types, *filter(None, [device])})))
@@ -173,9 +173,7 @@ class _Writer:
         message.float_ops = facts.float_ops
         message.shape.extend(known.parameter_shape)
         for slot, shape in enumerate(known.output_shapes):
-            message.output_shapes[slot].int64_values.extend(shape)
-            if not shape:
-                del message.output_shapes[slot]
+            message.output_shapes[slot].int64_values.extend(shape)  # an empty one where the rank is not known
         for key, value in definition.attr.items():
             message.attrs[key] = value
         for position, (source, slot) in enumerate(zip(known.inputs, known.slots, strict=True)):

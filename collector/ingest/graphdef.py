@@ -13,8 +13,11 @@ from tfprof.collector.store.schema import GRAPH_NODES
 ATTRIBUTE_MAX: Final = 1024
 
 
-def graph_nodes(data: bytes | memoryview, graph: int) -> pa.RecordBatch:
-    """Return the GRAPH_NODES rows of graph number ``graph``; DecodeError when ``data`` is no GraphDef."""
+def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None = ATTRIBUTE_MAX) -> pa.RecordBatch:
+    """Return the GRAPH_NODES rows of graph number ``graph``; DecodeError when ``data`` is no GraphDef.
+
+    Attributes above ``attribute_max`` bytes are left out; None for none.
+    """
     message = GraphDef()
     try:
         message.ParseFromString(bytes(data))
@@ -26,14 +29,14 @@ def graph_nodes(data: bytes | memoryview, graph: int) -> pa.RecordBatch:
         [node.name for node in nodes],
         [node.op for node in nodes],
         [node.device for node in nodes],
-        [_definition(node) for node in nodes],
+        [_definition(node, attribute_max) for node in nodes],
     )
     return from_columns(columns, GRAPH_NODES)
 
 
-def _definition(node: NodeDef) -> bytes:
-    if node.ByteSize() > ATTRIBUTE_MAX:
-        large = [key for key, value in node.attr.items() if max(len(value.tensor), len(value.s)) > ATTRIBUTE_MAX]
+def _definition(node: NodeDef, attribute_max: int | None) -> bytes:
+    if attribute_max is not None and node.ByteSize() > attribute_max:
+        large = [key for key, value in node.attr.items() if max(len(value.tensor), len(value.s)) > attribute_max]
         for key in large:
             del node.attr[key]
     return node.SerializeToString(deterministic=True)

@@ -264,8 +264,14 @@ class Memory(_message.Message):
     ptr: int
     def __init__(self, bytes: _Optional[int] = ..., ptr: _Optional[int] = ...) -> None: ...
 
-class NodeAttributes(_message.Message):
-    __slots__ = ("input", "attr")
+class PlainGraph(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: _containers.RepeatedCompositeFieldContainer[PlainNode]
+    def __init__(self, node: _Optional[_Iterable[_Union[PlainNode, _Mapping]]] = ...) -> None: ...
+
+class PlainNode(_message.Message):
+    __slots__ = ("name", "op", "input", "attr")
     class AttrEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -273,8 +279,12 @@ class NodeAttributes(_message.Message):
         key: str
         value: bytes
         def __init__(self, key: _Optional[str] = ..., value: _Optional[bytes] = ...) -> None: ...
+    NAME_FIELD_NUMBER: _ClassVar[int]
+    OP_FIELD_NUMBER: _ClassVar[int]
     INPUT_FIELD_NUMBER: _ClassVar[int]
     ATTR_FIELD_NUMBER: _ClassVar[int]
+    name: bytes
+    op: bytes
     input: _containers.RepeatedScalarFieldContainer[bytes]
     attr: _containers.ScalarMap[str, bytes]
-    def __init__(self, input: _Optional[_Iterable[bytes]] = ..., attr: _Optional[_Mapping[str, bytes]] = ...) -> None: ...
+    def __init__(self, name: _Optional[bytes] = ..., op: _Optional[bytes] = ..., input: _Optional[_Iterable[bytes]] = ..., attr: _Optional[_Mapping[str, bytes]] = ...) -> None: ...

@@ -1,0 +1,101 @@
+"""`tfprof import`: files of TensorFlow's own tfprof as a job of the store."""
+
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+from tfprof.collector.cli.command import json_option, note, print_json, print_lines, store_option
+from tfprof.collector.errors import UsageError
+from tfprof.collector.imports import steps as run_metadata
+from tfprof.collector.imports.files import BINARY, TEXT, contents, parsed
+from tfprof.collector.imports.graph import graph
+from tfprof.collector.imports.op_log import op_log
+from tfprof.collector.imports.profile import ProfileFile
+from tfprof.collector.imports.steps import Coverage, Step
+from tfprof.collector.imports.writing import Source, store_job
+from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
+
+
+def path_option(name: str, what: str) -> Callable[[Any], Any]:
+    """Return an option that takes paths, in all of tfprof's spellings."""
+    spellings = [dashes + word for word in (name, name.replace("_", "-")) for dashes in ("--", "-")]
+    return click.option(*spellings, name, metavar="FILE", help=what)
+
+
+def _run_metadata(paths: Sequence[str]) -> Iterator[Step]:
+    for number, path in enumerate(paths):
+        yield run_metadata.step(number, contents(path), path)
+
+
+def _of_profile(path: str, name: str) -> Source:
+    file = ProfileFile(contents(path), path)
+    return Source(name, file.graph(), file.op_log(), file.steps(), {"op_log": True, "slots": True})
+
+
+def _of_graph(path: str, run_meta_paths: Sequence[str], op_log_path: str, name: str) -> Source:
+    nodes = graph(contents(path), path)
+    known = {}
+    if op_log_path:
+        message = parsed(contents(op_log_path), OpLogProto, op_log_path, (BINARY, TEXT))
+        said = op_log(message, frozenset(nodes["name"].to_pylist()), op_log_path)
+        known = said.rows
+        if said.strangers:
+            note(f"{said.strangers} entries of {op_log_path} are of no node of the graph, and left out")
+    return Source(name, nodes, known, _run_metadata(run_meta_paths), {"op_log": bool(op_log_path)})
+
+
+@click.command("import")
+@path_option("profile_path", "A profile that tfprof wrote (ProfileProto).")
+@path_option("graph_path", "A GraphDef, text or binary.")
+@path_option("run_meta_path", "RunMetadata of the steps 0, 1, …, separated by commas; binary or text.")
+@path_option("op_log_path", "What an op log says of the graph's nodes (OpLogProto).")
+@path_option("checkpoint_path", "Values of variables.")
+@click.option("--name", help="What to call the job (default: the file's name).")
+@json_option
+@store_option
+def import_(store: str, as_json: bool, name: str | None, **paths: str | None) -> None:
+    """Make a job of files that TensorFlow's tfprof reads or writes.
+
+    Either --profile_path, or --graph_path and what belongs to it. All commands then answer about it as about a job that ran.
+    """
+    given = {option: text for option, text in paths.items() if text}
+    profile_path, graph_path = given.pop("profile_path", ""), given.pop("graph_path", "")
+    if profile_path and (graph_path or given):
+        raise UsageError("--profile_path has all in it: it goes with none of the other paths")
+    if not profile_path and not graph_path:
+        raise UsageError("nothing to import: give --profile_path, or --graph_path")
+    steps = [path for path in given.get("run_meta_path", "").split(",") if path]
+    called = name or Path(profile_path or graph_path).name
+    if profile_path:
+        source = _of_profile(profile_path, called)
+    else:
+        source = _of_graph(graph_path, steps, given.get("op_log_path", ""), called)
+    _report(source, Path(store), as_json=as_json)
+
+
+def _report(source: Source, store: Path, *, as_json: bool) -> None:
+    """Write the job and say what was written."""
+    covered, shares = Coverage(source.graph["name"].to_pylist()), []
+    of_profile = bool(source.facts.get("slots"))
+
+    def told(step: Step) -> None:
+        if not of_profile:
+            shares.append(covered.add(step.message))
+            if not as_json:
+                print_lines([f"run graph coverage: {shares[-1]:.2f}"])
+
+    made = store_job(store, socket.gethostname(), source, told)
+    if as_json:
+        print_json(
+            {
+                "job": f"{made.uid:016x}",
+                "name": source.name,
+                "nodes": made.nodes,
+                "steps": made.steps,
+                "coverage": shares,
+            }
+        )
+    else:
+        print_lines([f"{made.uid:016x} {source.name}: {made.nodes} nodes, {made.steps} steps"])

@@ -1,0 +1,44 @@
+"""`tfprof profile-proto`: a job as the files of TensorFlow's own tfprof."""
+
+import click
+from tfprof.collector.cli.about import step_range
+from tfprof.collector.cli.command import job_argument, store_option
+from tfprof.collector.cli.import_ import path_option
+from tfprof.collector.errors import StoreError, UsageError
+from tfprof.collector.export import files
+from tfprof.collector.render.why_text import untraced
+from tfprof.collector.store.catalog import IMPORTED
+from tfprof.collector.store.reader import Store
+from tfprof.collector.views.rules import COMPAT
+
+
+@click.command("profile-proto")
+@job_argument
+@click.option("-o", "--output", metavar="FILE", help="Where the profile is written to (ProfileProto).")
+@path_option("op_log", "Where an op log is written to (OpLogProto): operations, types, Python stacks.")
+@click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B.")
+@click.option(
+    "--compat",
+    type=click.Choice(COMPAT),
+    default=COMPAT[0],
+    metavar="VERSION",
+    help="1.15: tell which output of a node an input is of, as that TensorFlow does.",
+)
+@store_option
+def profile_proto(
+    job: str, store: str, output: str | None, op_log: str | None, steps: tuple[int, int] | None, compat: str
+) -> None:
+    """Write JOB as a file that TensorFlow's own tools read: tfprof --profile_path, ProfilerFromFile, profiler-ui."""
+    if not output and not op_log:
+        raise UsageError("nothing to write: give -o FILE, or --op-log FILE")
+    chosen = Store(store).job(job)
+    if chosen.info.state != IMPORTED and not chosen.table("traces", ["trace"]).num_rows:
+        raise StoreError(untraced(chosen), slug="no-data")
+    if op_log:
+        from tfprof.collector.export.op_log import op_log as message  # noqa: PLC0415  # for those who ask for it
+
+        files.write(op_log, message(chosen).SerializeToString())
+    if output:
+        from tfprof.collector.export.profile_proto import pieces  # noqa: PLC0415  # likewise
+
+        files.write(output, b"".join(pieces(chosen, steps, compat)))

@@ -1,0 +1,141 @@
+"""The entry of a node and a step of a ProfileProto, taken apart into the executions that tfprof would make it of again."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+from tfprof.collector.imports.files import NotRepresentableError, text_of
+from tfprof.collector.proto.tensorflow_pb2 import NodeExecStats
+from tfprof.collector.proto.tfprof_log_pb2 import ExecMemory, ExecProfile, ProfileNode
+from tfprof.collector.store.devices import is_canonical
+from tfprof.collector.views.nodes import STREAM, signed
+
+#: The executions of a device.
+Device = list[NodeExecStats]
+Pair = tuple[int, int]
+
+#: tfprof looks for this in names of allocators.
+_GPU_ALLOCATOR: Final = "GPU"
+_ALLOCATOR: Final = "cpu"
+
+
+class _Entry:
+    """One entry; ``refuse`` is the error that says why it cannot be taken apart."""
+
+    def __init__(self, node: ProfileNode, step: int, path: str) -> None:
+        self.name = text_of(node.name, path)
+        self.own = text_of(node.canonical_device, path)
+        self.exec: ExecProfile = node.execs[step]
+        self.devices = [text_of(one, path) for one in self.exec.devices]
+        self.pairs = {
+            name: [tuple(pair.int64_values) for pair in time.times]
+            for times in (self.exec.accelerator_execs, self.exec.cpu_execs)
+            for name, time in times.items()
+        }
+        self._where = f"{path}: {self.name!r} in step {step}"
+
+    def refuse(self, what: str) -> NotRepresentableError:
+        return NotRepresentableError(f"{self._where}: {what}")
+
+    def stats(self, start: int = 0, lasted: int = 0) -> Any:
+        return NodeExecStats(node_name=self.name, all_start_micros=start, op_end_rel_micros=lasted)
+
+
+def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield (device, NodeExecStats) of what ``node`` did in ``step``; NotRepresentableError where no executions add up to it."""
+    entry = _Entry(node, step, path)
+    _check(entry)
+    own = entry.pairs.get(entry.own, [])
+    for number, (pair, memory) in enumerate(zip(own, entry.exec.memory_execs, strict=True)):
+        yield entry.own, _with_memory(entry, pair, memory, first=not number)
+    for device, pairs in entry.pairs.items():
+        if device != entry.own:
+            yield from ((device, entry.stats(*pair)) for pair in pairs)
+    rest = [device for device in entry.devices if not entry.pairs.get(device)]
+    timed = next((device for device in rest if device != entry.own and STREAM not in device), "")
+    for start, lasted in _untold(entry, has_room=bool(timed)):
+        yield timed, entry.stats(start, lasted)
+    yield from ((device, entry.stats()) for device in rest)
+
+
+def _check(entry: _Entry) -> None:
+    devices = set(entry.devices)
+    strange = {device for device in devices if is_canonical(device.encode()) and device != entry.own}
+    of_others = [device for device in entry.exec.cpu_execs if device != entry.own or STREAM in device]
+    kernels = [device for device in entry.exec.accelerator_execs if STREAM not in device]
+    wrong = (
+        (":" in entry.name, "names of what runs have no colon"),
+        (not devices, "it ran on no device"),
+        (bool(strange), f"it ran on {sorted(strange)}, which it does not belong to"),
+        (not set(entry.pairs) <= devices, "it has times of devices that it did not run on"),
+        (any(device != device.lower() for device in devices), "its devices are not in lower case"),
+        (bool(of_others), f"it has CPU times on {of_others}"),
+        (bool(kernels), f"it has accelerator times on {kernels}"),
+        (
+            any(len(pair) != 2 or pair[0] <= 0 or not pair[1] for pairs in entry.pairs.values() for pair in pairs),
+            "times",
+        ),
+        (entry.exec.run_count != sum(len(time.times) for time in entry.exec.cpu_execs.values()), "its count of runs"),
+        (len(entry.exec.memory_execs) != len(entry.pairs.get(entry.own, [])), "it has not as much memory as runs"),
+        (bool(entry.exec.allocations) and not entry.exec.memory_execs, "it allocated, but did not run"),
+        (any(memory.allocator_bytes_in_use < 0 for memory in entry.exec.memory_execs), "fewer than 0 bytes in use"),
+    )
+    for is_wrong, what in wrong:
+        if is_wrong:
+            raise entry.refuse(what)
+
+
+def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) -> Any:
+    start, duration = pair
+    lasted = signed(memory.memory_micros - start)
+    if lasted != duration and (lasted, duration) != (0, 1):
+        raise entry.refuse(f"it ran for {duration} µs and its memory for {lasted}")
+    on_cpu = "cpu" in entry.own
+    host = memory.host_temp_bytes, memory.host_persistent_bytes
+    accelerator = memory.accelerator_temp_bytes, memory.accelerator_persistent_bytes
+    (temp, persistent), other = (host, accelerator) if on_cpu else (accelerator, host)
+    if any(other):
+        raise entry.refuse(f"it keeps memory of another kind than {entry.own}")
+    stats = entry.stats(start, lasted)
+    if temp or persistent:
+        stats.memory_stats.temp_memory_size, stats.memory_stats.persistent_memory_size = temp, persistent
+    sizes = {
+        "total_bytes": signed(memory.requested_bytes - persistent - temp),
+        "peak_bytes": signed(memory.peak_bytes - persistent - temp),
+        "live_bytes": signed(memory.residual_bytes - persistent),
+        "allocator_bytes_in_use": memory.allocator_bytes_in_use,
+    }
+    records = entry.exec.allocations if first else ()
+    if records or any(sizes.values()):
+        on_gpu = bool(records) or memory.allocator_bytes_in_use > 0
+        used = stats.memory.add(allocator_name=_GPU_ALLOCATOR if on_gpu else _ALLOCATOR, **sizes)
+        for record in records:
+            used.allocation_records.add(alloc_micros=record.alloc_micros, alloc_bytes=record.alloc_bytes)
+    _add_outputs(entry, stats, memory)
+    return stats
+
+
+def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
+    """Add outputs that come to ``memory``: of several in one slot the last is known, and the size of all together."""
+    known = memory.output_memory
+    rest = signed(memory.output_bytes - sum(one.bytes for one in known.values()))
+    if rest and not known:
+        raise entry.refuse("it put out bytes, but has no outputs")
+    sizes = [(next(iter(known)), rest, 0)] if rest else []
+    for slot, size, pointer in [*sizes, *((slot, one.bytes, one.ptr) for slot, one in known.items())]:
+        output = stats.output.add(slot=slot)
+        told = output.tensor_description.allocation_description
+        told.requested_bytes, told.allocated_bytes, told.ptr = size, size, pointer
+
+
+def _untold(entry: _Entry, *, has_room: bool) -> Sequence[Pair]:
+    """Return start and duration of what must have run besides what has times: copies, and what the host did."""
+    pairs = [pair for pairs in entry.pairs.values() for pair in pairs]
+    begins, ends = entry.exec.all_start_micros, entry.exec.latest_end_micros
+    told = min((start for start, _ in pairs), default=0), max([0, *(start + lasted for start, lasted in pairs)])
+    if (begins, ends) == told:
+        return ()
+    if not has_room or begins <= 0 or (pairs and (begins > told[0] or ends < told[1])):
+        raise entry.refuse("its times do not lie between its first start and its last end")
+    if begins == ends:
+        return (begins, -1), (begins + 1, -1)
+    return ((begins, ends - begins),)

@@ -1,0 +1,93 @@
+"""Files of protocol buffers that a user names: their bytes, and the messages in them, in binary or text form."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any, Final
+
+from google.protobuf import text_format
+from google.protobuf.message import DecodeError, Message
+from tfprof.collector.errors import TfprofError
+
+#: No protocol buffer is larger.
+BYTES_MAX: Final = (1 << 31) - 1
+BINARY, TEXT = "binary", "text"
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
+_LOOK: Final = 65_536
+
+
+class BadFileError(TfprofError):
+    """A file is not what it was given as: of another kind, cut short, damaged, or too large."""
+
+    slug = "bad-file"
+
+
+class NotRepresentableError(TfprofError):
+    """A file says something that the store has no place for: it is not imported rather than imported in part."""
+
+    slug = "not-representable"
+
+
+def contents(path: str) -> bytes:
+    """Return the bytes of the file at ``path``; TfprofError ``io`` when it cannot be read, BadFileError when it is too large."""
+    try:
+        with Path(path).open("rb") as file:
+            if file.seekable() and file.seek(0, 2) > BYTES_MAX:
+                raise _too_large(path)
+            if file.seekable():
+                file.seek(0)
+            data = file.read(BYTES_MAX + 1)
+    except OSError as error:
+        raise TfprofError(f"cannot read {path}: {error.strerror or error}", slug="io") from None
+    if len(data) > BYTES_MAX:
+        raise _too_large(path)
+    return data
+
+
+def is_text(data: bytes) -> bool:
+    """Return whether ``data`` may be text: a binary message has control characters in its first tags and lengths."""
+    return not _CONTROL.search(data[:_LOOK])
+
+
+def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (BINARY,)) -> Any:
+    """Return the message of ``kind`` in ``data``, tried in ``forms`` in order; BadFileError says why there is none."""
+    reasons = []
+    for form in forms:
+        message = kind()
+        try:
+            _PARSERS[form](data, message)
+        except (DecodeError, text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
+            reasons.append(f"as {form}: {_first_line(error)}")
+        else:
+            return message
+    name = kind.DESCRIPTOR.name
+    raise BadFileError(f"{path} is not a {name}: {'; '.join(reasons)}")
+
+
+def text_of(data: bytes, path: str) -> str:
+    """Return a text of a message as the store has it; BadFileError when it is not UTF-8."""
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        raise BadFileError(f"{path} is damaged: a text in it is not UTF-8: {data[:40]!r}") from None
+
+
+def _binary(data: bytes, message: Message) -> None:
+    message.ParseFromString(data)
+
+
+def _text(data: bytes, message: Message) -> None:
+    text_format.Parse(data.decode("utf-8"), message)
+
+
+_PARSERS: Final = {BINARY: _binary, TEXT: _text}
+
+
+def _first_line(error: Exception) -> str:
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not UTF-8"
+    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+
+
+def _too_large(path: str) -> BadFileError:
+    return BadFileError(f"{path} is larger than 2 GiB, as no protocol buffer can be")

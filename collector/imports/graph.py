@@ -1,0 +1,27 @@
+"""A GraphDef file as rows of `graph_nodes`, with every attribute however large."""
+
+import pyarrow as pa
+from tfprof.collector.errors import DecodeError
+from tfprof.collector.imports.files import TEXT, BadFileError, is_text, parsed
+from tfprof.collector.ingest.graphdef import graph_nodes
+from tfprof.collector.proto.tensorflow_pb2 import GraphDef
+
+
+def graph(data: bytes, path: str) -> pa.RecordBatch:
+    """Return the nodes of the GraphDef in ``data``, which is text or binary; BadFileError when it is neither or has none."""
+    if is_text(data):
+        data = parsed(data, GraphDef, path, (TEXT,)).SerializeToString()
+    return nodes(data, path)
+
+
+def nodes(data: bytes, path: str) -> pa.RecordBatch:
+    """Return the nodes of the binary GraphDef in ``data``; BadFileError when it is none or has none."""
+    try:
+        rows = graph_nodes(data, 0, attribute_max=None)
+    except DecodeError:
+        raise BadFileError(f"{path} is not a GraphDef: its bytes do not parse as one") from None
+    if not rows.num_rows:
+        raise BadFileError(f"{path} is not a GraphDef: it has no nodes")
+    if "" in rows["name"].to_pylist() or "" in rows["op"].to_pylist():
+        raise BadFileError(f"{path} is not a GraphDef: it has nodes without a name or a type")
+    return rows

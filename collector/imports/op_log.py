@@ -1,0 +1,47 @@
+"""An OpLogProto as rows: what it says of the nodes of a graph, put together by node."""
+
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from tfprof.collector.imports.files import text_of
+from tfprof.collector.imports.stacks import Rows, Stacks
+from tfprof.collector.ingest.columns import from_rows
+from tfprof.collector.store.schema import OP_LOG
+
+
+@dataclass(slots=True)
+class _Said:
+    float_ops: int = 0
+    types: list[str] = field(default_factory=list)
+    code: bool = False
+
+
+class OpLog(NamedTuple):
+    """The rows of an op log by table, and how many of its entries are of no node of the graph: they mean nothing."""
+
+    rows: Rows
+    strangers: int
+
+
+def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
+    """Return what the OpLogProto ``message`` says of the nodes called ``names``, as tfprof takes it.
+
+    Of several entries for a node types add up, the last number of operations other than 0 counts, and the first stack.
+    """
+    stacks = Stacks(message.id_to_string, path)
+    nodes: dict[str, _Said] = {}
+    strangers = 0
+    for entry in message.log_entries:
+        name = text_of(entry.name, path)
+        if name not in names:
+            strangers += 1
+            continue
+        said = nodes.setdefault(name, _Said())
+        said.float_ops = entry.float_ops or said.float_ops
+        said.types += [text for text in (text_of(one, path) for one in entry.types) if text not in said.types]
+        if entry.HasField("code_def"):
+            said.code = True
+            stacks.add(name, entry.code_def)
+    rows = [(0, name, said.float_ops, said.types, said.code, []) for name, said in nodes.items()]
+    return OpLog({"op_log": from_rows(rows, OP_LOG), **stacks.rows()}, strangers)

@@ -1,0 +1,153 @@
+"""A ProfileProto taken apart: the graph, the op log and the traced steps that TensorFlow's tfprof would make it of again."""
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import pyarrow as pa
+from tfprof.collector.imports.executions import Device, executions
+from tfprof.collector.imports.files import BadFileError, NotRepresentableError, parsed, text_of
+from tfprof.collector.imports.graph import nodes
+from tfprof.collector.imports.stacks import Rows, Stacks
+from tfprof.collector.imports.steps import Step
+from tfprof.collector.ingest.columns import from_rows
+from tfprof.collector.ingest.proto.graph_pb2 import AttrValue
+from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
+from tfprof.collector.proto.tfprof_log_pb2 import PlainGraph, PlainNode, ProfileNode, ProfileProto
+from tfprof.collector.store.devices import GPU
+from tfprof.collector.store.schema import OP_LOG
+from tfprof.collector.views.attributes import OUTPUT_SHAPES, SHAPE, attributes
+
+#: No node has more inputs or outputs: a number above it is damage.
+POSITIONS_MAX: Final = 1 << 16
+
+
+class ProfileFile:
+    """The ProfileProto in ``data``; BadFileError when it is none, NotRepresentableError as soon as something has no place."""
+
+    def __init__(self, data: bytes, path: str) -> None:
+        self._path = path
+        self._message = parsed(data, ProfileProto, path)
+        self._nodes: dict[int, ProfileNode] = dict(sorted(self._message.nodes.items()))
+        self._check()
+
+    @property
+    def count(self) -> int:
+        """How many nodes there are."""
+        return len(self._nodes)
+
+    def graph(self) -> pa.RecordBatch:
+        """Return the nodes as rows of `graph_nodes`, those too that only ran."""
+        plain = PlainGraph(node=[self._definition(node) for node in self._nodes.values()])
+        return nodes(plain.SerializeToString(), self._path)
+
+    def op_log(self) -> Rows:
+        """Return what is known of nodes besides the graph, by table."""
+        stacks = Stacks(self._message.id_to_string, self._path)
+        rows = []
+        for node in self._nodes.values():
+            name, has_code = text_of(node.name, self._path), node.HasField("trace")
+            types = [text_of(one, self._path) for one in node.op_types if one not in (node.op, node.canonical_device)]
+            if has_code:
+                stacks.add(name, node.trace)
+            if has_code or types or node.float_ops:
+                rows.append((0, name, node.float_ops, types, has_code and self._message.has_trace, []))
+        return {"op_log": from_rows(rows, OP_LOG), **stacks.rows()}
+
+    def steps(self) -> Iterator[Step]:
+        """Yield the steps, ascending, each as the RunMetadata that tfprof would make it of."""
+        misses = self._message.miss_accelerator_stream
+        for number in sorted(set(self._message.steps)):
+            message = RunMetadata()
+            message.step_stats.SetInParent()
+            devices: dict[str, Device] = {}
+            for node in self._nodes.values():
+                if number in node.execs:
+                    self._add(devices, node, number)
+            for name, of_device in devices.items():
+                message.step_stats.dev_stats.add(device=name, node_stats=of_device)
+            yield Step(number, message.SerializeToString(), message, self._path, GPU if misses else 0)
+            misses = False
+
+    def _add(self, devices: dict[str, Device], node: ProfileNode, step: int) -> None:
+        for device, stats in executions(node, step, self._path):
+            devices.setdefault(device, []).append(stats)
+
+    def _check(self) -> None:
+        message, path = self._message, self._path
+        if not self._nodes:
+            raise BadFileError(f"{path} is not a ProfileProto: it has no nodes")
+        if any(not node.name or not node.op or node.id != number for number, node in self._nodes.items()):
+            raise BadFileError(f"{path} is not a ProfileProto: it has nodes without a name, a type or their number")
+        if len({node.name for node in self._nodes.values()}) < len(self._nodes):
+            raise BadFileError(f"{path} is damaged: two of its nodes have one name")
+        if min(message.steps, default=0) < 0:
+            raise NotRepresentableError(f"{path}: a step has the number {min(message.steps)}, which is below 0")
+        if message.miss_accelerator_stream and not message.steps:
+            raise NotRepresentableError(f"{path}: it misses the streams of a GPU, but has no steps")
+        known = set(message.steps)
+        for node in self._nodes.values():
+            if node.op not in node.op_types:
+                raise self._no_place(node, "its type is not among its types")
+            if strange := [step for step in node.execs if step not in known]:
+                raise BadFileError(
+                    f"{path} is damaged: {_name(node)} ran in step {strange[0]}, which is none of its steps"
+                )
+
+    # -- nodes of the graph ------------------------------------------------------------------------
+
+    def _definition(self, node: ProfileNode) -> Any:
+        definition = PlainNode(name=node.name, op=node.op, input=self._inputs(node))
+        for key, value in node.attrs.items():
+            definition.attr[key] = value
+        self._complete(definition, node)
+        return definition
+
+    def _inputs(self, node: ProfileNode) -> list[bytes]:
+        """Return the inputs as a NodeDef has them; a position that is left out has one that nobody knows."""
+        if node.inputs and not 0 <= min(node.inputs) <= max(node.inputs) < POSITIONS_MAX:
+            raise self._no_place(node, "its inputs have numbers that no inputs have")
+        if strange := set(node.src_output_index) - set(node.inputs.values()):
+            raise self._no_place(node, f"it tells an output of node {min(strange)}, which is none of its inputs")
+        return [self._input(node, position) for position in range(max(node.inputs, default=-1) + 1)]
+
+    def _input(self, node: ProfileNode, position: int) -> bytes:
+        if position not in node.inputs:
+            return b""
+        number = node.inputs[position]
+        source = self._nodes.get(number)
+        if source is None:
+            raise BadFileError(
+                f"{self._path} is damaged: {_name(node)} has node {number} as an input, which is not there"
+            )
+        slot = node.src_output_index.get(number, 0)
+        if slot < 0 or b":" in source.name:
+            raise self._no_place(node, f"of an input, {_name(source)}:{slot}")
+        escaped = b"^" * source.name.startswith(b"^") + source.name
+        return b"%s:%d" % (escaped, slot) if slot else escaped
+
+    def _complete(self, definition: Any, node: ProfileNode) -> None:
+        """Give ``definition`` the shapes of ``node`` as attributes, where it lacks them; tfprof has them from there itself."""
+        outputs = {slot: tuple(shape.int64_values) for slot, shape in node.output_shapes.items()}
+        if outputs and not 0 <= min(outputs) <= max(outputs) < POSITIONS_MAX:
+            raise self._no_place(node, "its outputs have numbers that no outputs have")
+        if node.shape and SHAPE not in definition.attr:
+            definition.attr[SHAPE] = AttrValue(shape=_shape(node.shape)).SerializeToString()
+        if outputs and OUTPUT_SHAPES not in definition.attr:
+            value = AttrValue()
+            for slot in range(max(outputs) + 1):
+                value.list.shape.add(**_shape(outputs.get(slot, ())))
+            definition.attr[OUTPUT_SHAPES] = value.SerializeToString()
+        known = attributes(definition.SerializeToString())
+        if known.parameter_shape != tuple(node.shape) or dict(enumerate(known.output_shapes)) != outputs:
+            raise self._no_place(node, "its shapes are not those of its attributes")
+
+    def _no_place(self, node: ProfileNode, what: str) -> NotRepresentableError:
+        return NotRepresentableError(f"{self._path}: {_name(node)}: {what}")
+
+
+def _shape(sizes: Any) -> dict[str, Any]:
+    return {"dim": [{"size": size} for size in sizes]} if sizes else {"unknown_rank": True}
+
+
+def _name(node: ProfileNode) -> str:
+    return repr(node.name.decode("utf-8", "replace"))

@@ -1,0 +1,60 @@
+"""Python stacks of tfprof's files as rows of `frames` and `stacks`."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pyarrow as pa
+from tfprof.collector.export.code_defs import NONE
+from tfprof.collector.imports.files import BadFileError, text_of
+from tfprof.collector.ingest.columns import from_rows
+from tfprof.collector.store.schema import FRAMES, STACKS
+
+Rows = dict[str, pa.RecordBatch]
+
+#: Frames are stored once a stack, and many nodes share one.
+_Stack = tuple[tuple[str, int, str, int, str], ...]
+
+
+class Stacks:
+    """The stacks of one file; ``strings`` is its table of texts, ``path`` what errors call it."""
+
+    def __init__(self, strings: Mapping[int, bytes], path: str) -> None:
+        self._strings = {0: NONE, **strings}
+        self._path = path
+        self._numbers: dict[_Stack, int] = {}
+        self._nodes: dict[str, int] = {}
+
+    def add(self, name: str, code: Any) -> None:
+        """Make the CodeDef ``code`` the stack of node ``name``, unless it has one."""
+        if name not in self._nodes:
+            stack = tuple(self._frame(trace) for trace in code.traces)
+            self._nodes[name] = self._numbers.setdefault(stack, len(self._numbers))
+
+    def rows(self) -> Rows:
+        """Return the rows of graph 0, by table."""
+        frames = [
+            (0, number, position, *frame)
+            for stack, number in self._numbers.items()
+            for position, frame in enumerate(stack)
+        ]
+        nodes = [(0, name, number) for name, number in self._nodes.items()]
+        return {"frames": from_rows(frames, FRAMES), "stacks": from_rows(nodes, STACKS)}
+
+    def _frame(self, trace: Any) -> tuple[str, int, str, int, str]:
+        return (
+            self._text(trace.file, trace.file_id),
+            trace.lineno,
+            self._text(trace.function, trace.function_id),
+            trace.func_start_line,
+            self._text(trace.line, trace.line_id),
+        )
+
+    def _text(self, written: bytes, number: int) -> str:
+        """Return a text that is written out, as older files have it, or is in the table."""
+        if written:
+            return text_of(written, self._path)
+        if number not in self._strings:
+            raise BadFileError(
+                f"{self._path} is damaged: a stack speaks of text {number}, which its table does not have"
+            )
+        return text_of(self._strings[number], self._path)

@@ -1,0 +1,153 @@
+"""RunMetadata as rows of a traced step: by the decoder of live data, and with what that leaves out of it."""
+
+from collections.abc import Iterable, Iterator
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from google.protobuf.unknown_fields import UnknownFieldSet
+from tfprof.collector.imports.files import BINARY, TEXT, BadFileError, NotRepresentableError, parsed
+from tfprof.collector.ingest.columns import from_rows
+from tfprof.collector.ingest.decode import Decoded, decoder
+from tfprof.collector.ingest.interner import Interner, NamesFullError
+from tfprof.collector.ingest.parsing import Trace, fits, trace_rows
+from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
+from tfprof.collector.store.schema import DEVICE, NODE, OUTPUT_MEMORY
+from tfprof.collector.views.nodes import COPY, NEVER
+from tfprof.shim import layout
+
+Tables = dict[str, pa.Table]
+
+
+class Step(NamedTuple):
+    """One step of an import: its number, its RunMetadata serialised and parsed, and what errors call it.
+
+    ``accelerator`` is said where the message does not tell it (devices.accelerator).
+    """
+
+    number: int
+    data: bytes
+    message: Any
+    path: str
+    accelerator: int | None = None
+
+
+def step(number: int, data: bytes, path: str) -> Step:
+    """Return the step in the RunMetadata ``data``, binary or text; BadFileError when it is none or was not traced."""
+    message = parsed(data, RunMetadata, path, (BINARY, TEXT))
+    if not message.HasField("step_stats") or _is_something_else(message.step_stats):
+        raise BadFileError(f"{path} is not a RunMetadata of a traced step: it has no step_stats")
+    return Step(number, message.SerializeToString(), message, path)
+
+
+def _is_something_else(stats: Any) -> bool:
+    """Whether bytes of another message happen to parse: there is no execution, and what there is has no name here."""
+    if any(device.node_stats for device in stats.dev_stats):
+        return False
+    return any(len(UnknownFieldSet(part)) for part in (stats, *stats.dev_stats))
+
+
+class StepTables:
+    """Makes the rows of the steps of one job, in order."""
+
+    def __init__(self) -> None:
+        self._interner = Interner()
+        self._decoder = decoder()
+        self._count = 0
+
+    def rows(self, step: Step) -> Tables:
+        """Return the rows of ``step`` by table; NotRepresentableError when it is larger than a step may be."""
+        trace, self._count = self._count, self._count + 1
+        ops, allocations, parts = self._decoder.run_metadata([step.data], [trace], self._interner)
+        if parts[0].error is not None:
+            raise NotRepresentableError(f"{step.path}: {parts[0].error}")
+        batches = {
+            "ops": ops,
+            "allocations": allocations,
+            "output_memory": self._output_memory(step, trace),
+            "names": self._interner.new_names(),
+        }
+        tables = {name: pa.Table.from_batches([batch]) for name, batch in batches.items() if batch.num_rows}
+        return {**tables, "traces": trace_rows([_trace(step, trace, parts[0])])}
+
+    def _output_memory(self, step: Step, trace: int) -> pa.RecordBatch:
+        try:
+            return from_rows(list(self._outputs(step, trace)), OUTPUT_MEMORY)
+        except NamesFullError as error:
+            raise NotRepresentableError(f"{step.path}: {error.args[0]}") from None
+
+    def _outputs(self, step: Step, trace: int) -> Iterator[tuple[int, ...]]:
+        """Yield the outputs with memory of their own of the executions that began."""
+        seen: dict[tuple[int, int], int] = {}
+        for stats in step.message.step_stats.dev_stats:
+            device = self._interner.id(DEVICE, stats.device.encode()) if stats.node_stats else 0
+            for node in stats.node_stats:
+                number = self._interner.id(NODE, node_name(node).encode())
+                execution = seen.get((number, device), 0)
+                seen[number, device] = execution + 1
+                if node.all_start_micros > 0:
+                    for output in node.output:
+                        if output.tensor_description.HasField("allocation_description"):
+                            memory = output.tensor_description.allocation_description
+                            size = max(memory.allocated_bytes, memory.requested_bytes)
+                            yield trace, number, device, execution, output.slot, size, memory.ptr
+
+
+def node_name(stats: Any) -> str:
+    """Return which node a NodeExecStats is of."""
+    name: str = stats.node_name.partition(":")[0]
+    return name
+
+
+def _trace(step: Step, trace: int, part: Decoded) -> Trace:
+    begins, ends = extent(step.message)
+    accelerator = part.accelerator if step.accelerator is None else step.accelerator
+    return Trace(
+        trace=trace,
+        source=layout.RUN_METADATA,
+        kind=layout.RUN,
+        step=step.number,
+        key=0,
+        thread=0,
+        start_ns=begins,
+        duration_ns=ends - begins,
+        base_ns=part.base_ns,
+        rows=part.rows,
+        raw_bytes=len(step.data),
+        accelerator=accelerator,
+    )
+
+
+def extent(message: Any) -> tuple[int, int]:
+    """Return when the first execution of a RunMetadata began and when the last one ended (real time, ns); 0 for never."""
+    begun = [
+        (node.all_start_micros, node.all_start_micros + max(0, node.all_end_rel_micros, node.op_end_rel_micros))
+        for device in message.step_stats.dev_stats
+        for node in device.node_stats
+        if node.all_start_micros > 0
+    ]
+    if not begun:
+        return 0, 0
+    starts, ends = zip(*begun, strict=True)
+    return fits(min(starts) * _NS), fits(max(ends) * _NS)
+
+
+_NS: Final = 1000
+
+
+class Coverage:
+    """How much of a graph was seen to run, as tfprof counts it: nodes that are in no graph count too, from their second time on."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._known = set(names)
+        self._covered: set[str] = set()
+
+    def add(self, message: Any) -> float:
+        """Return the share of nodes covered so far, with those in the RunMetadata ``message``."""
+        for device in message.step_stats.dev_stats:
+            for node in device.node_stats:
+                name = node_name(node)
+                if name in self._known:
+                    self._covered.add(name)
+                elif name not in NEVER and COPY not in name:
+                    self._known.add(name)
+        return len(self._covered) / (len(self._known) + 1e-10)
