@@ -107,6 +107,11 @@ class Answer:
     folded: Folded
 
     @property
+    def is_known(self) -> bool:
+        """Whether there is anything to fold: a traced step, and for the code view a stack."""
+        return self.profile is not None and (self.view.name != "code" or self.folded.nodes > 0)
+
+    @property
     def shows_something(self) -> bool:
         """Whether there is more to show than that there is nothing."""
         folded = self.folded

@@ -113,7 +113,7 @@ class Profiler:
 
     def _answered(self, view: str, options: Options) -> Any:
         try:
-            answer, said = deliver(self._desk, self._about, view, options, whole=True)
+            answer, said, notes = deliver(self._desk, self._about, view, options, whole=True)
         except NoSuchStepError as error:
             _say(not_found(options.step, error))
             return VIEWS[view].bare()
@@ -122,7 +122,11 @@ class Profiler:
             return VIEWS[view].bare(ROOT)
         if not answer.shows_something and (reason := why(answer)):
             _say(reason)
+        for text in notes:
+            _say(text)
         _print(said)
+        if not answer.is_known:
+            return VIEWS[view].bare()
         if view == "graph" and options.output.type == TIMELINE and options.step < 0:
             return VIEWS[view].bare()
         return answer.message()

@@ -1,16 +1,17 @@
 """Where an answer goes: what `-output` asks for is written, and what is left to print is returned."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from typing import Final, NamedTuple
 
 from tfprof.collector.answers import VIEWS, About, Answer, Desk
 from tfprof.collector.errors import UsageError
 from tfprof.collector.export import files
 from tfprof.collector.loader import load
 from tfprof.collector.views.options import Options
-from tfprof.collector.views.output import FILE, PPROF, STDOUT, TIMELINE
+from tfprof.collector.views.output import FILE, NONE, PPROF, STDOUT, TIMELINE
 
 #: What tfprof says where a view cannot be written so.
-_REFUSALS = {
+_REFUSALS: Final = {
     PPROF: "Only 'code' view supports pprof output now.",
     TIMELINE: "op view doesn't support timeline yet. Consider graph/scope/code view.",
 }
@@ -20,32 +21,71 @@ class RefusedError(UsageError):
     """A view cannot be written as `-output` asks; the message is tfprof's own."""
 
 
+class Delivery(NamedTuple):
+    """An answer, the lines to print on standard output, and those on standard error."""
+
+    answer: Answer
+    said: Iterable[str] = ()
+    notes: Iterable[str] = ()
+
+
 def refuse(view: str, options: Options) -> None:
     """Raise RefusedError when ``view`` cannot be written as ``-output`` asks."""
     if options.output.type not in VIEWS[view].outputs:
         raise RefusedError(_REFUSALS[options.output.type])
 
 
-def text_of(lines: Iterable[str]) -> bytes:
-    """Return lines as the content of a file."""
-    return "".join(f"{line}\n" for line in lines).encode("utf-8", "surrogateescape")
+def deliver(desk: Desk, about: About, view: str, options: Options, *, whole: bool = False) -> Delivery:
+    """Ask ``view``, write the file that ``options.output`` names, and return the answer with what is to be printed.
 
-
-def deliver(
-    desk: Desk, about: About, view: str, options: Options, *, whole: bool = False
-) -> tuple[Answer, Iterable[str]]:
-    """Ask ``view``, write the file that ``options.output`` names, and return the answer and the lines that are to be printed.
-
-    ``whole``: the answer is to have all that its message has. Raises RefusedError where the view cannot be written so,
-    TfprofError ``io`` when a file cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
+    ``whole``: the answer is to have all that its message has. Nothing is written where nothing is known: no step was traced,
+    or no stack for the code view. Raises RefusedError where the view cannot be written so, TfprofError ``io`` when a file
+    cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
     """
     refuse(view, options)
-    output = options.output
-    if output.type == TIMELINE:
-        return load("tfprof.collector.timelines:timeline")(desk, about, view, options)
-    if output.type == PPROF:
-        return load("tfprof.collector.pprofs:pprof")(desk, about, view, options)
     answer = desk.ask(about, view, options, whole=whole)
-    if output.type == FILE and answer.profile is not None:
-        files.write(output.outfile, text_of(answer.lines()))
-    return answer, answer.lines() if output.type == STDOUT and answer.profile is not None else ()
+    return _DELIVERIES[options.output.type](desk, answer) if answer.is_known else Delivery(answer)
+
+
+def _nowhere(_desk: Desk, answer: Answer) -> Delivery:
+    return Delivery(answer)
+
+
+def _to_stdout(_desk: Desk, answer: Answer) -> Delivery:
+    return Delivery(answer, answer.lines())
+
+
+def _to_file(_desk: Desk, answer: Answer) -> Delivery:
+    text = "".join(f"{line}\n" for line in answer.lines())
+    files.write(answer.options.output.outfile, text.encode("utf-8", "surrogateescape"))
+    return Delivery(answer)
+
+
+def _to_timeline(desk: Desk, answer: Answer) -> Delivery:
+    made = load("tfprof.collector.timelines:timelines")(desk, answer)
+    said: list[str] = []
+    notes: list[str] = []
+    for one in made:
+        files.write(one.path, one.data)
+        said += one.said
+        notes += one.notes
+    return Delivery(answer, said, notes)
+
+
+def _to_pprof(_desk: Desk, answer: Answer) -> Delivery:
+    outfile = answer.options.output.outfile
+    try:
+        data = load("tfprof.collector.export.pprof:pprof")(answer.folded, answer.options.select)
+    except UsageError as error:
+        raise RefusedError(str(error.args[0])) from None
+    files.write(outfile, data)
+    return Delivery(answer, ["", f"Run pprof -png --nodecount=100 --sample_index=1 {outfile}"])
+
+
+_DELIVERIES: Final[dict[str, Callable[[Desk, Answer], Delivery]]] = {
+    STDOUT: _to_stdout,
+    NONE: _nowhere,
+    FILE: _to_file,
+    TIMELINE: _to_timeline,
+    PPROF: _to_pprof,
+}

@@ -13,9 +13,9 @@ from tfprof.collector.cli.command import note, print_lines
 from tfprof.collector.cli.shell_history import Lines, history_file
 from tfprof.collector.cli.shell_line import COMMANDS, Line, parse
 from tfprof.collector.cli.shell_names import JobNames
+from tfprof.collector.cli.telling import tell
 from tfprof.collector.deliver import RefusedError, deliver
 from tfprof.collector.errors import NoSuchStepError, TfprofError, UsageError
-from tfprof.collector.render.why_text import why
 from tfprof.collector.render.wrapper_text import table
 from tfprof.collector.views.options import TABLE, Options, from_texts, warnings
 from tfprof.collector.views.rules import Rules
@@ -75,15 +75,9 @@ class Shell:
 
     def _show(self, view: str, options: Options) -> None:
         try:
-            answer, said = deliver(self._desk, self._ask(), view, options)
+            tell(deliver(self._desk, self._ask(), view, options))
         except NoSuchStepError as error:
-            return self._refuse(not_found(options.step, error))
-        if answer.shows_something:
-            print_lines(said)
-        reason = why(answer)
-        if reason:
-            note(reason)
-        return None
+            self._refuse(not_found(options.step, error))
 
 
 def _help(view: str = "") -> Iterator[str]:

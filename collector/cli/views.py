@@ -6,8 +6,9 @@ from typing import Any, Final
 import click
 from tfprof.collector.answers import Answer, Desk
 from tfprof.collector.cli.about import TfprofCommand, about, about_options, view_options
-from tfprof.collector.cli.command import json_option, note, print_lines, print_pieces
-from tfprof.collector.deliver import deliver, refuse
+from tfprof.collector.cli.command import json_option, note, print_pieces
+from tfprof.collector.cli.telling import tell
+from tfprof.collector.deliver import Delivery, deliver, refuse
 from tfprof.collector.errors import UsageError
 from tfprof.collector.render.why_text import why
 from tfprof.collector.views.options import Options, from_texts, warnings
@@ -63,14 +64,13 @@ def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
         raise UsageError("--json prints to standard output: leave -output away")
     refuse(view, options)
     desk, what = Desk(), about(**asked)
-    answer, said = deliver(desk, what, view, options, whole=as_json)
     if as_json:
+        answer = desk.ask(what, view, options, whole=True)
         print_pieces(_json(answer))
-    elif answer.shows_something:
-        print_lines(said)
-    reason = why(answer)
-    if reason:
-        note(reason)
+        told = Delivery(answer)
+    else:
+        told = deliver(desk, what, view, options)
+    tell(told)
 
 
 def _command(view: str) -> click.Command:

@@ -1,0 +1,19 @@
+"""What commands and the shell print of a delivered answer."""
+
+from tfprof.collector.cli.command import note, print_lines
+from tfprof.collector.deliver import Delivery
+from tfprof.collector.render.why_text import why
+
+
+def tell(delivery: Delivery) -> None:
+    """Print what is said, and on standard error what is noted and why nothing, or not everything, is shown."""
+    answer = delivery.answer
+    if answer.shows_something:
+        print_lines(delivery.said)
+    for text in delivery.notes:
+        note(text)
+    reason = why(answer)
+    if reason:
+        note(reason)
+    if answer.view.name == "code" and answer.options.account_displayed_op_only:
+        note("Note: code view ignores account_displayed_op_only")
