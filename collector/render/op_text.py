@@ -94,7 +94,9 @@ def lines(
     if missing_stream:
         yield from notice(rules)
     yield from explained("op", select)
-    if view.op_types:
-        yield legend(shown)
-    for entry in view.entries if view.op_types else [_NO_GRAPH]:
+    if not view.op_types:
+        yield next(_row(_NO_GRAPH, view, shown, rules))
+        return
+    yield legend(shown)
+    for entry in view.entries:
         yield from _row(entry, view, shown, rules)

@@ -34,9 +34,10 @@ def test_order_is_by_own_values_descending_and_ties_keep_the_name_order() -> Non
     assert shown(order_by="params") == ["Const", "Conv2D", "MatMul"]
 
 
-def test_depth_counts_from_the_first_accounted_entry() -> None:
+def test_depth_counts_from_the_entry_that_is_started_from() -> None:
     assert shown(max_depth=1) == ["Const", "Conv2D"]
-    assert shown(max_depth=1, start_name_regexes=("Conv2D",)) == ["Conv2D"]
+    assert shown(max_depth=1, start_name_regexes=("Conv2D",)) == ["Conv2D", "MatMul"]
+    assert shown(max_depth=0, start_name_regexes=("Conv2D",)) == ["Conv2D"]
 
 
 def test_minima_are_of_running_totals_but_occurrence_of_nodes() -> None:
