@@ -54,6 +54,7 @@ def one_append() -> pa.Table:
 def traces(first: int) -> pa.Table:
     numbers = range(first, first + TRACES_AN_APPEND)
     columns = {"trace": numbers, "step": numbers, "base_ns": [BASE_NS] * TRACES_AN_APPEND}
+    columns |= {"rows": [NODES] * TRACES_AN_APPEND}
     zeros = [0] * TRACES_AN_APPEND
     return pa.table({name: columns.get(name, zeros) for name in schema.TRACES.names}, schema=schema.TRACES)
 

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tfprof.collector.errors import StoreError
-from tfprof.collector.store.schema import JOB_TABLES, ROLLUP
+from tfprof.collector.store.schema import JOB_TABLES, LAST_TRACE, ROLLUP
 
 ROLLUP_NAME: Final = "rollup"
 TOTAL_NAME: Final = "total"
@@ -63,6 +63,39 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
     if not table.schema.equals(_required(expected)):
         raise StoreError(f"{path} is damaged: its columns are not those of {name}", "store-damaged")
     return table.cast(expected)
+
+
+def read_traces(path: Path, name: str, first: int, last: int, columns: Sequence[str]) -> pa.Table:
+    """Return ``columns`` of the row groups at ``path`` that may have traces from ``first`` to ``last``; errors as of ``read``."""
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            known = file.metadata
+            at = SCHEMAS[name].names.index("trace")
+            groups = [group for group in range(known.num_row_groups) if _may_have(known, group, at, first, last)]
+            table = file.read_row_groups(groups, columns=list(columns), use_threads=False).select(list(columns))
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
+    return table.cast(pa.schema([SCHEMAS[name].field(column) for column in columns]))
+
+
+def last_trace(path: Path, name: str) -> int:
+    """Return the highest trace in the segment of table ``name`` at ``path``; errors as of ``metadata``."""
+    try:
+        known = pq.read_metadata(path)
+        at = SCHEMAS[name].names.index("trace")
+        found = [known.row_group(group).column(at).statistics for group in range(known.num_row_groups)]
+        return max((one.max for one in found if one is not None and one.has_min_max), default=LAST_TRACE)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException) as error:
+        raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
+
+
+def _may_have(known: pq.FileMetaData, group: int, column: int, first: int, last: int) -> bool:
+    found = known.row_group(group).column(column).statistics
+    return found is None or not found.has_min_max or (found.min <= last and first <= found.max)
 
 
 def metadata(path: Path) -> dict[str, int]:

@@ -1,0 +1,168 @@
+"""From a store to tfprof's entries: the executions of the traced steps that are asked for, and few others read."""
+
+from bisect import bisect_left
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+from tfprof.collector.profile import of_first_kind
+from tfprof.collector.store import segment
+from tfprof.collector.store.columns import flat, floor_divided, pc
+from tfprof.collector.store.devices import Devices, only
+from tfprof.collector.store.reader import Job
+from tfprof.collector.store.rollup import canonical_after, canonical_of
+from tfprof.collector.store.schema import DEVICE, JOB_TABLES, NODE, NONE_ID
+from tfprof.collector.store.snapshot import Snapshot, settled
+from tfprof.collector.views.entries import COLUMNS, Entry, Steps, entries
+from tfprof.collector.views.nodes import texts
+
+#: About as many executions are held at once where steps are read one after the other.
+BATCH_ROWS: Final = 200_000
+
+_TRACES: Final = ("trace", "step", "base_ns")
+_KEPT: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
+
+
+def step_traces(job: Job) -> dict[int, tuple[int, ...]]:
+    """Return the traces of each step of a job, both ascending."""
+    return {step: tuple(number for number, _ in traces) for step, traces in _steps(job).items()}
+
+
+def read(job: Job, traces: Collection[int]) -> dict[str, Steps]:
+    """Return the entries, by node and step, of the traces with these numbers."""
+    return settled(job.folder, lambda snapshot: _read(snapshot, traces)) if traces else {}
+
+
+def by_step(job: Job, steps: Collection[int] | None = None) -> Iterator[tuple[int, dict[str, Entry]]]:
+    """Yield each of ``steps`` that was traced (all that were), ascending, with its entries by node; not all are held at once."""
+    known = _steps(job)
+    wanted = sorted(known) if steps is None else sorted(set(steps) & set(known))
+    for batch in _batches(wanted, known):
+        found: dict[int, dict[str, Entry]] = {step: {} for step in batch}
+        for name, of_node in read(job, [number for step in batch for number, _ in known[step]]).items():
+            for step, entry in of_node.items():
+                found[step][name] = entry
+        yield from found.items()
+
+
+def persistent_bytes(job: Job) -> dict[str, int]:
+    """Return what each node of a GPU keeps there from step to step: the most bytes of any step, where there are any."""
+    steps = {number: step for step, traces in _steps(job).items() for number, _ in traces}
+    return settled(job.folder, lambda snapshot: _persistent(snapshot, steps))
+
+
+def _steps(job: Job) -> dict[int, list[tuple[int, int]]]:
+    """Return (trace, rows) of each step."""
+    traces = of_first_kind(job.table("traces", ["trace", "kind", "step", "rows"]))
+    columns: Any = (traces[name].to_pylist() for name in ("trace", "step", "rows"))
+    found: dict[int, list[tuple[int, int]]] = {}
+    for number, step, rows in sorted(zip(*columns, strict=True)):
+        found.setdefault(step, []).append((number, rows))
+    return found
+
+
+def _batches(steps: Iterable[int], known: Mapping[int, list[tuple[int, int]]]) -> Iterator[list[int]]:
+    batch: list[int] = []
+    rows = 0
+    for step in steps:
+        mine = sum(size for _, size in known[step])
+        if batch and rows + mine > BATCH_ROWS:
+            yield batch
+            batch, rows = [], 0
+        batch.append(step)
+        rows += mine
+    if batch:
+        yield batch
+
+
+def _read(snapshot: Snapshot, wanted: Collection[int]) -> dict[str, Steps]:
+    numbers = pa.array(sorted(wanted), pa.uint32())
+    traces, ops = _traces_and_ops(snapshot, numbers)
+    names = snapshot.table("names")
+    allocations, outputs = (_rows(snapshot, name, numbers) for name in ("allocations", "output_memory"))
+    return entries(ops, traces, names, _canonical(snapshot, names), allocations, outputs)
+
+
+def _traces_and_ops(snapshot: Snapshot, numbers: Any) -> tuple[pa.Table, pa.Table]:
+    """Return the rows of traces with these numbers, and of ops such as may be of them.
+
+    A generation has both, and later ones have traces with higher numbers.
+    """
+    traces, ops = [], []
+    first, last = numbers[0].as_py(), numbers[-1].as_py()
+    segments = snapshot.segments("traces")
+    for generation, path in segments[bisect_left(segments, first, key=_last_trace) :]:
+        mine = segment.read(path, "traces", _TRACES)
+        if pc.min(mine["trace"]).as_py() > last:
+            break
+        mine = _of(mine, numbers)
+        if mine.num_rows:
+            traces.append(mine)
+            ops.append(_between(snapshot, "ops", generation, mine["trace"], COLUMNS))
+    traces.append(_of(snapshot.unsealed("traces", _TRACES), numbers))
+    ops.append(snapshot.unsealed("ops", COLUMNS))
+    return pa.concat_tables(traces), pa.concat_tables(ops)
+
+
+def _last_trace(sealed: tuple[int, Path]) -> int:
+    return segment.last_trace(sealed[1], "traces")
+
+
+def _between(snapshot: Snapshot, name: str, generation: int, numbers: Any, columns: Collection[str]) -> pa.Table:
+    first, last = pc.min(numbers).as_py(), pc.max(numbers).as_py()
+    return snapshot.traces(name, generation, first, last, list(columns))
+
+
+def _rows(snapshot: Snapshot, name: str, numbers: Any) -> pa.Table:
+    """Return the rows of a table that are of the traces with these numbers."""
+    columns = JOB_TABLES[name].names
+    sealed = [_between(snapshot, name, generation, numbers, columns) for generation, _ in snapshot.segments(name)]
+    return _of(pa.concat_tables([*sealed, snapshot.unsealed(name)]), numbers)
+
+
+def _of(table: pa.Table, numbers: Any) -> pa.Table:
+    return table.filter(pc.is_in(table["trace"], value_set=numbers))
+
+
+def _canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:
+    """Return node -> device that it belongs to in the whole job."""
+    tail = snapshot.unsealed("ops", ["node", "device"])
+    devices: list[int] = canonical_after(tail, Devices(only(names)), canonical_of(snapshot.total())).to_pylist()
+    return {node: device for node, device in enumerate(devices) if device != NONE_ID}
+
+
+def _persistent(snapshot: Snapshot, steps: Mapping[int, int]) -> dict[str, int]:
+    names = snapshot.table("names")
+    gpus = {number for number, text in texts(names, DEVICE).items() if "cpu" not in text.lower()}
+    own = {node: device for node, device in _canonical(snapshot, names).items() if device in gpus}
+    if not own:
+        return {}
+    sums: dict[tuple[int, int], int] = {}
+    for ops, traces in _parts(snapshot):
+        for trace, node, device, size in _kept(ops, traces):
+            if trace in steps and own.get(node) == device:
+                sums[node, steps[trace]] = sums.get((node, steps[trace]), 0) + size
+    most: dict[int, int] = {}
+    for (node, _), size in sums.items():
+        most[node] = max(most.get(node, 0), size)
+    known = texts(names, NODE)
+    return {known[node]: size for node, size in most.items()}
+
+
+def _parts(snapshot: Snapshot) -> Iterator[tuple[pa.Table, pa.Table]]:
+    """Yield ops and traces of each generation."""
+    for generation, path in snapshot.segments("ops"):
+        yield segment.read(path, "ops", _KEPT), snapshot.generation("traces", generation)
+    yield snapshot.unsealed("ops", _KEPT), snapshot.unsealed("traces")
+
+
+def _kept(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int, int]]:
+    """Yield trace, node, device and bytes of the executions that began and keep any."""
+    ops = ops.filter(pc.not_equal(ops["persistent_bytes"], 0))
+    at = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
+    start = pc.add(pc.fill_null(flat(traces["base_ns"]).take(at), 0), flat(ops["start_ns"]))
+    began = pc.greater(pc.add(floor_divided(start, 1000), flat(ops["start_us_fix"])), 0)
+    taken = ops.filter(began)
+    columns: Any = (taken[name].to_pylist() for name in ("trace", "node", "device", "persistent_bytes"))
+    yield from zip(*columns, strict=True)

@@ -1,0 +1,84 @@
+"""What a GPU's allocator had in use during a step, and which nodes held most of it."""
+
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+from tfprof.collector.views.entries import Entry
+from tfprof.collector.views.nodes import bytewise
+
+#: Nodes that a point lists.
+LISTED: Final = 10
+#: Points that are closer (µs) to the last one are left out.
+_SPARSE_US: Final = 100
+
+
+class Holder(NamedTuple):
+    """What a node holds."""
+
+    bytes: int
+    node: str
+
+
+class Point(NamedTuple):
+    """Bytes in use at a moment (µs), who holds the most of them, and what is left."""
+
+    at: int
+    bytes: int
+    holders: list[Holder]
+    rest: int
+
+
+class GpuMemory:
+    """The memory of one GPU over a step."""
+
+    def __init__(self) -> None:
+        self._in_use: dict[int, int] = {}
+        self._held: dict[str, dict[int, int]] = {}
+
+    def add(self, node: str, entry: Entry, persistent: int) -> None:
+        """Take in what ``node`` did; ``persistent``: the bytes that it keeps, step after step."""
+        held: dict[int, int] = defaultdict(int)
+        held[0] = persistent
+        for at, size in entry.allocations:
+            held[at] += size
+        self._held[node] = held
+        self._in_use.update({record.micros: record.in_use for record in entry.memory if record.micros > 0})
+
+    @property
+    def peak(self) -> int:
+        """The most bytes in use at one moment."""
+        return max(self._in_use.values(), default=0)
+
+    def points(self) -> Iterator[Point]:
+        """Yield moments in order, not too close to each other."""
+        changes = sorted(
+            ((at, node, change) for node, held in self._held.items() for at, change in held.items()), reverse=True
+        )
+        sizes: dict[str, int] = defaultdict(int)
+        last = 0
+        for at, in_use in sorted(self._in_use.items()):
+            if at - last < _SPARSE_US:
+                continue
+            last = at
+            while changes and changes[-1][0] < at:
+                _, node, change = changes.pop()
+                sizes[node] += change
+            yield _point(at, in_use, sizes)
+
+
+def _point(at: int, in_use: int, sizes: dict[str, int]) -> Point:
+    """List the largest that what is in use has room for."""
+    largest = sorted(
+        (Holder(size, node) for node, size in sizes.items() if size > 0),
+        key=lambda holder: (-holder.bytes, bytewise(holder.node)),
+    )
+    listed: list[Holder] = []
+    rest = in_use
+    for holder in largest:
+        if len(listed) == LISTED:
+            break
+        if holder.bytes <= rest:
+            listed.append(holder)
+            rest -= holder.bytes
+    return Point(at, in_use, listed, rest)

@@ -1,0 +1,226 @@
+"""Timelines for chrome://tracing, as tfprof writes them: a tree as a flame graph, or a step as it ran."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tfprof.collector.export.gpu_memory import LISTED, GpuMemory, Holder, Point
+from tfprof.collector.export.trace_events import TraceEvents
+from tfprof.collector.store.devices import is_canonical
+from tfprof.collector.views.entries import Entry, Pair
+from tfprof.collector.views.nodes import Node, bytewise
+from tfprof.collector.views.rules import DEFAULT, Rules
+from tfprof.collector.views.tree import Branch, TreeView
+
+#: What the op view has instead.
+UNSUPPORTED: Final = "op view doesn't support timeline yet. Consider graph/scope/code view."
+#: Longer ones come with a warning.
+LONG: Final = 200 << 20
+WARNING: Final = (
+    "Trace file is over 200MB. Chrome might not be able to display it. "
+    "Consider to use filters (e.g. -min_micros 1000 or -account_type_regexes .*gpu:0) to reduce the size."
+)
+#: What is said before a graph's timeline is written.
+GENERATING: Final = "generating trace file."
+_LINE: Final = "*" * 54
+
+
+@dataclass(frozen=True, slots=True)
+class GraphTimeline:
+    """The file, and the most bytes that each GPU's allocator had in use."""
+
+    data: bytes
+    peaks: tuple[tuple[str, int], ...]
+
+    def says(self) -> list[str]:
+        """Return the lines that tfprof prints as it makes it."""
+        return [GENERATING, *(f"{device} peak memory: {size / 1e6:.2f} MB" for device, size in self.peaks)]
+
+
+def file_name(outfile: str, step: int) -> str:
+    """Return where the timeline of ``step`` goes; -1 is that of all steps' averages."""
+    return f"{outfile}_{step}"
+
+
+def written(path: str) -> str:
+    """Return what tfprof prints when the file is written."""
+    hint = "Open a Chrome browser, enter URL chrome://tracing and load the timeline file."
+    return f"\n{_LINE}\nTimeline file is written to {path}.\n{hint}\n{_LINE}"
+
+
+def scope_timeline(view: TreeView) -> bytes:
+    """Draw a scope or code view: below each entry those in it, one after the other, as wide as their times.
+
+    It starts at 0, and says nothing of when things ran. Entries without time are left out.
+    """
+    events = TraceEvents()
+    named = 0
+    ahead = [(view.root, 0, 0)]
+    while ahead:
+        branch, start, depth = ahead.pop()
+        if depth == named:
+            events.process(depth, f"Scope:{depth}")
+            named += 1
+        events.bar(branch.name, depth, 0, start, branch.total.micros, args=("name", "op"))
+        below = []
+        for child in branch.children:
+            if child.total.micros > 0:
+                below.append((child, start, depth + 1))
+                start += child.total.micros
+        ahead += reversed(below)
+    return events.json()
+
+
+def graph_timeline(
+    view: TreeView, entries: Mapping[str, Entry], persistent: Mapping[str, int], rules: Rules = DEFAULT
+) -> GraphTimeline:
+    """Draw the shown nodes of a graph view of one step as they ran: devices, lanes, what flows between devices, memory.
+
+    ``entries``: of that step, by node; ``persistent``: bytes that a node keeps on its GPU, the most of any step.
+    """
+    drawing = _Drawing(entries)
+    memory: dict[str, GpuMemory] = {}
+    for node in _shown(view.root):
+        entry = drawing.running(node.name)
+        if entry is not None:
+            drawing.add(node, entry)
+            if "cpu" not in entry.device:
+                memory.setdefault(entry.device, GpuMemory()).add(node.name, entry, persistent.get(node.name, 0))
+    drawing.connect(view.accounted)
+    events = TraceEvents()
+    drawing.draw(events)
+    pid = len(drawing.processes)
+    for device in sorted(memory, key=bytewise):
+        _draw_memory(events, pid, device, memory[device], rules)
+        pid += 2
+    return GraphTimeline(events.json(), tuple((device, memory[device].peak) for device in sorted(memory, key=bytewise)))
+
+
+def _shown(root: Branch) -> Iterator[Node]:
+    """Yield the nodes of a graph view, each before those below it."""
+    ahead = list(reversed(root.children))
+    while ahead:
+        branch = ahead.pop()
+        yield from branch.nodes
+        ahead.extend(reversed(branch.children))
+
+
+@dataclass(slots=True, eq=False)
+class _Bar:
+    """One execution; `tid` is its lane, `consumers` are on other devices."""
+
+    node: Node
+    pid: int
+    start: int
+    lasted: int
+    tid: int = 0
+    consumers: list["_Bar"] = field(default_factory=list)
+
+    @property
+    def end(self) -> int:
+        return self.start + self.lasted
+
+
+class _Drawing:
+    """The executions of a step by device and start: of those that start together on a device only the first is drawn."""
+
+    def __init__(self, entries: Mapping[str, Entry]) -> None:
+        self._entries = entries
+        self.processes: dict[str, int] = {}
+        self._bars: dict[str, dict[int, _Bar]] = {}
+
+    def running(self, name: str) -> Entry | None:
+        """Return the entry of a node that ran and belongs to a CPU or GPU."""
+        entry = self._entries.get(name)
+        return entry if entry is not None and entry.start_us and entry.device else None
+
+    def add(self, node: Node, entry: Entry) -> None:
+        """Add a bar for each execution of ``node``."""
+        for device, pairs in entry.executions:
+            pid = self.processes.setdefault(device, len(self.processes))
+            bars = self._bars.setdefault(device, {})
+            for start, lasted in pairs:
+                if start not in bars:
+                    bars[start] = _Bar(node, pid, start, lasted)
+
+    def connect(self, accounted: frozenset[str]) -> None:
+        """Find what flows from one CPU or GPU to another."""
+        for device, bars in self._sorted():
+            if not is_canonical(bytewise(device)):
+                continue
+            for bar in bars:
+                for name in bar.node.facts.inputs:
+                    source = self.running(name) if name in accounted else None
+                    if source is not None and source.device != device:
+                        self._connect(source.device, source.cpu.get(source.device, []), bar)
+
+    def _connect(self, device: str, pairs: list[Pair], consumer: _Bar) -> None:
+        bars = self._bars.get(device, {})
+        for start, _ in pairs:
+            if start in bars:
+                bars[start].consumers.append(consumer)
+
+    def draw(self, events: TraceEvents) -> None:
+        """Draw all bars, each in a lane of its device that is free then, and arrows between them."""
+        for device, pid in self.processes.items():
+            prefix = "Op execution threads: " if "stream" in device else "Op scheduling threads: "
+            events.process(pid, prefix + device)
+        bars = [bar for _, bars in self._sorted() for bar in _in_lanes(bars)]
+        number = 0
+        for bar in sorted(bars, key=lambda bar: (bar.pid, bar.tid, bar.start)):
+            name = bar.node.name
+            events.bar(name, bar.pid, bar.tid, bar.start, bar.lasted)
+            for consumer in bar.consumers:
+                number += 1
+                target = (consumer.pid, consumer.tid, consumer.start)
+                events.flow(f"{name}_flow", number, (bar.pid, bar.tid, bar.end), target)
+
+    def _sorted(self) -> list[tuple[str, list[_Bar]]]:
+        """Return devices by name and their bars by start."""
+        devices = sorted(self._bars, key=bytewise)
+        return [(device, [bar for _, bar in sorted(self._bars[device].items())]) for device in devices]
+
+
+def _in_lanes(bars: list[_Bar]) -> list[_Bar]:
+    """Give each bar of a device the first lane that is free then; ``bars`` by start."""
+    lanes: list[list[_Bar]] = []
+    for bar in bars:
+        bar.tid = next((at for at, lane in enumerate(lanes) if _is_free(lane, bar.start)), len(lanes))
+        if bar.tid == len(lanes):
+            lanes.append([])
+        lanes[bar.tid].append(bar)
+    return bars
+
+
+def _is_free(lane: list[_Bar], start: int) -> bool:
+    """Whether no bar of a lane is in the way, which one that ends before ``start`` shows for all before it."""
+    for bar in reversed(lane):
+        if bar.end != start:
+            return bar.end < start
+    return True
+
+
+def _draw_memory(events: TraceEvents, pid: int, device: str, memory: GpuMemory, rules: Rules) -> None:
+    events.process(pid, f"mem usage on:{device}")
+    events.process(pid + 1, f"mem usage on:{device} allocations")
+    for point in memory.points():
+        events.counter("Allocated Bytes", pid, point.at, {"Allocator Bytes in Use": point.bytes})
+        events.counter("Top Allocations", pid + 1, point.at, _holders(point, rules))
+
+
+def _holders(point: Point, rules: Rules) -> dict[str, int | str]:
+    """Return the arguments of a counter: the same ones at every point, but for a first one that is there if any is."""
+    texts: dict[str, int | str] = {f"Top Allocation {at:02d}": "N/A" for at in range(1, LISTED)}
+    texts |= {f"Top Allocation {at:02d}": _held(holder, rules) for at, holder in enumerate(point.holders)}
+    texts["Not Displayed"] = f"{point.rest / 1e6:.2f} MB"
+    return texts
+
+
+def _held(holder: Holder, rules: Rules) -> str:
+    megabytes = holder.bytes / 1e6
+    if rules.old:
+        text = f"{megabytes:.15g}"
+        text = text if float(text) == megabytes else f"{megabytes:.17g}"
+    else:
+        text = f"{megabytes:g}"
+    return f"{text} MB from {holder.node}"
