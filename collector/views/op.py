@@ -93,13 +93,17 @@ def _start(entries: Sequence[Entry], patterns: tuple[str, ...]) -> int:
     return next((at for at, entry in enumerate(entries) if matches(entry.name)), len(entries))
 
 
-def _filter(options: Options) -> Callable[[Entry], bool]:
-    """Return the filter: minima look at running totals, that of occurrence at the number of nodes."""
+def _filter(options: Options, rules: Rules) -> Callable[[Entry], bool]:
+    """Return the filter: minima look at running totals, that of occurrence at the number of nodes.
+
+    Older versions compare the latter without a sign: a negative minimum hides everything.
+    """
+    fewest = options.min_occurrence % (1 << 64) if rules.old else options.min_occurrence
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes)
     minima = [(at, least) for counter, least in options.minima if (at := counter_of(counter)) is not None]
 
     def shown(entry: Entry) -> bool:
-        if any(entry.running[at] < least for at, least in minima) or len(entry.nodes) < options.min_occurrence:
+        if any(entry.running[at] < least for at, least in minima) or len(entry.nodes) < fewest:
             return False
         return show(entry.name) and not hide(entry.name)
 
@@ -111,7 +115,7 @@ def op_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> 
     entries = _ordered(_entries(nodes, options), options.order_by, rules)
     accounted = _chained([entry for entry in entries if entry.nodes])
     whole = accounted[0].running if accounted else NOTHING
-    trims, shown = Matcher(options.trim_name_regexes), _filter(options)
+    trims, shown = Matcher(options.trim_name_regexes), _filter(options, rules)
     start = _start(accounted, options.start_name_regexes)
     ends = (at for at in range(start, len(accounted)) if at - start > options.max_depth or trims(accounted[at].name))
     end = next(ends, len(accounted))
