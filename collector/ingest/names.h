@@ -33,12 +33,6 @@ static inline uint64_t mix(uint64_t a, uint64_t b) {
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-static inline uint64_t load64(const uint8_t *at) {
-    uint64_t value;
-    memcpy(&value, at, sizeof value);
-    return value;
-}
-
 /* Hash of a text; seeded, so that a job cannot choose names that collide. */
 static inline uint32_t hash_text(const uint8_t *at, size_t size, uint64_t seed) {
     const uint64_t odd = 0x9e3779b97f4a7c15u;

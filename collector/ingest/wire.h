@@ -21,6 +21,19 @@ typedef struct {
 
 static inline size_t span_size(span s) { return (size_t)(s.end - s.at); }
 
+static inline uint64_t load64(const uint8_t *at) {
+    uint64_t value;
+    memcpy(&value, at, sizeof value);
+    return value;
+}
+
+/* Put the seven low bits of each of eight bytes together, those of the lowest byte lowest. */
+static inline uint64_t packed(uint64_t bytes) {
+    bytes = (bytes & 0x007f007f007f007fu) | (bytes & 0x7f007f007f007f00u) >> 1;
+    bytes = (bytes & 0x00003fff00003fffu) | (bytes & 0x3fff00003fff0000u) >> 2;
+    return (bytes & 0x000000000fffffffu) | (bytes & 0x0fffffff00000000u) >> 4;
+}
+
 /* Read a number of at most `longest` bytes; what exceeds 64 bits in the tenth byte is cut off, as upb does. */
 static inline enum status read_number(span *s, unsigned longest, uint64_t *value) {
     if (s->at < s->end && *s->at < 0x80) {
@@ -28,7 +41,22 @@ static inline enum status read_number(span *s, unsigned longest, uint64_t *value
         return OK;
     }
     uint64_t sum = 0;
-    for (unsigned i = 0; i < longest && s->at < s->end; i++) {
+    unsigned i = 0;
+#if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+    if (span_size(*s) >= 8) { /* times take eight or nine bytes: all at once, instead of one by one */
+        uint64_t word = load64(s->at), ends = ~word & 0x8080808080808080u;
+        unsigned size = ends ? (unsigned)__builtin_ctzll(ends) / 8 + 1 : 8;
+        if (size > longest) return MALFORMED;
+        sum = packed(ends ? word & (ends ^ (ends - 1)) : word);
+        s->at += size;
+        if (ends) {
+            *value = sum;
+            return OK;
+        }
+        i = 8;
+    }
+#endif
+    for (; i < longest && s->at < s->end; i++) {
         uint64_t byte = *s->at++;
         sum |= (byte & 0x7f) << (7 * i);
         if (byte < 0x80) {

@@ -13,6 +13,9 @@ NUMBERS = st.one_of(
 )
 TEXTS = st.one_of(
     st.sampled_from([b"", b"a", b"a:b", b":", b"a:b:c", b"GPU_0_bfc", b"gpu_host_bfc", b"cpu", b"\xff\xfe"]),
+    st.sampled_from(
+        [b"/device:GPU:0/stream:all", b"/DEVICE:gpu:0", b"/device:GpU:1/Stream:ALL", b"stream:all", b"gp\xf5"]
+    ),
     st.binary(max_size=20),
 )
 #: Bytes more than a number needs: of a tag or a length up to four, of a value up to nine, as long as it is small.
@@ -85,7 +88,8 @@ def with_any(*fields):
 ALLOCATION = message(*with_any(number(1), number(2)))
 TENSOR = message(*with_any(number(1), chunk(2, st.binary(max_size=4)), chunk(4, ALLOCATION)))
 OUTPUT = message(*with_any(number(1), chunk(3, TENSOR)), max_size=3)
-MEMORY = message(*with_any(chunk(1, TEXTS), number(2), number(3), number(4), number(5)))
+RECORD = message(*with_any(number(1), number(2)), max_size=3)
+MEMORY = message(*with_any(chunk(1, TEXTS), number(2), number(3), number(4), number(5), chunk(6, RECORD)), max_size=8)
 MEMORY_STATS = message(*with_any(number(1), number(2), number(3)))
 TIMES = st.one_of(*[number(field) for field in (2, 3, 4, 5, 9, 10, 13, 14, 15, 16, 17)])
 NODE = message(

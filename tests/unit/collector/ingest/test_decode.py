@@ -19,6 +19,8 @@ from tfprof.collector.store.schema import NODE, NONE_ID, OPS, OUTPUTS
 
 DATA = Path(__file__).parents[3] / "contract" / "data"
 SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.run_metadata"))]
+#: The same with the allocator's name of a GPU: what it recorded is looked at then.
+ON_GPU = [sample.replace(b"\x0a\x03cpu", b"\x0a\x03GPU") for sample in SAMPLES]
 BOTH = pytest.mark.parametrize("kind", ["walker", "python"])
 
 
@@ -69,7 +71,7 @@ def test_damaged_messages_are_decoded_alike(part: bytes) -> None:
 
 
 @settings(FUZZ, max_examples=100)
-@given(st.sampled_from(SAMPLES).flatmap(step_stats.damaged))
+@given(st.sampled_from(SAMPLES + ON_GPU).flatmap(step_stats.damaged))
 def test_damaged_samples_are_decoded_alike(part: bytes) -> None:
     _assert_equal([part])
 
@@ -81,7 +83,9 @@ def test_too_many_names_are_refused_alike(parts: list[bytes], names_max: int, te
 
 
 def _wrapped(content: bytes, depth: int) -> bytes:
-    """Return ``content`` within the outermost message (0) or one as deep as an allocation's (6)."""
+    """Return ``content`` within the outermost message (0), one as deep as an output's allocation (6), or a GPU's record (7)."""
+    if depth == 7:
+        return _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, content)))
     for field in reversed((1, 1, 2, 7, 3, 4)[:depth]):
         content = text(field, content)
     return content
@@ -110,14 +114,16 @@ CORNERS = {
 
 @pytest.mark.parametrize("corner", list(CORNERS))
 def test_corners_of_the_wire_format_are_decoded_alike(corner: str) -> None:
-    parts = [_wrapped(content, depth) for content in CORNERS[corner] for depth in range(7)]
+    parts = [_wrapped(content, depth) for content in CORNERS[corner] for depth in range(8)]
     errors = {part.error for part in _assert_equal(parts)}
     assert decode.ERRORS[1] in errors
     assert None in errors or corner in {"field 0", "groups that end as another"}
 
 
 def test_samples_are_decoded_alike() -> None:
-    assert all(part.error is None and part.rows > 100 for part in _assert_equal(SAMPLES))
+    assert all(part.error is None and part.rows > 100 for part in _assert_equal(SAMPLES + ON_GPU))
+    steps, _ = _all("walker", ON_GPU)
+    assert steps.allocations.num_rows > 200
 
 
 @BOTH
@@ -263,6 +269,94 @@ def test_outputs_are_summed_and_all_described(kind: str) -> None:
     ]
     assert _signed(interner, second) == [Output(4, 0, None, described=True, allocated=False)]
     assert third["outputs"] == NONE_ID
+
+
+def _used(name: bytes, *records: tuple[int, int]) -> bytes:
+    return text(
+        6, b"".join(text(6, number(1, us) + number(2, size % (1 << 64))) for us, size in records) + text(1, name)
+    )
+
+
+@BOTH
+def test_allocations_are_told_of_gpus_and_of_executions_that_started(kind: str) -> None:
+    interner = Interner()
+    part = _metadata(
+        node(b"a", 5) + _used(b"GPU_0_bfc", (7, 64), (9, -64)) + _used(b"cpu", (8, 1)) + _used(b"xGPU", (3, 2)),
+        node(b"never", 0) + _used(b"GPU_0_bfc", (1, 1)),
+        _used(b"GPU_0_bfc", (11, 32)) + node(b"b:Op", 6),
+        device=b"gpu:0",
+    )
+    _, allocations, _ = decoder(kind).run_metadata([run_metadata([b"x"]), part], [3, 4], interner)
+    rows = [(*row.values(), interner.table.get(NODE, row["node"])) for row in allocations.to_pylist()]
+    assert rows == [
+        (4, 1, 1, 7, 64, b"a"),
+        (4, 1, 1, 9, -64, b"a"),
+        (4, 1, 1, 3, 2, b"a"),
+        (4, 3, 1, 11, 32, b"b"),
+    ]
+
+
+@BOTH
+def test_what_cpu_allocators_record_is_not_looked_at(kind: str) -> None:
+    broken = text(6, b"\xff")
+    for name, error in ((b"cpu", None), (b"GPU_0_bfc", "not a RunMetadata")):
+        part = _metadata(node(b"a", 1) + text(6, broken + text(1, name)))
+        _, _, (decoded,) = decoder(kind).run_metadata([part], [0], Interner())
+        assert decoded.error == error
+
+
+@BOTH
+def test_a_step_of_too_many_allocations_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = fallback.ROWS_MAX
+    if kind == "python":
+        limit = 100
+        monkeypatch.setattr(fallback, "ROWS_MAX", limit)
+    most = _metadata(
+        node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * limit), node(b"b", 0) + _used(b"GPU", (1, 1))
+    )
+    more = _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * (limit + 1)))
+    _, allocations, decoded = decoder(kind).run_metadata([more, most, more, most], range(4), Interner())
+    assert [part.error for part in decoded] == [decode.ERRORS[3], None] * 2
+    assert allocations["trace"].to_pylist() == [1] * limit + [3] * limit
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        ([b"/job:localhost/replica:0/task:0/device:CPU:0"], 0),
+        ([b"/stream:all"], 0),
+        ([b"/device:GPU:0"], 1),
+        ([b"cpu", b"xGpUx"], 1),
+        ([b"/device:gpu:0", b"/device:GPU:0/Stream:ALL"], 3),
+        ([b"gpu", b"stream:all"], 1),
+        ([b"gp", b"u"], 0),
+    ],
+)
+def test_a_step_tells_which_accelerators_it_saw(kind: str, devices: list[bytes], expected: int) -> None:
+    part = text(1, b"".join(text(1, text(1, device)) for device in devices))
+    bad = part + b"\xff"
+    _, _, decoded = decoder(kind).run_metadata([part, b"", bad, part], range(4), Interner())
+    assert [one.accelerator for one in decoded] == [expected, 0, 0, expected]
+
+
+@BOTH
+def test_many_outputs_are_one_name_and_more_than_is_kept_refuse_the_step(kind: str) -> None:
+    many = _metadata(node(b"a", 1) + text(7, b"") * 100_000)
+    (_, _, (decoded,)), names = _all(kind, [many])
+    assert decoded.error is None
+    assert [len(row["text"]) for row in names.to_pylist() if row["kind"] == OUTPUTS] == [300_000]
+    (batch, _, parts), _ = _all(kind, [many, run_metadata([b"a"])], text_max=200_000)
+    assert [part.error for part in parts] == [decode.ERRORS[2], None]
+    assert batch.num_rows == 1
+
+
+@BOTH
+def test_endless_shapes_end_where_names_end(kind: str) -> None:
+    parts = [_metadata(node(b"a", 1) + text(7, text(3, text(2, b"%d" % at)))) for at in range(50)]
+    (batch, _, decoded), _ = _all(kind, parts, names_max=20)
+    assert [part.error for part in decoded] == [None] * 20 + [decode.ERRORS[2]] * 30
+    assert batch["outputs"].to_pylist() == list(range(20))
 
 
 @BOTH

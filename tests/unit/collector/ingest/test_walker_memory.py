@@ -30,11 +30,19 @@ def fuzzer(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return program
 
 
-def test_damaged_steps_are_read_within_their_bounds(fuzzer: Path) -> None:
-    command = [str(fuzzer), "300", *map(str, SAMPLES)]
+def _on_gpu(sample: Path, folder: Path) -> Path:
+    """Return a copy of ``sample`` whose CPU allocator has a GPU's name: what it recorded is looked at then."""
+    copy = folder / sample.name
+    copy.write_bytes(sample.read_bytes().replace(b"\x0a\x03cpu", b"\x0a\x03GPU"))
+    return copy
+
+
+def test_damaged_steps_are_read_within_their_bounds(fuzzer: Path, tmp_path: Path) -> None:
+    samples = [*SAMPLES, *(_on_gpu(sample, tmp_path) for sample in SAMPLES)]
+    command = [str(fuzzer), "300", *map(str, samples)]
     environment = {**os.environ, "UBSAN_OPTIONS": "print_stacktrace=1"}
     ran = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env=environment)
     assert ran.returncode == 0, ran.stderr
     decoded, malformed = (int(part.split()[0]) for part in ran.stdout.split(",")[:2])
-    assert decoded + malformed == 300 * len(SAMPLES)
+    assert decoded + malformed == 300 * len(samples)
     assert min(decoded, malformed) > 100

@@ -1,0 +1,37 @@
+"""Output signatures: alike outputs, equal bytes."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tfprof.collector.errors import FormatError
+from tfprof.collector.store.outputs import Output, decode, encode
+
+SCALAR = Output(0, 1, b"", described=True, allocated=True)
+OUTPUTS = st.builds(
+    Output,
+    st.integers(-(1 << 31), (1 << 31) - 1),
+    st.integers(0, (1 << 32) - 1),
+    st.none() | st.binary(max_size=300),
+    st.booleans(),
+    st.booleans(),
+)
+
+
+def test_the_bytes_are_the_documented_ones():
+    unknown = Output(-1, 300, None, described=True, allocated=False)
+    shape = b"\x12\x02\x08\x05"
+    assert encode([SCALAR]) == bytes([0, 1, 7, 0])
+    assert encode([unknown]) == b"\xff\xff\xff\xff\x0f" + b"\xac\x02" + b"\x01"
+    assert encode([SCALAR._replace(slot=2, shape=shape)]) == bytes([2, 1, 7, 4]) + shape
+    assert encode([]) == b""
+
+
+@given(st.lists(OUTPUTS, max_size=5))
+def test_outputs_are_read_back_as_they_were(outputs):
+    assert decode(encode(outputs)) == outputs
+
+
+@pytest.mark.parametrize("signature", [b"\0", b"\0\1", b"\0\x80", b"\0\1\7", b"\0\1\7\2x", encode([SCALAR]) + b"\0"])
+def test_what_is_cut_short_is_refused(signature):
+    with pytest.raises(FormatError, match="cut short"):
+        decode(signature)
