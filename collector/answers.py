@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tfprof.collector.facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.loader import load
-from tfprof.collector.profile import FLOAT_OPS, GRAPH, STACKS, Profile, profile
+from tfprof.collector.profile import Profile, profile
 from tfprof.collector.store.catalog import RUNNING
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.op import OpView
@@ -19,6 +20,7 @@ Folded = OpView | TreeView
 #: Columns, orders and minima that need more than the rollup.
 _OF_GRAPH: Final = frozenset({"params", "input_shapes", "op_types"})
 _OF_FLOPS: Final = frozenset({"float_ops"})
+_OF_SHAPES: Final = frozenset({"input_shapes"})
 #: Answers whose nodes are kept for the next question.
 _KEPT: Final = 4
 
@@ -137,6 +139,8 @@ def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
         wanted.add(GRAPH)
     if whole or words & _OF_FLOPS or options.min_float_ops > 0:
         wanted.add(FLOAT_OPS)
+    if whole or words & _OF_SHAPES:
+        wanted.add(SHAPES)
     return frozenset(wanted)
 
 

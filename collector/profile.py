@@ -1,6 +1,6 @@
 """From a store to what the views fold: the nodes of one job, or of several, over the traced steps that are asked for."""
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Any, Final
@@ -8,25 +8,22 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from tfprof.collector.errors import NoSuchStepError, UsageError
+from tfprof.collector.facts import EVERYTHING, Known, Steps, known
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID
-from tfprof.collector.views.attributes import facts
 from tfprof.collector.views.kernels import op_type
-from tfprof.collector.views.nodes import Facts, Node, finished, merged, sums, texts
+from tfprof.collector.views.nodes import Node, device_names, finished, merged, signed, sums, texts
 from tfprof.collector.views.rules import DEFAULT, Rules
 from tfprof.shim import layout
 
-#: What may be left out where it is not needed: it takes reading more than the rollup.
-GRAPH, FLOAT_OPS, STACKS = "graph", "float_ops", "stacks"
-EVERYTHING: Final = frozenset({GRAPH, FLOAT_OPS, STACKS})
 #: Steps that an error lists.
 _LISTED: Final = 20
 _XSPACE_TYPES: Final = f"""
     SELECT node, min(label) AS label FROM ops
     WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
     GROUP BY node"""  # noqa: S608  # a number of ours
-_TRACE_COLUMNS: Final = ("trace", "source", "kind", "step")
+_TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +73,7 @@ def profile(
     nodes = parts[0] if len(parts) == 1 else merged(parts)
     if device is not None and not nodes:
         raise _no_such_device(device, chosen)
-    return Profile(finished(nodes, averaged=averaged), sum(one.count for one in chosen))
+    return Profile(finished(nodes, averaged=averaged, rules=rules), sum(one.count for one in chosen))
 
 
 # -- which traces --------------------------------------------------------------------------------
@@ -111,8 +108,8 @@ def _numbers(traces: pa.Table, first: int, last: int) -> tuple[int, ...]:
     return tuple(sorted(mine.filter(within)["trace"].to_pylist()))
 
 
-def _no_such_step(known: Iterable[tuple[Job, pa.Table]], first: int, last: int) -> NoSuchStepError:
-    steps = sorted({step for _, traces in known for step in of_first_kind(traces)["step"].to_pylist()})
+def _no_such_step(jobs: Iterable[tuple[Job, pa.Table]], first: int, last: int) -> NoSuchStepError:
+    steps = sorted({step for _, traces in jobs for step in of_first_kind(traces)["step"].to_pylist()})
     some = " ".join(map(str, steps[:_LISTED])) + (f" … {steps[-1]}" if len(steps) > _LISTED else "")
     wanted = str(first) if first == last else f"{first}-{last}"
     return NoSuchStepError(f"Options -step={wanted} not found. Available steps: {some}", steps)
@@ -124,18 +121,20 @@ def _no_such_step(known: Iterable[tuple[Job, pa.Table]], first: int, last: int) 
 def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: Rules) -> list[Node]:
     job = chosen.job
     names = job.table("names")
-    graph = job.table("graph_nodes", ["name", "op", "node_def"] if needs else ["name", "op"])
     total = job.rollup()
     rollup = total if chosen.numbers is None else job.rollup(chosen.numbers[0], chosen.numbers[-1])
     ran = None if device is None else _ran_on(rollup, names, device)
+    bounds = None if chosen.numbers is None else (chosen.numbers[0], chosen.numbers[-1])
+    found = known(job, names, Steps(chosen.traces, bounds, rollup), needs, rules)
     nodes = sums(
         rollup if ran is None else ran.rollup,
         names,
-        graph,
+        job.table("graph_nodes", ["name", "op"]),
         _op_types(job, names, chosen.traces),
-        facts=_facts(graph, needs, rules),
+        facts=found.facts,
         total=total,
     )
+    nodes = [_counted(node, found) for node in nodes] if found.counts else nodes
     return nodes if ran is None else [_narrowed(node, ran) for node in nodes if node.name in ran.nodes]
 
 
@@ -148,11 +147,13 @@ def _op_types(job: Job, names: pa.Table, traces: pa.Table) -> dict[int, str]:
     return {row["node"]: op_type(text) for row in found if (text := labels.get(row["label"]))}
 
 
-def _facts(graph: pa.Table, needs: Collection[str], rules: Rules) -> Mapping[str, Facts]:
-    if not needs:
-        return {}
-    definitions: Sequence[Any] = list(zip(graph["name"].to_pylist(), graph["node_def"].to_pylist(), strict=True))
-    return facts(definitions, rules)
+def _counted(node: Node, found: Known) -> Node:
+    """Return ``node`` with the operations of all of its executions: step by step where they differ."""
+    count = found.counts.get(node.name)
+    if count is None:
+        return node
+    float_ops = count.one * (1 if node.entries is None else node.stats.runs) if count.total is None else count.total
+    return replace(node, stats=node.stats._replace(float_ops=signed(float_ops)))
 
 
 # -- one device ----------------------------------------------------------------------------------
@@ -170,7 +171,7 @@ class _Ran:
 def _ran_on(rollup: pa.Table, names: pa.Table, pattern: str) -> _Ran:
     """Return what ran on devices that ``pattern`` matches."""
     pattern = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
-    devices = {number: text.lower() for number, text in texts(names, DEVICE).items()}
+    devices = device_names(names)
     matching = {number: text for number, text in devices.items() if fnmatchcase(text, pattern)}
     here = pc.is_in(rollup["device"], value_set=pa.array(matching, pa.uint32()))
     ids = pc.unique(rollup.filter(here)["node"])

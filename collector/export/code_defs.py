@@ -4,17 +4,12 @@ from typing import Any, Final
 
 from tfprof.collector.proto.tfprof_log_pb2 import CodeDef
 from tfprof.collector.store.catalog import IMPORTED, JobInfo
-from tfprof.collector.views.nodes import Frame
+from tfprof.collector.views.nodes import Frame, octets
 
 #: The text with the number 0: what is not known.
 NONE: Final = b"none"
 #: Numbers of lines have 32 bits there.
 _LINE_MAX: Final = (1 << 31) - 1
-
-
-def octets(text: str) -> bytes:
-    """Return a text of the store as it came from the job."""
-    return text.encode("utf-8", "surrogateescape")
 
 
 class CodeDefs:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
-from tfprof.collector.export.code_defs import CodeDefs, octets
-from tfprof.collector.profile import EVERYTHING, profile
+from tfprof.collector.export.code_defs import CodeDefs
+from tfprof.collector.facts import EVERYTHING
+from tfprof.collector.profile import profile
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
 from tfprof.collector.store.reader import Job
-from tfprof.collector.views.nodes import NO_FACTS
+from tfprof.collector.views.nodes import NO_FACTS, octets
 from tfprof.collector.views.rules import Rules
 
 

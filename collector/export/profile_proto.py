@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.export.code_defs import CodeDefs, octets
-from tfprof.collector.profile import EVERYTHING, of_first_kind, profile
+from tfprof.collector.export.code_defs import CodeDefs
+from tfprof.collector.facts import EVERYTHING
+from tfprof.collector.profile import of_first_kind, profile
 from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
 from tfprof.collector.store.columns import flat, pc
 from tfprof.collector.store.devices import GPU, STREAMS
@@ -15,7 +16,7 @@ from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import NODE
 from tfprof.collector.views.attributes import attributes
 from tfprof.collector.views.entries import COLUMNS, Entry, entries
-from tfprof.collector.views.nodes import COPY, NEVER, Node, canonical_devices, texts
+from tfprof.collector.views.nodes import COPY, NEVER, Node, canonical_devices, octets, texts
 from tfprof.collector.views.rules import Rules
 
 #: Nodes with about so many executions are written at once: what is known of one takes half a kilobyte meanwhile.

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 from tfprof.collector.store.schema import DEVICE, NODE, NONE_ID
+from tfprof.collector.views.rules import DEFAULT, Rules
 
 #: Part of the name of a device whose rows are kernels of an accelerator.
 STREAM: Final = "stream:all"
@@ -129,6 +130,18 @@ _FIELDS: Final = ("runs", "sum_us", "requested_bytes", "peak_bytes", "residual_b
 _NO_FIELDS: Final = (0,) * len(_FIELDS)
 
 
+def device_names(names: pa.Table) -> dict[int, str]:
+    """Return the names of devices by id, in lower case as tfprof has it: letters of ASCII only."""
+    return {
+        number: octets(text).lower().decode("utf-8", "surrogateescape") for number, text in texts(names, DEVICE).items()
+    }
+
+
+def octets(text: str) -> bytes:
+    """Return a name as it came from the job."""
+    return text.encode("utf-8", "surrogateescape")
+
+
 def texts(names: pa.Table, kind: int) -> dict[int, str]:
     """Return the interned strings of one kind by id."""
     rows = names.filter(pc.equal(names["kind"], pa.scalar(kind, pa.uint16())))
@@ -195,7 +208,7 @@ def sums(
     graph's, else its name; ``op_types`` has, by id, what was seen to run in its place: a fused Conv2D keeps the name of
     the Relu that ends it.
     """
-    devices = {number: text.lower() for number, text in texts(names, DEVICE).items()}
+    devices = device_names(names)
     known, types, known_facts = _ops(graph), op_types or {}, facts or {}
     ran = _fold(rollup, devices)
     canonical = canonical_devices(rollup if total is None else total)
@@ -232,22 +245,27 @@ def _together(first: Node, second: Node) -> Node:
     return Node(first.name, first.op, devices, stats, facts, sum(some) if some else None)
 
 
-def finished(nodes: Iterable[Node], *, averaged: bool = True) -> list[Node]:
-    """Return ``nodes`` with averages over their entries in place of sums, if so asked, and with parameters and float_ops."""
+def finished(nodes: Iterable[Node], *, averaged: bool = True, rules: Rules = DEFAULT) -> list[Node]:
+    """Return ``nodes`` with averages over their entries in place of sums, if so asked, and with parameters and float_ops.
+
+    Under strict rules, float_ops are those of one execution as often as the node ran, or once if it never did.
+    """
     return [
-        Node(node.name, node.op, node.devices, _finished(node, averaged=averaged), node.facts, node.entries)
+        Node(node.name, node.op, node.devices, _finished(node, rules, averaged=averaged), node.facts, node.entries)
         for node in nodes
     ]
 
 
-def _finished(node: Node, *, averaged: bool) -> Stats:
-    stats, facts, entries = node.stats, node.facts, node.entries or 0
-    if averaged and entries != 1:
+def _finished(node: Node, rules: Rules, *, averaged: bool) -> Stats:
+    stats, facts, entries = node.stats, node.facts, node.entries
+    if averaged and entries is not None and entries != 1:
         stats = Stats(*(average(number, entries) if number else 0 for number in stats))
     if facts is NO_FACTS:
         return stats
-    float_ops = facts.float_ops * (1 if node.entries is None else stats.runs)
-    return stats._replace(params=parameters(facts.parameter_shape), float_ops=signed(float_ops))
+    stats = stats._replace(params=parameters(facts.parameter_shape))
+    if rules.strict:
+        return stats._replace(float_ops=signed(facts.float_ops * (1 if entries is None else stats.runs)))
+    return stats
 
 
 def build(

@@ -1,0 +1,170 @@
+"""What is known of a job's nodes besides what they cost: from its graphs, its op log, and the shapes that traces recorded."""
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+from tfprof.collector.recorded import Recorder
+from tfprof.collector.store.reader import Job
+from tfprof.collector.views import attributes
+from tfprof.collector.views.counts import (
+    Agreed,
+    Count,
+    Counting,
+    Nodes,
+    Ran,
+    StepShapes,
+    open_nodes,
+    registered,
+    sized_nodes,
+)
+from tfprof.collector.views.nodes import NO_FACTS, Facts, Shape
+from tfprof.collector.views.rules import Rules
+from tfprof.collector.views.shapes import Definition, Source, complete, definitions, filled, shown
+
+#: What is looked at: graphs, operation counts, recorded shapes, Python stacks. Each takes reading more than the rollup.
+GRAPH, FLOAT_OPS, SHAPES, STACKS = "graph", "float_ops", "shapes", "stacks"
+EVERYTHING: Final = frozenset({GRAPH, FLOAT_OPS, SHAPES, STACKS})
+#: What stands for something that is fed, not for something to learn.
+_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """Facts by node, and operations by node where they are counted step by step; how many nodes ran and could not be counted."""
+
+    facts: Mapping[str, Facts]
+    counts: Mapping[str, Count]
+    uncounted: int = 0
+
+
+NOTHING_KNOWN: Final = Known({}, {})
+
+
+class Steps(NamedTuple):
+    """Traces of a job: all of them, the first and last that are asked for (None: all), and the ROLLUP of these."""
+
+    traces: pa.Table
+    chosen: tuple[int, int] | None
+    rollup: pa.Table
+
+
+class _OpLog:
+    """What an op log, or the job itself, says of nodes."""
+
+    def __init__(self, rows: pa.Table) -> None:
+        self.float_ops: dict[str, int] = {}
+        self.types: dict[str, list[str]] = {}
+        self.shapes: dict[str, Shape] = {}
+        columns: list[list[Any]] = [rows[name].to_pylist() for name in ("name", "float_ops", "types", "shape")]
+        for name, float_ops, types, shape in zip(*columns, strict=True):
+            if float_ops:
+                self.float_ops[name] = float_ops
+            if types:
+                self.types.setdefault(name, []).extend(types)
+            if shape:
+                self.shapes[name] = tuple(shape)
+
+
+def known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rules: Rules) -> Known:
+    """Read what ``needs`` name of the facts of a job's nodes; ``names``: its NAMES."""
+    if not {GRAPH, FLOAT_OPS, SHAPES} & set(needs):
+        return NOTHING_KNOWN
+    graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
+    log = _OpLog(job.table("op_log"))
+    rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
+    of_graph = attributes.facts([(name, node_def) for _, name, _, node_def in rows], rules)
+    facts = {name: _logged(name, fact, log) for name, fact in of_graph.items()}
+    if not rules.strict:
+        facts |= _without_parameters(rows, facts, log)
+    if FLOAT_OPS not in needs and (rules.strict or SHAPES not in needs):
+        return Known(facts, {})
+    recorder = Recorder(job, names, steps.traces, steps.chosen)
+    if not rules.strict:
+        return _counted(definitions(rows), facts, log, recorder, steps, needs, rules)
+    only_logged = bool(job.info.identity.get("op_log"))
+    counts = {} if only_logged else _registered(definitions(rows), recorder, rules)
+    return Known(_with_counts(facts, counts | _of_log(log.float_ops, facts)), {})
+
+
+def _logged(name: str, fact: Facts, log: _OpLog) -> Facts:
+    types, shape = log.types.get(name), log.shapes.get(name)
+    if types is None and shape is None:
+        return fact
+    return replace(fact, types=tuple(dict.fromkeys(types or ())), parameter_shape=shape or fact.parameter_shape)
+
+
+def _without_parameters(
+    rows: Iterable[tuple[int, str, str, bytes]], facts: Mapping[str, Facts], log: _OpLog
+) -> dict[str, Facts]:
+    """Return the placeholders, which have no parameters but where they stand for a variable."""
+    fed = {name for _, name, op, _ in rows if op in _PLACEHOLDERS and name not in log.shapes}
+    return {name: replace(facts[name], parameter_shape=()) for name in fed if facts[name].parameter_shape}
+
+
+def _with_counts(facts: Mapping[str, Facts], counts: Mapping[str, Count]) -> dict[str, Facts]:
+    """Return ``facts`` with the operations of one execution, also of nodes that no graph has."""
+    return {
+        **facts,
+        **{name: replace(facts.get(name, NO_FACTS), float_ops=count.one) for name, count in counts.items()},
+    }
+
+
+def _of_log(float_ops: Mapping[str, int], facts: Mapping[str, Facts]) -> dict[str, Count]:
+    return {name: Count(number) for name, number in float_ops.items() if name in facts}
+
+
+def _registered(found: list[Definition], recorder: Recorder, rules: Rules) -> dict[str, Count]:
+    nodes = Nodes(found)
+    first = {name: each[0] for name, each in nodes.by_name.items()}
+    incomplete = [name for name, node in first.items() if not all(map(complete, node.outputs))]
+    return registered(nodes, filled(first, recorder.first(incomplete)).outputs, rules)
+
+
+def _counted(
+    found: list[Definition],
+    facts: dict[str, Facts],
+    log: _OpLog,
+    recorder: Recorder,
+    steps: Steps,
+    needs: Collection[str],
+    rules: Rules,
+) -> Known:
+    """Return what traces recorded: operations step by step, and shapes of inputs that the graph leaves open."""
+    nodes = Nodes(found)
+    if not steps.traces.num_rows:
+        outputs = {name: each[0].outputs for name, each in nodes.by_name.items()}
+        counts = registered(nodes, outputs, rules) | _of_log(log.float_ops, facts)
+        return Known(_with_counts(facts, counts), counts)
+    names = recorder.ran(steps.rollup)
+    varying = open_nodes(nodes, names, rules)
+    ran = Ran(nodes, recorder.samples(names) if FLOAT_OPS in needs else {}, rules)
+    counting = Counting(ran, log.float_ops, varying, rules) if FLOAT_OPS in needs else None
+    agreed = Agreed(nodes) if SHAPES in needs else None
+    for alike in recorder.alike(varying, sized_nodes(nodes, varying)):
+        shapes = StepShapes(nodes, alike.rows)
+        if agreed is not None:
+            agreed.add(shapes)
+        if counting is not None:
+            counting.add(alike, shapes)
+    if agreed is not None:
+        facts = _with_inputs(nodes, facts, agreed.outputs())
+    if counting is None:
+        return Known(facts, {})
+    counts = counting.counts()
+    return Known(_with_counts(facts, counts), counts, len(counting.unknown(counts)))
+
+
+def _with_inputs(nodes: Nodes, facts: dict[str, Facts], outputs: Mapping[Source, Any]) -> dict[str, Facts]:
+    """Return ``facts`` with the shapes of inputs, of the output that is meant, as recorded where the graph leaves sizes open."""
+    for name, (node, *_) in nodes.by_name.items():
+        shapes = []
+        for source in node.inputs:
+            dims = nodes.output(node.graph, source)
+            if not complete(dims):
+                dims = outputs.get(Source(source.name, source.slot), dims)
+            shapes.append(shown(dims))
+        if tuple(shapes) != facts[name].input_shapes:
+            facts[name] = replace(facts[name], input_shapes=tuple(shapes))
+    return facts

@@ -1,0 +1,158 @@
+"""What traces recorded of nodes' outputs, read from a store: no more of it than tells one step from another."""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from tfprof.collector.store.devices import is_canonical
+from tfprof.collector.store.reader import Job
+from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
+from tfprof.collector.views.counts import Alike, Row, Sample
+from tfprof.collector.views.nodes import texts
+
+#: Traces whose rows are read at once; traces that are looked at for one execution of each node.
+_AT_ONCE: Final = 256
+_SAMPLED: Final = 64
+
+
+class Recorder:
+    """Reads what some traces of a job recorded."""
+
+    def __init__(self, job: Job, names: pa.Table, traces: pa.Table, chosen: tuple[int, int] | None) -> None:
+        """``traces``: all of the job; ``chosen``: the first and last that are asked for, None for all."""
+        self._job = job
+        self._traces = traces
+        self._chosen = chosen
+        self._node_names = texts(names, NODE)
+        self._nodes = {name: number for number, name in self._node_names.items()}
+        self._labels = texts(names, LABEL)
+        self._signatures = _raw(names, OUTPUTS)
+        devices = {number: is_canonical(text.lower()) for number, text in _raw(names, DEVICE).items()}
+        self._devices = None if all(devices.values()) else [number for number, own in devices.items() if own]
+
+    def name(self, number: int) -> str:
+        """Return the name of a node."""
+        return self._node_names.get(number, "")
+
+    def ran(self, rollup: pa.Table) -> list[str]:
+        """Return the nodes that ran in the traces of ``rollup``."""
+        here = pc.and_(pc.not_equal(rollup["device"], NONE_ID), pc.greater(rollup["runs"], 0))
+        numbers: list[Any] = pc.unique(rollup.filter(here)["node"]).to_pylist()
+        return list(map(self.name, numbers))
+
+    def alike(self, varying: Collection[str], sized: Collection[str]) -> Iterator[Alike]:
+        """Yield the kinds of traces that there are, as far as nodes in ``varying`` go; ``sized``: whose output bytes tell.
+
+        Nothing where no such node ran.
+        """
+        where = self._where(varying)
+        if where is None:
+            return
+        size = f"CASE WHEN {self._among(sized)} THEN output_bytes ELSE 0 END" if sized else "0"
+        found = self._job.query(f"""
+            SELECT min(trace) AS trace, count(*) AS traces
+            FROM (SELECT trace, sum(hash(node, outputs, {size})) AS kind FROM ops WHERE {where} GROUP BY trace)
+            GROUP BY kind ORDER BY trace""")  # noqa: S608  # numbers and names of ours
+        kinds: dict[int, int] = dict(zip(found["trace"].to_pylist(), found["traces"].to_pylist(), strict=True))
+        numbers = list(kinds)
+        for at in range(0, len(numbers), _AT_ONCE):
+            rows = self._rows(numbers[at : at + _AT_ONCE], where, size)
+            for number in numbers[at : at + _AT_ONCE]:
+                yield Alike(kinds[number], rows[number])
+
+    def _rows(self, traces: Sequence[int], where: str, size: str) -> Mapping[int, list[Row]]:
+        found = self._job.query(f"""
+            SELECT trace, node, outputs, max({size}) AS size, count(*) AS count FROM ops
+            WHERE trace IN ({_listed(traces)}) AND {where}
+            GROUP BY trace, node, outputs""")  # noqa: S608
+        rows: dict[int, list[Row]] = {trace: [] for trace in traces}
+        columns = (found[name].to_pylist() for name in ("trace", "node", "outputs", "size", "count"))
+        for trace, node, outputs, bytes_, count in zip(*columns, strict=True):
+            rows[trace].append(Row(self.name(node), self._signatures.get(outputs, b""), bytes_, count))
+        return rows
+
+    def samples(self, ran: Iterable[str]) -> dict[str, Sample]:
+        """Return one execution of each node in ``ran``: of the first traces of every kind of run, else of whichever."""
+        wanted, first = set(ran), self._first_traces()
+        found = self._samples(wanted, f"trace IN ({_listed(first)})") if first else {}
+        missing = wanted - found.keys()
+        return found | self._samples(missing) if missing else found
+
+    def _first_traces(self) -> list[int]:
+        first, last = self._chosen or (0, NONE_ID)
+        kinds: dict[Any, int] = {}
+        columns: list[list[Any]] = [self._traces[name].to_pylist() for name in ("trace", "source", "kind", "key")]
+        for trace, *kind in zip(*columns, strict=True):
+            if first <= trace <= last:
+                kinds.setdefault(tuple(kind), trace)
+        return list(kinds.values())[:_SAMPLED]
+
+    def _samples(self, wanted: Collection[str], traces: str = "true") -> dict[str, Sample]:
+        where = self._where(wanted)
+        if where is None:
+            return {}
+        found = self._job.query(f"""
+            SELECT node, min(outputs) AS outputs, arg_min(label, outputs) AS label FROM ops
+            WHERE {traces} AND {where} GROUP BY node""")  # noqa: S608
+        columns: list[list[Any]] = [found[name].to_pylist() for name in ("node", "outputs", "label")]
+        return {
+            self.name(node): Sample(self._labels.get(label, ""), self._signatures.get(outputs, b""))
+            for node, outputs, label in zip(*columns, strict=True)
+        }
+
+    def first(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
+        """Yield the output signatures of nodes, in the order in which the job's traces have them first."""
+        where = self._where(names, chosen=False)
+        if where is None:
+            return
+        found = self._job.query(f"""
+            SELECT node, outputs, min(trace) AS trace FROM ops WHERE {where} AND outputs <> {NONE_ID}
+            GROUP BY node, outputs ORDER BY trace""")  # noqa: S608
+        columns: list[list[Any]] = [found[name].to_pylist() for name in ("node", "outputs", "trace")]
+        by_node: dict[int, list[tuple[int, int]]] = {}
+        for node, outputs, trace in zip(*columns, strict=True):
+            by_node.setdefault(node, []).append((trace, outputs))
+        for node, seen in by_node.items():
+            several = len(seen) > 1 and seen[0][0] == seen[1][0]
+            for outputs in self._in_trace(node, seen[0][0]) if several else ():
+                yield self.name(node), self._signatures.get(outputs, b"")
+            for _, outputs in seen:
+                yield self.name(node), self._signatures.get(outputs, b"")
+
+    def _in_trace(self, node: int, trace: int) -> Iterable[int]:
+        """Return the output signatures of a node's executions in one trace as they ended."""
+        found = self._job.query(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
+        outputs: list[int] = found["outputs"].to_pylist()
+        return dict.fromkeys(outputs)
+
+    def _where(self, names: Collection[str], *, chosen: bool = True) -> str | None:
+        """Return the condition that rows are of ``names``, on CPUs and GPUs, in the traces asked for; None where nothing is."""
+        if not any(name in self._nodes for name in names):
+            return None
+        conditions = [self._among(names)]
+        if chosen and self._devices is not None:
+            conditions.append(f"device IN ({_listed(self._devices)})" if self._devices else "false")
+        if chosen and self._chosen is not None:
+            conditions.append(f"trace BETWEEN {self._chosen[0]} AND {self._chosen[1]}")
+        return " AND ".join(conditions)
+
+    def _among(self, names: Collection[str]) -> str:
+        """Return the condition that a row is of ``names``: by one bit a node, a list takes twice as long."""
+        bits = bytearray(b"0" * (max(self._node_names, default=-1) + 2))
+        for name in names:
+            if name in self._nodes:
+                bits[self._nodes[name]] = ord("1")
+        last = len(bits) - 1  # always 0: of nodes that came since
+        return f"get_bit('{bits.decode()}'::BIT, least(node, {last})::INT) = 1"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _raw(names: pa.Table, kind: int) -> dict[int, bytes]:
+    """Return the interned bytes of one kind by id."""
+    rows = names.filter(pc.equal(names["kind"], pa.scalar(kind, pa.uint16())))
+    pairs: Any = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)
+    return dict(pairs)

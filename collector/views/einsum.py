@@ -1,0 +1,38 @@
+"""Operation counts of Einsum, from its equation."""
+
+import math
+from collections.abc import Sequence
+from itertools import zip_longest
+from typing import Final
+
+_ELLIPSIS: Final = "..."
+Dims = tuple[int, ...]
+
+
+def einsum_ops(equation: str, inputs: Sequence[Dims], output: Dims) -> int:
+    """Return how many operations an Einsum takes; shapes are fully known. ValueError where they do not fit the equation.
+
+    Every combination of labels is one multiplication where there are two inputs, and one addition where labels are summed
+    over; of one input, as many additions as a sum takes.
+    """
+    left, _, right = equation.replace(" ", "").partition("->")
+    sizes: dict[str, int] = {}
+    broadcast: Dims = ()
+    for term, dims in zip([*left.split(","), right], [*inputs, output], strict=True):
+        labels, named, kept = _named(term, dims)
+        sizes |= {label: max(length, sizes.get(label, 0)) for label, length in zip(labels, named, strict=True)}
+        broadcast = tuple(max(pair) for pair in zip_longest(reversed(kept), broadcast, fillvalue=1))
+    combinations = math.prod(sizes.values()) * math.prod(broadcast)
+    summed = not set(sizes) <= set(right) or (_ELLIPSIS in left and _ELLIPSIS not in right)
+    if len(inputs) > 1:
+        return combinations * 2 if summed else combinations
+    return math.prod(inputs[0]) - math.prod(output) if summed else 0
+
+
+def _named(term: str, dims: Dims) -> tuple[str, Dims, Dims]:
+    """Return the labels of a term, the dimensions they name, and those that its ellipsis stands for."""
+    before, ellipsis, after = term.partition(_ELLIPSIS)
+    if not ellipsis:
+        return term, dims, ()
+    end = len(dims) - len(after)
+    return before + after, dims[: len(before)] + dims[end:], dims[len(before) : end]
