@@ -19,10 +19,11 @@ Names = Callable[[str, str], Iterable[str]]
 
 
 class Completions(NamedTuple):
-    """Texts that may stand in the place of the last ``length`` characters."""
+    """Texts that may stand in the place of the last ``length`` characters; ``ends``: a blank comes after them."""
 
     length: int
     texts: list[str]
+    ends: bool = False
 
 
 def _starting(texts: Iterable[str], start: str) -> list[str]:
@@ -55,12 +56,12 @@ def complete(text: str, names: Names) -> Completions:
     *before, last = text.split(" ")
     words = [word for word in before if word]
     if not words:
-        return Completions(len(last), _starting(COMMANDS, last))
+        return Completions(len(last), _starting(COMMANDS, last), ends=True)
     command = words[0]
     if command == "help":
         return Completions(len(last), _starting(VIEWS, last))
     option = OPTIONS.get(words[-1]) if len(words) > 1 else None
     if option is None or (option.kind is TRUTH and last.startswith("-")):
-        return Completions(len(last), _starting((f"-{one.name}" for one in TABLE), last))
+        return Completions(len(last), _starting((f"-{one.name}" for one in TABLE), last), ends=True)
     piece = last.rpartition(",")[2] if option.kind in _LISTS else last
     return Completions(len(piece), _starting(_values(option, command, names), piece))

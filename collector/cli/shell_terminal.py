@@ -7,6 +7,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
+from prompt_toolkit.shortcuts import CompleteStyle
 from tfprof.collector.cli.shell_completion import Names, complete
 from tfprof.collector.cli.shell_history import Lines
 
@@ -20,7 +21,7 @@ class _Completer(Completer):
         del complete_event
         found = complete(document.text_before_cursor, self._names)
         for text in found.texts:
-            yield Completion(text, start_position=-found.length)
+            yield Completion(f"{text} " if found.ends else text, start_position=-found.length, display=text)
 
 
 class _History(History):
@@ -47,6 +48,8 @@ class Prompt:
             history=_History(lines),
             completer=_Completer(names),
             complete_while_typing=False,
+            complete_style=CompleteStyle.MULTI_COLUMN,
+            reserve_space_for_menu=6,
             enable_history_search=True,
         )
 

@@ -1,0 +1,30 @@
+"""A small store to ask: two jobs of a net of four nodes, one on each of two hosts, and a job without a traced step."""
+
+from pathlib import Path
+
+from fakes.made_store import traced, write_job
+from fakes.run_metadata import run_metadata
+from tfprof.collector.ingest.proto import graph_pb2
+
+FIRST, SECOND_JOB, UNTRACED = 0xAA10000000000001, 0xBB10000000000002, 0xCC10000000000003
+GPU = b"/job:localhost/replica:0/task:0/device:GPU:0"
+SHAPE = graph_pb2.TensorShapeProto(dim=[{"size": 2}, {"size": 3}])
+GRAPH = graph_pb2.GraphDef(
+    node=[
+        graph_pb2.NodeDef(name="net/weights", op="VariableV2", attr={"shape": graph_pb2.AttrValue(shape=SHAPE)}),
+        graph_pb2.NodeDef(name="net/images", op="Placeholder"),
+        graph_pb2.NodeDef(name="net/MatMul", op="MatMul", input=["net/images", "net/weights"]),
+        graph_pb2.NodeDef(name="loss", op="Mean", input=["net/MatMul"]),
+    ]
+)
+
+
+def write(path: Path) -> Path:
+    """Write the store and return its path; the first job has traced steps 0 and 1, the second one step 0, on a GPU."""
+    names = [b"net/weights", b"net/MatMul", b"loss"]
+    one = traced(GRAPH.SerializeToString(), [run_metadata(names), run_metadata(names[1:])])
+    two = traced(GRAPH.SerializeToString(), [run_metadata(names[1:2], device=GPU)])
+    write_job(path, FIRST, one, identity={"name": "train.py", "host": "node7", "pid": 1})
+    write_job(path, SECOND_JOB, two, identity={"name": "train.py", "host": "node8", "pid": 2})
+    write_job(path, UNTRACED, {}, identity={"name": "idle.py", "host": "node8", "pid": 3})
+    return path
