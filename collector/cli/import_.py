@@ -26,7 +26,11 @@ def path_option(name: str, what: str) -> Callable[[Any], Any]:
 
 def _run_metadata(paths: Sequence[str]) -> Iterator[Step]:
     for number, path in enumerate(paths):
-        yield run_metadata.step(number, contents(path), path)
+        step = run_metadata.step(number, contents(path), path)
+        if step is None:
+            note(f"Invalid RunMetadata for step {number}: {path} has no step_stats, so that step was not traced")
+        else:
+            yield step
 
 
 def _of_profile(path: str, name: str) -> Source:

@@ -67,7 +67,7 @@ def _check(entry: _Entry) -> None:
         (not devices, "it ran on no device"),
         (bool(strange), f"it ran on {sorted(strange)}, which it does not belong to"),
         (not set(entry.pairs) <= devices, "it has times of devices that it did not run on"),
-        (any(device != device.lower() for device in devices), "its devices are not in lower case"),
+        (any(one != one.lower() for one in entry.exec.devices), "its devices are not in lower case"),
         (bool(of_others), f"it has CPU times on {of_others}"),
         (bool(kernels), f"it has accelerator times on {kernels}"),
         (

@@ -31,19 +31,20 @@ class Step(NamedTuple):
     accelerator: int | None = None
 
 
-def step(number: int, data: bytes, path: str) -> Step:
-    """Return the step in the RunMetadata ``data``, binary or text; BadFileError when it is none or was not traced."""
+def step(number: int, data: bytes, path: str) -> Step | None:
+    """Return the step in the RunMetadata ``data``, binary or text, None when it was not traced; BadFileError when it is none."""
     message = parsed(data, RunMetadata, path, (BINARY, TEXT))
-    if not message.HasField("step_stats") or _is_something_else(message.step_stats):
-        raise BadFileError(f"{path} is not a RunMetadata of a traced step: it has no step_stats")
-    return Step(number, message.SerializeToString(), message, path)
+    if not message.ByteSize() or _is_something_else(message):
+        raise BadFileError(f"{path} is not a RunMetadata: there is nothing of one in it")
+    return Step(number, message.SerializeToString(), message, path) if message.HasField("step_stats") else None
 
 
-def _is_something_else(stats: Any) -> bool:
+def _is_something_else(message: Any) -> bool:
     """Whether bytes of another message happen to parse: there is no execution, and what there is has no name here."""
-    if any(device.node_stats for device in stats.dev_stats):
+    devices = message.step_stats.dev_stats
+    if any(device.node_stats for device in devices):
         return False
-    return any(len(UnknownFieldSet(part)) for part in (stats, *stats.dev_stats))
+    return any(len(UnknownFieldSet(part)) for part in (message, message.step_stats, *devices))
 
 
 class StepTables:
