@@ -74,7 +74,8 @@ def known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rules
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     log = _OpLog(job.table("op_log"))
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
-    of_graph = attributes.facts([(name, node_def) for _, name, _, node_def in rows], rules)
+    slots = rules._replace(compat="1.15") if job.info.tells_slots else rules
+    of_graph = attributes.facts([(name, node_def) for _, name, _, node_def in rows], slots)
     facts = {name: _logged(name, fact, log) for name, fact in of_graph.items()}
     if not rules.strict:
         facts |= _without_parameters(rows, facts, log)

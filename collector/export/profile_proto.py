@@ -43,16 +43,11 @@ def pieces(job: Job, steps: Steps | None = None, compat: str = "2.21") -> Iterat
     traces = renumbered(table) if steps is None else _between(table, steps)
     recorded = _Recorded.of(job, traces)
     found = profile(job, steps=steps, averaged=False, needs=EVERYTHING, rules=Rules(compat, strict=True))
-    slots = compat == "1.15" or told_slots(job)
+    slots = compat == "1.15" or job.info.tells_slots
     writer = _Writer(found.nodes if found else [], recorded, CodeDefs.of(job.info), slots=slots)
     for part in recorded.parts(writer.order):
         yield writer.nodes(part).SerializeToString()
     yield writer.rest(traces, job.table("op_log", ["code"])).SerializeToString()
-
-
-def told_slots(job: Job) -> bool:
-    """Whether the profile that ``job`` was imported from says which outputs inputs are of."""
-    return bool(job.info.identity.get("slots"))
 
 
 def renumbered(traces: pa.Table) -> pa.Table:

@@ -53,6 +53,11 @@ class JobInfo:
         """The job's name, empty when it has none."""
         return str(self.identity.get("name") or "")
 
+    @property
+    def tells_slots(self) -> bool:
+        """Whether the job was imported from a profile: that says which outputs inputs are of, whoever reads it."""
+        return bool(self.identity.get("slots"))
+
     def dump(self) -> bytes:
         """Return the text of `job.json`."""
         return json.dumps({**asdict(self), "version": STORE_VERSION, "uid": self.hex}, indent=1).encode()
