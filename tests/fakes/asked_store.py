@@ -11,7 +11,14 @@ GPU = b"/job:localhost/replica:0/task:0/device:GPU:0"
 SHAPE = graph_pb2.TensorShapeProto(dim=[{"size": 2}, {"size": 3}])
 GRAPH = graph_pb2.GraphDef(
     node=[
-        graph_pb2.NodeDef(name="net/weights", op="VariableV2", attr={"shape": graph_pb2.AttrValue(shape=SHAPE)}),
+        graph_pb2.NodeDef(
+            name="net/weights",
+            op="VariableV2",
+            attr={
+                "shape": graph_pb2.AttrValue(shape=SHAPE),
+                "_output_shapes": graph_pb2.AttrValue(list=graph_pb2.AttrValue.ListValue(shape=[SHAPE])),
+            },
+        ),
         graph_pb2.NodeDef(name="net/images", op="Placeholder"),
         graph_pb2.NodeDef(name="net/MatMul", op="MatMul", input=["net/images", "net/weights"]),
         graph_pb2.NodeDef(name="loss", op="Mean", input=["net/MatMul"]),

@@ -1,0 +1,130 @@
+"""Run by a TensorFlow of its own: what its option builder makes of calls, and what its profiler prints around a report.
+
+    python oracle_options.py FOLDER
+
+FOLDER gets `graph.pb`, `run-0.pb`, and `answers.json`: {dicts: {name: options}, asked: [{view, options, out, err, name, children}]}.
+"""
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import tensorflow.compat.v1 as tf
+
+Builder = tf.profiler.ProfileOptionBuilder
+#: Questions that are answered with words around the report, or with words instead of it.
+ASKED = [
+    ("scope", {}),
+    ("op", {"select": ["occurrence", "bytes"], "order_by": "bytes", "output": "stdout:"}),
+    ("op", {"max_depth": 2, "hide_name_regexes": ["a,b", "c"], "account_displayed_op_only": True, "output": ""}),
+    ("graph", {"step": 9}),
+    ("op", {"step": 9, "output": "none"}),
+    ("op", {"output": "foo"}),
+    ("scope", {"output": "foo:a=b"}),
+    ("op", {"output": "file"}),
+    ("graph", {"output": "timeline:"}),
+    ("op", {"output": "file:outfile"}),
+    ("op", {"output": "file:outfile=x,foo"}),
+    ("op", {"output": "file:zz=1,aa=2"}),
+    ("op", {"output": "none:outfile=x"}),
+    ("op", {"output": "pprof:outfile=x"}),
+    ("scope", {"output": "pprof:outfile=x"}),
+    ("op", {"output": "timeline:outfile=x"}),
+    ("scope", {"account_type_regexes": ["Nothing"], "min_bytes": -5}),
+    ("graph", {"max_depth": -1, "order_by": ""}),
+    ("op", {"select": [], "show_name_regexes": []}),
+]
+
+
+def built():
+    """Return what the builder makes of all its methods, by name."""
+    every = (
+        Builder()
+        .with_max_depth(7)
+        .with_min_memory(1, 2, 3, 4)
+        .with_min_execution_time(5, 6, 7)
+        .with_min_parameters(8)
+        .with_min_occurrence(9)
+        .with_min_float_operations(10)
+        .with_accounted_types(["a", "b"])
+        .with_node_names(["s"], ["t"], ["u"], ["v"])
+        .account_displayed_op_only(True)
+        .order_by("bytes")
+        .select(["bytes", "micros"])
+        .with_step(11)
+    )
+    return {
+        "default": Builder().build(),
+        "every": every.build(),
+        "some_names": Builder().with_node_names(hide_name_regexes=["h"]).with_min_memory().build(),
+        "empty": Builder().with_empty_output().build(),
+        "stdout": Builder({"output": "none"}).with_stdout_output().build(),
+        "file": Builder().with_file_output("f").build(),
+        "timeline": Builder().with_timeline_output("f").build(),
+        "pprof": Builder().with_pprof_output("f").build(),
+        "parameters": Builder.trainable_variables_parameter(),
+        "operations": Builder.float_operation(),
+        "time": Builder.time_and_memory(),
+        "times": Builder.time_and_memory(1, 2, 3, 4, 5, 6, 7),
+        "changed": Builder(Builder.time_and_memory()).with_max_depth(3).build(),
+    }
+
+
+def said(call):
+    """Return what C++ prints on standard output and standard error during ``call``, and its result."""
+    import ctypes
+
+    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
+        kept = os.dup(1), os.dup(2)
+        os.dup2(out.fileno(), 1)
+        os.dup2(err.fileno(), 2)
+        try:
+            result = call()
+        finally:
+            ctypes.CDLL(None).fflush(None)
+            os.dup2(kept[0], 1)
+            os.dup2(kept[1], 2)
+        out.seek(0)
+        err.seek(0)
+        return out.read().decode(), err.read().decode(), result
+
+
+def main():
+    """Trace, ask, write."""
+    folder = Path(sys.argv[1])
+    tf.disable_v2_behavior()
+    images = tf.placeholder(tf.float32, [2, 3], name="net/images")
+    loss = tf.reduce_sum(tf.matmul(images, tf.constant([[1.0], [2.0], [3.0]], name="net/weights"), name="net/MatMul"))
+    graph = tf.get_default_graph()
+    (folder / "graph.pb").write_bytes(graph.as_graph_def(add_shapes=True).SerializeToString())
+    profiler = tf.profiler.Profiler(graph)
+    metadata = tf.RunMetadata()
+    with tf.Session() as session:
+        options = tf.RunOptions(trace_level=tf.RunOptions.SOFTWARE_TRACE)
+        session.run(loss, {images: [[1, 2, 3], [4, 5, 6]]}, options=options, run_metadata=metadata)
+    profiler.add_step(0, metadata)
+    (folder / "run-0.pb").write_bytes(metadata.SerializeToString())
+    methods = {"scope": profiler.profile_name_scope, "graph": profiler.profile_graph, "op": profiler.profile_operations}
+    asked = []
+    for view, changes in ASKED:
+        options = dict(Builder().build(), **changes)
+        out, err, root = said(lambda view=view, options=options: methods[view](options))
+        asked.append(
+            {
+                "view": view,
+                "options": options,
+                "out": out,
+                "err": err,
+                "name": root.name,
+                "children": len(root.children),
+            }
+        )
+    (folder / "answers.json").write_text(json.dumps({"dicts": built(), "asked": asked}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,87 @@
+"""The Python API against TensorFlow's: equal options from equal calls, equal words around the same reports."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_store import traced, write_job
+from tfprof.collector import Profiler, open_store
+from tfprof.collector.options import ProfileOptionBuilder as Builder
+
+pytestmark = pytest.mark.tf
+
+ORACLE = Path(__file__).parent / "oracle_options.py"
+COMPAT = {"tf1": "1.15", "tf2": "2.21"}
+
+
+@pytest.fixture(scope="module", params=sorted(COMPAT))
+def oracle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Profiler]:
+    """What TensorFlow said, and our profiler of the same step."""
+    python = request.getfixturevalue(f"{request.param}_python")
+    folder = tmp_path_factory.mktemp(f"options-{request.param}")
+    subprocess.run([python, ORACLE, folder], check=True, capture_output=True, timeout=240)
+    write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), [(folder / "run-0.pb").read_bytes()]))
+    answers = json.loads((folder / "answers.json").read_text())
+    return answers, open_store(folder / "store").job("last", compat=COMPAT[request.param], strict=True)
+
+
+def test_the_builder_makes_the_same_of_every_method(oracle: tuple[dict[str, Any], Profiler]) -> None:
+    every = (
+        Builder()
+        .with_max_depth(7)
+        .with_min_memory(1, 2, 3, 4)
+        .with_min_execution_time(5, 6, 7)
+        .with_min_parameters(8)
+        .with_min_occurrence(9)
+        .with_min_float_operations(10)
+        .with_accounted_types(["a", "b"])
+        .with_node_names(["s"], ["t"], ["u"], ["v"])
+        .account_displayed_op_only(True)
+        .order_by("bytes")
+        .select(["bytes", "micros"])
+        .with_step(11)
+    )
+    assert oracle[0]["dicts"] == {
+        "default": Builder().build(),
+        "every": every.build(),
+        "some_names": Builder().with_node_names(hide_name_regexes=["h"]).with_min_memory().build(),
+        "empty": Builder().with_empty_output().build(),
+        "stdout": Builder({"output": "none"}).with_stdout_output().build(),
+        "file": Builder().with_file_output("f").build(),
+        "timeline": Builder().with_timeline_output("f").build(),
+        "pprof": Builder().with_pprof_output("f").build(),
+        "parameters": Builder.trainable_variables_parameter(),
+        "operations": Builder.float_operation(),
+        "time": Builder.time_and_memory(),
+        "times": Builder.time_and_memory(1, 2, 3, 4, 5, 6, 7),
+        "changed": Builder(Builder.time_and_memory()).with_max_depth(3).build(),
+    }
+
+
+def without_doc(text: str) -> list[str]:
+    """Return a printed report without its explanation of columns, whose words are each side's own."""
+    before, doc, rest = text.partition("\nDoc:\n")
+    return [before, rest.partition("Profile:\n")[2]] if doc else [text]
+
+
+def test_the_same_is_printed_around_the_same_reports(
+    oracle: tuple[dict[str, Any], Profiler],
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    answers, profiler = oracle
+    methods = {"scope": profiler.profile_name_scope, "graph": profiler.profile_graph, "op": profiler.profile_operations}
+    for asked in answers["asked"]:
+        root = methods[asked["view"]](asked["options"])
+        printed = capsys.readouterr()
+        assert without_doc(printed.out) == without_doc(asked["out"]), asked["options"]
+        assert (root.name, len(root.children)) == (asked["name"], asked["children"]), asked["options"]
+        theirs = [line for line in asked["err"].splitlines() if "warning" not in line.lower()]
+        mine = printed.err.splitlines()
+        assert mine == theirs or (root.children == [] and not theirs), asked["options"]
+    assert len(answers["asked"]) > 15
+    assert list(tmp_path.iterdir()) == []
