@@ -1,6 +1,6 @@
 """The graph view: below each node its inputs, each node where the walk from the outputs first meets it."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from tfprof.collector.views.account import accounts
 from tfprof.collector.views.nodes import Node
@@ -9,27 +9,24 @@ from tfprof.collector.views.rules import DEFAULT, Rules
 from tfprof.collector.views.tree import Kept, TreeView, root_of, tree_view
 
 
-def _inputs(nodes: Sequence[Node]) -> dict[str, list[str]]:
-    """Return the known inputs of each node, by input position."""
-    known = {node.name for node in nodes}
-    return {node.name: [name for name in node.facts.inputs if name in known] for node in nodes}
-
-
-def _tree(nodes: Sequence[Node], inputs: Mapping[str, list[str]]) -> list[tuple[str, int]]:
-    """Walk from what is nobody's input, depth first; return (name, position of the consumer, -1 for none) as met."""
-    consumed = {name for sources in inputs.values() for name in sources}
-    ahead = [(node.name, -1) for node in reversed(nodes) if node.name not in consumed]
-    met: set[str] = set()
-    walked = []
+def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
+    """Walk from what is nobody's input, depth first; return nodes as met, and the positions of their consumers, or -1."""
+    known = {node.name: node for node in nodes}
+    consumed = {name for node in nodes for name in node.facts.inputs}
+    ahead = [(name, -1) for name in reversed(known) if name not in consumed]
+    walked: list[Node] = []
+    consumers: list[int] = []
     while ahead:
         name, consumer = ahead.pop()
-        if name in met:
+        node = known.pop(name, None)
+        if node is None:  # met before, or no node
             continue
-        met.add(name)
-        at = len(walked)
-        walked.append((name, consumer))
-        ahead.extend([(source, at) for source in reversed(inputs[name]) if source not in met])
-    return walked
+        if inputs := node.facts.inputs:
+            at = len(walked)
+            ahead += [(source, at) for source in reversed(inputs)]
+        walked.append(node)
+        consumers.append(consumer)
+    return walked, consumers
 
 
 def graph_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> TreeView:
@@ -37,27 +34,20 @@ def graph_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) 
 
     What is not accounted is dropped with its own numbers; what is accounted below it moves up to its consumer.
     """
-    accounted = accounts(options.account_type_regexes)
-    known = {node.name: node for node in nodes}
-    walked = _tree(nodes, _inputs(nodes))
-    counts = [accounted(known[name]) for name, _ in walked]
-    above = _kept_consumers(walked, counts)
-    children: list[list[Kept]] = [[] for _ in range(len(walked) + 1)]  # the last: of the root
-    for at in range(len(walked) - 1, -1, -1):
-        if counts[at]:
-            node = known[walked[at][0]]
-            mine = children[at]
-            mine.reverse()
-            children[above[at]].append(Kept(node.name, node.stats, (node,), mine, accounted=True))
-    children[-1].reverse()
-    names = frozenset(name for (name, _), counted in zip(walked, counts, strict=True) if counted)
+    walked, consumers = _walked(nodes)
+    counted = list(map(accounts(options.account_type_regexes), walked))
+    above: list[int] = []  # the nearest accounted consumer
+    for consumer in consumers:
+        above.append(consumer if consumer < 0 or counted[consumer] else above[consumer])
+    below: dict[int, list[Kept]] = {}
+    for at in range(len(walked) - 1, -1, -1):  # what is below a node was met after it
+        if counted[at]:
+            node = walked[at]
+            inputs = below.pop(at, [])
+            inputs.reverse()
+            below.setdefault(above[at], []).append(Kept(node.name, node.stats, (node,), inputs, accounted=True))
+    top = below.pop(-1, [])
+    top.reverse()
+    names = frozenset(node.name for node, counts in zip(walked, counted, strict=True) if counts)
     unreached = len(nodes) - len(walked)
-    return tree_view(root_of(children[-1]), options, rules, nodes=len(nodes), accounted=names, unreached=unreached)
-
-
-def _kept_consumers(walked: Sequence[tuple[str, int]], counts: Sequence[bool]) -> list[int]:
-    """Return for each walked node the position of the nearest accounted one that it is below, -1 for the root."""
-    above: list[int] = []
-    for _, consumer in walked:
-        above.append(consumer if consumer < 0 or counts[consumer] else above[consumer])
-    return above
+    return tree_view(root_of(top), options, rules, nodes=len(nodes), accounted=names, unreached=unreached)

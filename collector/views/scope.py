@@ -1,6 +1,5 @@
 """The scope view: the nodes as a tree by the parts of their names between slashes."""
 
-from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from typing import Final
 
@@ -15,20 +14,16 @@ from tfprof.collector.views.tree import Kept, TreeView, root_of, tree_view
 SCOPE_TYPE: Final = "_kTFScopeParent"
 
 
-def _parent(name: str) -> str | None:
-    scope, slash, _ = name.rpartition("/")
-    return scope if slash else None
-
-
-def _with_scopes(names: Iterable[str]) -> list[str]:
-    """Return ``names`` and every scope around them, in bytewise order."""
-    known = set(names)
-    for name in list(known):
-        scope = _parent(name)
-        while scope is not None and scope not in known:
-            known.add(scope)
-            scope = _parent(scope)
-    return sorted(known, key=encoded)
+def _scopes(names: Iterable[str]) -> dict[str, str | None]:
+    """Return each of ``names`` and of the scopes around them with the scope that it is in, None at the top."""
+    scopes: dict[str, str | None] = {}
+    for name in names:
+        inner: str | None = name
+        while inner is not None and inner not in scopes:
+            outer, slash, _ = inner.rpartition("/")
+            scopes[inner] = outer if slash else None
+            inner = scopes[inner]
+    return scopes
 
 
 def scope_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> TreeView:
@@ -36,19 +31,22 @@ def scope_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) 
 
     An entry is kept if it is accounted or has one below it that is; its own numbers count either way.
     """
-    accounted = accounts(options.account_type_regexes)
+    counted = accounts(options.account_type_regexes)
     known = {node.name: node for node in nodes}
-    scope_accounted = accounted(Node("", SCOPE_TYPE, (), NOTHING))
-    below: dict[str | None, list[Kept]] = defaultdict(list)
-    for name in reversed(_with_scopes(known)):  # what is below a scope sorts after it
+    scopes, plain = _scopes(known), all(map(str.isascii, known))
+    scope_counted = counted(Node("", SCOPE_TYPE, (), NOTHING))
+    below: dict[str | None, list[Kept]] = {}
+    names = []
+    for name in sorted(scopes, key=None if plain else encoded, reverse=True):  # what is below a scope sorts after it
         node = known.get(name)
-        counts = accounted(node) if node else scope_accounted
+        accounted = counted(node) if node else scope_counted
         children = below.pop(name, [])
-        if counts or children:
+        if node and accounted:
+            names.append(name)
+        if accounted or children:
             children.reverse()
             own, of = (node.stats, (node,)) if node else (NOTHING, ())
-            below[_parent(name)].append(Kept(name, own, of, children, accounted=counts))
+            below.setdefault(scopes[name], []).append(Kept(name, own, of, children, accounted=accounted))
     top = below.pop(None, [])
     top.reverse()
-    names = frozenset(node.name for node in nodes if accounted(node))
-    return tree_view(root_of(top), options, rules, nodes=len(nodes), accounted=names)
+    return tree_view(root_of(top), options, rules, nodes=len(nodes), accounted=frozenset(names))

@@ -1,8 +1,8 @@
 """Views that are trees: what accounting keeps, what of it is shown, and the totals; walks never recurse."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from operator import lt
+from operator import add, lt
 from typing import Any, Final
 
 from tfprof.collector.views.matcher import encoded
@@ -56,12 +56,15 @@ class TreeView:
 
 
 class Kept:
-    """An entry that accounting keeps, with the kept ones below it; its total is its own and theirs."""
+    """An entry that accounting keeps, with the kept ones below it; its total is its own and theirs.
 
-    __slots__ = ("accounted", "children", "definitions", "name", "nodes", "own", "size", "total")
+    `definitions` counts it and all kept ones below it.
+    """
+
+    __slots__ = ("accounted", "children", "definitions", "name", "nodes", "own", "total")
 
     def __init__(
-        self, name: str, own: Stats, nodes: tuple[Node, ...], children: Sequence["Kept"], *, accounted: bool
+        self, name: str, own: Stats, nodes: tuple[Node, ...], children: Sequence["Kept"] = (), *, accounted: bool
     ) -> None:
         self.name = name
         self.own = own
@@ -69,11 +72,10 @@ class Kept:
         self.children = children
         self.accounted = accounted
         self.total = own
-        self.definitions = self.size = 1
+        self.definitions = 1
         if children:
             self.total = sums([own, *[child.total for child in children]])
-            self.definitions += sum(child.definitions for child in children)
-            self.size += sum(child.size for child in children)
+            self.definitions = sum([child.definitions for child in children], 1)
 
 
 def root_of(children: Sequence[Kept]) -> Kept:
@@ -83,12 +85,14 @@ def root_of(children: Sequence[Kept]) -> Kept:
     return root
 
 
-def sums(stats: Iterable[Stats]) -> Stats:
+def sums(stats: Sequence[Stats]) -> Stats:
     """Return the sums of at least one, in 64 bits that wrap."""
-    columns = list(map(sum, zip(*stats, strict=True)))
+    columns = list(
+        map(add, *stats) if len(stats) == 2 else map(sum, zip(*stats, strict=True))
+    )  # two: most often, and faster
     if min(columns) < -_LIMIT or max(columns) >= _LIMIT:
         columns = list(map(signed, columns))
-    return Stats(*columns)
+    return Stats._make(columns)
 
 
 def started(entries: Sequence[Kept], patterns: tuple[str, ...]) -> Sequence[Kept]:
@@ -142,34 +146,33 @@ def _bytes(branch: Branch) -> bytes:
 
 
 class _Walk:
-    """What of a tree is shown, in the order met, and by position in `shown` which ones are next below which."""
+    """What of a tree is shown, in the order met, and for each the position in `shown` of what it is shown below."""
 
     def __init__(self, root: Kept, options: Options, shown: Callable[[Kept], bool], *, prunes: bool) -> None:
         self.shown: list[Kept] = [root]
-        self.groups: list[list[int]] = [[]]
+        self.above: list[int] = [-1]
         self.below = self.hidden = 0
         trims, deepest, trimmed = Matcher(options.trim_name_regexes), options.max_depth, bool(options.trim_name_regexes)
         starts = started(root.children, options.start_name_regexes)
-        self.started = sum(entry.size for entry in starts)
-        if deepest < 1 or (trimmed and trims(root.name)):
+        self.started = sum(entry.definitions for entry in starts)
+        if trimmed and trims(root.name):
             self.below, starts = self.started, ()
         ahead = [(entry, 2, 0) for entry in reversed(starts)]
         while ahead:
             entry, depth, above = ahead.pop()
             cut = trimmed and trims(entry.name)
             if depth > deepest or (prunes and cut):
-                self.below += entry.size
+                self.below += entry.definitions
                 continue
             if shown(entry):
-                self.groups[above].append(len(self.shown))
+                self.above.append(above)
                 above = len(self.shown)
                 self.shown.append(entry)
-                self.groups.append([])
             else:
                 self.hidden += 1
             if cut:
-                self.below += entry.size - 1
-            else:
+                self.below += entry.definitions - 1
+            elif entry.children:
                 ahead.extend([(child, depth + 1, above) for child in reversed(entry.children)])
 
 
@@ -195,26 +198,26 @@ def tree_view(
     walk = _Walk(root, options, shown or shows(options), prunes=prunes)
     key, unsorted = sort_key(options.order_by, occurrence=occurrence), not options.order_by
     anew = options.account_displayed_op_only if displayed_only is None else displayed_only
-    branches: list[Any] = [None] * len(walk.shown)
-    for at in range(len(walk.shown) - 1, -1, -1):
-        entry, children = walk.shown[at], [branches[below] for below in walk.groups[at]]
+    below: dict[int, list[Branch]] = {}
+    branch = None
+    for at in range(len(walk.shown) - 1, -1, -1):  # what is below an entry comes after it
+        entry, children = walk.shown[at], below.pop(at, None) or []
+        children.reverse()
         total, definitions = entry.total, entry.definitions
         if anew:
             total = sums([entry.own, *[child.total for child in children]]) if children else entry.own
             definitions = 1 + sum(child.definitions for child in children)
         if len(children) > 1 and not unsorted:
             children = ordered(children, key or _bytes, descending=key is not None, rules=rules)
-        shown_below = tuple(children)
-        branches[at] = Branch(
-            entry.name, entry.own, total, definitions, entry.accounted, entry.nodes, shown_below, entry
-        )
-    kept = root.size - 1
+        branch = Branch(entry.name, entry.own, total, definitions, entry.accounted, entry.nodes, tuple(children), entry)
+        below.setdefault(walk.above[at], []).append(branch)
+    assert branch is not None
     return TreeView(
-        root=branches[0],
+        root=branch,
         nodes=nodes,
         accounted=accounted,
-        kept=kept,
-        before=kept - walk.started,
+        kept=root.definitions,
+        before=root.definitions - walk.started,
         below=walk.below,
         hidden=walk.hidden,
         shown=len(walk.shown) - 1,
