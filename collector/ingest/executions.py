@@ -1,7 +1,7 @@
 """Op executions of a profiler session: which events of which planes of an XSpace are ops, and what they used."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
@@ -19,6 +19,9 @@ _EAGER_OP: Final = re.compile(rb"EagerLocalExecute: (_*[A-Z]\w*)\Z")
 _ITERATOR: Final = re.compile(rb"Iterator::\w")
 _INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
 _ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
+#: A batch was handed out: the bytes of its tensors, and the step in which.
+_BATCH: Final = b"IteratorGetNextOp::DoCompute"
+_NEXT: Final = b"IteratorGetNext"
 #: Ops that only wait for the ops of a function, which have events of their own.
 _CALLS: Final = frozenset(
     {b"Case", b"For", b"If", b"PartitionedCall", b"RemoteCall", b"StatefulPartitionedCall", b"StatelessCase"}
@@ -37,6 +40,7 @@ class Memory:
     peak: int = 0
     live: int = 0  # allocated and not freed
     in_use: int = 0
+    output: int = 0  # of a batch that an iterator handed out
     held: dict[int, int] = field(default_factory=dict)
 
 
@@ -174,6 +178,7 @@ class _Plane:
 def _host(plane: _Plane) -> Iterator[Execution]:
     waiting: dict[object, tuple[_Event, int]] = {}
     done: dict[object, int] = {}
+    batches: dict[object, list[int]] = {}
     for line in plane.lines:
         thread = line.id & 0xFFFFFFFF
         events = plane.events(line, telling=True)
@@ -183,7 +188,10 @@ def _host(plane: _Plane) -> Iterator[Execution]:
                 waiting[_link(plane.stats(event), b"_p")] = event, thread
             elif event.name == _ASYNC_DONE:
                 done[_link(plane.stats(event), b"_c")] = event.start_ps
-    yield from _asynchronous(plane, waiting, done)
+            elif event.name == _BATCH:
+                stats = plane.stats(event)
+                batches.setdefault(stats.get(b"id"), []).append(_number(stats, b"element_size"))
+    yield from _asynchronous(plane, waiting, done, batches)
 
 
 def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
@@ -192,16 +200,24 @@ def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
 
 
 def _asynchronous(
-    plane: _Plane, waiting: Mapping[object, tuple[_Event, int]], done: Mapping[object, int]
+    plane: _Plane,
+    waiting: Mapping[object, tuple[_Event, int]],
+    done: Mapping[object, int],
+    batches: Mapping[object, Sequence[int]],
 ) -> Iterator[Execution]:
-    """Yield the ops that left their thread and called back from another; one still out at the end is not yielded."""
+    """Yield the ops that left their thread and called back from another; one still out at the end is not yielded.
+
+    ``batches``: bytes of what iterators handed out, by step: they tell nothing where a step has several.
+    """
     for link, (event, thread) in waiting.items():
         stats = plane.stats(event)
         node, kind = stats.get(b"name"), stats.get(b"kernel_type")
         if link in done and isinstance(node, bytes) and isinstance(kind, bytes) and kind not in _CALLS:
             duration_ns = max(0, done[link] - event.start_ps) // 1000
             name = _INLINED.sub(b"", node, count=1)
-            yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, Memory())
+            handed = batches.get(stats.get(b"step_id"), ()) if kind == _NEXT else ()
+            memory = Memory(output=handed[0] if len(handed) == 1 else 0)
+            yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, memory)
 
 
 def _nested(plane: _Plane, events: Iterable[_Event], thread: int) -> Iterator[Execution]:
@@ -245,6 +261,10 @@ def _allocated(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
         memory.in_use = max(memory.in_use, _number(stats, b"bytes_allocated"))
 
 
+def _handed_out(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
+    memory.output += _number(stats, b"element_size")
+
+
 def _freed(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
     memory.live -= memory.held.pop(_number(stats, b"addr"), 0)
 
@@ -273,6 +293,7 @@ def _accelerator(plane: _Plane) -> Iterator[Execution]:
 _MEMORY_EVENTS: Final[dict[bytes, Callable[[Memory, Mapping[bytes, bytes | int]], None]]] = {
     b"MemoryAllocation": _allocated,
     b"MemoryDeallocation": _freed,
+    _BATCH: _handed_out,
 }
 #: How the planes are read, by name; all others hold no ops.
 _READERS: Final = {_HOST_PLANE: _host, _DEVICE_PLANE: _accelerator}

@@ -118,7 +118,7 @@ def _row(row: Execution, trace: int, base_ns: int, interner: Interner) -> tuple[
         max(-_MAX, min(memory.live, _MAX)),
         interner.id(ALLOCATOR, memory.allocator) if memory.allocator else NONE_ID,
         min(memory.in_use, _MAX),
-        0,
+        min(memory.output, _MAX),
         NONE_ID,
         0,
         0,
