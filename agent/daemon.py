@@ -24,11 +24,12 @@ from .outbox import Outbox
 from .results import Results
 from .samples import Sampler
 
-#: How often rings and announcements are looked at (seconds); an answer of the collector wakes the agent earlier.
-TICK_S: Final = 0.1
+#: How often rings and announcements are looked at (seconds), and how often while a job's last words are on their way.
+TICK_S: Final = 0.2
+ENDING_TICK_S: Final = 0.05
 #: How often is looked whether jobs still run, and what is told to launchers.
 LOOK_S: Final = 0.25
-STATUS_S: Final = 1.0
+STATUS_S: Final = 2.0
 #: How much of all jobs together may be on its way, so that it may lie in this process's memory.
 WINDOW_BYTES: Final = 16 << 20
 FORGET_S: Final = 3600.0
@@ -90,7 +91,18 @@ class Agent:
             self.turn(begun)
             if begun - self._busy_s > self._idle_s:
                 break
-            self._link.wait(TICK_S - (time.monotonic() - begun) % TICK_S)
+            ending = any(not job.is_running for job in self.jobs.values())
+            self._rest(begun + (ENDING_TICK_S if ending else TICK_S))
+
+    def _rest(self, until: float) -> None:
+        """Wait for the next turn; hear what the collector says meanwhile, and rest no more where that lets something go on."""
+        left = until - time.monotonic()
+        while not self._stopping:
+            if self._link.wait(max(0.0, left)) and self._hear(time.monotonic()):
+                return
+            left = until - time.monotonic()
+            if left <= 0:
+                return
 
     def stop(self) -> None:
         """Let go of everything; what is not acked stays in the rings for a successor."""
@@ -102,7 +114,6 @@ class Agent:
 
     def turn(self, now: float) -> None:
         """Do everything that is due, once."""
-        self._hear(now)
         self._adopt(self._finder.announced())
         if self._finder.scan_is_due(now):
             self._adopt(self._finder.scan())
@@ -116,16 +127,23 @@ class Agent:
             self._write_status()
 
     # -- the collector ---------------------------------------------------------------------------
-    def _hear(self, now: float) -> None:
+    def _hear(self, now: float) -> bool:
+        """Take all answers; return whether something waited for one of them."""
+        urgent = False
         for head, body in self._link.answers(now):
             if head.type == wire.WELCOME:
                 self._send_all_again()
+                urgent = True
             elif head.type == wire.REOPEN:
                 self._reopen(head.uid)
+                urgent = True
             elif head.about == wire.SAMPLES:
                 self._hear_of_samples(head, now)
             elif head.uid in self.jobs:
-                self._hear_of_job(self.jobs[head.uid].outbox, head, body, now)
+                job = self.jobs[head.uid]
+                self._hear_of_job(job.outbox, head, body, now)
+                urgent = urgent or not job.is_running or job.outbox.is_full
+        return urgent
 
     def _hear_of_samples(self, head: Head, now: float) -> None:
         if head.type == wire.STALL:

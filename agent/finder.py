@@ -13,8 +13,8 @@ from .channels import Channel, read_page
 from .processes import Holder, Inode, Process
 
 #: A scan may use this part of a core; and is never made more or less often than the bounds say (seconds).
-SCAN_SHARE: Final = 0.005
-SCAN_BOUNDS_S: Final = (1.0, 10.0)
+SCAN_SHARE: Final = 0.001
+SCAN_BOUNDS_S: Final = (2.0, 20.0)
 #: A process in a container announces itself by another number: it is looked for at once, but no more often than this.
 SCAN_SOONEST_S: Final = 0.25
 #: What looks wrong may be half made yet: so many scans must find it so.

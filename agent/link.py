@@ -40,9 +40,9 @@ class Link:
         """Drop the connection with whatever was on its way."""
         self._context.destroy(linger=0)
 
-    def wait(self, seconds: float) -> None:
-        """Return when there is an answer, or after ``seconds``."""
-        self._socket.poll(max(0, round(1000 * seconds)))
+    def wait(self, seconds: float) -> bool:
+        """Return when there is an answer, or after ``seconds``; whether there is one."""
+        return bool(self._socket.poll(round(1000 * seconds)))
 
     def greet(self, now: float) -> None:
         """Greet when nothing was heard for a second."""

@@ -200,6 +200,11 @@ class Outbox:
             self._mind_silence(now)
         return sent
 
+    @property
+    def is_full(self) -> bool:
+        """Whether as much waits to be sent as is sent at once."""
+        return not self._broken and self._channel.unread(self.records.sent) >= FLUSH_BYTES
+
     def _records_due(self, now: float) -> bool:
         unread = self._channel.unread(self.records.sent)
         return unread > 0 and (self._ended or unread >= FLUSH_BYTES or now >= self.records.last_sent_s + FLUSH_S)

@@ -9,9 +9,11 @@ from tfprof.shim import wire
 from .host import host_sample
 from .job import Job
 from .outbox import SILENCE_S, STALL_S, Letters, Send, encode
-from .processes import family, numbers
+from .processes import Family, family, numbers
 
 SAMPLE_S: Final = 1.0
+#: All processes of a host are looked through this seldom for new ones below a job: there may be thousands.
+FAMILY_S: Final = 5.0
 #: What a collector that is away for longer than these many seconds misses is counted.
 KEPT: Final = 600
 
@@ -22,24 +24,35 @@ class Sampler:
     def __init__(self) -> None:
         self.letters = Letters(wire.SAMPLES, 0, KEPT)
         self._next_s = 0.0
+        self._family_s = 0.0
+        self._members: set[int] = set()
         self._not_before = 0.0
         self._silent_since = 0.0
 
     def soon(self) -> None:
         """Have the next sample taken now: a short job is to have two."""
-        self._next_s = 0.0
+        self._next_s = self._family_s = 0.0
 
     def take(self, jobs: list[Job], now: float) -> None:
         """Queue one message when it is time."""
         if now < self._next_s or not jobs:
             return
         self._next_s = now + SAMPLE_S
-        relatives = family(numbers())
-        apart = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
-        rows = {job.hex: job.sample(relatives, apart) for job in jobs}
+        owners = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
+        relatives = self._relatives(owners, now)
+        rows = {job.hex: job.sample(relatives, owners) for job in jobs}
         self.letters.put(
             {"t_ns": time.time_ns(), "host": host_sample(), "jobs": {uid: row for uid, row in rows.items() if row}}
         )
+
+    def _relatives(self, owners: frozenset[int], now: float) -> Family:
+        """Return the processes at and below ``owners``, with new ones among them every now and then."""
+        if now < self._family_s:
+            return family(self._members)
+        self._family_s = now + FAMILY_S
+        everybody = family(numbers())
+        self._members = {process.pid for owner in owners for process in everybody.below(owner, frozenset())}
+        return everybody
 
     def pump(self, send: Send, now: float) -> None:
         """Send what is queued, again after a silence."""

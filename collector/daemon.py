@@ -30,11 +30,11 @@ from tfprof.shim.version import VERSION
 NAME: Final = "collector"
 #: A job's steps come before profiling: the daemon yields the processor to them.
 NICENESS: Final = 5
-TURN_MS: Final = 250
+TURN_MS: Final = 500
 TICK_S: Final = 0.1
 #: Jobs whose counters are written in a tick: ten a second, however many jobs there are.
 COUNTERS_A_TICK: Final = 1
-STATUS_S: Final = 1.0
+STATUS_S: Final = 2.0
 RETAIN_S: Final = 600.0
 #: What arrived before the stop is still taken, for at most so long.
 DRAIN_S: Final = 2.0

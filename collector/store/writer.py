@@ -23,7 +23,7 @@ SEAL_ROWS: Final = 100_000
 SEAL_BYTES: Final = 16 << 20
 SEAL_SECONDS: Final = 600.0
 #: How often logs are fsynced and counters written.
-SYNC_SECONDS: Final = 1.0
+SYNC_SECONDS: Final = 2.0
 #: Jobs whose logs are fsynced in one tick: acks wait for it, and on some disks it takes long.
 SYNCS_A_TICK: Final = 8
 
