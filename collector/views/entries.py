@@ -36,6 +36,8 @@ COLUMNS: Final = (
     "persistent_bytes",
 )
 
+_NOTHING: Final[Mapping[int, Output]] = {}
+
 
 class MemoryRecord(NamedTuple):
     """The memory of one execution, in bytes; `micros`: when it ended, real time. `output_memory` is by slot."""
@@ -146,7 +148,7 @@ def entries(
         if row.start > 0:
             _add_time(entry, device, row)
             if device.name == mine:
-                entry.memory.append(_record(device, row, outputs.get((*row[:3], index), {})))
+                entry.memory.append(_record(device, row, outputs.get((*row[:3], index), _NOTHING)))
     _add_allocations(found, allocations, steps, devices, own)
     known = texts(names, NODE)
     return {known[node]: of_node for node, of_node in found.items()}

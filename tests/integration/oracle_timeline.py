@@ -1,0 +1,76 @@
+"""Run by a TensorFlow of its own: what its profiler writes as timelines of made-up graphs and steps.
+
+    python oracle_timeline.py CASES ANSWERS
+
+CASES is JSON: a list of {graph, op_log, steps: [[number, RunMetadata]], questions: [{view, options}]}, bytes as Latin-1 text.
+ANSWERS gets for each case and question {files: {name: content}, printed}. A folder in options is called FOLDER.
+"""
+
+import ctypes
+import json
+import os
+import sys
+import tempfile
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+try:
+    from tensorflow.python.util import _pywrap_tfprof as native
+except ImportError:
+    from tensorflow.python import pywrap_tensorflow as native
+
+from tensorflow.core.profiler import tfprof_options_pb2 as options_pb2
+
+
+def encoded(options, folder):
+    """Return options as the profiler takes them."""
+    wanted = options_pb2.OptionsProto()
+    for name, value in options.items():
+        if isinstance(value, list):
+            getattr(wanted, name).extend(value)
+        else:
+            setattr(wanted, name, value.replace("FOLDER", folder) if name == "output" else value)
+    return wanted.SerializeToString()
+
+
+def content(path):
+    """Return the bytes of a file as Latin-1 text."""
+    with open(path, "rb") as file:
+        return file.read().decode("latin-1")
+
+
+def ask(question):
+    """Return the files that a question's answer is, and what is printed."""
+    with tempfile.TemporaryDirectory() as folder, tempfile.NamedTemporaryFile() as printed:
+        stdout = os.dup(1)
+        os.dup2(printed.fileno(), 1)
+        native.Profile(question["view"].encode(), encoded(question["options"], folder))
+        ctypes.CDLL(None).fflush(None)
+        os.dup2(stdout, 1)
+        os.close(stdout)
+        files = {name: content(os.path.join(folder, name)) for name in os.listdir(folder)}
+        return {"files": files, "printed": content(printed.name).replace(folder, "FOLDER")}
+
+
+def answers(case):
+    """Return the answers to the questions of a case."""
+    graph, op_log = (case[name].encode("latin-1") for name in ("graph", "op_log"))
+    native.NewProfiler(graph, op_log)
+    for number, step in case["steps"]:
+        native.AddStep(number, b"", step.encode("latin-1"), b"")
+    found = [ask(question) for question in case["questions"]]
+    native.DeleteProfiler()
+    return found
+
+
+def main():
+    """Read, ask, write."""
+    with open(sys.argv[1]) as file:
+        cases = json.load(file)
+    found = [answers(case) for case in cases]
+    with open(sys.argv[2], "w") as file:
+        json.dump(found, file)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,83 @@
+"""Timelines against TensorFlow's own profiler: the same executions in, the same bytes out."""
+
+import json
+import os
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration import timeline_cases
+from integration.oracle import ours
+from tfprof.collector.imports.files import BINARY, parsed
+from tfprof.collector.imports.graph import graph
+from tfprof.collector.imports.op_log import op_log
+from tfprof.collector.imports.steps import step
+from tfprof.collector.imports.writing import Source, store_job
+from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
+
+pytestmark = pytest.mark.tf
+
+ORACLE = Path(__file__).with_name("oracle_timeline.py")
+FIRST_SEED, CASES = (
+    int(os.environ.get(f"TFPROF_TEST_TIMELINE_{name}", value)) for name, value in (("SEED", 1), ("CASES", 40))
+)
+
+
+@pytest.fixture(scope="module", params=["tf1", "tf2"])
+def version(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(scope="module")
+def asked(
+    version: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
+    """Cases, each with TensorFlow's answers to its questions."""
+    folder = tmp_path_factory.mktemp(version)
+    cases = [timeline_cases.case(seed) for seed in range(FIRST_SEED, FIRST_SEED + CASES)]
+    (folder / "cases.json").write_text(json.dumps(cases, default=lambda data: data.decode("latin-1")))
+    python = request.getfixturevalue(f"{version}_python")
+    command = [python, ORACLE, folder / "cases.json", folder / "answers.json"]
+    subprocess.run(command, check=True, capture_output=True, timeout=60 + 2 * CASES)
+    return list(zip(cases, json.loads((folder / "answers.json").read_text()), strict=True))
+
+
+def stored(case: Mapping[str, Any], store: Path) -> None:
+    """Make a job of a case."""
+    nodes = graph(case["graph"], "graph")
+    message = parsed(case["op_log"], OpLogProto, "op_log", (BINARY,))
+    known = op_log(message, frozenset(nodes["name"].to_pylist()), "op_log").rows
+    steps = [step(number, data, "step") for number, data in case["steps"]]
+    store_job(store, "host", Source("case", nodes, known, iter(filter(None, steps)), {"op_log": True}), lambda _: None)
+
+
+def where(theirs: str, mine: str) -> str:
+    """Return the first event that differs."""
+    events = [text.replace('},{"', '}\n,{"').split("\n") for text in (theirs, mine)]
+    return next(
+        (f"{one} != {other}" for one, other in zip(*events, strict=False) if one != other), f"{list(map(len, events))}"
+    )
+
+
+def test_timelines_are_those_of_tensorflow_byte_for_byte(
+    version: str, asked: list[tuple[dict[str, Any], list[dict[str, Any]]]], tmp_path: Path
+) -> None:
+    """Each view, each step and all of them, many filters: files, their names, and what is printed."""
+    compared = dict.fromkeys(("graph", "scope"), 0)
+    out = tmp_path / "out"
+    out.mkdir()
+    for at, (case, answers) in enumerate(asked):
+        store = tmp_path / f"store-{at}"
+        stored(case, store)
+        job = ours.profiler(store, version)
+        for question, answer in zip(case["questions"], answers, strict=True):
+            mine = ours.ask(job, question, out)
+            about = f"seed {FIRST_SEED + at}: {question}"
+            assert sorted(mine["files"]) == sorted(answer["files"]), about
+            for name, text in answer["files"].items():
+                assert mine["files"][name] == text, f"{about} {name}: {where(text, mine['files'][name])}"
+                compared[question["view"]] += 1
+            assert mine["printed"] == answer["printed"], about
+    assert min(compared.values()) >= CASES, compared
