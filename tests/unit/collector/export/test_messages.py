@@ -1,0 +1,94 @@
+"""Views as messages: what has which field; equality with TensorFlow's own messages is an integration test."""
+
+from dataclasses import replace
+
+from fakes.nodes import CPU, node
+from google.protobuf.json_format import MessageToDict
+from tfprof.collector.export.messages import op_message, tree_message
+from tfprof.collector.views.graph import graph_view
+from tfprof.collector.views.nodes import Facts, Stats
+from tfprof.collector.views.op import op_view
+from tfprof.collector.views.options import Options
+from tfprof.collector.views.scope import scope_view
+
+NODE = replace(
+    node("a", "Conv2D", runs=1, micros=2, accelerator_micros=3, cpu_micros=4, bytes=5, peak_bytes=6),
+    facts=Facts(input_shapes=((2, -1), (), (1,)), inputs=("b",)),
+)
+INPUT = node("b", "Const", "", residual_bytes=7, output_bytes=8, params=9, float_ops=10)
+
+OWN = {
+    "name": "a",
+    "run_count": 1,
+    "exec_micros": 2,
+    "accelerator_exec_micros": 3,
+    "cpu_exec_micros": 4,
+    "requested_bytes": 5,
+    "peak_bytes": 6,
+    "devices": [CPU.lower()],
+    "input_shapes": {
+        "0": {"dim": [{"size": "2"}, {"size": "-1"}]},
+        "1": {"unknown_rank": True},
+        "2": {"dim": [{"size": "1"}]},
+    },
+}
+BELOW = {"name": "b", "residual_bytes": 7, "output_bytes": 8, "parameters": 9, "float_ops": 10}
+DESCRIPTIVE = {"name", "devices", "input_shapes"}
+
+
+def totals(*counts: dict[str, object]) -> dict[str, object]:
+    """Return the fields of totals of what has these own fields."""
+    return {f"total_{name}": value for fields in counts for name, value in fields.items() if name not in DESCRIPTIVE}
+
+
+def plain(message: object) -> dict[str, object]:
+    """Return a message as a dict, its numbers as numbers."""
+
+    def numbers(value: object) -> object:
+        if isinstance(value, dict):
+            return {name: part if name == "size" else numbers(part) for name, part in value.items()}
+        if isinstance(value, list):
+            return [numbers(part) for part in value]
+        return int(value) if isinstance(value, str) and value.lstrip("-").isdigit() else value
+
+    found = numbers(MessageToDict(message, preserving_proto_field_name=True))  # type: ignore[arg-type]
+    assert isinstance(found, dict)
+    return found
+
+
+def test_a_graph_nests_what_is_shown_below_a_node_and_the_root_has_totals_only() -> None:
+    found = plain(tree_message(graph_view([NODE, INPUT], Options())))
+    below = {**BELOW, **totals(BELOW), "total_definition_count": 1}
+    top = {**OWN, **totals(OWN, BELOW), "total_definition_count": 2, "children": [below]}
+    assert found == {"name": "_TFProfRoot", **totals(OWN, BELOW), "total_definition_count": 2, "children": [top]}
+
+
+def test_what_is_not_accounted_has_its_own_numbers_all_the_same() -> None:
+    nodes = [node("a", "Conv2D", micros=2), node("a/b", "Const", "", micros=3)]
+    found = tree_message(scope_view(nodes, Options(account_type_regexes=("Const",))))
+    assert (found.children[0].exec_micros, found.children[0].total_exec_micros) == (2, 5)
+
+
+def test_op_types_are_a_chain_and_carry_their_nodes_with_totals_of_their_own() -> None:
+    found = plain(op_message(op_view([NODE, INPUT], Options())))
+    const = {**BELOW, "name": "Const", **totals(OWN, BELOW)}
+    conv = {**OWN, "name": "Conv2D", **totals(OWN)}
+    for entry in (const, conv):
+        for field in ("run_count", "total_run_count", "devices", "input_shapes"):
+            entry.pop(field, None)
+    const["graph_nodes"] = [{**BELOW, **totals(BELOW), "total_definition_count": 1}]
+    conv["graph_nodes"] = [{**OWN, **totals(OWN), "total_definition_count": 1}]
+    root = {"name": "_TFProfRoot", **totals(OWN, BELOW), "children": [{**const, "children": [conv]}]}
+    root.pop("total_run_count")
+    assert found == root
+
+
+def test_a_chain_of_ten_thousand_nests_as_deep() -> None:
+    size = 10_000
+    facts = [Facts(inputs=(f"n{at + 1:06}",)) for at in range(size)]
+    nodes = [replace(INPUT, name=f"n{at:06}", stats=Stats(micros=1), facts=facts[at]) for at in range(size)]
+    message = tree_message(graph_view(nodes, Options(max_depth=size + 1)))
+    depth = 0
+    while message.children:
+        message, depth = message.children[0], depth + 1
+    assert depth == size

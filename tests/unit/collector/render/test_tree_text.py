@@ -1,0 +1,93 @@
+"""The scope and the graph view's text, in what the comparison with TensorFlow's own leaves to us or reaches by chance only."""
+
+from dataclasses import replace
+
+import pytest
+from fakes.nodes import CPU, node
+from tfprof.collector.render.frame import TREE_ORDER, columns
+from tfprof.collector.render.tree_text import lines
+from tfprof.collector.views.graph import graph_view
+from tfprof.collector.views.nodes import Facts, Node
+from tfprof.collector.views.options import SELECTS, Options
+from tfprof.collector.views.rules import Rules
+from tfprof.collector.views.scope import scope_view
+
+PLACED = replace(
+    node("a/w", "VariableV2", micros=1500, cpu_micros=1500, bytes=2_000_000, params=1200, float_ops=3, runs=2),
+    facts=Facts(parameter_shape=(30, 40), input_shapes=((2, -1), ()), types=("_trainable_variables",)),
+)
+UNPLACED = node("b", "NoOp", "")
+
+
+def rows(*nodes: Node, select: set[str], **options: object) -> list[str]:
+    """Return what the scope view says from the legend on."""
+    asked = Options(select=frozenset(select), **options)  # type: ignore[arg-type]
+    text = list(lines("scope", scope_view(nodes, asked), asked.select))
+    return text[text.index("Profile:") + 1 :]
+
+
+def test_a_row_has_own_and_total_of_each_column_below_the_root_and_its_scopes() -> None:
+    assert rows(PLACED, UNPLACED, select={"micros", "bytes"}) == [
+        "node name | requested bytes | total execution time | accelerator execution time | cpu execution time",
+        "_TFProfRoot (--/2.00MB, --/1.50ms, --/0us, --/1.50ms)",
+        "  a (0B/2.00MB, 0us/1.50ms, 0us/0us, 0us/1.50ms)",
+        "    a/w (2.00MB/2.00MB, 1.50ms/1.50ms, 0us/0us, 1.50ms/1.50ms)",
+        "  b (0B/0B, 0us/0us, 0us/0us, 0us/0us)",
+    ]
+
+
+def test_what_is_static_comes_first_and_a_device_that_is_not_known_leaves_no_column() -> None:
+    select = {"params", "float_ops", "device", "op_types", "occurrence", "input_shapes"}
+    device = CPU.lower()
+    assert rows(PLACED, UNPLACED, select=select) == [
+        "node name | # parameters | # float_ops | assigned devices | op types | op count (run|defined) | input shapes",
+        "_TFProfRoot (--/1.20k params, --/3 flops, _kTFScopeParent, --/2|--/3, )",
+        "  a (0/1.20k params, 0/3 flops, _kTFScopeParent, 0/2|1/2, )",
+        (
+            f"    a/w (30x40, 1.20k/1.20k params, 3/3 flops, {device}, {device}|VariableV2|_trainable_variables, 2/2|1/1,"
+            " 0:2x-1|1:unknown)"
+        ),
+        "  b (0/0 params, 0/0 flops, NoOp, 0/0|1/1, )",
+    ]
+
+
+def test_what_is_not_accounted_has_dashes_for_its_own_numbers_though_they_count() -> None:
+    nodes = [node("a", "Add", micros=1, params=7), node("a/b", "Mul", micros=2)]
+    assert rows(*nodes, select={"accelerator_micros", "params", "occurrence"}, account_type_regexes=("Mul",))[1:] == [
+        "_TFProfRoot (--/7 params, --/0us, --/0|--/2)",
+        "  a (--/7 params, --/0us, --/0|--/2)",
+        "    a/b (0/0 params, 0us/0us, 0/0|1/1)",
+    ]
+
+
+def test_nothing_selected_leaves_empty_parentheses() -> None:
+    assert rows(UNPLACED, select=set()) == ["node name | ", "_TFProfRoot ()", "  b ()"]
+
+
+def test_a_value_of_a_tensor_is_no_column_and_said_to_be_none() -> None:
+    view = graph_view([UNPLACED], Options())
+    text = list(lines("graph", view, frozenset({"tensor_value"})))
+    assert text[3:] == ["tensor_value: no column", "", "Profile:", "node name | ", "_TFProfRoot ()", "  b ()"]
+
+
+def test_columns_are_in_the_order_of_the_legend_and_all_words_have_one() -> None:
+    assert set(TREE_ORDER) == set(SELECTS) - {"tensor_value"}
+    assert columns(frozenset({"bytes", "float_ops", "params"}), TREE_ORDER) == ["params", "float_ops", "bytes"]
+
+
+@pytest.mark.parametrize(
+    ("rules", "hint"),
+    [
+        (Rules("1.15"), "consider filing a bug to xprof-dev@!"),
+        (Rules("2.21"), "consider to post to discuss@tensorflow.org!"),
+    ],
+)
+def test_the_notice_of_a_missing_stream_comes_first_and_its_hint_is_the_versions(rules: Rules, hint: str) -> None:
+    view = scope_view([], Options())
+    text = "\n".join(lines("scope", view, frozenset(), missing_stream=True, rules=rules))
+    assert text.startswith("\n\nFound accelerator operation but misses accelerator stream stats!\n\nIt's likely")
+    assert text.partition("\n\n\nDoc:\n")[0].endswith(f"If you found your operation missing accelerator time, {hint}")
+
+
+def test_names_of_a_job_cannot_move_the_terminal() -> None:
+    assert rows(node("\x1b[2J", "\x1b[31m"), select={"op_types"})[2] == f"  ?[2J (?[31m|{CPU.lower()})"
