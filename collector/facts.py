@@ -22,6 +22,7 @@ from tfprof.collector.views.counts import (
 from tfprof.collector.views.nodes import NO_FACTS, Facts, Shape
 from tfprof.collector.views.rules import Rules
 from tfprof.collector.views.shapes import Definition, Source, complete, definitions, filled, shown
+from tfprof.collector.views.stacks import FRAME_COLUMNS, stacks
 
 #: What is looked at: graphs, operation counts, recorded shapes, Python stacks. Each takes reading more than the rollup.
 GRAPH, FLOAT_OPS, SHAPES, STACKS = "graph", "float_ops", "shapes", "stacks"
@@ -69,8 +70,16 @@ class _OpLog:
 
 def known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rules: Rules) -> Known:
     """Read what ``needs`` name of the facts of a job's nodes; ``names``: its NAMES."""
-    if not {GRAPH, FLOAT_OPS, SHAPES} & set(needs):
-        return NOTHING_KNOWN
+    found = _known(job, names, steps, needs, rules) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NOTHING_KNOWN
+    return replace(found, facts=_with_stacks(found.facts, job)) if STACKS in needs else found
+
+
+def _with_stacks(facts: Mapping[str, Facts], job: Job) -> dict[str, Facts]:
+    made_in = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
+    return {**facts, **{name: replace(facts.get(name, NO_FACTS), stack=stack) for name, stack in made_in.items()}}
+
+
+def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rules: Rules) -> Known:
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     log = _OpLog(job.table("op_log"))
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
