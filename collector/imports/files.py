@@ -1,12 +1,13 @@
 """Files of protocol buffers that a user names: their bytes, and the messages in them, in binary or text form."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.unknown_fields import UnknownFieldSet
 from tfprof.collector.errors import TfprofError
 
 #: No protocol buffer is larger.
@@ -51,17 +52,22 @@ def is_text(data: bytes) -> bool:
 
 def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (BINARY,)) -> Any:
     """Return the message of ``kind`` in ``data``, tried in ``forms`` in order; BadFileError says why there is none."""
-    reasons = []
+    reasons = {}
     for form in forms:
         message = kind()
         try:
             _PARSERS[form](data, message)
         except (DecodeError, text_format.ParseError, UnicodeDecodeError, RecursionError) as error:
-            reasons.append(f"as {form}: {_first_line(error)}")
+            reasons[form] = error
         else:
             return message
-    name = kind.DESCRIPTOR.name
-    raise BadFileError(f"{path} is not a {name}: {'; '.join(reasons)}")
+    what = _of_text(reasons[TEXT], kind) if TEXT in reasons and is_text(data) else "its bytes do not parse as one"
+    raise BadFileError(f"{path} is no {kind.DESCRIPTOR.name}: {what}")
+
+
+def says_more(messages: Iterable[Message]) -> bool:
+    """Whether there is something in ``messages`` that has no name there: in bytes of another kind that happen to parse."""
+    return any(len(UnknownFieldSet(message)) for message in messages)
 
 
 def text_of(data: bytes, path: str) -> str:
@@ -83,10 +89,12 @@ def _text(data: bytes, message: Message) -> None:
 _PARSERS: Final = {BINARY: _binary, TEXT: _text}
 
 
-def _first_line(error: Exception) -> str:
-    if isinstance(error, UnicodeDecodeError):
-        return "it is not UTF-8"
-    return (str(error).splitlines() or [type(error).__name__])[0][:200]
+def _of_text(error: Exception, kind: type[Message]) -> str:
+    """Return what is wrong with a text, by line and column where that is known."""
+    if not isinstance(error, text_format.ParseError):
+        return "it is text, but not UTF-8, or too deep"
+    package: str = kind.DESCRIPTOR.file.package
+    return str(error).splitlines()[0].replace(f"{package}.", "")[:200]
 
 
 def _too_large(path: str) -> BadFileError:

@@ -19,9 +19,9 @@ def nodes(data: bytes, path: str) -> pa.RecordBatch:
     try:
         rows = graph_nodes(data, 0, attribute_max=None)
     except DecodeError:
-        raise BadFileError(f"{path} is not a GraphDef: its bytes do not parse as one") from None
+        raise BadFileError(f"{path} is no GraphDef: its bytes do not parse as one") from None
     if not rows.num_rows:
-        raise BadFileError(f"{path} is not a GraphDef: it has no nodes")
+        raise BadFileError(f"{path} is no GraphDef: it has no nodes")
     if "" in rows["name"].to_pylist() or "" in rows["op"].to_pylist():
-        raise BadFileError(f"{path} is not a GraphDef: it has nodes without a name or a type")
+        raise BadFileError(f"{path} is no GraphDef: it has nodes without a name or a type")
     return rows

@@ -4,7 +4,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tfprof.collector.imports.files import text_of
+from tfprof.collector.imports.files import BadFileError, says_more, text_of
 from tfprof.collector.imports.stacks import Rows, Stacks
 from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.store.schema import OP_LOG
@@ -25,10 +25,14 @@ class OpLog(NamedTuple):
 
 
 def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
-    """Return what the OpLogProto ``message`` says of the nodes called ``names``, as tfprof takes it.
+    """Return what the OpLogProto ``message`` says of the nodes called ``names``, as tfprof takes it; BadFileError when it is none.
 
     Of several entries for a node types add up, the last number of operations other than 0 counts, and the first stack.
     """
+    if not message.ByteSize() or says_more((message, *message.log_entries)):
+        raise BadFileError(
+            f"{path} is no OpLogProto: {'it says other things' if message.ByteSize() else 'it is empty'}"
+        )
     stacks = Stacks(message.id_to_string, path)
     nodes: dict[str, _Said] = {}
     strangers = 0

@@ -75,9 +75,9 @@ class ProfileFile:
     def _check(self) -> None:
         message, path = self._message, self._path
         if not self._nodes:
-            raise BadFileError(f"{path} is not a ProfileProto: it has no nodes")
+            raise BadFileError(f"{path} is no ProfileProto: it has no nodes")
         if any(not node.name or not node.op or node.id != number for number, node in self._nodes.items()):
-            raise BadFileError(f"{path} is not a ProfileProto: it has nodes without a name, a type or their number")
+            raise BadFileError(f"{path} is no ProfileProto: it has nodes without a name, a type or their number")
         if len({node.name for node in self._nodes.values()}) < len(self._nodes):
             raise BadFileError(f"{path} is damaged: two of its nodes have one name")
         if min(message.steps, default=0) < 0:

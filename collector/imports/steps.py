@@ -4,8 +4,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from google.protobuf.unknown_fields import UnknownFieldSet
-from tfprof.collector.imports.files import BINARY, TEXT, BadFileError, NotRepresentableError, parsed
+from tfprof.collector.imports.files import BINARY, TEXT, BadFileError, NotRepresentableError, parsed, says_more
 from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.ingest.decode import Decoded, decoder
 from tfprof.collector.ingest.interner import Interner, NamesFullError
@@ -35,7 +34,7 @@ def step(number: int, data: bytes, path: str) -> Step | None:
     """Return the step in the RunMetadata ``data``, binary or text, None when it was not traced; BadFileError when it is none."""
     message = parsed(data, RunMetadata, path, (BINARY, TEXT))
     if not message.ByteSize() or _is_something_else(message):
-        raise BadFileError(f"{path} is not a RunMetadata: there is nothing of one in it")
+        raise BadFileError(f"{path} is no RunMetadata: there is nothing of one in it")
     return Step(number, message.SerializeToString(), message, path) if message.HasField("step_stats") else None
 
 
@@ -44,7 +43,7 @@ def _is_something_else(message: Any) -> bool:
     devices = message.step_stats.dev_stats
     if any(device.node_stats for device in devices):
         return False
-    return any(len(UnknownFieldSet(part)) for part in (message, message.step_stats, *devices))
+    return says_more((message, message.step_stats, *devices))
 
 
 class StepTables:
