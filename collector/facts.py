@@ -8,20 +8,11 @@ import pyarrow as pa
 from tfprof.collector.recorded import Recorder
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views import attributes
-from tfprof.collector.views.counts import (
-    Agreed,
-    Count,
-    Counting,
-    Nodes,
-    Ran,
-    StepShapes,
-    open_nodes,
-    registered,
-    sized_nodes,
-)
+from tfprof.collector.views.counts import Count, Counting, Ran, registered
+from tfprof.collector.views.definitions import Definition, Source, complete, definitions
 from tfprof.collector.views.nodes import NO_FACTS, Facts, Shape
 from tfprof.collector.views.rules import Rules
-from tfprof.collector.views.shapes import Definition, Source, complete, definitions, filled, shown
+from tfprof.collector.views.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown, sized_nodes
 from tfprof.collector.views.stacks import FRAME_COLUMNS, stacks
 
 #: What is looked at: graphs, operation counts, recorded shapes, Python stacks. Each takes reading more than the rollup.

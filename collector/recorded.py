@@ -8,7 +8,7 @@ import pyarrow.compute as pc
 from tfprof.collector.store.devices import is_canonical
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
-from tfprof.collector.views.counts import Alike, Row, Sample
+from tfprof.collector.views.executed import Alike, Row, Sample
 from tfprof.collector.views.nodes import texts
 
 #: Traces whose rows are read at once; traces that are looked at for one execution of each node.

@@ -6,9 +6,9 @@ from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
 from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.collector.views.flops import Dims
+from tfprof.collector.views.definitions import Definition
+from tfprof.collector.views.registry import Dims
 from tfprof.collector.views.relations import Equal, Op, Sizes, equal_products
-from tfprof.collector.views.shapes import Definition
 
 #: Ops that run the nodes of another graph: their inputs are its placeholders, in order.
 _CALLS: Final = frozenset({"PartitionedCall", "StatefulPartitionedCall"})

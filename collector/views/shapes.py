@@ -1,147 +1,162 @@
-"""Shapes of outputs: what a graph says of its nodes, and what traces recorded."""
+"""Shapes of outputs in traced steps: as recorded, as graphs have them, or as follows; and as TensorFlow's Python fills them in."""
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Final, NamedTuple
 
-from google.protobuf.message import DecodeError
-from tfprof.collector.errors import FormatError
-from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.collector.store import outputs as signatures
-from tfprof.collector.views.attributes import OUTPUT_SHAPES
-from tfprof.collector.views.flops import Dims
+from tfprof.collector.views.definitions import Definition, Outputs, Source, complete
+from tfprof.collector.views.dims import Evidence, OpenSizes, Solved
+from tfprof.collector.views.executed import Row, Said, fed, in_order, inlined, recorded
+from tfprof.collector.views.flops import formula
 from tfprof.collector.views.nodes import Shape
+from tfprof.collector.views.registry import Dims
+from tfprof.collector.views.rules import DEFAULT, Rules
 
-#: Outputs of one node by slot; None for one of which not even the rank is known.
-Outputs = tuple[Dims | None, ...]
-
-#: A fed placeholder runs under a name of its own: its node, output and position among what is fed.
-_ARGUMENT: Final = re.compile(r"_arg_(.+)_(\d+)_\d+", re.DOTALL)
-#: What a timeline label says after the memory that was in use: which op ran, on which inputs.
-_LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(?P<name>\S+) = (?P<op>\w+)\((?P<inputs>[^()]*)\)")
-#: A body that was put in the place of a call, loop or branch: its nodes keep their names behind the call's.
-_BODY: Final = re.compile(r".*/_\d+/(.+)")
+#: Ops that hand out the batches of a data set, and the attribute that says of which types.
+_ITERATORS: Final = {"IteratorGetNext": "output_types", "IteratorGetNextSync": "output_types"}
+#: Bytes of an element, by number of a DataType; a reference is 100 more.
+_WIDTHS: Final = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 14: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8}
 
 
-class Source(NamedTuple):
-    """An input: which output of which node; a control input has none, and is its first all the same."""
+class Nodes:
+    """The nodes of a job's graphs: of the same name there may be some, in different graphs."""
 
-    name: str
-    slot: int
-    control: bool = False
+    def __init__(self, definitions: Sequence[Definition]) -> None:
+        """Take them in the order in which the job sent them."""
+        self.all = definitions
+        self.by_key: dict[tuple[int, str], Definition] = {}
+        self.by_name: dict[str, list[Definition]] = {}
+        for node in definitions:
+            if self.by_key.setdefault((node.graph, node.name), node) is node:
+                self.by_name.setdefault(node.name, []).append(node)
 
+    def named(self, name: str) -> list[Definition]:
+        """Return what may be meant by the name of something that ran: nodes, also of a function's body."""
+        return self.by_name.get(name) or self.by_name.get(inlined(name)) or []
 
-@dataclass(frozen=True, slots=True)
-class Definition:
-    """What a graph says of one node; ``attrs`` are AttrValues by name."""
+    def output(self, graph: int, source: Source) -> Dims | None:
+        """Return the shape of an output as the graph has it."""
+        node = self.by_key.get((graph, source.name))
+        return node.outputs[source.slot] if node is not None and source.slot < len(node.outputs) else None
 
-    graph: int
-    name: str
-    op: str
-    attrs: Mapping[str, Any]
-    inputs: tuple[Source, ...] = ()
-    outputs: Outputs = ()
-
-
-def complete(dims: Dims | None) -> bool:
-    """Whether all sizes are known."""
-    return dims is not None and min(dims, default=0) >= 0
-
-
-def dims_of(proto: Any) -> Dims | None:
-    """Return the sizes in a TensorShapeProto."""
-    return None if proto.unknown_rank else tuple(dim.size for dim in proto.dim)
+    @cached_property
+    def open(self) -> OpenSizes:
+        """What relates the sizes that the graphs leave open."""
+        return OpenSizes(self.all)
 
 
-def shown(dims: Dims | None) -> Shape:
-    """Return a shape as tfprof's views have it: a scalar is (1,), an unknown rank ()."""
-    return () if dims is None else dims or (1,)
+def open_nodes(nodes: Nodes, ran_names: Iterable[str], rules: Rules = DEFAULT) -> list[str]:
+    """Return which of the nodes that ran may have other shapes in every step, or make others' known."""
+    return [name for name in ran_names if _is_open(nodes, name, rules)]
 
 
-def source(text: str) -> Source:
-    """Read an input of a NodeDef."""
-    name, _, slot = text.partition(":")
-    return Source(name.removeprefix("^"), int(slot) if slot.isdecimal() else 0, text.startswith("^"))
+def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
+    """Return which of ``names`` hand out batches: what their outputs take tells how large these were."""
+    return [name for name in names if any(node.op in _ITERATORS for node in nodes.named(name))]
 
 
-def definitions(rows: Iterable[tuple[int, str, str, bytes]]) -> list[Definition]:
-    """Read graph nodes: (graph, name, op, serialised NodeDef); one that does not parse has no attributes."""
-    return [_definition(*row) for row in rows]
+def _is_open(nodes: Nodes, name: str, rules: Rules) -> bool:
+    known = nodes.named(name)
+    if not known:
+        return True
+    for node in known:
+        if not all(map(complete, node.outputs)):
+            return True
+        if formula(node.op, rules) and not all(
+            source.control or complete(nodes.output(node.graph, source)) for source in node.inputs
+        ):
+            return True
+    return False
 
 
-def _definition(graph: int, name: str, op: str, node_def: bytes) -> Definition:
-    try:
-        node = graph_pb2.NodeDef.FromString(node_def)
-    except DecodeError:
-        return Definition(graph, name, op, {})
-    shapes = node.attr[OUTPUT_SHAPES].list.shape if OUTPUT_SHAPES in node.attr else ()
-    return Definition(graph, name, op, node.attr, tuple(map(source, node.input)), tuple(map(dims_of, shapes)))
+class StepShapes:
+    """The shapes of one traced step: as it recorded them, as the graph has them, else as follows from the others."""
+
+    def __init__(self, nodes: Nodes, rows: Sequence[Row]) -> None:
+        """Take what the step recorded of nodes that graphs leave open."""
+        self._nodes = nodes
+        self._rows = rows
+        self._seen: dict[Source, Dims | None] = {}
+        for row in rows:
+            placeholder = fed(row.node)
+            for slot, dims in enumerate(recorded(row.signature)):
+                self._seen.setdefault(Source(row.node, slot), dims)
+                if placeholder is not None and slot == 0:
+                    self._seen.setdefault(placeholder, dims)
+
+    def inputs(self, node: Definition, said: Said | None = None) -> Outputs:
+        """Return the shapes of a node's inputs: of those that it ran on, where the step tells; control inputs are None."""
+        sources = node.inputs if said is None or said.inputs is None else said.inputs
+        return tuple(None if source.control else self.output(node.graph, source) for source in sources)
+
+    def output(self, graph: int, source: Source) -> Dims | None:
+        """Return the shape of a node's output, complete, or as far as it is known."""
+        seen = self._seen.get(source)
+        if seen is not None:
+            return seen
+        known = self._nodes.output(graph, source)
+        return known if complete(known) else self._solved.shape(graph, source.name, source.slot)
+
+    @cached_property
+    def _solved(self) -> Solved:
+        return self._nodes.open.solved(self._evidence())
+
+    def _evidence(self) -> Iterator[Evidence]:
+        for source, dims in self._seen.items():
+            if dims is not None:
+                yield Evidence(source.name, source.slot, dims)
+        for row in self._rows:
+            if row.output_bytes:
+                for node in self._nodes.named(row.node):
+                    yield from _batch(node, row.output_bytes)
 
 
-# -- what traces recorded --------------------------------------------------------------------------
+def _batch(node: Definition, size: int) -> Iterable[Evidence]:
+    """Yield the shapes of a batch of ``size`` bytes, of which the graph leaves none but the number of examples open."""
+    if node.op not in _ITERATORS or _ITERATORS[node.op] not in node.attrs:
+        return
+    types = node.attrs[_ITERATORS[node.op]].list.type
+    fixed = example = 0
+    for kind, dims in zip(types, node.outputs, strict=False):
+        if dims is None or kind not in _WIDTHS or min(dims[1:], default=0) < 0:
+            return
+        bytes_ = _WIDTHS[kind]
+        for length in dims[1:]:
+            bytes_ *= length
+        if dims and dims[0] < 0:
+            example += bytes_
+        else:
+            fixed += bytes_ * (dims[0] if dims else 1)
+    if example and size > fixed and (size - fixed) % example == 0:
+        batch = (size - fixed) // example
+        for slot, dims in enumerate(node.outputs):
+            if dims and dims[0] < 0:
+                yield Evidence(node.name, slot, (batch, *dims[1:]))
 
 
-@lru_cache(maxsize=1 << 16)
-def recorded(signature: bytes) -> Outputs:
-    """Return the shapes in an output signature by slot, None where it has none."""
-    shapes: dict[int, Dims | None] = {}
-    for output in _outputs(signature):
-        if 0 <= output.slot <= len(shapes):
-            shapes[output.slot] = _dims(output.shape)
-    return tuple(shapes[slot] for slot in range(len(shapes)))
+class Agreed:
+    """The fold of traces into the shapes of outputs that graphs leave open: sizes that differ between steps are -1."""
 
+    def __init__(self, nodes: Nodes) -> None:
+        self._wanted = {
+            (node.graph, Source(source.name, source.slot))
+            for node in nodes.all
+            for source in node.inputs
+            if not complete(nodes.output(node.graph, source))
+        }
+        self._shapes: dict[Source, dict[Dims, None]] = {}
 
-def in_order(signature: bytes) -> list[Dims]:
-    """Return the shapes in an output signature as TensorFlow's Python reads them: by position, without one a scalar."""
-    return [_dims(output.shape) or () for output in _outputs(signature)]
+    def add(self, shapes: StepShapes) -> None:
+        """Take the shapes of a step."""
+        for graph, source in self._wanted:
+            dims = shapes.output(graph, source)
+            if dims is not None:
+                self._shapes.setdefault(source, {})[dims] = None
 
-
-def _outputs(signature: bytes) -> list[signatures.Output]:
-    try:
-        return signatures.decode(signature)
-    except FormatError:
-        return []
-
-
-@lru_cache(maxsize=1 << 16)
-def _dims(shape: bytes | None) -> Dims | None:
-    if shape is None:
-        return None
-    try:
-        return dims_of(graph_pb2.TensorShapeProto.FromString(shape))
-    except DecodeError:
-        return None
-
-
-@lru_cache(maxsize=1 << 16)
-def fed(name: str) -> Source | None:
-    """Return the placeholder's output that a node called ``name`` is fed in place of; None when it is none such."""
-    match = _ARGUMENT.fullmatch(name)
-    return Source(match[1], int(match[2])) if match else None
-
-
-def inlined(name: str) -> str:
-    """Return the name that a node of a function's body had before it was put in the place of a call."""
-    match = _BODY.fullmatch(name)
-    return match[1] if match else name
-
-
-class Said(NamedTuple):
-    """What a timeline label says: the op that ran, on which inputs; None where it says nothing of them."""
-
-    op: str
-    inputs: tuple[Source, ...] | None
-
-
-def ran(label: str) -> Said | None:
-    """Read the label of an execution: TensorFlow's executor writes `name = Op(inputs)`, a profiler window has the op alone."""
-    match = _LABEL.fullmatch(label)
-    if match:
-        inputs = match["inputs"]
-        return Said(match["op"], tuple(source(text) for text in inputs.split(", ")) if inputs else ())
-    return Said(label, None) if label.isidentifier() else None
+    def outputs(self) -> dict[Source, Dims]:
+        """Return what all steps agree on."""
+        found = {source: agreed(list(shapes)) for source, shapes in self._shapes.items()}
+        return {source: dims for source, dims in found.items() if dims is not None}
 
 
 # -- as TensorFlow's Python fills shapes in ---------------------------------------------------------
@@ -197,3 +212,8 @@ def agreed(shapes: Sequence[Dims]) -> Dims | None:
     if not shapes or len({len(dims) for dims in shapes}) > 1:
         return None
     return tuple(sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*shapes, strict=True))
+
+
+def shown(dims: Dims | None) -> Shape:
+    """Return a shape as tfprof's views have it: a scalar is (1,), an unknown rank ()."""
+    return () if dims is None else dims or (1,)

@@ -1,0 +1,178 @@
+"""Operation counts that TensorFlow registers under "flops": a written table of formulas over attributes and shapes.
+
+One operation is one addition, multiplication, comparison …; a multiply-add is two.
+"""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+#: Sizes of dimensions, -1 where one is not known; a scalar is (). None in place of it: not even the rank is known.
+Dims = tuple[int, ...]
+
+
+class UnknownError(Exception):
+    """A shape or an attribute that a formula needs is not known."""
+
+
+class Call(NamedTuple):
+    """What a formula looks at: AttrValues by name, and shapes; inputs by position, control inputs (None) too."""
+
+    attrs: Mapping[str, Any]
+    inputs: Sequence[Dims | None]
+    outputs: Sequence[Dims | None]
+
+    def input(self, position: int) -> Dims:
+        """Return the shape of an input, fully known."""
+        return _whole(self.inputs, position)
+
+    def output(self, position: int = 0) -> Dims:
+        """Return the shape of an output, fully known."""
+        return _whole(self.outputs, position)
+
+    def ints(self, name: str) -> list[int]:
+        """Return a list attribute."""
+        if name not in self.attrs:
+            raise UnknownError(name)
+        return list(self.attrs[name].list.i)
+
+    def truth(self, name: str, *, default: bool = False) -> bool:
+        """Return a boolean attribute."""
+        return bool(self.attrs[name].b) if name in self.attrs else default
+
+    def text(self, name: str, default: str = "") -> str:
+        """Return a text attribute."""
+        return self.attrs[name].s.decode("utf-8", "replace") if name in self.attrs else default
+
+
+Formula = Callable[[Call], int]
+
+
+def size(dims: Dims) -> int:
+    """Return the number of elements."""
+    return math.prod(dims)
+
+
+def _whole(shapes: Sequence[Dims | None], position: int) -> Dims:
+    dims = shapes[position] if position < len(shapes) else None
+    if dims is None or min(dims, default=0) < 0:
+        raise UnknownError
+    return dims
+
+
+def of_input(times: int) -> Formula:
+    """Return the count of so many operations an element of the first input."""
+    return lambda call: size(call.input(0)) * times
+
+
+def of_output(times: int) -> Formula:
+    """Return the count of so many operations an element of the first output."""
+    return lambda call: size(call.output()) * times
+
+
+def _of_all_inputs(call: Call) -> int:
+    """Count AddN: control inputs count as terms."""
+    return size(call.input(0)) * (len(call.inputs) - 1) if call.inputs else 0
+
+
+def reduction(call: Call) -> int:
+    """Count a sum, or what takes as many operations."""
+    return size(call.input(0)) - size(call.output())
+
+
+def _nhwc(counted: Formula) -> Formula:
+    """Return ``counted`` for one data format only."""
+
+    def of(call: Call) -> int:
+        if call.text("data_format", "NHWC") != "NHWC":
+            raise UnknownError
+        return counted(call)
+
+    return of
+
+
+def pool(call: Call) -> int:
+    """Count a pooling: each output looks at all of its window."""
+    return math.prod(call.ints("ksize")) * size(call.output())
+
+
+def average_pool_gradient(call: Call) -> int:
+    """Count its gradient: a product and a sum for each element of each window."""
+    return math.prod(call.ints("ksize")) * size(call.input(1)) * 2
+
+
+def max_pool_gradient(call: Call) -> int:
+    """Count its gradient: the pooling anew, and one operation an output."""
+    pooled = size(call.input(1))
+    return math.prod(call.ints("ksize")) * pooled + pooled
+
+
+def _convolution_gradient(image: Callable[[Call], Dims], kernel: Callable[[Call], Dims]) -> Formula:
+    """Return the count from the forward image and kernel: as if it were padded to yield image / strides."""
+
+    def of(call: Call) -> int:
+        dims = image(call)
+        channels, first = (1, 2) if call.text("data_format", "NHWC").startswith("NC") else (-1, 1)
+        strides = call.ints("strides")
+        # A quotient of floats, as TensorFlow has it.
+        return int(2 * size(dims) * size(kernel(call)) / (dims[channels] * (strides[first] * strides[first + 1])))
+
+    return of
+
+
+CONV2D_INPUT: Final = _convolution_gradient(lambda call: call.output(), lambda call: call.input(1))
+CONV2D_FILTER: Final = _convolution_gradient(lambda call: call.input(0), lambda call: call.output())
+
+
+def _matmul(call: Call) -> int:
+    rows = 0 if call.truth("transpose_a") else 1
+    return call.input(0)[rows] * size(call.output()) * 2
+
+
+def _batch_matmul(call: Call) -> int:
+    """Count BatchMatMul with an attribute that MatMul has, and it has not: see ``_contraction``."""
+    rows = -2 if call.truth("transpose_a") else -1
+    return call.input(0)[rows] * size(call.output()) * 2
+
+
+def _convolution(taken: int) -> Formula:
+    """Return the count of a forward convolution, of which each output takes the first ``taken`` dimensions of the kernel."""
+
+    def of(call: Call) -> int:
+        call.input(0)  # must be known, though it is not looked at
+        return window(call, taken)
+
+    return of
+
+
+def window(call: Call, taken: int) -> int:
+    """Count a multiply-add for each output and element of the kernel's first ``taken`` dimensions."""
+    return size(call.output()) * math.prod(call.input(1)[:taken]) * 2
+
+
+REGISTRY: Final[Mapping[str, Formula]] = {
+    **dict.fromkeys(("Reciprocal", "Square", "Log", "Neg", "AssignSub", "AssignAdd"), of_input(1)),
+    "Rsqrt": of_input(2),
+    "Softmax": of_input(5),
+    "L2Loss": lambda call: size(call.input(0)) * 3 - 1,
+    **dict.fromkeys(("Add", "AddV2", "Sub", "Mul", "RealDiv", "Maximum", "Minimum", "Pow"), of_output(1)),
+    **dict.fromkeys(("GreaterEqual", "Greater", "LessEqual", "Less", "Equal", "NotEqual"), of_output(1)),
+    "SquaredDifference": of_output(2),
+    "RsqrtGrad": of_output(4),
+    "Mean": lambda call: size(call.input(0)) + 0 * size(call.output()),  # both must be known
+    **dict.fromkeys(("Sum", "ArgMax", "ArgMin", "BiasAddGrad"), reduction),
+    **dict.fromkeys(("AvgPool", "MaxPool"), _nhwc(pool)),
+    "AvgPoolGrad": _nhwc(average_pool_gradient),
+    "MaxPoolGrad": _nhwc(max_pool_gradient),
+    "Conv2DBackpropInput": _nhwc(CONV2D_INPUT),
+    "Conv2DBackpropFilter": _nhwc(CONV2D_FILTER),
+    "AddN": _of_all_inputs,
+    "MatMul": _matmul,
+    **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _batch_matmul),
+    "Conv2D": _convolution(3),
+    "Conv3D": _convolution(4),
+    **dict.fromkeys(("DepthwiseConv2dNative", "Dilation2D"), _convolution(2)),
+    "BiasAdd": of_input(1),
+}
+#: Of these, what TensorFlow 1.15 does not have.
+NEWER: Final = frozenset({"AddV2", "BatchMatMulV2", "BatchMatMulV3"})
