@@ -3,7 +3,7 @@
 import os
 import sys
 import traceback
-from typing import Final
+from typing import Any, Final
 
 import click
 from tfprof.collector.loader import load
@@ -19,7 +19,10 @@ COMMANDS: Final = {
     "code": ("tfprof.collector.cli.views:code", "What each line of Python cost."),
     "shell": ("tfprof.collector.cli.shell:shell", "Ask about jobs, line by line."),
     "import": ("tfprof.collector.cli.import_:import_", "Files of TensorFlow's own tfprof as a job."),
-    "profile-proto": ("tfprof.collector.cli.profile_proto:profile_proto", "A job as a file for TensorFlow's own tfprof."),
+    "profile-proto": (
+        "tfprof.collector.cli.profile_proto:profile_proto",
+        "A job as a file for TensorFlow's own tfprof.",
+    ),
     "steps": ("tfprof.collector.cli.steps:steps", "Step times; traced steps apart."),
     "spans": ("tfprof.collector.cli.spans:spans", "Fits, epochs, batches, session runs."),
     "host": ("tfprof.collector.cli.host:host", "CPU, memory and I/O of a job and of its host."),
@@ -31,8 +34,19 @@ COMMANDS: Final = {
 INTERRUPTED: Final = 130
 
 
+class ReaderGoneError(Exception):
+    """Nobody reads what a command prints any more; click would end with 1 on the system's own error."""
+
+
 class Commands(click.Group):
     """The group of the commands in the table: it imports the one that is called."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command that is called."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError:
+            raise ReaderGoneError from None
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
@@ -104,7 +118,7 @@ def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit with its status; every error ends here, as one line."""
     try:
         code = _run(sys.argv[1:] if arguments is None else arguments)
-    except BrokenPipeError:
+    except (BrokenPipeError, ReaderGoneError):
         code = 0
         _let_go_of_stdout()
     except OSError as error:

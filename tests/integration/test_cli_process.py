@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from fakes.made_store import rows, span, write_job
+from fakes.made_store import rows, span, traced, write_job
+from fakes.run_metadata import run_metadata
 from tfprof.shim import layout
 
 TFPROF = [sys.executable, "-m", "tfprof.collector.cli.main"]
@@ -31,6 +32,20 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
         process.stdout.close()
         assert process.stderr.read() == b""
         assert process.wait(30) == 0
+
+
+@pytest.mark.parametrize("words", [("op", "--json"), ("scope", "-max_depth", "100")])
+def test_a_reader_of_a_view_that_goes_away_is_no_error(tmp_path: Path, words: tuple[str, ...]) -> None:
+    names = [b"scope_%d/node_%d" % (number, number) for number in range(5000)]
+    write_job(tmp_path, 1, traced(b"", [run_metadata(names)]))
+    command = [*TFPROF, words[0], "last", *words[1:], "--store", str(tmp_path)]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.stderr.read() == b""
+        assert process.wait(60) == 0
 
 
 def test_a_full_disk_under_the_output_is_one_line(store: Path) -> None:

@@ -1,0 +1,210 @@
+"""The shell as a process: on a terminal of its own, at the end of a pipe, beside a job that goes on."""
+
+import fcntl
+import os
+import pty
+import re
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fakes import asked_store
+from fakes.made_store import HOST, IDENTITY, traced
+from fakes.run_metadata import run_metadata
+from tfprof.collector.store.writer import StoreWriter
+
+SHELL = [sys.executable, "-m", "tfprof.collector.cli.main", "shell"]
+#: What a terminal answers when it is asked where its cursor is.
+CURSOR_AT = b"\x1b[1;1R"
+#: What a prompt begins with: from here on a paste is marked.
+PROMPTS = b"\x1b[?2004h"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return asked_store.write(tmp_path_factory.mktemp("shell") / "store")
+
+
+class Terminal:
+    """A shell on a terminal of 24 lines of 100 characters."""
+
+    def __init__(self, *words: str, state: Path) -> None:
+        self._seen = b""
+        self.pid, self._terminal = pty.fork()
+        if self.pid:
+            fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, struct.pack("4H", 24, 100, 0, 0))
+        else:
+            os.environ |= {"XDG_STATE_HOME": str(state), "TERM": "xterm", "LINES": "24", "COLUMNS": "100"}
+            os.execv(SHELL[0], [*SHELL, *words])
+
+    def type(self, text: str) -> None:
+        os.write(self._terminal, text.encode())
+
+    def until(self, pattern: str) -> str:
+        """Return what was shown until ``pattern`` was, without the codes that move the cursor."""
+        return self._wait(lambda shown: bool(re.search(pattern, shown)))
+
+    def prompt(self) -> str:
+        """Return what was shown until a line can be typed again."""
+        return self._wait(
+            lambda shown: "tfprof>" in self._seen.rpartition(PROMPTS)[2].decode() and PROMPTS in self._seen
+        )
+
+    def _wait(self, seen: Callable[[str], bool]) -> str:
+        deadline = time.monotonic() + 60
+        shown = ""
+        while time.monotonic() < deadline:
+            shown = re.sub(rb"\x1b\[[0-9;?]*[A-Za-z]", b"", self._seen).decode("utf-8", "replace")
+            if seen(shown):
+                self._seen = b""
+                return shown
+            if select.select([self._terminal], [], [], 0.1)[0]:
+                self._read()
+        raise AssertionError(f"not what was waited for: {shown!r}")
+
+    def _read(self) -> None:
+        try:
+            data = os.read(self._terminal, 65536)
+        except OSError:  # the shell has ended
+            data = b""
+        if b"\x1b[6n" in data:
+            os.write(self._terminal, CURSOR_AT)
+        self._seen += data
+
+    def ended(self) -> int:
+        """Return the exit status, -1 while it runs after a minute."""
+        deadline = time.monotonic() + 60
+        while time.monotonic() < deadline:
+            if select.select([self._terminal], [], [], 0.1)[0]:
+                self._read()
+            pid, status = os.waitpid(self.pid, os.WNOHANG)
+            if pid:
+                self.pid = 0
+                return os.waitstatus_to_exitcode(status)
+        return -1
+
+    def close(self) -> None:
+        if self.pid:
+            os.kill(self.pid, signal.SIGKILL)
+            os.waitpid(self.pid, 0)
+        os.close(self._terminal)
+
+
+@pytest.fixture
+def terminal(store: Path, tmp_path: Path) -> Iterator[Terminal]:
+    one = Terminal("aa10", "--store", str(store), state=tmp_path)
+    yield one
+    one.close()
+
+
+def test_lines_are_typed_completed_answered_and_kept(terminal: Terminal, tmp_path: Path) -> None:
+    assert "aa10 train.py; `help` lists the commands" in terminal.prompt()
+    terminal.type("op -order\t")
+    terminal.until("_by")
+    terminal.type("mi\t")
+    terminal.until("cros")
+    terminal.type("\r")
+    assert re.search(r"MatMul +10us \(100.00%, 33.33%\)", terminal.prompt())
+    terminal.type("scope -show_name_regexes net/Mat\t")
+    terminal.until("Mul")
+    terminal.type("\r")
+    assert "  net/MatMul (10us/10us" in terminal.prompt()
+    terminal.type("history\r")
+    assert "2  scope -show_name_regexes net/MatMul" in terminal.prompt()
+    terminal.type("exit\r")
+    assert terminal.ended() == 0
+    history = tmp_path / "tfprof" / "shell_history"
+    assert history.read_text().splitlines()[0] == "op -order_by micros"
+    assert history.stat().st_mode & 0o777 == 0o600
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["tfprof"]
+
+
+def test_an_earlier_shells_lines_come_back(terminal: Terminal, store: Path, tmp_path: Path) -> None:
+    terminal.prompt()
+    terminal.type("set -max_depth 7\r")
+    terminal.prompt()
+    terminal.type("\x04")
+    assert terminal.ended() == 0
+    later = Terminal("aa10", "--store", str(store), state=tmp_path)
+    try:
+        later.prompt()
+        later.type("\x1b[A")
+        later.until("set -max_depth 7")
+        later.type("\r")
+        later.prompt()
+        later.type("\r")
+        assert re.search(r"-max_depth +7", later.prompt())
+        later.type("\x04")
+        assert later.ended() == 0
+    finally:
+        later.close()
+
+
+def test_ctrl_c_drops_a_line_and_ctrl_d_ends(terminal: Terminal) -> None:
+    terminal.prompt()
+    terminal.type("nonsense")
+    terminal.until("nonsense")
+    terminal.type("\x03")
+    assert "E:" not in terminal.prompt()
+    terminal.type("\x04")
+    assert terminal.ended() == 0
+    assert b"Traceback" not in terminal._seen
+
+
+def test_a_pipe_gets_answers_and_no_prompt(store: Path, tmp_path: Path) -> None:
+    done = subprocess.run(
+        [*SHELL, "aa10", "--store", str(store)],
+        input="op -select occurrence\nnonsense\nscope -select params\n",
+        env={**os.environ, "XDG_STATE_HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert done.stderr == "E: INVALID_ARGUMENT: First string must be a valid command.\n"
+    assert done.stdout.count("Profile:") == 2
+    assert "tfprof>" not in done.stdout
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
+    command = [*SHELL, "aa10", "--store", str(store)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(b"help\n" * 5000)
+        process.stdin.flush()
+        process.stdout.read(10)
+        process.stdout.close()
+        assert process.wait(60) == 0
+        assert process.stderr.read() == b""
+
+
+def test_each_answer_is_of_what_is_stored_by_then(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "s", HOST)
+    job = writer.job(5 << 60)
+    job.identity(IDENTITY)
+    command = [*SHELL, "last", "--store", str(tmp_path / "s")]
+    try:
+        with subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        ) as shell:
+            assert shell.stdin is not None
+            assert shell.stdout is not None
+            shell.stdin.write("op\n")
+            shell.stdin.flush()
+            assert shell.stdout.readline().startswith("tfprof: no traced steps yet")
+            job.append(traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])]))
+            shell.stdin.write("op -show_name_regexes Mean\n")
+            shell.stdin.close()
+            assert "Mean " in shell.stdout.read()
+    finally:
+        writer.close()
