@@ -7,10 +7,12 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from tfprof.collector.recorded import Recorder
 from tfprof.collector.store.reader import Job
+from tfprof.collector.store.schema import NODE
 from tfprof.collector.views import attributes
 from tfprof.collector.views.counts import Count, Counting, Ran, registered
 from tfprof.collector.views.definitions import Definition, Source, complete, definitions
-from tfprof.collector.views.nodes import NO_FACTS, Facts, Shape
+from tfprof.collector.views.executed import inlined
+from tfprof.collector.views.nodes import NO_FACTS, Facts, Shape, texts
 from tfprof.collector.views.rules import Rules
 from tfprof.collector.views.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown, sized_nodes
 from tfprof.collector.views.stacks import FRAME_COLUMNS, stacks
@@ -62,11 +64,15 @@ class _OpLog:
 def known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rules: Rules) -> Known:
     """Read what ``needs`` name of the facts of a job's nodes; ``names``: its NAMES."""
     found = _known(job, names, steps, needs, rules) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NOTHING_KNOWN
-    return replace(found, facts=_with_stacks(found.facts, job)) if STACKS in needs else found
+    return replace(found, facts=_with_stacks(found.facts, job, names, rules)) if STACKS in needs else found
 
 
-def _with_stacks(facts: Mapping[str, Facts], job: Job) -> dict[str, Facts]:
+def _with_stacks(facts: Mapping[str, Facts], job: Job, names: pa.Table, rules: Rules) -> dict[str, Facts]:
+    """Return ``facts`` with Python stacks; nodes put in the place of a loop have those of the nodes in its body."""
     made_in = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
+    if not rules.strict:
+        bodies = {name: inlined(name) for name in texts(names, NODE).values() if name not in made_in}
+        made_in |= {name: made_in[body] for name, body in bodies.items() if body in made_in}
     return {**facts, **{name: replace(facts.get(name, NO_FACTS), stack=stack) for name, stack in made_in.items()}}
 
 

@@ -7,6 +7,7 @@ from operator import lt
 from typing import Final
 
 from tfprof.collector.views.account import picks
+from tfprof.collector.views.executed import inlined
 from tfprof.collector.views.matcher import encoded
 from tfprof.collector.views.nodes import NOTHING, Frame, Node
 from tfprof.collector.views.options import Matcher, Options
@@ -24,7 +25,7 @@ _HOST_ONLY: Final = re.compile("[A-Za-z][A-Za-z0-9.]+://[^/]*", re.DOTALL)
 class Place:
     """A call under its caller: the first frame that had its text there, and the nodes made in it."""
 
-    __slots__ = ("below", "frame", "gradient", "nodes", "text")
+    __slots__ = ("below", "frame", "gradient", "kept", "nodes", "text")
 
     def __init__(self, text: str = "", frame: Frame | None = None, *, gradient: bool = False) -> None:
         self.text = text
@@ -32,6 +33,11 @@ class Place:
         self.gradient = gradient
         self.below: dict[str, Place] = {}
         self.nodes: list[Node] = []
+        self.kept: Call | None = None
+
+    def kept_below(self) -> list["Call"]:
+        """Return what accounting keeps of the calls below, in order of first use."""
+        return [place.kept for place in self.below.values() if place.kept is not None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +57,8 @@ class Call(Kept):
         """Count each picked node as often as it says; ``whole``: what has none is accounted, too."""
         stats = [node.stats for node, times in picked for _ in range(times)]
         own = NOTHING if not stats else stats[0] if len(stats) == 1 else sums(stats)
-        nodes = tuple(sorted((node for node, _ in picked), key=_name))
-        super().__init__(place.text, own, nodes, below, accounted=whole or bool(picked))
+        nodes = sorted([node for node, _ in picked], key=_name) if len(picked) > 1 else [node for node, _ in picked]
+        super().__init__(place.text, own, tuple(nodes), below, accounted=whole or bool(picked))
         self.place = place
 
 
@@ -110,7 +116,7 @@ class _Builder:
         return self._texts[id(frame)]
 
 
-def call_tree(nodes: Iterable[Node]) -> CallTree:
+def call_tree(nodes: Iterable[Node], rules: Rules = DEFAULT) -> CallTree:
     """Put nodes in name order into their places; those without a stack have none."""
     builder = _Builder()
     forward: dict[str, tuple[Frame, ...]] = {}
@@ -119,7 +125,7 @@ def call_tree(nodes: Iterable[Node]) -> CallTree:
         stack = node.facts.stack
         if not stack:
             continue
-        of = forward_name(node.name)
+        of = forward_name(node.name if rules.strict else inlined(node.name))
         if of is None:
             forward[node.name] = stack
             builder.place(stack).nodes.append(node)
@@ -137,17 +143,12 @@ def call_tree(nodes: Iterable[Node]) -> CallTree:
 def _account(places: Sequence[Place], patterns: tuple[str, ...]) -> Kept:
     """Return the root above the calls with picked nodes and their callers, or above all calls."""
     whole, picks_of = Matcher(patterns).everything, picks(patterns)
-    kept: dict[int, Call] = {}
-
-    def below(place: Place) -> list[Call]:
-        return [kept[id(one)] for one in place.below.values() if id(one) in kept]
-
     for place in reversed(places[1:]):  # what is called comes before its caller
-        called = below(place)
         picked = [(node, times) for node in place.nodes if (times := picks_of(node))]
-        if whole or picked or called:
-            kept[id(place)] = Call(place, picked, called, whole=whole)
-    return root_of(below(places[0]))
+        below = place.kept_below()
+        if whole or picked or below:
+            place.kept = Call(place, picked, below, whole=whole)
+    return root_of(places[0].kept_below())
 
 
 def _shows(options: Options) -> Callable[[Kept], bool]:
@@ -171,7 +172,7 @@ def code_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -
     calls, totals are never of what is displayed only, and numbers of executions hide nothing.
     """
     traced = [node for node in nodes if node.facts.stack]
-    tree, picked = call_tree(traced), picks(options.account_type_regexes)
+    tree, picked = call_tree(traced, rules), picks(options.account_type_regexes)
     return tree_view(
         _account(tree.places, options.account_type_regexes),
         options,

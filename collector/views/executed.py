@@ -84,7 +84,7 @@ def fed(name: str) -> Source | None:
 
 def inlined(name: str) -> str:
     """Return the name that a node of a function's body had before it was put in the place of a call."""
-    match = _BODY.fullmatch(name)
+    match = _BODY.fullmatch(name) if "/_" in name else None
     return match[1] if match else name
 
 
