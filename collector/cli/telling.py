@@ -2,7 +2,7 @@
 
 from tfprof.collector.cli.command import note, print_lines
 from tfprof.collector.deliver import Delivery
-from tfprof.collector.render.why_text import why
+from tfprof.collector.render.why_text import hint, why
 
 
 def tell(delivery: Delivery) -> None:
@@ -12,8 +12,8 @@ def tell(delivery: Delivery) -> None:
         print_lines(delivery.said)
     for text in delivery.notes:
         note(text)
-    reason = why(answer)
-    if reason:
-        note(reason)
+    for reason in (why(answer), hint(answer) if answer.shows_something else None):
+        if reason:
+            note(reason)
     if answer.view.name == "code" and answer.options.account_displayed_op_only:
         note("Note: code view ignores account_displayed_op_only")

@@ -1,13 +1,20 @@
 """Why a view shows nothing, or not everything."""
 
+import re
 from collections.abc import Sequence
+from typing import Final
 
 from tfprof.collector.answers import Answer
 from tfprof.collector.store.catalog import RUNNING
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.jobs import words
 from tfprof.collector.views.op import OpView
+from tfprof.collector.views.options import ALL
+from tfprof.collector.views.own_files import own_files
 from tfprof.collector.views.tree import TreeView
+
+#: So many of a user's files are named.
+_OWN_FILES: Final = 4
 
 
 def untraced(job: Job) -> str:
@@ -48,21 +55,27 @@ def _of_op_types(view: OpView) -> str | None:
     return f"{len(view.entries)} of {view.accounted} op types shown: {_told(why)}"
 
 
+_UNREACHED: Final = (
+    "nodes lie in loops that no other node takes anything from",
+    "gradient nodes not accounted: there is no stack of what they are the gradients of",
+)
+
+
 def _of_tree(view: TreeView, name: str) -> str | None:
     if not view.nodes:
         return "No code trace information" if name == "code" else "the graph has no nodes"
     if not view.kept:
         return f"none of {view.nodes} nodes has an op type, device or label that -account_type_regexes matches"
-    cycles = f"{view.unreached} nodes lie in loops that no other node takes anything from" if view.unreached else ""
+    unreached = f"{view.unreached} {_UNREACHED[name == 'code']}" if view.unreached else ""
     if view.shown == view.kept:
-        return cycles or None
+        return unreached or None
     why = (
         (view.before, "outside -start_name_regexes"),
         (view.hidden, "hidden by -min_…, -show_… or -hide_name_regexes"),
         (view.below, "beyond -max_depth or -trim_name_regexes"),
     )
     what = "lines of code" if name == "code" else "scopes and nodes" if name == "scope" else "nodes"
-    return f"{view.shown} of {view.kept} {what} shown: {_told(why)}" + (f"; {cycles}" if cycles else "")
+    return f"{view.shown} of {view.kept} {what} shown: {_told(why)}" + (f"; {unreached}" if unreached else "")
 
 
 def why(answer: Answer) -> str | None:
@@ -72,3 +85,15 @@ def why(answer: Answer) -> str | None:
     if isinstance(answer.folded, OpView):
         return _of_op_types(answer.folded)
     return _of_tree(answer.folded, answer.view.name)
+
+
+def hint(answer: Answer) -> str | None:
+    """Return how to see the user's own lines alone, None where that was asked for, or is all there is."""
+    if answer.view.name != "code" or answer.profile is None or answer.options.show_name_regexes != ALL:
+        return None
+    files = [name for name in own_files(answer.profile.nodes) if "," not in name]
+    if not files:
+        return None
+    some = ",".join(f"{re.escape(name)}:.*" for name in files[:_OWN_FILES])
+    more = f", and so on for {len(files) - _OWN_FILES} more files" if len(files) > _OWN_FILES else ""
+    return f"your own lines alone: -max_depth 1000 -show_name_regexes '{some}'{more}"
