@@ -122,7 +122,7 @@ class Answer:
     def lines(self) -> Iterator[str]:
         """Yield the lines of text, as tfprof prints them."""
         lines: Callable[..., Iterator[str]] = load(self.view.lines)
-        missing = getattr(self.profile, "missing_stream", False)
+        missing = self.profile is not None and self.profile.missing_stream
         what = (self.folded,) if isinstance(self.folded, OpView) else (self.view.name, self.folded)
         return lines(*what, self.options.select, missing_stream=missing, rules=self.about.rules)
 

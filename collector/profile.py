@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from tfprof.collector.errors import NoSuchStepError, UsageError
 from tfprof.collector.facts import EVERYTHING, Known, Steps, known
 from tfprof.collector.store.catalog import IMPORTED
+from tfprof.collector.store.devices import GPU, STREAMS
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID
 from tfprof.collector.views.kernels import op_type
@@ -23,15 +24,19 @@ _XSPACE_TYPES: Final = f"""
     SELECT node, min(label) AS label FROM ops
     WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
     GROUP BY node"""  # noqa: S608  # a number of ours
-_TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key")
+_TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator")
 
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """The nodes of one job, or of several, in name order with their statistics over ``traces`` traced steps."""
+    """The nodes of one job, or of several, in name order with their statistics over ``traces`` traced steps.
+
+    ``missing_stream``: in some step of theirs a GPU worked of which no kernels' times were recorded.
+    """
 
     nodes: list[Node]
     traces: int
+    missing_stream: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +78,8 @@ def profile(
     nodes = parts[0] if len(parts) == 1 else merged(parts)
     if device is not None and not nodes:
         raise _no_such_device(device, chosen)
-    return Profile(finished(nodes, averaged=averaged, rules=rules), sum(one.count for one in chosen))
+    missing = any(misses_streams(one.traces) for one in chosen if not (rules.strict and one.job.info.tells_slots))
+    return Profile(finished(nodes, averaged=averaged, rules=rules), sum(one.count for one in chosen), missing)
 
 
 # -- which traces --------------------------------------------------------------------------------
@@ -92,6 +98,11 @@ def _chosen(jobs: Iterable[Job], step: int, steps: tuple[int, int] | None) -> li
     if known and not chosen:
         raise _no_such_step(known, first, last)
     return chosen
+
+
+def misses_streams(traces: pa.Table) -> bool:
+    """Whether in some step a GPU is seen and none of its streams; tfprof forgets it of a profile that it reads from a file."""
+    return any(seen & GPU and not seen & STREAMS for seen in traces["accelerator"].to_pylist())
 
 
 def of_first_kind(traces: pa.Table) -> pa.Table:

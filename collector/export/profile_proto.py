@@ -8,10 +8,9 @@ from typing import Any, Final
 import pyarrow as pa
 from tfprof.collector.export.code_defs import CodeDefs
 from tfprof.collector.facts import EVERYTHING
-from tfprof.collector.profile import of_first_kind, profile
+from tfprof.collector.profile import misses_streams, of_first_kind, profile
 from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
 from tfprof.collector.store.columns import flat, pc
-from tfprof.collector.store.devices import GPU, STREAMS
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import NODE
 from tfprof.collector.views.attributes import attributes
@@ -181,11 +180,6 @@ class _Writer:
             message.trace.CopyFrom(self._codes.code(facts.stack))
         for step, entry in steps.items():
             _fill_entry(message.execs[step], entry)
-
-
-def misses_streams(traces: pa.Table) -> bool:
-    """Whether a step saw a GPU but not the times of its kernels."""
-    return any(seen & GPU and not seen & STREAMS for seen in traces["accelerator"].to_pylist())
 
 
 def _fill_entry(message: ExecProfile, entry: Entry) -> None:

@@ -133,6 +133,13 @@ def test_several_untraced_jobs_are_explained_together(run: Run, tmp_path: Path) 
     assert err == "tfprof: no traced steps in any of 2 jobs: tfprof jobs tells how many steps of each were traced\n"
 
 
+def test_a_gpu_without_the_times_of_its_kernels_is_told_of(run: Run) -> None:
+    assert run("op", "bb10")[1].startswith("\n\nFound accelerator operation but misses accelerator stream stats!")
+    assert "discuss@tensorflow.org" in run("scope", "aa10", "bb10")[1]
+    assert "xprof-dev@" in run("graph", "bb10", "--compat", "1.15")[1]
+    assert run("op", "aa10")[1].startswith("\nDoc:")
+
+
 def test_a_file_gets_the_text_and_nothing_is_printed(run: Run, tmp_path: Path) -> None:
     code, out, err = run("scope", "aa10", "-output", f"file:outfile={tmp_path}/a=b")
     assert (code, out, err) == (0, "", "")
