@@ -1,4 +1,4 @@
-"""Graphs: each is sent once a version, as GraphDef bytes with output shapes and the Python frames of its ops."""
+"""Graphs: each is sent once a version, as GraphDef bytes with output shapes, and what Python knows of its ops."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import json
 import sys
 import weakref
 
-from . import clock, layout
+from . import clock, layout, variables
 from .fields import encoded, fields, varint
 
 TYPE_CHECKING = False
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from typing import Any, Iterator, Optional, Tuple, TypeVar
 
     from .ring import Channel
+    from .variables import Sizes
 
     K = TypeVar("K")
     Dims = Optional[Tuple[int, ...]]  # sizes, -1 unknown; None: not even the rank is known
@@ -33,7 +34,7 @@ _sent: _Sent | None = None
 class _Known(object):
     """What was sent of one graph."""
 
-    __slots__ = ("library", "nodes", "number", "pending", "refused", "version")
+    __slots__ = ("library", "nodes", "number", "pending", "refused", "told", "variables", "version")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -42,6 +43,8 @@ class _Known(object):
         self.library = -1
         self.refused = False
         self.pending: bytes | None = None  # frames that found no room yet
+        self.variables: dict[str, Sizes] = {}  # nodes of variables, not sent yet
+        self.told: set[str] = set()  # those that were found before
 
 
 class _Sent(object):
@@ -51,6 +54,7 @@ class _Sent(object):
         self.channel = channel
         self.lock = _thread.allocate_lock()
         self.graphs: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
+        self.variables: set[str] = set()  # those whose placeholder in some function was found
         self.count = 0
 
     def known(self, graph: Any) -> _Known:
@@ -67,45 +71,71 @@ def ensure_sent(graph: Any, channel: Channel) -> int:
 
     Nothing is waited for: a graph that another thread holds, or a ring that is full, is tried again at a later call.
     """
-    global _sent
-    sent = _sent
-    if sent is None or sent.channel is not channel:
-        sent = _sent = _Sent(channel)
+    sent = _sent_into(channel)
     if not sent.lock.acquire(False):
         return 0
     try:
-        known = sent.known(graph)
-        if known.refused or not graph._lock.acquire(False):
-            return 0
-        try:
-            version = graph.version
-            if version == known.version and known.pending is None:
-                return 0
-            start = clock.mono()
-            _send(graph, known, channel, version)
-            return clock.mono() - start
-        finally:
-            graph._lock.release()
+        return _ensure(graph, sent)
     finally:
         sent.lock.release()
 
 
 def ensure_functions_sent(graph: Any, channel: Channel) -> int:
     """Send a function's graph and those of the functions that it calls; return the ns spent."""
-    spent, waiting = 0, [graph]
-    seen: set[int] = set()
+    sent = _sent_into(channel)
+    if not sent.lock.acquire(False):
+        return 0
+    try:
+        start = clock.mono()
+        graphs = _reachable(graph)
+        entries = [(each, sent.known(each)) for each in graphs]
+        for each, known in reversed(entries):  # the innermost function names a variable's placeholder by what it does
+            if known.version < 0:
+                known.variables.update(variables.captured(each, sent.variables))
+        return clock.mono() - start + sum(_ensure(each, sent) for each in graphs)
+    finally:
+        sent.lock.release()
+
+
+def _sent_into(channel: Channel) -> _Sent:
+    global _sent
+    sent = _sent
+    if sent is None or sent.channel is not channel:
+        sent = _sent = _Sent(channel)
+    return sent
+
+
+def _reachable(graph: Any) -> list[Any]:
+    """Return ``graph`` and the graphs of the functions that it calls, callers first."""
+    found: dict[int, Any] = {}
+    waiting = [graph]
     while waiting:
         each = waiting.pop()
-        if id(each) in seen:
+        if id(each) in found:
             continue
-        seen.add(id(each))
-        spent += ensure_sent(each, channel)
+        found[id(each)] = each
         for function in list(getattr(each, "_functions", {}).values()):
             # Newer versions would make a graph from a definition when asked for one.
             inner = getattr(function, "_cached_graph" if hasattr(function, "_cached_graph") else "graph", None)
             if hasattr(inner, "_lock"):
                 waiting.append(inner)
-    return spent
+    return list(found.values())
+
+
+def _ensure(graph: Any, sent: _Sent) -> int:
+    """Do the work of ``ensure_sent``; the caller holds the lock of ``sent``."""
+    known = sent.known(graph)
+    if known.refused or not graph._lock.acquire(False):
+        return 0
+    try:
+        version = graph.version
+        if version == known.version and known.pending is None:
+            return 0
+        start = clock.mono()
+        _send(graph, known, sent.channel, version)
+        return clock.mono() - start
+    finally:
+        graph._lock.release()
 
 
 def _send(graph: Any, known: _Known, channel: Channel, version: int) -> None:
@@ -119,7 +149,11 @@ def _send(graph: Any, known: _Known, channel: Channel, version: int) -> None:
             return
         known.version, known.library = version, library
         known.nodes += len(ops)
-        known.pending = json.dumps(frames(ops), separators=(",", ":")).encode()
+        record = frames(ops)
+        known.variables.update(variables.own(graph, known.told))
+        if known.variables:
+            record["variables"], known.variables = known.variables, {}
+        known.pending = json.dumps(record, separators=(",", ":")).encode()
     if known.pending is not None and _put(channel, known, layout.FRAMES, known.pending):
         known.pending = None
 
@@ -233,6 +267,7 @@ def frames(ops: list[Any]) -> dict[str, Any]:
     files: dict[str, int] = {}
     functions: dict[str, int] = {}
     rows: dict[tuple[int, int, int], int] = {}
+    starts: list[int] = []  # the first lines of the rows' functions
     stacks: dict[tuple[int, ...], int] = {}
     known: dict[Any, int] = {}
     nodes: dict[str, int] = {}
@@ -245,18 +280,25 @@ def frames(ops: list[Any]) -> dict[str, Any]:
         cheap = hashing not in (None, object.__hash__)
         index = known.get(trace) if cheap else None
         if index is None:
-            stack = tuple(_index(rows, (_index(files, f.filename), f.lineno, _index(functions, f.name))) for f in trace)
-            index = _index(stacks, stack)
+            stack = []
+            for frame in trace:
+                stack.append(_index(rows, (_index(files, frame.filename), frame.lineno, _index(functions, frame.name))))
+                if len(starts) < len(rows):
+                    starts.append(getattr(frame, "func_start_lineno", 0) or -1)  # newer versions do not keep it
+            index = _index(stacks, tuple(stack))
             if cheap:
                 known[trace] = index
         nodes[op.name] = index
-    return {
+    told = {
         "files": list(files),
         "functions": list(functions),
         "frames": list(rows),
         "stacks": list(stacks),
         "nodes": nodes,
     }
+    if max(starts, default=-1) > 0:
+        told["starts"] = starts
+    return told
 
 
 def _trace(op: Any) -> Any:

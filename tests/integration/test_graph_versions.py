@@ -1,4 +1,4 @@
-"""Graphs as they are sent, against TensorFlow's own conversion."""
+"""Graphs as they are sent, against TensorFlow's own conversion and what its own profiler is told."""
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
@@ -6,8 +6,8 @@ from fakes.armed_job import JOBS, ArmedJob
 pytestmark = pytest.mark.tf
 
 
-@pytest.mark.parametrize("interpreter", ["tf1_python", "tf2_python"])
-def test_what_is_sent_equals_what_tensorflow_would_write(request, tmp_path, interpreter):
+@pytest.mark.parametrize(("interpreter", "starts"), [("tf1_python", True), ("tf2_python", False)])
+def test_what_is_sent_equals_what_tensorflow_would_write(request, tmp_path, interpreter, starts):
     python = request.getfixturevalue(interpreter)
     with ArmedJob(python, JOBS / "graph_versions.py", tmp_path) as job:
         job.until_ready()
@@ -15,9 +15,12 @@ def test_what_is_sent_equals_what_tensorflow_would_write(request, tmp_path, inte
             "spent True equal True",
             "again 0 2",
             "grown True equal True",
-            "new nodes total",
+            "new nodes True False",
+            "variables ['parts/part_0', 'parts/part_1', 'resource', 'weights'] ['later'] True True",
+            f"stacks True {starts}",
             "large True",
             "numbers [1]",
             "kept alive False count 1",
+            *([] if starts else ["functions [[], [3], [4, 3]]"]),
         ]
         assert job.finish()[0] == 0

@@ -1,6 +1,7 @@
-"""Says whether the shim's GraphDef equals TensorFlow's own, with shapes; runs with the shim armed."""
+"""Says whether what the shim tells of graphs equals what TensorFlow's own profiler is told; runs with the shim armed."""
 
 import gc
+import json
 import sys
 import weakref
 
@@ -8,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 from _tfprof_shim import core, graph, layout
 from tensorflow.core.framework import graph_pb2
+from tensorflow.python.profiler import tfprof_logger
 
 tf1 = tf.compat.v1
 
@@ -47,20 +49,83 @@ def equal(made, records):
     return sent == own
 
 
+def told(records):
+    """Return the variables of each of the records of frames, and the stacks of all nodes."""
+    variables, stacks = [], {}
+    for kind, data, _ in records.put_records:
+        if kind == layout.FRAMES:
+            record = json.loads(data.decode())
+            starts = record.get("starts", [-1] * len(record["frames"]))
+            frames = [
+                (record["files"][file], line, record["functions"][function], starts[at])
+                for at, (file, line, function) in enumerate(record["frames"])
+            ]
+            stacks.update(
+                (name, [frames[at] for at in record["stacks"][stack]]) for name, stack in record["nodes"].items()
+            )
+            variables.append(record.get("variables", {}))
+    return variables, stacks
+
+
+def as_logged(made):
+    """Return what TensorFlow's profiler is told of a graph: names of trainable variables, and the stacks of all nodes."""
+    entries, ids = tfprof_logger._get_logged_ops(made)
+    texts = {number: text for text, number in ids.items()}
+    stacks = {
+        name: [(texts[t.file_id], t.lineno, texts[t.function_id], t.func_start_line) for t in entry.code_def.traces]
+        for name, entry in entries.items()
+    }
+    return {name for name, entry in entries.items() if "_trainable_variables" in entry.types}, stacks
+
+
+def in_functions():
+    """Say how many parameters the functions of a step with a gradient tell of, and how many there are."""
+    kernel, bias = tf.Variable(tf.zeros([4, 3])), tf.Variable(tf.zeros([3]))
+    scale, count = tf.Variable(2.0), tf.Variable(0, trainable=False)
+
+    @tf.function
+    def layer(x):
+        return tf.matmul(x, kernel) + bias
+
+    @tf.function
+    def step(x):
+        count.assign_add(1)
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(layer(x)) * scale
+        if loss > 0:
+            loss = loss * scale
+        return tape.gradient(loss, [kernel, bias, scale])
+
+    records = Records()
+    for size in (1, 2):
+        graph.ensure_functions_sent(step.get_concrete_function(tf.TensorSpec([size, 4])).graph, records)
+    variables = [sizes for each in told(records)[0] for sizes in each.values()]
+    print("functions", sorted(variables))
+
+
 def main():
     records, made = Records(), tf1.Graph()
     with made.as_default():
         fed = tf1.placeholder(tf.float32, [None, 64], "fed")
         tf1.placeholder(tf.float32, None, "anything")
         weights = tf1.get_variable("weights", [64, 64])
+        tf1.get_variable("parts", [8, 2], partitioner=tf1.fixed_size_partitioner(2))
+        tf1.get_variable("resource", [5], use_resource=True)
+        tf1.get_variable("constant", [5], trainable=False)
         tf.nn.relu(tf.matmul(fed, weights) + 1.0, name="relu")
     print("spent", graph.ensure_sent(made, records) > 0, "equal", equal(made, records))
     print("again", graph.ensure_sent(made, records), len(records.put_records))
     with made.as_default():
         tf.constant(np.ones((100, 100), "float32"), name="large")
         tf.reduce_sum(made.get_tensor_by_name("relu:0"), name="total")
+        tf1.get_variable("later", [2])
     print("grown", graph.ensure_sent(made, records) > 0, "equal", equal(made, records))
-    print("new nodes", [node.name for node in graph_pb2.GraphDef.FromString(records.put_records[2][1]).node][-1])
+    added = {node.name for node in graph_pb2.GraphDef.FromString(records.put_records[2][1]).node}
+    print("new nodes", "total" in added, "relu" in added)
+    (first, second), stacks = told(records)
+    names, logged = as_logged(made)
+    print("variables", sorted(first), sorted(second), {**first, **second}.keys() == names, {*first.values()} == {None})
+    print("stacks", stacks == logged, any(frame[3] > 0 for stack in stacks.values() for frame in stack))
     print("large", max(len(data) for kind, data, _ in records.put_records if kind == layout.GRAPH) < 40000)
     print("numbers", sorted({more["step"] for _, _, more in records.put_records}))
     small = tf1.Graph()
@@ -74,6 +139,8 @@ def main():
 
 
 main()
+if not tf.__version__.startswith("1."):
+    in_functions()
 print("ready", flush=True)
 assert core.state() is not None
 sys.stdin.readline()

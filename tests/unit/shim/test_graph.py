@@ -3,6 +3,7 @@
 import gc
 import json
 import threading
+import weakref
 from types import SimpleNamespace
 
 import pytest
@@ -36,6 +37,7 @@ class Graph:
         self._lock = threading.RLock()
         self.ops = list(ops)
         self._functions: dict[str, SimpleNamespace] = {}
+        self.collection: list[object] = []
         self.definition = graph_pb2.GraphDef()
         for each in ops:
             self.definition.node.add(name=each.name, op="Fake")
@@ -46,6 +48,9 @@ class Graph:
 
     def get_operations(self):
         return self.ops
+
+    def get_collection(self, name):
+        return self.collection if name == "trainable_variables" else []
 
     def add(self, each):
         self.ops.append(each)
@@ -130,6 +135,89 @@ def test_functions_called_by_a_function_are_sent_too(sent, reader):
     assert [nodes(record) for record in reader.take().records[::2]] == [["outer"], ["inner"]]
 
 
+def variables(record):
+    return json.loads(record.data).get("variables")
+
+
+def owned(made, name):
+    return SimpleNamespace(op=SimpleNamespace(name=name, graph=made))
+
+
+def test_a_graph_tells_its_trainable_variables_once(sent, reader):
+    made, outer = Graph(op("a")), Graph(op("b"))
+    made.collection = [owned(made, "a"), owned(outer, "b"), owned(made, "a")]
+    graph.ensure_sent(made, sent)
+    made.add(op("c"))
+    made.collection.append(owned(made, "c"))
+    graph.ensure_sent(made, sent)
+    made.add(op("d"))
+    graph.ensure_sent(made, sent)
+    assert [variables(record) for record in reader.take().records[1::2]] == [{"a": None}, {"c": None}, None]
+
+
+def test_variables_wait_with_the_frames_for_room_in_the_ring(sent, reader):
+    made = Graph(op("a"))
+    made.collection = [owned(made, "a")]
+    sent.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
+    graph.ensure_sent(made, sent)
+    reader.take()
+    graph.ensure_sent(made, sent)
+    assert variables(reader.take().records[-1]) == {"a": None}
+
+
+class Variable:
+    """A variable of whatever ``shape`` that functions use by its handle."""
+
+    def __init__(self, name, sizes, trainable=True):
+        self.handle = object()
+        self._unique_id = name
+        self.shape = Shape(sizes)
+        self.trainable = trainable
+
+
+def function(*names, uses):
+    """Return a function's graph; ``uses``: the placeholder's name by variable."""
+    made = Graph(*map(op, names))
+    made._weak_variables = [weakref.ref(variable) for variable in uses]
+    made.captures = [(v.handle, SimpleNamespace(op=SimpleNamespace(name=name))) for v, name in uses.items()]
+    return made
+
+
+def test_functions_tell_each_variable_once_where_it_is_used(sent, reader):
+    kernel, step, seen = Variable("k_1", [3, None]), Variable("s_2", []), Variable("n_3", [9], trainable=False)
+    inner = function("inner", uses={kernel: "dense/resource", seen: "seen"})
+    outer = function("outer", uses={kernel: "4711", step: "step"})
+    outer._functions = {"f": SimpleNamespace(graph=inner)}
+    graph.ensure_functions_sent(outer, sent)
+    other = function("other", uses={kernel: "again", step: "again"})
+    graph.ensure_functions_sent(other, sent)
+    records = reader.take().records
+    assert [nodes(record) for record in records[::2]] == [["outer"], ["inner"], ["other"]]
+    assert [record.step for record in records[::2]] == [1, 2, 3]
+    assert [variables(record) for record in records[1::2]] == [{"step": []}, {"dense/resource": [3, -1]}, None]
+
+
+def test_a_variable_that_cannot_be_looked_at_hides_no_other(sent, reader):
+    class Closed:
+        trainable = True
+
+        @property
+        def handle(self):
+            raise ValueError("not here")
+
+        op = handle
+
+    closed, gone, fine = Closed(), Variable("g_1", [1]), Variable("f_2", None)
+    made = function("f", uses={gone: "gone", fine: "fine"})
+    made._weak_variables.insert(0, weakref.ref(closed))
+    made.collection = [closed, owned(made, "own")]
+    del gone
+    gc.collect()
+    graph.ensure_functions_sent(made, sent)
+    assert variables(reader.take().records[1]) == {"fine": None, "own": None}
+    assert sent.words[layout.JOB_WORDS["faults"] // 8] == 2
+
+
 SIZES = st.none() | st.lists(st.none() | st.integers(0, 2**62), max_size=5)
 
 
@@ -160,6 +248,14 @@ def test_frames_are_kept_once_each():
     assert table["frames"] == [(0, 9, 0), (1, 3, 1)]
     assert table["stacks"] == [(0, 1), (0,)]
     assert table["nodes"] == {"a": 0, "b": 0, "c": 1}
+
+
+def test_first_lines_of_functions_are_told_where_they_are_kept():
+    made, plain = op("a", frames=(("job.py", 9, "main"), ("lib.py", 3, "layer"))), op("b")
+    assert "starts" not in graph.frames([made, plain])
+    made._traceback[1].func_start_lineno = 2
+    table = graph.frames([made, plain, made])
+    assert (table["frames"], table["starts"]) == ([(0, 9, 0), (1, 3, 1), (0, 1, 0)], [-1, 2, -1])
 
 
 def test_an_op_that_keeps_no_frames_is_left_out_of_them():

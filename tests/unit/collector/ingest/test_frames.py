@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from tfprof.collector.errors import DecodeError
 from tfprof.collector.ingest import frames as frames_module
 from tfprof.collector.ingest.frames import frames
-from tfprof.collector.store.schema import FRAMES, STACKS
+from tfprof.collector.store.schema import FRAMES, OP_LOG, STACKS
 
 RECORD = {
     "files": ["train.py", "layers.py"],
@@ -39,8 +39,24 @@ def test_stacks_are_written_out() -> None:
 
 
 def test_a_graph_without_stacks_has_no_rows() -> None:
-    rows, nodes, _ = frames(_json(files=[], functions=[], frames=[], stacks=[], nodes={}), 0)
-    assert (rows.num_rows, nodes.num_rows) == (0, 0)
+    rows, nodes, op_log = frames(_json(files=[], functions=[], frames=[], stacks=[], nodes={}), 0)
+    assert (rows.num_rows, nodes.num_rows, op_log.num_rows) == (0, 0, 0)
+
+
+def test_first_lines_of_functions_are_kept_where_they_are_known() -> None:
+    rows, _, _ = frames(_json(starts=[-1, 38]), 4)
+    assert rows["start_line"].to_pylist() == [-1, 38, -1]
+    assert set(rows["text"].to_pylist()) == {""}
+
+
+def test_trainable_variables_are_an_op_log() -> None:
+    _, _, op_log = frames(_json(variables={"w": None, "b/resource": [3, -1], "scale/resource": []}), 4)
+    assert op_log.schema == OP_LOG
+    assert [tuple(row.values()) for row in op_log.to_pylist()] == [
+        (4, "w", 0, ["_trainable_variables"], False, []),
+        (4, "b/resource", 0, ["_trainable_variables"], False, [3, -1]),
+        (4, "scale/resource", 0, ["_trainable_variables"], False, [1]),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -60,6 +76,14 @@ def test_a_graph_without_stacks_has_no_rows() -> None:
         {"nodes": {"a": 3}},
         {"nodes": [0]},
         {"files": ["\ud800", ""]},
+        {"starts": [1]},
+        {"starts": [1, "2"]},
+        {"starts": None},
+        {"variables": ["w"]},
+        {"variables": {"w": 3}},
+        {"variables": {"w": ["3"]}},
+        {"variables": {"w": [1 << 70]}},
+        {"variables": {"\ud800": None}},
     ],
 )
 def test_what_is_out_of_shape_is_refused(changes: dict[str, object]) -> None:
@@ -88,11 +112,11 @@ VALUES = st.recursive(
 
 
 @settings(max_examples=200, deadline=None)
-@given(st.sampled_from(list(RECORD)), VALUES)
+@given(st.sampled_from([*RECORD, "starts", "variables"]), VALUES)
 def test_anything_is_read_or_refused(key: str, value: object) -> None:
     try:
-        rows, nodes, _ = frames(_json(**{key: value}), 0)
+        told = frames(_json(**{key: value}), 0)
     except DecodeError:
         return
-    rows.validate(full=True)
-    nodes.validate(full=True)
+    for rows in told:
+        rows.validate(full=True)
