@@ -37,7 +37,7 @@ def profile_proto(
     if op_log:
         from tfprof.collector.export.op_log import op_log as message  # noqa: PLC0415  # for those who ask for it
 
-        files.write(op_log, message(chosen).SerializeToString())
+        files.write(op_log, message(chosen).SerializeToString(deterministic=True))
     if output:
         from tfprof.collector.export.profile_proto import pieces  # noqa: PLC0415  # likewise
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from tfprof.collector.export.code_defs import CodeDefs
-from tfprof.collector.facts import EVERYTHING
+from tfprof.collector.needs import EVERYTHING
 from tfprof.collector.profile import misses_streams, of_first_kind, profile
 from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
 from tfprof.collector.store.columns import flat, pc
@@ -45,8 +45,8 @@ def pieces(job: Job, steps: Steps | None = None, compat: str = "2.21") -> Iterat
     slots = compat == "1.15" or job.info.tells_slots
     writer = _Writer(found.nodes if found else [], recorded, CodeDefs.of(job.info), slots=slots)
     for part in recorded.parts(writer.order):
-        yield writer.nodes(part).SerializeToString()
-    yield writer.rest(traces, job.table("op_log", ["code"])).SerializeToString()
+        yield writer.nodes(part).SerializeToString(deterministic=True)
+    yield writer.rest(traces, job.table("op_log", ["code"])).SerializeToString(deterministic=True)
 
 
 def renumbered(traces: pa.Table) -> pa.Table:
@@ -89,8 +89,10 @@ class _Recorded:
     def of(cls, job: Job, traces: pa.Table) -> "_Recorded":
         """Read what ``job`` has of ``traces``."""
         numbers = flat(traces["trace"])
-        ops = job.table("ops", COLUMNS)
-        ops = ops.filter(pc.is_in(ops["trace"], value_set=numbers))
+        ops, allocations, outputs = (
+            table.filter(pc.is_in(table["trace"], value_set=numbers))
+            for table in (job.table("ops", COLUMNS), job.table("allocations"), job.table("output_memory"))
+        )
         counted = pc.value_counts(flat(ops["node"]))
         names = job.table("names")
         return cls(
@@ -98,8 +100,8 @@ class _Recorded:
             traces=traces,
             names=names,
             canonical=canonical_devices(job.rollup()),
-            allocations=job.table("allocations"),
-            output_memory=job.table("output_memory"),
+            allocations=allocations,
+            output_memory=outputs,
             rows=dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)),
             graph=tuple(dict.fromkeys(job.table("graph_nodes", ["name"])["name"].to_pylist())),
             node_ids={name: number for number, name in texts(names, NODE).items()},

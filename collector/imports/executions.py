@@ -9,8 +9,6 @@ from tfprof.collector.proto.tfprof_log_pb2 import ExecMemory, ExecProfile, Profi
 from tfprof.collector.store.devices import is_canonical
 from tfprof.collector.views.nodes import STREAM, signed
 
-#: The executions of a device.
-Device = list[NodeExecStats]
 Pair = tuple[int, int]
 
 #: tfprof looks for this in names of allocators.

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.imports.executions import Device, executions
+from tfprof.collector.imports.executions import executions
 from tfprof.collector.imports.files import BadFileError, NotRepresentableError, parsed, text_of
 from tfprof.collector.imports.graph import nodes
 from tfprof.collector.imports.stacks import Rows, Stacks
@@ -59,18 +59,15 @@ class ProfileFile:
         for number in sorted(set(self._message.steps)):
             message = RunMetadata()
             message.step_stats.SetInParent()
-            devices: dict[str, Device] = {}
+            devices: dict[str, Any] = {}
             for node in self._nodes.values():
                 if number in node.execs:
-                    self._add(devices, node, number)
-            for name, of_device in devices.items():
-                message.step_stats.dev_stats.add(device=name, node_stats=of_device)
+                    for device, stats in executions(node, number, self._path):
+                        if device not in devices:
+                            devices[device] = message.step_stats.dev_stats.add(device=device)
+                        devices[device].node_stats.append(stats)
             yield Step(number, message.SerializeToString(), message, self._path, GPU if misses else 0)
             misses = False
-
-    def _add(self, devices: dict[str, Device], node: ProfileNode, step: int) -> None:
-        for device, stats in executions(node, step, self._path):
-            devices.setdefault(device, []).append(stats)
 
     def _check(self) -> None:
         message, path = self._message, self._path
