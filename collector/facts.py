@@ -5,21 +5,20 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
+from tfprof.collector.needs import FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.recorded import Recorder
-from tfprof.collector.store.reader import Job
+from tfprof.collector.store.reader import Ask, Job
 from tfprof.collector.store.schema import NODE
 from tfprof.collector.views import attributes
 from tfprof.collector.views.counts import Count, Counting, Ran, registered
 from tfprof.collector.views.definitions import Definition, Source, complete, definitions
 from tfprof.collector.views.executed import inlined
 from tfprof.collector.views.nodes import NO_FACTS, Facts, Shape, texts
+from tfprof.collector.views.registry import Dims
 from tfprof.collector.views.rules import Rules
 from tfprof.collector.views.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown, sized_nodes
 from tfprof.collector.views.stacks import FRAME_COLUMNS, stacks
 
-#: What is looked at: graphs, operation counts, recorded shapes, Python stacks. Each takes reading more than the rollup.
-GRAPH, FLOAT_OPS, SHAPES, STACKS = "graph", "float_ops", "shapes", "stacks"
-EVERYTHING: Final = frozenset({GRAPH, FLOAT_OPS, SHAPES, STACKS})
 #: What stands for something that is fed, not for something to learn.
 _PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
 
@@ -87,12 +86,18 @@ def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rule
         facts |= _without_parameters(rows, facts, log)
     if FLOAT_OPS not in needs and (rules.strict or SHAPES not in needs):
         return Known(facts, {})
-    recorder = Recorder(job, names, steps.traces, steps.chosen)
-    if not rules.strict:
-        return _counted(definitions(rows), facts, log, recorder, steps, needs, rules)
-    only_logged = bool(job.info.identity.get("op_log"))
-    counts = {} if only_logged else _registered(definitions(rows), recorder, rules)
-    return Known(_with_counts(facts, counts | _of_log(log.float_ops, facts)), {})
+    only_logged = rules.strict and bool(job.info.identity.get("op_log"))
+    if only_logged:
+        return Known(_with_counts(facts, _of_log(log.float_ops, facts)), {})
+    found = definitions(rows)
+
+    def recorded(ask: Ask) -> Known:
+        recorder = Recorder(ask, names, steps.traces, steps.chosen)
+        if not rules.strict:
+            return _counted(found, facts, log, recorder, steps, needs, rules)
+        return Known(_with_counts(facts, _registered(found, recorder, rules) | _of_log(log.float_ops, facts)), {})
+
+    return job.asked(recorded)
 
 
 def _logged(name: str, fact: Facts, log: _OpLog) -> Facts:
@@ -163,15 +168,17 @@ def _counted(
     return Known(_with_counts(facts, counts), counts, len(counting.unknown(counts)))
 
 
-def _with_inputs(nodes: Nodes, facts: dict[str, Facts], outputs: Mapping[Source, Any]) -> dict[str, Facts]:
+def _with_inputs(nodes: Nodes, facts: dict[str, Facts], outputs: Mapping[Source, Dims]) -> dict[str, Facts]:
     """Return ``facts`` with the shapes of inputs, of the output that is meant, as recorded where the graph leaves sizes open."""
+    changed = {}
     for name, (node, *_) in nodes.by_name.items():
-        shapes = []
-        for source in node.inputs:
-            dims = nodes.output(node.graph, source)
-            if not complete(dims):
-                dims = outputs.get(Source(source.name, source.slot), dims)
-            shapes.append(shown(dims))
-        if tuple(shapes) != facts[name].input_shapes:
-            facts[name] = replace(facts[name], input_shapes=tuple(shapes))
-    return facts
+        dims = (_known_dims(nodes, node, source, outputs) for source in node.inputs)
+        shapes = tuple(map(shown, dims))
+        if shapes != facts[name].input_shapes:
+            changed[name] = replace(facts[name], input_shapes=shapes)
+    return {**facts, **changed}
+
+
+def _known_dims(nodes: Nodes, node: Definition, source: Source, outputs: Mapping[Source, Dims]) -> Dims | None:
+    dims = nodes.output(node.graph, source)
+    return dims if complete(dims) else outputs.get(Source(source.name, source.slot), dims)

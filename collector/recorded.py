@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
+from tfprof.collector.store.columns import pc
 from tfprof.collector.store.devices import is_canonical
-from tfprof.collector.store.reader import Job
+from tfprof.collector.store.reader import Ask
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 from tfprof.collector.views.executed import Alike, Row, Sample
 from tfprof.collector.views.nodes import texts
@@ -19,9 +19,9 @@ _SAMPLED: Final = 64
 class Recorder:
     """Reads what some traces of a job recorded."""
 
-    def __init__(self, job: Job, names: pa.Table, traces: pa.Table, chosen: tuple[int, int] | None) -> None:
+    def __init__(self, ask: Ask, names: pa.Table, traces: pa.Table, chosen: tuple[int, int] | None) -> None:
         """``traces``: all of the job; ``chosen``: the first and last that are asked for, None for all."""
-        self._job = job
+        self._ask = ask
         self._traces = traces
         self._chosen = chosen
         self._node_names = texts(names, NODE)
@@ -49,27 +49,26 @@ class Recorder:
         where = self._where(varying)
         if where is None:
             return
-        size = f"CASE WHEN {self._among(sized)} THEN output_bytes ELSE 0 END" if sized else "0"
-        found = self._job.query(f"""
+        size = f"CASE WHEN {self._among(sized)} THEN output_bytes ELSE 0 END" if sized else ""
+        found = self._ask(f"""
             SELECT min(trace) AS trace, count(*) AS traces
-            FROM (SELECT trace, sum(hash(node, outputs, {size})) AS kind FROM ops WHERE {where} GROUP BY trace)
+            FROM (SELECT trace, sum(hash({", ".join(filter(None, ("node", "outputs", size)))})) AS kind FROM ops WHERE {where} GROUP BY trace)
             GROUP BY kind ORDER BY trace""")  # noqa: S608  # numbers and names of ours
-        kinds: dict[int, int] = dict(zip(found["trace"].to_pylist(), found["traces"].to_pylist(), strict=True))
+        kinds = dict(_rows(found, "trace", "traces"))
         numbers = list(kinds)
         for at in range(0, len(numbers), _AT_ONCE):
-            rows = self._rows(numbers[at : at + _AT_ONCE], where, size)
+            rows = self._of_traces(numbers[at : at + _AT_ONCE], where, size)
             for number in numbers[at : at + _AT_ONCE]:
                 yield Alike(kinds[number], rows[number])
 
-    def _rows(self, traces: Sequence[int], where: str, size: str) -> Mapping[int, list[Row]]:
-        found = self._job.query(f"""
-            SELECT trace, node, outputs, max({size}) AS size, count(*) AS count FROM ops
+    def _of_traces(self, traces: Sequence[int], where: str, size: str) -> Mapping[int, list[Row]]:
+        found = self._ask(f"""
+            SELECT trace, node, outputs, {f"max({size})" if size else 0} AS size, count(*) AS runs FROM ops
             WHERE trace IN ({_listed(traces)}) AND {where}
-            GROUP BY trace, node, outputs""")  # noqa: S608
+            GROUP BY trace, node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
         rows: dict[int, list[Row]] = {trace: [] for trace in traces}
-        columns = (found[name].to_pylist() for name in ("trace", "node", "outputs", "size", "count"))
-        for trace, node, outputs, bytes_, count in zip(*columns, strict=True):
-            rows[trace].append(Row(self.name(node), self._signatures.get(outputs, b""), bytes_, count))
+        for trace, node, outputs, bytes_, runs in _rows(found, "trace", "node", "outputs", "size", "runs"):
+            rows[trace].append(Row(self.name(node), self._signatures.get(outputs, b""), bytes_, runs))
         return rows
 
     def samples(self, ran: Iterable[str]) -> dict[str, Sample]:
@@ -82,8 +81,7 @@ class Recorder:
     def _first_traces(self) -> list[int]:
         first, last = self._chosen or (0, NONE_ID)
         kinds: dict[Any, int] = {}
-        columns: list[list[Any]] = [self._traces[name].to_pylist() for name in ("trace", "source", "kind", "key")]
-        for trace, *kind in zip(*columns, strict=True):
+        for trace, *kind in _rows(self._traces, "trace", "source", "kind", "key"):
             if first <= trace <= last:
                 kinds.setdefault(tuple(kind), trace)
         return list(kinds.values())[:_SAMPLED]
@@ -92,13 +90,12 @@ class Recorder:
         where = self._where(wanted)
         if where is None:
             return {}
-        found = self._job.query(f"""
+        found = self._ask(f"""
             SELECT node, min(outputs) AS outputs, arg_min(label, outputs) AS label FROM ops
             WHERE {traces} AND {where} GROUP BY node""")  # noqa: S608
-        columns: list[list[Any]] = [found[name].to_pylist() for name in ("node", "outputs", "label")]
         return {
             self.name(node): Sample(self._labels.get(label, ""), self._signatures.get(outputs, b""))
-            for node, outputs, label in zip(*columns, strict=True)
+            for node, outputs, label in _rows(found, "node", "outputs", "label")
         }
 
     def first(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
@@ -106,12 +103,11 @@ class Recorder:
         where = self._where(names, chosen=False)
         if where is None:
             return
-        found = self._job.query(f"""
+        found = self._ask(f"""
             SELECT node, outputs, min(trace) AS trace FROM ops WHERE {where} AND outputs <> {NONE_ID}
             GROUP BY node, outputs ORDER BY trace""")  # noqa: S608
-        columns: list[list[Any]] = [found[name].to_pylist() for name in ("node", "outputs", "trace")]
         by_node: dict[int, list[tuple[int, int]]] = {}
-        for node, outputs, trace in zip(*columns, strict=True):
+        for node, outputs, trace in _rows(found, "node", "outputs", "trace"):
             by_node.setdefault(node, []).append((trace, outputs))
         for node, seen in by_node.items():
             several = len(seen) > 1 and seen[0][0] == seen[1][0]
@@ -122,9 +118,8 @@ class Recorder:
 
     def _in_trace(self, node: int, trace: int) -> Iterable[int]:
         """Return the output signatures of a node's executions in one trace as they ended."""
-        found = self._job.query(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
-        outputs: list[int] = found["outputs"].to_pylist()
-        return dict.fromkeys(outputs)
+        found = self._ask(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
+        return dict.fromkeys(outputs for (outputs,) in _rows(found, "outputs"))
 
     def _where(self, names: Collection[str], *, chosen: bool = True) -> str | None:
         """Return the condition that rows are of ``names``, on CPUs and GPUs, in the traces asked for; None where nothing is."""
@@ -138,21 +133,28 @@ class Recorder:
         return " AND ".join(conditions)
 
     def _among(self, names: Collection[str]) -> str:
-        """Return the condition that a row is of ``names``: by one bit a node, a list takes twice as long."""
-        bits = bytearray(b"0" * (max(self._node_names, default=-1) + 2))
-        for name in names:
-            if name in self._nodes:
-                bits[self._nodes[name]] = ord("1")
-        last = len(bits) - 1  # always 0: of nodes that came since
-        return f"get_bit('{bits.decode()}'::BIT, least(node, {last})::INT) = 1"
+        """Return the condition that a row is of ``names``: by one bit a node, since a list takes twice as long."""
+        numbers = {self._nodes[name] for name in names if name in self._nodes}
+        if len(numbers) == len(self._node_names):
+            return "true"
+        size = 1 << max(self._node_names).bit_length()  # so that no node that came since is beyond the bits
+        bits = bytearray(b"0" * size)
+        for number in numbers:
+            bits[number] = ord("1")
+        return f"get_bit('{bits.decode()}'::BIT, (node & {size - 1})::INT) = 1"
 
 
 def _listed(numbers: Iterable[int]) -> str:
     return ",".join(map(str, numbers))
 
 
+def _rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of some columns."""
+    columns: list[list[Any]] = [table[name].to_pylist() for name in names]
+    return zip(*columns, strict=True)
+
+
 def _raw(names: pa.Table, kind: int) -> dict[int, bytes]:
     """Return the interned bytes of one kind by id."""
-    rows = names.filter(pc.equal(names["kind"], pa.scalar(kind, pa.uint16())))
-    pairs: Any = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)
-    return dict(pairs)
+    rows = names.filter(pc.equal(names["kind"], kind))
+    return dict(_rows(rows, "id", "text"))

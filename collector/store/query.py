@@ -1,7 +1,8 @@
 """SQL over a job: DuckDB in memory, never the file of record."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import duckdb
@@ -11,31 +12,35 @@ from tfprof.collector.store.schema import JOB_TABLES
 from tfprof.collector.store.snapshot import Snapshot
 
 
-def query(snapshot: Snapshot, rollup: Callable[[], pa.Table], sql: str) -> pa.Table:
-    """Return what ``sql`` selects from the job's tables and ``rollup``; UsageError says what is wrong with it.
+@contextmanager
+def asking(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Callable[[str], pa.Table]]:
+    """Answer questions to the job's tables and ``rollup``; UsageError says what is wrong with one.
 
-    What the text does not speak of is not looked at: to open all tables takes longer than most questions.
+    What no text speaks of is not looked at: to open all tables takes longer than most questions.
     """
     with duckdb.connect() as connection:
-        for name in JOB_TABLES:
-            if _speaks_of(sql, name):
-                _offer(connection, snapshot, name)
-        if _speaks_of(sql, "rollup"):
-            connection.register("rollup", rollup())
-        try:
-            relation = connection.sql(sql)
-            result: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
-        except duckdb.Error as error:
-            raise UsageError(f"SQL: {str(error).splitlines()[0]}") from None
-    return result
+        offered: set[str] = set()
+
+        def ask(sql: str) -> pa.Table:
+            for name in {*JOB_TABLES, "rollup"} - offered:
+                if re.search(rf"\b{name}\b", sql, re.IGNORECASE):
+                    offered.add(name)
+                    _offer(connection, snapshot, name, rollup)
+            try:
+                relation = connection.sql(sql)
+                result: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
+            except duckdb.Error as error:
+                raise UsageError(f"SQL: {str(error).splitlines()[0]}") from None
+            return result
+
+        yield ask
 
 
-def _speaks_of(sql: str, name: str) -> bool:
-    return re.search(rf"\b{name}\b", sql, re.IGNORECASE) is not None
-
-
-def _offer(connection: Any, snapshot: Snapshot, name: str) -> None:
+def _offer(connection: Any, snapshot: Snapshot, name: str, rollup: Callable[[], pa.Table]) -> None:
     """Make table ``name`` of the job a view of the connection."""
+    if name == "rollup":
+        connection.register(name, rollup())
+        return
     connection.register(f"tail_{name}", snapshot.unsealed(name))
     paths = [str(path) for _, path in snapshot.segments(name)]
     parts = [f"FROM tail_{name}", *([f"FROM read_parquet({_literal(paths)})"] if paths else [])]

@@ -2,8 +2,9 @@
 
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 import pyarrow as pa
 from tfprof.collector.errors import NoSuchJobError, StoreError
@@ -14,6 +15,10 @@ from tfprof.collector.store.devices import only
 from tfprof.collector.store.rollup import EMPTY, canonical_of, merge, rollup
 from tfprof.collector.store.schema import LAST_TRACE
 from tfprof.collector.store.snapshot import Snapshot, settled
+
+#: Answers a question in SQL.
+Ask = Callable[[str], pa.Table]
+T = TypeVar("T")
 
 
 class Job:
@@ -40,9 +45,17 @@ class Job:
 
     def query(self, sql: str) -> pa.Table:
         """Return what ``sql`` selects from the job's tables (and ``rollup``); UsageError says what is wrong with it."""
-        from tfprof.collector.store.query import query  # noqa: PLC0415  # duckdb: half of a command's start, used by few
+        return self.asked(lambda ask: ask(sql))
 
-        return settled(self.folder, lambda snapshot: query(snapshot, lambda: _rollup(snapshot, 0, LAST_TRACE), sql))
+    def asked(self, action: Callable[[Ask], T]) -> T:
+        """Return ``action``, which asks in SQL, as ``query`` does, of the job as it is at one moment; it may be called anew."""
+        from tfprof.collector.store.query import asking  # noqa: PLC0415  # duckdb: half of a command's start, used by few
+
+        def answer(snapshot: Snapshot) -> T:
+            with asking(snapshot, lambda: _rollup(snapshot, 0, LAST_TRACE)) as ask:
+                return action(ask)
+
+        return settled(self.folder, answer)
 
 
 class Store:

@@ -1,0 +1,123 @@
+"""Operation counts of a job of 10 M node executions behind an open batch: what they take beyond the op view, in a new process.
+
+usage: benchmarks/float_ops_10m.py [--rows 10000000] [--processes 5] [--batches 1]
+The job of op_view_10m.py, with a graph of matrix products and element-wise ops whose batch is open, and recorded shapes;
+``--batches``: how many different ones, turn by turn. The median counts.
+Limit: 250 ms.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import op_view_10m as base
+import pyarrow as pa
+import pyarrow.compute as pc
+from tfprof.collector.needs import FLOAT_OPS
+from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.collector.profile import profile
+from tfprof.collector.store import schema
+from tfprof.collector.store.outputs import Output, encode
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.writer import StoreWriter
+
+LIMIT_MS = 250.0
+OPS = ("MatMul", "BiasAdd", "Relu", "Identity")
+WIDTH = 64
+FLOAT = 1
+
+
+def shape(*sizes: int) -> graph_pb2.TensorShapeProto:
+    return graph_pb2.TensorShapeProto(dim=[graph_pb2.TensorShapeProto.Dim(size=size) for size in sizes])
+
+
+def node_def(name: str, op: str, inputs: list[str]) -> bytes:
+    node = graph_pb2.NodeDef(name=name, op=op, input=inputs)
+    node.attr["_output_shapes"].list.shape.append(shape(-1, WIDTH))
+    return node.SerializeToString()
+
+
+def graph(batches: int) -> dict[str, pa.Table]:
+    """Return the tables of op_view_10m with a chain of ops, whose first matrix is always the same."""
+    tables = base.graph()
+    names = tables["graph_nodes"]["name"].to_pylist()
+    ops = [OPS[at % len(OPS)] for at in range(len(names))]
+    inputs = [
+        [names[at - 1], "weights"] if op in {"MatMul", "BiasAdd"} else [names[at - 1]] for at, op in enumerate(ops)
+    ]
+    weights = graph_pb2.NodeDef(name="weights", op="VariableV2")
+    weights.attr["_output_shapes"].list.shape.append(shape(WIDTH, WIDTH))
+    columns = {
+        "graph": [0] * (len(names) + 1),
+        "name": [*names, "weights"],
+        "op": [*ops, "VariableV2"],
+        "device": [""] * (len(names) + 1),
+        "node_def": [*map(node_def, names, ops, inputs), weights.SerializeToString()],
+    }
+    signatures = [
+        encode([Output(0, FLOAT, shape(32 + batch, WIDTH).SerializeToString(), True, True)]) for batch in range(batches)
+    ]
+    seen = {"kind": [schema.OUTPUTS] * batches, "id": range(batches), "text": signatures}
+    return {
+        "names": pa.concat_tables([tables["names"], pa.table(seen, schema=schema.NAMES)]),
+        "graph_nodes": pa.table(columns, schema=schema.GRAPH_NODES),
+    }
+
+
+def write(store: Path, rows: int, batches: int) -> None:
+    """Write the job."""
+    template = base.one_append()
+    writer = StoreWriter(store, "benchmark")
+    job = writer.job(base.UID)
+    job.identity({"name": "benchmark"})
+    job.append(graph(batches))
+    at = schema.OPS.get_field_index("outputs")
+    batch = pc.subtract(template["trace"], pc.multiply(pc.divide(template["trace"], batches), batches))
+    template = template.set_column(at, schema.OPS.field("outputs"), batch.cast(pa.uint32()))
+    for number in range(rows // template.num_rows + 1):
+        first = number * base.TRACES_AN_APPEND
+        ops = template.set_column(0, "trace", pc.add(template["trace"], pa.scalar(first, pa.uint32())))
+        job.append({"ops": ops, "traces": base.traces(first)}, 3, number + 1)
+        job.seal_if_due(time.monotonic())
+    writer.close()
+
+
+def look(store: str) -> None:
+    """Print what one look takes with operation counts and without, in ms, and how many operations there were, as JSON."""
+    job = Store(store).job("last")
+    took = []
+    for needs in ((), {FLOAT_OPS}):
+        before = time.perf_counter()
+        found = profile(job, needs=needs, averaged=False)
+        took.append((time.perf_counter() - before) * 1000)
+    print(json.dumps({"ms": took[1] - took[0], "ops": sum(node.stats.float_ops for node in found.nodes)}))
+
+
+def main() -> None:
+    """Write a job, look at it from new processes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rows", type=int, default=10_000_000)
+    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--batches", type=int, default=1)
+    parser.add_argument("--look", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.look:
+        look(args.look)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "store"
+        write(store, args.rows, args.batches)
+        command = [sys.executable, __file__, "--look", str(store)]
+        found = [json.loads(subprocess.check_output(command)) for _ in range(args.processes)]
+    took = statistics.median(one["ms"] for one in found)
+    print(f"operation counts of {args.rows:,} executions, {args.batches} batch sizes: {found[0]['ops']:,} operations")
+    print(f"more than the op view  {took:6.1f} ms   {took / LIMIT_MS:5.2f} of the limit of {LIMIT_MS:.0f} ms")
+
+
+if __name__ == "__main__":
+    main()
