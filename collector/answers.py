@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tfprof.collector.facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.loader import load
+from tfprof.collector.needs import FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.profile import Profile, profile
 from tfprof.collector.store.catalog import RUNNING
 from tfprof.collector.store.reader import Job

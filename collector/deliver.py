@@ -5,7 +5,6 @@ from typing import Final, NamedTuple
 
 from tfprof.collector.answers import VIEWS, About, Answer, Desk
 from tfprof.collector.errors import UsageError
-from tfprof.collector.export import files
 from tfprof.collector.loader import load
 from tfprof.collector.views.options import Options
 from tfprof.collector.views.output import FILE, NONE, PPROF, STDOUT, TIMELINE
@@ -47,6 +46,10 @@ def deliver(desk: Desk, about: About, view: str, options: Options, *, whole: boo
     return _DELIVERIES[options.output.type](desk, answer) if answer.is_known else Delivery(answer)
 
 
+def _write(path: str, data: bytes) -> None:
+    load("tfprof.collector.export.files:write")(path, data)
+
+
 def _nowhere(_desk: Desk, answer: Answer) -> Delivery:
     return Delivery(answer)
 
@@ -57,7 +60,7 @@ def _to_stdout(_desk: Desk, answer: Answer) -> Delivery:
 
 def _to_file(_desk: Desk, answer: Answer) -> Delivery:
     text = "".join(f"{line}\n" for line in answer.lines())
-    files.write(answer.options.output.outfile, text.encode("utf-8", "surrogateescape"))
+    _write(answer.options.output.outfile, text.encode("utf-8", "surrogateescape"))
     return Delivery(answer)
 
 
@@ -66,7 +69,7 @@ def _to_timeline(desk: Desk, answer: Answer) -> Delivery:
     said: list[str] = []
     notes: list[str] = []
     for one in made:
-        files.write(one.path, one.data)
+        _write(one.path, one.data)
         said += one.said
         notes += one.notes
     return Delivery(answer, said, notes)
@@ -78,8 +81,11 @@ def _to_pprof(_desk: Desk, answer: Answer) -> Delivery:
         data = load("tfprof.collector.export.pprof:pprof")(answer.folded, answer.options.select)
     except UsageError as error:
         raise RefusedError(str(error.args[0])) from None
-    files.write(outfile, data)
-    return Delivery(answer, ["", f"Run pprof -png --nodecount=100 --sample_index=1 {outfile}"])
+    _write(outfile, data)
+    told = (
+        f"<{outfile}>" if answer.about.rules.strict else outfile
+    )  # TensorFlow's brackets, which a shell would take for more
+    return Delivery(answer, ["", f"Run pprof -png --nodecount=100 --sample_index=1 {told}"])
 
 
 _DELIVERIES: Final[dict[str, Callable[[Desk, Answer], Delivery]]] = {

@@ -3,12 +3,12 @@
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from tfprof.collector.errors import NoSuchStepError, UsageError
-from tfprof.collector.facts import EVERYTHING, Known, Steps, known
+from tfprof.collector.needs import EVERYTHING
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.devices import GPU, STREAMS
 from tfprof.collector.store.reader import Job
@@ -17,6 +17,9 @@ from tfprof.collector.views.kernels import op_type
 from tfprof.collector.views.nodes import Node, device_names, finished, merged, signed, sums, texts
 from tfprof.collector.views.rules import DEFAULT, Rules
 from tfprof.shim import layout
+
+if TYPE_CHECKING:
+    from tfprof.collector.facts import Known
 
 #: Steps that an error lists.
 _LISTED: Final = 20
@@ -136,17 +139,31 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: R
     rollup = total if chosen.numbers is None else job.rollup(chosen.numbers[0], chosen.numbers[-1])
     ran = None if device is None else _ran_on(rollup, names, device)
     bounds = None if chosen.numbers is None else (chosen.numbers[0], chosen.numbers[-1])
-    found = known(job, names, Steps(chosen.traces, bounds, rollup), needs, rules)
+    found = _known(job, names, chosen.traces, bounds, rollup, needs, rules) if needs else None
     nodes = sums(
         rollup if ran is None else ran.rollup,
         names,
         job.table("graph_nodes", ["name", "op"]),
         _op_types(job, names, chosen.traces),
-        facts=found.facts,
+        facts=found.facts if found else None,
         total=total,
     )
-    nodes = [_counted(node, found) for node in nodes] if found.counts else nodes
+    nodes = [_counted(node, found) for node in nodes] if found and found.counts else nodes
     return nodes if ran is None else [_narrowed(node, ran) for node in nodes if node.name in ran.nodes]
+
+
+def _known(
+    job: Job,
+    names: pa.Table,
+    traces: pa.Table,
+    bounds: tuple[int, int] | None,
+    rollup: pa.Table,
+    needs: Collection[str],
+    rules: Rules,
+) -> "Known":
+    from tfprof.collector.facts import Steps, known  # noqa: PLC0415  # with protobuf, a tenth of a command's start
+
+    return known(job, names, Steps(traces, bounds, rollup), needs, rules)
 
 
 def _op_types(job: Job, names: pa.Table, traces: pa.Table) -> dict[int, str]:
@@ -158,7 +175,7 @@ def _op_types(job: Job, names: pa.Table, traces: pa.Table) -> dict[int, str]:
     return {row["node"]: op_type(text) for row in found if (text := labels.get(row["label"]))}
 
 
-def _counted(node: Node, found: Known) -> Node:
+def _counted(node: Node, found: "Known") -> Node:
     """Return ``node`` with the operations of all of its executions: step by step where they differ."""
     count = found.counts.get(node.name)
     if count is None:

@@ -3,7 +3,7 @@
 from typing import Any
 
 from tfprof.collector.export.code_defs import CodeDefs
-from tfprof.collector.facts import EVERYTHING
+from tfprof.collector.needs import EVERYTHING
 from tfprof.collector.profile import profile
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
 from tfprof.collector.store.reader import Job

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from tfprof.collector.answers import Answer
+from tfprof.collector.loader import load
 from tfprof.collector.store.catalog import RUNNING
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.jobs import words
 from tfprof.collector.views.op import OpView
 from tfprof.collector.views.options import ALL
-from tfprof.collector.views.own_files import own_files
 from tfprof.collector.views.tree import TreeView
 
 #: So many of a user's files are named.
@@ -91,7 +91,8 @@ def hint(answer: Answer) -> str | None:
     """Return how to see the user's own lines alone, None where that was asked for, or is all there is."""
     if answer.view.name != "code" or answer.profile is None or answer.options.show_name_regexes != ALL:
         return None
-    files = [name for name in own_files(answer.profile.nodes) if "," not in name]
+    own_files = load("tfprof.collector.views.own_files:own_files")
+    files: list[str] = [name for name in own_files(answer.profile.nodes) if "," not in name]
     if not files:
         return None
     some = ",".join(f"{re.escape(name)}:.*" for name in files[:_OWN_FILES])

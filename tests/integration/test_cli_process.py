@@ -8,6 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
+from fakes import asked_store
 from fakes.made_store import rows, span, traced, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.shim import layout
@@ -87,6 +88,22 @@ def test_listing_jobs_loads_neither_the_query_engine_nor_protobuf_nor_the_networ
     code = "import sys, tfprof.collector.cli.main, tfprof.collector.cli.jobs; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"duckdb", "google.protobuf", "zmq", "psutil", "rich", "asyncio"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("view", ["scope", "graph", "op", "code"])
+def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str) -> None:
+    asked_store.write(tmp_path / "s")
+    code = (
+        "import sys\nfrom tfprof.collector.cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules)"
+    )
+    words = [view, "aa10", "--store", str(tmp_path / "s")]
+    done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
+    loaded = set(done.stdout.splitlines()[-1].split())
+    heavy = {"duckdb", "rich", "prompt_toolkit", "re2", "asyncio", "zmq", "psutil", "tensorflow"}
+    of_files = {"tfprof.collector.export.messages", "tfprof.collector.export.timeline", "tfprof.collector.timelines"}
+    assert not (heavy | of_files) & loaded
+    assert ("google.protobuf" in loaded) == (view in {"graph", "code"})  # which look at graphs
+    assert f"tfprof.collector.views.{view}" in loaded
 
 
 @pytest.mark.usefixtures("private_places")
