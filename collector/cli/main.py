@@ -17,6 +17,7 @@ COMMANDS: Final = {
     "graph": ("tfprof.collector.cli.views:graph", "What ops cost, each below the one that uses it."),
     "op": ("tfprof.collector.cli.views:op", "What each op type cost: time, memory, occurrence."),
     "code": ("tfprof.collector.cli.views:code", "What each line of Python cost."),
+    "advise": ("tfprof.collector.cli.advise:advise", "What could be faster, and what to do."),
     "shell": ("tfprof.collector.cli.shell:shell", "Ask about jobs, line by line."),
     "import": ("tfprof.collector.cli.import_:import_", "Files of TensorFlow's own tfprof as a job."),
     "profile-proto": (

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tfprof.collector.ingest.proto.graph_pb2 import TensorShapeProto
-from tfprof.collector.proto.tfprof_output_pb2 import GraphNodeProto, MultiGraphNodeProto
+from tfprof.collector.proto.tfprof_output_pb2 import AdviceProto, GraphNodeProto, MultiGraphNodeProto
+from tfprof.collector.views.advice.report import Advice
 from tfprof.collector.views.nodes import Node, Shape, Stats
 from tfprof.collector.views.op import ROOT, OpView
 from tfprof.collector.views.tree import Branch, TreeView
@@ -95,3 +96,11 @@ def op_message(view: OpView) -> Any:
         message = message.children.add(name=whole(entry.name), **numbers)
         message.graph_nodes.extend(map(graph_node, entry.nodes))
     return root
+
+
+def advice_message(advice: Iterable[Advice]) -> Any:
+    """Return an AdviceProto; a checker that has nothing to say is there, too."""
+    message = AdviceProto()
+    for checker, reports in advice:
+        message.checkers[checker.name].reports.extend(whole(report.text) for report in reports)
+    return message

@@ -1,0 +1,164 @@
+"""From a store to the evidence that checkers look at."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+from tfprof.collector.executions import by_step, step_traces
+from tfprof.collector.facts import GRAPH, STACKS
+from tfprof.collector.profile import profile
+from tfprof.collector.store.columns import pc
+from tfprof.collector.store.devices import is_canonical
+from tfprof.collector.store.reader import Job
+from tfprof.collector.store.schema import DEVICE, LABEL, NODE
+from tfprof.collector.views.advice.evidence import Alike, Evidence, Kept, Level, Timed, Took, Traced
+from tfprof.collector.views.entries import Entry
+from tfprof.collector.views.nodes import Node, texts
+from tfprof.collector.views.rules import DEFAULT, Rules
+from tfprof.collector.views.steps import UNUSUAL
+from tfprof.shim import layout
+
+#: Traced steps whose executions are looked at one by one, the latest; executions that are too many for that.
+SAMPLE: Final = 8
+_ROWS: Final = 400_000
+
+_KEPT: Final = """
+    SELECT trace, sum(live_bytes + persistent_bytes)::BIGINT AS residual, max(in_use_bytes) AS in_use
+    FROM ops GROUP BY trace"""
+_FIRST: Final = (
+    "SELECT first, count(*) AS nodes FROM (SELECT node, min(trace) AS first FROM ops GROUP BY node) GROUP BY first"
+)
+_GRAPHS: Final = """
+    SELECT count(*) AS graphs, nodes, min(example) AS example FROM (
+        SELECT graph, count(*) AS nodes, sum(hash(name, op)) AS kind, min(name) AS example FROM graph_nodes GROUP BY graph
+    ) GROUP BY nodes, kind"""
+_LAST: Final = "SELECT node, device, max(trace) AS trace FROM ops GROUP BY node, device"
+
+
+def gather(job: Job, rules: Rules = DEFAULT) -> Evidence:
+    """Read what checkers look at of a job; under strict rules only what tfprof's look at."""
+    found = profile(job, needs=(GRAPH, STACKS), rules=rules)
+    nodes = tuple(found.nodes) if found else ()
+    steps = step_traces(job)
+    last = _last(job, nodes, steps)
+    if rules.strict:
+        return Evidence(nodes=nodes, has_steps=bool(steps), last=last, rules=rules)
+    kind, timed, first_calls = _timed(job.table("spans"))
+    return Evidence(
+        nodes=nodes,
+        has_steps=bool(steps),
+        last=last,
+        rules=rules,
+        step_kind=kind,
+        timed=timed,
+        traced=_traced(job, nodes, steps),
+        kept=_kept(job, steps),
+        levels=_levels(job),
+        new_nodes=_new_nodes(job),
+        graphs=_graphs(job),
+        first_calls=first_calls,
+    )
+
+
+def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    columns: Any = (table[name].to_pylist() for name in table.column_names)
+    return list(zip(*columns, strict=True))
+
+
+def _last(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> dict[str, tuple[int, Entry]]:
+    """Return for each node of a GPU the last step in which it has an entry, and the entry."""
+    own = {node.name: node.devices[0] for node in nodes if node.devices and "gpu" in node.devices[0]}
+    if not own:
+        return {}
+    names = job.table("names")
+    known, devices = texts(names, NODE), {number: text.lower() for number, text in texts(names, DEVICE).items()}
+    canonical = {number for number, text in devices.items() if is_canonical(text.encode("utf-8", "surrogateescape"))}
+    step_of = {trace: step for step, traces in steps.items() for trace in traces}
+    last: dict[str, int] = {}
+    for number, device, trace in _rows(job.query(_LAST)):
+        name = known[number]
+        if name in own and trace in step_of and (device not in canonical or devices[device] == own[name]):
+            last[name] = max(last.get(name, 0), step_of[trace])
+    return {
+        name: (step, entry)
+        for step, found in by_step(job, set(last.values()))
+        for name, entry in found.items()
+        if last.get(name) == step
+    }
+
+
+def _timed(spans: pa.Table) -> tuple[str, tuple[Timed, ...], tuple[int, ...]]:
+    """Return the job's kind of step, the steps of the thread that has most of them, and when functions were called first."""
+    kinds = set(spans["kind"].to_pylist())
+    kind = next((kind for kind in layout.STEP_KINDS if kind in kinds), None)
+    if kind is None:
+        return "", (), ()
+    mine = spans.filter(pc.equal(spans["kind"], pa.scalar(kind, pa.uint16())))
+    threads = mine.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
+    mine = mine.filter(pc.equal(mine["thread"], threads["thread"][0])).sort_by("start_ns")
+    rows = _rows(mine.select(["ordinal", "count", "start_ns", "total_ns", "flags"]))
+    timed = tuple(Timed(*row, not flags & UNUSUAL) for *row, flags in rows)
+    calls = spans.filter(pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16())))
+    first = calls.group_by("key").aggregate([("start_ns", "min")])["start_ns_min"].to_pylist()
+    return layout.SPAN_NAMES[kind], timed, tuple(first)
+
+
+def _traced(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[Traced, ...]:
+    """Return the latest traced steps with their executions, fewer of them where they have many."""
+    numbers = [trace for step in sorted(steps)[-SAMPLE:] for trace in steps[step]]
+    if not numbers:
+        return ()
+    listed = ", ".join(map(str, numbers))
+    traces = _rows(
+        job.query(f"SELECT trace, step, duration_ns, rows FROM traces WHERE trace IN ({listed}) ORDER BY trace DESC")  # noqa: S608  # numbers
+    )
+    room, taken = _ROWS, {}
+    for trace, step, duration_ns, rows in traces:
+        room -= rows
+        if room < 0 and taken:
+            break
+        taken[trace] = (step, duration_ns)
+    executions = _executions(job, nodes, taken)
+    return tuple(Traced(*taken[trace], tuple(executions[trace])) for trace in reversed(taken))
+
+
+def _executions(job: Job, nodes: Sequence[Node], traces: Mapping[int, Any]) -> dict[int, list[Took]]:
+    names = job.table("names")
+    known, devices, labels = texts(names, NODE), texts(names, DEVICE), texts(names, LABEL)
+    ops = {node.name: node.op for node in nodes}
+    found: dict[int, list[Took]] = {trace: [] for trace in traces}
+    rows = job.query(
+        f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
+        FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
+    )
+    for trace, number, device, label, thread, start_ns, end_ns in _rows(rows):
+        name = known[number]
+        op = ops.get(name) or labels.get(label, "")
+        found[trace].append(Took(name, op, devices[device].lower(), thread, start_ns, end_ns))
+    return found
+
+
+def _kept(job: Job, steps: Mapping[int, Sequence[int]]) -> tuple[Kept, ...]:
+    """Return what each traced step left behind, by number of the step."""
+    step_of = {trace: step for step, traces in steps.items() for trace in traces}
+    found = (
+        Kept(step_of[trace], residual, in_use)
+        for trace, residual, in_use in _rows(job.query(_KEPT))
+        if trace in step_of
+    )
+    return tuple(sorted(found))
+
+
+def _levels(job: Job) -> tuple[Level, ...]:
+    samples = job.table("samples", ["t_ns", "rss_bytes"])
+    return tuple(sorted(Level(*row) for row in _rows(samples.select(["t_ns", "rss_bytes"]))))
+
+
+def _new_nodes(job: Job) -> tuple[int, ...]:
+    """Return for each trace, in order, how many nodes ran in it and in none before."""
+    first = dict(_rows(job.query(_FIRST)))
+    return tuple(first.get(trace, 0) for trace in sorted(job.table("traces", ["trace"])["trace"].to_pylist()))
+
+
+def _graphs(job: Job) -> tuple[Alike, ...]:
+    return tuple(Alike(graphs, nodes, example) for graphs, nodes, example in _rows(job.query(_GRAPHS)))

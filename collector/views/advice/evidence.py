@@ -1,0 +1,85 @@
+"""What checkers look at: records of a job's steps, ops, memory and graphs; a part that is not known is empty."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from tfprof.collector.views.entries import Entry
+from tfprof.collector.views.nodes import Node
+from tfprof.collector.views.rules import DEFAULT, Rules
+
+
+class Timed(NamedTuple):
+    """``count`` consecutive steps that were timed together, on one thread; times in ns, the sum without what lay between them."""
+
+    ordinal: int
+    count: int
+    start_ns: int
+    total_ns: int
+    usual: bool  # neither traced nor failed nor with one-off work of ours
+
+
+class Took(NamedTuple):
+    """One execution in a traced step; times in ns."""
+
+    node: str
+    op: str
+    device: str  # lower case
+    thread: int
+    start_ns: int
+    end_ns: int
+
+
+class Traced(NamedTuple):
+    """A traced step: how long it took, in ns, and all of its executions."""
+
+    step: int
+    duration_ns: int
+    executions: tuple[Took, ...]
+
+
+class Kept(NamedTuple):
+    """What a traced step left behind, in bytes: ``residual`` of its ops, and in use of a GPU's allocator at most."""
+
+    step: int
+    residual: int
+    in_use: int
+
+
+class Level(NamedTuple):
+    """Memory of a job's processes at a moment: real time in ns, bytes."""
+
+    t_ns: int
+    rss_bytes: int
+
+
+class Alike(NamedTuple):
+    """Graphs with the same nodes, op for op: how many there are, how many nodes each has, the name of one of its nodes."""
+
+    graphs: int
+    nodes: int
+    example: str
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What is known of a job.
+
+    `nodes` have averages over the traced steps; `last` has of each node of a GPU the last step in which it has an entry, and
+    the entry. `timed` are the steps of the job's main kind on the thread that has most of them, by time; `traced` some of its
+    traced steps, the latest; `new_nodes` how many nodes ran for the first time in which trace, all traces in order.
+    `first_calls`: when each function was called from Python for the first time, real time in ns.
+    """
+
+    nodes: tuple[Node, ...] = ()
+    has_steps: bool = False
+    last: Mapping[str, tuple[int, Entry]] = field(default_factory=dict)
+    rules: Rules = DEFAULT
+    step_kind: str = ""
+    timed: tuple[Timed, ...] = ()
+    traced: tuple[Traced, ...] = ()
+    kept: tuple[Kept, ...] = ()
+    levels: tuple[Level, ...] = ()
+    new_nodes: tuple[int, ...] = ()
+    graphs: tuple[Alike, ...] = ()
+    first_calls: tuple[int, ...] = ()

@@ -1,0 +1,59 @@
+"""Whether graphs are made again and again while steps run."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from tfprof.collector.render.numbers import count
+from tfprof.collector.views.advice.evidence import Evidence
+from tfprof.collector.views.advice.report import Report
+
+#: Graphs of the same ops, functions first called in the second half of a job: from so many on it is worth a word.
+GRAPHS: Final = 5
+FUNCTIONS: Final = 5
+#: Traced steps below which nothing can be said, and the share of the later ones that had nodes never seen before.
+STEPS: Final = 6
+EVER_NEW: Final = 0.6
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Say how often a function was traced anew, whether late steps run ops that no step ran before, whether functions come up late."""
+    found = (_graphs(evidence), _nodes(evidence), _functions(evidence))
+    return [report for report in found if report is not None]
+
+
+def _graphs(evidence: Evidence) -> Report | None:
+    """Look at the largest function only: smaller ones are parts of it, and a model may have many that are alike."""
+    largest = max(evidence.graphs, key=lambda one: one.nodes, default=None)
+    if largest is None or largest.graphs < GRAPHS:
+        return None
+    return Report(
+        f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced {count(largest.graphs)} times",
+        {"graphs": largest.graphs, "nodes": largest.nodes, "example": largest.example},
+        "call it with tensors instead of Python numbers, pad or bucket shapes, give it an input_signature or reduce_retracing=True",
+    )
+
+
+def _nodes(evidence: Evidence) -> Report | None:
+    late = evidence.new_nodes[len(evidence.new_nodes) // 2 :]
+    new = [number for number in late if number]
+    if len(late) < STEPS or len(new) < EVER_NEW * len(late):
+        return None
+    return Report(
+        f"{len(new)} of the last {len(late)} traced steps ran ops that no step before had, {count(sum(new))} in all: the graph grows",
+        {"steps": len(late), "steps_with_new_ops": len(new), "new_ops": sum(new)},
+        "build the graph once, before the loop; graph.finalize() finds the line that adds to it",
+    )
+
+
+def _functions(evidence: Evidence) -> Report | None:
+    if not evidence.timed:
+        return None
+    middle = (evidence.timed[0].start_ns + evidence.timed[-1].start_ns) / 2
+    late = [at for at in evidence.first_calls if at > middle]
+    if len(late) < FUNCTIONS:
+        return None
+    return Report(
+        f"{count(len(late))} functions were called for the first time in the second half of the job",
+        {"functions": len(late), "known_before": len(evidence.first_calls) - len(late)},
+        "make tf.functions once, outside of loops and methods that run often",
+    )
