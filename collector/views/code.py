@@ -153,7 +153,7 @@ def _account(places: Sequence[Place], patterns: tuple[str, ...]) -> Kept:
 
 def _shows(options: Options) -> Callable[[Kept], bool]:
     """Return the filter: every minimum looks at totals, and -min_occurrence at nothing."""
-    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes)
+    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     leasts = dict(options.minima)
     least = tuple(leasts[counter] for counter in NOTHING._fields[1:])
 

@@ -32,12 +32,15 @@ def wrong(pattern: str) -> str:
 
 
 class Matcher:
-    """A list of regexes that match whole names, as RE2's full match does; one that is no regex matches nothing."""
+    """A list of regexes that match whole names, as RE2's full match does; one that is no regex matches nothing.
+
+    ALL means everything, without ``shortcut`` only what has no line break in it: tfprof takes it at its word where it hides and trims.
+    """
 
     __slots__ = ("everything", "patterns")
 
-    def __init__(self, patterns: tuple[str, ...]) -> None:
-        self.everything = patterns == ALL
+    def __init__(self, patterns: tuple[str, ...], *, shortcut: bool = True) -> None:
+        self.everything = shortcut and patterns == ALL
         self.patterns = () if self.everything else tuple(one for text in patterns if (one := _compiled(text)[0]))
 
     def __call__(self, name: str) -> bool:

@@ -99,7 +99,7 @@ def _filter(options: Options, rules: Rules) -> Callable[[Entry], bool]:
     Older versions compare the latter without a sign: a negative minimum hides everything.
     """
     fewest = options.min_occurrence % (1 << 64) if rules.old else options.min_occurrence
-    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes)
+    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     minima = [(at, least) for counter, least in options.minima if (at := counter_of(counter)) is not None]
 
     def shown(entry: Entry) -> bool:
@@ -115,7 +115,7 @@ def op_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> 
     entries = _ordered(_entries(nodes, options), options.order_by, rules)
     accounted = _chained([entry for entry in entries if entry.nodes])
     whole = accounted[0].running if accounted else NOTHING
-    trims, shown = Matcher(options.trim_name_regexes), _filter(options, rules)
+    trims, shown = Matcher(options.trim_name_regexes, shortcut=False), _filter(options, rules)
     start = _start(accounted, options.start_name_regexes)
     ends = (at for at in range(start, len(accounted)) if at - start > options.max_depth or trims(accounted[at].name))
     end = next(ends, len(accounted))

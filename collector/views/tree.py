@@ -112,7 +112,7 @@ def started(entries: Sequence[Kept], patterns: tuple[str, ...]) -> Sequence[Kept
 
 def shows(options: Options) -> Callable[[Kept], bool]:
     """Return the filter of scope and graph: minima look at totals, but for runs, parameters and float_ops at own numbers."""
-    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes)
+    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     named = not show.everything or bool(options.hide_name_regexes)
     leasts = dict(options.minima) | {"runs": options.min_occurrence}
     least = tuple(leasts[counter] for counter in Stats._fields)
@@ -152,7 +152,11 @@ class _Walk:
         self.shown: list[Kept] = [root]
         self.above: list[int] = [-1]
         self.below = self.hidden = 0
-        trims, deepest, trimmed = Matcher(options.trim_name_regexes), options.max_depth, bool(options.trim_name_regexes)
+        trims, deepest, trimmed = (
+            Matcher(options.trim_name_regexes, shortcut=False),
+            options.max_depth,
+            bool(options.trim_name_regexes),
+        )
         starts = started(root.children, options.start_name_regexes)
         self.started = sum(entry.definitions for entry in starts)
         if trimmed and trims(root.name):
