@@ -1,0 +1,101 @@
+"""Real jobs' code view: ops at the lines of Python that made them, and what pprof reads of it."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tf
+
+JOB = Path(__file__).parent / "jobs" / "python_lines.py"
+HERE = next(number for number, line in enumerate(JOB.read_text().splitlines(), 1) if line.endswith("# here"))
+FRAME = f"python_lines.py:{HERE}:product"
+#: A row of `pprof -top`: flat, its share, their sum, cumulative, its share, name.
+OWN = ("-top", "-nodefraction=0", "-unit=count", "-show=^python_lines:")
+TOP = re.compile(r" *(\d+) +\S+% +\S+% +\S+ +\S+% +(.*)")
+TFPROF = str(Path(sys.executable).parent / "tfprof")
+
+
+@pytest.fixture(scope="session")
+def go() -> str:
+    """The go command, whose pprof reads profiles."""
+    path = shutil.which("go")
+    if path is None:
+        message = "no go: its `go tool pprof` reads our files; install golang-go"
+        if os.environ.get("CI"):
+            pytest.fail(message)
+        pytest.skip(message)
+    return path
+
+
+@pytest.fixture(params=["tf1-session", "tf2-session", "tf2-function"])
+def job(request: pytest.FixtureRequest, private_places: Path) -> str:
+    """A job that was profiled, all its steps traced; which kind."""
+    version, kind = request.param.split("-")
+    python = request.getfixturevalue(f"{version}_python")
+    told = run(TFPROF + "-run", "--trace", "all", str(python), str(JOB), kind, TF_CPP_MIN_LOG_LEVEL="3").stderr
+    assert "5 steps traced" in told or "6 steps traced" in told
+    return kind
+
+
+def run(*command: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """Run a command that is to succeed."""
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, env={**os.environ, **more})
+    assert done.returncode == 0, done.stderr
+    return done
+
+
+def ask(view: str, *options: str) -> Any:
+    """Return the message of a view of the last job."""
+    return json.loads(run(TFPROF, view, "last", "-max_depth", "1000", *options, "--json").stdout)["profile"]
+
+
+def entries(message: Any) -> Iterator[Any]:
+    """Yield a message and all below it."""
+    ahead = [message]
+    while ahead:
+        entry = ahead.pop()
+        yield entry
+        ahead += entry["children"]
+
+
+def below(message: Any, *names: str) -> set[str]:
+    """Return the nodes that were made in, or below, the frames called ``names``."""
+    tops = [entry for entry in entries(message) if entry["name"] in names]
+    return {node["name"] for top in tops for entry in entries(top) for node in entry["graph_nodes"]}
+
+
+def pprof(go: str, file: Path, *options: str) -> list[str]:
+    return run(go, "tool", "pprof", *options, str(file)).stdout.splitlines()
+
+
+def test_matrix_products_and_their_gradients_are_at_the_line_that_made_them(job: str) -> None:
+    of_type = [entry for entry in entries(ask("op", "-show_name_regexes", "MatMul")) if entry["name"] == "MatMul"]
+    products = {node["name"] for entry in of_type for node in entry["graph_nodes"] if node["run_count"]}
+    view = ask("code")
+    assert len(products) >= 2, "the gradient of a product is one, too"
+    assert products <= below(view, FRAME, FRAME + " (gradient)")
+    assert len(below(view, FRAME) & products) == 1
+
+
+def test_pprof_reads_what_the_code_view_writes(job: str, go: str, tmp_path: Path) -> None:
+    file = tmp_path / "lines.pb.gz"
+    run(TFPROF, "code", "last", "-max_depth", "1000", "-select", "float_ops", "-output", f"pprof:outfile={file}")
+    leaves = [entry for entry in entries(ask("code")) if not entry["children"]]
+    nodes = {node["name"]: node["float_ops"] for leaf in leaves for node in leaf["graph_nodes"]}
+    assert sum(nodes.values()) > 0
+    raw = pprof(go, file, "-raw")
+    samples = [int(found[1]) for line in raw if (found := re.match(r" +1 +(\d+):", line))]
+    labels = [found[1] for line in raw if (found := re.search(r"graph node::\[(.*)\]", line))]
+    assert dict(zip(labels, samples, strict=True)) == nodes
+    top = {found[2]: int(found[1]) for line in pprof(go, file, *OWN) if (found := TOP.match(line))}
+    assert sum(top.values()) == sum(samples)
+    assert max(top, key=lambda name: top[name]).startswith("python_lines:product")
+    assert sum(line.startswith("graph node::") for line in pprof(go, file, "-traces")) == len(samples)
