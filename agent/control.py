@@ -1,6 +1,6 @@
 """Tells a running job which of its steps to trace."""
 
-from tfprof.shim.policy import Policy
+from tfprof.shim.policy import Policy, PolicyError
 
 from .channels import Channel
 
@@ -8,7 +8,12 @@ _WORDS = ("policy_mode", "policy_level", "policy_first", "policy_last", "policy_
 
 
 def write_policy(channel: Channel, policy: Policy) -> int:
-    """Put ``policy`` into the agent's words of ``channel`` and return its generation; the job answers in `policy_seen`."""
+    """Put ``policy`` into the agent's words of ``channel`` and return its generation; the job answers in `policy_seen`.
+
+    PolicyError when there are no words for it: they hold one range of steps.
+    """
+    if Policy.from_words(policy.words()) != policy:
+        raise PolicyError("a running job can be told one range of steps only")
     for name, value in zip(_WORDS, policy.words(), strict=True):
         channel.set_word(name, value)
     generation = channel.word("policy") + 1

@@ -141,10 +141,11 @@ class Pace(object):
         return True
 
     def _between(self, ordinal: int) -> bool:
-        if ordinal > self.policy.last:
-            self.trigger = self._plan(self, ordinal)
-            return False
-        return True
+        for first, last in self.policy.ranges:
+            if first <= ordinal <= last:
+                return True
+        self.trigger = self._plan(self, ordinal)
+        return False
 
     def _afford(self, ordinal: int) -> bool:
         """Trace if the budget bears one more, after a look at a few steps beside it."""
@@ -164,9 +165,8 @@ class Pace(object):
         return ordinal - ordinal % self.policy.every + self.policy.every
 
     def _plan_between(self, ordinal: int) -> int:
-        if ordinal >= self.policy.last:
-            return NEVER
-        return max(self.policy.first, ordinal + 1)
+        ahead = [max(first, ordinal + 1) for first, last in self.policy.ranges if last > ordinal]
+        return min(ahead) if ahead else NEVER
 
     def _plan_budget(self, ordinal: int) -> int:
         """Return when a further trace will fit the budget, a little later each other time lest it keep step with the job."""

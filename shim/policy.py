@@ -7,7 +7,7 @@ from .errors import TfprofError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Sequence
+    from typing import Any, Sequence
 
 NEVER = 1 << 62
 MILLION = 1000000
@@ -24,12 +24,22 @@ class PolicyError(TfprofError):
 
 
 class Policy(object):
-    """What was asked for: mode and level (numbers of the layout), first and last step, every how many, budget in ppm."""
+    """What was asked for: mode and level (numbers of the layout), first and last step, every how many, budget in ppm.
 
-    __slots__ = ("budget", "every", "first", "last", "level", "mode")
+    ``ranges``: the steps in between that are meant, where those are not all.
+    """
+
+    __slots__ = ("budget", "every", "first", "last", "level", "mode", "ranges")
 
     def __init__(
-        self, mode: int, level: int = layout.LEVEL_AUTO, first: int = 0, last: int = 0, every: int = 0, budget: int = 0
+        self,
+        mode: int,
+        level: int = layout.LEVEL_AUTO,
+        first: int = 0,
+        last: int = 0,
+        every: int = 0,
+        budget: int = 0,
+        ranges: tuple[tuple[int, int], ...] = (),
     ) -> None:
         self.mode = mode
         self.level = level
@@ -37,15 +47,16 @@ class Policy(object):
         self.last = last
         self.every = every
         self.budget = budget
+        self.ranges = ranges or ((first, last),)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Policy) and self.words() == other.words()
+        return isinstance(other, Policy) and (self.words(), self.ranges) == (other.words(), other.ranges)
 
     def __hash__(self) -> int:
-        return hash(self.words())
+        return hash((self.words(), self.ranges))
 
     def __repr__(self) -> str:
-        return "Policy%r" % (self.words(),)
+        return "Policy%r%r" % (self.words(), self.ranges)
 
     def words(self) -> tuple[int, int, int, int, int, int]:
         """Return the numbers in the order of the agent's words: mode, level, first, last, every, budget."""
@@ -53,7 +64,7 @@ class Policy(object):
 
     @classmethod
     def from_text(cls, trace: str, level: str = "auto") -> Policy:
-        """Return the policy of ``off | all | every=N | steps=A-B | budget=P%`` at ``auto | software | full``; else PolicyError."""
+        """Return the policy of ``off | all | every=N | steps=A-B,C | budget=P%`` at ``auto | software | full``; else PolicyError."""
         word, _, value = trace.strip().partition("=")
         chosen = LEVELS.get(level.strip())
         if chosen is None:
@@ -81,25 +92,30 @@ class Policy(object):
         return cls(*words)
 
 
-def _unknown(value: str) -> dict[str, int]:
+def _unknown(value: str) -> dict[str, Any]:
     raise ValueError(value)
 
 
-def _every(value: str) -> dict[str, int]:
+def _every(value: str) -> dict[str, Any]:
     number = _positive(value)
     return {"mode": layout.MODE_EVERY, "every": number}
 
 
-def _steps(value: str) -> dict[str, int]:
+def _steps(value: str) -> dict[str, Any]:
+    ranges = tuple(sorted(_range(part) for part in value.split(",")))
+    return {"mode": layout.MODE_STEPS, "first": ranges[0][0], "last": max(last for _, last in ranges), "ranges": ranges}
+
+
+def _range(value: str) -> tuple[int, int]:
     first, dash, last = value.partition("-")
     low = _positive(first)
     high = _positive(last) if dash else low
     if high < low:
         raise ValueError
-    return {"mode": layout.MODE_STEPS, "first": low, "last": high}
+    return low, high
 
 
-def _budget(value: str) -> dict[str, int]:
+def _budget(value: str) -> dict[str, Any]:
     if not value.endswith("%"):
         raise ValueError
     share = float(value[:-1])

@@ -2,11 +2,12 @@
 
 import os
 
+import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import control
 from tfprof.agent.channels import Channel
 from tfprof.shim import layout
-from tfprof.shim.policy import Policy
+from tfprof.shim.policy import Policy, PolicyError
 
 
 def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_says_so() -> None:
@@ -21,5 +22,15 @@ def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_says_so
     writer.set(policy_seen=1)
     assert control.is_seen(channel)
     assert control.write_policy(channel, Policy.from_text("off")) == 2
+    channel.close()
+    writer.close()
+
+
+def test_a_policy_that_the_words_cannot_hold_is_not_written() -> None:
+    writer = ChannelWriter()
+    channel = Channel(os.dup(writer.fd))
+    with pytest.raises(PolicyError, match="one range of steps only"):
+        control.write_policy(channel, Policy.from_text("steps=1-3,10"))
+    assert writer.word("policy") == 0
     channel.close()
     writer.close()

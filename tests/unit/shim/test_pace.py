@@ -49,10 +49,18 @@ class Job:
         ("steps=10-13", [10, 11, 12, 13]),
         ("steps=1", [1]),
         ("steps=99-200", [99, 100]),
+        ("steps=1-3,10,20-22", [1, 2, 3, 10, 20, 21, 22]),
+        ("steps=97-98,2,3,3-4,500", [2, 3, 4, 97, 98]),
     ],
 )
 def test_a_fixed_policy_is_followed_to_the_step(text, traced):
     assert Job(text).steps(100).traced == traced
+
+
+def test_steps_between_ranges_are_not_asked_about():
+    job = Job("steps=10,90").steps(100)
+    assert job.traced == [10, 90]
+    assert job.asked < 25
 
 
 def test_under_a_budget_the_first_steps_after_warm_up_are_traced():

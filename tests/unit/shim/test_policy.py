@@ -26,10 +26,18 @@ def test_a_text_means_a_policy(trace, level, expected):
     assert Policy.from_words(expected) == Policy.from_text(trace, level)
 
 
+def test_a_text_may_mean_several_ranges():
+    policy = Policy.from_text("steps=20-25,1-3,10")
+    assert policy.ranges == ((1, 3), (10, 10), (20, 25))
+    assert policy.words() == (layout.MODE_STEPS, 0, 1, 25, 0, 0)
+    assert policy not in {Policy.from_text("steps=1-25"), Policy.from_text("steps=1-3,10-25")}
+    assert policy == Policy.from_text("steps=1-3,10,20-25")
+
+
 @pytest.mark.parametrize(
     "trace",
     ["", "on", "all=1", "off=", "every", "every=", "every=0", "every=-1", "every=1.5", "every=²", "steps=0-3", "steps=5-4",
-     "steps=1-", "steps=-4", "steps=1-2-3", "budget=1", "budget=0%", "budget=101%", "budget=%", "budget=nan%", "budget=-1%",
+     "steps=1-", "steps=-4", "steps=1-2-3", "steps=1,", "steps=,1", "steps=1,x", "steps=1 2", "steps=3,5-4", "budget=1", "budget=0%", "budget=101%", "budget=%", "budget=nan%", "budget=-1%",
      "every=99999999999999999999", "budget=inf%"],
 )  # fmt: skip
 def test_any_other_text_is_refused_by_name(trace):
