@@ -85,6 +85,18 @@ class Profiler:
         """Return the code view as a MultiGraphNodeProto."""
         return self._profile("code", options)
 
+    def advise(self, options: Mapping[str, Any] | None = None) -> Any:
+        """Print what could be faster and return it as an AdviceProto, of the checkers that ``options`` names; None: of all.
+
+        tfprof's own checkers have options, and none looks at them: neither is anything here. UsageError where not whole
+        jobs are asked about.
+        """
+        from tfprof.collector import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
+
+        found = advising.advise(self._about, options)
+        _print(advising.told(found, self._about.rules))
+        return load("tfprof.collector.export.messages:advice_message")([one for job in found for one in job.advice])
+
     def serialize_to_string(self) -> bytes:
         """Return a serialized ProfileProto, which TensorFlow's tools read; UsageError of more than one job, or one device."""
         about = self._about

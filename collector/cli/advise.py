@@ -1,36 +1,52 @@
 """`tfprof advise`: what could be faster."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import click
+from tfprof.collector.advising import JobAdvice, told
+from tfprof.collector.advising import advise as ask
+from tfprof.collector.answers import About
 from tfprof.collector.cli.command import json_option, note, print_json, print_lines, store_option
-from tfprof.collector.evidence import gather
-from tfprof.collector.render.advice_text import lines
 from tfprof.collector.render.why_text import untraced
-from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.views.advice.report import Advice
-from tfprof.collector.views.advice.table import advise as ask
+from tfprof.collector.selection import choose
+from tfprof.collector.store.reader import Store
+from tfprof.collector.views.advice.report import Report
 from tfprof.collector.views.rules import COMPAT, Rules
 
 
-def _document(job: Job, advice: list[Advice]) -> dict[str, Any]:
+def _report(report: Report) -> dict[str, Any]:
+    return {"text": report.text, "numbers": report.numbers, "todo": report.todo or None}
+
+
+def _document(found: JobAdvice) -> dict[str, Any]:
     return {
-        "job": job.info.hex,
+        "job": found.job.info.hex,
         "checkers": [
-            {
-                "name": checker.name,
-                "slug": checker.slug,
-                "reports": [
-                    {"text": report.text, "numbers": report.numbers, "todo": report.todo or None} for report in reports
-                ],
-            }
-            for checker, reports in advice
+            {"name": checker.name, "slug": checker.slug, "reports": list(map(_report, reports))}
+            for checker, reports in found.advice
         ],
     }
 
 
+def tell(found: Sequence[JobAdvice], rules: Rules) -> None:
+    """Print advice, and on standard error why there is none."""
+    print_lines(told(found, rules))
+    notes(found)
+
+
+def notes(found: Sequence[JobAdvice]) -> None:
+    """Print on standard error why there is no advice."""
+    for one in found:
+        where = f"{one.job.info.hex[:4]}: " if len(found) > 1 else ""
+        if not one.has_steps:
+            note(where + untraced(one.job))
+        elif not one.says_something:
+            note(f"{where}nothing to say: no checker found what it looks for")
+
+
 @click.command()
-@click.argument("job")
+@click.argument("jobs", nargs=-1, metavar="JOB...")
 @click.option(
     "--compat",
     type=click.Choice(COMPAT),
@@ -43,19 +59,16 @@ def _document(job: Job, advice: list[Advice]) -> dict[str, Any]:
 )
 @json_option
 @store_option
-def advise(job: str, store: str, compat: str, strict: bool, as_json: bool) -> None:
+def advise(jobs: tuple[str, ...], store: str, compat: str, strict: bool, as_json: bool) -> None:
     """What could be faster in JOB: findings, the numbers behind them, and what to do.
 
     Looks at ops, steps, input, copies, placement, memory and graphs, and says nothing where it knows nothing.
     """
-    chosen = Store(store).job(job)
-    found = gather(chosen, Rules(compat, strict))
-    advice = ask(found)
+    about = About(tuple(choose(Store(store), jobs)), rules=Rules(compat, strict))
+    found = ask(about)
     if as_json:
-        print_json(_document(chosen, advice))
+        documents = list(map(_document, found))
+        print_json(documents[0] if len(documents) == 1 else {"jobs": documents})
+        notes(found)
     else:
-        print_lines(lines(advice, strict=strict))
-    if not found.has_steps:
-        note(untraced(chosen))
-    elif not any(reports for _, reports in advice):
-        note("nothing to say: no checker found what it looks for")
+        tell(found, about.rules)

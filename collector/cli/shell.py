@@ -62,6 +62,8 @@ class Shell:
     def _carry_out(self, line: Line) -> None:
         if line.command == "help":
             print_lines(_help(*line.words[:1]))
+        elif line.command == "advise":
+            self._advise()
         elif line.command == "history":
             print_lines(f"{number:5}  {text}" for number, text in enumerate(self._lines.texts, 1))
         else:
@@ -72,6 +74,13 @@ class Shell:
                 self.options = options
             elif line.command in VIEWS:
                 self._show(line.command, options)
+
+    def _advise(self) -> None:
+        from tfprof.collector.advising import advise  # noqa: PLC0415  # reads all of a job, for those who ask for it
+        from tfprof.collector.cli.advise import tell  # noqa: PLC0415
+
+        about = self._ask()
+        tell(advise(about), about.rules)
 
     def _show(self, view: str, options: Options) -> None:
         try:
