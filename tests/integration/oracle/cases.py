@@ -1,4 +1,4 @@
-"""Writes random cases: folders with `graph.pb`, `run-N.pb`, maybe `op_log.pb`, and `queries.json` to be asked of them.
+"""Writes cases: folders with `graph.pb`, `run-N.pb`, maybe `op_log.pb`, and `queries.json` with what is asked of them.
 
 PYTHONPATH=tests python -m integration.oracle.cases FOLDER FIRST_SEED LAST_SEED
 """
@@ -7,16 +7,21 @@ import json
 import random
 import sys
 from pathlib import Path
+from typing import Final
 
 from integration.oracle import graphs
 from integration.oracle.queries import Questions
+from tfprof.collector.ingest.proto.graph_pb2 import GraphDef
 
-#: How many questions a case gets of each kind that `Questions.some` has.
-ASKED = 60
+#: The real runs that `real_runs.py` makes.
+REAL: Final = ("conv", "loop", "rnn")
+#: How many questions a random case gets of each kind that `Questions.some` has; a real run, which is larger, gets more.
+ASKED: Final = 60
+ASKED_OF_REAL: Final = 150
 
 
 def write_case(folder: Path, seed: int) -> None:
-    """Write the case of one seed."""
+    """Write the random case of a seed."""
     chance = random.Random(seed)
     folder.mkdir(parents=True)
     size = chance.choice((1, 3, 8, 20, 20, 40, 40, 120))
@@ -32,7 +37,20 @@ def write_case(folder: Path, seed: int) -> None:
         (folder / f"run-{step}.pb").write_bytes(graphs.run_metadata(chance, ran, base))
     types = (*graphs.OPS, *graphs.TYPES, *(device.lower() for device in graphs.DEVICES[:6]), *graphs.UNKNOWN)
     questions = Questions(chance, ran, types, steps).some(ASKED)
-    (folder / "queries.json").write_text(json.dumps({"whole": graph.whole, "queries": questions}, indent=1))
+    _write_questions(folder, questions, whole=graph.whole)
+
+
+def ask_real(folder: Path) -> None:
+    """Write questions to the case of a real run."""
+    graph = GraphDef.FromString((folder / "graph.pb").read_bytes())
+    types = [*{node.op for node in graph.node}, "_trainable_variables", "/job:localhost/replica:0/task:0/device:cpu:0"]
+    steps = len(list(folder.glob("run-*.pb")))
+    questions = Questions(random.Random(folder.name), [node.name for node in graph.node], sorted(types), steps)
+    _write_questions(folder, questions.some(ASKED_OF_REAL), whole=True)
+
+
+def _write_questions(folder: Path, questions: list[dict[str, object]], *, whole: bool) -> None:
+    (folder / "queries.json").write_text(json.dumps({"whole": whole, "queries": questions}, indent=1))
 
 
 def write_cases(folder: Path, seeds: range) -> None:

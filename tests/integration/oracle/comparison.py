@@ -19,6 +19,19 @@ MESSAGES: Final = {
 }
 #: Above it each side explains in words of its own.
 LEGEND: Final = "Profile:\n"
+#: How lines on standard error begin that both sides print.
+WARNINGS: Final = (
+    "Options -step=",
+    "Available steps:",
+    "No code trace",
+    "Only 'code' view",
+    "op view doesn't support",
+    "Can only select 1",
+    "pprof doesn't support",
+    "INVALID_ARGUMENT",
+    "Invalid argument",
+    "E.g.",
+)
 #: Names with control characters, which we never print, of cases.
 CONTROLS: Final = {name: clean(name) for name in ODD_NAMES if name != clean(name)}
 
@@ -40,17 +53,20 @@ def sampled(data: bytes) -> Any:
     return {**profile, 6: texts}
 
 
+def _said(text: str) -> list[str]:
+    """Return the lines of a text on standard error that are told to users of either side; ours may say what would be right."""
+    return [line.partition(" (one of ")[0] for line in text.split("\n") if line.startswith(WARNINGS)]
+
+
 def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what counts of an answer {root, printed, files}, all bytes as Latin-1 text."""
-    output = question.get("options", {}).get("output")
+    """Return what counts of an answer {root, files, printed, warned}, all bytes as Latin-1 text."""
+    kind = question.get("options", {}).get("output", "").partition(":")[0]
     files = {name: text.encode("latin-1") for name, text in answer["files"].items()}
-    told: Any = {name: data.decode() for name, data in files.items()}
-    if output == "file":
-        told = {name: rows(text) for name, text in told.items()}
-    elif output == "pprof":
-        told = {name: sampled(data) for name, data in files.items()}
+    forms = {"file": lambda data: rows(data.decode()), "pprof": sampled}
+    told = {name: forms.get(kind, bytes.decode)(data) for name, data in files.items()}
     message = decoded(MESSAGES[question["view"]], answer["root"].encode("latin-1"))
-    return {"message": message, "files": told, "printed": rows(answer["printed"])}
+    printed, warned = (answer[name].encode("latin-1").decode() for name in ("printed", "warned"))
+    return {"message": message, "files": told, "printed": rows(printed), "warned": _said(warned)}
 
 
 def differences(theirs: Any, mine: Any, where: str = "") -> Iterator[str]:

@@ -3,10 +3,11 @@
     python oracle.py CASES ANSWERS              from `graph.pb`, `op_log.pb`, `run-N.pb` of each folder in CASES
     python oracle.py CASES ANSWERS --profiles   from `profile.pb`, a ProfileProto, of each folder in CASES
 
-ANSWERS gets a file for each case: a list of {text, printed, root, files}, bytes as Latin-1 text.
+ANSWERS gets a file for each case: a list of {printed, warned, root, files}, bytes as Latin-1 text.
 """
 
 import contextlib
+import ctypes
 import json
 import os
 import sys
@@ -20,8 +21,6 @@ except ImportError:
     from tensorflow.python import pywrap_tensorflow as native
 
 from tensorflow.core.profiler import tfprof_options_pb2 as options_pb2
-
-PLACES = {"none": "none", "stdout": "stdout"}
 
 
 def read(*parts):
@@ -39,25 +38,19 @@ def latin(data):
 
 
 @contextlib.contextmanager
-def printed(path):
-    """Send what C++ prints to a file."""
-    sys.stdout.flush()
-    kept = os.dup(1)
-    with open(path, "wb") as file:
-        os.dup2(file.fileno(), 1)
+def redirected(paths):
+    """Send what C++ writes to descriptors 1 and 2 to files: {descriptor: path}."""
+    kept = {number: os.dup(number) for number in paths}
+    for number, path in paths.items():
+        with open(path, "wb") as file:
+            os.dup2(file.fileno(), number)
     try:
         yield
     finally:
-        flush()
-        os.dup2(kept, 1)
-        os.close(kept)
-
-
-def flush():
-    """Have C write what it holds back."""
-    import ctypes
-
-    ctypes.CDLL(None).fflush(None)
+        ctypes.CDLL(None).fflush(None)
+        for number, descriptor in kept.items():
+            os.dup2(descriptor, number)
+            os.close(descriptor)
 
 
 def encoded(options, folder):
@@ -67,7 +60,7 @@ def encoded(options, folder):
         if isinstance(value, list):
             getattr(wanted, name).extend(value)
         elif name == "output":
-            wanted.output = PLACES.get(value, "{}:outfile={}".format(value, os.path.join(folder, "out")))
+            wanted.output = value.replace("FOLDER", folder)
         else:
             setattr(wanted, name, value)
     return wanted.SerializeToString()
@@ -85,11 +78,11 @@ def ask(query):
     """Return TensorFlow's answer to one question."""
     with tempfile.TemporaryDirectory() as folder:
         options = advised(query) if query["view"] == "advise" else encoded(query["options"], folder)
-        with printed(os.path.join(folder, "printed")):
+        with redirected({1: os.path.join(folder, "printed"), 2: os.path.join(folder, "warned")}):
             root = native.Profile(query["view"].encode(), options)
         files = {name: latin(read(folder, name)) for name in os.listdir(folder)}
-    said = files.pop("printed")
-    return {"printed": said.replace(folder, "FOLDER"), "root": latin(root), "files": files}
+    said = {name: files.pop(name).replace(folder, "FOLDER") for name in ("printed", "warned")}
+    return dict(said, root=latin(root), files=files)
 
 
 def load(folder, profiles):

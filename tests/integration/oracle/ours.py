@@ -1,41 +1,67 @@
 """Our answers to the oracle's questions: from a store that holds the same case, by the same path as a user's."""
 
+import contextlib
+import io
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from fakes.made_store import traced, write_job
-from tfprof.collector.answers import About, Desk
-from tfprof.collector.errors import NoSuchStepError
-from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.views.options import from_dict
-from tfprof.collector.views.rules import Rules
+from tfprof.collector.api import Profiler, open_store
+from tfprof.collector.cli.import_ import import_
+
+#: The version of TensorFlow that an interpreter has, as `compat` names it.
+COMPAT = {"tf1": "1.15", "tf2": "2.21"}
+_METHODS = {
+    "scope": Profiler.profile_name_scope,
+    "graph": Profiler.profile_graph,
+    "op": Profiler.profile_operations,
+    "code": Profiler.profile_python,
+}
 
 
-def stored(case: Path, folder: Path) -> Job:
-    """Import a case into a store of its own in ``folder``; return the job that it is there."""
-    parts = [part.read_bytes() for part in sorted(case.glob("run-*.pb"))]
-    write_job(folder, 1, traced((case / "graph.pb").read_bytes(), parts))
-    return Store(folder).job("last")
+def import_case(case: Path, store: Path) -> None:
+    """Make a job of a case's files in the store."""
+    runs = ",".join(str(case / f"run-{number}.pb") for number in range(len(list(case.glob("run-*.pb")))))
+    log = case / "op_log.pb"
+    given = {"graph_path": case / "graph.pb", "run_meta_path": runs, "op_log_path": log if log.exists() else ""}
+    _import(store, *(f"--{name}={path}" for name, path in given.items() if path))
 
 
-class Ours:
-    """Answers questions about one job, strictly as TensorFlow of version ``compat`` does."""
+def import_profile(path: Path, store: Path) -> None:
+    """Make a job of a ProfileProto in the store."""
+    _import(store, f"--profile_path={path}")
 
-    def __init__(self, job: Job, compat: str) -> None:
-        self.about = About((job,), rules=Rules(compat, strict=True))
-        self.desk = Desk()
 
-    def ask(self, question: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-        """Return the answer as the oracle gives it."""
-        options = from_dict({**question["options"], "output": "none"})
-        kind = question["options"]["output"]
-        try:
-            answer = self.desk.ask(self.about, question["view"], options, whole=True)
-        except NoSuchStepError:
-            return {"root": "", "files": {}, "printed": ""}
-        root = answer.message().SerializeToString().decode("latin-1")
-        files = {}
-        if kind == "file":
-            files["out"] = "".join(f"{line}\n" for line in answer.lines()).encode().decode("latin-1")
-        return {"root": root, "files": files, "printed": ""}
+def _import(store: Path, *arguments: str) -> None:
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        import_.main([*arguments, f"--store={store}"], standalone_mode=False)
+
+
+def profiler(store: Path, version: str) -> Profiler:
+    """Return the job of a store, answering strictly as TensorFlow of ``version`` does."""
+    return open_store(store).job("last", compat=COMPAT[version], strict=True)
+
+
+def ask(job: Profiler, question: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """Return our answer as the oracle gives its own; files are written into ``folder``, which is empty."""
+    printed, warned = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(warned):
+        if question["view"] == "advise":
+            root = job.advise({checker: {} for checker in question["checkers"]})
+        else:
+            options = question["options"]
+            output = options["output"].replace("FOLDER", str(folder))
+            root = _METHODS[question["view"]](job, {**options, "output": output})
+    files = {path.name: path.read_bytes().decode("latin-1") for path in folder.iterdir()}
+    for name in files:
+        (folder / name).unlink()
+    return {
+        "root": root.SerializeToString().decode("latin-1"),
+        "files": files,
+        "printed": _latin(printed, folder),
+        "warned": _latin(warned, folder),
+    }
+
+
+def _latin(said: io.StringIO, folder: Path) -> str:
+    return said.getvalue().replace(str(folder), "FOLDER").encode().decode("latin-1")

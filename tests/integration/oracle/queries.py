@@ -71,7 +71,7 @@ BASE: Final[dict[str, Any]] = {
     "hide_name_regexes": [],
     "account_displayed_op_only": False,
     "select": ["micros"],
-    "output": "file",
+    "output": "file:outfile=FOLDER/out",
     **dict.fromkeys(MINIMA, 0),
 }
 #: Beginnings of frames' texts, none of the root's.
@@ -89,6 +89,21 @@ FRAMES: Final = (
     ":.*",
     "d.py:-1:build",
     ".*<module>.*",
+)
+#: Outputs that are none, or of a view that has none such.
+ODD_OUTPUTS: Final = (
+    "",
+    "bogus",
+    "file",
+    "file:",
+    "file:outfile=",
+    "file:outfil=x",
+    "stdout:outfile=x",
+    "timeline:outfile",
+    "none:x=y",
+    "timeline:outfile=FOLDER/out",
+    "pprof:outfile=FOLDER/out",
+    "file:outfile=x,outfile=FOLDER/out",
 )
 CHECKERS: Final = ("AcceleratorUtilizationChecker", "OperationChecker", "ExpensiveOperationChecker", "JobChecker")
 
@@ -153,10 +168,14 @@ class Questions:
 
     def output(self) -> dict[str, Any]:
         """Return a question whose answer is a timeline, a pprof file, or what is printed."""
+        if self.chance.random() < 0.03:
+            asked = self.view(self.chance.choice(VIEWS))
+            asked["options"]["output"] = self.chance.choice(ODD_OUTPUTS)
+            return asked
         kind = self.chance.choice(("timeline", "timeline", "pprof", "stdout", "none"))
         views = {"timeline": ("graph", "scope", "code"), "pprof": ("code",)}.get(kind, VIEWS)
         asked = self.view(self.chance.choice(views))
-        asked["options"]["output"] = kind
+        asked["options"]["output"] = kind if kind in {"stdout", "none"} else f"{kind}:outfile=FOLDER/out"
         if kind == "pprof" and self.chance.random() < 0.9:
             asked["options"]["select"] = [self.chance.choice(SAMPLED)]
         return asked
