@@ -33,6 +33,13 @@ class Launch(NamedTuple):
     signal: int | None = None
 
 
+class Dump(NamedTuple):
+    """Profiles that are to be written at the end of a launch: of what was traced up to each of ``steps``, into ``folder``."""
+
+    steps: list[int]
+    folder: str
+
+
 class Result(NamedTuple):
     """What became of a launch's processes, as the agent sees it.
 

@@ -11,7 +11,7 @@ from tfprof.shim import daemons
 
 from . import launches, supervise
 from .hold import Hold
-from .launches import Launch, Result
+from .launches import Dump, Launch, Result
 
 REPORT: Final = "tfprof.collector.cli.report"
 PATIENCE_S: Final = 15.0
@@ -23,6 +23,8 @@ POLL_S: Final = 0.02
 #: A command that was over sooner, with no channel announced, has not loaded TensorFlow: nobody is asked about it.
 TOO_SHORT_S: Final = 2.0
 _REPORT_S: Final = 20.0
+#: Profiles of large jobs take their time.
+_DUMP_S: Final = 600.0
 #: What a report may know of the terminal.
 _TERMINAL: Final = ("TERM", "COLUMNS", "NO_COLOR")
 
@@ -35,6 +37,10 @@ TOO_SHORT: Final[Mapping[str, str]] = {
     "text": "the process was over before anybody could take what it recorded",
 }
 FAILED: Final[Mapping[str, str]] = {"slug": "report", "text": "it could not be made"}
+LATE: Final[Mapping[str, str]] = {
+    "slug": "report",
+    "text": "it was not done in time; `tfprof profile-proto` writes profiles too",
+}
 
 
 def say(text: str) -> None:
@@ -64,10 +70,15 @@ def _missing(result: Result) -> str:
 
 
 class Ending:
-    """What is still to be done for ``launch`` after its job; ``hold`` has its channels."""
+    """What is still to be done for ``launch`` after its job; ``hold`` has its channels.
 
-    def __init__(self, place: str, launch: Launch, hold: Hold) -> None:
+    With ``quiet`` only that is told which stands in the way of ``dump``.
+    """
+
+    def __init__(self, place: str, launch: Launch, hold: Hold, dump: Dump | None = None, quiet: bool = False) -> None:
         self._place = place
+        self._dump = dump
+        self._quiet = quiet
         self._launch = launch
         self._hold = hold
         self._result: Result | None = None
@@ -125,6 +136,10 @@ class Ending:
         command = [sys.executable, "-m", REPORT, launches.name_of(self._launch.launch), "--store", self._launch.store]
         if problem is not None:
             command += ["--problem", f"{problem['text']} [{problem['slug']}]"]
+        if self._dump is not None:
+            command += ["--dump-steps", ",".join(map(str, self._dump.steps)), "--dump-dir", self._dump.folder]
+        if self._quiet:
+            command.append("--quiet")
         log = os.path.join(self._place, "report.log")
         terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
         pid = os.posix_spawn(
@@ -138,17 +153,19 @@ class Ending:
             ],
             setsigmask=[],
         )
-        if self._waits_for(pid):
-            say(f"no report: {FAILED['text']}, see {log} [{FAILED['slug']}]")
+        why = self._waits_for(pid)
+        if why is not None:
+            say(f"no report: {why['text']}, see {log} [{why['slug']}]")
 
-    def _waits_for(self, pid: int) -> bool:
-        """Wait for the report, not for ever; return whether it failed."""
-        deadline = time.monotonic() + _REPORT_S
+    def _waits_for(self, pid: int) -> Mapping[str, str] | None:
+        """Wait for the report, not for ever; return why there is none that is to be told."""
+        deadline = time.monotonic() + (_REPORT_S if self._dump is None else _DUMP_S)
         while True:
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
-                return status != 0
-            if supervise.is_interrupted(POLL_S / 4) or time.monotonic() > deadline:
+                return FAILED if status else None
+            late = time.monotonic() > deadline
+            if late or supervise.is_interrupted(POLL_S / 4):
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
-                return False
+                return LATE if late and self._dump is not None else None

@@ -13,7 +13,7 @@ from tfprof.shim.policy import Policy
 from tfprof.shim.version import VERSION
 
 from . import environment, identity, launches, supervise
-from .launches import Launch
+from .launches import Dump, Launch
 
 if TYPE_CHECKING:
     from .hold import Hold
@@ -27,6 +27,7 @@ examples:
   tfprof-run python train.py --epochs 2         profile a script; a report follows its output
   tfprof-run --trace all python train.py        trace every step, whatever it costs
   tfprof-run --trace steps=100-120 ./train.sh   trace these steps, of whatever the command starts
+  tfprof-run --trace steps=10,20 --dump-steps 10,20 python train.py    write profile_10 and profile_20 at the end
   tfprof-run --name nightly --quiet make bench  give it a name, print no report
 """
 
@@ -55,6 +56,7 @@ class Options(NamedTuple):
     quiet: bool
     execute: bool
     changes: dict[str, str]
+    dump: Dump | None = None
 
 
 def _parser() -> _Parser:
@@ -70,12 +72,14 @@ def _parser() -> _Parser:
     add(
         "--trace",
         metavar="POLICY",
-        help="all, off, every=N, steps=A-B, or budget=P%% of the time (default: budget=1%%)",
+        help="all, off, every=N, steps=A-B,C, or budget=P%% of the time (default: budget=1%%)",
     )
     add("--trace-level", metavar="LEVEL", help="auto (default), software, or full")
     add("--store", metavar="DIR", help="folder for the results (default: $XDG_STATE_HOME/tfprof)")
     add("--name", metavar="NAME", help="what to call the job (default: its script's name)")
     add("--ring", metavar="BYTES", help="memory for records on their way, a process, such as 64M (default: 16M)")
+    add("--dump-steps", metavar="N,M", help="write profile_N for TensorFlow's tfprof: what was traced up to step N")
+    add("--dump-dir", metavar="DIR", help="folder for what --dump-steps writes (default: the working folder)")
     add("--record-command", action="store_true", help="keep the command line with the results")
     add("--no-report", "--quiet", dest="quiet", action="store_true", help="print nothing at the end")
     add(
@@ -105,6 +109,11 @@ def parse(argv: Sequence[str]) -> Options:
         if text is not None
     }
     _check_ring({**environ, **changes})
+    dump = _dump(given.dump_steps, given.dump_dir)
+    if dump is not None and given.execute:
+        raise UsageError(
+            "--dump-steps writes at the end, when with --exec nobody is there: `tfprof profile-proto` writes later"
+        )
     return Options(
         command=command,
         store=os.path.abspath(given.store) if given.store else places.default_store(),
@@ -113,7 +122,20 @@ def parse(argv: Sequence[str]) -> Options:
         quiet=given.quiet,
         execute=given.execute,
         changes=changes,
+        dump=dump,
     )
+
+
+def _dump(steps: str | None, folder: str | None) -> Dump | None:
+    """Return what is to be written at the end."""
+    if steps is None:
+        if folder is not None:
+            raise UsageError("--dump-dir without --dump-steps: which steps are to be written?")
+        return None
+    numbers = [int(part) for part in steps.split(",") if part.isascii() and part.isdigit()]
+    if len(numbers) != len(steps.split(",")) or 0 in numbers:
+        raise UsageError(f"{steps!r} are no steps for --dump-steps: numbers from 1, separated by commas")
+    return Dump(sorted(set(numbers)), os.path.abspath(folder or "."))
 
 
 def _check_ring(environ: dict[str, str]) -> None:
@@ -216,8 +238,13 @@ class Run:
         except OSError as error:
             self._problem = {"slug": "runtime-dir", "text": f"cannot write {self._place}: {error.strerror}"}
 
+    @property
+    def _tells(self) -> bool:
+        """Whether there is something to say or to write at the end."""
+        return not self._options.quiet or self._options.dump is not None
+
     def _explain(self, why: dict[str, str]) -> None:
-        if not self._options.quiet:
+        if self._tells:
             from . import report  # noqa: PLC0415 - likewise
 
             report.no_profile(why)
@@ -225,10 +252,10 @@ class Run:
     def _report(self, hold: "Hold | None", took_s: float) -> None:
         if self._problem is not None or hold is None or self._launch is None:
             self._explain(self._problem or {"slug": "runtime-dir", "text": "no folder for it"})
-        elif not self._options.quiet:
+        elif self._tells:
             from . import report  # noqa: PLC0415 - likewise
 
-            report.Ending(self._place, self._launch, hold).report(took_s)
+            report.Ending(self._place, self._launch, hold, self._options.dump, self._options.quiet).report(took_s)
 
 
 def _nothing() -> None:

@@ -1,4 +1,7 @@
-"""The end report of a `tfprof-run`: python -m tfprof.collector.cli.report LAUNCH --store DIR [--problem TEXT]."""
+"""The end of a `tfprof-run`: its report, and the profiles that were asked for.
+
+python -m tfprof.collector.cli.report LAUNCH --store DIR [--problem TEXT] [--dump-steps N,M --dump-dir DIR] [--quiet]
+"""
 
 import argparse
 import io
@@ -7,6 +10,7 @@ import shutil
 import sys
 import time
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from tfprof.collector.errors import StoreError, TfprofError
 from tfprof.collector.profile import profile
@@ -51,19 +55,44 @@ def report(store: Store, launch: str, problem: str | None, width: int) -> Iterat
         yield f"tfprof: {problem}"
 
 
+def dumped(store: Store, launch: str, steps: str, folder: str) -> Iterator[tuple[str, bool]]:
+    """Write the profiles of ``launch`` that were asked for; yield a line on each, and whether it is there."""
+    from tfprof.collector.dumps import dump  # noqa: PLC0415  # few launches ask for it
+
+    processes = _processes(store, launch)
+    for text, is_there in dump(processes, [int(step) for step in steps.split(",")], Path(folder)) if processes else ():
+        yield f"tfprof: {text}", is_there
+
+
+def _lines(given: argparse.Namespace) -> Iterator[str]:
+    """Yield what is to be printed; with ``--quiet`` only what stands in the way of profiles."""
+    store = Store(given.store)
+    told = list(report(store, given.launch, given.problem, shutil.get_terminal_size().columns))
+    if not given.quiet:
+        yield from told
+    elif given.problem or not _processes(store, given.launch):
+        yield told[-1]
+    if given.dump_steps:
+        for line, is_there in dumped(store, given.launch, given.dump_steps, given.dump_dir):
+            if not (given.quiet and is_there):
+                yield line
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report; return the exit status."""
     parser = argparse.ArgumentParser(prog="tfprof.collector.cli.report", description=__doc__)
     parser.add_argument("launch", help="id of the launch: 16 hexadecimal digits")
     parser.add_argument("--store", required=True, help="the folder with the results")
     parser.add_argument("--problem", help="what kept the profile from being complete")
+    parser.add_argument("--dump-steps", help="write profile_N into --dump-dir, for each N of these")
+    parser.add_argument("--dump-dir", default=".", help="the folder for them")
+    parser.add_argument("--quiet", action="store_true", help="no report; say only which profiles could not be written")
     given = parser.parse_args(arguments)
     assert isinstance(sys.stdout, io.TextIOWrapper)
     sys.stdout.reconfigure(errors="replace")
     try:
-        for line in report(Store(given.store), given.launch, given.problem, shutil.get_terminal_size().columns):
-            print(line)
-        sys.stdout.flush()
+        for line in _lines(given):
+            print(line, flush=True)
     except TfprofError as error:
         print(f"tfprof: no profile: {given.problem or error}")
         return error.exit_code
