@@ -1,0 +1,82 @@
+"""Traced steps of jobs that never ran: executions given by a test, decoded as if TensorFlow had sent them."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from fakes.made_store import MS, START_NS, rows, traced, write_job
+from fakes.nodes import CPU
+from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.collector.ingest.proto.run_metadata_pb2 import RunMetadata
+from tfprof.collector.store.reader import Job, Store
+
+
+class Ran(NamedTuple):
+    """One execution: µs from the beginning of its step on; bytes still held, and in use of a GPU's allocator, when it ended."""
+
+    name: str
+    start_us: int
+    took_us: int
+    device: str = CPU
+    kept: int = 0
+    in_use: int = 0
+    thread: int = 1
+
+
+def run_metadata(executions: Iterable[Ran], step_start_ns: int) -> bytes:
+    """Return the RunMetadata of one step."""
+    message = RunMetadata()
+    message.step_stats.SetInParent()
+    devices: dict[str, Any] = {}
+    for one in executions:
+        if one.device not in devices:
+            devices[one.device] = message.step_stats.dev_stats.add(device=one.device.encode())
+        start_us = step_start_ns // 1000 + one.start_us
+        stats = devices[one.device].node_stats.add(
+            node_name=one.name.encode(),
+            all_start_micros=start_us,
+            op_end_rel_micros=one.took_us,
+            all_end_rel_micros=one.took_us,
+            all_start_nanos=1000 * start_us,
+            op_end_rel_nanos=1000 * one.took_us,
+            all_end_rel_nanos=1000 * one.took_us,
+            thread_id=one.thread,
+        )
+        if one.kept or one.in_use:
+            stats.memory.add(
+                allocator_name=b"GPU_0_bfc" if one.in_use else b"cpu",
+                total_bytes=one.kept,
+                live_bytes=one.kept,
+                allocator_bytes_in_use=one.in_use,
+            )
+    return message.SerializeToString()
+
+
+def graph(ops: Mapping[str, str], **data_format: str) -> bytes:
+    """Return a GraphDef of nodes and their op types; some with a data_format by name."""
+    message = graph_pb2.GraphDef()
+    for name, op in ops.items():
+        node = message.node.add(name=name, op=op)
+        if name in data_format:
+            node.attr["data_format"].s = data_format[name].encode()
+    return message.SerializeToString()
+
+
+def made_job(
+    store: Path,
+    steps: Sequence[Iterable[Ran]],
+    graph_def: bytes = b"",
+    *,
+    step_ms: float = 1.0,
+    **tables: pa.Table,
+) -> Job:
+    """Return a job whose traced steps 1, 2, … ran what they say, each ``step_ms`` long, with more ``tables``."""
+    starts = [START_NS + int(number * 2 * step_ms * MS) for number in range(len(steps))]
+    parts = [run_metadata(step, start) for step, start in zip(steps, starts, strict=True)]
+    found: dict[str, Any] = traced(graph_def, parts)
+    traces = found["traces"].to_pylist()
+    for number, (trace, start) in enumerate(zip(traces, starts, strict=True)):
+        trace |= {"step": number + 1, "start_ns": start, "duration_ns": int(step_ms * MS)}
+    write_job(store, 1, {**found, "traces": rows("traces", traces), **tables})
+    return Store(store).job("last")
