@@ -12,7 +12,8 @@ from tfprof.collector.store import catalog, lock, segment
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.store.columns import pc
 from tfprof.collector.store.devices import only
-from tfprof.collector.store.rollup import EMPTY, canonical_of, merge, rollup
+from tfprof.collector.store.merging import merge
+from tfprof.collector.store.rollup import EMPTY, canonical_of, rollup
 from tfprof.collector.store.schema import LAST_TRACE
 from tfprof.collector.store.snapshot import Snapshot, settled
 

@@ -4,19 +4,17 @@ from typing import Any, Final
 
 import pyarrow as pa
 from tfprof.collector.store.columns import (
-    NULL,
-    added_lists,
     changes,
     constant,
     flat,
     integer,
-    ordered,
     pc,
     repeat,
     scattered,
     tallied,
 )
 from tfprof.collector.store.devices import Devices
+from tfprof.collector.store.keys import device_of, key_of, node_of
 from tfprof.collector.store.schema import NONE_ID, ROLLUP
 from tfprof.collector.store.sums import by_run
 
@@ -34,7 +32,6 @@ _SUMS: Final = (
     "residual_bytes",
     "output_bytes",
 )
-_ADDED: Final = ("traces", "runs", *_SUMS)
 _NUMBERS: Final = ("runs", *_SUMS, "min_ns", "max_ns")
 
 
@@ -51,12 +48,12 @@ def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> 
 
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     """Return ``canonical`` with the first CPU or GPU of each node of ``ops`` that had none; ``ops`` in order of arrival."""
-    seen = pc.unique(_key(flat(ops["node"]), devices.plain(flat(ops["device"]))))
-    seen = seen.filter(devices.canonical(_device(seen)))
-    nodes = pc.unique(_node(seen))
-    first = seen.take(pc.index_in(nodes, value_set=_node(seen)))
+    seen = pc.unique(key_of(flat(ops["node"]), devices.plain(flat(ops["device"]))))
+    seen = seen.filter(devices.canonical(device_of(seen)))
+    nodes = pc.unique(node_of(seen))
+    first = seen.take(pc.index_in(nodes, value_set=node_of(seen)))
     size = max(len(canonical), pc.max(ops["node"]).as_py() + 1 if ops.num_rows else 0)
-    later = _by_node(nodes, _device(first), size)
+    later = _by_node(nodes, device_of(first), size)
     known = pa.concat_arrays([canonical, repeat(NONE_ID, len(later) - len(canonical), pa.uint32())])
     return pc.if_else(pc.equal(known, NONE), later, known)
 
@@ -81,34 +78,7 @@ def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any)
     counted = pc.and_(pc.or_(starts, changes(trace)), looked_at)
     of_node = _of_nodes(node.filter(counted), trace.filter(counted), canonical)
     table = pa.concat_tables([pa.table({name: of_device[name] for name in ROLLUP.names}, schema=ROLLUP), of_node])
-    return table.take(pc.sort_indices(_key(table["node"], table["device"])))
-
-
-def merge(older: pa.Table, newer: pa.Table) -> pa.Table:
-    """Return the ROLLUP of all that ``older`` and ``newer`` are rollups of; no trace may be in both."""
-    if not older.num_rows or not newer.num_rows:
-        return newer if newer.num_rows else older
-    sides = (older, newer)
-    side_keys = [_key(flat(side["node"]), flat(side["device"])) for side in sides]
-    keys = ordered(pc.unique(pa.concat_arrays(side_keys)))
-    indexes = [pc.index_in(keys, value_set=side_key) for side_key in side_keys]
-
-    def aligned(name: str) -> list[Any]:
-        return [flat(side[name]).take(index) for side, index in zip(sides, indexes, strict=True)]
-
-    ran = [pc.fill_null(pc.greater(runs, integer(0)), False) for runs in aligned("runs")]
-    known = [pc.if_else(pc.equal(column, NONE), NULL, column) for column in aligned("canonical")]
-    columns: dict[str, Any] = {"node": _node(keys), "device": _device(keys)}
-    columns["canonical"] = pc.fill_null(pc.coalesce(*known), NONE_ID)
-    for name in _ADDED:
-        columns[name] = pc.add(*(pc.fill_null(column, 0) for column in aligned(name)))
-    for name, choose in (("min_ns", pc.min_element_wise), ("max_ns", pc.max_element_wise)):
-        measured = (pc.if_else(some, column, NULL) for some, column in zip(ran, aligned(name), strict=True))
-        columns[name] = pc.fill_null(choose(*measured), 0)
-    columns["histogram"] = added_lists(
-        [(flat(side["histogram"]), index) for side, index in zip(sides, indexes, strict=True)]
-    )
-    return pa.table(columns, schema=ROLLUP)
+    return table.take(pc.sort_indices(key_of(table["node"], table["device"])))
 
 
 def canonical_of(total: pa.Table) -> Any:
@@ -159,18 +129,3 @@ def _order(node: Any, device: Any, trace: Any) -> Any:
 def _all(compare: Any, column: Any) -> bool:
     """Whether ``compare`` holds between each element and the one before."""
     return pc.all(compare(column.slice(1), column.slice(0, max(0, len(column) - 1)))).as_py() is not False
-
-
-def _key(node: Any, device: Any) -> Any:
-    return pc.bit_wise_or(pc.shift_left(node.cast(pa.uint64()), _SHIFT), device.cast(pa.uint64()))
-
-
-def _node(key: Any) -> Any:
-    return pc.shift_right(key, _SHIFT).cast(pa.uint32())
-
-
-def _device(key: Any) -> Any:
-    return pc.bit_wise_and(key, _LOW).cast(pa.uint32())
-
-
-_SHIFT, _LOW = pa.scalar(32, pa.uint64()), pa.scalar(NONE_ID, pa.uint64())

@@ -11,7 +11,8 @@ from tfprof.collector.store import catalog, durable, segment
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.store.columns import flat_table, pc
 from tfprof.collector.store.devices import Devices, only
-from tfprof.collector.store.rollup import EMPTY, by_node, canonical_after, canonical_of, merge, rollup_of
+from tfprof.collector.store.merging import merge
+from tfprof.collector.store.rollup import by_node, canonical_after, canonical_of, rollup_of
 from tfprof.collector.store.schema import JOB_TABLES, LAST_TRACE, NAMES
 from tfprof.collector.store.snapshot import Snapshot
 from tfprof.collector.store.wal import Contents, Rows
@@ -103,21 +104,23 @@ def _write_ops(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> i
     generation = info.sealed + 1
     total = _total(folder, info)
     traces, devices = contents.table("traces"), Devices(tail.devices)
-    rollup, canonical = EMPTY, canonical_of(total)
+    rollups: list[pa.Table] = []
+    canonical = canonical_of(total)
     first, last = LAST_TRACE, 0
 
     def parts() -> Iterator[pa.Table]:
-        nonlocal rollup, canonical, first, last
+        nonlocal canonical, first, last
         for piece in contents.pieces("ops", PART_ROWS):
             canonical = canonical_after(piece, devices, canonical)
             part = by_node(flat_table(piece), devices)
-            rollup = merge(rollup, rollup_of(part, traces, devices, canonical))
+            rollups.append(rollup_of(part, traces, devices, canonical))
             first, last = min(first, pc.min(part["trace"]).as_py()), max(last, pc.max(part["trace"]).as_py())
             yield part
             del piece, part  # as in segment.encode_parts
             pa.default_memory_pool().release_unused()  # what is retained for other sizes adds up
 
     _write(folder, "ops", generation, segment.encode_parts("ops", parts()))
+    rollup = merge(*rollups)
     metadata = {"first_trace": first, "last_trace": last}
     _write(folder, segment.ROLLUP_NAME, generation, segment.encode(segment.ROLLUP_NAME, rollup, metadata))
     _write(folder, segment.TOTAL_NAME, generation, segment.encode(segment.TOTAL_NAME, merge(total, rollup)))

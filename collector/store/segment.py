@@ -62,7 +62,7 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
     expected = pa.schema([schema.field(column) for column in wanted])
     if not table.schema.equals(_required(expected)):
         raise StoreError(f"{path} is damaged: its columns are not those of {name}", "store-damaged")
-    return table.cast(expected)
+    return _of_schema(table, expected)
 
 
 def read_traces(path: Path, name: str, first: int, last: int, columns: Sequence[str]) -> pa.Table:
@@ -91,6 +91,11 @@ def last_trace(path: Path, name: str) -> int:
         raise
     except (OSError, pa.ArrowException) as error:
         raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
+
+
+def _of_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
+    """Return ``table`` with room for nulls again; the types are the same, and a cast would look at every list."""
+    return pa.Table.from_arrays(table.columns, schema=schema)
 
 
 def _may_have(known: pq.FileMetaData, group: int, column: int, first: int, last: int) -> bool:

@@ -1,4 +1,5 @@
-/* `_sums`: what is summed up of sorted op executions, run by run, in one pass. sums.py says the same in pyarrow and is its equal. */
+/* `_sums`: what is summed up of sorted op executions, run by run, in one pass, and rollups put together. sums.py and merging.py
+ * say the same in pyarrow and are its equals. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
@@ -156,8 +157,165 @@ done:
     return result;
 }
 
+/* One of several rollups that are put together; `group`: which row of the result each of its rows belongs to. */
+typedef struct {
+    size_t rows, counts_size;
+    const uint32_t *group, *canonical, *counts;
+    const uint64_t *columns[RESULTS];
+    const int32_t *offsets; /* of each row's histogram in `counts`, and the end of the last */
+} rollup;
+
+/* The result, row by row. */
+typedef struct {
+    size_t rows;
+    sums *sums;
+    uint32_t *canonical, *counts;
+    int32_t *offsets;
+} merged;
+
+enum { GROUP, CANONICAL, OFFSETS, COUNTS, OTHERS };
+
+/* Whether the buffers of a rollup fit together. */
+static bool fits(const rollup *of, const Py_buffer *views, size_t groups) {
+    size_t length = of->rows;
+    if ((size_t)views[CANONICAL].len != length * 4 || (size_t)views[OFFSETS].len != (length + 1) * 4) return false;
+    for (size_t i = 0; i < RESULTS; i++)
+        if ((size_t)views[OTHERS + i].len != length * 8) return false;
+    for (size_t row = 0; row < length; row++)
+        if (of->group[row] >= groups || of->offsets[row] < 0 || of->offsets[row] > of->offsets[row + 1]) return false;
+    return !length || (size_t)of->offsets[length] <= of->counts_size;
+}
+
+static void add_sums(sums *to, const rollup *from, size_t row) {
+    uint64_t words[RESULTS];
+    sums more;
+    for (size_t i = 0; i < RESULTS; i++) words[i] = from->columns[i][row];
+    memcpy(&more, words, sizeof more);
+    bool ran = (int64_t)to->runs > 0;
+    if ((int64_t)more.runs > 0) {
+        if (!ran || more.min_ns < to->min_ns) to->min_ns = more.min_ns;
+        if (!ran || more.max_ns > to->max_ns) to->max_ns = more.max_ns;
+    } else if (!ran) {
+        to->min_ns = to->max_ns = 0;
+    }
+    to->traces += more.traces;
+    to->runs += more.runs;
+    to->sum_us += more.sum_us;
+    to->sum_ns += more.sum_ns;
+    to->sum_squares_ns2 += more.sum_squares_ns2;
+    to->wait_ns += more.wait_ns;
+    to->requested_bytes += more.requested_bytes;
+    to->peak_bytes += more.peak_bytes;
+    to->residual_bytes += more.residual_bytes;
+    to->output_bytes += more.output_bytes;
+}
+
+/* Leave room for the longest histogram of each row: `offsets` where each begins; return false when they are too long. */
+static bool lay_out(merged *to, const rollup *parts, size_t count) {
+    int64_t end = 0;
+    for (const rollup *part = parts; part < parts + count; part++)
+        for (size_t row = 0; row < part->rows; row++) {
+            int32_t size = part->offsets[row + 1] - part->offsets[row], *longest = &to->offsets[part->group[row]];
+            if (size > *longest) *longest = size;
+        }
+    for (size_t row = 0; row < to->rows; row++) {
+        int32_t size = to->offsets[row];
+        to->offsets[row] = (int32_t)end;
+        end += size;
+        if (end > INT32_MAX) return false;
+    }
+    to->offsets[to->rows] = (int32_t)end;
+    to->counts = calloc((size_t)end + 1, sizeof *to->counts);
+    return to->counts != NULL;
+}
+
+static void add_rollup(merged *to, const rollup *from) {
+    for (size_t row = 0; row < from->rows; row++) {
+        uint32_t group = from->group[row];
+        add_sums(&to->sums[group], from, row);
+        if (to->canonical[group] == UINT32_MAX) to->canonical[group] = from->canonical[row];
+        uint32_t *counts = to->counts + to->offsets[group];
+        const uint32_t *more = from->counts + from->offsets[row];
+        for (int32_t i = 0, size = from->offsets[row + 1] - from->offsets[row]; i < size; i++) counts[i] += more[i];
+    }
+}
+
+/* Return (RESULTS columns end to end, canonical, where each row's histogram begins and the last ends, the histograms). */
+static PyObject *merge_rollups(const rollup *parts, size_t count, size_t length) {
+    PyObject *columns = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(length * sizeof(sums))), *result = NULL;
+    merged to = {length, calloc(length + 1, sizeof(sums)), malloc((length + 1) * 4), NULL, calloc(length + 1, 4)};
+    if (!columns || !to.sums || !to.canonical || !to.offsets || !lay_out(&to, parts, count)) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    memset(to.canonical, 0xff, length * 4);
+    for (size_t part = 0; part < count; part++) add_rollup(&to, &parts[part]);
+    uint64_t *column = (uint64_t *)(void *)PyBytes_AsString(columns);
+    for (size_t row = 0; row < length; row++) {
+        uint64_t words[RESULTS];
+        memcpy(words, &to.sums[row], sizeof words);
+        for (size_t i = 0; i < RESULTS; i++) column[i * length + row] = words[i];
+    }
+    result = Py_BuildValue("(Oy#y#y#)", columns, (char *)to.canonical, (Py_ssize_t)(length * 4), (char *)to.offsets,
+                           (Py_ssize_t)((length + 1) * 4), (char *)to.counts, (Py_ssize_t)to.offsets[length] * 4);
+done:
+    free(to.sums);
+    free(to.canonical);
+    free(to.offsets);
+    free(to.counts);
+    Py_XDECREF(columns);
+    return result;
+}
+
+/* Look at the buffers of a rollup: those of OTHERS, then RESULTS columns. Return how many are held; fewer than all: an error. */
+static Py_ssize_t open_rollup(PyObject *buffers, rollup *to, Py_buffer *views, size_t groups) {
+    Py_ssize_t taken = 0;
+    if (!PyTuple_Check(buffers) || PyTuple_Size(buffers) != OTHERS + RESULTS) {
+        PyErr_SetString(PyExc_ValueError, "a rollup has other columns");
+        return 0;
+    }
+    for (; taken < OTHERS + RESULTS; taken++)
+        if (PyObject_GetBuffer(PyTuple_GetItem(buffers, taken), &views[taken], PyBUF_SIMPLE)) return taken;
+    *to = (rollup){.rows = (size_t)views[GROUP].len / 4, .counts_size = (size_t)views[COUNTS].len / 4,
+                   .group = views[GROUP].buf, .canonical = views[CANONICAL].buf, .counts = views[COUNTS].buf,
+                   .offsets = views[OFFSETS].buf};
+    for (size_t i = 0; i < RESULTS; i++) to->columns[i] = views[OTHERS + i].buf;
+    if (fits(to, views, groups)) return taken;
+    PyErr_SetString(PyExc_ValueError, "the columns are not those of one rollup");
+    PyBuffer_Release(&views[--taken]);
+    return taken;
+}
+
+static PyObject *merge(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *list, *result = NULL;
+    Py_ssize_t groups;
+    if (!PyArg_ParseTuple(args, "O!n", &PyList_Type, &list, &groups)) return NULL;
+    if (groups < 0 || groups > INT32_MAX) return PyErr_Format(PyExc_ValueError, "%zd rows are out of range", groups);
+    Py_ssize_t count = PyList_Size(list), held = 0;
+    rollup *parts = calloc((size_t)count + 1, sizeof *parts);
+    Py_buffer(*views)[OTHERS + RESULTS] = calloc((size_t)count + 1, sizeof *views);
+    if (!parts || !views) {
+        PyErr_NoMemory();
+        goto done;
+    }
+    for (; held < count; held++) {
+        Py_ssize_t taken = open_rollup(PyList_GetItem(list, held), &parts[held], views[held], (size_t)groups);
+        if (taken == OTHERS + RESULTS) continue;
+        while (taken) PyBuffer_Release(&views[held][--taken]);
+        goto done;
+    }
+    result = merge_rollups(parts, (size_t)count, (size_t)groups);
+done:
+    while (held--)
+        for (size_t i = 0; i < OTHERS + RESULTS; i++) PyBuffer_Release(&views[held][i]);
+    free(views);
+    free(parts);
+    return result;
+}
+
 static PyMethodDef functions[] = {
     {"by_run", by_run, METH_VARARGS, "by_run(trace, begins, columns) -> (sums, ends of histograms, histograms)"},
+    {"merge", merge, METH_VARARGS, "merge(rollups, rows) -> (sums, canonical, ends of histograms, histograms)"},
     {NULL, NULL, 0, NULL},
 };
 

@@ -75,9 +75,14 @@ def by_run(ops: pa.Table, base: Any, begins: Any) -> Columns:
 
 
 def _by_native(module: ModuleType, columns: Columns, begins: Any) -> Columns:
-    inputs = tuple(_bytes(columns[name]) for name in ("base", *INPUTS))
-    sums, ends, counts = module.by_run(_bytes(columns["trace"]), _bytes(begins), inputs)
-    size = 8 * len(begins)
+    inputs = tuple(values_of(columns[name]) for name in ("base", *INPUTS))
+    words, ends, counts = module.by_run(values_of(columns["trace"]), values_of(begins), inputs)
+    return columns_of(words, ends, counts, len(begins))
+
+
+def columns_of(sums: bytes, ends: bytes, counts: bytes, rows: int) -> Columns:
+    """Return the columns RESULTS and `histogram` that the C part made: ``sums`` one after the other, histograms by their ends."""
+    size = 8 * rows
     words = pa.py_buffer(sums)
     result: Columns = {
         name: _array(ROLLUP.field(name).type, words.slice(number * size, size)) for number, name in enumerate(RESULTS)
@@ -87,7 +92,7 @@ def _by_native(module: ModuleType, columns: Columns, begins: Any) -> Columns:
     return result
 
 
-def _bytes(column: Any) -> memoryview:
+def values_of(column: Any) -> memoryview:
     """Return the values of ``column``, which has no nulls."""
     width = column.type.bit_width // 8
     data = column.buffers()[1]

@@ -1,0 +1,77 @@
+"""Rollups put together: by the C part where it was built, else by pyarrow; equal on every input."""
+
+from collections.abc import Sequence
+from functools import reduce
+from types import ModuleType
+from typing import Any, Final
+
+import pyarrow as pa
+from tfprof.collector.store import sums
+from tfprof.collector.store.columns import NULL, added_lists, constant, flat, integer, ordered, pc
+from tfprof.collector.store.keys import device_of, key_of, node_of
+from tfprof.collector.store.schema import NONE_ID, ROLLUP
+
+_NONE: Final = constant(NONE_ID, pa.uint32())
+#: Columns that are added up; the others are minima, maxima and lists.
+_ADDED: Final = tuple(name for name in sums.RESULTS if name not in ("min_ns", "max_ns"))
+
+
+def merge(*rollups: pa.Table) -> pa.Table:
+    """Return the ROLLUP of all that ``rollups`` are rollups of, in their order; no trace may be in two of them."""
+    parts = [rollup for rollup in rollups if rollup.num_rows]
+    if len(parts) < 2:
+        return parts[0] if parts else ROLLUP.empty_table()
+    if sums.native is None:
+        return reduce(by_python, parts)
+    return _by_native(sums.native, parts)
+
+
+def by_python(older: pa.Table, newer: pa.Table) -> pa.Table:
+    """Return what ``merge`` does of two rollups."""
+    sides = (older, newer)
+    side_keys = [_keys(side) for side in sides]
+    keys = ordered(pc.unique(pa.concat_arrays(side_keys)))
+    indexes = [pc.index_in(keys, value_set=side_key) for side_key in side_keys]
+
+    def aligned(name: str) -> list[Any]:
+        return [flat(side[name]).take(index) for side, index in zip(sides, indexes, strict=True)]
+
+    ran = [pc.fill_null(pc.greater(runs, integer(0)), False) for runs in aligned("runs")]
+    known = [pc.if_else(pc.equal(column, _NONE), NULL, column) for column in aligned("canonical")]
+    columns: dict[str, Any] = {"node": node_of(keys), "device": device_of(keys)}
+    columns["canonical"] = pc.fill_null(pc.coalesce(*known), NONE_ID)
+    for name in _ADDED:
+        columns[name] = pc.add(*(pc.fill_null(column, 0) for column in aligned(name)))
+    for name, choose in (("min_ns", pc.min_element_wise), ("max_ns", pc.max_element_wise)):
+        measured = (pc.if_else(some, column, NULL) for some, column in zip(ran, aligned(name), strict=True))
+        columns[name] = pc.fill_null(choose(*measured), 0)
+    columns["histogram"] = added_lists(
+        [(flat(side["histogram"]), index) for side, index in zip(sides, indexes, strict=True)]
+    )
+    return pa.table({name: columns[name] for name in ROLLUP.names}, schema=ROLLUP)
+
+
+def _by_native(module: ModuleType, parts: Sequence[pa.Table]) -> pa.Table:
+    part_keys = pa.concat_arrays([_keys(part) for part in parts])
+    keys = ordered(pc.unique(part_keys))
+    groups = pc.index_in(part_keys, value_set=keys)
+    buffers, at = [], 0
+    for part in parts:
+        buffers.append(_buffers(part, groups.slice(at, part.num_rows)))
+        at += part.num_rows
+    words, canonical, ends, counts = module.merge(buffers, len(keys))
+    columns = sums.columns_of(words, ends, counts, len(keys))
+    columns |= {"node": node_of(keys), "device": device_of(keys)}
+    columns["canonical"] = pa.Array.from_buffers(pa.uint32(), len(keys), [None, pa.py_buffer(canonical)])
+    return pa.table({name: columns[name] for name in ROLLUP.names}, schema=ROLLUP)
+
+
+def _buffers(part: pa.Table, groups: Any) -> tuple[memoryview, ...]:
+    """Return what `_sums.merge` takes of a rollup; ``groups``: the rows of the result that its rows belong to."""
+    histograms = flat(part["histogram"])
+    others = (groups, flat(part["canonical"]), histograms.offsets, histograms.values)
+    return tuple(map(sums.values_of, (*others, *(flat(part[name]) for name in sums.RESULTS))))
+
+
+def _keys(part: pa.Table) -> Any:
+    return key_of(flat(part["node"]), flat(part["device"]))
