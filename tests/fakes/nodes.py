@@ -1,11 +1,12 @@
 """Nodes and rollups by hand."""
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
 from tfprof.collector.store.schema import DEVICE, GRAPH_NODES, NAMES, NODE, NONE_ID, ROLLUP
-from tfprof.collector.views.nodes import Node, Stats
+from tfprof.collector.views.nodes import Frame, Node, Stats
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"
@@ -15,6 +16,11 @@ STREAM = "/device:GPU:0/stream:all"
 def node(name: str, op: str, device: str = CPU.lower(), **stats: int) -> Node:
     """Return a node with some counters."""
     return Node(name, op, (device,) if device else (), Stats(**stats))
+
+
+def made_in(made: Node, *stack: Frame) -> Node:
+    """Return ``made`` with the stack of the Python code that made it."""
+    return replace(made, facts=replace(made.facts, stack=stack))
 
 
 def rollup(rows: Iterable[Mapping[str, Any]]) -> pa.Table:

@@ -1,0 +1,137 @@
+"""Files of pprof, on code views made by hand; equality with TensorFlow's own is an integration test."""
+
+import gzip
+from typing import Any
+
+import pytest
+from fakes.nodes import made_in, node
+from tfprof.collector.errors import UsageError
+from tfprof.collector.export.pprof import VALUES, message, pprof
+from tfprof.collector.proto.pprof_pb2 import Profile
+from tfprof.collector.views.code import code_view
+from tfprof.collector.views.nodes import Frame, Node
+from tfprof.collector.views.options import Options
+
+MAIN, CALL, LAYER = (
+    Frame("/ada/train.py", 9, "main", 1),
+    Frame("/ada/nn.py", 3, "layer", 2),
+    Frame("op.x.py", 5, "matmul"),
+)
+NODES = [
+    made_in(node("a", "MatMul", micros=1, bytes=10), MAIN, CALL, LAYER),
+    made_in(node("b", "Add", micros=2, bytes=20), MAIN, CALL),
+    made_in(node("c", "Add", micros=4, bytes=40), MAIN, LAYER),
+    made_in(node("gradients/a_grad/x", "MatMul", micros=8, bytes=80), MAIN),
+]
+Sample = tuple[str, list[int], list[str]]
+
+
+def profile(nodes: list[Node], select: str = "micros", max_depth: int = 100, **options: object) -> Any:
+    """Return the message of a view of ``nodes``."""
+    return message(code_view(nodes, Options(max_depth=max_depth, **options)), frozenset({select}))  # type: ignore[arg-type]
+
+
+def samples(found: Any) -> list[Sample]:
+    """Return label, values and stack of each sample, calls as `function:line`, innermost first."""
+    text = [string.decode() for string in found.string_table]
+    functions = {function.id: text[function.name] for function in found.function}
+    places = {one.id: f"{functions[one.line[0].function_id]}:{one.line[0].line}" for one in found.location}
+    assert all(text[sample.label[0].key] == "graph node:" for sample in found.sample)
+    return [
+        (text[sample.label[0].str], list(sample.value), [places[number] for number in sample.location_id])
+        for sample in found.sample
+    ]
+
+
+def test_what_the_innermost_calls_made_are_samples_with_the_lines_that_called_them() -> None:
+    assert samples(profile(NODES)) == [
+        ("a", [1, 1], ["op.x:matmul:3", "nn:layer:9"]),
+        ("c", [1, 4], ["op.x:matmul:9"]),
+        ("gradients/a_grad/x", [1, 8], ["op.x:matmul (gradient):3", "nn:layer (gradient):9"]),
+    ]
+
+
+def test_a_shown_call_stands_for_all_that_is_hidden_below_it() -> None:
+    hidden = profile(NODES, show_name_regexes=("train.*",))
+    assert samples(hidden) == [("a", [1, 1], []), ("c", [1, 4], []), ("gradients/a_grad/x", [1, 8], [])]
+
+
+def test_nodes_that_are_not_accounted_are_no_samples() -> None:
+    assert [name for name, _, _ in samples(profile(NODES, account_type_regexes=("MatMul",)))] == [
+        "a",
+        "gradients/a_grad/x",
+    ]
+    assert samples(profile(NODES, account_type_regexes=())) == []
+
+
+def test_a_call_whose_callees_are_not_accounted_has_no_samples_of_its_own() -> None:
+    nodes = [made_in(node("a", "Add"), MAIN), made_in(node("b", "Sub"), MAIN, CALL)]
+    assert samples(profile(nodes, account_type_regexes=("Add",))) == []
+
+
+def test_functions_are_apart_by_file_name_and_first_line_and_have_all_three() -> None:
+    found = profile(NODES)
+    text = [string.decode() for string in found.string_table]
+    assert [(text[one.name], text[one.filename], one.start_line, one.id) for one in found.function] == [
+        ("nn:layer", "/ada/nn.py", 2, 1),
+        ("nn:layer (gradient)", "/ada/nn.py", 2, 3),
+        ("op.x:matmul", "op.x.py", -1, 2),
+        ("op.x:matmul (gradient)", "op.x.py", -1, 4),
+    ]
+
+
+def test_text_is_numbered_in_the_order_of_its_first_use() -> None:
+    assert list(profile(NODES[:1]).string_table) == [
+        b"",
+        b"nn:layer",
+        b"/ada/nn.py",
+        b"op.x:matmul",
+        b"op.x.py",
+        b"graph node:",
+        b"a",
+        b"count",
+        b"micros",
+        b"microseconds",
+        b"Sum of accelerator execution time and cpu execution time.",
+    ]
+
+
+@pytest.mark.parametrize("select", VALUES)
+def test_each_counter_can_be_written_with_its_unit(select: str) -> None:
+    numbers = {word: number for number, word in enumerate(VALUES, 1)}
+    found = profile([made_in(node("a", "Add", **numbers), MAIN)], select)
+    text = [string.decode() for string in found.string_table]
+    assert [(text[one.type], text[one.unit]) for one in found.sample_type] == [
+        ("count", "count"),
+        (select, VALUES[select].unit),
+    ]
+    assert [text[number] for number in found.comment] == [VALUES[select].comment]
+    assert samples(found) == [("a", [1, numbers[select]], [])]
+
+
+@pytest.mark.parametrize(
+    ("select", "message_"),
+    [
+        ({"micros", "bytes"}, "Can only select 1 attribute for pprof output."),
+        (set[str](), "Can only select 1 attribute for pprof output."),
+        ({"device"}, "pprof doesn't support -select=device"),
+    ],
+)
+def test_anything_but_one_counter_is_refused(select: set[str], message_: str) -> None:
+    with pytest.raises(UsageError, match=message_):
+        pprof(code_view(NODES, Options()), frozenset(select))
+
+
+def test_the_file_is_compressed_and_the_same_each_time() -> None:
+    view = code_view(NODES, Options())
+    data = pprof(view, frozenset({"bytes"}))
+    assert data == pprof(view, frozenset({"bytes"}))
+    assert Profile.FromString(gzip.decompress(data)) == message(view, frozenset({"bytes"}))
+
+
+def test_stacks_of_a_thousand_calls_and_broken_text_are_written() -> None:
+    stack = [Frame("deep\udcff.py", line, "call\udcff") for line in range(1000)]
+    found = profile([made_in(node("a\udcff", "Add"), *stack)], max_depth=2000)
+    assert len(found.sample[0].location_id) == 999
+    assert b"a\xff" in found.string_table
+    assert b"deep\xff:call\xff" in found.string_table

@@ -1,0 +1,50 @@
+"""What is said beside a code view: how to see one's own lines, and what has no place."""
+
+from fakes.nodes import made_in, node
+from tfprof.collector.answers import VIEWS, About, Answer
+from tfprof.collector.profile import Profile
+from tfprof.collector.render.why_text import hint, why
+from tfprof.collector.views.code import code_view
+from tfprof.collector.views.nodes import Frame, Node
+from tfprof.collector.views.options import Options
+
+OWN, FOREIGN = Frame("/ada/my.model.py", 9, "main"), Frame("/usr/lib/python3.11/site-packages/ops.py", 3, "call")
+NODES = [made_in(node("a", "Add", micros=1), OWN, FOREIGN)]
+
+
+def answer(nodes: list[Node], **options: object) -> Answer:
+    """Return the code view of ``nodes``."""
+    asked = Options(**options)  # type: ignore[arg-type]
+    return Answer(About(()), VIEWS["code"], asked, Profile(nodes, 1), code_view(nodes, asked))
+
+
+def test_ones_own_files_are_named_as_patterns() -> None:
+    assert hint(answer(NODES)) == r"your own lines alone: -max_depth 1000 -show_name_regexes 'my\.model\.py:.*'"
+
+
+def test_of_many_files_some_are_named() -> None:
+    many = [made_in(node("a", "Add"), *(Frame(f"/ada/f{number}.py", 1, "f") for number in range(9)))]
+    said = hint(answer(many))
+    assert said is not None
+    assert said.endswith(r"f0\.py:.*,f1\.py:.*,f2\.py:.*,f3\.py:.*', and so on for 5 more files")
+
+
+def test_a_name_that_no_list_of_patterns_can_have_is_left_out() -> None:
+    assert hint(answer([made_in(node("a", "Add"), Frame("a,b.py", 1, "f"))])) is None
+
+
+def test_who_chose_lines_and_who_has_none_is_told_nothing() -> None:
+    assert hint(answer(NODES, show_name_regexes=("my.*",))) is None
+    assert hint(answer([made_in(node("a", "Add"), FOREIGN)])) is None
+
+
+def test_gradients_without_a_place_are_counted() -> None:
+    lost = made_in(node("gradients/b_grad/x", "Add"), OWN)
+    assert why(answer(NODES)) is None
+    assert why(answer([*NODES, lost])) == (
+        "1 gradient nodes not accounted: there is no stack of what they are the gradients of"
+    )
+
+
+def test_no_stack_is_no_code_trace() -> None:
+    assert why(answer([node("a", "Add")])) == "No code trace information"

@@ -1,0 +1,77 @@
+"""The code view's text and message, in what the comparison with TensorFlow's own leaves to us or reaches by chance only."""
+
+from fakes.nodes import CPU, GPU, made_in, node
+from tfprof.collector.export.messages import code_message
+from tfprof.collector.render.tree_text import lines
+from tfprof.collector.views.code import code_view
+from tfprof.collector.views.nodes import Frame, Node
+from tfprof.collector.views.options import SELECTS, Options
+
+MAIN, LAYER = Frame("train.py", 9, "main"), Frame("nn.py", 3, "layer")
+TIMES = "total execution time | accelerator execution time | cpu execution time"
+NODES = [
+    made_in(
+        node("a", "Conv2D", GPU.lower(), micros=2000, accelerator_micros=1500, cpu_micros=500, params=1200), MAIN, LAYER
+    ),
+    made_in(node("b", "Add", "", bytes=5, float_ops=7), MAIN, LAYER),
+    made_in(node("c", "MatMul", CPU.lower(), micros=1, cpu_micros=1), MAIN),
+]
+
+
+def rows(nodes: list[Node], *select: str, **options: object) -> list[str]:
+    """Return what the code view says from the legend on."""
+    asked = Options(select=frozenset(select), **options)  # type: ignore[arg-type]
+    text = list(lines("code", code_view(nodes, asked), asked.select))
+    return text[text.index("Profile:") + 1 :]
+
+
+def test_columns_are_those_of_the_op_view_in_its_order() -> None:
+    assert rows(NODES, "params", "micros", "bytes", "float_ops") == [
+        f"node name | requested bytes | {TIMES} | # parameters | # float_ops",
+        "_TFProfRoot (--/5B, --/2.00ms, --/1.50ms, --/501us, --/1.20k params, --/7 flops)",
+        "  train.py:9:main (0B/5B, 1us/2.00ms, 0us/1.50ms, 1us/501us, 0/1.20k params, 0/7 flops)",
+        "    nn.py:3:layer (5B/5B, 2.00ms/2.00ms, 1.50ms/1.50ms, 500us/500us, 1.20k/1.20k params, 7/7 flops)",
+    ]
+
+
+def test_devices_and_types_are_those_of_all_nodes_of_a_line_and_a_line_without_nodes_has_no_device() -> None:
+    inner = [one for one in NODES if one.name != "c"]
+    assert rows(inner, "device", "op_types") == [
+        "node name | assigned devices | op types",
+        "_TFProfRoot ()",
+        "  train.py:9:main ()",
+        f"    nn.py:3:layer (|{GPU.lower()}, {GPU.lower()}|Add|Conv2D)",
+    ]
+
+
+def test_numbers_of_nodes_and_input_shapes_are_not_told() -> None:
+    assert rows(NODES[2:], "occurrence", "input_shapes") == [
+        "node name | op occurrence (run|defined) | input shapes",
+        "_TFProfRoot (occurrence N/A in code view, input_shapes N/A in code view)",
+        "  train.py:9:main (occurrence N/A in code view, input_shapes N/A in code view)",
+    ]
+
+
+def test_lines_without_accounted_nodes_have_no_number_of_their_own() -> None:
+    assert rows(NODES, "cpu_micros", account_type_regexes=("Conv2D",))[1:] == [
+        "_TFProfRoot (--/500us)",
+        "  train.py:9:main (--/500us)",
+        "    nn.py:3:layer (500us/500us)",
+    ]
+
+
+def test_half_a_character_of_a_long_name_prints_and_is_told_as_what_it_is_not() -> None:
+    nodes = [made_in(node("a", "Add"), Frame("é.py", 1, "é" * 10))]
+    assert rows(nodes, "cpu_micros")[2] == f"  é.py:1:{'é' * 8}?... (0us/0us)"
+    assert code_message(code_view(nodes, Options())).children[0].name == f"é.py:1:{'é' * 8}\ufffd..."
+
+
+def test_stacks_of_a_thousand_calls_are_printed_and_told() -> None:
+    nodes = [made_in(node("a", "Add", micros=3), *(Frame("deep.py", line, "call") for line in range(1000)))]
+    printed = rows(nodes, *SELECTS, max_depth=2000)
+    assert len(printed) == 1002
+    assert printed[-1].startswith("  " * 1000 + "deep.py:999:call (")
+    message = code_message(code_view(nodes, Options(max_depth=2000)))
+    for _ in range(1000):
+        (message,) = message.children
+    assert [node.total_exec_micros for node in message.graph_nodes] == [3]
