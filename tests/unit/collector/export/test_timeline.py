@@ -1,0 +1,174 @@
+"""Timelines of trees and of steps."""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+from tfprof.collector.export.timeline import file_name, graph_timeline, scope_timeline, written
+from tfprof.collector.views.entries import Entry, MemoryRecord, Pair
+from tfprof.collector.views.graph import graph_view
+from tfprof.collector.views.nodes import NOTHING, Facts, Node, Stats
+from tfprof.collector.views.options import Options
+from tfprof.collector.views.rules import Rules
+from tfprof.collector.views.scope import scope_view
+
+CPU, GPU, STREAM = "/job:w/device:cpu:0", "/job:w/device:gpu:0", "/device:gpu:0/stream:all"
+WHOLE = Options(max_depth=10000)
+
+
+def events(data: bytes, phase: str) -> list[Any]:
+    """Return the events of one kind in a file."""
+    return [event for event in json.loads(data)["traceEvents"] if event["ph"] == phase]
+
+
+def bars(data: bytes) -> list[tuple[str, int, int, int, int]]:
+    """Return name, process, lane, start and duration of each bar."""
+    return [(bar["name"], bar["pid"], bar["tid"], bar["ts"], bar["dur"]) for bar in events(data, "X")]
+
+
+def node(name: str, device: str = CPU, inputs: tuple[str, ...] = (), micros: int = 1) -> Node:
+    """Return a node that ran."""
+    return Node(name, name, (device,) if device else (), Stats(runs=1, micros=micros), Facts(inputs=inputs))
+
+
+def ran(device: str, *pairs: Pair, kernels: tuple[Pair, ...] = ()) -> Entry:
+    """Return the entry of a node that ran on a device and its stream."""
+    starts = [start for start, _ in (*pairs, *kernels)]
+    cpu, accelerator = ({name: list(some)} if some else {} for name, some in ((device, pairs), (STREAM, kernels)))
+    return Entry(device, min(starts, default=0), 0, len(pairs), accelerator, cpu)
+
+
+def drawn(nodes: Mapping[Node, Entry], options: Options = WHOLE, **kept: int) -> bytes:
+    """Return the timeline of a step in which nodes ran."""
+    ordered = sorted(nodes, key=lambda node: node.name)
+    return graph_timeline(graph_view(ordered, options), {node.name: nodes[node] for node in nodes}, kept).data
+
+
+# -- trees -----------------------------------------------------------------------------------------
+
+
+def test_a_tree_is_drawn_from_left_to_right_by_time_in_it() -> None:
+    nodes = [node("a/x", micros=30), node("a/y", micros=0), node("a/z", micros=5), node("b", micros=7)]
+    data = scope_timeline(scope_view(nodes, Options()))
+    assert bars(data) == [
+        ("_TFProfRoot", 0, 0, 0, 42),
+        ("a", 1, 0, 0, 35),
+        ("a/x", 2, 0, 0, 30),
+        ("a/z", 2, 0, 30, 5),
+        ("b", 1, 0, 35, 7),
+    ]
+    assert [event["args"]["name"] for event in events(data, "M")] == ["Scope:0", "Scope:1", "Scope:2"]
+    assert events(data, "X")[1]["args"] == {"name": "a", "op": "a"}
+
+
+def test_a_tree_may_be_deep() -> None:
+    data = scope_timeline(scope_view([node("/".join("x" * 3000))], WHOLE))
+    assert len(bars(data)) == 3001
+
+
+def test_nothing_is_a_root_without_time() -> None:
+    assert bars(scope_timeline(scope_view([], Options()))) == [("_TFProfRoot", 0, 0, 0, 0)]
+
+
+# -- steps -----------------------------------------------------------------------------------------
+
+
+def test_devices_are_processes_in_the_order_in_which_nodes_are_shown() -> None:
+    top, below = node("b", GPU, ("a",)), node("a", CPU)
+    data = drawn({top: ran(GPU, (10, 5), kernels=((20, 9),)), below: ran(CPU, (1, 3))})
+    names = [event["args"]["name"] for event in events(data, "M")][:3]
+    assert names == [
+        f"Op execution threads: {STREAM}",
+        f"Op scheduling threads: {GPU}",
+        f"Op scheduling threads: {CPU}",
+    ]
+    assert bars(data) == [("b", 0, 0, 20, 9), ("b", 1, 0, 10, 5), ("a", 2, 0, 1, 3)]
+
+
+def test_of_bars_that_start_together_the_first_shown_is_drawn() -> None:
+    data = drawn({node("a"): ran(CPU, (10, 1), (10, 4)), node("b"): ran(CPU, (10, 50), (11, 2))})
+    assert bars(data) == [("a", 0, 0, 10, 1), ("b", 0, 0, 11, 2)]
+
+
+def test_bars_that_overlap_are_in_lanes_of_their_own() -> None:
+    pairs = ((1, 10), (5, 10), (7, 1), (11, 2), (13, 1), (15, 1))
+    data = drawn({node("a"): ran(CPU, *pairs)})
+    assert [(start, lane) for _, _, lane, start, _ in bars(data)] == [(1, 0), (11, 0), (13, 0), (15, 0), (5, 1), (7, 2)]
+
+
+@pytest.mark.parametrize("entry", [Entry(CPU), Entry("", 5, 0, 0, {STREAM: [(5, 1)]}, {})])
+def test_what_did_not_start_or_belongs_nowhere_is_not_drawn(entry: Entry) -> None:
+    assert drawn({node("a"): entry}) == b'{"traceEvents":[]}\n'
+
+
+def test_what_is_not_shown_is_not_drawn() -> None:
+    nodes = {node("a", inputs=("b",)): ran(CPU, (1, 1)), node("b"): ran(CPU, (5, 1))}
+    assert [bar[0] for bar in bars(drawn(nodes, Options(max_depth=2)))] == ["a"]
+
+
+def test_arrows_lead_from_one_device_to_another() -> None:
+    source, target, same = node("s", GPU), node("t", CPU, ("s", "s", "u", "?")), node("u", CPU)
+    data = drawn(
+        {source: ran(GPU, (1, 5), (7, 2), kernels=((3, 1),)), target: ran(CPU, (9, 1)), same: ran(CPU, (2, 1))}
+    )
+    arrows = [(event["name"], event["id"], event["ts"]) for event in events(data, "s")]
+    assert arrows == [("s_flow", 1, 6), ("s_flow", 2, 6), ("s_flow", 3, 9), ("s_flow", 4, 9)]
+    assert {(event["pid"], event["tid"], event["ts"]) for event in events(data, "t")} == {(0, 0, 9)}
+
+
+def test_no_arrow_leads_from_what_is_not_accounted_or_not_drawn() -> None:
+    nodes = {node("s", GPU): ran(GPU, (1, 5)), node("t", CPU, ("s",)): ran(CPU, (9, 1))}
+    assert len(events(drawn(nodes), "s")) == 1
+    assert not events(drawn(nodes, Options(max_depth=10000, account_type_regexes=("t",))), "s")
+    assert not events(drawn(nodes, Options(max_depth=2)), "s")
+
+
+def held(device: str, at: int, in_use: int) -> Entry:
+    """Return the entry of an execution that ended then."""
+    return Entry(
+        device, at, at, 1, {}, {device: [(at, 1)]}, memory=[MemoryRecord(at, 0, 0, 0, 0, 0, 0, 0, 0, in_use, {})]
+    )
+
+
+def test_a_gpu_has_two_processes_of_counters_and_a_cpu_has_none() -> None:
+    nodes = {node("a", GPU): held(GPU, 500, 2_500_000), node("b", CPU): held(CPU, 600, 7)}
+    view = graph_view(list(nodes), WHOLE)
+    drawing = graph_timeline(view, {node.name: entry for node, entry in nodes.items()}, {"a": 1_234_567})
+    assert drawing.peaks == ((GPU, 2_500_000),)
+    assert drawing.says() == ["generating trace file.", f"{GPU} peak memory: 2.50 MB"]
+    names = [(event["pid"], event["args"]["name"]) for event in events(drawing.data, "M")]
+    assert names[2:] == [(2, f"mem usage on:{GPU}"), (3, f"mem usage on:{GPU} allocations")]
+    in_use, top = events(drawing.data, "C")
+    assert (in_use["pid"], in_use["ts"], in_use["args"]) == (2, 500, {"Allocator Bytes in Use": 2_500_000})
+    assert top["args"] == {
+        "Not Displayed": "1.27 MB",
+        "Top Allocation 00": "1.23457 MB from a",
+        **{f"Top Allocation {number:02d}": "N/A" for number in range(1, 10)},
+    }
+
+
+@pytest.mark.parametrize(
+    ("size", "new", "old"),
+    [
+        (1_000_000, "1", "1"),
+        (1_234_567, "1.23457", "1.234567"),
+        (1, "1e-06", "1e-06"),
+        (3 * 10**15 + 1, "3e+09", "3000000000.000001"),
+        (123_456_789_012, "123457", "123456.789012"),
+    ],
+)
+def test_megabytes_are_as_long_as_tensorflow_writes_them(size: int, new: str, old: str) -> None:
+    one = node("a", GPU)
+    for rules, text in ((Rules("2.21"), new), (Rules("1.15"), old)):
+        drawing = graph_timeline(graph_view([one], WHOLE), {"a": held(GPU, 500, 10**16)}, {"a": size}, rules)
+        assert events(drawing.data, "C")[1]["args"]["Top Allocation 00"] == f"{text} MB from a"
+
+
+def test_files_are_called_by_their_step_and_announced() -> None:
+    assert file_name("out/t", -1) == "out/t_-1"
+    assert "Timeline file is written to out/t_3.\nOpen a Chrome browser" in written("out/t_3")
+
+
+def test_nodes_without_numbers_are_drawn_nowhere() -> None:
+    assert not bars(graph_timeline(graph_view([Node("a", "a", (), NOTHING)], WHOLE), {}, {}).data)
