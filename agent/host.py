@@ -1,42 +1,28 @@
 """Samples of a job's process tree and of the host, named as the store's columns are."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import psutil
 
-from .processes import Process
-
-
-class _Usage(NamedTuple):
-    """What processes have used so far, and the size that they have now."""
-
-    cpu_user_s: float = 0.0
-    cpu_system_s: float = 0.0
-    read_bytes: int = 0
-    write_bytes: int = 0
-    threads: int = 0
-    rss_bytes: int = 0
+from .processes import Process, Usage, usage
 
 
 class TreeSampler:
     """Sums over a job's processes. What counts up never shrinks: one that is gone counts with what it had last."""
 
     def __init__(self) -> None:
-        self._handles: dict[Process, psutil.Process] = {}
-        self._living: dict[Process, _Usage] = {}
-        self._gone = _Usage()
+        self._living: dict[Process, Usage] = {}
+        self._gone = Usage()
 
     def sample(self, processes: Iterable[Process]) -> dict[str, float]:
         """Return a row of the store's `samples` (but for its time) for ``processes`` and those that were."""
         living = {}
         for process in processes:
-            usage = self._measure(process)
-            if usage is not None:
-                living[process] = usage
+            used = usage(process)
+            if used is not None:
+                living[process] = used
         for process in self._living.keys() - living.keys():
             self._gone = _total((self._gone, self._living[process]))
-            self._handles.pop(process, None)
         self._living = living
         now = _total(living.values())
         ever = _total((now, self._gone))
@@ -50,32 +36,10 @@ class TreeSampler:
             "write_bytes": ever.write_bytes,
         }
 
-    def _measure(self, process: Process) -> _Usage | None:
-        """Return what ``process`` uses, None when it is gone or may not be looked at."""
-        try:
-            handle = self._handles.get(process)
-            if handle is None:
-                handle = self._handles[process] = psutil.Process(process.pid)
-            with handle.oneshot():
-                cpu, memory, threads = handle.cpu_times(), handle.memory_info(), handle.num_threads()
-                read, written = _bytes(handle)
-        except psutil.Error:
-            return None
-        return _Usage(cpu.user, cpu.system, read, written, threads, memory.rss)
 
-
-def _bytes(handle: psutil.Process) -> tuple[int, int]:
-    """Return the bytes read and written, 0 where the system does not say."""
-    try:
-        counters = handle.io_counters()
-    except psutil.AccessDenied:
-        return 0, 0
-    return counters.read_bytes, counters.write_bytes
-
-
-def _total(usages: Iterable[_Usage]) -> _Usage:
+def _total(usages: Iterable[Usage]) -> Usage:
     columns = list(zip(*usages, strict=True))
-    return _Usage(*map(sum, columns)) if columns else _Usage()
+    return Usage(*map(sum, columns)) if columns else Usage()
 
 
 def host_sample() -> dict[str, float]:

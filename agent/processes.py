@@ -37,6 +37,10 @@ class _Stat(NamedTuple):
     parent: int
     started: int
     is_over: bool
+    user_ticks: int
+    system_ticks: int
+    threads: int
+    rss_pages: int
 
 
 def _stat(pid: int) -> _Stat | None:
@@ -53,7 +57,43 @@ def _stat(pid: int) -> _Stat | None:
         os.close(fd)
     # The name in parentheses may hold anything, parentheses too.
     fields = data[data.rindex(b")") + 2 :].split()
-    return _Stat(int(fields[1]), int(fields[19]), fields[0] in b"ZX" and int(fields[17]) <= 1)
+    threads = int(fields[17])
+    is_over = fields[0] in b"ZX" and threads <= 1
+    return _Stat(int(fields[1]), int(fields[19]), is_over, int(fields[11]), int(fields[12]), threads, int(fields[21]))
+
+
+class Usage(NamedTuple):
+    """What processes have used so far, and the size that they have now."""
+
+    cpu_user_s: float = 0.0
+    cpu_system_s: float = 0.0
+    read_bytes: int = 0
+    write_bytes: int = 0
+    threads: int = 0
+    rss_bytes: int = 0
+
+
+_TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
+_PAGE: Final = os.sysconf("SC_PAGE_SIZE")
+
+
+def usage(process: Process) -> Usage | None:
+    """Return what ``process`` uses, None when it is gone: two files, where psutil reads four in four times the time."""
+    found = _stat(process.pid)
+    if found is None or found.started != process.started or found.is_over:
+        return None
+    user_s, system_s = found.user_ticks * _TICK_S, found.system_ticks * _TICK_S
+    return Usage(user_s, system_s, *_transferred(process.pid), found.threads, found.rss_pages * _PAGE)
+
+
+def _transferred(pid: int) -> tuple[int, int]:
+    """Return the bytes that a process read from and wrote to disks, 0 where the system does not say."""
+    try:
+        with open(f"/proc/{pid}/io", "rb", buffering=0) as file:
+            counts = dict(line.split(b": ") for line in file.read().splitlines())
+        return int(counts[b"read_bytes"]), int(counts[b"write_bytes"])
+    except (OSError, KeyError, ValueError):
+        return 0, 0
 
 
 def process(pid: int) -> Process | None:

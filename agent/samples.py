@@ -25,7 +25,7 @@ class Sampler:
         self.letters = Letters(wire.SAMPLES, 0, KEPT)
         self._next_s = 0.0
         self._family_s = 0.0
-        self._members: set[int] = set()
+        self._family = Family({}, {})
         self._not_before = 0.0
         self._silent_since = 0.0
 
@@ -39,20 +39,18 @@ class Sampler:
             return
         self._next_s = now + SAMPLE_S
         owners = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
-        relatives = self._relatives(owners, now)
+        relatives = self._relatives(now)
         rows = {job.hex: job.sample(relatives, owners) for job in jobs}
         self.letters.put(
             {"t_ns": time.time_ns(), "host": host_sample(), "jobs": {uid: row for uid, row in rows.items() if row}}
         )
 
-    def _relatives(self, owners: frozenset[int], now: float) -> Family:
-        """Return the processes at and below ``owners``, with new ones among them every now and then."""
-        if now < self._family_s:
-            return family(self._members)
-        self._family_s = now + FAMILY_S
-        everybody = family(numbers())
-        self._members = {process.pid for owner in owners for process in everybody.below(owner, frozenset())}
-        return everybody
+    def _relatives(self, now: float) -> Family:
+        """Return who is whose child, as it was a few seconds ago at most: who is gone since is told by its measuring."""
+        if now >= self._family_s:
+            self._family_s = now + FAMILY_S
+            self._family = family(numbers())
+        return self._family
 
     def pump(self, send: Send, now: float) -> None:
         """Send what is queued, again after a silence."""
