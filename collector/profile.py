@@ -136,7 +136,7 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: R
     job = chosen.job
     names = job.table("names")
     total = job.rollup()
-    rollup = total if chosen.numbers is None else job.rollup(chosen.numbers[0], chosen.numbers[-1])
+    rollup = total if chosen.numbers is None else job.rollup(chosen.numbers)
     ran = None if device is None else _ran_on(rollup, names, device)
     bounds = None if chosen.numbers is None else (chosen.numbers[0], chosen.numbers[-1])
     found = _known(job, names, chosen.traces, bounds, rollup, needs, rules) if needs else None

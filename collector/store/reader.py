@@ -2,19 +2,14 @@
 
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 from tfprof.collector.errors import NoSuchJobError, StoreError
-from tfprof.collector.store import catalog, lock, segment
+from tfprof.collector.store import catalog, lock, ranges
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.store.columns import pc
-from tfprof.collector.store.devices import only
-from tfprof.collector.store.merging import merge
-from tfprof.collector.store.rollup import EMPTY, canonical_of, rollup
-from tfprof.collector.store.schema import LAST_TRACE
 from tfprof.collector.store.snapshot import Snapshot, settled
 
 #: Answers a question in SQL.
@@ -36,13 +31,15 @@ class Job:
         """
         return settled(self.folder, lambda snapshot: snapshot.table(name, columns))
 
-    def rollup(self, first_trace: int | None = None, last_trace: int | None = None) -> pa.Table:
-        """Return the ROLLUP of all traces, or of those from ``first_trace`` to ``last_trace``, both included.
+    def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
+        """Return the ROLLUP of all traces, or of those with the numbers ``traces``; such as are not stored count for nothing.
 
-        Nodes belong to their canonical devices in the whole job, as tfprof has it, whatever the range.
+        Nodes belong to their canonical devices in the whole job, as tfprof has it, whichever traces are asked for.
         """
-        first, last = first_trace or 0, LAST_TRACE if last_trace is None else last_trace
-        return settled(self.folder, lambda snapshot: _rollup(snapshot, first, last))
+        if traces is None:
+            return settled(self.folder, ranges.everything)
+        wanted = sorted(set(traces))
+        return settled(self.folder, lambda snapshot: ranges.some(snapshot, wanted))
 
     def query(self, sql: str) -> pa.Table:
         """Return what ``sql`` selects from the job's tables (and ``rollup``); UsageError says what is wrong with it."""
@@ -53,7 +50,7 @@ class Job:
         from tfprof.collector.store.query import asking  # noqa: PLC0415  # duckdb: half of a command's start, used by few
 
         def answer(snapshot: Snapshot) -> T:
-            with asking(snapshot, lambda: _rollup(snapshot, 0, LAST_TRACE)) as ask:
+            with asking(snapshot, lambda: ranges.everything(snapshot)) as ask:
                 return action(ask)
 
         return settled(self.folder, answer)
@@ -112,30 +109,3 @@ class Store:
             except StoreError as error:
                 errors.append(error)
         return sorted(jobs, key=lambda job: job.info.opened_ns), errors
-
-
-def _rollup(snapshot: Snapshot, first: int, last: int) -> pa.Table:
-    total = snapshot.total()
-    ops, traces = snapshot.unsealed("ops"), snapshot.unsealed("traces")
-    everything = (first, last) == (0, LAST_TRACE)
-    if everything and not ops.num_rows:
-        return total
-    names = only(snapshot.table("names"))
-    tail, canonical = rollup(ops, traces, names, canonical_of(total))
-    if everything:
-        return merge(total, tail)
-    result = EMPTY
-    edges = []
-    for generation, path in snapshot.segments(segment.ROLLUP_NAME):
-        span = segment.metadata(path)
-        if first <= span["first_trace"] and span["last_trace"] <= last:
-            result = merge(result, segment.read(path, segment.ROLLUP_NAME))
-        elif first <= span["last_trace"] and span["first_trace"] <= last:
-            edges.append((snapshot.generation("ops", generation), snapshot.generation("traces", generation)))
-    for part, of in [*edges, (ops, traces)]:
-        result = merge(result, rollup(_between(part, first, last), of, names, canonical)[0])
-    return result
-
-
-def _between(ops: pa.Table, first: int, last: int) -> pa.Table:
-    return ops.filter(pc.and_(pc.greater_equal(ops["trace"], first), pc.less_equal(ops["trace"], last)))

@@ -1,7 +1,8 @@
 """A sealed table: one Parquet file."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,6 +79,39 @@ def read_traces(path: Path, name: str, first: int, last: int, columns: Sequence[
     except (OSError, pa.ArrowException, KeyError) as error:
         raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
     return table.cast(pa.schema([SCHEMAS[name].field(column) for column in columns]))
+
+
+def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
+    """Yield ``columns`` of the row groups at ``path`` that may have any of ``traces``, which ascend; errors as of ``read``.
+
+    No trace is in two of the tables, each of which is in the order of the segment: row groups that may share one come together.
+    """
+    schema = pa.schema([SCHEMAS[name].field(column) for column in columns])
+    try:
+        with pq.ParquetFile(path, pre_buffer=False) as file:
+            for lot in _lots(file.metadata, SCHEMAS[name].names.index("trace"), traces):
+                table = file.read_row_groups(lot, columns=list(columns), use_threads=False).select(list(columns))
+                yield _of_schema(table, schema)
+    except FileNotFoundError:
+        raise
+    except (OSError, pa.ArrowException, KeyError) as error:
+        raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
+
+
+def _lots(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[list[int]]:
+    """Return the row groups that may have any of ``traces``, those together that may have the same one."""
+    lots: list[list[int]] = []
+    end = -1
+    for group in range(known.num_row_groups):
+        found = known.row_group(group).column(column).statistics
+        first, last = (found.min, found.max) if found is not None and found.has_min_max else (0, LAST_TRACE)
+        if bisect_left(traces, first) == bisect_right(traces, last):
+            continue
+        if first > end:
+            lots.append([])
+        lots[-1].append(group)
+        end = max(end, last)
+    return lots
 
 
 def last_trace(path: Path, name: str) -> int:

@@ -1,7 +1,7 @@
 """What a job's folder holds at one moment, read without any lock while a writer goes on."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
@@ -52,10 +52,15 @@ class Snapshot:
         parts = [segment.read(path, name, columns) for _, path in self.segments(name)]
         return pa.concat_tables([_empty(name, columns), *parts])
 
-    def generation(self, name: str, number: int) -> pa.Table:
+    def generation(self, name: str, number: int, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of table ``name`` in the sealed generation ``number``."""
         path = self._files.segments.get(name, {}).get(number)
-        return segment.SCHEMAS[name].empty_table() if path is None else segment.read(path, name)
+        return _empty(name, columns) if path is None else segment.read(path, name, columns)
+
+    def groups(self, name: str, number: int, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
+        """Yield what ``segment.groups`` does of table ``name`` in the sealed generation ``number``."""
+        path = self._files.segments.get(name, {}).get(number)
+        yield from () if path is None else segment.groups(path, name, traces, columns)
 
     def traces(self, name: str, number: int, first: int, last: int, columns: Sequence[str]) -> pa.Table:
         """Return such rows of table ``name`` in the sealed generation ``number`` as may be of traces ``first`` to ``last``."""
