@@ -1,7 +1,7 @@
 """From a store to tfprof's entries: the executions of the traced steps that are asked for, and few others read."""
 
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -78,47 +78,42 @@ def _batches(steps: Iterable[int], known: Mapping[int, list[tuple[int, int]]]) -
 
 def _read(snapshot: Snapshot, wanted: Collection[int]) -> dict[str, Steps]:
     numbers = pa.array(sorted(wanted), pa.uint32())
-    traces, ops = _traces_and_ops(snapshot, numbers)
+    sealed = _sealed_traces(snapshot, numbers)
+    traces = [*sealed.values(), _of(snapshot.unsealed("traces", _TRACES), numbers)]
+    ops = _rows(snapshot, "ops", COLUMNS, sealed)
+    allocations, outputs = (
+        _of(_rows(snapshot, name, JOB_TABLES[name].names, sealed), numbers) for name in ("allocations", "output_memory")
+    )
     names = snapshot.table("names")
-    allocations, outputs = (_rows(snapshot, name, numbers) for name in ("allocations", "output_memory"))
-    return entries(ops, traces, names, _canonical(snapshot, names), allocations, outputs)
+    return entries(ops, pa.concat_tables(traces), names, _canonical(snapshot, names), allocations, outputs)
 
 
-def _traces_and_ops(snapshot: Snapshot, numbers: Any) -> tuple[pa.Table, pa.Table]:
-    """Return the rows of traces with these numbers, and of ops such as may be of them.
-
-    A generation has both, and later ones have traces with higher numbers.
-    """
-    traces, ops = [], []
+def _sealed_traces(snapshot: Snapshot, numbers: Any) -> dict[int, pa.Table]:
+    """Return by generation the traces with these numbers, which ascend from one generation to the next."""
     first, last = numbers[0].as_py(), numbers[-1].as_py()
     segments = snapshot.segments("traces")
+    found = {}
     for generation, path in segments[bisect_left(segments, first, key=_last_trace) :]:
-        mine = segment.read(path, "traces", _TRACES)
-        if pc.min(mine["trace"]).as_py() > last:
+        traces = segment.read(path, "traces", _TRACES)
+        if pc.min(traces["trace"]).as_py() > last:
             break
-        mine = _of(mine, numbers)
+        mine = _of(traces, numbers)
         if mine.num_rows:
-            traces.append(mine)
-            ops.append(_between(snapshot, "ops", generation, mine["trace"], COLUMNS))
-    traces.append(_of(snapshot.unsealed("traces", _TRACES), numbers))
-    ops.append(snapshot.unsealed("ops", COLUMNS))
-    return pa.concat_tables(traces), pa.concat_tables(ops)
+            found[generation] = mine
+    return found
 
 
 def _last_trace(sealed: tuple[int, Path]) -> int:
     return segment.last_trace(sealed[1], "traces")
 
 
-def _between(snapshot: Snapshot, name: str, generation: int, numbers: Any, columns: Collection[str]) -> pa.Table:
-    first, last = pc.min(numbers).as_py(), pc.max(numbers).as_py()
-    return snapshot.traces(name, generation, first, last, list(columns))
-
-
-def _rows(snapshot: Snapshot, name: str, numbers: Any) -> pa.Table:
-    """Return the rows of a table that are of the traces with these numbers."""
-    columns = JOB_TABLES[name].names
-    sealed = [_between(snapshot, name, generation, numbers, columns) for generation, _ in snapshot.segments(name)]
-    return _of(pa.concat_tables([*sealed, snapshot.unsealed(name)]), numbers)
+def _rows(snapshot: Snapshot, name: str, columns: Sequence[str], sealed: Mapping[int, pa.Table]) -> pa.Table:
+    """Return rows of a table that may be of the traces of sealed generations, and those of the log."""
+    parts = [
+        snapshot.traces(name, generation, pc.min(traces["trace"]).as_py(), pc.max(traces["trace"]).as_py(), columns)
+        for generation, traces in sealed.items()
+    ]
+    return pa.concat_tables([*parts, snapshot.unsealed(name, columns)])
 
 
 def _of(table: pa.Table, numbers: Any) -> pa.Table:
