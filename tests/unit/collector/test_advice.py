@@ -1,5 +1,6 @@
 """Each checker on stores where it must speak and where it must be silent."""
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,11 @@ def test_strict_rules_ask_tfprofs_checkers_only_and_names_those_that_are_named(t
     assert [checker.name for checker, _ in advise(evidence, ["OperationChecker", "JobChecker", "InputChecker"])] == [
         "OperationChecker"
     ]
+
+
+def test_every_checker_has_a_section_in_the_documentation() -> None:
+    page = (Path(__file__).parents[3] / "docs" / "advice.md").read_text()
+    assert re.findall(r"^## `(.+)`$", page, re.MULTILINE) == [checker.slug for checker in CHECKERS]
 
 
 # -- tfprof's own ----------------------------------------------------------------------------------
