@@ -5,8 +5,8 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tfprof.collector.errors import UsageError
+from tfprof.collector.views.option_values import FALSE_WORDS, TRUE_WORDS
 from tfprof.collector.views.options import TABLE
-from tfprof.collector.views.values import FALSE_WORDS, TRUE_WORDS
 
 
 def spellings(names: Sequence[str]) -> dict[str, str]:

@@ -5,9 +5,9 @@ from typing import Final, NamedTuple
 
 from tfprof.collector.answers import VIEWS
 from tfprof.collector.cli.shell_line import COMMANDS, OPTIONS
+from tfprof.collector.views.option_values import ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH
 from tfprof.collector.views.options import TABLE, Option
 from tfprof.collector.views.output import FILE, PPROF, TIMELINE
-from tfprof.collector.views.values import ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH
 
 #: More are of no help.
 MOST: Final = 200

@@ -5,8 +5,8 @@ from typing import Final, NamedTuple
 
 from tfprof.collector.cli.arguments import SPELLINGS
 from tfprof.collector.errors import UsageError
+from tfprof.collector.views.option_values import TRUTH, invalid
 from tfprof.collector.views.options import TABLE, Option
-from tfprof.collector.views.values import TRUTH, invalid
 
 #: Commands, and what `help` says of them.
 COMMANDS: Final = {

@@ -5,8 +5,7 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from tfprof.collector.views.matcher import ALL, Matcher, wrong
-from tfprof.collector.views.output import FILE, Output
-from tfprof.collector.views.values import (
+from tfprof.collector.views.option_values import (
     NUMBER,
     ORDER,
     ORDERS,
@@ -19,6 +18,7 @@ from tfprof.collector.views.values import (
     invalid,
     text_of,
 )
+from tfprof.collector.views.output import FILE, Output
 
 __all__ = [
     "ALL",

@@ -2,8 +2,8 @@
 
 import pytest
 from tfprof.collector.errors import UsageError
+from tfprof.collector.views.option_values import pieces
 from tfprof.collector.views.options import ORDERS, SELECTS, TABLE, Options, Output, from_dict, from_texts, warnings
-from tfprof.collector.views.values import pieces
 
 
 def test_options_not_given_have_the_defaults_of_tfprofs_shell() -> None:
