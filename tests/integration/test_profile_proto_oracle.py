@@ -1,0 +1,227 @@
+"""Files of TensorFlow's own tfprof in and out: what it wrote we read, what we write it reads, and nothing is lost between."""
+
+import json
+import subprocess
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.oracle.cases import write_cases
+from integration.oracle.comparison import comparable, differences
+from tfprof.collector.cli import main as cli
+from tfprof.collector.export.code_defs import NONE
+from tfprof.collector.export.op_log import op_log
+from tfprof.collector.export.profile_proto import pieces
+from tfprof.collector.proto.tensorflow_pb2 import AttrValue
+from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
+from tfprof.collector.store.reader import Job, Store
+
+pytestmark = pytest.mark.tf
+
+ORACLE = Path(__file__).parent / "oracle"
+COMPAT = {"tf1": "1.15", "tf2": "2.21"}
+SEEDS = range(200, 230)
+#: A step that was run without tracing.
+UNTRACED = b"\x12\x00"
+
+
+class Cases:
+    """Random cases and the files that one version of TensorFlow makes of them, by name."""
+
+    def __init__(self, version: str, python: Path, folder: Path) -> None:
+        self.version, self.python, self.folder = version, python, folder
+        self.compat = COMPAT[version]
+        write_cases(folder / "cases", SEEDS)
+        (folder / "run").mkdir()
+        script(python, "profiles.py", "cases", folder / "cases", folder / "theirs")
+        script(python, "profiles.py", "run", folder / "run")
+
+    def whole(self) -> Iterator[tuple[str, Path, Path]]:
+        """Yield name, case and TensorFlow's files of each case that TensorFlow can write."""
+        for case in sorted((self.folder / "cases").iterdir()):
+            theirs = self.folder / "theirs" / case.name
+            if (theirs / "profile.pb").exists():
+                yield case.name, case, theirs
+
+
+def script(python: Path, name: str, *arguments: object) -> None:
+    done = subprocess.run([python, ORACLE / name, *map(str, arguments)], capture_output=True, check=False, timeout=600)
+    assert not done.returncode, done.stderr.decode("utf-8", "replace")[-2000:]
+
+
+@pytest.fixture(scope="module", params=["tf1", "tf2"])
+def cases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cases:
+    """What one version of TensorFlow wrote."""
+    python = request.getfixturevalue(f"{request.param}_python")
+    return Cases(request.param, python, tmp_path_factory.mktemp(request.param))
+
+
+class Imports:
+    """A store that files are imported into."""
+
+    def __init__(self, path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self.path = path
+        self._capsys = capsys
+
+    def job(self, *options: str) -> tuple[Job, dict[str, Any]]:
+        """Return the job that `tfprof import` makes, and what it says."""
+        with pytest.raises(SystemExit) as ended:
+            cli.main(["import", *options, "--json", "--store", str(self.path)])
+        said = self._capsys.readouterr()
+        assert not ended.value.code, said.err
+        told = json.loads(said.out)
+        return Store(self.path).job(told["job"]), told
+
+
+@pytest.fixture
+def imports(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Imports:
+    """A store of this test's own."""
+    return Imports(tmp_path / "store", capsys)
+
+
+def of_case(case: Path) -> list[str]:
+    runs = sorted(case.glob("run-*.pb"))
+    files = {"graph_path": case / "graph.pb", "op_log_path": case / "op_log.pb"}
+    options = [f"--{name}={path}" for name, path in files.items() if path.exists()]
+    return [*options, "--run_meta_path", ",".join(map(str, runs))] if runs else options
+
+
+def normal(profile: ProfileProto) -> ProfileProto:
+    """Return a profile with texts in the place of their numbers, and attributes in one order."""
+    table = {0: NONE, **profile.id_to_string}
+    for node in profile.nodes.values():
+        for frame in node.trace.traces:
+            frame.file, frame.function, frame.line = (
+                table[n] for n in (frame.file_id, frame.function_id, frame.line_id)
+            )
+            frame.file_id = frame.function_id = frame.line_id = 0
+    profile.id_to_string.clear()
+    return ordered(profile)
+
+
+def ordered(profile: ProfileProto) -> ProfileProto:
+    for node in profile.nodes.values():
+        for key in list(node.attrs):
+            node.attrs[key] = AttrValue.FromString(node.attrs[key]).SerializeToString(deterministic=True)
+    return profile
+
+
+def read(path: Path) -> ProfileProto:
+    return ProfileProto.FromString(path.read_bytes())
+
+
+def written(job: Job, compat: str) -> ProfileProto:
+    return ProfileProto.FromString(b"".join(pieces(job, compat=compat)))
+
+
+def wrong(theirs: ProfileProto, ours: ProfileProto) -> list[str]:
+    """Return where two profiles differ, node by node and field by field."""
+    found = []
+    for number in sorted({*theirs.nodes, *ours.nodes}):
+        one, other = theirs.nodes[number], ours.nodes[number]
+        found += [
+            f"{one.name!r} {field.name}: {getattr(one, field.name)} != {getattr(other, field.name)}"
+            for field in one.DESCRIPTOR.fields
+            if getattr(one, field.name) != getattr(other, field.name)
+            or (field.name == "trace" and one.HasField("trace") != other.HasField("trace"))
+        ]
+    found += [
+        f"{field.name}: {getattr(theirs, field.name)} != {getattr(ours, field.name)}"
+        for field in theirs.DESCRIPTOR.fields
+        if field.name != "nodes" and getattr(theirs, field.name) != getattr(ours, field.name)
+    ]
+    return found
+
+
+def test_a_graph_with_its_steps_is_written_as_tfprof_writes_it(cases: Cases, imports: Imports) -> None:
+    compared = 0
+    for name, case, theirs in cases.whole():
+        job, _ = imports.job(*of_case(case))
+        assert not wrong(normal(read(theirs / "profile.pb")), normal(written(job, cases.compat))), name
+        compared += bool(list(case.glob("run-*.pb")))
+    assert compared > 10
+
+
+def test_the_coverage_of_each_step_is_that_of_tfprof(cases: Cases, imports: Imports) -> None:
+    compared = 0
+    for _, case, theirs in cases.whole():
+        coverage = json.loads((theirs / "coverage.json").read_text())
+        traced = [
+            share for number, share in enumerate(coverage) if (case / f"run-{number}.pb").read_bytes() != UNTRACED
+        ]
+        _, told = imports.job(*of_case(case))
+        assert told["coverage"] == pytest.approx(traced, abs=1e-12)
+        compared += len(traced)
+    assert compared > 20
+
+
+@pytest.mark.parametrize("file", ["profile.pb", "reloaded.pb"])
+def test_a_profile_that_is_read_and_written_is_the_same(cases: Cases, imports: Imports, file: str) -> None:
+    compared = 0
+    for name, _, theirs in cases.whole():
+        job, told = imports.job("--profile_path", str(theirs / file))
+        profile = read(theirs / file)
+        assert (told["nodes"], told["steps"]) == (len(profile.nodes), len(profile.steps))
+        # Whichever version is followed: the file says itself which output of a node an input is of.
+        for compat in COMPAT.values():
+            assert not wrong(normal(read(theirs / file)), normal(written(job, compat))), name
+        compared += sum(len(node.execs) for node in profile.nodes.values())
+    assert compared > 200
+
+
+def test_tfprof_answers_from_our_file_as_from_the_run(cases: Cases, imports: Imports, tmp_path: Path) -> None:
+    asked, questions = tmp_path / "asked", 0
+    for name, case, _ in list(cases.whole())[::3]:
+        job, _ = imports.job(*of_case(case))
+        for kind in ("run", "file"):
+            (asked / kind / name).mkdir(parents=True)
+        for path in case.iterdir():
+            (asked / "run" / name / path.name).write_bytes(path.read_bytes())
+        (asked / "file" / name / "queries.json").write_bytes((case / "queries.json").read_bytes())
+        (asked / "file" / name / "profile.pb").write_bytes(written(job, cases.compat).SerializeToString())
+    script(cases.python, "oracle.py", asked / "run", tmp_path / "run")
+    script(cases.python, "oracle.py", asked / "file", tmp_path / "file", "--profiles")
+    for path in sorted((tmp_path / "run").iterdir()):
+        queries = json.loads((asked / "run" / path.stem / "queries.json").read_text())["queries"]
+        answers = [json.loads((tmp_path / kind / path.name).read_text())["answers"] for kind in ("run", "file")]
+        for query, of_run, of_file in zip(queries, *answers, strict=True):
+            found = list(differences(of_rows(query, of_run), of_rows(query, of_file)))
+            assert not found, (path.stem, query, found[:3])
+            questions += 1
+    assert questions > 300
+
+
+def of_rows(query: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what counts of an answer: a file says nothing of missing streams, and advice is printed in no order."""
+    found = comparable(query, answer)
+    found["files"] = {name: from_legend(told) for name, told in found["files"].items()}
+    found["printed"] = "" if query["view"] == "advise" else from_legend(found["printed"])
+    return found
+
+
+def from_legend(told: Any) -> Any:
+    return told.split("Profile:\n")[-1] if isinstance(told, str) else told
+
+
+def test_a_real_profile_comes_back_to_the_numbers_of_its_texts(cases: Cases, imports: Imports) -> None:
+    theirs = read(cases.folder / "run" / "profile.pb")
+    assert theirs.has_trace
+    job, _ = imports.job("--profile_path", str(cases.folder / "run" / "profile.pb"))
+    assert not wrong(ordered(theirs), ordered(written(job, cases.compat)))
+
+
+def test_a_real_run_is_written_as_tfprof_writes_it_be_it_read_as_text_or_not(cases: Cases, imports: Imports) -> None:
+    run = cases.folder / "run"
+    theirs = ordered(read(run / "profile.pb"))
+    for suffix in ("pb", "pbtxt"):
+        runs = ",".join(str(run / f"run-{number}.{suffix}") for number in range(3))
+        graph = ("--graph-path", str(run / f"graph.{suffix}"), "-run_meta_path", runs)
+        job, _ = imports.job(*graph, "--op-log-path", str(run / "tfprof_log"))
+        assert not wrong(theirs, ordered(written(job, cases.compat)))
+
+
+def test_an_op_log_comes_back_as_it_was(cases: Cases, imports: Imports) -> None:
+    run = cases.folder / "run"
+    job, _ = imports.job("--graph_path", str(run / "graph.pb"), "--op_log_path", str(run / "tfprof_log"))
+    assert op_log(job) == OpLogProto.FromString((run / "tfprof_log").read_bytes())
