@@ -70,7 +70,7 @@ def _check(entry: _Entry) -> None:
         (bool(kernels), f"it has accelerator times on {kernels}"),
         (
             any(len(pair) != 2 or pair[0] <= 0 or not pair[1] for pairs in entry.pairs.values() for pair in pairs),
-            "times",
+            "a time is no start and duration",
         ),
         (entry.exec.run_count != sum(len(time.times) for time in entry.exec.cpu_execs.values()), "its count of runs"),
         (len(entry.exec.memory_execs) != len(entry.pairs.get(entry.own, [])), "it has not as much memory as runs"),

@@ -83,6 +83,8 @@ class ProfileFile:
             raise NotRepresentableError(f"{path}: it misses the streams of a GPU, but has no steps")
         known = set(message.steps)
         for node in self._nodes.values():
+            for text in (node.name, node.op):
+                text_of(text, path)
             if node.op not in node.op_types:
                 raise self._no_place(node, "its type is not among its types")
             if strange := [step for step in node.execs if step not in known]:

@@ -1,0 +1,72 @@
+"""Files that users name: read, told apart, refused in one line."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tfprof.collector.errors import TfprofError
+from tfprof.collector.imports import files
+from tfprof.collector.imports.files import BINARY, TEXT, BadFileError, contents, is_text, parsed
+from tfprof.collector.proto.tensorflow_pb2 import GraphDef
+
+
+def refused(data: bytes, *forms: str) -> str:
+    with pytest.raises(BadFileError) as caught:
+        parsed(data, GraphDef, "g.pb", forms)
+    return str(caught.value)
+
+
+def test_a_file_is_read_whole(tmp_path: Path) -> None:
+    (tmp_path / "f").write_bytes(b"\x00\x01\xff")
+    assert contents(str(tmp_path / "f")) == b"\x00\x01\xff"
+
+
+def test_a_pipe_is_read_to_its_end() -> None:
+    reader, writer = os.pipe()
+    os.write(writer, b"piped")
+    os.close(writer)
+    assert contents(f"/dev/fd/{reader}") == b"piped"
+    os.close(reader)
+
+
+@pytest.mark.parametrize(("name", "why"), [("missing", "No such file or directory"), (".", "Is a directory")])
+def test_what_cannot_be_read_is_told_with_its_reason(tmp_path: Path, name: str, why: str) -> None:
+    with pytest.raises(TfprofError, match=f"cannot read {tmp_path / name}: {why} \\[io\\]"):
+        contents(str(tmp_path / name))
+
+
+def test_a_file_that_no_message_can_be_is_not_read(tmp_path: Path) -> None:
+    with (tmp_path / "huge").open("wb") as file:
+        file.truncate(files.BYTES_MAX + 1)
+    with pytest.raises(BadFileError, match="huge is larger than 2 GiB"):
+        contents(str(tmp_path / "huge"))
+
+
+def test_an_endless_file_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(files, "BYTES_MAX", 1 << 20)
+    with pytest.raises(BadFileError, match="/dev/zero is larger"):
+        contents("/dev/zero")
+
+
+def test_a_message_is_read_in_either_form() -> None:
+    graph = GraphDef()
+    graph.node.add(name="größe", op="Const").attr["value"].tensor.string_val.append(b"\xff\x00")
+    text = str(graph).encode()
+    assert is_text(text)
+    assert not is_text(graph.SerializeToString())
+    for forms in ((BINARY, TEXT), (TEXT, BINARY)):
+        assert parsed(text, GraphDef, "g", forms) == parsed(graph.SerializeToString(), GraphDef, "g", forms) == graph
+
+
+@pytest.mark.parametrize(
+    ("data", "forms", "said"),
+    [
+        (b"\x0a\x05abc", (BINARY,), "g.pb is no GraphDef: its bytes do not parse as one [bad-file]"),
+        (b"\x0a\x05abc", (TEXT, BINARY), "g.pb is no GraphDef: its bytes do not parse as one [bad-file]"),
+        (b'node {\n  nam: "a" }', (BINARY, TEXT), 'GraphDef: 2:3 : Message type "NodeDef" has no field named "nam".'),
+        (b'node { name: "\xff" }', (TEXT,), "it is text, but not UTF-8, or too deep"),
+        (b"node {" + b" attr { value { func { attr { value {" * 2000, (TEXT,), "is no GraphDef"),
+    ],
+)
+def test_what_is_no_message_is_told_by_the_form_that_it_has(data: bytes, forms: tuple[str, ...], said: str) -> None:
+    assert said in refused(data, *forms)

@@ -1,0 +1,58 @@
+"""GraphDefs of files: every attribute kept, what is none told."""
+
+import pytest
+from tfprof.collector.imports.files import BadFileError
+from tfprof.collector.imports.graph import graph
+from tfprof.collector.proto.tensorflow_pb2 import GraphDef, RunMetadata
+from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
+
+
+def large() -> GraphDef:
+    """Return a graph with what a live job's graph leaves out, and what our other messages have no names for."""
+    message = GraphDef()
+    node = message.node.add(name="weights", op="Const")
+    node.attr["value"].tensor.tensor_content = bytes(5000)
+    node.attr["f"].func.name = "branch"
+    node.attr["p"].placeholder = "T"
+    node.attr["tensors"].list.tensor.add().float_val.append(1.5)
+    message.library.function.add().signature.name = "branch"
+    return message
+
+
+@pytest.mark.parametrize("form", ["binary", "text"])
+def test_all_attributes_are_kept_however_large(form: str) -> None:
+    message = large()
+    rows = graph(message.SerializeToString() if form == "binary" else str(message).encode(), "g").to_pylist()
+    assert [(row["name"], row["op"]) for row in rows] == [("weights", "Const")]
+    kept = GraphDef.FromString(b"\x0a" + _sized(rows[0]["node_def"])).node[0]
+    assert kept == message.node[0]
+
+
+def _sized(data: bytes) -> bytes:
+    size, head = len(data), bytearray()
+    while size > 0x7F:
+        head.append(size & 0x7F | 0x80)
+        size >>= 7
+    return bytes([*head, size]) + data
+
+
+def _profile() -> ProfileProto:
+    profile = ProfileProto()
+    profile.nodes[0].name, profile.nodes[0].op = b"a", b"b"
+    return profile
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        GraphDef(),
+        GraphDef(node=[{"name": "a"}]),
+        GraphDef(node=[{"op": "a"}]),
+        _profile(),
+        RunMetadata(step_stats={"dev_stats": [{"device": "d"}]}),
+        OpLogProto(log_entries=[{"name": b"a", "float_ops": 3}]),
+    ],
+)
+def test_what_is_no_graph_is_told(message: GraphDef) -> None:
+    with pytest.raises(BadFileError, match="g is no GraphDef"):
+        graph(message.SerializeToString(), "g")

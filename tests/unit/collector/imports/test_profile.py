@@ -1,0 +1,246 @@
+"""ProfileProtos taken apart: into what makes them again, or refused."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from tfprof.collector.imports.files import BadFileError, NotRepresentableError
+from tfprof.collector.imports.profile import ProfileFile
+from tfprof.collector.proto.tensorflow_pb2 import GraphDef, NodeDef, RunMetadata
+from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, OpLogProto, ProfileProto
+
+CPU, GPU, STREAM, COPY = "/device:cpu:0", "/device:gpu:0", "/device:gpu:0/stream:all", "/device:gpu:0/memcpy"
+
+
+def profile(canonical: str = CPU, **entry: Any) -> ProfileProto:
+    """Return a profile of two nodes: `a` ran in step 3 as ``entry`` says, `b` has it as its input 0."""
+    message = ProfileProto(steps=[3])
+    for number, name in enumerate((b"a", b"b")):
+        node = message.nodes[number]
+        node.id, node.name, node.op = number, name, b"Op"
+        node.op_types.append(b"Op")
+    message.nodes[1].inputs[0] = 0
+    message.nodes[1].src_output_index[0] = 0
+    if entry:
+        message.nodes[0].canonical_device = canonical.encode()
+        message.nodes[0].op_types.append(canonical.encode())
+        message.nodes[0].execs[3].CopyFrom(ExecProfile(**entry))
+    return message
+
+
+def times(*pairs: tuple[int, int]) -> dict[str, Any]:
+    return {"times": [{"int64_values": pair} for pair in pairs]}
+
+
+def ran(**more: Any) -> dict[str, Any]:
+    """Return the entry of a node that ran once on the CPU, from 1000 to 1005."""
+    entry = {
+        "run_count": 1,
+        "all_start_micros": 1000,
+        "latest_end_micros": 1005,
+        "cpu_execs": {CPU: times((1000, 5))},
+        "devices": [CPU.encode()],
+        "memory_execs": [{"memory_micros": 1005}],
+    }
+    return {**entry, **more}
+
+
+def taken_apart(message: ProfileProto) -> dict[str, list[Any]]:
+    """Return the executions of the one step, by device."""
+    (step,) = ProfileFile(message.SerializeToString(), "p").steps()
+    assert step.number == 3
+    return {of.device: list(of.node_stats) for of in step.message.step_stats.dev_stats}
+
+
+def refused(message: ProfileProto, error: type[Exception] = NotRepresentableError) -> str:
+    with pytest.raises(error) as caught:
+        read(message)
+    return str(caught.value)
+
+
+def read(message: ProfileProto) -> None:
+    file = ProfileFile(message.SerializeToString(), "p")
+    file.graph()
+    file.op_log()
+    list(file.steps())
+
+
+def test_a_run_has_its_time_and_its_memory() -> None:
+    memory = {
+        "memory_micros": 1005,
+        "host_temp_bytes": 10,
+        "host_persistent_bytes": 3,
+        "requested_bytes": 113,
+        "peak_bytes": 63,
+        "residual_bytes": -4,
+        "output_bytes": 30,
+        "output_memory": {1: {"bytes": 20, "ptr": 7}},
+    }
+    (stats,) = taken_apart(profile(**ran(memory_execs=[memory])))[CPU]
+    assert (stats.node_name, stats.all_start_micros, stats.op_end_rel_micros) == ("a", 1000, 5)
+    assert (stats.memory_stats.temp_memory_size, stats.memory_stats.persistent_memory_size) == (10, 3)
+    (used,) = stats.memory
+    assert (used.allocator_name, used.total_bytes, used.peak_bytes, used.live_bytes) == ("cpu", 100, 50, -7)
+    outputs = [(one.slot, one.tensor_description.allocation_description) for one in stats.output]
+    assert [(slot, sizes.allocated_bytes, sizes.ptr) for slot, sizes in outputs] == [(1, 10, 0), (1, 20, 7)]
+
+
+def test_what_ran_in_no_time_did_so_again() -> None:
+    entry = ran(latest_end_micros=1001, cpu_execs={CPU: times((1000, 1))}, memory_execs=[{"memory_micros": 1000}])
+    assert taken_apart(profile(**entry))[CPU][0].op_end_rel_micros == 0
+    entry["memory_execs"] = [{"memory_micros": 1001}]
+    assert taken_apart(profile(**entry))[CPU][0].op_end_rel_micros == 1
+
+
+def test_a_gpu_has_kernels_allocations_and_devices_without_times() -> None:
+    entry = {
+        "run_count": 1,
+        "all_start_micros": 900,
+        "latest_end_micros": 1100,
+        "cpu_execs": {GPU: times((1000, 5))},
+        "accelerator_execs": {STREAM: times((1003, 40), (1050, 1))},
+        "devices": [name.encode() for name in (GPU, STREAM, COPY, "/host:cpu")],
+        "memory_execs": [{"memory_micros": 1005, "accelerator_temp_bytes": 8, "requested_bytes": 8, "peak_bytes": 8}],
+        "allocations": [{"alloc_micros": 1001, "alloc_bytes": 64}, {"alloc_micros": 1004, "alloc_bytes": -64}],
+    }
+    entry["memory_execs"][0]["allocator_bytes_in_use"] = 4096
+    found = taken_apart(profile(GPU, **entry))
+    (used,) = found[GPU][0].memory
+    assert (used.allocator_name, used.total_bytes, used.allocator_bytes_in_use) == ("GPU", 0, 4096)
+    assert [record.alloc_bytes for record in used.allocation_records] == [64, -64]
+    assert [(one.all_start_micros, one.op_end_rel_micros) for one in found[STREAM]] == [(1003, 40), (1050, 1)]
+    assert [(one.all_start_micros, one.op_end_rel_micros) for one in found[COPY]] == [(900, 200), (0, 0)]
+    assert [one.all_start_micros for one in found["/host:cpu"]] == [0]
+
+
+def test_nodes_have_inputs_and_attributes_again() -> None:
+    message = profile()
+    last = message.nodes[1]
+    last.inputs.clear()
+    last.inputs[0], last.inputs[2] = 0, 1
+    last.src_output_index[0] = 2
+    last.src_output_index[1] = 0
+    last.attrs["T"] = b"\x30\x01"
+    last.shape.extend([2, -1])
+    last.output_shapes[0].int64_values.extend([])
+    last.output_shapes[1].int64_values.extend([4])
+    rows = ProfileFile(message.SerializeToString(), "p").graph().to_pylist()
+    node = NodeDef.FromString(rows[1]["node_def"])
+    assert list(node.input) == ["a:2", "", "b"]
+    assert node.attr["T"].type == 1
+    assert [dim.size for dim in node.attr["shape"].shape.dim] == [2, -1]
+    shapes = node.attr["_output_shapes"].list.shape
+    assert [(one.unknown_rank, len(one.dim)) for one in shapes] == [(True, 0), (False, 1)]
+
+
+def test_types_operations_and_stacks_make_an_op_log() -> None:
+    message = profile(**ran())
+    message.has_trace = True
+    message.id_to_string[1] = b"a.py"
+    message.nodes[0].op_types.append(b"_trainable_variables")
+    message.nodes[0].float_ops = 9
+    message.nodes[1].trace.traces.add(file_id=1, lineno=4)
+    rows = ProfileFile(message.SerializeToString(), "p").op_log()
+    found = [(row["name"], row["float_ops"], row["types"], row["code"]) for row in rows["op_log"].to_pylist()]
+    assert found == [("a", 9, ["_trainable_variables"], False), ("b", 0, [], True)]
+    assert [(row["file"], row["line"]) for row in rows["frames"].to_pylist()] == [("a.py", 4)]
+
+
+def test_a_missing_stream_is_told_of_the_first_step_alone() -> None:
+    message = profile(**ran())
+    message.steps.append(5)
+    message.miss_accelerator_stream = True
+    file = ProfileFile(message.SerializeToString(), "p")
+    assert [(step.number, step.accelerator) for step in file.steps()] == [(3, 1), (5, 0)]
+
+
+Change = Callable[[ProfileProto], object]
+
+
+def _entry(**changes: Any) -> Change:
+    def change(message: ProfileProto) -> None:
+        message.nodes[0].execs[3].CopyFrom(ExecProfile(**ran(**changes)))
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda p: p.steps.append(-1), "below 0"),
+        (lambda p: p.nodes[1].op_types.pop(), "its type is not among its types"),
+        (lambda p: p.nodes[1].inputs.update({-1: 0}), "numbers that no inputs have"),
+        (lambda p: p.nodes[1].inputs.update({1 << 30: 0}), "numbers that no inputs have"),
+        (lambda p: p.nodes[1].src_output_index.update({0: -1}), "of an input, 'a':-1"),
+        (lambda p: p.nodes[1].src_output_index.update({1: 0}), "tells an output of node 1"),
+        (lambda p: p.nodes[1].output_shapes[1 << 20].int64_values.append(1), "numbers that no outputs have"),
+        (lambda p: p.nodes[0].attrs.update({"shape": b"\x3a\x04\x12\x02\x08\x03"}), "not those of its attributes"),
+        (_entry(run_count=2), "its count of runs"),
+        (_entry(devices=[]), "it ran on no device"),
+        (_entry(devices=[b"/host:cpu"]), "times of devices that it did not run on"),
+        (_entry(devices=[CPU.encode(), GPU.encode()]), "which it does not belong to"),
+        (_entry(devices=[CPU.encode(), b"/HOST"]), "not in lower case"),
+        (_entry(memory_execs=[]), "not as much memory as runs"),
+        (_entry(memory_execs=[{"memory_micros": 1009}]), "it ran for 5 µs and its memory for 9"),
+        (_entry(memory_execs=[{"memory_micros": 1005, "accelerator_temp_bytes": 1}]), "memory of another kind"),
+        (_entry(memory_execs=[{"memory_micros": 1005, "output_bytes": 1}]), "has no outputs"),
+        (_entry(memory_execs=[{"memory_micros": 1005, "allocator_bytes_in_use": -1}]), "fewer than 0 bytes"),
+        (_entry(all_start_micros=900), "between its first start and its last end"),
+        (_entry(all_start_micros=2000, devices=[CPU.encode(), b"/host"]), "between its first start and its last end"),
+        (_entry(accelerator_execs={"/host": times((1, 1))}, devices=[CPU.encode(), b"/host"]), "accelerator times on"),
+        (_entry(cpu_execs={CPU: {"times": [{"int64_values": [1000]}]}}), "a time is no start and duration"),
+        (
+            _entry(cpu_execs={}, run_count=0, memory_execs=[], allocations=[{"alloc_bytes": 1}]),
+            "it allocated, but did not run",
+        ),
+    ],
+)
+def test_what_no_executions_add_up_to_is_refused(change: Change, said: str) -> None:
+    message = profile(**ran())
+    change(message)
+    assert said in refused(message)
+    assert "[not-representable]" in refused(message)
+
+
+def test_a_missing_stream_needs_a_step() -> None:
+    assert "has no steps" in refused(ProfileProto(nodes=dict(profile().nodes), miss_accelerator_stream=True))
+
+
+def test_what_runs_has_no_colon_in_its_name() -> None:
+    message = profile(**ran())
+    message.nodes[0].name = b"a:b"
+    message.nodes[1].inputs.clear()
+    message.nodes[1].src_output_index.clear()
+    assert "names of what runs have no colon" in refused(message)
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda p: p.nodes.clear(), "is no ProfileProto: it has no nodes"),
+        (lambda p: setattr(p.nodes[1], "id", 7), "is no ProfileProto: it has nodes without"),
+        (lambda p: p.nodes[1].ClearField("op"), "is no ProfileProto: it has nodes without"),
+        (lambda p: setattr(p.nodes[1], "name", b"a"), "two of its nodes have one name"),
+        (lambda p: setattr(p.nodes[1], "name", b"\xff"), "not UTF-8"),
+        (lambda p: p.nodes[1].inputs.update({1: 9}), "has node 9 as an input, which is not there"),
+        (lambda p: p.steps.pop(), "ran in step 3, which is none of its steps"),
+        (lambda p: p.nodes[0].trace.traces.add(file_id=4), "speaks of text 4"),
+    ],
+)
+def test_damage_is_told(change: Change, said: str) -> None:
+    message = profile(**ran())
+    change(message)
+    assert said in refused(message, BadFileError)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        GraphDef(node=[{"name": "a", "op": "Placeholder"}]),
+        RunMetadata(step_stats={"dev_stats": [{"device": "d", "node_stats": [{"node_name": "a"}]}]}),
+        OpLogProto(log_entries=[{"name": b"a", "float_ops": 1}]),
+    ],
+)
+def test_files_of_other_kinds_are_told(message: Any) -> None:
+    with pytest.raises(BadFileError, match="p is no ProfileProto"):
+        ProfileFile(message.SerializeToString(), "p")

@@ -1,0 +1,111 @@
+"""Steps of RunMetadata files: what is read of them, and what is none."""
+
+import pytest
+from tfprof.collector.imports import steps
+from tfprof.collector.imports.files import BadFileError, NotRepresentableError
+from tfprof.collector.imports.steps import Coverage, Step, StepTables, extent, step
+from tfprof.collector.ingest import fallback
+from tfprof.collector.ingest.decode import PythonDecoder
+from tfprof.collector.proto.tensorflow_pb2 import GraphDef, RunMetadata
+from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
+
+CPU, GPU = "/device:CPU:0", "/device:GPU:0"
+
+
+def metadata(*nodes: str, device: str = CPU, start: int = 1000) -> RunMetadata:
+    message = RunMetadata()
+    of_device = message.step_stats.dev_stats.add(device=device)
+    for name in nodes:
+        of_device.node_stats.add(node_name=name, all_start_micros=start, op_end_rel_micros=5, all_end_rel_micros=7)
+    return message
+
+
+def read(message: RunMetadata, number: int = 0) -> Step:
+    found = step(number, message.SerializeToString(), "r")
+    assert found is not None
+    return found
+
+
+def test_a_step_is_decoded_as_a_live_one() -> None:
+    tables = StepTables()
+    first = tables.rows(read(metadata("a", "b:Label"), 4))
+    second = tables.rows(read(metadata("b", "c", device=GPU, start=2000), 9))
+    assert first["ops"]["trace"].to_pylist() == [0, 0]
+    assert second["ops"]["trace"].to_pylist() == [1, 1]
+    traces = [*first["traces"].to_pylist(), *second["traces"].to_pylist()]
+    assert [(row["trace"], row["step"], row["rows"], row["accelerator"]) for row in traces] == [
+        (0, 4, 2, 0),
+        (1, 9, 2, 1),
+    ]
+    assert traces[1]["start_ns"] == traces[1]["base_ns"] == 2_000_000
+    assert traces[1]["duration_ns"] == 7_000
+    assert {row["text"] for row in second["names"].to_pylist()} == {b"c", GPU.encode()}
+
+
+def test_where_outputs_lie_is_kept_by_execution() -> None:
+    message = metadata("a", "a", "b", "a")
+    runs = message.step_stats.dev_stats[0].node_stats
+    runs[0].all_start_micros = 0
+    for number, run in enumerate(runs):
+        for slot in (0, 2):
+            memory = run.output.add(slot=slot).tensor_description.allocation_description
+            memory.requested_bytes, memory.allocated_bytes, memory.ptr = 100 + number, 50, (1 << 64) - 1 - slot
+        run.output.add(slot=5)
+    rows = StepTables().rows(read(message))["output_memory"].to_pylist()
+    found = [(row["node"], row["execution"], row["slot"], row["bytes"], row["ptr"]) for row in rows]
+    high = (1 << 64) - 1
+    assert found == [
+        (node, execution, slot, size, high - slot)
+        for node, execution, size in ((0, 1, 101), (1, 0, 102), (0, 2, 103))
+        for slot in (0, 2)
+    ]
+
+
+def test_a_step_that_is_too_large_is_refused_not_cut(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(fallback, "ROWS_MAX", 2)
+    monkeypatch.setattr(steps, "decoder", PythonDecoder)
+    with pytest.raises(NotRepresentableError, match="r: more than"):
+        StepTables().rows(read(metadata("a", "b", "c")))
+
+
+def test_a_run_without_a_trace_is_no_step() -> None:
+    message = RunMetadata()
+    message.cost_graph.node.add(name="a")
+    assert step(0, message.SerializeToString(), "r") is None
+
+
+def _profile() -> ProfileProto:
+    profile = ProfileProto(steps=[0])
+    profile.nodes[0].name, profile.nodes[0].op = b"a", b"b"
+    return profile
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"hello",
+        metadata("a").SerializeToString()[:-3],
+        GraphDef(node=[{"name": "Placeholder", "op": "Placeholder"}]).SerializeToString(),
+        _profile().SerializeToString(),
+        OpLogProto(log_entries=[{"float_ops": 3, "types": [b"x"]}]).SerializeToString(),
+    ],
+)
+def test_what_is_no_run_metadata_is_told(data: bytes) -> None:
+    with pytest.raises(BadFileError, match="r is no RunMetadata"):
+        step(0, data, "r")
+
+
+def test_coverage_counts_what_only_ran_from_its_second_time_on() -> None:
+    coverage = Coverage(["a", "b", "c"])
+    assert coverage.add(metadata("a", "a:Label", "_SOURCE", "RecvTensor", "xMEMCPY")) == pytest.approx(1 / 3)
+    assert coverage.add(metadata("b", "_SINK")) == pytest.approx(2 / 4)
+    assert coverage.add(metadata("_SINK")) == pytest.approx(3 / 4)
+
+
+def test_a_step_lasts_from_its_first_start_to_its_last_end() -> None:
+    message = metadata("a", start=3000)
+    message.step_stats.dev_stats.extend(metadata("b", start=1000).step_stats.dev_stats)
+    message.step_stats.dev_stats.extend(metadata("c", start=0).step_stats.dev_stats)
+    assert extent(message) == (1_000_000, 3_007_000)
+    assert extent(metadata("a", start=0)) == (0, 0)
