@@ -46,7 +46,7 @@ def deliver(desk: Desk, about: About, view: str, options: Options, *, whole: boo
     return _DELIVERIES[options.output.type](desk, answer) if answer.is_known else Delivery(answer)
 
 
-def _write(path: str, data: bytes) -> None:
+def _write(path: str, data: bytes | Iterable[bytes]) -> None:
     load("tfprof.collector.export.files:write")(path, data)
 
 
@@ -59,8 +59,8 @@ def _to_stdout(_desk: Desk, answer: Answer) -> Delivery:
 
 
 def _to_file(_desk: Desk, answer: Answer) -> Delivery:
-    text = "".join(f"{line}\n" for line in answer.lines())
-    _write(answer.options.output.outfile, text.encode("utf-8", "surrogateescape"))
+    text = (f"{line}\n".encode("utf-8", "surrogateescape") for line in answer.lines())
+    _write(answer.options.output.outfile, text)
     return Delivery(answer)
 
 

@@ -49,16 +49,16 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines of text as they are; what the terminal's encoding lacks is replaced."""
+    """Print lines of text as they are made; what the terminal's encoding lacks is replaced."""
     encoding = sys.stdout.encoding or "utf-8"
-    text = "".join(f"{line}\n" for line in lines)
-    click.echo(text.encode(encoding, "replace").decode(encoding), nl=False)
+    print_pieces(f"{line}\n".encode(encoding, "replace").decode(encoding) for line in lines)
 
 
 def print_pieces(pieces: Iterable[str]) -> None:
     """Print one text piece by piece, as it is made."""
     for piece in pieces:
         sys.stdout.write(piece)
+    sys.stdout.flush()  # before what is said on stderr
 
 
 def note(text: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
@@ -10,15 +11,19 @@ from tfprof.collector.errors import TfprofError
 _EVERYONE: Final = 0o666
 
 
-def write(path: str | os.PathLike[str], data: bytes) -> None:
-    """Make ``data`` the content of ``path``, or put it into the device or pipe that is there; TfprofError ``io`` when that fails."""
+def write(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
+    """Make ``data``, whole or in pieces, the content of ``path``, or put it into the device or pipe that is there.
+
+    TfprofError ``io`` when that fails.
+    """
+    pieces = (data,) if isinstance(data, bytes) else data
     try:
         target = Path(path).resolve()
         if _is_special(os.fspath(path), target):
             with open(path, "wb") as file:  # noqa: PTH123  # as it was given: /dev/stdout may be a file without a name
-                file.write(data)
+                file.writelines(pieces)
         else:
-            _replace(target, data)
+            _replace(target, pieces)
     except OSError as error:
         raise TfprofError(f"cannot write {os.fspath(path)}: {error.strerror or error}", slug="io") from None
 
@@ -28,12 +33,12 @@ def _is_special(given: str, target: Path) -> bool:
     return given.startswith(("/dev/", "/proc/")) or (target.exists() and not target.is_file())
 
 
-def _replace(target: Path, data: bytes) -> None:
+def _replace(target: Path, pieces: Iterable[bytes]) -> None:
     descriptor, temporary = tempfile.mkstemp(prefix=f".{target.name}.", dir=target.parent)
     try:
         with os.fdopen(descriptor, "wb") as file:
             os.fchmod(descriptor, _mode(target))
-            file.write(data)
+            file.writelines(pieces)
         Path(temporary).replace(target)
     except BaseException:
         Path(temporary).unlink()
