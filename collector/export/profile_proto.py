@@ -1,6 +1,5 @@
 """A job as the files of TensorFlow's own tfprof: what its profiler would write of the same graph and traced steps."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -11,6 +10,7 @@ from tfprof.collector.needs import EVERYTHING
 from tfprof.collector.profile import misses_streams, of_first_kind, profile
 from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
 from tfprof.collector.store.columns import flat, pc
+from tfprof.collector.store.devices import host_device
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import NODE
 from tfprof.collector.views.attributes import attributes
@@ -20,7 +20,6 @@ from tfprof.collector.views.rules import Rules
 
 #: Nodes with about so many executions are written at once: what is known of one takes half a kilobyte meanwhile.
 PART_ROWS: Final = 50_000
-_GPU: Final = re.compile(r"gpu:[0-9]+")
 _TRACES: Final = ("trace", "kind", "step", "base_ns", "accelerator")
 
 Steps = tuple[int, int]
@@ -166,7 +165,7 @@ class _Writer:
         message.id, message.name, message.op = number, octets(node.name), octets(node.op)
         message.op_types.extend(sorted(map(octets, {node.op, *facts.types, *filter(None, [device])})))
         message.canonical_device = octets(device)
-        message.host_device = octets(_GPU.sub("cpu:0", device))
+        message.host_device = host_device(octets(device))
         message.float_ops = facts.float_ops
         message.shape.extend(known.parameter_shape)
         for slot, shape in enumerate(known.output_shapes):

@@ -1,11 +1,11 @@
 """A ProfileProto taken apart: the graph, the op log and the traced steps that TensorFlow's tfprof would make it of again."""
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
 from tfprof.collector.imports.executions import executions
-from tfprof.collector.imports.files import BadFileError, NotRepresentableError, parsed, text_of
+from tfprof.collector.imports.files import BadFileError, NotRepresentableError, parsed, says_more, text_of
 from tfprof.collector.imports.graph import nodes
 from tfprof.collector.imports.stacks import Rows, Stacks
 from tfprof.collector.imports.steps import Step
@@ -13,7 +13,7 @@ from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.ingest.proto.graph_pb2 import AttrValue
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import PlainGraph, PlainNode, ProfileNode, ProfileProto
-from tfprof.collector.store.devices import GPU
+from tfprof.collector.store.devices import GPU, host_device
 from tfprof.collector.store.schema import OP_LOG
 from tfprof.collector.views.attributes import OUTPUT_SHAPES, SHAPE, attributes
 
@@ -75,22 +75,30 @@ class ProfileFile:
             raise BadFileError(f"{path} is no ProfileProto: it has no nodes")
         if any(not node.name or not node.op or node.id != number for number, node in self._nodes.items()):
             raise BadFileError(f"{path} is no ProfileProto: it has nodes without a name, a type or their number")
+        if says_more((message, *self._nodes.values())):
+            raise BadFileError(f"{path} is no ProfileProto that is known here: it says more")
         if len({node.name for node in self._nodes.values()}) < len(self._nodes):
             raise BadFileError(f"{path} is damaged: two of its nodes have one name")
         if min(message.steps, default=0) < 0:
             raise NotRepresentableError(f"{path}: a step has the number {min(message.steps)}, which is below 0")
         if message.miss_accelerator_stream and not message.steps:
             raise NotRepresentableError(f"{path}: it misses the streams of a GPU, but has no steps")
-        known = set(message.steps)
+        known = frozenset(message.steps)
         for node in self._nodes.values():
-            for text in (node.name, node.op):
-                text_of(text, path)
-            if node.op not in node.op_types:
-                raise self._no_place(node, "its type is not among its types")
-            if strange := [step for step in node.execs if step not in known]:
-                raise BadFileError(
-                    f"{path} is damaged: {_name(node)} ran in step {strange[0]}, which is none of its steps"
-                )
+            self._check_node(node, known)
+
+    def _check_node(self, node: ProfileNode, steps: Collection[int]) -> None:
+        for text in (node.name, node.op):
+            text_of(text, self._path)
+        if node.op not in node.op_types:
+            raise self._no_place(node, "its type is not among its types")
+        if node.host_device != host_device(node.canonical_device):
+            raise self._no_place(node, "its host is not that of its device")
+        if node.canonical_device and not any(node.canonical_device in one.devices for one in node.execs.values()):
+            raise self._no_place(node, "it did not run on the device that it belongs to")
+        if strange := [step for step in node.execs if step not in steps]:
+            what = f"{_name(node)} ran in step {strange[0]}, which is none of its steps"
+            raise BadFileError(f"{self._path} is damaged: {what}")
 
     # -- nodes of the graph ------------------------------------------------------------------------
 

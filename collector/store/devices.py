@@ -8,7 +8,7 @@ from tfprof.collector.store.columns import pc
 from tfprof.collector.store.schema import DEVICE, NAMES
 
 _CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
-
+_GPU: Final = re.compile(rb"gpu:[0-9]+")
 
 #: What ``accelerator`` tells: that a device is a GPU's, and that it has the times of its kernels.
 GPU, STREAMS = 1, 2
@@ -44,6 +44,11 @@ class Devices:
 def is_canonical(name: bytes) -> bool:
     """Whether the lower-case device ``name`` is a CPU or GPU that a node can belong to."""
     return _CANONICAL.fullmatch(name) is not None
+
+
+def host_device(name: bytes) -> bytes:
+    """Return the CPU from which the lower-case device ``name`` is driven, as tfprof has it: a CPU is its own."""
+    return _GPU.sub(b"cpu:0", name)
 
 
 def accelerator(name: bytes) -> int:

@@ -23,6 +23,7 @@ def profile(canonical: str = CPU, **entry: Any) -> ProfileProto:
     message.nodes[1].src_output_index[0] = 0
     if entry:
         message.nodes[0].canonical_device = canonical.encode()
+        message.nodes[0].host_device = CPU.encode()
         message.nodes[0].op_types.append(canonical.encode())
         message.nodes[0].execs[3].CopyFrom(ExecProfile(**entry))
     return message
@@ -158,8 +159,11 @@ Change = Callable[[ProfileProto], object]
 
 
 def _entry(**changes: Any) -> Change:
+    """Return what makes the node run in one more step, otherwise than it can have."""
+
     def change(message: ProfileProto) -> None:
-        message.nodes[0].execs[3].CopyFrom(ExecProfile(**ran(**changes)))
+        message.steps.append(5)
+        message.nodes[0].execs[5].CopyFrom(ExecProfile(**ran(**changes)))
 
     return change
 
@@ -169,6 +173,8 @@ def _entry(**changes: Any) -> Change:
     [
         (lambda p: p.steps.append(-1), "below 0"),
         (lambda p: p.nodes[1].op_types.pop(), "its type is not among its types"),
+        (lambda p: setattr(p.nodes[0], "host_device", b"/host"), "its host is not that of its device"),
+        (lambda p: p.nodes[0].execs.clear(), "it did not run on the device that it belongs to"),
         (lambda p: p.nodes[1].inputs.update({-1: 0}), "numbers that no inputs have"),
         (lambda p: p.nodes[1].inputs.update({1 << 30: 0}), "numbers that no inputs have"),
         (lambda p: p.nodes[1].src_output_index.update({0: -1}), "of an input, 'a':-1"),
@@ -223,6 +229,7 @@ def test_what_runs_has_no_colon_in_its_name() -> None:
         (lambda p: setattr(p.nodes[1], "name", b"a"), "two of its nodes have one name"),
         (lambda p: setattr(p.nodes[1], "name", b"\xff"), "not UTF-8"),
         (lambda p: p.nodes[1].inputs.update({1: 9}), "has node 9 as an input, which is not there"),
+        (lambda p: p.MergeFromString(b"\xa0\x06\x01"), "it says more"),
         (lambda p: p.steps.pop(), "ran in step 3, which is none of its steps"),
         (lambda p: p.nodes[0].trace.traces.add(file_id=4), "speaks of text 4"),
     ],
