@@ -11,7 +11,7 @@ from tfprof.collector.store.columns import pc
 from tfprof.collector.store.devices import is_canonical
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE
-from tfprof.collector.views.advice.evidence import Alike, Evidence, Kept, Level, Timed, Took, Traced
+from tfprof.collector.views.advice.evidence import Alike, Evidence, Kept, Level, New, Timed, Took, Traced
 from tfprof.collector.views.entries import Entry
 from tfprof.collector.views.nodes import Node, texts
 from tfprof.collector.views.rules import DEFAULT, Rules
@@ -54,7 +54,7 @@ def gather(job: Job, rules: Rules = DEFAULT) -> Evidence:
         traced=_traced(job, nodes, steps),
         kept=_kept(job, steps),
         levels=_levels(job),
-        new_nodes=_new_nodes(job),
+        new=_new(job),
         graphs=_graphs(job),
         first_calls=first_calls,
     )
@@ -154,10 +154,10 @@ def _levels(job: Job) -> tuple[Level, ...]:
     return tuple(sorted(Level(*row) for row in _rows(samples.select(["t_ns", "rss_bytes"]))))
 
 
-def _new_nodes(job: Job) -> tuple[int, ...]:
-    """Return for each trace, in order, how many nodes ran in it and in none before."""
+def _new(job: Job) -> tuple[New, ...]:
     first = dict(_rows(job.query(_FIRST)))
-    return tuple(first.get(trace, 0) for trace in sorted(job.table("traces", ["trace"])["trace"].to_pylist()))
+    traces = job.table("traces", ["trace", "kind", "key"]).select(["trace", "kind", "key"])
+    return tuple(New((kind, key), first.get(trace, 0)) for trace, kind, key in sorted(_rows(traces)))
 
 
 def _graphs(job: Job) -> tuple[Alike, ...]:

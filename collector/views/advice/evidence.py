@@ -53,6 +53,13 @@ class Level(NamedTuple):
     rss_bytes: int
 
 
+class New(NamedTuple):
+    """How many nodes ran in a traced step and in none before; ``call``: what is alike of steps that do the same."""
+
+    call: tuple[int, int]
+    nodes: int
+
+
 class Alike(NamedTuple):
     """Graphs with the same nodes, op for op: how many there are, how many nodes each has, the name of one of its nodes."""
 
@@ -67,7 +74,7 @@ class Evidence:
 
     `nodes` have averages over the traced steps; `last` has of each node of a GPU the last step in which it has an entry, and
     the entry. `timed` are the steps of the job's main kind on the thread that has most of them, by time; `traced` some of its
-    traced steps, the latest; `new_nodes` how many nodes ran for the first time in which trace, all traces in order.
+    traced steps, the latest; `new` is of all of them, in order.
     `first_calls`: when each function was called from Python for the first time, real time in ns.
     """
 
@@ -80,6 +87,6 @@ class Evidence:
     traced: tuple[Traced, ...] = ()
     kept: tuple[Kept, ...] = ()
     levels: tuple[Level, ...] = ()
-    new_nodes: tuple[int, ...] = ()
+    new: tuple[New, ...] = ()
     graphs: tuple[Alike, ...] = ()
     first_calls: tuple[int, ...] = ()

@@ -40,7 +40,7 @@ _TODO: Final = (
     "prepare batches ahead: dataset.prefetch(tf.data.AUTOTUNE) last, map(…, num_parallel_calls=tf.data.AUTOTUNE),"
     " cache() what is the same each epoch"
 )
-_TODO_BETWEEN: Final = "do less in Python between steps: feed from tf.data instead of feed_dict, fetch and log less often, prepare batches in a thread"
+_TODO_BETWEEN: Final = "have batches ready: dataset.prefetch(tf.data.AUTOTUNE), tf.data instead of feed_dict; fetch, convert and log less often"
 
 
 def check(evidence: Evidence) -> Sequence[Report]:

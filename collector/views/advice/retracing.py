@@ -7,12 +7,14 @@ from tfprof.collector.render.numbers import count
 from tfprof.collector.views.advice.evidence import Evidence
 from tfprof.collector.views.advice.report import Report
 
-#: Graphs of the same ops, functions first called in the second half of a job: from so many on it is worth a word.
-GRAPHS: Final = 5
+#: Graphs of the same ops, also for each traced step: from so many on it is worth a word.
+GRAPHS: Final = 4
+_GRAPHS_A_STEP: Final = 0.5
+#: Functions first called in the second half of a job.
 FUNCTIONS: Final = 5
-#: Traced steps below which nothing can be said, and the share of the later ones that had nodes never seen before.
-STEPS: Final = 6
-EVER_NEW: Final = 0.6
+#: Late traced steps below which nothing can be said, and the share of them that ran nodes never seen before.
+STEPS: Final = 4
+EVER_NEW: Final = 0.75
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
@@ -24,7 +26,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
 def _graphs(evidence: Evidence) -> Report | None:
     """Look at the largest function only: smaller ones are parts of it, and a model may have many that are alike."""
     largest = max(evidence.graphs, key=lambda one: one.nodes, default=None)
-    if largest is None or largest.graphs < GRAPHS:
+    if largest is None or largest.graphs < max(GRAPHS, _GRAPHS_A_STEP * len(evidence.new)):
         return None
     return Report(
         f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced {count(largest.graphs)} times",
@@ -34,12 +36,19 @@ def _graphs(evidence: Evidence) -> Report | None:
 
 
 def _nodes(evidence: Evidence) -> Report | None:
-    late = evidence.new_nodes[len(evidence.new_nodes) // 2 :]
-    new = [number for number in late if number]
+    """Look at the later half of the steps that did the same as one before."""
+    known: set[tuple[int, int]] = set()
+    again = []
+    for call, nodes in evidence.new:
+        if call in known:
+            again.append(nodes)
+        known.add(call)
+    late = again[len(again) // 2 :]
+    new = [nodes for nodes in late if nodes]
     if len(late) < STEPS or len(new) < EVER_NEW * len(late):
         return None
     return Report(
-        f"{len(new)} of the last {len(late)} traced steps ran ops that no step before had, {count(sum(new))} in all: the graph grows",
+        f"{len(new)} of {len(late)} late traced steps ran ops that no step before had, {count(sum(new))} in all: the graph grows",
         {"steps": len(late), "steps_with_new_ops": len(new), "new_ops": sum(new)},
         "build the graph once, before the loop; graph.finalize() finds the line that adds to it",
     )

@@ -32,11 +32,12 @@ def check(evidence: Evidence) -> Sequence[Report]:
     share = extra / sum(one.total_ns for one in steps)
     if len(longest) < 2 or share < WORTH:
         return []
-    every = _interval([one.ordinal for one in longest])
+    most = max(map(_mean, longest))
+    every = _interval([one.ordinal for one in longest if _mean(one) >= most / 2])
     slow = sum(one.count for one in longest)
     text = (
         f"{count(slow)} of {count(number)} steps take {OUTLIER:.0f} times as long as the median one ({duration(typical)}) or more,"
-        f" up to {duration(max(map(_mean, longest)))}: {percent(share)} of the time in steps"
+        f" up to {duration(most)}: {percent(share)} of the time in steps"
     )
     return [
         Report(
@@ -55,9 +56,9 @@ def _mean(one: Timed) -> float:
 
 def _interval(ordinals: Sequence[int]) -> int | None:
     """Return the distance that most neighbours have, give or take one; None where there is none."""
-    distances = Counter(after - before for before, after in pairwise(ordinals))
     if len(ordinals) < 3:
         return None
+    distances = Counter(after - before for before, after in pairwise(ordinals))
     every, _ = distances.most_common(1)[0]
     alike = sum(times for distance, times in distances.items() if abs(distance - every) <= 1)
     return every if every > 1 and alike >= _REGULAR * distances.total() else None

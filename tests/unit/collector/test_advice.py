@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,8 @@ from fakes.made_store import MS, SECOND, START_NS, rows, span, write_job
 from fakes.nodes import CPU, GPU, STREAM
 from tfprof.collector.evidence import gather
 from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.views.advice import input_bound
-from tfprof.collector.views.advice.evidence import Evidence, Took, Traced
+from tfprof.collector.views.advice import input_bound, retracing
+from tfprof.collector.views.advice.evidence import Evidence, New, Took, Traced
 from tfprof.collector.views.advice.report import Report
 from tfprof.collector.views.advice.table import CHECKERS, advise
 from tfprof.collector.views.rules import Rules
@@ -354,9 +355,22 @@ def test_parts_of_a_model_that_are_alike_are_not_traced_again(tmp_path: Path) ->
 def test_steps_that_run_ops_that_no_step_had_before_are_told(tmp_path: Path) -> None:
     grows = [[Ran("a", 0, 5), Ran(f"a_{at}", 5, 5)] for at in range(20)]
     (report,) = reports(made_job(tmp_path / "grows", grows), "retracing")
-    assert report.text == "10 of the last 10 traced steps ran ops that no step before had, 10 in all: the graph grows"
+    assert report.text == "10 of 10 late traced steps ran ops that no step before had, 10 in all: the graph grows"
     same = [[Ran("a", 0, 5), Ran(f"a_{at % 5}", 5, 5)] for at in range(20)]
     assert said(made_job(tmp_path / "same", same), "retracing") == []
+
+
+def test_steps_that_do_something_else_may_run_other_ops(tmp_path: Path) -> None:
+    evidence = gather(made_job(tmp_path, [[Ran(f"a_{at}", 5, 5)] for at in range(20)]))
+    apart = replace(evidence, new=tuple(New((1, at), new.nodes) for at, new in enumerate(evidence.new)))
+    assert retracing.check(apart) == []
+
+
+def test_a_few_shapes_of_many_steps_are_not_ever_new_ones(tmp_path: Path) -> None:
+    nodes = [row for number in range(5) for row in function_graph(number, "x", "y", "z")]
+    evidence = gather(job_of(tmp_path, graph_nodes=nodes))
+    assert retracing.check(evidence)
+    assert retracing.check(replace(evidence, new=(New((1, 1), 0),) * 20)) == []
 
 
 def test_functions_that_come_up_late_are_told(tmp_path: Path) -> None:
@@ -375,6 +389,12 @@ def test_steps_that_take_far_longer_are_told_with_how_often_they_come(tmp_path: 
         " they come every 25 steps"
     )
     assert "checkpoints" in report.todo
+
+
+def test_the_interval_is_that_of_the_longest_steps(tmp_path: Path) -> None:
+    times = [20.0 if at % 25 == 0 else 4.0 if at % 7 == 0 else 1.0 for at in range(1, 201)]
+    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven-steps")
+    assert report.numbers["every"] == 25
 
 
 def test_long_steps_without_an_interval_have_none(tmp_path: Path) -> None:
