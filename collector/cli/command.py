@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from tfprof.collector.store.catalog import RUNNING
+from tfprof.collector.store.catalog import IMPORTED, RUNNING
 from tfprof.collector.store.reader import Job
 from tfprof.shim import places
 
@@ -75,4 +75,6 @@ def unspanned(job: Job, what: str) -> str:
     """Say why a job has no steps or spans."""
     if job.info.state == RUNNING:
         return f"no {what}s yet: the job has not run a session, a fit or a tf.function so far"
+    if job.info.state == IMPORTED:
+        return f"no {what}s: the job was imported, and its files tell of traced ops alone"
     return f"no {what}s: the job ended before it ran a session, a fit or a tf.function"

@@ -6,7 +6,7 @@ from typing import Final
 
 from tfprof.collector.answers import Answer
 from tfprof.collector.loader import load
-from tfprof.collector.store.catalog import RUNNING
+from tfprof.collector.store.catalog import IMPORTED, RUNNING
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.jobs import words
 from tfprof.collector.views.op import OpView
@@ -29,6 +29,8 @@ def untraced(job: Job) -> str:
         return f"no traced steps: what was recorded of {traced_steps} did not reach the store, or held no ops"
     if running:
         return "no traced steps yet: the job has not come so far, or its tracing is off"
+    if job.info.state == IMPORTED:
+        return "no traced steps: the job was imported without any"
     return "no traced steps: the job ended before its first one, or its tracing was off (tfprof-run --trace)"
 
 

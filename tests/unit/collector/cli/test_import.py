@@ -1,0 +1,155 @@
+"""`tfprof import` and `tfprof profile-proto`: spellings, what is printed, what is refused."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from fakes.run_metadata import run_metadata
+from tfprof.collector.cli import main as cli
+from tfprof.collector.proto.tensorflow_pb2 import GraphDef
+from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
+from tfprof.collector.store.reader import Store
+
+GRAPH = GraphDef(
+    node=[
+        {"name": "w", "op": "VariableV2", "attr": {"shape": {"shape": {"dim": [{"size": 6}]}}}},
+        {"name": "y", "op": "Neg", "input": ["w"]},
+        {"name": "z", "op": "NoOp"},
+    ]
+)
+LOG = OpLogProto(log_entries=[{"name": b"y", "float_ops": 7, "types": [b"mine"]}, {"name": b"nobody", "float_ops": 1}])
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command in a folder with files to import, and a store; returns exit status, stdout, stderr."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TFPROF_STORE", str(tmp_path / "store"))
+    Path("graph").write_bytes(GRAPH.SerializeToString())
+    Path("graph.pbtxt").write_text(str(GRAPH))
+    Path("log").write_bytes(LOG.SerializeToString())
+    for number, names in enumerate(([b"w", b"_SINK"], [b"y", b"_SINK"])):
+        Path(f"run-{number}").write_bytes(run_metadata(names))
+    Path("untraced").write_bytes(b"\x12\x00")
+
+    def call(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(words))
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def jobs(tmp_path: Path) -> list[str]:
+    return [job.info.hex for job in Store(tmp_path / "store").jobs()] if (tmp_path / "store").exists() else []
+
+
+@pytest.mark.parametrize("dashes", ["-", "--"])
+@pytest.mark.parametrize("dash", ["-", "_"])
+def test_options_are_spelled_as_in_tfprof(run: Run, tmp_path: Path, dashes: str, dash: str) -> None:
+    words = [f"{dashes}{name}{dash}path" for name in ("graph", f"run{dash}meta", f"op{dash}log")]
+    code, out, err = run("import", words[0], "graph", f"{words[1]}=run-0,run-1", words[2], "log")
+    assert code == 0
+    (uid,) = jobs(tmp_path)
+    assert out == f"run graph coverage: 0.25\nrun graph coverage: 0.75\n{uid} graph: 3 nodes, 2 steps\n"
+    assert err == "tfprof: 1 entries of log are of no node of the graph, and left out\n"
+
+
+def test_an_import_is_asked_about_as_any_job(run: Run) -> None:
+    run("import", "--graph_path", "graph", "--run_meta_path", "run-0,run-1", "--op_log_path", "log", "--name", "mine")
+    assert "imported" in run("jobs")[1]
+    _, out, _ = run("op", "mine", "-select", "micros,occurrence,float_ops", "-order_by", "micros", "--strict-tfprof")
+    lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
+    assert "1|1" in lines["_SINK"]
+    assert "7 float_ops" in lines["Neg"]
+    assert run("scope", "mine", "-step", "1", "-select", "occurrence")[1].count("1/1|1/1") == 2
+
+
+def test_a_graph_alone_is_asked_for_parameters(run: Run) -> None:
+    assert run("import", "--graph_path", "graph.pbtxt")[0] == 0
+    code, out, _ = run("scope", "graph.pbtxt", "-select", "params", "-min_params", "1")
+    assert code == 0
+    assert "w (6, 6/6 params)" in out
+    assert run("steps", "last")[2].startswith("tfprof: no steps: the job was imported")
+
+
+def test_json_tells_the_job(run: Run, tmp_path: Path) -> None:
+    code, out, _ = run("import", "--graph_path", "graph", "--run_meta_path", "run-0", "--json")
+    told = json.loads(out)
+    assert code == 0
+    assert told.pop("coverage") == [pytest.approx(0.25)]
+    assert told == {"job": jobs(tmp_path)[0], "name": "graph", "nodes": 3, "steps": 1}
+
+
+def test_a_step_that_was_not_traced_is_left_out_and_keeps_its_number(run: Run) -> None:
+    code, out, err = run("import", "--graph_path", "graph", "--run_meta_path", "run-0,untraced,run-1")
+    assert code == 0
+    assert err == "tfprof: Invalid RunMetadata for step 1: untraced has no step_stats, so that step was not traced\n"
+    assert out.endswith("2 steps\n")
+    assert run("op", "last", "-step", "2")[0] == 0
+    assert "Available steps: 0 2" in run("op", "last", "-step", "1")[2]
+
+
+def test_a_profile_goes_out_and_in(run: Run, tmp_path: Path) -> None:
+    run("import", "--graph_path", "graph", "--run_meta_path", "run-0,run-1", "--op_log_path", "log")
+    assert run("profile-proto", "last", "-o", "p1", "--op-log", "l1") == (0, "", "")
+    assert run("import", "-profile_path", "p1")[1].endswith("p1: 4 nodes, 2 steps\n")
+    assert run("profile-proto", "p1", "--output", "p2", "-op_log", "l2") == (0, "", "")
+    assert Path("p1").read_bytes() == Path("p2").read_bytes()
+    (entry,) = OpLogProto.FromString(Path("l2").read_bytes()).log_entries
+    assert (entry.name, entry.float_ops, list(entry.types)) == (b"y", 7, [b"mine"])
+    assert run("profile-proto", "p1", "-o", "p3", "--steps", "1") == (0, "", "")
+    assert list(ProfileProto.FromString(Path("p3").read_bytes()).steps) == [1]
+    assert len(jobs(tmp_path)) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ([], 2, "nothing to import: give --profile_path, or --graph_path [usage]"),
+        (["--run_meta_path", "run-0"], 2, "nothing to import"),
+        (["--profile_path", "p", "--graph_path", "graph"], 2, "--profile_path has all in it"),
+        (["--profile_path", "p", "--run_meta_path", "run-0"], 2, "--profile_path has all in it"),
+        (["--profile_path", "p", "--op_log_path", "log"], 2, "--profile_path has all in it"),
+        (["--graph_path"], 2, "requires an argument"),
+        (["--no_such", "x"], 2, "No such option"),
+        (["--graph_path", "missing"], 1, "cannot read missing: No such file or directory [io]"),
+        (["--graph_path", "."], 1, "cannot read .: Is a directory [io]"),
+        (["--graph_path", "run-0"], 1, "run-0 is no GraphDef"),
+        (["--profile_path", "graph"], 1, "graph is no ProfileProto"),
+        (["--graph_path", "graph", "--run_meta_path", "run-0,missing"], 1, "cannot read missing"),
+        (["--graph_path", "graph", "--run_meta_path", "run-0,log"], 1, "log is no RunMetadata"),
+        (["--graph_path", "graph", "--op_log_path", "graph"], 1, "graph is no OpLogProto"),
+    ],
+)
+def test_what_cannot_be_imported_leaves_nothing(
+    run: Run, tmp_path: Path, words: list[str], status: int, said: str
+) -> None:
+    code, _, err = run("import", *words)
+    assert (code, err.count("\n")) == (status, 1)
+    assert said in err
+    assert err.startswith("tfprof: ")
+    assert err.rstrip().endswith("]")
+    assert jobs(tmp_path) == []
+    assert not list((tmp_path / "store" / "jobs").glob("*"))
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["last"], 2, "nothing to write: give -o FILE, or --op-log FILE [usage]"),
+        (["last", "-o", "missing/p"], 1, "cannot write missing/p: No such file or directory [io]"),
+        (["last", "-o", "p", "--steps", "4-5"], 2, "Available steps: 0 [no-such-step]"),
+        (["last", "-o", "p", "--steps", "5-4"], 2, "Invalid option '--steps' value: '5-4'"),
+        (["nosuch", "-o", "p"], 1, "no job 'nosuch'"),
+    ],
+)
+def test_what_cannot_be_written_is_told(run: Run, words: list[str], status: int, said: str) -> None:
+    run("import", "--graph_path", "graph", "--run_meta_path", "run-0")
+    code, out, err = run("profile-proto", *words)
+    assert (code, out, err.count("\n")) == (status, "", 1)
+    assert said in err
+    assert not Path("p").exists()

@@ -1,0 +1,137 @@
+"""Jobs as ProfileProtos: what a live job has, and what an import has not."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_store import rows, trace, traced, write_job
+from fakes.run_metadata import run_metadata
+from tfprof.collector.errors import NoSuchStepError
+from tfprof.collector.export import profile_proto as module
+from tfprof.collector.export.code_defs import CodeDefs
+from tfprof.collector.export.op_log import op_log
+from tfprof.collector.export.profile_proto import pieces, profile_proto, renumbered
+from tfprof.collector.ingest.proto.graph_pb2 import GraphDef
+from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
+from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.views.nodes import Frame
+from tfprof.shim import layout
+
+GRAPH = GraphDef(
+    node=[
+        {"name": "w", "op": "VariableV2"},
+        {"name": "x", "op": "Split", "input": ["^w", "nowhere:3"]},
+        {"name": "y", "op": "Add", "input": ["x:1", "x:2", "w"]},
+        {"name": "w", "op": "Twice"},
+    ]
+)
+STEPS = ([b"w", b"_SINK", b"RecvTensor"], [b"x", b"y", b"late"], [b"x", b"late"])
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """A job of three traced steps: 0, 1 and 2."""
+    tables = traced(GRAPH.SerializeToString(), [run_metadata(names) for names in STEPS])
+    frame = {"stack": 4, "file": "train.py", "line": 0, "function": "main", "start_line": -1, "text": ""}
+    tables["frames"] = rows("frames", [frame])
+    tables["stacks"] = rows("stacks", [{"name": "w", "stack": 4}])
+    tables["op_log"] = rows("op_log", [{"name": "w", "types": ["_trainable_variables"]}])
+    write_job(tmp_path / "s", 1, tables)
+    return Store(tmp_path / "s").job("last")
+
+
+def named(profile: ProfileProto) -> dict[bytes, Any]:
+    return {node.name: node for node in profile.nodes.values()}
+
+
+def ran(profile: ProfileProto) -> dict[bytes, list[int]]:
+    return {node.name: sorted(node.execs) for node in profile.nodes.values()}
+
+
+def test_nodes_are_numbered_by_the_graph_and_then_by_their_first_run(job: Job) -> None:
+    profile = profile_proto(job)
+    assert [profile.nodes[number].name for number in sorted(profile.nodes)] == [b"w", b"x", b"y", b"_SINK", b"late"]
+    assert all(node.id == number for number, node in profile.nodes.items())
+    assert list(profile.steps) == [0, 1, 2]
+    assert ran(profile) == {b"w": [0], b"x": [1, 2], b"y": [1], b"_SINK": [0], b"late": [1, 2]}
+    assert named(profile)[b"w"].op == b"VariableV2"
+    assert named(profile)[b"_SINK"].op == b"_SINK"
+
+
+def test_inputs_are_numbers_and_unknown_ones_are_left_out(job: Job) -> None:
+    new, old = named(profile_proto(job)), named(profile_proto(job, compat="1.15"))
+    assert dict(new[b"x"].inputs) == {0: 0}
+    assert dict(new[b"y"].inputs) == {0: 1, 1: 1, 2: 0}
+    assert dict(new[b"y"].src_output_index) == {1: 0, 0: 0}
+    assert dict(old[b"y"].src_output_index) == {1: 2, 0: 0}
+
+
+def test_a_range_of_steps_has_what_ran_in_it(job: Job) -> None:
+    profile = profile_proto(job, (0, 0))
+    assert list(profile.steps) == [0]
+    assert ran(profile) == {b"w": [0], b"x": [], b"y": [], b"_SINK": [0]}
+    assert named(profile)[b"x"].canonical_device == b""
+    assert ran(profile_proto(job, (2, 9)))[b"late"] == [2]
+    with pytest.raises(NoSuchStepError):
+        profile_proto(job, (3, 9))
+
+
+def test_it_is_the_same_written_at_once_or_bit_by_bit(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = b"".join(pieces(job))
+    monkeypatch.setattr(module, "PART_ROWS", 1)
+    assert len(list(pieces(job))) > 5
+    assert ProfileProto.FromString(b"".join(pieces(job))) == ProfileProto.FromString(whole)
+
+
+def test_a_live_jobs_unknown_lines_and_texts_are_those_of_tfprof(job: Job) -> None:
+    profile = profile_proto(job)
+    (frame,) = named(profile)[b"w"].trace.traces
+    assert (frame.file_id, frame.lineno, frame.function_id, frame.func_start_line, frame.line_id) == (1, -1, 2, -1, 0)
+    assert dict(profile.id_to_string) == {0: b"none", 1: b"train.py", 2: b"main"}
+    assert profile.has_trace
+    assert not named(profile)[b"x"].HasField("trace")
+    assert list(named(profile)[b"w"].op_types)[-1] == b"_trainable_variables"
+
+
+def test_an_op_log_has_an_entry_for_each_node_that_something_is_known_of(job: Job) -> None:
+    (entry,) = op_log(job).log_entries
+    assert (entry.name, list(entry.types), len(entry.code_def.traces)) == (b"w", [b"_trainable_variables"], 1)
+
+
+def test_an_import_says_what_its_file_said() -> None:
+    stack = (Frame("", 0, "none", 0, ""),)
+    codes = CodeDefs(literal=True)
+    (frame,) = codes.code(stack).traces
+    assert (frame.file_id, frame.lineno, frame.function_id, frame.func_start_line, frame.line_id) == (1, 0, 0, 0, 1)
+    table: dict[int, bytes] = {}
+    codes.put(table)
+    assert table == {0: b"none", 1: b""}
+    assert CodeDefs().code((Frame("a", 1 << 40, "f"),)).traces[0].lineno == (1 << 31) - 1
+
+
+def test_a_gpu_whose_kernels_are_missing_is_told(tmp_path: Path) -> None:
+    for uid, seen in enumerate([(0, 3), (1, 3), (3, 1)], 1):
+        traces = [trace(number, number, 0, 0, accelerator=one) for number, one in enumerate(seen)]
+        write_job(tmp_path / "s", uid, {"traces": rows("traces", traces)})
+    jobs = Store(tmp_path / "s").jobs()
+    assert [profile_proto(job).miss_accelerator_stream for job in jobs] == [False, True, True]
+
+
+def of_kinds(*steps: tuple[int, int]) -> list[int]:
+    table = rows("traces", [{**trace(number, step, 0, 0), "kind": kind} for number, (kind, step) in enumerate(steps)])
+    found = renumbered(table)
+    return _by_trace(zip(found["trace"].to_pylist(), found["step"].to_pylist(), strict=True))
+
+
+def _by_trace(pairs: Iterable[tuple[int, int]]) -> list[int]:
+    return [step for _, step in sorted(pairs)]
+
+
+def test_steps_of_a_second_kind_follow_the_first() -> None:
+    assert of_kinds((layout.RUN, 4), (layout.RUN, 2)) == [4, 2]
+    assert of_kinds((layout.RUN, 1), (layout.BATCH, 5), (layout.RUN, 3), (layout.FUNCTION, 1), (layout.BATCH, 9)) == [
+        *(11, 5, 13),
+        *(15, 9),
+    ]
+    assert of_kinds() == []
