@@ -146,7 +146,7 @@ def _account(places: Sequence[Place], patterns: tuple[str, ...]) -> Kept:
     for place in reversed(places[1:]):  # what is called comes before its caller
         picked = [(node, times) for node in place.nodes if (times := picks_of(node))]
         below = place.kept_below()
-        if whole or picked or below:
+        if picked or below:  # all calls where all is accounted: innermost ones have nodes
             place.kept = Call(place, picked, below, whole=whole)
     return root_of(places[0].kept_below())
 

@@ -42,7 +42,7 @@ FILES = [
     "gs://bucket",
     "gs://bucket/m.py",
 ]
-FILES += ["s3://", "x://y", "<stdin>", "/one.py", "/tmp/é/modèle.py"]
+FILES += ["s3://", "x://y", "<stdin>", "/one.py", "/home/.hidden", "/tmp/é/modèle.py"]
 FUNCTIONS = [
     "main",
     "<module>",

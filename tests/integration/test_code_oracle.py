@@ -1,36 +1,37 @@
 """The code view and its pprof files against TensorFlow's own profiler: messages, rows and samples."""
 
+import contextlib
 import gzip
+import io
 import json
 import os
 import subprocess
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from fakes.made_store import rows, traced, write_job
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from tfprof.collector.cli.import_ import import_
 from tfprof.collector.export import messages, pprof
 from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.collector.proto import pprof_pb2, tfprof_log_pb2, tfprof_output_pb2
+from tfprof.collector.profile import profile
+from tfprof.collector.proto import pprof_pb2, tfprof_output_pb2
 from tfprof.collector.render import tree_text
 from tfprof.collector.render.table import clean
 from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.views.attributes import facts
 from tfprof.collector.views.code import call_tree, code_view
-from tfprof.collector.views.nodes import Facts, Node, finished, sums
+from tfprof.collector.views.nodes import Node
 from tfprof.collector.views.options import Options
 from tfprof.collector.views.rules import Rules
-from tfprof.collector.views.stacks import FRAME_COLUMNS, stacks
 
 pytestmark = pytest.mark.tf
 
 ORACLE = Path(__file__).parent / "oracle_code_view.py"
 #: Cases of each kind; more by hand: TFPROF_TEST_CASES=1000.
 CASES = {"made": int(os.environ.get("TFPROF_TEST_CASES", "40")), "real": 4}
-RULES = {"tf1": Rules("1.15"), "tf2": Rules("2.21")}
+RULES = {"tf1": Rules("1.15", strict=True), "tf2": Rules("2.21", strict=True)}
 
 
 def with_bytes() -> Any:
@@ -57,50 +58,24 @@ class Case:
     folder: Path
     rules: Rules
     job: Job
-    facts: Mapping[str, Facts]
     lost: int
     queries: Sequence[Mapping[str, Any]]
 
     def nodes(self, step: int) -> list[Node]:
         """Return our nodes of one step, or of all."""
-        total = self.job.rollup()
-        rollup = total if step < 0 else self.job.rollup(step, step)
-        graph = self.job.table("graph_nodes", ["name", "op"])
-        return finished(sums(rollup, self.job.table("names"), graph, facts=self.facts, total=total))
-
-
-def logged(folder: Path) -> tuple[Any, dict[str, Any]]:
-    """Return the entries of an op log, and the rows of FRAMES and STACKS that it comes to."""
-    log = tfprof_log_pb2.OpLogProto.FromString((folder / "oplog.pb").read_bytes())
-    text = {number: name.decode() for number, name in log.id_to_string.items()}
-    frames, nodes = [], []
-    for stack, entry in enumerate(log.log_entries):
-        nodes += [{"name": entry.name.decode(), "stack": stack}] if entry.HasField("code_def") else []
-        for position, trace in enumerate(entry.code_def.traces):
-            frame = {"stack": stack, "position": position, "file": text[trace.file_id], "line": trace.lineno}
-            frame |= {"function": text[trace.function_id], "start_line": trace.func_start_line}
-            frames.append(frame | {"text": text[trace.line_id]})
-    return log.log_entries, {"frames": rows("frames", frames), "stacks": rows("stacks", nodes)}
+        found = profile(self.job, step, rules=self.rules)
+        assert found is not None
+        return found.nodes
 
 
 def case_of(folder: Path, rules: Rules) -> Case:
-    """Store what the oracle was given, and read it again."""
-    entries, made_in = logged(folder)
-    parts = [path.read_bytes() for path in sorted(folder.glob("run-*.pb"))]
-    write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), parts) | made_in)
-    job = Store(folder / "store").job("last")
-    known = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
-    graph = job.table("graph_nodes")
-    all_facts = facts(zip(graph["name"].to_pylist(), graph["node_def"].to_pylist(), strict=True), rules)
-    for entry in entries:
-        name = entry.name.decode()
-        if name in all_facts:  # of nodes that the graph does not have, nothing counts
-            old = all_facts[name]
-            types, float_ops = tuple(text.decode() for text in entry.types), entry.float_ops or old.float_ops
-            stack = known.get(name)
-            all_facts[name] = replace(old, types=old.types + types, float_ops=float_ops, stack=stack)
+    """Import what the oracle was given."""
+    runs = ",".join(map(str, sorted(folder.glob("run-*.pb"))))
+    files = [f"--graph_path={folder / 'graph.pb'}", f"--run_meta_path={runs}", f"--op_log_path={folder / 'oplog.pb'}"]
+    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
+        import_.main([*files, f"--store={folder / 'store'}"], standalone_mode=False)
     answers = json.loads((folder / "queries.json").read_text())
-    return Case(folder, rules, job, all_facts, answers["lost"], answers["queries"])
+    return Case(folder, rules, Store(folder / "store").job("last"), answers["lost"], answers["queries"])
 
 
 @pytest.fixture(scope="module", params=["tf1-made", "tf1-real", "tf2-made", "tf2-real"])
@@ -109,7 +84,12 @@ def cases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     version, kind = request.param.split("-")
     python = request.getfixturevalue(f"{version}_python")
     folder = tmp_path_factory.mktemp(request.param)
-    subprocess.run([python, ORACLE, folder, kind, "1", str(CASES[kind])], check=True, capture_output=True, timeout=280)
+    subprocess.run(
+        [python, ORACLE, folder, kind, "1", str(CASES[kind])],
+        check=True,
+        capture_output=True,
+        timeout=240 + CASES[kind],
+    )
     return [case_of(path, RULES[version]) for path in sorted(folder.glob("case-*"))]
 
 
@@ -156,4 +136,4 @@ def test_every_answer_equals_that_of_tensorflows_own_profiler(cases: list[Case])
 
 def test_as_many_gradients_are_lost(cases: list[Case]) -> None:
     for case in cases:
-        assert len(call_tree(case.nodes(-1)).lost) == case.lost, case.folder
+        assert len(call_tree(case.nodes(-1), case.rules).lost) == case.lost, case.folder
