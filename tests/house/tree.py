@@ -5,13 +5,14 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tfprof.collector.cli.main import COMMANDS
 from tfprof.shim.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("shim", "agent", "collector")
 DASHED = re.compile("[a-z]+(-[a-z0-9]+)+")
 #: Words with dashes that are neither slugs nor settings.
-NO_SLUGS = {"tfprof-run", "utf-8"}
+NO_SLUGS = {"tfprof-run", "utf-8", *COMMANDS}
 
 
 def sources(*parts: str) -> list[Path]:
