@@ -55,7 +55,7 @@ def _of_graph(path: str, run_meta_paths: Sequence[str], op_log_path: str, name: 
 @path_option("graph_path", "A GraphDef, text or binary.")
 @path_option("run_meta_path", "RunMetadata of the steps 0, 1, …, separated by commas; binary or text.")
 @path_option("op_log_path", "What an op log says of the graph's nodes (OpLogProto).")
-@path_option("checkpoint_path", "Values of variables.")
+@path_option("checkpoint_path", "Refused: values of variables are not kept.")
 @click.option("--name", help="What to call the job (default: the file's name).")
 @json_option
 @store_option
@@ -68,6 +68,8 @@ def import_(store: str, as_json: bool, name: str | None, **paths: str | None) ->
     profile_path, graph_path = given.pop("profile_path", ""), given.pop("graph_path", "")
     if profile_path and (graph_path or given):
         raise UsageError("--profile_path has all in it: it goes with none of the other paths")
+    if "checkpoint_path" in given:
+        raise UsageError("--checkpoint_path: values of variables are not kept; leave it away, all else is imported without")
     if not profile_path and not graph_path:
         raise UsageError("nothing to import: give --profile_path, or --graph_path")
     steps = [path for path in given.get("run_meta_path", "").split(",") if path]
