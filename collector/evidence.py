@@ -5,7 +5,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 from tfprof.collector.executions import by_step, step_traces
-from tfprof.collector.facts import GRAPH, STACKS
+from tfprof.collector.needs import GRAPH, STACKS
 from tfprof.collector.profile import profile
 from tfprof.collector.store.columns import pc
 from tfprof.collector.store.devices import is_canonical
@@ -21,6 +21,8 @@ from tfprof.shim import layout
 #: Traced steps whose executions are looked at one by one, the latest; executions that are too many for that.
 SAMPLE: Final = 8
 _ROWS: Final = 400_000
+#: Rows of timed steps that are looked at, the latest.
+TIMED: Final = 100_000
 
 _KEPT: Final = """
     SELECT trace, sum(live_bytes + persistent_bytes)::BIGINT AS residual, max(in_use_bytes) AS in_use
@@ -43,7 +45,8 @@ def gather(job: Job, rules: Rules = DEFAULT) -> Evidence:
     last = _last(job, nodes, steps)
     if rules.strict:
         return Evidence(nodes=nodes, has_steps=bool(steps), last=last, rules=rules)
-    kind, timed, first_calls = _timed(job.table("spans"))
+    spans = job.table("spans")
+    kind, timed = _timed(spans)
     return Evidence(
         nodes=nodes,
         has_steps=bool(steps),
@@ -56,7 +59,7 @@ def gather(job: Job, rules: Rules = DEFAULT) -> Evidence:
         levels=_levels(job),
         new=_new(job),
         graphs=_graphs(job),
-        first_calls=first_calls,
+        first_calls=_first_calls(spans),
     )
 
 
@@ -87,20 +90,29 @@ def _last(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -
     }
 
 
-def _timed(spans: pa.Table) -> tuple[str, tuple[Timed, ...], tuple[int, ...]]:
-    """Return the job's kind of step, the steps of the thread that has most of them, and when functions were called first."""
-    kinds = set(spans["kind"].to_pylist())
+def _timed(spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
+    """Return the job's kind of step, and the latest steps of the thread that has most of them."""
+    kinds: set[Any] = set(pc.unique(spans["kind"]).to_pylist())
     kind = next((kind for kind in layout.STEP_KINDS if kind in kinds), None)
     if kind is None:
-        return "", (), ()
+        return "", ()
     mine = spans.filter(pc.equal(spans["kind"], pa.scalar(kind, pa.uint16())))
     threads = mine.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     mine = mine.filter(pc.equal(mine["thread"], threads["thread"][0])).sort_by("start_ns")
-    rows = _rows(mine.select(["ordinal", "count", "start_ns", "total_ns", "flags"]))
-    timed = tuple(Timed(*row, not flags & UNUSUAL) for *row, flags in rows)
+    rows = _rows(
+        mine.slice(max(0, mine.num_rows - TIMED)).select(["ordinal", "count", "start_ns", "total_ns", "flags"])
+    )
+    return layout.SPAN_NAMES[kind], tuple(Timed._make((*row[:-1], not row[-1] & UNUSUAL)) for row in rows)
+
+
+def _first_calls(spans: pa.Table) -> tuple[float, ...]:
+    """Return when each function was called first, as a share of the time from the first span to the last."""
     calls = spans.filter(pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16())))
-    first = calls.group_by("key").aggregate([("start_ns", "min")])["start_ns_min"].to_pylist()
-    return layout.SPAN_NAMES[kind], timed, tuple(first)
+    first: list[Any] = calls.group_by("key").aggregate([("start_ns", "min")])["start_ns_min"].to_pylist()
+    if not first:
+        return ()
+    began, ended = pc.min(spans["start_ns"]).as_py(), pc.max(spans["start_ns"]).as_py()
+    return tuple((at - began) / max(1, ended - began) for at in first)
 
 
 def _traced(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[Traced, ...]:
@@ -112,7 +124,8 @@ def _traced(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]])
     traces = _rows(
         job.query(f"SELECT trace, step, duration_ns, rows FROM traces WHERE trace IN ({listed}) ORDER BY trace DESC")  # noqa: S608  # numbers
     )
-    room, taken = _ROWS, {}
+    room = _ROWS
+    taken: dict[int, tuple[int, int]] = {}
     for trace, step, duration_ns, rows in traces:
         room -= rows
         if room < 0 and taken:

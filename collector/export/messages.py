@@ -30,7 +30,7 @@ def whole(text: str) -> str:
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _fields(stats: Stats, fields: Mapping[str, str], prefix: str = "") -> dict[str, int]:
+def _fields(stats: Stats, fields: Mapping[str, str], prefix: str = "") -> dict[str, Any]:
     return {prefix + field: getattr(stats, counter) for field, counter in fields.items()}
 
 
@@ -51,7 +51,7 @@ def _describe(message: Any, nodes: Iterable[Node]) -> None:
 
 def graph_node(node: Node) -> Any:
     """Return a GraphNodeProto of one node alone: its totals are its own numbers."""
-    numbers = _fields(node.stats, _RUNS) | _fields(node.stats, _RUNS, "total_")
+    numbers: dict[str, Any] = _fields(node.stats, _RUNS) | _fields(node.stats, _RUNS, "total_")
     message = GraphNodeProto(name=whole(node.name), total_definition_count=1, **numbers)
     _describe(message, [node])
     return message

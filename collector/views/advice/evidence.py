@@ -10,10 +10,10 @@ from tfprof.collector.views.rules import DEFAULT, Rules
 
 
 class Timed(NamedTuple):
-    """``count`` consecutive steps that were timed together, on one thread; times in ns, the sum without what lay between them."""
+    """``runs`` consecutive steps that were timed together, on one thread; times in ns, the sum without what lay between them."""
 
     ordinal: int
-    count: int
+    runs: int
     start_ns: int
     total_ns: int
     usual: bool  # neither traced nor failed nor with one-off work of ours
@@ -73,9 +73,9 @@ class Evidence:
     """What is known of a job.
 
     `nodes` have averages over the traced steps; `last` has of each node of a GPU the last step in which it has an entry, and
-    the entry. `timed` are the steps of the job's main kind on the thread that has most of them, by time; `traced` some of its
+    the entry. `timed` are the latest steps of the job's main kind on the thread that has most of them, by time; `traced` some of its
     traced steps, the latest; `new` is of all of them, in order.
-    `first_calls`: when each function was called from Python for the first time, real time in ns.
+    `first_calls`: when each function was called from Python for the first time, 0 the job's first step or call and 1 its last.
     """
 
     nodes: tuple[Node, ...] = ()
@@ -89,4 +89,4 @@ class Evidence:
     levels: tuple[Level, ...] = ()
     new: tuple[New, ...] = ()
     graphs: tuple[Alike, ...] = ()
-    first_calls: tuple[int, ...] = ()
+    first_calls: tuple[float, ...] = ()

@@ -91,10 +91,10 @@ def _between(evidence: Evidence) -> Report | None:
     """Compare the pauses between steps with the time from step to step; those around epochs are few, and medians leave them out."""
     pauses, rounds = [], []
     for one, following in pairwise(evidence.timed):
-        if one.usual and following.usual and one.ordinal + one.count == following.ordinal:
+        if one.usual and following.usual and one.ordinal + one.runs == following.ordinal:
             from_start = following.start_ns - one.start_ns
-            pauses.append((from_start - one.total_ns) / one.count)
-            rounds.append(from_start / one.count)
+            pauses.append((from_start - one.total_ns) / one.runs)
+            rounds.append(from_start / one.runs)
     if len(pauses) < _PAUSES:
         return None
     pause, whole = median(pauses), median(rounds)

@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
-from statistics import median
 from typing import Final
 
 from tfprof.collector.render.numbers import count, duration, percent
@@ -23,18 +22,18 @@ _REGULAR: Final = 0.6
 def check(evidence: Evidence) -> Sequence[Report]:
     """Say how much time the longest steps take from the others, and at which intervals they come."""
     steps = [one for one in evidence.timed if one.usual][_WARM_UP:]
-    number = sum(one.count for one in steps)
+    number = sum(one.runs for one in steps)
     if number < STEPS:
         return []
-    typical = median(_mean(one) for one in steps for _ in range(one.count))
+    typical = _median(steps, number)
     longest = [one for one in steps if _mean(one) >= OUTLIER * typical]
-    extra = sum(one.total_ns - one.count * typical for one in longest)
+    extra = sum(one.total_ns - one.runs * typical for one in longest)
     share = extra / sum(one.total_ns for one in steps)
     if len(longest) < 2 or share < WORTH:
         return []
     most = max(map(_mean, longest))
     every = _interval([one.ordinal for one in longest if _mean(one) >= most / 2])
-    slow = sum(one.count for one in longest)
+    slow = sum(one.runs for one in longest)
     text = (
         f"{count(slow)} of {count(number)} steps take {OUTLIER:.0f} times as long as the median one ({duration(typical)}) or more,"
         f" up to {duration(most)}: {percent(share)} of the time in steps"
@@ -51,7 +50,17 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
 
 def _mean(one: Timed) -> float:
-    return one.total_ns / one.count
+    return one.total_ns / one.runs
+
+
+def _median(steps: Sequence[Timed], number: int) -> float:
+    """Return the median duration, those timed together each taken to last as long as the others."""
+    before = 0
+    for one in sorted(steps, key=_mean):
+        before += one.runs
+        if 2 * before >= number:
+            return _mean(one)
+    raise AssertionError(number)
 
 
 def _interval(ordinals: Sequence[int]) -> int | None:
