@@ -72,7 +72,11 @@ def _with_stacks(facts: Mapping[str, Facts], job: Job, names: pa.Table, rules: R
     if not rules.strict:
         bodies = {name: inlined(name) for name in texts(names, NODE).values() if name not in made_in}
         made_in |= {name: made_in[body] for name, body in bodies.items() if body in made_in}
-    return {**facts, **{name: replace(facts.get(name, NO_FACTS), stack=stack) for name, stack in made_in.items()}}
+    with_stacks = {
+        name: replace(facts[name], stack=stack) if name in facts else Facts(stack=stack)
+        for name, stack in made_in.items()
+    }
+    return {**facts, **with_stacks}
 
 
 def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rules: Rules) -> Known:
