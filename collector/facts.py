@@ -1,6 +1,6 @@
 """What is known of a job's nodes besides what they cost: from its graphs, its op log, and the shapes that traces recorded."""
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
@@ -36,10 +36,10 @@ NOTHING_KNOWN: Final = Known({}, {})
 
 
 class Steps(NamedTuple):
-    """Traces of a job: all of them, the first and last that are asked for (None: all), and the ROLLUP of these."""
+    """Traces of a job: all of them, the numbers of those that are asked for (None: all), and the ROLLUP of these."""
 
     traces: pa.Table
-    chosen: tuple[int, int] | None
+    chosen: Sequence[int] | None
     rollup: pa.Table
 
 
@@ -85,7 +85,7 @@ def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rule
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
     slots = rules._replace(compat="1.15") if job.info.tells_slots else rules
     of_graph = attributes.facts([(name, node_def) for _, name, _, node_def in rows], slots)
-    facts = {name: _logged(name, fact, log) for name, fact in of_graph.items()}
+    facts = {name: _logged(name, fact, log, rules) for name, fact in of_graph.items()}
     if not rules.strict:
         facts |= _without_parameters(rows, facts, log)
     if FLOAT_OPS not in needs and (rules.strict or SHAPES not in needs):
@@ -104,8 +104,8 @@ def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rule
     return job.asked(recorded)
 
 
-def _logged(name: str, fact: Facts, log: _OpLog) -> Facts:
-    types, shape = log.types.get(name), log.shapes.get(name)
+def _logged(name: str, fact: Facts, log: _OpLog, rules: Rules) -> Facts:
+    types, shape = log.types.get(name), None if rules.strict else log.shapes.get(name)
     if types is None and shape is None:
         return fact
     return replace(fact, types=tuple(dict.fromkeys(types or ())), parameter_shape=shape or fact.parameter_shape)
@@ -168,8 +168,8 @@ def _counted(
         facts = _with_inputs(nodes, facts, agreed.outputs())
     if counting is None:
         return Known(facts, {})
-    counts = counting.counts()
-    return Known(_with_counts(facts, counts), counts, len(counting.unknown(counts)))
+    counts, unknown = counting.counted()
+    return Known(_with_counts(facts, counts), counts, unknown)
 
 
 def _with_inputs(nodes: Nodes, facts: dict[str, Facts], outputs: Mapping[Source, Dims]) -> dict[str, Facts]:

@@ -34,12 +34,14 @@ _TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator"
 class Profile:
     """The nodes of one job, or of several, in name order with their statistics over ``traces`` traced steps.
 
-    ``missing_stream``: in some step of theirs a GPU worked of which no kernels' times were recorded.
+    ``missing_stream``: in some step of theirs a GPU worked of which no kernels' times were recorded. ``uncounted``: so many
+    nodes ran whose operations could not be counted, because a shape is not known.
     """
 
     nodes: list[Node]
     traces: int
     missing_stream: bool = False
+    uncounted: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,12 +79,13 @@ def profile(
     chosen = _chosen([jobs] if isinstance(jobs, Job) else jobs, step, steps)
     if not chosen:
         return None
-    parts = [_nodes(one, device, needs, rules) for one in chosen]
+    parts, uncounted = zip(*(_nodes(one, device, needs, rules) for one in chosen), strict=True)
     nodes = parts[0] if len(parts) == 1 else merged(parts)
     if device is not None and not nodes:
         raise _no_such_device(device, chosen)
     missing = any(misses_streams(one.traces) for one in chosen if not (rules.strict and one.job.info.tells_slots))
-    return Profile(finished(nodes, averaged=averaged, rules=rules), sum(one.count for one in chosen), missing)
+    finished_nodes = finished(nodes, averaged=averaged, rules=rules)
+    return Profile(finished_nodes, sum(one.count for one in chosen), missing, sum(uncounted))
 
 
 # -- which traces --------------------------------------------------------------------------------
@@ -132,14 +135,14 @@ def _no_such_step(jobs: Iterable[tuple[Job, pa.Table]], first: int, last: int) -
 # -- the nodes of one job ------------------------------------------------------------------------
 
 
-def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: Rules) -> list[Node]:
+def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: Rules) -> tuple[list[Node], int]:
+    """Return the nodes with their sums, and how many of them could not be counted."""
     job = chosen.job
     names = job.table("names")
     total = job.rollup()
     rollup = total if chosen.numbers is None else job.rollup(chosen.numbers)
     ran = None if device is None else _ran_on(rollup, names, device)
-    bounds = None if chosen.numbers is None else (chosen.numbers[0], chosen.numbers[-1])
-    found = _known(job, names, chosen.traces, bounds, rollup, needs, rules) if needs else None
+    found = _known(chosen, names, rollup, needs, rules) if needs else None
     nodes = sums(
         rollup if ran is None else ran.rollup,
         names,
@@ -149,21 +152,14 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: R
         total=total,
     )
     nodes = [_counted(node, found) for node in nodes] if found and found.counts else nodes
-    return nodes if ran is None else [_narrowed(node, ran) for node in nodes if node.name in ran.nodes]
+    nodes = nodes if ran is None else [_narrowed(node, ran) for node in nodes if node.name in ran.nodes]
+    return nodes, found.uncounted if found else 0
 
 
-def _known(
-    job: Job,
-    names: pa.Table,
-    traces: pa.Table,
-    bounds: tuple[int, int] | None,
-    rollup: pa.Table,
-    needs: Collection[str],
-    rules: Rules,
-) -> "Known":
+def _known(chosen: _Chosen, names: pa.Table, rollup: pa.Table, needs: Collection[str], rules: Rules) -> "Known":
     from tfprof.collector.facts import Steps, known  # noqa: PLC0415  # with protobuf, a tenth of a command's start
 
-    return known(job, names, Steps(traces, bounds, rollup), needs, rules)
+    return known(chosen.job, names, Steps(chosen.traces, chosen.numbers, rollup), needs, rules)
 
 
 def _op_types(job: Job, names: pa.Table, traces: pa.Table) -> dict[int, str]:

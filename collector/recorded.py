@@ -19,8 +19,8 @@ _SAMPLED: Final = 64
 class Recorder:
     """Reads what some traces of a job recorded."""
 
-    def __init__(self, ask: Ask, names: pa.Table, traces: pa.Table, chosen: tuple[int, int] | None) -> None:
-        """``traces``: all of the job; ``chosen``: the first and last that are asked for, None for all."""
+    def __init__(self, ask: Ask, names: pa.Table, traces: pa.Table, chosen: Sequence[int] | None) -> None:
+        """``traces``: all of the job; ``chosen``: the numbers of those that are asked for, None for all."""
         self._ask = ask
         self._traces = traces
         self._chosen = chosen
@@ -79,10 +79,10 @@ class Recorder:
         return found | self._samples(missing) if missing else found
 
     def _first_traces(self) -> list[int]:
-        first, last = self._chosen or (0, NONE_ID)
+        chosen = None if self._chosen is None else frozenset(self._chosen)
         kinds: dict[Any, int] = {}
         for trace, *kind in _rows(self._traces, "trace", "source", "kind", "key"):
-            if first <= trace <= last:
+            if chosen is None or trace in chosen:
                 kinds.setdefault(tuple(kind), trace)
         return list(kinds.values())[:_SAMPLED]
 
@@ -129,7 +129,7 @@ class Recorder:
         if chosen and self._devices is not None:
             conditions.append(f"device IN ({_listed(self._devices)})" if self._devices else "false")
         if chosen and self._chosen is not None:
-            conditions.append(f"trace BETWEEN {self._chosen[0]} AND {self._chosen[1]}")
+            conditions.append(_within(self._chosen))
         return " AND ".join(conditions)
 
     def _among(self, names: Collection[str]) -> str:
@@ -137,11 +137,24 @@ class Recorder:
         numbers = {self._nodes[name] for name in names if name in self._nodes}
         if len(numbers) == len(self._node_names):
             return "true"
-        size = 1 << max(self._node_names).bit_length()  # so that no node that came since is beyond the bits
-        bits = bytearray(b"0" * size)
-        for number in numbers:
-            bits[number] = ord("1")
-        return f"get_bit('{bits.decode()}'::BIT, (node & {size - 1})::INT) = 1"
+        return _bit("node", numbers, max(self._node_names))
+
+
+def _within(traces: Sequence[int]) -> str:
+    """Return the condition that a row is of ``traces``, in ascending order."""
+    if not traces:
+        return "false"
+    span = f"trace BETWEEN {traces[0]} AND {traces[-1]}"
+    return span if len(traces) == traces[-1] - traces[0] + 1 else f"{span} AND {_bit('trace', traces, traces[-1])}"
+
+
+def _bit(column: str, numbers: Iterable[int], highest: int) -> str:
+    """Return the condition that a column is one of ``numbers``: what is above ``highest`` finds the bits of lower ones."""
+    size = 1 << highest.bit_length()
+    bits = bytearray(b"0" * size)
+    for number in numbers:
+        bits[number] = ord("1")
+    return f"get_bit('{bits.decode()}'::BIT, ({column} & {size - 1})::INT) = 1"
 
 
 def _listed(numbers: Iterable[int]) -> str:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from tfprof.collector.views.definitions import Definition, Outputs, Source
 from tfprof.collector.views.executed import Alike, Said, Sample, ran, recorded
@@ -28,6 +28,13 @@ class Count:
 
     one: int
     total: int | None = None
+
+
+class Counted(NamedTuple):
+    """Operations by node, and how many nodes ran whose operations could not be counted, for want of a shape."""
+
+    counts: Mapping[str, Count]
+    unknown: int
 
 
 class Ran:
@@ -62,42 +69,42 @@ class Counting:
         self._rules = rules
         self._totals: dict[str, int] = {}
         self._ones: dict[str, set[int]] = {}
+        self._unknown: set[str] = set()
         self._numbers: dict[Any, int | None] = {}
 
-    def add(self, alike: Alike, shapes: "StepShapes") -> None:
+    def add(self, alike: Alike, shapes: StepShapes) -> None:
         """Count the operations of some traces."""
-        for name, signature, _, count in alike.rows:
+        for name, signature, _, runs in alike.rows:
             if not self._op_log.get(name) and self._ran.said(name) is not None:
-                number = self._number(name, signature, shapes) or 0
+                number = self._known(name, self._number(name, signature, shapes))
                 self._ones.setdefault(name, set()).add(number)
-                self._totals[name] = self._totals.get(name, 0) + number * count * alike.traces
+                self._totals[name] = self._totals.get(name, 0) + number * runs * alike.traces
 
-    def counts(self) -> dict[str, Count]:
-        """Return the operations of each node that ran; of one whose shapes are not known, or without formula, nothing."""
+    def counted(self) -> Counted:
+        """Return what was counted; nodes without formula, or without operations, are left out."""
         counts = {name: Count(number) for name, number in self._op_log.items() if number and name in self._ran.samples}
         for name, total in self._totals.items():
-            if total:
-                ones = self._ones[name]
-                counts[name] = Count(max(ones), None if len(ones) == 1 else total)
+            ones = self._ones[name]
+            counts[name] = Count(max(ones), None if len(ones) == 1 else total)
         still = StepShapes(self._nodes, ())
         for name, sample in self._ran.samples.items():
             if name not in self._varying and name not in counts and self._ran.said(name) is not None:
-                number = self._number(name, sample.signature, still)
-                if number:
-                    counts[name] = Count(number)
-        return counts
+                counts[name] = Count(self._known(name, self._number(name, sample.signature, still)))
+        return Counted({name: count for name, count in counts.items() if count.one}, len(self._unknown))
 
-    def unknown(self, counts: Mapping[str, Count]) -> list[str]:
-        """Return the nodes that ran, have a formula, and are not in ``counts``: for want of a shape, or without operations."""
-        return [name for name in self._ran.samples if name not in counts and self._ran.said(name) is not None]
+    def _known(self, name: str, number: int | None) -> int:
+        """Return ``number``, 0 where it is not known, and remember that."""
+        if number is None:
+            self._unknown.add(name)
+        return number or 0
 
-    def _number(self, name: str, signature: bytes, shapes: "StepShapes") -> int | None:
+    def _number(self, name: str, signature: bytes, shapes: StepShapes) -> int | None:
         """Return the operations of one execution of what ran as ``name``."""
         said = self._ran.said(name)
         if said is None:
             return None
         seen = recorded(signature)
-        for node in self._nodes.named(name) or [Definition(-1, name, said.op, {})]:
+        for node in shapes.named(name) or [Definition(-1, name, said.op, {})]:
             outputs = tuple(
                 shapes.output(node.graph, Source(node.name, slot)) if dims is None else dims
                 for slot, dims in enumerate(seen or (None,) * len(node.outputs))
@@ -107,7 +114,7 @@ class Counting:
                 return number
         return None
 
-    def _of(self, node: Definition, name: str, said: Said, outputs: Outputs, shapes: "StepShapes") -> int | None:
+    def _of(self, node: Definition, name: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
         if said.op.startswith(_FUSED) and not node.op.startswith(_FUSED):
             fused = self._fused(node, name.removesuffix(node.name), said, outputs, shapes)
             if fused is not None:
@@ -120,7 +127,7 @@ class Counting:
             self._numbers[key] = float_ops(op, node.attrs, inputs, outputs, self._rules)
         return self._numbers[key]
 
-    def _fused(self, node: Definition, scope: str, said: Said, outputs: Outputs, shapes: "StepShapes") -> int | None:
+    def _fused(self, node: Definition, scope: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
         """Return the count of the nodes that ran as one, all with the output of the last; None where none was absorbed."""
         parts = self._absorbed(node, scope)
         if not any(part.op in _BULK or part.op.startswith(_NORMALIZATION) for part in parts):

@@ -72,6 +72,14 @@ def _per_element(times: int) -> Formula:
     return of
 
 
+def _reduction(call: Call) -> int:
+    """Count a sum; shapes that were put together wrongly are none."""
+    number = reduction(call)
+    if number < 0:
+        raise UnknownError
+    return number
+
+
 def _terms(call: Call) -> int:
     """Count AddN by what it adds."""
     terms = call.attrs["N"].i if "N" in call.attrs else len(call.inputs)
@@ -168,7 +176,7 @@ BETTER: Final[Mapping[str, Formula]] = {
     "Rsqrt": _per_element(2),
     **dict.fromkeys(("Softmax", "LogSoftmax"), _per_element(5)),
     "Mean": of_input(1),
-    **dict.fromkeys(("Max", "Min", "Prod"), reduction),
+    **dict.fromkeys(("Sum", "Max", "Min", "Prod", "ArgMax", "ArgMin", "BiasAddGrad"), _reduction),
     **dict.fromkeys(_UNARY, _per_element(1)),
     **dict.fromkeys(_BINARY, of_output(1)),
     **dict.fromkeys(("AssignAddVariableOp", "AssignSubVariableOp"), lambda call: size(call.input(1))),

@@ -8,19 +8,23 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-#: A size: as it is, or below 0 what stands for one that is open.
+#: Sizes: as they are, below -1 what stands for one that is open, -1 for nothing known.
 Sizes = tuple[int, ...]
 #: Two products that are equal.
 Equal = tuple[Sizes, Sizes]
 
 
 class Op(NamedTuple):
-    """One op: sizes by data input and output, None where not even a rank is known; values of constant inputs."""
+    """One op: sizes by data input and output, None where not even a rank is known; what inputs hold, as far as known.
+
+    ``constants``: numbers, of small constants; ``values``: sizes, as in a shape that the graph computes.
+    """
 
     attrs: Mapping[str, Any]
     inputs: Sequence[Sizes | None]
     outputs: Sequence[Sizes | None]
     constants: Sequence[Sizes | None]
+    values: Sequence[Sizes | None] = ()
 
     def input(self, position: int) -> Sizes | None:
         """Return the sizes of an input."""
@@ -33,6 +37,10 @@ class Op(NamedTuple):
     def constant(self, position: int) -> Sizes | None:
         """Return the value of an input that is a small constant of whole numbers."""
         return self.constants[position] if position < len(self.constants) else None
+
+    def value(self, position: int) -> Sizes | None:
+        """Return the sizes that an input holds."""
+        return self.values[position] if position < len(self.values) else None
 
     def truth(self, name: str) -> bool:
         """Return a boolean attribute."""
@@ -56,7 +64,8 @@ def equal_products(op: str, of: Op) -> Iterator[Equal]:
 def alike(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
     """Yield that two shapes are the same, if they can be."""
     if left is not None and right is not None and len(left) == len(right):
-        yield from (((one,), (other,)) for one, other in zip(left, right, strict=True) if one != other)
+        pairs = zip(left, right, strict=True)
+        yield from (((one,), (other,)) for one, other in pairs if one != other and -1 not in (one, other))
 
 
 def _first(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
@@ -85,6 +94,11 @@ def _batches(*pairs: tuple[int, int]) -> Relation:
     return of
 
 
+def _made(position: int) -> Relation:
+    """Return that the output has the shape that an input holds."""
+    return lambda op: alike(op.value(position), op.output())
+
+
 def _both(*relations: Relation) -> Relation:
     def of(op: Op) -> Iterator[Equal]:
         for relation in relations:
@@ -99,12 +113,16 @@ def _all_alike(op: Op) -> Iterator[Equal]:
 
 
 def _broadcast(op: Op) -> Iterator[Equal]:
-    output = op.output()
-    if output is None or None in op.inputs:
+    yield from _spread(op.inputs, op.output())
+
+
+def _spread(shapes: Sequence[Sizes | None], output: Sizes | None) -> Iterator[Equal]:
+    """Yield what is equal where shapes are broadcast together."""
+    if output is None or None in shapes:
         return
     for axis in range(1, len(output) + 1):
-        sizes = [shape[-axis] for shape in op.inputs if shape is not None and len(shape) >= axis]
-        known = [size for size in sizes if size > 1]
+        sizes = [shape[-axis] for shape in shapes if shape is not None and len(shape) >= axis]
+        known = any(size > 1 for size in sizes)
         for size in sizes:
             if size > 1 or (size < 0 and not known):
                 yield (size,), (output[-axis],)
@@ -117,9 +135,8 @@ def _matmul(op: Op) -> Iterator[Equal]:
 def _batch_matmul(op: Op) -> Iterator[Equal]:
     left, right, output = op.input(0), op.input(1), op.output()
     yield from _product(op, op.truth("adj_x"), op.truth("adj_y"))
-    if left is not None and right is not None and output is not None and len(left) == len(right) == len(output):
-        yield from alike(left[:-2], output[:-2])
-        yield from alike(right[:-2], output[:-2])
+    if left is not None and right is not None and output is not None:
+        yield from _spread([left[:-2], right[:-2]], output[:-2])
 
 
 def _product(op: Op, left_turned: bool, right_turned: bool) -> Iterator[Equal]:
@@ -136,6 +153,7 @@ def _product(op: Op, left_turned: bool, right_turned: bool) -> Iterator[Equal]:
 def _reshape(op: Op) -> Iterator[Equal]:
     """Yield that as many elements come out; as many open sizes over equal rests are the same ones."""
     before, after = op.input(0), op.output()
+    yield from alike(op.value(1), after)
     if before is None or after is None:
         return
     open_before, open_after = ([size for size in shape if size < 0] for shape in (before, after))
@@ -174,10 +192,9 @@ def _reduce(op: Op) -> Iterator[Equal]:
             after = tuple(size for axis, size in enumerate(after) if axis not in dropped)
         yield from alike(tuple(kept), after)
     else:
-        open_before = {size for size in before if size < 0}
-        if len(open_before) == 1:
-            (size,) = open_before
-            yield from (((size,), (other,)) for other in after if other < 0)
+        open_before, open_after = ([size for size in shape if size < 0] for shape in (before, after))
+        if len(open_before) == len(open_after) == 1:
+            yield tuple(open_before), tuple(open_after)
 
 
 def _along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]) -> Iterator[Equal]:
@@ -247,6 +264,19 @@ def _pad(op: Op) -> Iterator[Equal]:
         yield from alike(tuple(before[axis] for axis in bare), tuple(after[axis] for axis in bare))
 
 
+def _tile(op: Op) -> Iterator[Equal]:
+    before, after, times = op.input(0), op.output(), op.value(1)
+    if before is not None and after is not None and times is not None and len(before) == len(after) == len(times):
+        pairs = zip(before, times, after, strict=True)
+        yield from (((size, many), (made,)) for size, many, made in pairs if many != -1)
+
+
+def _loop(op: Op) -> Iterator[Equal]:
+    """Yield that what goes round a loop keeps its shape, as far as the graph has it open before and after."""
+    for before, after in zip(op.inputs, op.outputs, strict=False):
+        yield from alike(before, after)
+
+
 def _slice(op: Op) -> Iterator[Equal]:
     """Yield that a strided slice of all along the first axis leaves that as it is."""
     whole = op.number("begin_mask") & op.number("end_mask") & 1
@@ -309,12 +339,17 @@ TABLE: Final[Mapping[str, Relation]] = {
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Dilation2D"), _batches((0, -1))),
     **dict.fromkeys(("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D"), _batches((0, -1))),
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor"), _batches((0, -1))),
-    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), _batches((2, -1))),
-    "DepthwiseConv2dNativeBackpropInput": _batches((2, -1)),
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), _both(_made(0), _batches((2, -1)))),
+    "DepthwiseConv2dNativeBackpropInput": _both(_made(0), _batches((2, -1))),
     **dict.fromkeys(("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"), _batches((0, 2))),
     "DepthwiseConv2dNativeBackpropFilter": _batches((0, 2)),
     **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad"), _both(_shapes((0, -1), (1, 2)), _batches((0, 1)))),
-    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), _batches((1, -1))),
+    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), _both(_made(0), _batches((1, -1)))),
+    **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "Empty"), _made(0)),
+    **dict.fromkeys(("StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessRandomNormalV2"), _made(0)),
+    "BroadcastTo": _made(1),
+    "Tile": _tile,
+    **dict.fromkeys(("While", "StatelessWhile"), _loop),
     "MatMul": _matmul,
     **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _batch_matmul),
     "Einsum": _einsum,

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
+from tfprof.collector.views.batches import ITERATORS, Batch, batch_of_arguments, batch_of_iterator
+from tfprof.collector.views.calls import Calls
 from tfprof.collector.views.definitions import Definition, Outputs, Source, complete
 from tfprof.collector.views.dims import Evidence, OpenSizes, Solved
 from tfprof.collector.views.executed import Row, Said, fed, in_order, inlined, recorded
@@ -12,18 +14,12 @@ from tfprof.collector.views.nodes import Shape
 from tfprof.collector.views.registry import Dims
 from tfprof.collector.views.rules import DEFAULT, Rules
 
-#: Ops that hand out the batches of a data set, and the attribute that says of which types.
-_ITERATORS: Final = {"IteratorGetNext": "output_types", "IteratorGetNextSync": "output_types"}
-#: Bytes of an element, by number of a DataType; a reference is 100 more.
-_WIDTHS: Final = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 14: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8}
-
 
 class Nodes:
     """The nodes of a job's graphs: of the same name there may be some, in different graphs."""
 
-    def __init__(self, definitions: Sequence[Definition]) -> None:
-        """Take them in the order in which the job sent them."""
-        self.all = definitions
+    def __init__(self, definitions: Iterable[Definition]) -> None:
+        """Take them in the order in which the job sent them; of a name, the first of each graph counts."""
         self.by_key: dict[tuple[int, str], Definition] = {}
         self.by_name: dict[str, list[Definition]] = {}
         for node in definitions:
@@ -39,10 +35,27 @@ class Nodes:
         node = self.by_key.get((graph, source.name))
         return node.outputs[source.slot] if node is not None and source.slot < len(node.outputs) else None
 
+    def shapes(self, node: Definition) -> tuple[Outputs, Outputs]:
+        """Return the shapes of a node's data inputs and outputs as the graph has them."""
+        return tuple(self.output(node.graph, source) for source in node.inputs if not source.control), node.outputs
+
+    def batches(self, name: str, size: int) -> list[Batch]:
+        """Return what a batch of ``size`` bytes may be, handed out by ``name``: its outputs, else arguments of a function."""
+        found = [batch_of_iterator(node, size) for node in self.by_name.get(name, ()) if node.op in ITERATORS]
+        if any(batch.examples is not None for batch in found) or name not in ITERATORS:
+            return found
+        functions = ([self.by_key[key] for key in function] for function in self.calls.roots())
+        return [*found, *(batch_of_arguments(function, size) for function in functions)]
+
+    @cached_property
+    def calls(self) -> Calls:
+        """Which of the graphs run others."""
+        return Calls(self.by_key)
+
     @cached_property
     def open(self) -> OpenSizes:
         """What relates the sizes that the graphs leave open."""
-        return OpenSizes(self.all)
+        return OpenSizes(self.by_key, self.calls)
 
 
 def open_nodes(nodes: Nodes, ran_names: Iterable[str], rules: Rules = DEFAULT) -> list[str]:
@@ -52,21 +65,19 @@ def open_nodes(nodes: Nodes, ran_names: Iterable[str], rules: Rules = DEFAULT) -
 
 def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
     """Return which of ``names`` hand out batches: what their outputs take tells how large these were."""
-    return [name for name in names if any(node.op in _ITERATORS for node in nodes.named(name))]
+    return [name for name in names if name in ITERATORS or any(node.op in ITERATORS for node in nodes.named(name))]
 
 
 def _is_open(nodes: Nodes, name: str, rules: Rules) -> bool:
     known = nodes.named(name)
     if not known:
         return True
-    for node in known:
-        if not all(map(complete, node.outputs)):
-            return True
-        if formula(node.op, rules) and not all(
-            source.control or complete(nodes.output(node.graph, source)) for source in node.inputs
-        ):
-            return True
-    return False
+    shapes = [nodes.shapes(node) for node in known]
+    if not all(map(complete, shapes[0][1])):
+        return True
+    if formula(known[0].op, rules) is None and known[0].op not in ITERATORS:
+        return False
+    return not all(map(complete, shapes[0][0])) or any(each != shapes[0] for each in shapes[1:])
 
 
 class StepShapes:
@@ -75,7 +86,6 @@ class StepShapes:
     def __init__(self, nodes: Nodes, rows: Sequence[Row]) -> None:
         """Take what the step recorded of nodes that graphs leave open."""
         self._nodes = nodes
-        self._rows = rows
         self._seen: dict[Source, Dims | None] = {}
         for row in rows:
             placeholder = fed(row.node)
@@ -83,6 +93,15 @@ class StepShapes:
                 self._seen.setdefault(Source(row.node, slot), dims)
                 if placeholder is not None and slot == 0:
                     self._seen.setdefault(placeholder, dims)
+        self._batches = [
+            batch for row in rows if row.output_bytes for batch in nodes.batches(row.node, row.output_bytes)
+        ]
+        self._ran = nodes.calls.reached(batch.graph for batch in self._batches if batch.examples is not None)
+
+    def named(self, name: str) -> list[Definition]:
+        """Return what may be meant by the name of something that ran: in graphs that took this step's batch, if any did."""
+        known = self._nodes.named(name)
+        return [node for node in known if node.graph in self._ran] or known if len(known) > 1 else known
 
     def inputs(self, node: Definition, said: Said | None = None) -> Outputs:
         """Return the shapes of a node's inputs: of those that it ran on, where the step tells; control inputs are None."""
@@ -99,39 +118,19 @@ class StepShapes:
 
     @cached_property
     def _solved(self) -> Solved:
-        return self._nodes.open.solved(self._evidence())
+        examples = {batch.examples for batch in self._batches if batch.examples}
+        return self._nodes.open.solved(self._evidence(), examples.pop() if len(examples) == 1 else 0)
 
     def _evidence(self) -> Iterator[Evidence]:
         for source, dims in self._seen.items():
             if dims is not None:
-                yield Evidence(source.name, source.slot, dims)
-        for row in self._rows:
-            if row.output_bytes:
-                for node in self._nodes.named(row.node):
-                    yield from _batch(node, row.output_bytes)
-
-
-def _batch(node: Definition, size: int) -> Iterable[Evidence]:
-    """Yield the shapes of a batch of ``size`` bytes, of which the graph leaves none but the number of examples open."""
-    if node.op not in _ITERATORS or _ITERATORS[node.op] not in node.attrs:
-        return
-    types = node.attrs[_ITERATORS[node.op]].list.type
-    fixed = example = 0
-    for kind, dims in zip(types, node.outputs, strict=False):
-        if dims is None or kind not in _WIDTHS or min(dims[1:], default=0) < 0:
-            return
-        bytes_ = _WIDTHS[kind]
-        for length in dims[1:]:
-            bytes_ *= length
-        if dims and dims[0] < 0:
-            example += bytes_
-        else:
-            fixed += bytes_ * (dims[0] if dims else 1)
-    if example and size > fixed and (size - fixed) % example == 0:
-        batch = (size - fixed) // example
-        for slot, dims in enumerate(node.outputs):
-            if dims and dims[0] < 0:
-                yield Evidence(node.name, slot, (batch, *dims[1:]))
+                for node in self.named(source.name):
+                    yield Evidence(node.graph, node.name, source.slot, dims)
+        for batch in self._batches:
+            if batch.examples is not None:
+                for source, dims in batch.parts:
+                    known = tuple(batch.examples if size < 0 else size for size in dims)
+                    yield Evidence(batch.graph, source.name, source.slot, known)
 
 
 class Agreed:
@@ -140,7 +139,7 @@ class Agreed:
     def __init__(self, nodes: Nodes) -> None:
         self._wanted = {
             (node.graph, Source(source.name, source.slot))
-            for node in nodes.all
+            for node in nodes.by_key.values()
             for source in node.inputs
             if not complete(nodes.output(node.graph, source))
         }

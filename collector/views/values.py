@@ -1,154 +1,139 @@
-"""How values of the options of tfprof's views are read: from texts, and from what a program gives."""
+"""Values of small tensors of whole numbers: constants, and shapes that graphs compute, with open sizes in them."""
 
-import operator
-import re
-from collections.abc import Callable, Iterable
-from typing import Any, Final, NamedTuple
+import math
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
 
-from tfprof.collector.errors import UsageError
-from tfprof.collector.views import output as outputs
-from tfprof.collector.views.output import Output
+from google.protobuf.message import DecodeError
+from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.collector.views.calls import Key
+from tfprof.collector.views.definitions import Definition, Source
+from tfprof.collector.views.relations import Sizes
 
-#: What `-select` may name, in TensorFlow's words.
-SELECTS: Final = (
-    "bytes",
-    "peak_bytes",
-    "residual_bytes",
-    "output_bytes",
-    "micros",
-    "accelerator_micros",
-    "cpu_micros",
-    "params",
-    "float_ops",
-    "tensor_value",
-    "device",
-    "op_types",
-    "occurrence",
-    "input_shapes",
-)
-ORDERS: Final = (
-    "name",
-    "bytes",
-    "peak_bytes",
-    "residual_bytes",
-    "output_bytes",
-    "micros",
-    "accelerator_micros",
-    "cpu_micros",
-    "params",
-    "float_ops",
-    "occurrence",
-)
-TRUE_WORDS: Final = frozenset({"true", "t", "yes", "y", "1"})
-FALSE_WORDS: Final = frozenset({"false", "f", "no", "n", "0"})
-_NUMBER: Final = re.compile(r"-?[0-9]+", re.ASCII)
-_LIMIT: Final = 1 << 63
+_INT32, _INT64 = 3, 9
+_WIDTHS: Final = {_INT32: 4, _INT64: 8}
+#: Numbers of a tensor that is looked at, and ops between a shape and its use.
+_LONGEST, _DEEPEST = 64, 32
 
 
-def invalid(name: str, value: object, hint: str = "") -> UsageError:
-    """Return tfprof's refusal of an option's value, with what would be one in brackets."""
-    return UsageError(f"Invalid option '-{name}' value: '{value}'" + (f" ({hint})" if hint else ""))
+class _Given(NamedTuple):
+    """One op on values: what of each data input is known; None where nothing."""
+
+    node: Definition
+    values: list[Sizes | None]
+    constants: list[Sizes | None]
+
+    def constant(self, position: int) -> int | None:
+        """Return the only number of a constant input."""
+        values = self.constants[position] if position < len(self.constants) else None
+        return values[0] if values is not None and len(values) == 1 else None
+
+    def mask(self, name: str) -> int:
+        """Return whether a mask has its first bit set."""
+        return int(self.node.attrs[name].i) & 1 if name in self.node.attrs else 0
 
 
-def pieces(value: str) -> list[str]:
-    """Split a comma-separated value as tfprof's shell does: quotes around a piece and empty pieces are dropped."""
-    return [piece for raw in value.split(",") if (piece := raw.strip().strip("'\""))]
+class Values:
+    """The values of a job's nodes, each found once."""
+
+    def __init__(self, nodes: Mapping[Key, Definition], shape: Callable[[int, str, int], Sizes | None]) -> None:
+        """``shape``: sizes of an output, open ones as numbers below -1."""
+        self._nodes = nodes
+        self._shape = shape
+        self._constants: dict[Key, Sizes | None] = {}
+        self._values: dict[tuple[int, Source], Sizes | None] = {}
+
+    def constant(self, graph: int, source: Source) -> Sizes | None:
+        """Return the numbers of a small constant, None when it is no such."""
+        key = graph, source.name
+        if key not in self._constants:
+            self._constants[key] = _constant(self._nodes.get(key))
+        return self._constants[key]
+
+    def value(self, graph: int, source: Source, depth: int = 0) -> Sizes | None:
+        """Return the sizes that a tensor holds, -1 for those of which nothing is known; None where it holds none."""
+        key = graph, source
+        if key not in self._values:
+            self._values[key] = None  # should it depend on itself
+            self._values[key] = self._found(graph, source, depth)
+        return self._values[key]
+
+    def _found(self, graph: int, source: Source, depth: int) -> Sizes | None:
+        node = self._nodes.get((graph, source.name))
+        if node is None or depth > _DEEPEST:
+            return None
+        data = [each for each in node.inputs if not each.control]
+        if node.op in _SHAPES:
+            of = data[source.slot] if source.slot < len(data) else None
+            return None if of is None else self._shape(graph, of.name, of.slot)
+        if node.op == "Const":
+            numbers = self.constant(graph, source)
+            return None if numbers is None else tuple(number if number >= 0 else -1 for number in numbers)
+        read = _READERS.get(node.op)
+        if read is None:
+            return None
+        values = [self.value(graph, each, depth + 1) for each in data]
+        return read(_Given(node, values, [self.constant(graph, each) for each in data]))
 
 
-# -- values as texts ------------------------------------------------------------------------------
+def _same(given: _Given) -> Sizes | None:
+    return given.values[0] if given.values else None
 
 
-def _number(name: str, value: str) -> int:
-    number = int(text) if _NUMBER.fullmatch(text := value.strip()) and len(text) <= 20 else None
-    if number is None or not -_LIMIT <= number < _LIMIT:
-        raise invalid(name, value, "a whole number of at most 64 bits")
-    return number
+def _joined(given: _Given) -> Sizes | None:
+    parts = [(-1,) if value is None else value for value in given.values]
+    return tuple(size for part in parts for size in part) if all(len(part) == 1 for part in parts) else None
 
 
-def _order(name: str, value: str) -> str:
-    if value not in ORDERS:
-        raise invalid(name, value, "one of " + " ".join(ORDERS))
-    return value
+def _concatenated(given: _Given) -> Sizes | None:
+    parts = given.values[:-1]
+    return None if None in parts else tuple(size for part in parts if part is not None for size in part)
 
 
-def _regexes(_name: str, value: str) -> tuple[str, ...]:
-    return tuple(pieces(value))
+def _strided(given: _Given) -> Sizes | None:
+    whole, (begin, end, stride) = given.values[0], (given.constant(at) for at in (1, 2, 3))
+    if whole is None or begin is None or end is None or not stride:
+        return None
+    if given.mask("shrink_axis_mask"):
+        return whole[begin : begin + 1 or None]
+    return whole[None if given.mask("begin_mask") else begin : None if given.mask("end_mask") else end : stride]
 
 
-def _truth(name: str, value: str) -> bool:
-    word = value.lower()
-    if word not in TRUE_WORDS | FALSE_WORDS:
-        raise invalid(name, value, "true or false")
-    return word in TRUE_WORDS
+def _gathered(given: _Given) -> Sizes | None:
+    whole, indices = given.values[0], given.constants[1] if len(given.constants) > 1 else None
+    if whole is None or indices is None or not all(-len(whole) <= index < len(whole) for index in indices):
+        return None
+    return tuple(whole[index] for index in indices)
 
 
-def _select(name: str, value: str) -> frozenset[str]:
-    words = pieces(value)
-    for word in words or [value]:
-        if word not in SELECTS:
-            raise invalid(name, value, "one of " + " ".join(SELECTS))
-    return frozenset(words)
+_SHAPES: Final = frozenset({"Shape", "ShapeN"})
+_READERS: Final[Mapping[str, Callable[[_Given], Sizes | None]]] = {
+    **dict.fromkeys(("Identity", "Cast", "StopGradient", "EnsureShape", "ExpandDims", "Squeeze"), _same),
+    "Pack": _joined,
+    "ConcatV2": _concatenated,
+    "StridedSlice": _strided,
+    **dict.fromkeys(("Gather", "GatherV2"), _gathered),
+}
 
 
-def _output(_name: str, value: str) -> Output:
-    return outputs.parse(value)
-
-
-# -- values as a program gives them ---------------------------------------------------------------
-
-
-def _integer(name: str, value: Any) -> int:
+def _constant(node: Definition | None) -> Sizes | None:
+    """Return the numbers of a small constant, None when it is no such."""
+    if node is None or node.op != "Const" or "value" not in node.attrs:
+        return None
     try:
-        number = operator.index(value)
-    except TypeError:
-        raise invalid(name, value, f"a whole number, not {type(value).__name__}") from None
-    if isinstance(value, bool) or not -_LIMIT <= number < _LIMIT:
-        raise invalid(name, value, "a whole number of at most 64 bits")
-    return number
-
-
-def _flag(name: str, value: Any) -> bool:
-    if isinstance(value, bool):
-        return value
-    return bool(_integer(name, value))
-
-
-def text_of(name: str, value: Any) -> str:
-    """Return a text that a program gave; UsageError when it is none."""
-    try:
-        text = value.decode() if isinstance(value, bytes) else value
-        assert isinstance(text, str)
-        text.encode()
-    except (AssertionError, UnicodeError):
-        raise invalid(name, value, "a text") from None
-    return text
-
-
-def _texts(name: str, value: Any) -> tuple[str, ...]:
-    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
-        raise invalid(name, value, "a list of texts")
-    return tuple(text_of(name, one) for one in value)
-
-
-def _words(name: str, value: Any) -> frozenset[str]:
-    return frozenset(_texts(name, value))
-
-
-def _place(name: str, value: Any) -> Output:
-    return outputs.parse(text_of(name, value))
-
-
-class Kind(NamedTuple):
-    """How values are read: from a text, from what a program gives, and what a program means that gives none."""
-
-    parse: Callable[[str, str], object]
-    take: Callable[[str, Any], object]
-    untold: object = None
-
-
-NUMBER: Final = Kind(_number, _integer)
-ORDER: Final = Kind(_order, text_of)
-REGEXES: Final = Kind(_regexes, _texts, ())
-TRUTH: Final = Kind(_truth, _flag)
-SELECT: Final = Kind(_select, _words, frozenset())
-OUTPUT: Final = Kind(_output, _place)
+        tensor = graph_pb2.TensorProto.FromString(node.attrs["value"].tensor)
+    except DecodeError:
+        return None
+    width = _WIDTHS.get(tensor.dtype)
+    count = math.prod(dim.size for dim in tensor.tensor_shape.dim)
+    if width is None or count > _LONGEST:
+        return None
+    content = tensor.tensor_content
+    numbers = tuple(tensor.int_val or tensor.int64_val)
+    if content:
+        numbers = tuple(
+            int.from_bytes(content[at : at + width], "little", signed=True) for at in range(0, len(content), width)
+        )
+    if numbers and len(numbers) < count:  # the last one is written once for all that follow
+        numbers += numbers[-1:] * (count - len(numbers))
+    return numbers if len(numbers) == count else None
