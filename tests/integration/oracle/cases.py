@@ -15,9 +15,8 @@ from tfprof.collector.ingest.proto.graph_pb2 import GraphDef
 
 #: The real runs that `real_runs.py` makes.
 REAL: Final = ("conv", "loop", "rnn")
-#: How many questions a random case gets of each kind that `Questions.some` has; a real run, which is larger, gets more.
+#: How many questions a random case gets of each kind that `Questions.some` has.
 ASKED: Final = 60
-ASKED_OF_REAL: Final = 150
 
 
 def write_case(folder: Path, seed: int) -> None:
@@ -40,13 +39,13 @@ def write_case(folder: Path, seed: int) -> None:
     _write_questions(folder, questions, whole=graph.whole)
 
 
-def ask_real(folder: Path) -> None:
-    """Write questions to the case of a real run."""
+def ask_real(folder: Path, count: int) -> None:
+    """Write so many questions of each kind to the case of a real run."""
     graph = GraphDef.FromString((folder / "graph.pb").read_bytes())
     types = [*{node.op for node in graph.node}, "_trainable_variables", "/job:localhost/replica:0/task:0/device:cpu:0"]
     steps = len(list(folder.glob("run-*.pb")))
     questions = Questions(random.Random(folder.name), [node.name for node in graph.node], sorted(types), steps)
-    _write_questions(folder, questions.some(ASKED_OF_REAL), whole=True)
+    _write_questions(folder, questions.some(count), whole=True)
 
 
 def _write_questions(folder: Path, questions: list[dict[str, object]], *, whole: bool) -> None:

@@ -58,6 +58,16 @@ def _said(text: str) -> list[str]:
     return [line.partition(" (one of ")[0] for line in text.split("\n") if line.startswith(WARNINGS)]
 
 
+def _by_checker(printed: str) -> dict[str, list[str]]:
+    """Return printed advice by checker: TensorFlow prints in the order of a map, which is none."""
+    found: dict[str, list[str]] = {}
+    at = ""
+    for line in printed.split("\n"):
+        at = line if line.endswith("Checker:") else at
+        found.setdefault(at, []).append(line)
+    return {name: [line for line in lines if line] for name, lines in found.items()}
+
+
 def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return what counts of an answer {root, files, printed, warned}, all bytes as Latin-1 text."""
     kind = question.get("options", {}).get("output", "").partition(":")[0]
@@ -66,7 +76,8 @@ def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[s
     told = {name: forms.get(kind, bytes.decode)(data) for name, data in files.items()}
     message = decoded(MESSAGES[question["view"]], answer["root"].encode("latin-1"))
     printed, warned = (answer[name].encode("latin-1").decode() for name in ("printed", "warned"))
-    return {"message": message, "files": told, "printed": rows(printed), "warned": _said(warned)}
+    said: Any = _by_checker(printed) if question["view"] == "advise" else rows(printed)
+    return {"message": message, "files": told, "printed": said, "warned": _said(warned)}
 
 
 def differences(theirs: Any, mine: Any, where: str = "") -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,12 @@ from tfprof.collector.api import Profiler
 HERE = Path(__file__).parent
 #: How many random cases there are, or the first and the last of their seeds.
 SETTING = "TFPROF_TEST_ORACLE"
+#: Questions to each real run, at least.
+ASKED_OF_REAL = 40
+#: Differences that are printed of a case.
+SHOWN = 5
+#: One case of so many is read from profiles, too.
+RELOADED = 4
 
 
 def seeds() -> range:
@@ -30,12 +37,30 @@ class Asked:
     def __init__(self, version: str, python: Path, folder: Path) -> None:
         self.version = version
         self.folder = folder
+        self.coverage: dict[str, list[float]] = {}
         self._python = python
         write_cases(folder / "cases", seeds())
         self._run("real_runs.py", folder / "cases")
         for name in REAL:
-            ask_real(folder / "cases" / name)
+            ask_real(folder / "cases" / name, max(ASKED_OF_REAL, len(seeds())))
         self._run("oracle.py", folder / "cases", folder / "answers")
+        self._reload()
+
+    def _reload(self) -> None:
+        """Have TensorFlow answer from its own profiles and from ours: of case N as `theirs-N` and `ours-N`."""
+        for name in self.reloaded():
+            mine, theirs = self.job(name).serialize_to_string(), self.answers(name)["profile"].encode("latin-1")
+            for whose, profile in (("ours", mine), ("theirs", theirs)):
+                folder = self.case(f"{whose}-{name}")
+                folder.mkdir(parents=True)
+                (folder / "profile.pb").write_bytes(profile)
+                shutil.copy(self.case(name) / "queries.json", folder)
+        self._run("oracle.py", self.folder / "profiles", self.folder / "answers")
+
+    def reloaded(self) -> list[str]:
+        """Return the names of some cases that TensorFlow can write as a profile."""
+        whole = [name for name in map(str, seeds()) if "profile" in self.answers(name)]
+        return [*whole[::RELOADED], *REAL]
 
     def _run(self, script: str, *arguments: object) -> None:
         command = [self._python, HERE / script, *map(str, arguments)]
@@ -44,13 +69,13 @@ class Asked:
 
     def case(self, name: str) -> Path:
         """Return the folder of a case."""
-        return self.folder / "cases" / name
+        return self.folder / ("profiles" if "-" in name else "cases") / name
 
     def store(self, name: str) -> Path:
         """Return a store with a case as its job."""
         store = self.folder / "stores" / name
         if not store.exists():
-            ours.import_case(self.case(name), store)
+            self.coverage[name] = ours.import_case(self.case(name), store)
         return store
 
     def job(self, name: str) -> Profiler:
@@ -74,6 +99,15 @@ class Asked:
             found = list(differences(comparable(question, theirs), comparable(question, mine)))
             if found:
                 yield question, found
+
+    def report(self, name: str, folder: Path) -> str:
+        """Return what is answered otherwise, a few of it, and how to see that again; '' when nothing is."""
+        wrong = list(self.wrong(name, folder))
+        lines = [f"{question}\n    " + "\n    ".join(found[:SHOWN]) for question, found in wrong[:SHOWN]]
+        seed = name.rpartition("-")[2]
+        setting = f"{SETTING}={seed}-{seed} " if seed.isdecimal() else ""
+        again = f"{setting}.venv/bin/python -m pytest {HERE} -k {self.version}"
+        return f"{len(wrong)} questions to {name}\n" + "\n".join([*lines, again]) if wrong else ""
 
 
 @pytest.fixture(scope="session", params=["tf1", "tf2"])

@@ -1,9 +1,9 @@
 """Run by a TensorFlow of its own: has TensorFlow's own profiler answer the questions of folders of cases, in files.
 
-    python oracle.py CASES ANSWERS              from `graph.pb`, `op_log.pb`, `run-N.pb` of each folder in CASES
-    python oracle.py CASES ANSWERS --profiles   from `profile.pb`, a ProfileProto, of each folder in CASES
+    python oracle.py CASES ANSWERS
 
-ANSWERS gets a file for each case: a list of {printed, warned, root, files}, bytes as Latin-1 text.
+A case is `graph.pb`, `op_log.pb`, `run-N.pb`, or `profile.pb`, a ProfileProto; its questions are in `queries.json`. ANSWERS gets a file
+for each: {coverage, answers: a list of {printed, warned, root, files}, profile}, bytes as Latin-1 text.
 """
 
 import contextlib
@@ -85,40 +85,37 @@ def ask(query):
     return dict(said, root=latin(root), files=files)
 
 
-def load(folder, profiles):
-    """Have the profiler know a case."""
-    if profiles:
-        path = os.path.join(folder, "profile.pb")
+def load(folder):
+    """Have the profiler know a case; return what share of the graph each step covers."""
+    path = os.path.join(folder, "profile.pb")
+    if os.path.exists(path):
         native.ProfilerFromFile(path.encode() if sys.version_info < (3, 8) else path)
-        return
+        return []
     native.NewProfiler(read(folder, "graph.pb"), read(folder, "op_log.pb"))
-    step = 0
-    while os.path.exists(os.path.join(folder, f"run-{step}.pb")):
-        native.AddStep(step, b"", read(folder, f"run-{step}.pb"), b"")
-        step += 1
+    runs = [read(folder, f"run-{step}.pb") for step in range(len(os.listdir(folder)))]
+    return [native.AddStep(step, b"", run, b"") for step, run in enumerate(runs) if run]
 
 
-def answer(folder, profiles):
-    """Return the answers to a case's questions, and its ProfileProto where there can be one."""
+def answer(folder):
+    """Return all that TensorFlow says of a case: its answers, and its ProfileProto where there can be one."""
     with open(os.path.join(folder, "queries.json")) as file:
         case = json.load(file)
-    load(folder, profiles)
-    answers = {"answers": []}
+    said = {"coverage": load(folder), "answers": []}
     for number, query in enumerate(case["queries"]):
         print("question", number, "of", folder, file=sys.stderr, flush=True)  # the last one, if TensorFlow falls over
-        answers["answers"].append(ask(query))
-    if case["whole"] and not profiles:
-        answers["profile"] = latin(native.SerializeToString())
+        said["answers"].append(ask(query))
+    if case["whole"]:
+        said["profile"] = latin(native.SerializeToString())
     native.DeleteProfiler()
-    return answers
+    return said
 
 
 def main():
     """Answer all cases."""
-    cases, answers, profiles = sys.argv[1], sys.argv[2], "--profiles" in sys.argv
+    cases, answers = sys.argv[1:]
     os.makedirs(answers, exist_ok=True)
     for name in sorted(os.listdir(cases)):
-        found = answer(os.path.join(cases, name), profiles)
+        found = answer(os.path.join(cases, name))
         with open(os.path.join(answers, name + ".json"), "w") as file:
             json.dump(found, file)
 

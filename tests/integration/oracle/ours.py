@@ -2,6 +2,7 @@
 
 import contextlib
 import io
+import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -19,22 +20,16 @@ _METHODS = {
 }
 
 
-def import_case(case: Path, store: Path) -> None:
-    """Make a job of a case's files in the store."""
+def import_case(case: Path, store: Path) -> list[float]:
+    """Make a job of a case's files in the store; return what share of the graph each step covers."""
     runs = ",".join(str(case / f"run-{number}.pb") for number in range(len(list(case.glob("run-*.pb")))))
-    log = case / "op_log.pb"
-    given = {"graph_path": case / "graph.pb", "run_meta_path": runs, "op_log_path": log if log.exists() else ""}
-    _import(store, *(f"--{name}={path}" for name, path in given.items() if path))
-
-
-def import_profile(path: Path, store: Path) -> None:
-    """Make a job of a ProfileProto in the store."""
-    _import(store, f"--profile_path={path}")
-
-
-def _import(store: Path, *arguments: str) -> None:
-    with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
-        import_.main([*arguments, f"--store={store}"], standalone_mode=False)
+    files = {"graph_path": "graph.pb", "op_log_path": "op_log.pb", "profile_path": "profile.pb"}
+    given = {name: str(case / file) for name, file in files.items() if (case / file).exists()}
+    given |= {"run_meta_path": runs} if runs else {}
+    arguments = [*(f"--{name}={path}" for name, path in given.items()), f"--store={store}", "--json"]
+    with contextlib.redirect_stdout(io.StringIO()) as told, contextlib.redirect_stderr(io.StringIO()):
+        import_.main(arguments, standalone_mode=False)
+    return [float(share) for share in json.loads(told.getvalue())["coverage"]]
 
 
 def profiler(store: Path, version: str) -> Profiler:

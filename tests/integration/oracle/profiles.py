@@ -1,115 +1,36 @@
-"""Run by a TensorFlow of its own: writes the files of its tfprof, of made-up cases and of a run of its own.
+"""What a ProfileProto says, whatever the numbers by which it calls nodes and texts."""
 
-python profiles.py cases CASES OUT    of each folder in CASES: `profile.pb`, `reloaded.pb` (read and written again) and
-                                      `coverage.json`, in a folder of the same name in OUT
-python profiles.py run OUT            of a small net with functions, loops and odd constants: `graph.pb`, `run-N.pb`, both
-                                      as text too, `tfprof_log` and `profile.pb`
-"""
+from collections.abc import Mapping
+from typing import Any, Final
 
-import json
-import os
-import sys
+from integration.oracle.decoded import decoded
 
-os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-
-from oracle import native, read
-
-STEPS = 3
+#: Fields of ProfileProto and of its messages.
+NODES, HAS_TRACE, STEPS, TEXTS, MISSES = 1, 2, 3, 4, 5
+NAME, INPUTS, TRACE, ID, SLOTS = 1, 2, 10, 13, 14
+FILE, FUNCTION, LINE = 6, 7, 8
 
 
-def write(folder, name, data):
-    """Write bytes or text as a file."""
-    with open(os.path.join(folder, name), "wb") as file:
-        file.write(data if isinstance(data, bytes) else data.encode())
+def told(data: bytes) -> dict[str, Any]:
+    """Return what a serialized ProfileProto says: nodes by name, inputs by names, frames by texts."""
+    profile = decoded("ProfileProto", data)
+    nodes = profile.get(NODES, {})
+    names: Final = {number: node[NAME][0] for number, node in nodes.items()}
+    texts = profile.get(TEXTS, {})
+    return {
+        "nodes": {names[number]: _node(node, names, texts) for number, node in nodes.items()},
+        "ids": sorted(nodes) == sorted(node.get(ID, 0) for node in nodes.values()),
+        **{name: profile.get(field) for name, field in (("traced", HAS_TRACE), ("steps", STEPS), ("misses", MISSES))},
+    }
 
 
-def reloaded(path):
-    """Return the profile at a path as it is when it was read and is written again."""
-    native.DeleteProfiler()
-    native.ProfilerFromFile(path.encode() if sys.version_info < (3, 8) else path)
-    data = native.SerializeToString()
-    native.DeleteProfiler()
-    return data
-
-
-def write_case(folder, out):
-    """Write what tfprof makes of one case; a graph that is not whole cannot be written."""
-    os.makedirs(out)
-    native.NewProfiler(read(folder, "graph.pb"), read(folder, "op_log.pb"))
-    coverage = []
-    while os.path.exists(os.path.join(folder, f"run-{len(coverage)}.pb")):
-        step = len(coverage)
-        coverage.append(native.AddStep(step, b"", read(folder, f"run-{step}.pb"), b""))
-    write(out, "coverage.json", json.dumps(coverage))
-    with open(os.path.join(folder, "queries.json")) as file:
-        whole = json.load(file)["whole"]
-    if whole:
-        write(out, "profile.pb", native.SerializeToString())
-        write(out, "reloaded.pb", reloaded(os.path.join(out, "profile.pb")))
-    else:
-        native.DeleteProfiler()
-
-
-def build(tf):
-    """Return a placeholder and what is run: functions, a loop, a branch, a dataset, constants of many types, gradients."""
-    import numpy as np
-    from tensorflow.python.framework import function
-
-    @function.Defun(tf.float32)
-    def doubled(x):
-        return tf.tanh(x) * 2
-
-    batch = tf.placeholder(tf.float32, [None, 4], name="batch")
-    weights = tf.get_variable("weights", [4, 4])
-    numbers = tf.data.make_one_shot_iterator(tf.data.Dataset.range(10).map(lambda n: n + 1).batch(2)).get_next()
-    rows = tf.map_fn(lambda row: row * 2, tf.matmul(doubled(batch), weights))
-    total = tf.cond(tf.reduce_sum(rows) > 0, lambda: tf.reduce_sum(rows), lambda: tf.constant(0.0))
-    constants = [
-        tf.constant([b"\xff\x00\"q'", b"b"]),
-        tf.constant(np.arange(2500.0).reshape(50, 50)),
-        tf.constant(np.array([[1, 2], [3, -4]], np.int64)),
-        tf.constant(np.array([1.5, float("inf")], np.float16)),
-        tf.constant([1 + 2j]),
-    ]
-    return batch, [rows, total, numbers, tf.gradients(total, weights), *constants]
-
-
-def write_run(out):
-    """Trace a few steps of a net and write all files about it."""
-    import numpy as np
-    import tensorflow.compat.v1 as tf
-
-    tf.disable_v2_behavior()
-    batch, fetches = build(tf)
-    initializer = tf.global_variables_initializer()
-    graph = tf.get_default_graph()
-    definition = graph.as_graph_def(add_shapes=True)
-    write(out, "graph.pb", definition.SerializeToString())
-    write(out, "graph.pbtxt", str(definition))
-    profiler = tf.profiler.Profiler(graph)
-    with tf.Session() as session:
-        session.run(initializer)
-        for step in range(STEPS):
-            metadata = tf.RunMetadata()
-            options = tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE, output_partition_graphs=True)
-            session.run(fetches, {batch: np.ones((3, 4))}, options=options, run_metadata=metadata)
-            profiler.add_step(step, metadata)
-            write(out, f"run-{step}.pb", metadata.SerializeToString())
-            write(out, f"run-{step}.pbtxt", str(metadata))
-    write(out, "profile.pb", profiler.serialize_to_string())
-    tf.profiler.write_op_log(graph, out)
-
-
-def main():
-    """Write what is asked for."""
-    kind, *places = sys.argv[1:]
-    if kind == "run":
-        write_run(*places)
-        return
-    cases, out = places
-    for name in sorted(os.listdir(cases)):
-        write_case(os.path.join(cases, name), os.path.join(out, name))
-
-
-if __name__ == "__main__":
-    main()
+def _node(node: Mapping[int, Any], names: Mapping[int, Any], texts: Mapping[int, Any]) -> dict[int, Any]:
+    told = {field: value for field, value in node.items() if field != ID}
+    if INPUTS in told:
+        told[INPUTS] = {position: names[number] for position, number in told[INPUTS].items()}
+    if SLOTS in told:
+        told[SLOTS] = {names[number]: slot for number, slot in told[SLOTS].items()}
+    if TRACE in told:
+        frames = told[TRACE][0].get(1, [])
+        told[TRACE] = [{**frame, **{at: texts[frame.get(at, 0)] for at in (FILE, FUNCTION, LINE)}} for frame in frames]
+    return told
