@@ -7,6 +7,7 @@ from tfprof.collector.errors import TfprofError
 from tfprof.collector.export import files
 from tfprof.collector.profile import of_first_kind
 from tfprof.collector.render.why_text import untraced
+from tfprof.collector.store.columns import listed
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.jobs import JobRow
 from tfprof.shim import layout
@@ -31,8 +32,8 @@ def dump(processes: Sequence[tuple[Job, JobRow]], steps: Sequence[int], folder: 
 def _traced(job: Job) -> tuple[str, list[int]]:
     """Return which span is the step of ``job``, and its traced steps in order."""
     traces = of_first_kind(job.table("traces", ["kind", "step"]))
-    kinds = traces["kind"].to_pylist()
-    return layout.SPAN_NAMES.get(kinds[0], "") if kinds else "", sorted(set(traces["step"].to_pylist()))
+    kinds = listed(traces, "kind")
+    return layout.SPAN_NAMES.get(kinds[0], "") if kinds else "", sorted(set(listed(traces, "step")))
 
 
 def _written(job: Job, path: Path, step: int, traced: Sequence[int], reached: int | None) -> tuple[str, bool]:

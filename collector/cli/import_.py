@@ -16,6 +16,7 @@ from tfprof.collector.imports.profile import ProfileFile
 from tfprof.collector.imports.steps import Coverage, Step
 from tfprof.collector.imports.writing import Source, store_job
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
+from tfprof.collector.store.columns import listed
 
 
 def path_option(name: str, what: str) -> Callable[[Any], Any]:
@@ -43,7 +44,7 @@ def _of_graph(path: str, run_meta_paths: Sequence[str], op_log_path: str, name: 
     known = {}
     if op_log_path:
         message = parsed(contents(op_log_path), OpLogProto, op_log_path, (BINARY, TEXT))
-        said = op_log(message, frozenset(nodes["name"].to_pylist()), op_log_path)
+        said = op_log(message, frozenset(listed(nodes, "name")), op_log_path)
         known = said.rows
         if said.strangers:
             note(f"{said.strangers} entries of {op_log_path} are of no node of the graph, and left out")
@@ -69,7 +70,9 @@ def import_(store: str, as_json: bool, name: str | None, **paths: str | None) ->
     if profile_path and (graph_path or given):
         raise UsageError("--profile_path has all in it: it goes with none of the other paths")
     if "checkpoint_path" in given:
-        raise UsageError("--checkpoint_path: values of variables are not kept; leave it away, all else is imported without")
+        raise UsageError(
+            "--checkpoint_path: values of variables are not kept; leave it away, all else is imported without"
+        )
     if not profile_path and not graph_path:
         raise UsageError("nothing to import: give --profile_path, or --graph_path")
     steps = [path for path in given.get("run_meta_path", "").split(",") if path]
@@ -83,7 +86,7 @@ def import_(store: str, as_json: bool, name: str | None, **paths: str | None) ->
 
 def _report(source: Source, store: Path, *, as_json: bool) -> None:
     """Write the job and say what was written."""
-    covered, shares = Coverage(source.graph["name"].to_pylist()), []
+    covered, shares = Coverage(listed(source.graph, "name")), []
     of_profile = bool(source.facts.get("slots"))
 
     def told(step: Step) -> None:

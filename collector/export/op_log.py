@@ -6,6 +6,7 @@ from tfprof.collector.export.code_defs import CodeDefs
 from tfprof.collector.needs import EVERYTHING
 from tfprof.collector.profile import profile
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
+from tfprof.collector.store.columns import listed
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.nodes import NO_FACTS, octets
 from tfprof.collector.views.rules import Rules
@@ -16,7 +17,7 @@ def op_log(job: Job) -> Any:
     found = profile(job, averaged=False, needs=EVERYTHING, rules=Rules(strict=True))
     by_name = {node.name: node.facts for node in found.nodes} if found else {}
     codes, message = CodeDefs.of(job.info), OpLogProto()
-    for name in dict.fromkeys(job.table("graph_nodes", ["name"])["name"].to_pylist()):
+    for name in dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name")):
         facts = by_name.get(name, NO_FACTS)
         if facts.float_ops or facts.types or facts.stack is not None:
             entry = message.log_entries.add(name=octets(name), float_ops=facts.float_ops)

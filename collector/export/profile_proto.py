@@ -9,7 +9,7 @@ from tfprof.collector.export.code_defs import CodeDefs
 from tfprof.collector.needs import EVERYTHING
 from tfprof.collector.profile import misses_streams, of_first_kind, profile
 from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
-from tfprof.collector.store.columns import flat, pc
+from tfprof.collector.store.columns import flat, listed, pc
 from tfprof.collector.store.devices import host_device
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import NODE
@@ -52,7 +52,7 @@ def renumbered(traces: pa.Table) -> pa.Table:
     """Return ``traces`` with steps that no two kinds share: those that users call steps keep their numbers, the others follow."""
     first = of_first_kind(traces)
     last = pc.max(first["step"]).as_py() if first.num_rows else 0
-    kinds = sorted(set(traces["kind"].to_pylist()) - set(first["kind"].to_pylist()))
+    kinds = sorted(set(listed(traces, "kind")) - set(listed(first, "kind")))
     parts = [first]
     for kind in kinds:
         other = traces.filter(pc.equal(traces["kind"], pa.scalar(kind, pa.uint16())))
@@ -102,7 +102,7 @@ class _Recorded:
             allocations=allocations,
             output_memory=outputs,
             rows=dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)),
-            graph=tuple(dict.fromkeys(job.table("graph_nodes", ["name"])["name"].to_pylist())),
+            graph=tuple(dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name"))),
             node_ids={name: number for number, name in texts(names, NODE).items()},
         )
 
@@ -152,8 +152,8 @@ class _Writer:
 
     def rest(self, traces: pa.Table, op_log_rows: pa.Table) -> Any:
         """Return a ProfileProto of all but the nodes."""
-        message = ProfileProto(steps=sorted(set(traces["step"].to_pylist())))
-        message.has_trace = self._stacks or any(op_log_rows["code"].to_pylist())
+        message = ProfileProto(steps=sorted(set(listed(traces, "step"))))
+        message.has_trace = self._stacks or any(listed(op_log_rows, "code"))
         message.miss_accelerator_stream = misses_streams(traces)
         self._codes.put(message.id_to_string)
         return message

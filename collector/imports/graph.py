@@ -5,6 +5,7 @@ from tfprof.collector.errors import DecodeError
 from tfprof.collector.imports.files import TEXT, BadFileError, is_text, parsed
 from tfprof.collector.ingest.graphdef import graph_nodes
 from tfprof.collector.proto.tensorflow_pb2 import GraphDef
+from tfprof.collector.store.columns import listed
 
 
 def graph(data: bytes, path: str) -> pa.RecordBatch:
@@ -22,6 +23,6 @@ def nodes(data: bytes, path: str) -> pa.RecordBatch:
         raise BadFileError(f"{path} is no GraphDef: its bytes do not parse as one") from None
     if not rows.num_rows:
         raise BadFileError(f"{path} is no GraphDef: it has no nodes")
-    if "" in rows["name"].to_pylist() or "" in rows["op"].to_pylist():
+    if "" in listed(rows, "name") or "" in listed(rows, "op"):
         raise BadFileError(f"{path} is no GraphDef: it has nodes without a name or a type")
     return rows

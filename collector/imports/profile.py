@@ -43,7 +43,7 @@ class ProfileFile:
     def op_log(self) -> Rows:
         """Return what is known of nodes besides the graph, by table."""
         stacks = Stacks(self._message.id_to_string, self._path)
-        rows = []
+        rows: list[tuple[Any, ...]] = []
         for node in self._nodes.values():
             name, has_code = text_of(node.name, self._path), node.HasField("trace")
             types = [text_of(one, self._path) for one in node.op_types if one not in (node.op, node.canonical_device)]

@@ -27,6 +27,12 @@ def integer(value: int) -> Any:
     return constant(value, pa.int64())
 
 
+def listed(table: Any, name: str) -> list[Any]:
+    """Return a column as a list; pyarrow's own takes each value for one that may be missing."""
+    values: list[Any] = table[name].to_pylist()
+    return values
+
+
 def flat(column: Any) -> Any:
     """Return ``column`` in one piece."""
     if not isinstance(column, pa.ChunkedArray):
