@@ -111,7 +111,13 @@ class Answer:
     @property
     def is_known(self) -> bool:
         """Whether there is anything to fold: a traced step, and for the code view a stack."""
-        return self.profile is not None and (self.view.name != "code" or self.folded.nodes > 0)
+        return self.profile is not None and (self.view.name != "code" or self.tree.nodes > 0)
+
+    @property
+    def tree(self) -> TreeView:
+        """What the scope, the graph and the code view fold into."""
+        assert isinstance(self.folded, TreeView)
+        return self.folded
 
     @property
     def shows_something(self) -> bool:

@@ -108,7 +108,8 @@ def _chosen(jobs: Iterable[Job], step: int, steps: tuple[int, int] | None) -> li
 
 def misses_streams(traces: pa.Table) -> bool:
     """Whether in some step a GPU is seen and none of its streams; tfprof forgets it of a profile that it reads from a file."""
-    return any(seen & GPU and not seen & STREAMS for seen in traces["accelerator"].to_pylist())
+    told: list[Any] = traces["accelerator"].to_pylist()
+    return any(seen & GPU and not seen & STREAMS for seen in told)
 
 
 def of_first_kind(traces: pa.Table) -> pa.Table:

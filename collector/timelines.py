@@ -26,7 +26,7 @@ def timelines(desk: Desk, answer: Answer) -> Iterator[Timeline]:
     """
     options = answer.options
     if answer.view.name != "graph":
-        yield _timeline(options.output.outfile, options.step, scope_timeline(answer.folded), [])
+        yield _timeline(options.output.outfile, options.step, scope_timeline(answer.tree), [])
         return
     yield from _of_steps(desk, answer)
 
@@ -43,7 +43,7 @@ def _of_steps(desk: Desk, answer: Answer) -> Iterator[Timeline]:
     persistent = persistent_bytes(job)
     for step, entries in by_step(job, steps):
         found = answer if options.step >= 0 else desk.ask(about, "graph", replace(options, step=step))
-        drawn = graph_timeline(found.folded, entries, persistent, about.rules)
+        drawn = graph_timeline(found.tree, entries, persistent, about.rules)
         yield _timeline(options.output.outfile, step, drawn.data, drawn.says())
 
 

@@ -106,7 +106,7 @@ class TfprofCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the options in sections, those of views as tfprof spells them."""
         options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
-        rows = {one.name: record for one in options if (record := one.get_help_record(ctx))}
+        rows = {str(one.name): record for one in options if (record := one.get_help_record(ctx))}
         for heading, names in _SECTIONS:
             listed = [
                 (self._spelled(name, rows.pop(name)[0]), text) for name in names if (text := self._help(name, rows))
@@ -118,7 +118,7 @@ class TfprofCommand(click.Command):
             formatter.write_dl(list(rows.values()))
 
     @staticmethod
-    def _help(name: str, rows: dict[str | None, tuple[str, str]]) -> str:
+    def _help(name: str, rows: dict[str, tuple[str, str]]) -> str:
         return rows[name][1] if name in rows else ""
 
     @staticmethod
