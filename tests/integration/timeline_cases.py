@@ -14,6 +14,7 @@ DEVICES: Final = (
     "/job:localhost/replica:0/task:0/device:GPU:1",
     "/job:worker/replica:0/task:1/device:CPU:0",
     "/job:cpus/replica:0/task:0/device:GPU:0",
+    "/job:streams/replica:0/task:0/device:GPU:3",
     "/gpu:7",
     "/device:GPU:0/stream:all",
     "/device:GPU:1/stream:all",
@@ -62,10 +63,10 @@ def graph(chance: random.Random, count: int) -> tuple[bytes, list[str]]:
     return message(wire.GRAPH_DEF, node=nodes, versions=b""), names
 
 
-def _allocator(chance: random.Random, start: int) -> bytes:
-    moments = [start + chance.randrange(-300, 300) for _ in range(chance.choice((0, 1, 1, 4)))] + chance.choice(
-        ([], [0], [-9])
-    )
+def _allocator(chance: random.Random, start: int, end: int) -> bytes:
+    moments = [
+        chance.choice((end, start + chance.randrange(-300, 300))) for _ in range(chance.choice((0, 1, 1, 4)))
+    ] + chance.choice(([], [0], [-9]))
     records = [message(wire.RECORD, alloc_micros=at, alloc_bytes=chance.choice((*SIZES, -512))) for at in moments]
     return message(
         wire.ALLOCATOR,
@@ -76,26 +77,29 @@ def _allocator(chance: random.Random, start: int) -> bytes:
     )
 
 
-def _execution(chance: random.Random, name: str, start: int) -> bytes:
+def _execution(chance: random.Random, name: str, start: int, *, backwards: bool) -> bytes:
     began = chance.choices((start, 0, -3), (30, 1, 1))[0]
+    lasted = chance.choice(
+        (0, 1, 1, 3, 10, 40, chance.randrange(400), -150 if backwards and chance.random() < 0.6 else 50)
+    )
     kept = message(wire.MEMORY, temp_memory_size=7, persistent_memory_size=chance.choice(SIZES))
     return message(
         wire.NODE_STATS,
         node_name=name + chance.choice(("", ":Label")),
         all_start_micros=began,
-        op_end_rel_micros=chance.choice((0, 1, 1, 3, 10, 40, chance.randrange(400))),
-        memory=[_allocator(chance, start) for _ in range(chance.choice((0, 1, 1, 2)))],
+        op_end_rel_micros=lasted,
+        memory=[_allocator(chance, start, start + lasted) for _ in range(chance.choice((0, 1, 1, 2)))],
         memory_stats=kept if chance.random() < 0.4 else None,
     )
 
 
-def run_metadata(chance: random.Random, names: Sequence[str], base: int) -> bytes:
-    """Return a step of ``names`` that begins about ``base`` (µs)."""
+def run_metadata(chance: random.Random, names: Sequence[str], base: int, *, backwards: bool) -> bytes:
+    """Return a step of ``names`` that begins about ``base`` (µs); ``backwards``: some end before they begin."""
     devices = []
     length = chance.choice((1, 20, 300, 3000))
     for device in chance.sample(DEVICES, chance.randint(1, len(DEVICES))):
         ran = [chance.choice(names) for _ in range(chance.choice((1, len(names), 2 * len(names))))]
-        stats = [_execution(chance, name, base + chance.randrange(length)) for name in ran]
+        stats = [_execution(chance, name, base + chance.randrange(length), backwards=backwards) for name in ran]
         devices.append(message(wire.DEVICE, device=device, node_stats=stats))
     return message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
 
@@ -142,18 +146,23 @@ def question(chance: random.Random, view: str, step: int, names: Sequence[str], 
 
 
 def case(seed: int) -> dict[str, Any]:
-    """Return {graph, op_log, steps: [(number, RunMetadata)], questions}; of every fourth case some steps come twice.
+    """Return {graph, op_log, steps: [(number, RunMetadata)], questions}.
 
-    Those are traced steps that add up: our counters are averages over the traces of a step, TensorFlow's sums.
+    Of every fourth case some steps come twice and add up: what is shown does not go by counters then, since ours are
+    averages over the traces of a step. Of every other fourth some executions end before they begin: TensorFlow draws the
+    graph view alone of those.
     """
     chance = random.Random(seed)
+    twice, backwards = seed % 4 == 0, seed % 4 == 1
     wired, names = graph(chance, chance.choice((1, 3, 10, 30, 60)))
     ran = [*names, *names, "_SINK", "edge_7_n"]
     base = chance.choice((1, 90, 10**15 + 5, 1_700_000_000_000_000))
-    once = seed % 4 > 0
-    numbers = sorted(chance.sample((0, 1, 2, 7), chance.randint(1, 3)) if once else chance.choices((0, 1, 7), k=3))
-    steps = [(number, run_metadata(chance, ran, base + 10**6 * at)) for at, number in enumerate(numbers)]
-    asked = [("graph", step) for step in [-1, *set(numbers)] for _ in range(2)]
-    asked += [(view, chance.choice([-1, *numbers])) for view in ("scope", "scope", "code")] if once else []
-    questions = [question(chance, view, step, names, by_numbers=once) for view, step in asked]
+    numbers = sorted(chance.choices((0, 1, 7), k=3) if twice else chance.sample((0, 1, 2, 7), chance.randint(1, 3)))
+    steps = [
+        (number, run_metadata(chance, ran, base + 10**6 * at, backwards=backwards)) for at, number in enumerate(numbers)
+    ]
+    asked = [("graph", step) for step in [-1, *sorted(set(numbers))] for _ in range(2)]
+    if not twice and not backwards:
+        asked += [(view, chance.choice([-1, *numbers])) for view in ("scope", "scope", "code")]
+    questions = [question(chance, view, step, names, by_numbers=not twice) for view, step in asked]
     return {"graph": wired, "op_log": op_log(chance, names), "steps": steps, "questions": questions}
