@@ -89,7 +89,7 @@ class Policy(object):
         )
         if wrong:
             raise PolicyError("the agent's words %r are no policy" % (words,))
-        return cls(*words)
+        return cls(mode, level, first, last, every, budget)
 
 
 def _unknown(value: str) -> dict[str, Any]:

@@ -16,6 +16,12 @@ _GPU_ALLOCATOR: Final = "GPU"
 _ALLOCATOR: Final = "cpu"
 
 
+def _pair(time: Any) -> Pair:
+    """Return start and duration; (0, 0), which is neither, where there are not two numbers."""
+    start, duration = time.int64_values if len(time.int64_values) == 2 else (0, 0)
+    return start, duration
+
+
 class _Entry:
     """One entry; ``refuse`` is the error that says why it cannot be taken apart."""
 
@@ -24,8 +30,8 @@ class _Entry:
         self.own = text_of(node.canonical_device, path)
         self.exec: ExecProfile = node.execs[step]
         self.devices = [text_of(one, path) for one in self.exec.devices]
-        self.pairs = {
-            name: [tuple(pair.int64_values) for pair in time.times]
+        self.pairs: dict[str, list[Pair]] = {
+            name: list(map(_pair, time.times))
             for times in (self.exec.accelerator_execs, self.exec.cpu_execs)
             for name, time in times.items()
         }
@@ -69,7 +75,7 @@ def _check(entry: _Entry) -> None:
         (bool(of_others), f"it has CPU times on {of_others}"),
         (bool(kernels), f"it has accelerator times on {kernels}"),
         (
-            any(len(pair) != 2 or pair[0] <= 0 or not pair[1] for pairs in entry.pairs.values() for pair in pairs),
+            any(pair[0] <= 0 or not pair[1] for pairs in entry.pairs.values() for pair in pairs),
             "a time is no start and duration",
         ),
         (entry.exec.run_count != sum(len(time.times) for time in entry.exec.cpu_execs.values()), "its count of runs"),

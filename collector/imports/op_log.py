@@ -47,5 +47,5 @@ def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
         if entry.HasField("code_def"):
             said.code = True
             stacks.add(name, entry.code_def)
-    rows = [(0, name, said.float_ops, said.types, said.code, []) for name, said in nodes.items()]
+    rows: list[tuple[Any, ...]] = [(0, name, said.float_ops, said.types, said.code, []) for name, said in nodes.items()]
     return OpLog({"op_log": from_rows(rows, OP_LOG), **stacks.rows()}, strangers)
