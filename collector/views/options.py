@@ -230,7 +230,7 @@ def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, 
         for option in TABLE
         if (text := texts.get(option.name)) is not None
     }
-    options = Options(**{**known, **values})  # type: ignore[arg-type]
+    options = Options(**{**known, **values})
     if not strict:
         for name, pattern, why in _wrong_regexes(options):
             raise invalid(name, pattern, f"not a regular expression: {why}")
