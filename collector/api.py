@@ -31,9 +31,10 @@ def invalid_argument(rules: Rules, message: str) -> str:
     return f"{_INVALID.get(rules.compat, _INVALID_NOW)}: {message}"
 
 
-def not_found(step: int, error: NoSuchStepError) -> str:
+def not_found(error: NoSuchStepError) -> str:
     """Return what TensorFlow prints about a step that was not traced."""
-    return f"Options -step={step} not found.\nAvailable steps: {''.join(f'{one} ' for one in error.steps)}"
+    asked = str(error.args[0]).partition(". ")[0]
+    return f"{asked}.\nAvailable steps: {''.join(f'{one} ' for one in error.steps)}"
 
 
 def _say(text: str) -> None:
@@ -127,7 +128,7 @@ class Profiler:
         try:
             answer, said, notes = deliver(self._desk, self._about, view, options, whole=True)
         except NoSuchStepError as error:
-            _say(not_found(options.step, error))
+            _say(not_found(error))
             return VIEWS[view].bare()
         except RefusedError as error:
             _say(str(error.args[0]))

@@ -16,6 +16,7 @@ from tfprof.collector.cli.shell_names import JobNames
 from tfprof.collector.cli.telling import tell
 from tfprof.collector.deliver import RefusedError, deliver
 from tfprof.collector.errors import NoSuchStepError, TfprofError, UsageError
+from tfprof.collector.render.table import clean
 from tfprof.collector.render.wrapper_text import table
 from tfprof.collector.views.options import TABLE, Options, from_texts, warnings
 from tfprof.collector.views.rules import Rules
@@ -86,7 +87,7 @@ class Shell:
         try:
             tell(deliver(self._desk, self._ask(), view, options))
         except NoSuchStepError as error:
-            self._refuse(not_found(options.step, error))
+            self._refuse(not_found(error))
 
 
 def _help(view: str = "") -> Iterator[str]:
@@ -141,7 +142,7 @@ def shell(compat: str, strict: bool, **given: Any) -> int:
 
     if sys.stdin.isatty() and sys.stdout.isatty():
         names = " ".join(f"{job.info.hex[:4]} {job.info.name}" for job in first.jobs[:4])
-        click.echo(f"tfprof {VERSION}: {names}{' …' if len(found) > 4 else ''}; `help` lists the commands")
+        click.echo(f"tfprof {VERSION}: {clean(names)}{' …' if len(found) > 4 else ''}; `help` lists the commands")
         lines = Lines(history_file())
         _typed(Shell(ask, options, lines), lines, JobNames(first.jobs))
         return 0

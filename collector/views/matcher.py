@@ -1,10 +1,12 @@
 """Regular expressions as tfprof has them: RE2's, on UTF-8, matching whole names, in time linear in the name."""
 
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
 
 #: The list that means everything, and is never looked at as a regex.
 ALL: Final = (".*",)
+#: Compiled patterns that are kept.
+_KNOWN: Final = 256
 
 
 def encoded(text: str) -> bytes:
@@ -12,7 +14,7 @@ def encoded(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-@cache
+@lru_cache(_KNOWN)
 def _compiled(pattern: str) -> tuple[Any, str]:
     """Return what matches ``pattern`` and '', or None and what is wrong with it."""
     import re2  # noqa: PLC0415  # 10 ms of a command's start, and most queries name no pattern

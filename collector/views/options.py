@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from tfprof.collector.errors import UsageError
 from tfprof.collector.views.matcher import ALL, Matcher, wrong
 from tfprof.collector.views.option_values import (
     NUMBER,
@@ -244,6 +245,10 @@ def from_dict(given: Mapping[str, Any]) -> Options:
     columns nor regexes are checked. `dump_to_file`, the old way to say `output`, wins over it. Raises UsageError on a value of the wrong
     type, and on a bad `output`.
     """
+    if not isinstance(given, Mapping):
+        raise UsageError(
+            f"options are a dict, as ProfileOptionBuilder().build() returns it, not {type(given).__name__}"
+        )
     values = {
         option.name: option.kind.take(option.name, given[option.name]) if option.name in given else option.kind.untold
         for option in TABLE

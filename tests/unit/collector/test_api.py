@@ -99,6 +99,8 @@ def test_what_cannot_be_answered_is_told_on_standard_error(
     job = store.job("aa10")
     assert job.profile_graph({**QUIET, "step": 7}) == GraphNodeProto()
     assert capsys.readouterr().err == "Options -step=7 not found.\nAvailable steps: 0 1 \n"
+    assert store.select("aa10", steps=(5, 9)).profile_graph(QUIET) == GraphNodeProto()
+    assert capsys.readouterr().err == "Options -step=5-9 not found.\nAvailable steps: 0 1 \n"
     assert job.profile_python(QUIET) == MultiGraphNodeProto()
     assert capsys.readouterr().err == "No code trace information\n"
     assert job.profile_operations({"output": "foo"}) == MultiGraphNodeProto()
@@ -129,6 +131,9 @@ def test_what_is_not_there_or_makes_no_sense_is_raised(store: OpenStore, tmp_pat
         store.job("aa10", compat="3.0")
     with pytest.raises(UsageError, match="'-max_depth'"):
         store.job("aa10").profile_graph({"max_depth": "4"})
+    for nothing in (None, "options", [("max_depth", 3)]):
+        with pytest.raises(UsageError, match="options are a dict"):
+            store.job("aa10").profile_graph(nothing)  # type: ignore[arg-type]
     with pytest.raises(UsageError, match=r"tpu"):
         store.select("aa10", device="tpu").profile_graph(QUIET)
     with pytest.raises(TfprofError, match="cannot write"):
