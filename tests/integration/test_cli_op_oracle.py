@@ -14,6 +14,7 @@ from tfprof.collector.store.reader import Store
 from tfprof.collector.views.nodes import Stats
 from tfprof.collector.views.op import OpView, op_view
 from tfprof.collector.views.options import Options, from_texts
+from tfprof.collector.views.rules import Rules
 
 pytestmark = pytest.mark.tf
 
@@ -28,6 +29,7 @@ COUNTERS = {
     "output_bytes": "output_bytes",
     "parameters": "params",
 }
+STRICT = Rules(strict=True)
 #: TensorFlow 1.15 sorts entries of equal value in no certain order, and reads the slot numbers of inputs.
 STABLE = {"tf2"}
 
@@ -50,7 +52,7 @@ def ours(folder: Path, asked_for: Mapping[str, Any]) -> tuple[Options, Profile, 
     """Return our answer to one of the oracle's queries."""
     texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in asked_for.items()}
     options = from_texts({"max_depth": "10000", **texts})
-    found = profile(Store(folder / "store").job("last"), options.step)
+    found = profile(Store(folder / "store").job("last"), options.step, rules=STRICT)
     assert found is not None
     return options, found, op_view(found.nodes, options)
 
