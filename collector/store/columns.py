@@ -1,6 +1,5 @@
 """Arithmetic on whole columns that pyarrow has no name for."""
 
-from collections.abc import Sequence
 from functools import cache
 from typing import Any, Final
 
@@ -11,9 +10,6 @@ import pyarrow.compute
 pc: Final[Any] = pyarrow.compute
 
 NULL: Final = pa.nulls(1)[0]
-
-#: One side of a merge: a column, and the index in it of each row of the result, null for none.
-Side = tuple[Any, Any]
 
 
 @cache
@@ -97,21 +93,6 @@ def lists(row: Any, position: Any, values: Any, rows: int) -> Any:
     begin = _begins(scattered(flat(last["row"]), pc.add(flat(last["position_max"]), integer(1)), rows, 0))
     flat_values = scattered(pc.add(begin.take(row), position), values, begin[-1].as_py(), 0)
     return pa.ListArray.from_arrays(begin.cast(pa.int32()), flat_values)
-
-
-def added_lists(sides: Sequence[Side]) -> Any:
-    """Return lists that are the element-wise sums of the lists of all sides; a shorter one counts as ending in zeros."""
-    lengths = [pc.fill_null(pc.list_value_length(column).take(index), 0).cast(pa.int64()) for column, index in sides]
-    begin = _begins(pc.max_element_wise(*lengths))
-    size = begin[-1].as_py()
-    row = pc.list_parent_indices(pa.ListArray.from_arrays(begin.cast(pa.int32()), pa.nulls(size, pa.int8())))
-    position = pc.subtract(count(size), begin.take(row))
-    parts = []
-    for (column, index), length in zip(sides, lengths, strict=True):
-        source = pc.add(_begins(pc.list_value_length(column)).take(index).take(row), position)
-        inside = pc.if_else(pc.less(position, length.take(row)), source, NULL)
-        parts.append(pc.fill_null(pc.list_flatten(column).take(inside), 0))
-    return pa.ListArray.from_arrays(begin.cast(pa.int32()), pc.add(*parts))
 
 
 def _begins(lengths: Any) -> Any:

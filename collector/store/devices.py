@@ -30,6 +30,15 @@ class Devices:
             [number for number, text in sorted(texts.items()) if is_canonical(text)], pa.uint32()
         )
 
+    @property
+    def flags(self) -> bytes:
+        """Whether it is a CPU or GPU that a node can belong to: 1 or 0 by device id; 0 for ids behind the end."""
+        known: list[Any] = self._canonical.to_pylist()
+        flags = bytearray(max(known, default=-1) + 1)
+        for number in known:
+            flags[number] = 1
+        return bytes(flags)
+
     def plain(self, device: Any) -> Any:
         """Return ``device`` with one id for all spellings of a name."""
         for number, first in self._plain:

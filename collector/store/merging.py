@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import pyarrow as pa
 from tfprof.collector.store import sums
-from tfprof.collector.store.columns import NULL, added_lists, constant, flat, integer, ordered, pc
+from tfprof.collector.store.columns import NULL, constant, count, flat, integer, ordered, pc
 from tfprof.collector.store.keys import device_of, key_of, node_of
 from tfprof.collector.store.schema import NONE_ID, ROLLUP
 
 _NONE: Final = constant(NONE_ID, pa.uint32())
 #: Columns that are added up; the others are minima, maxima and lists.
-_ADDED: Final = tuple(name for name in sums.RESULTS if name not in ("min_ns", "max_ns"))
+_ADDED: Final = tuple(name for name in sums.RESULTS if name not in ("min_ns", "max_ns", "first_bucket"))
 
 
 def merge(*rollups: pa.Table) -> pa.Table:
@@ -45,10 +45,22 @@ def by_python(older: pa.Table, newer: pa.Table) -> pa.Table:
     for name, choose in (("min_ns", pc.min_element_wise), ("max_ns", pc.max_element_wise)):
         measured = (pc.if_else(some, column, NULL) for some, column in zip(ran, aligned(name), strict=True))
         columns[name] = pc.fill_null(choose(*measured), 0)
-    columns["histogram"] = added_lists(
-        [(flat(side["histogram"]), index) for side, index in zip(sides, indexes, strict=True)]
-    )
+    columns |= _histograms(sides, keys)
     return pa.table({name: columns[name] for name in ROLLUP.names}, schema=ROLLUP)
+
+
+def _histograms(sides: Sequence[pa.Table], keys: Any) -> sums.Columns:
+    """Return the sums of the histograms of all sides, which add to rows ``keys``."""
+    rows, buckets, counts = [], [], []
+    for side in sides:
+        histogram, first = flat(side["histogram"]), flat(side["first_bucket"])
+        of = pc.list_parent_indices(histogram)
+        begins = histogram.offsets.slice(0, len(histogram)).cast(pa.int64())
+        position = pc.subtract(pc.add(count(len(of)), histogram.offsets[0].cast(pa.int64())), begins.take(of))
+        rows.append(pc.index_in(_keys(side), value_set=keys).cast(pa.int64()).take(of))
+        buckets.append(pc.add(position, first.take(of)))
+        counts.append(pc.list_flatten(histogram))
+    return sums.histograms(*map(pa.concat_arrays, (rows, buckets, counts)), len(keys))
 
 
 def _by_native(module: ModuleType, parts: Sequence[pa.Table]) -> pa.Table:

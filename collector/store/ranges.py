@@ -3,7 +3,7 @@
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from tfprof.collector.store import segment
@@ -35,37 +35,45 @@ def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     ops, devices = snapshot.unsealed("ops", _OPS), Devices(only(snapshot.table("names")))
     canonical = canonical_after(ops, devices, canonical_of(snapshot.total()))
     parts = []
-    for generation, path in _sealed(snapshot, traces):
-        if _inside(snapshot, generation, path, traces):
-            parts.append(segment.read(path, segment.ROLLUP_NAME))
+    for sealed in _sealed(snapshot, traces):
+        if _inside(snapshot, sealed, traces):
+            parts.append(segment.read(sealed.rollup, segment.ROLLUP_NAME))
         else:
-            bases = snapshot.generation("traces", generation, _TRACES)
-            sorted_ops = (_of(lot, traces) for lot in snapshot.groups("ops", generation, traces, _OPS))
-            parts += [rollup_of(lot, bases, devices, canonical) for lot in sorted_ops]
+            bases = snapshot.generation("traces", sealed.generation, _TRACES)
+            lots = snapshot.groups("ops", sealed.generation, traces, _OPS)
+            parts += [rollup_of(_of(lot, traces), bases, devices, canonical) for lot in lots]
     tail = by_node(_of(ops, traces), devices)
-    return merge(*parts, rollup_of(tail, snapshot.unsealed("traces", _TRACES), devices, canonical))
+    parts.append(rollup_of(tail, snapshot.unsealed("traces", _TRACES), devices, canonical))
+    return merge(*parts)
 
 
-def _sealed(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[tuple[int, Path]]:
-    """Yield generation and rollup of those that may have any of ``traces``; later generations have traces with higher numbers."""
+class _Sealed(NamedTuple):
+    """A generation, its rollup and the range of its traces."""
+
+    generation: int
+    rollup: Path
+    first: int
+    last: int
+
+
+def _sealed(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[_Sealed]:
+    """Yield the generations that may have any of ``traces``; later ones have traces with higher numbers."""
     segments = snapshot.segments(segment.ROLLUP_NAME)
     begin = bisect_left(segments, traces[0], key=lambda each: segment.metadata(each[1])["last_trace"])
     for generation, path in segments[begin:]:
-        if segment.metadata(path)["first_trace"] > traces[-1]:
+        span = segment.metadata(path)
+        if span["first_trace"] > traces[-1]:
             return
-        yield generation, path
+        yield _Sealed(generation, path, span["first_trace"], span["last_trace"])
 
 
-def _inside(snapshot: Snapshot, generation: int, path: Path, traces: Sequence[int]) -> bool:
+def _inside(snapshot: Snapshot, sealed: _Sealed, traces: Sequence[int]) -> bool:
     """Whether all traces of a generation are among ``traces``."""
-    span = segment.metadata(path)
-    first, last = span["first_trace"], span["last_trace"]
-    mine = traces[bisect_left(traces, first) : bisect_right(traces, last)]
-    if len(mine) == last - first + 1:
+    mine = traces[bisect_left(traces, sealed.first) : bisect_right(traces, sealed.last)]
+    if len(mine) == sealed.last - sealed.first + 1:
         return True
-    return bool(mine) and set(mine).issuperset(
-        snapshot.generation("traces", generation, ("trace",))["trace"].to_pylist()
-    )
+    known = snapshot.generation("traces", sealed.generation, ("trace",)) if mine else None
+    return known is not None and set(mine).issuperset(known["trace"].to_pylist())
 
 
 def _of(ops: pa.Table, traces: Sequence[int]) -> pa.Table:

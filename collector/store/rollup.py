@@ -1,8 +1,10 @@
-"""The aggregate of ops by node and device: pure, and nothing but columns (schema.ROLLUP)."""
+"""The aggregate of ops by node and device (schema.ROLLUP): by the C part where it was built, else by pyarrow; equal on every input."""
 
+from types import ModuleType
 from typing import Any, Final
 
 import pyarrow as pa
+from tfprof.collector.store import sums
 from tfprof.collector.store.columns import (
     changes,
     constant,
@@ -16,23 +18,12 @@ from tfprof.collector.store.columns import (
 from tfprof.collector.store.devices import Devices
 from tfprof.collector.store.keys import device_of, key_of, node_of
 from tfprof.collector.store.schema import NONE_ID, ROLLUP
-from tfprof.collector.store.sums import by_run
 
 EMPTY: Final = ROLLUP.empty_table()
 NO_CANONICAL: Final = pa.array([], pa.uint32())
 
 NONE: Final = constant(NONE_ID, pa.uint32())
-_SUMS: Final = (
-    "sum_us",
-    "sum_ns",
-    "sum_squares_ns2",
-    "wait_ns",
-    "requested_bytes",
-    "peak_bytes",
-    "residual_bytes",
-    "output_bytes",
-)
-_NUMBERS: Final = ("runs", *_SUMS, "min_ns", "max_ns")
+_NUMBERS: Final = tuple(name for name in sums.RESULTS if name != "traces")
 
 
 def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> tuple[pa.Table, Any]:
@@ -48,11 +39,15 @@ def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> 
 
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     """Return ``canonical`` with the first CPU or GPU of each node of ``ops`` that had none; ``ops`` in order of arrival."""
-    seen = pc.unique(key_of(flat(ops["node"]), devices.plain(flat(ops["device"]))))
+    node, device = flat(ops["node"]), devices.plain(flat(ops["device"]))
+    if sums.native is not None:
+        buffers = map(sums.values_of, (node, device, canonical))
+        return sums.array_of(pa.uint32(), sums.native.canonical(*buffers, devices.flags))
+    seen = pc.unique(key_of(node, device))
     seen = seen.filter(devices.canonical(device_of(seen)))
     nodes = pc.unique(node_of(seen))
     first = seen.take(pc.index_in(nodes, value_set=node_of(seen)))
-    size = max(len(canonical), pc.max(ops["node"]).as_py() + 1 if ops.num_rows else 0)
+    size = max(len(canonical), pc.max(node).as_py() + 1 if len(node) else 0)
     later = _by_node(nodes, device_of(first), size)
     known = pa.concat_arrays([canonical, repeat(NONE_ID, len(later) - len(canonical), pa.uint32())])
     return pc.if_else(pc.equal(known, NONE), later, known)
@@ -67,12 +62,28 @@ def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any)
     """Return the ROLLUP of ``ops`` ordered as by ``by_node``; ``canonical`` as ``canonical_after`` gives it."""
     if not ops.num_rows:
         return EMPTY
-    device = devices.plain(flat(ops["device"]))
-    node, trace = flat(ops["node"]), flat(ops["trace"])
+    columns = {name: flat(ops[name]) for name in ("node", "trace", *sums.INPUTS)}
+    columns |= {"device": devices.plain(flat(ops["device"])), "base": _bases(columns["trace"], traces)}
+    if sums.native is not None:
+        return _by_native(sums.native, columns, canonical, devices.flags)
+    return _by_python(columns, devices, canonical)
+
+
+def _by_native(module: ModuleType, columns: sums.Columns, canonical: Any, flags: bytes) -> pa.Table:
+    keys = (sums.values_of(columns[name]) for name in ("node", "device", "trace"))
+    inputs = tuple(sums.values_of(columns[name]) for name in ("base", *sums.INPUTS))
+    *ids, words, ends, counts = module.rollup(*keys, inputs, sums.values_of(canonical), flags)
+    found = [sums.array_of(pa.uint32(), each) for each in ids]
+    result = sums.columns_of(words, ends, counts, len(found[0]))
+    result |= dict(zip(("node", "device", "canonical"), found, strict=True))
+    return pa.table({name: result[name] for name in ROLLUP.names}, schema=ROLLUP)
+
+
+def _by_python(columns: sums.Columns, devices: Devices, canonical: Any) -> pa.Table:
+    node, device, trace = (columns[name] for name in ("node", "device", "trace"))
     starts = pc.or_(changes(node), changes(device))
     begins = pc.indices_nonzero(starts)
-    summed = by_run(ops, _bases(trace, traces), begins)
-    of_device = {"node": node.take(begins), "device": device.take(begins), **summed}
+    of_device = {"node": node.take(begins), "device": device.take(begins), **sums.by_run(columns, begins)}
     of_device["canonical"] = repeat(NONE_ID, len(begins), pa.uint32())
     looked_at = pc.or_(pc.invert(devices.canonical(device)), pc.equal(device, canonical.take(node)))
     counted = pc.and_(pc.or_(starts, changes(trace)), looked_at)

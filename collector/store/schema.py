@@ -201,7 +201,11 @@ ROLLUP = pa.schema(
         ("peak_bytes", _I64),  # peak + persistent + temp
         ("residual_bytes", _I64),  # live + persistent
         ("output_bytes", _I64),
-        ("histogram", pa.list_(_U32)),  # runs by floor(4 * log2(max(1, ns))), trailing zeros cut
+        ("first_bucket", _I64),  # of the histogram: the lowest with any
+        (
+            "histogram",
+            pa.list_(_U32),
+        ),  # runs by floor(4 * log2(max(1, ns))), from the first bucket to the highest with any
     ]
 )
 

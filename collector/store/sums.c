@@ -1,38 +1,76 @@
-/* `_sums`: what is summed up of sorted op executions, run by run, in one pass, and rollups put together. sums.py and merging.py
- * say the same in pyarrow and are its equals. */
+/* `_sums`: what is summed up of sorted op executions in one pass, and rollups put together. rollup.py and merging.py say the same
+ * in pyarrow and are its equals. */
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 #include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Columns of int64, in the order of sums.INPUTS; `trace` (uint32) comes before them. */
+#define NONE_ID UINT32_MAX
+
+/* Columns of int64, in the order of sums.INPUTS; `base` comes before them. */
 enum { BASE, START, OP_START, OP_END, START_FIX, END_FIX, WAIT, TOTAL, PEAK, LIVE, OUTPUT, TEMP, PERSISTENT, INPUTS };
 
 #define BUCKETS 256
 #define BUCKETS_AN_OCTAVE 4.0
 
-/* One run's sums, in the order of sums.RESULTS; sums wrap around as pyarrow's do. */
+/* One row's sums, in the order of sums.RESULTS; sums wrap around as pyarrow's do. */
 typedef struct {
     uint64_t traces, runs, sum_us, sum_ns;
     int64_t min_ns, max_ns;
     double sum_squares_ns2;
     uint64_t wait_ns, requested_bytes, peak_bytes, residual_bytes, output_bytes;
+    int64_t first_bucket;
 } sums;
 
 enum { RESULTS = sizeof(sums) / 8 };
 
+/* Op executions, sorted by node, device and trace. */
 typedef struct {
-    const uint32_t *trace;
+    size_t length;
+    const uint32_t *node, *device, *trace;
     const int64_t *in[INPUTS];
-} rows;
+} ops;
+
+/* What is known of nodes and devices: the canonical device of each node, and whether a device can be one. */
+typedef struct {
+    const uint32_t *canonical;
+    size_t nodes;
+    const uint8_t *flags;
+    size_t devices;
+} known;
+
+/* A row of ROLLUP; its histogram ends at `end` among all counts. */
+typedef struct {
+    uint32_t node, device, canonical;
+    sums sums;
+    size_t end;
+} row;
 
 typedef struct {
-    uint32_t *counts;
+    row *rows;
     size_t size, room;
-} histograms;
+    uint32_t *counts;
+    size_t counts_size, counts_room;
+    uint32_t *seen, *more; /* traces of a node, and room to put more together with them */
+    size_t seen_size, seen_room;
+} table;
+
+/* Make room for `more` elements after `size`. */
+static bool grow(void *pointer, size_t *room, size_t size, size_t more, size_t each) {
+    void *at;
+    memcpy(&at, pointer, sizeof at);
+    if (*room - size >= more) return true;
+    size_t wanted = 2 * (size + more);
+    at = realloc(at, wanted * each);
+    if (!at) return false;
+    memcpy(pointer, &at, sizeof at);
+    *room = wanted;
+    return true;
+}
 
 /* Microseconds of nanoseconds, rounded down. */
 static int64_t floor_us(int64_t ns) { return ns / 1000 - (ns % 1000 < 0); }
@@ -41,9 +79,9 @@ static unsigned bucket_of(int64_t ns) { return (unsigned)floor(log2((double)(ns 
 
 static int64_t wrapped(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
 
-/* Add one row to its run's sums; return how long it lasted, through `counts`, whether it started at all. */
-static bool add(sums *to, const rows *from, size_t row, int64_t *lasted) {
-#define IN(name) (from->in[name][row])
+/* Add one execution to the sums of its run; return whether it started at all, and through `lasted` how long it took. */
+static bool add(sums *to, const ops *from, size_t at, int64_t *lasted) {
+#define IN(name) (from->in[name][at])
     int64_t start = wrapped(IN(BASE), IN(START)), start_us = floor_us(start);
     if (wrapped(start_us, IN(START_FIX)) <= 0) return false;
     int64_t ns = wrapped(IN(OP_START), IN(OP_END));
@@ -65,99 +103,187 @@ static bool add(sums *to, const rows *from, size_t row, int64_t *lasted) {
     return true;
 }
 
-/* Append the `size` counts of a run; false without memory. */
-static bool append(histograms *to, const uint32_t *counts, size_t size) {
-    if (to->room - to->size < size) {
-        size_t room = 2 * to->room + BUCKETS;
-        uint32_t *grown = realloc(to->counts, room * sizeof *grown);
-        if (!grown) return false;
-        to->counts = grown;
-        to->room = room;
+/* Append a row of the executions `at` to `end`, of one node on one device. */
+static bool add_run(table *to, const ops *from, size_t at, size_t end) {
+    if (!grow(&to->rows, &to->room, to->size, 1, sizeof *to->rows)) return false;
+    if (!grow(&to->counts, &to->counts_room, to->counts_size, BUCKETS, sizeof *to->counts)) return false;
+    row *made = &to->rows[to->size++];
+    memset(made, 0, sizeof *made);
+    made->node = from->node[at];
+    made->device = from->device[at];
+    made->canonical = NONE_ID;
+    uint32_t counts[BUCKETS] = {0};
+    unsigned first = BUCKETS, last = 0;
+    for (size_t i = at; i < end; i++) {
+        int64_t lasted;
+        made->sums.traces += i == at || from->trace[i] != from->trace[i - 1];
+        if (!add(&made->sums, from, i, &lasted)) continue;
+        unsigned bucket = bucket_of(lasted);
+        counts[bucket]++;
+        if (bucket < first) first = bucket;
+        if (bucket > last) last = bucket;
     }
-    memcpy(to->counts + to->size, counts, size * sizeof *counts);
-    to->size += size;
+    if (first < BUCKETS) {
+        made->sums.first_bucket = first;
+        memcpy(to->counts + to->counts_size, counts + first, (last - first + 1) * sizeof *counts);
+        to->counts_size += last - first + 1;
+    }
+    made->end = to->counts_size;
     return true;
 }
 
-static bool sum_run(sums *to, histograms *histogram, const rows *from, size_t row, size_t end) {
-    uint32_t counts[BUCKETS] = {0};
-    size_t used = 0;
-    for (size_t first = row; row < end; row++) {
-        int64_t lasted;
-        to->traces += row == first || from->trace[row] != from->trace[row - 1];
-        if (!add(to, from, row, &lasted)) continue;
-        unsigned bucket = bucket_of(lasted);
-        counts[bucket]++;
-        if (used <= bucket) used = bucket + 1;
+/* Put the traces of a run among those of its node that were seen, each once; both ascend. */
+static bool see_traces(table *to, const ops *from, size_t at, size_t end) {
+    size_t room = to->seen_room, old = 0, size = 0;
+    if (!grow(&to->seen, &room, to->seen_size, end - at, sizeof *to->seen)) return false;
+    if (!grow(&to->more, &to->seen_room, to->seen_size, end - at, sizeof *to->more)) return false;
+    while (at < end || old < to->seen_size) {
+        bool mine = old == to->seen_size || (at < end && from->trace[at] < to->seen[old]);
+        uint32_t trace = mine ? from->trace[at++] : to->seen[old++];
+        if (!size || to->more[size - 1] != trace) to->more[size++] = trace;
     }
-    return append(histogram, counts, used);
+    uint32_t *seen = to->seen;
+    to->seen = to->more;
+    to->more = seen;
+    to->seen_size = size;
+    return true;
 }
 
-/* Return (RESULTS columns end to end, where each run's histogram begins and the last ends, the histograms). */
-static PyObject *sum_runs(const rows *from, const uint64_t *begins, size_t runs, size_t length) {
-    PyObject *columns = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(runs * sizeof(sums)));
-    PyObject *offsets = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)((runs + 1) * sizeof(int32_t)));
-    histograms histogram = {NULL, 0, 0};
-    PyObject *result = NULL;
-    if (!columns || !offsets) goto done;
-    uint64_t *column = (uint64_t *)(void *)PyBytes_AsString(columns);
-    int32_t *offset = (int32_t *)(void *)PyBytes_AsString(offsets);
-    offset[0] = 0;
-    for (size_t run = 0; run < runs; run++) {
-        sums of_run;
-        uint64_t words[RESULTS];
-        memset(&of_run, 0, sizeof of_run);
-        if (!sum_run(&of_run, &histogram, from, begins[run], run + 1 < runs ? begins[run + 1] : length)) {
-            PyErr_NoMemory();
-            goto done;
+static bool can_be_canonical(const known *of, uint32_t device) { return device < of->devices && of->flags[device]; }
+
+/* Append the rows of the node whose executions begin at `at`: one a device, and its own; return where they end, 0 without memory. */
+static size_t add_node(table *to, const ops *from, const known *of, size_t at) {
+    uint32_t node = from->node[at], canonical = of->canonical[node];
+    bool looked_at = false;
+    to->seen_size = 0;
+    while (at < from->length && from->node[at] == node) {
+        size_t end = at + 1;
+        uint32_t device = from->device[at];
+        while (end < from->length && from->node[end] == node && from->device[end] == device) end++;
+        if (!add_run(to, from, at, end)) return 0;
+        if (device == canonical || !can_be_canonical(of, device)) {
+            if (!see_traces(to, from, at, end)) return 0;
+            looked_at = true;
         }
-        memcpy(words, &of_run, sizeof words);
-        for (size_t result_ = 0; result_ < RESULTS; result_++) column[result_ * runs + run] = words[result_];
-        offset[run + 1] = (int32_t)histogram.size;
+        at = end;
     }
-    const char *counts = histogram.size ? (const char *)histogram.counts : "";
-    result = Py_BuildValue("(OOy#)", columns, offsets, counts, (Py_ssize_t)(histogram.size * sizeof(uint32_t)));
-done:
-    free(histogram.counts);
-    Py_XDECREF(columns);
-    Py_XDECREF(offsets);
+    if (looked_at) {
+        if (!grow(&to->rows, &to->room, to->size, 1, sizeof *to->rows)) return 0;
+        row *made = &to->rows[to->size++];
+        memset(made, 0, sizeof *made);
+        *made = (row){.node = node, .device = NONE_ID, .canonical = canonical, .end = to->counts_size};
+        made->sums.traces = to->seen_size;
+    }
+    return at;
+}
+
+/* Return (node, device, canonical, RESULTS columns end to end, where each histogram begins and the last ends, the histograms). */
+static PyObject *columns_of(const table *of) {
+    size_t size = of->size;
+    PyObject *ids[3] = {NULL}, *words = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size * sizeof(sums)));
+    PyObject *ends = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)((size + 1) * sizeof(int32_t))), *result = NULL;
+    for (int i = 0; i < 3; i++) ids[i] = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size * sizeof(uint32_t)));
+    if (words && ends && ids[0] && ids[1] && ids[2]) {
+        uint32_t *node = (uint32_t *)(void *)PyBytes_AsString(ids[0]), *device = (uint32_t *)(void *)PyBytes_AsString(ids[1]);
+        uint32_t *canonical = (uint32_t *)(void *)PyBytes_AsString(ids[2]);
+        uint64_t *word = (uint64_t *)(void *)PyBytes_AsString(words);
+        int32_t *end = (int32_t *)(void *)PyBytes_AsString(ends);
+        end[0] = 0;
+        for (size_t i = 0; i < size; i++) {
+            const row *from = &of->rows[i];
+            uint64_t values[RESULTS];
+            memcpy(values, &from->sums, sizeof values);
+            for (size_t column = 0; column < RESULTS; column++) word[column * size + i] = values[column];
+            node[i] = from->node;
+            device[i] = from->device;
+            canonical[i] = from->canonical;
+            end[i + 1] = (int32_t)from->end;
+        }
+        const char *counts = of->counts_size ? (const char *)of->counts : "";
+        result = Py_BuildValue("(OOOOOy#)", ids[0], ids[1], ids[2], words, ends, counts, (Py_ssize_t)(of->counts_size * 4));
+    }
+    for (int i = 0; i < 3; i++) Py_XDECREF(ids[i]);
+    Py_XDECREF(words);
+    Py_XDECREF(ends);
     return result;
 }
 
-/* Whether `begins` ascend from 0 and end before `length`. */
-static bool in_order(const uint64_t *begins, size_t runs, size_t length) {
-    if (runs > INT32_MAX / BUCKETS || (runs ? begins[0] != 0 : length != 0)) return false;
-    for (size_t run = 1; run < runs; run++)
-        if (begins[run] <= begins[run - 1]) return false;
-    return !runs || begins[runs - 1] < length;
+static PyObject *roll_up(const ops *from, const known *of) {
+    for (size_t i = 0; i < from->length; i++)
+        if (from->node[i] >= of->nodes) return PyErr_Format(PyExc_ValueError, "the columns do not know node %u", from->node[i]);
+    table made = {.rows = NULL};
+    size_t at = 0;
+    bool whole = true;
+    while (whole && at < from->length) {
+        at = add_node(&made, from, of, at);
+        whole = at && made.counts_size <= INT32_MAX;
+    }
+    PyObject *result = whole ? columns_of(&made) : PyErr_NoMemory();
+    free(made.rows);
+    free(made.counts);
+    free(made.seen);
+    free(made.more);
+    return result;
 }
 
-static PyObject *by_run(PyObject *Py_UNUSED(module), PyObject *args) {
+static PyObject *rollup_function(PyObject *Py_UNUSED(module), PyObject *args) {
     PyObject *columns, *result = NULL;
-    Py_buffer trace, begins, views[INPUTS];
-    if (!PyArg_ParseTuple(args, "y*y*O!", &trace, &begins, &PyTuple_Type, &columns)) return NULL;
-    size_t length = (size_t)trace.len / sizeof(uint32_t), runs = (size_t)begins.len / sizeof(uint64_t);
-    bool fits = PyTuple_Size(columns) == INPUTS && in_order(begins.buf, runs, length);
-    rows from = {.trace = trace.buf};
+    Py_buffer node, device, trace, canonical, flags, views[INPUTS];
+    if (!PyArg_ParseTuple(args, "y*y*y*O!y*y*", &node, &device, &trace, &PyTuple_Type, &columns, &canonical, &flags)) return NULL;
+    ops from = {(size_t)node.len / 4, node.buf, device.buf, trace.buf, {NULL}};
+    known of = {canonical.buf, (size_t)canonical.len / 4, flags.buf, (size_t)flags.len};
+    bool whole = device.len == node.len && trace.len == node.len && PyTuple_Size(columns) == INPUTS;
     Py_ssize_t taken = 0;
-    for (; fits && taken < INPUTS; taken++) {
+    for (; whole && taken < INPUTS; taken++) {
         if (PyObject_GetBuffer(PyTuple_GetItem(columns, taken), &views[taken], PyBUF_SIMPLE)) goto done;
         from.in[taken] = views[taken].buf;
-        fits = (size_t)views[taken].len == length * sizeof(int64_t);
+        whole = (size_t)views[taken].len == from.length * sizeof(int64_t);
     }
-    if (fits) {
-        result = sum_runs(&from, begins.buf, runs, length);
+    if (whole) {
+        result = roll_up(&from, &of);
     } else {
-        PyErr_SetString(PyExc_ValueError, "the columns are not those of one table, or its runs are not in order");
+        PyErr_SetString(PyExc_ValueError, "the columns are not those of one table");
     }
 done:
     while (taken) PyBuffer_Release(&views[--taken]);
-    PyBuffer_Release(&begins);
+    PyBuffer_Release(&flags);
+    PyBuffer_Release(&canonical);
     PyBuffer_Release(&trace);
+    PyBuffer_Release(&device);
+    PyBuffer_Release(&node);
     return result;
 }
 
-/* One of several rollups that are put together; `group`: which row of the result each of its rows belongs to. */
+/* canonical(node, device, known, flags): the first device of each node, in order of arrival, that can be one. */
+static PyObject *canonical_function(PyObject *Py_UNUSED(module), PyObject *args) {
+    Py_buffer node, device, before, flags;
+    if (!PyArg_ParseTuple(args, "y*y*y*y*", &node, &device, &before, &flags)) return NULL;
+    known of = {before.buf, (size_t)before.len / 4, flags.buf, (size_t)flags.len};
+    const uint32_t *nodes = node.buf, *devices = device.buf;
+    size_t length = (size_t)node.len / 4, size = of.nodes;
+    PyObject *result = NULL;
+    if (device.len != node.len) {
+        PyErr_SetString(PyExc_ValueError, "the columns are not those of one table");
+    } else {
+        for (size_t i = 0; i < length; i++)
+            if (nodes[i] >= size) size = (size_t)nodes[i] + 1;
+        result = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(size * 4));
+    }
+    if (result) {
+        uint32_t *canonical = (uint32_t *)(void *)PyBytes_AsString(result);
+        memset(canonical, 0xff, size * 4);
+        if (of.nodes) memcpy(canonical, of.canonical, of.nodes * 4);
+        for (size_t i = 0; i < length; i++)
+            if (canonical[nodes[i]] == NONE_ID && can_be_canonical(&of, devices[i])) canonical[nodes[i]] = devices[i];
+    }
+    PyBuffer_Release(&flags);
+    PyBuffer_Release(&before);
+    PyBuffer_Release(&device);
+    PyBuffer_Release(&node);
+    return result;
+}
+
+/* One of several rollups that are put together; `group`: which at of the result each of its rows belongs to. */
 typedef struct {
     size_t rows, counts_size;
     const uint32_t *group, *canonical, *counts;
@@ -165,15 +291,17 @@ typedef struct {
     const int32_t *offsets; /* of each row's histogram in `counts`, and the end of the last */
 } rollup;
 
-/* The result, row by row. */
+/* The result, at by at. */
 typedef struct {
     size_t rows;
     sums *sums;
     uint32_t *canonical, *counts;
     int32_t *offsets;
+    int64_t *ends; /* the bucket after the last of each histogram */
 } merged;
 
 enum { GROUP, CANONICAL, OFFSETS, COUNTS, OTHERS };
+enum { FIRST_BUCKET = offsetof(sums, first_bucket) / 8 };
 
 /* Whether the buffers of a rollup fit together. */
 static bool fits(const rollup *of, const Py_buffer *views, size_t groups) {
@@ -181,15 +309,17 @@ static bool fits(const rollup *of, const Py_buffer *views, size_t groups) {
     if ((size_t)views[CANONICAL].len != length * 4 || (size_t)views[OFFSETS].len != (length + 1) * 4) return false;
     for (size_t i = 0; i < RESULTS; i++)
         if ((size_t)views[OTHERS + i].len != length * 8) return false;
-    for (size_t row = 0; row < length; row++)
-        if (of->group[row] >= groups || of->offsets[row] < 0 || of->offsets[row] > of->offsets[row + 1]) return false;
+    for (size_t at = 0; at < length; at++)
+        if (of->group[at] >= groups || of->offsets[at] < 0 || of->offsets[at] > of->offsets[at + 1] ||
+            of->columns[FIRST_BUCKET][at] > BUCKETS)
+            return false;
     return !length || (size_t)of->offsets[length] <= of->counts_size;
 }
 
-static void add_sums(sums *to, const rollup *from, size_t row) {
+static void add_sums(sums *to, const rollup *from, size_t at) {
     uint64_t words[RESULTS];
     sums more;
-    for (size_t i = 0; i < RESULTS; i++) words[i] = from->columns[i][row];
+    for (size_t i = 0; i < RESULTS; i++) words[i] = from->columns[i][at];
     memcpy(&more, words, sizeof more);
     bool ran = (int64_t)to->runs > 0;
     if ((int64_t)more.runs > 0) {
@@ -210,18 +340,27 @@ static void add_sums(sums *to, const rollup *from, size_t row) {
     to->output_bytes += more.output_bytes;
 }
 
-/* Leave room for the longest histogram of each row: `offsets` where each begins; return false when they are too long. */
+/* The first bucket of a at's histogram, and through `size` how many there are; false where there is none. */
+static bool histogram_of(const rollup *part, size_t at, int64_t *first, int64_t *size) {
+    memcpy(first, &part->columns[FIRST_BUCKET][at], sizeof *first);
+    *size = part->offsets[at + 1] - part->offsets[at];
+    return *size > 0;
+}
+
+/* Leave room for all buckets of each at: `offsets` where they begin. False when they are too many, or there is no memory. */
 static bool lay_out(merged *to, const rollup *parts, size_t count) {
-    int64_t end = 0;
+    int64_t first, size, end = 0;
     for (const rollup *part = parts; part < parts + count; part++)
-        for (size_t row = 0; row < part->rows; row++) {
-            int32_t size = part->offsets[row + 1] - part->offsets[row], *longest = &to->offsets[part->group[row]];
-            if (size > *longest) *longest = size;
+        for (size_t at = 0; at < part->rows; at++) {
+            if (!histogram_of(part, at, &first, &size)) continue;
+            sums *sums_ = &to->sums[part->group[at]];
+            int64_t *last = &to->ends[part->group[at]];
+            if (!*last || first < sums_->first_bucket) sums_->first_bucket = first;
+            if (first + size > *last) *last = first + size;
         }
-    for (size_t row = 0; row < to->rows; row++) {
-        int32_t size = to->offsets[row];
-        to->offsets[row] = (int32_t)end;
-        end += size;
+    for (size_t at = 0; at < to->rows; at++) {
+        to->offsets[at] = (int32_t)end;
+        end += to->ends[at] - to->sums[at].first_bucket;
         if (end > INT32_MAX) return false;
     }
     to->offsets[to->rows] = (int32_t)end;
@@ -230,31 +369,34 @@ static bool lay_out(merged *to, const rollup *parts, size_t count) {
 }
 
 static void add_rollup(merged *to, const rollup *from) {
-    for (size_t row = 0; row < from->rows; row++) {
-        uint32_t group = from->group[row];
-        add_sums(&to->sums[group], from, row);
-        if (to->canonical[group] == UINT32_MAX) to->canonical[group] = from->canonical[row];
-        uint32_t *counts = to->counts + to->offsets[group];
-        const uint32_t *more = from->counts + from->offsets[row];
-        for (int32_t i = 0, size = from->offsets[row + 1] - from->offsets[row]; i < size; i++) counts[i] += more[i];
+    for (size_t at = 0; at < from->rows; at++) {
+        uint32_t group = from->group[at];
+        add_sums(&to->sums[group], from, at);
+        if (to->canonical[group] == NONE_ID) to->canonical[group] = from->canonical[at];
+        int64_t first, size;
+        if (!histogram_of(from, at, &first, &size)) continue;
+        uint32_t *counts = to->counts + to->offsets[group] + (first - to->sums[group].first_bucket);
+        const uint32_t *more = from->counts + from->offsets[at];
+        for (int64_t i = 0; i < size; i++) counts[i] += more[i];
     }
 }
 
 /* Return (RESULTS columns end to end, canonical, where each row's histogram begins and the last ends, the histograms). */
 static PyObject *merge_rollups(const rollup *parts, size_t count, size_t length) {
     PyObject *columns = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(length * sizeof(sums))), *result = NULL;
-    merged to = {length, calloc(length + 1, sizeof(sums)), malloc((length + 1) * 4), NULL, calloc(length + 1, 4)};
-    if (!columns || !to.sums || !to.canonical || !to.offsets || !lay_out(&to, parts, count)) {
+    merged to = {length, calloc(length + 1, sizeof(sums)), malloc((length + 1) * 4), NULL, calloc(length + 1, 4),
+                 calloc(length + 1, 8)};
+    if (!columns || !to.sums || !to.canonical || !to.offsets || !to.ends || !lay_out(&to, parts, count)) {
         PyErr_NoMemory();
         goto done;
     }
     memset(to.canonical, 0xff, length * 4);
     for (size_t part = 0; part < count; part++) add_rollup(&to, &parts[part]);
     uint64_t *column = (uint64_t *)(void *)PyBytes_AsString(columns);
-    for (size_t row = 0; row < length; row++) {
+    for (size_t at = 0; at < length; at++) {
         uint64_t words[RESULTS];
-        memcpy(words, &to.sums[row], sizeof words);
-        for (size_t i = 0; i < RESULTS; i++) column[i * length + row] = words[i];
+        memcpy(words, &to.sums[at], sizeof words);
+        for (size_t i = 0; i < RESULTS; i++) column[i * length + at] = words[i];
     }
     result = Py_BuildValue("(Oy#y#y#)", columns, (char *)to.canonical, (Py_ssize_t)(length * 4), (char *)to.offsets,
                            (Py_ssize_t)((length + 1) * 4), (char *)to.counts, (Py_ssize_t)to.offsets[length] * 4);
@@ -262,6 +404,7 @@ done:
     free(to.sums);
     free(to.canonical);
     free(to.offsets);
+    free(to.ends);
     free(to.counts);
     Py_XDECREF(columns);
     return result;
@@ -314,7 +457,8 @@ done:
 }
 
 static PyMethodDef functions[] = {
-    {"by_run", by_run, METH_VARARGS, "by_run(trace, begins, columns) -> (sums, ends of histograms, histograms)"},
+    {"canonical", canonical_function, METH_VARARGS, "canonical(node, device, known, flags) -> known, with what the rows add"},
+    {"rollup", rollup_function, METH_VARARGS, "rollup(node, device, trace, columns, canonical, flags) -> (node, device, canonical, sums, ends of histograms, histograms)"},
     {"merge", merge, METH_VARARGS, "merge(rollups, rows) -> (sums, canonical, ends of histograms, histograms)"},
     {NULL, NULL, 0, NULL},
 };

@@ -1,4 +1,4 @@
-"""What is summed up of op executions, run by run: by the C part where it was built, else by pyarrow; equal on every input."""
+"""What is summed up of op executions, run by run; and what the C part, where it was built, takes and gives."""
 
 import importlib
 from types import ModuleType
@@ -15,6 +15,8 @@ from tfprof.collector.store.columns import (
     integer,
     lists,
     pc,
+    repeat,
+    scattered,
 )
 from tfprof.collector.store.schema import ROLLUP
 
@@ -47,9 +49,9 @@ RESULTS: Final = (
     "peak_bytes",
     "residual_bytes",
     "output_bytes",
+    "first_bucket",
 )
-#: Histogram buckets by two's logarithm, and more than there can be of them.
-_BUCKETS_AN_OCTAVE, _BUCKETS = 4, 256
+_BUCKETS_AN_OCTAVE: Final = 4
 
 Columns = dict[str, Any]
 
@@ -64,34 +66,6 @@ def _load() -> ModuleType | None:
 native = _load()
 
 
-def by_run(ops: pa.Table, base: Any, begins: Any) -> Columns:
-    """Return the columns RESULTS and `histogram` of ROLLUP, one row a run of rows of ``ops``.
-
-    ``base`` is the real time (ns) that each row's `start_ns` counts from; runs begin at the indexes ``begins``, the first
-    one at 0, and have their traces in order. A row without a start time counts for `traces` alone.
-    """
-    columns = {name: flat(ops[name]) for name in ("trace", *INPUTS)} | {"base": base}
-    return by_python(columns, begins) if native is None else _by_native(native, columns, begins)
-
-
-def _by_native(module: ModuleType, columns: Columns, begins: Any) -> Columns:
-    inputs = tuple(values_of(columns[name]) for name in ("base", *INPUTS))
-    words, ends, counts = module.by_run(values_of(columns["trace"]), values_of(begins), inputs)
-    return columns_of(words, ends, counts, len(begins))
-
-
-def columns_of(sums: bytes, ends: bytes, counts: bytes, rows: int) -> Columns:
-    """Return the columns RESULTS and `histogram` that the C part made: ``sums`` one after the other, histograms by their ends."""
-    size = 8 * rows
-    words = pa.py_buffer(sums)
-    result: Columns = {
-        name: _array(ROLLUP.field(name).type, words.slice(number * size, size)) for number, name in enumerate(RESULTS)
-    }
-    buckets = _array(pa.uint32(), pa.py_buffer(counts))
-    result["histogram"] = pa.ListArray.from_arrays(_array(pa.int32(), pa.py_buffer(ends)), buckets)
-    return result
-
-
 def values_of(column: Any) -> memoryview:
     """Return the values of ``column``, which has no nulls."""
     width = column.type.bit_width // 8
@@ -99,12 +73,29 @@ def values_of(column: Any) -> memoryview:
     return memoryview(b"" if data is None else data)[column.offset * width : (column.offset + len(column)) * width]
 
 
-def _array(kind: Any, data: pa.Buffer) -> Any:
-    return pa.Array.from_buffers(kind, data.size * 8 // kind.bit_width, [None, data])
+def array_of(kind: Any, data: Any) -> Any:
+    """Return the column of type ``kind`` whose values are ``data``."""
+    values = pa.py_buffer(data)
+    return pa.Array.from_buffers(kind, values.size * 8 // kind.bit_width, [None, values])
 
 
-def by_python(columns: Columns, begins: Any) -> Columns:
-    """Return what ``by_run`` does, of ``columns`` `trace`, `base` and INPUTS."""
+def columns_of(sums: bytes, ends: bytes, counts: bytes, rows: int) -> Columns:
+    """Return the columns RESULTS and `histogram` that the C part made: ``sums`` one after the other, histograms by their ends."""
+    size = 8 * rows
+    words = pa.py_buffer(sums)
+    result: Columns = {
+        name: array_of(ROLLUP.field(name).type, words.slice(number * size, size)) for number, name in enumerate(RESULTS)
+    }
+    result["histogram"] = pa.ListArray.from_arrays(array_of(pa.int32(), ends), array_of(pa.uint32(), counts))
+    return result
+
+
+def by_run(columns: Columns, begins: Any) -> Columns:
+    """Return the columns RESULTS and `histogram` of ROLLUP, one row a run of rows of ``columns``: `trace`, `base` and INPUTS.
+
+    `base` is the real time (ns) that each row's `start_ns` counts from; runs begin at the indexes ``begins``, the first
+    one at 0, and have their traces in order. A row without a start time counts for `traces` alone.
+    """
     first = pc.is_in(count(len(columns["trace"])).cast(pa.uint64()), value_set=begins)
     row = pc.subtract(pc.cumulative_sum(first.cast(pa.int64())), integer(1))
     measured = {"traces": pc.or_(first, changes(columns["trace"])).cast(pa.int64()), **_measured(columns)}
@@ -114,8 +105,24 @@ def by_python(columns: Columns, begins: Any) -> Columns:
     result: Columns = {name: pc.fill_null(flat(grouped[f"{name}_sum"]), 0) for name in sums}
     result |= {f"{name}_ns": pc.fill_null(flat(grouped[f"sum_ns_{name}"]), 0) for name in ("min", "max")}
     result["runs"] = flat(grouped["sum_ns_count"])
-    result["histogram"] = _histograms(row, measured["sum_ns"], len(begins))
+    ran = pc.is_valid(measured["sum_ns"])
+    buckets = _buckets(measured["sum_ns"].filter(ran))
+    result |= histograms(row.filter(ran), buckets, repeat(1, len(buckets), pa.uint32()), len(begins))
     return result
+
+
+def histograms(row: Any, bucket: Any, counts: Any, rows: int) -> Columns:
+    """Return the columns `first_bucket` and `histogram` of ``rows`` rows, to which ``counts`` are added at ``row`` and ``bucket``."""
+    width = integer(pc.max(bucket).as_py() + 1 if len(bucket) else 1)
+    cells = pa.table({"cell": pc.add(pc.multiply(row, width), bucket), "count": counts})
+    summed = cells.group_by("cell", use_threads=False).aggregate([("count", "sum")])
+    cell = flat(summed["cell"])
+    row = pc.divide(cell, width)
+    bucket = pc.subtract(cell, pc.multiply(row, width))
+    lowest = pa.table({"row": row, "bucket": bucket}).group_by("row", use_threads=False).aggregate([("bucket", "min")])
+    first = scattered(flat(lowest["row"]), flat(lowest["bucket_min"]), rows, 0)
+    wrapped = pc.bit_wise_and(flat(summed["count_sum"]), constant(0xFFFFFFFF, pa.uint64())).cast(pa.uint32())
+    return {"first_bucket": first, "histogram": lists(row, pc.subtract(bucket, first.take(row)), wrapped, rows)}
 
 
 def _measured(column: Columns) -> Columns:
@@ -140,13 +147,6 @@ def _measured(column: Columns) -> Columns:
     return {name: pc.if_else(started, values, NULL) for name, values in columns.items()}
 
 
-def _histograms(row: Any, ns: Any, rows: int) -> Any:
-    """Return the counts of ``ns`` by bucket for each of ``rows`` rows; nulls are in no bucket."""
-    ran = pc.is_valid(ns)
-    octaves = pc.log2(pc.max_element_wise(ns.filter(ran), integer(1)).cast(pa.float64(), safe=False))
-    bucket = pc.floor(pc.multiply(octaves, constant(float(_BUCKETS_AN_OCTAVE), pa.float64()))).cast(pa.int64())
-    cells = pc.value_counts(pc.add(pc.multiply(row.filter(ran), integer(_BUCKETS)), bucket))
-    cell = cells.field("values")
-    cell_row = pc.divide(cell, integer(_BUCKETS))
-    position = pc.subtract(cell, pc.multiply(cell_row, integer(_BUCKETS)))
-    return lists(cell_row, position, cells.field("counts").cast(pa.uint32()), rows)
+def _buckets(ns: Any) -> Any:
+    octaves = pc.log2(pc.max_element_wise(ns, integer(1)).cast(pa.float64(), safe=False))
+    return pc.floor(pc.multiply(octaves, constant(float(_BUCKETS_AN_OCTAVE), pa.float64()))).cast(pa.int64())

@@ -140,7 +140,8 @@ def _summed(node, device, found, cell):
         "max_ns": max(ns, default=0),
         "sum_squares_ns2": float(sum(one**2 for one in ns)),
         **{name: sum(one[name] for one in cell) for name in sums},
-        "histogram": [buckets.count(bucket) for bucket in range(max(buckets, default=-1) + 1)],
+        "first_bucket": min(buckets, default=0),
+        "histogram": [buckets.count(bucket) for bucket in range(min(buckets, default=0), max(buckets, default=-1) + 1)],
     }
 
 

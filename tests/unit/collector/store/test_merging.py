@@ -18,6 +18,7 @@ def made_rollup(seed, *, values=lambda source: source.randrange(1 << 50), rows=2
     chosen = sorted(source.sample(range(keys), rows))
     columns = {field.name: [values(source) for _ in chosen] for field in ROLLUP if field.type == pa.int64()}
     columns["runs"] = [source.choice([0, 0, 1, 5, 1 << 40]) for _ in chosen]
+    columns["first_bucket"] = [source.randrange(200) for _ in chosen]
     columns["node"] = [key // 3 for key in chosen]
     columns["device"] = [(0, 7, NONE_ID)[key % 3] for key in chosen]
     columns["canonical"] = [source.choice([NONE_ID, NONE_ID, 0, 7]) for _ in chosen]
@@ -88,6 +89,7 @@ def test_the_c_part_takes_what_fits_together():
         {"offsets": b"\xff\xff\xff\xff\0\0\0\0\3\0\0\0"},
         {"counts": bytes(8)},
         {"runs": bytes(8)},
+        {"first_bucket": bytes(8) + b"\xff" * 8},
         {"more": bytes(16)},
     ],
     ids=str,

@@ -1,24 +1,38 @@
+"""The C part sums up as pyarrow does."""
+
 import random
 
 import pyarrow as pa
 import pytest
+from fakes import stored
 from tfprof.collector.store import sums
-from tfprof.collector.store.columns import flat
-from tfprof.collector.store.schema import ROLLUP
+from tfprof.collector.store.devices import Devices
+from tfprof.collector.store.rollup import by_node, canonical_after, rollup_of
+from tfprof.collector.store.schema import NONE_ID, ROLLUP
 
 needs_c_part = pytest.mark.skipif(sums.native is None, reason="built without a C compiler")
 EXTREMES = (0, 1, -1, 999, -1000, 1 << 40, (1 << 63) - 1, -(1 << 63))
+TRACES = stored.traces(0, 4)
+DEVICES = Devices(stored.device_names())
+NONE_KNOWN = pa.array([], pa.uint32())
 
 
-def columns(rows, *, seed, values):
+def made_ops(seed, *, rows=200, values=lambda source: source.randrange(1, 10**12)):
+    """Rows of some nodes and traces, as they come."""
     source = random.Random(seed)
-    made = {name: pa.array([values(source) for _ in range(rows)], pa.int64()) for name in ("base", *sums.INPUTS)}
-    return made | {"trace": pa.array(sorted(source.randrange(5) for _ in range(rows)), pa.uint32())}
+    columns = {name: [values(source) for _ in range(rows)] for name in sums.INPUTS}
+    columns |= {
+        "node": [source.randrange(9) for _ in range(rows)],
+        "device": [source.randrange(5) for _ in range(rows)],
+    }
+    columns["trace"] = sorted(source.randrange(5) for _ in range(rows))
+    return stored.table("ops", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
 
 
-def begins(rows, *, seed):
-    source = random.Random(seed)
-    return pa.array(sorted({0, *(source.randrange(rows) for _ in range(rows // 4))}), pa.uint64())
+def rolled_up(ops, known=NONE_KNOWN):
+    """Canonical devices after ``ops``, and their rollup; trace 4 has no base."""
+    canonical = canonical_after(ops, DEVICES, known)
+    return canonical, rollup_of(by_node(ops, DEVICES), TRACES, DEVICES, canonical)
 
 
 @needs_c_part
@@ -28,54 +42,54 @@ def begins(rows, *, seed):
     [lambda source: source.randrange(1, 10**12), lambda source: source.choice(EXTREMES)],
     ids=["usual", "extreme"],
 )
-def test_the_c_part_and_pyarrow_say_the_same(seed, values):
-    of_rows, of_runs = columns(200, seed=seed, values=values), begins(200, seed=seed)
-    table = pa.table(of_rows)
-    by_c = sums.by_run(table, flat(table["base"]), of_runs)
-    by_python = sums.by_python(of_rows, of_runs)
-    assert by_c.keys() == by_python.keys() == {*sums.RESULTS, "histogram"}
-    for name, column in by_c.items():
-        assert column.type == ROLLUP.field(name).type
-        assert column.equals(by_python[name].cast(column.type)), name
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_a_build_without_the_c_part_sums_by_pyarrow(seed, monkeypatch):
-    table = pa.table(columns(50, seed=seed, values=lambda source: source.randrange(1, 10**9)))
-    built = sums.by_run(table, flat(table["base"]), begins(50, seed=seed))
+def test_the_c_part_and_pyarrow_say_the_same(seed, values, monkeypatch):
+    ops, known = made_ops(seed, values=values), pa.array([NONE_ID, 1, 3, NONE_ID][: seed % 5], pa.uint32())
+    canonical, by_c = rolled_up(ops, known)
     monkeypatch.setattr(sums, "native", None)
-    assert sums.by_run(table, flat(table["base"]), begins(50, seed=seed)) == built
+    assert rolled_up(ops, known) == (canonical, by_c)
+    by_c.validate(full=True)
+    assert by_c.schema == ROLLUP
+    assert by_c.num_rows > 9
 
 
 @needs_c_part
 def test_columns_that_begin_within_their_memory_are_read_from_there():
-    table = pa.table(columns(40, seed=1, values=lambda source: source.randrange(1, 10**9)))
-    part, alone = (
-        table.slice(10, 20),
-        pa.table({name: pa.array(table[name].to_pylist()[10:30], table[name].type) for name in table.column_names}),
-    )
-    runs = pa.array([0, 7], pa.uint64())
-    assert sums.by_run(part, flat(part["base"]), runs) == sums.by_run(alone, flat(alone["base"]), runs)
+    ops = made_ops(1)
+    alone = stored.table("ops", ops.slice(50, 90).to_pylist())
+    assert rolled_up(ops.slice(50, 90)) == rolled_up(alone)
 
 
-def test_no_rows_have_no_sums():
-    table = pa.table({"trace": pa.array([], pa.uint32()), **{name: pa.array([], pa.int64()) for name in sums.INPUTS}})
-    result = sums.by_run(table, pa.array([], pa.int64()), pa.array([], pa.uint64()))
-    assert {name: len(column) for name, column in result.items()} == dict.fromkeys([*sums.RESULTS, "histogram"], 0)
+@pytest.mark.parametrize("native", [sums.native, None], ids=["built", "python"])
+def test_no_rows_have_no_sums(native, monkeypatch):
+    monkeypatch.setattr(sums, "native", native)
+    canonical, rollup = rolled_up(made_ops(1, rows=0), pa.array([2], pa.uint32()))
+    assert (canonical.to_pylist(), rollup) == ([2], ROLLUP.empty_table())
+
+
+WORD, LONG = bytes(8), bytes(16)
 
 
 @needs_c_part
 @pytest.mark.parametrize(
-    ("trace", "runs", "inputs"),
+    ("device", "trace", "inputs", "canonical"),
     [
-        (b"\0" * 8, b"\0" * 8, (b"\0" * 16,) * 12),  # a column is missing
-        (b"\0" * 8, b"\0" * 8, (b"\0" * 16,) * 12 + (b"\0" * 8,)),  # a column is too short
-        (b"\0" * 8, b"\2" + b"\0" * 7, (b"\0" * 16,) * 13),  # rows before the first run
-        (b"\0" * 8, b"\0" * 16, (b"\0" * 16,) * 13),  # a run without rows
-        (b"\0" * 8, b"\0" * 8 + b"\2" + b"\0" * 7, (b"\0" * 16,) * 13),  # a run behind the end
-        (b"\0" * 8, b"", (b"\0" * 16,) * 13),  # rows of no run
+        (WORD, WORD, (LONG,) * 12, WORD),  # a column is missing
+        (WORD, WORD, (LONG,) * 12 + (WORD,), WORD),  # a column is too short
+        (LONG, WORD, (LONG,) * 13, WORD),
+        (WORD, LONG, (LONG,) * 13, WORD),
+        (WORD, WORD, (LONG,) * 13, b""),  # a node of which nothing is known
     ],
 )
-def test_the_c_part_refuses_what_does_not_fit_together(trace, runs, inputs):
-    with pytest.raises(ValueError, match="not those of one table"):
-        sums.native.by_run(trace, runs, inputs)
+def test_the_c_part_refuses_what_does_not_fit_together(device, trace, inputs, canonical):
+    with pytest.raises(ValueError, match="the columns"):
+        sums.native.rollup(WORD, device, trace, inputs, canonical, b"")
+    with pytest.raises(ValueError, match="the columns"):
+        sums.native.canonical(WORD, LONG, canonical, b"")
+
+
+@needs_c_part
+def test_the_c_part_takes_what_fits_together():
+    node, device, canonical, words, ends, counts = sums.native.rollup(WORD, WORD, WORD, (LONG,) * 13, WORD, b"\1")
+    assert (node, device, canonical) == (WORD, bytes(4) + b"\xff" * 4, b"\xff" * 4 + bytes(4))
+    assert (len(words), ends, counts) == (2 * 8 * len(sums.RESULTS), bytes(12), b"")
+    assert sums.native.canonical(WORD, WORD, b"", b"\1") == bytes(4)
