@@ -33,7 +33,7 @@ class Row(NamedTuple):
     node: str
     signature: bytes
     output_bytes: int
-    count: int
+    runs: int
 
 
 class Alike(NamedTuple):
