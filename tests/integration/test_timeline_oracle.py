@@ -21,7 +21,7 @@ pytestmark = pytest.mark.tf
 
 ORACLE = Path(__file__).with_name("oracle_timeline.py")
 FIRST_SEED, CASES = (
-    int(os.environ.get(f"TFPROF_TEST_TIMELINE_{name}", value)) for name, value in (("SEED", 1), ("CASES", 40))
+    int(os.environ.get(f"TFPROF_TEST_TIMELINE_{name}", value)) for name, value in (("SEED", 1), ("CASES", 24))
 )
 
 
