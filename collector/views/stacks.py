@@ -20,9 +20,9 @@ def stacks(frames: pa.Table, nodes: pa.Table) -> dict[str, tuple[Frame, ...]]:
     Of a name in several graphs the first counts. Nodes made in one place share their stack, stacks their equal frames.
     """
     known = _by_number(frames) if frames.num_rows else {}
-    names, graphs, numbers = (nodes[name].to_pylist() for name in ("name", "graph", "stack"))
+    columns: list[list[Any]] = [nodes[name].to_pylist() for name in ("name", "graph", "stack")]
     by_name: dict[str, tuple[Frame, ...]] = {}
-    for name, graph, stack in zip(names, graphs, numbers, strict=True):
+    for name, graph, stack in zip(*columns, strict=True):
         if name not in by_name:
             by_name[name] = known.get(graph * _STACKS + stack, ())
     return by_name
