@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import pyarrow as pa
+import pytest
 from fakes.made_store import rows
 from tfprof.collector.ingest.frames import frames
 from tfprof.collector.store.schema import FRAMES, STACKS
@@ -42,6 +43,15 @@ def test_frames_that_differ_in_one_thing_are_not_put_together() -> None:
     alike = [A, *(A._replace(**{name: value}) for name, value in C._asdict().items() if value != getattr(A, name))]
     assert len(alike) == 5
     assert stacks(rows("frames", framed(0, alike)), rows("stacks", noded(0, x=0))) == {"x": tuple(alike)}
+
+
+def test_more_files_lines_and_functions_than_fit_one_number_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfprof.collector.views.stacks._ROOM", 4)
+    made = [Frame(f"{n % 2}.py", n % 3, f"f{n % 5}") for n in range(30)]
+    assert stacks(rows("frames", framed(0, made, made[::-1])), rows("stacks", noded(0, x=0, y=1))) == {
+        "x": tuple(made),
+        "y": tuple(made[::-1]),
+    }
 
 
 def test_an_empty_stack_and_one_that_is_missing_are_empty() -> None:
