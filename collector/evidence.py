@@ -79,7 +79,7 @@ def _last(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -
     step_of = {trace: step for step, traces in steps.items() for trace in traces}
     last: dict[str, int] = {}
     for number, device, trace in _rows(job.query(_LAST)):
-        name = known[number]
+        name = known.get(number)  # of a running job there may be more than when its names were read
         if name in own and trace in step_of and (device not in canonical or devices[device] == own[name]):
             last[name] = max(last.get(name, 0), step_of[trace])
     return {

@@ -1,0 +1,105 @@
+"""`tfprof advise`, the shell's advise and that of Python, on stores made by hand."""
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_steps import Ran, graph, made_job
+from fakes.made_store import write_job
+from tfprof.collector.api import open_store
+from tfprof.collector.cli import main as cli
+from tfprof.collector.errors import UsageError
+
+GRAPH = graph({"next": "IteratorGetNext", "work": "MatMul"})
+STEP = [Ran("next", 0, 700), Ran("work", 700, 300)]
+Run = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with a job that waits for input, and one of which nothing was traced."""
+    made_job(tmp_path / "store", [STEP, STEP], GRAPH)
+    write_job(tmp_path / "store", 0x2222000000000000, {}, identity={"name": "other.py"})
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command on the store; returns exit status, stdout, stderr."""
+    monkeypatch.setenv("TFPROF_STORE", str(store))
+
+    def call(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(words))
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call
+
+
+def test_checkers_that_have_something_to_say_print_it_with_what_to_do(run: Run) -> None:
+    code, out, err = run("advise", "train.py")
+    assert (code, err) == (0, "")
+    assert out.startswith("\nExpensiveOperationChecker:\ntop 1 operation type: IteratorGetNext, cpu: 700us")
+    assert "\n\nInputChecker:\n70 % of the time in 2 traced steps" in out
+    assert "\n  → prepare batches ahead" in out
+    assert "OperationChecker:\n\n" not in out
+
+
+def test_strict_is_tfprofs_own_form_with_the_names_of_all_that_were_asked(run: Run) -> None:
+    _, out, _ = run("advise", "train.py", "--strict-tfprof")
+    assert out.startswith("\nAcceleratorUtilizationChecker:\n\nOperationChecker:\n\nExpensiveOperationChecker:\ntop 1")
+    assert "→" not in out
+    assert "InputChecker" not in out
+
+
+def test_json_has_every_checker_with_texts_numbers_and_what_to_do(run: Run) -> None:
+    _, out, _ = run("advise", "train.py", "--json")
+    checkers = {one["name"]: one for one in json.loads(out)["checkers"]}
+    (report,) = checkers["InputChecker"]["reports"]
+    assert report["numbers"]["share"] == pytest.approx(0.7)
+    assert report["todo"].startswith("prepare")
+    assert checkers["MemoryChecker"] == {"name": "MemoryChecker", "slug": "memory", "reports": []}
+
+
+def test_several_jobs_are_looked_at_one_by_one(run: Run) -> None:
+    _, out, err = run("advise", "train.py", "other.py")
+    assert out.startswith("\njob 0000 train.py\n\nExpensive")
+    assert out.endswith("\njob 2222 other.py\n")
+    assert err.startswith("tfprof: 2222: no traced steps: the job ended before its first one")
+    _, out, _ = run("advise", "train.py", "other.py", "--json")
+    assert len(json.loads(out)["jobs"]) == 2
+
+
+def test_no_job_is_refused(run: Run) -> None:
+    code, _, err = run("advise")
+    assert code == 2
+    assert "no JOB given" in err
+
+
+def test_where_there_is_nothing_to_say_that_is_said(run: Run) -> None:
+    _, out, err = run("advise", "other.py")
+    assert out == ""
+    assert err.startswith("tfprof: no traced steps")
+
+
+def test_the_shell_advises_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("advise\n"))
+    assert "InputChecker:\n70 %" in run("shell", "train.py")[1]
+
+
+def test_python_gets_a_message_and_what_is_printed(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = open_store(store).job("train.py")
+    message: Any = job.advise()
+    assert message.checkers["InputChecker"].reports[0].startswith("70 % of the time")
+    assert "InputChecker:\n70 %" in capsys.readouterr().out
+    asked = job.advise({"OperationChecker": {}, "JobChecker": {}})
+    assert list(asked.checkers) == ["OperationChecker"]
+
+
+def test_advice_about_a_part_of_a_job_is_refused(store: Path) -> None:
+    with pytest.raises(UsageError, match="whole jobs"):
+        open_store(store).select("train.py", steps=(1, 1)).advise()
