@@ -19,16 +19,16 @@ from tfprof.collector.views.advice.evidence import Evidence
 from tfprof.collector.views.advice.report import Advice, Checker
 
 CHECKERS: Final = (
-    Checker("AcceleratorUtilizationChecker", "accelerator-utilization", utilization.check, tfprofs=True),
+    Checker("AcceleratorUtilizationChecker", "utilization", utilization.check, tfprofs=True),
     Checker("OperationChecker", "operations", operations.check, tfprofs=True),
-    Checker("ExpensiveOperationChecker", "expensive-operations", expensive.check, tfprofs=True),
+    Checker("ExpensiveOperationChecker", "expensive", expensive.check, tfprofs=True),
     Checker("InputChecker", "input", input_bound.check),
     Checker("TransferChecker", "transfers", transfers.check),
     Checker("PlacementChecker", "placement", placement.check),
-    Checker("TinyOperationChecker", "tiny-operations", tiny_ops.check),
+    Checker("TinyOperationChecker", "tiny", tiny_ops.check),
     Checker("MemoryChecker", "memory", memory.check),
     Checker("RetracingChecker", "retracing", retracing.check),
-    Checker("UnevenStepChecker", "uneven-steps", uneven.check),
+    Checker("UnevenStepChecker", "uneven", uneven.check),
 )
 
 

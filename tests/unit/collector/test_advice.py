@@ -84,31 +84,31 @@ def kernel(name: str, start_us: int, took_us: int) -> list[Ran]:
 
 def test_a_gpus_utilization_is_the_time_of_kernels_from_the_first_start_to_the_last_end(tmp_path: Path) -> None:
     job = made_job(tmp_path, [[*kernel("a", 0, 20), *kernel("b", 60, 40)]])
-    (report,) = reports(job, "accelerator-utilization")
+    (report,) = reports(job, "utilization")
     assert report.text == f"device: {GPU.lower()} utilization: 0.60"
     assert (report.numbers["busy_micros"], report.numbers["step_micros"], report.todo) == (60, 100, "")
 
 
 def test_a_gpu_that_is_idle_for_more_than_half_of_a_step_has_a_low_one(tmp_path: Path) -> None:
-    (report,) = reports(made_job(tmp_path, [[*kernel("a", 0, 2), *kernel("b", 98, 2)]]), "accelerator-utilization")
+    (report,) = reports(made_job(tmp_path, [[*kernel("a", 0, 2), *kernel("b", 98, 2)]]), "utilization")
     assert report.text == f"device: {GPU.lower()} low utilization: 0.04"
     assert "timeline" in report.todo
 
 
 def test_kernels_at_the_same_time_count_once_and_as_tfprof_counts_them_twice(tmp_path: Path) -> None:
     job = made_job(tmp_path, [[*kernel("a", 0, 100), *kernel("b", 0, 100)]])
-    assert said(job, "accelerator-utilization") == [f"device: {GPU.lower()} utilization: 1.00"]
-    assert said(job, "accelerator-utilization", STRICT) == [f"device: {GPU.lower()} utilization: 2.00"]
+    assert said(job, "utilization") == [f"device: {GPU.lower()} utilization: 1.00"]
+    assert said(job, "utilization", STRICT) == [f"device: {GPU.lower()} utilization: 2.00"]
 
 
 def test_nodes_that_ran_in_an_earlier_step_only_stretch_the_time_as_tfprof_sees_it(tmp_path: Path) -> None:
     job = made_job(tmp_path, [kernel("init", 0, 100), kernel("a", 0, 100)], step_ms=0.1)
-    assert said(job, "accelerator-utilization") == [f"device: {GPU.lower()} utilization: 1.00"]
-    assert said(job, "accelerator-utilization", STRICT) == [f"device: {GPU.lower()} utilization: 0.67"]
+    assert said(job, "utilization") == [f"device: {GPU.lower()} utilization: 1.00"]
+    assert said(job, "utilization", STRICT) == [f"device: {GPU.lower()} utilization: 0.67"]
 
 
 def test_a_job_without_a_gpu_has_no_utilization(tmp_path: Path) -> None:
-    assert said(made_job(tmp_path, [[Ran("a", 0, 5)]]), "accelerator-utilization") == []
+    assert said(made_job(tmp_path, [[Ran("a", 0, 5)]]), "utilization") == []
 
 
 NORM = "Maybe use faster FusedBatchNorm instead of BatchNorm"
@@ -143,7 +143,7 @@ def test_the_most_expensive_op_types_and_scopes_are_named(tmp_path: Path) -> Non
     job = made_job(
         tmp_path, [[Ran("net/a", 0, 600), Ran("net/b", 600, 200), Ran("c", 800, 150), Ran("d", 950, 50)]], graph(ops)
     )
-    types, scopes = said(job, "expensive-operations")
+    types, scopes = said(job, "expensive")
     assert types.splitlines() == [
         "top 1 operation type: MatMul, cpu: 600us, accelerator: 0us, total: 600us (60.00%)",
         "top 2 operation type: Add, cpu: 200us, accelerator: 0us, total: 200us (20.00%)",
@@ -153,7 +153,7 @@ def test_the_most_expensive_op_types_and_scopes_are_named(tmp_path: Path) -> Non
         "top 1 graph node: net, cpu: 800us, accelerator: 0us, total: 800us",
         "top 2 graph node: c, cpu: 150us, accelerator: 0us, total: 150us",
     ]
-    assert said(job, "expensive-operations", STRICT)[1].startswith("top 1 graph node: net, cpu: 0us, accelerator: 0us")
+    assert said(job, "expensive", STRICT)[1].startswith("top 1 graph node: net, cpu: 0us, accelerator: 0us")
 
 
 def stacks(*frames: tuple[str, int]) -> dict[str, pa.Table]:
@@ -171,15 +171,15 @@ def test_lines_of_code_below_the_first_branching_are_named(tmp_path: Path) -> No
     job = made_job(
         tmp_path, [[Ran("a", 0, 2000), Ran("b", 0, 300)]], graph({"a": "A", "b": "B"}), **stacks(("a", 7), ("b", 9))
     )
-    assert said(job, "expensive-operations")[2] == "main.py:7:f, cpu: 2.00ms, accelerator: 0us, total: 2.00ms"
+    assert said(job, "expensive")[2] == "main.py:7:f, cpu: 2.00ms, accelerator: 0us, total: 2.00ms"
 
 
 def test_where_no_line_takes_a_millisecond_tfprof_says_an_empty_text_and_we_nothing(tmp_path: Path) -> None:
     job = made_job(
         tmp_path, [[Ran("a", 0, 200), Ran("b", 0, 300)]], graph({"a": "A", "b": "B"}), **stacks(("a", 7), ("b", 9))
     )
-    assert len(said(job, "expensive-operations")) == 2
-    assert said(job, "expensive-operations", STRICT)[2] == ""
+    assert len(said(job, "expensive")) == 2
+    assert said(job, "expensive", STRICT)[2] == ""
 
 
 # -- input -----------------------------------------------------------------------------------------
@@ -281,14 +281,14 @@ def small_ops(number: int, took_us: int, every_us: int) -> list[Ran]:
 
 
 def test_many_short_ops_with_pauses_between_them_are_told(tmp_path: Path) -> None:
-    (report,) = reports(made_job(tmp_path, [small_ops(400, 4, 10)], step_ms=4), "tiny-operations")
+    (report,) = reports(made_job(tmp_path, [small_ops(400, 4, 10)], step_ms=4), "tiny")
     assert report.text == "a step runs 400 ops, half of them for 4.00 µs or less; for 60 % of its time no op runs"
 
 
 @pytest.mark.parametrize(("number", "took_us", "every_us"), [(50, 4, 10), (400, 9, 10), (400, 40, 100)])
 def test_few_or_dense_or_longer_ops_are_no_word_worth(tmp_path: Path, number: int, took_us: int, every_us: int) -> None:
     job = made_job(tmp_path, [small_ops(number, took_us, every_us)], step_ms=number * every_us / 1000)
-    assert said(job, "tiny-operations") == []
+    assert said(job, "tiny") == []
 
 
 # -- memory ----------------------------------------------------------------------------------------
@@ -383,7 +383,7 @@ def test_functions_that_come_up_late_are_told(tmp_path: Path) -> None:
 
 def test_steps_that_take_far_longer_are_told_with_how_often_they_come(tmp_path: Path) -> None:
     times = [20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)]
-    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven-steps")
+    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
     assert report.text == (
         "8 of 195 steps take 3 times as long as the median one (1.00 ms) or more, up to 20.0 ms: 44 % of the time in steps;"
         " they come every 25 steps"
@@ -393,13 +393,13 @@ def test_steps_that_take_far_longer_are_told_with_how_often_they_come(tmp_path: 
 
 def test_the_interval_is_that_of_the_longest_steps(tmp_path: Path) -> None:
     times = [20.0 if at % 25 == 0 else 4.0 if at % 7 == 0 else 1.0 for at in range(1, 201)]
-    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven-steps")
+    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
     assert report.numbers["every"] == 25
 
 
 def test_long_steps_without_an_interval_have_none(tmp_path: Path) -> None:
     times = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)]
-    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven-steps")
+    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
     assert "they come every" not in report.text
     assert report.numbers["every"] == 0
     assert "shapes" in report.todo
@@ -416,11 +416,11 @@ def test_long_steps_without_an_interval_have_none(tmp_path: Path) -> None:
     ],
 )
 def test_other_steps_are_even_enough(tmp_path: Path, times: list[float]) -> None:
-    assert said(job_of(tmp_path, spans=runs(times)), "uneven-steps") == []
+    assert said(job_of(tmp_path, spans=runs(times)), "uneven") == []
 
 
 def test_traced_steps_are_never_among_the_long_ones(tmp_path: Path) -> None:
     spans = runs([20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)])
     for one in spans:
         one["flags"] = layout.FLAG_TRACED if one["ordinal"] % 25 == 0 else 0
-    assert said(job_of(tmp_path, spans=spans), "uneven-steps") == []
+    assert said(job_of(tmp_path, spans=spans), "uneven") == []
