@@ -7,10 +7,10 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from tfprof.collector.store import segment
-from tfprof.collector.store.columns import pc
+from tfprof.collector.store.columns import flat, pc
 from tfprof.collector.store.devices import Devices, only
 from tfprof.collector.store.merging import merge
-from tfprof.collector.store.rollup import by_node, canonical_after, canonical_of, rollup_of
+from tfprof.collector.store.rollup import NONE, by_node, canonical_after, canonical_of, rollup_of
 from tfprof.collector.store.snapshot import Snapshot
 from tfprof.collector.store.sums import INPUTS
 
@@ -35,16 +35,26 @@ def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     ops, devices = snapshot.unsealed("ops", _OPS), Devices(only(snapshot.table("names")))
     canonical = canonical_after(ops, devices, canonical_of(snapshot.total()))
     parts = []
-    for sealed in _sealed(snapshot, traces):
-        if _inside(snapshot, sealed, traces):
-            parts.append(segment.read(sealed.rollup, segment.ROLLUP_NAME))
+    for generation, path, first, last in _sealed(snapshot, traces):
+        mine = traces[bisect_left(traces, first) : bisect_right(traces, last)]
+        if not mine:
+            continue
+        stored = None if len(mine) == last - first + 1 else snapshot.generation("traces", generation, _TRACES)
+        if stored is None or set(mine).issuperset(stored["trace"].to_pylist()):
+            parts.append(segment.read(path, segment.ROLLUP_NAME))
         else:
-            bases = snapshot.generation("traces", sealed.generation, _TRACES)
-            lots = snapshot.groups("ops", sealed.generation, traces, _OPS)
-            parts += [rollup_of(_of(lot, traces), bases, devices, canonical) for lot in lots]
+            lots = snapshot.groups("ops", generation, mine, _OPS)
+            parts += [rollup_of(_of(lot, mine), stored, devices, canonical) for lot in lots]
     tail = by_node(_of(ops, traces), devices)
     parts.append(rollup_of(tail, snapshot.unsealed("traces", _TRACES), devices, canonical))
-    return merge(*parts)
+    return _settled(merge(*parts), canonical)
+
+
+def _settled(rollup: pa.Table, canonical: Any) -> pa.Table:
+    """Return ``rollup`` with the canonical devices that nodes turned out to have after a generation was sealed."""
+    of_node = pc.equal(flat(rollup["device"]), NONE)
+    column = pc.if_else(of_node, canonical.take(flat(rollup["node"])), NONE)
+    return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
 
 
 class _Sealed(NamedTuple):
@@ -65,15 +75,6 @@ def _sealed(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[_Sealed]:
         if span["first_trace"] > traces[-1]:
             return
         yield _Sealed(generation, path, span["first_trace"], span["last_trace"])
-
-
-def _inside(snapshot: Snapshot, sealed: _Sealed, traces: Sequence[int]) -> bool:
-    """Whether all traces of a generation are among ``traces``."""
-    mine = traces[bisect_left(traces, sealed.first) : bisect_right(traces, sealed.last)]
-    if len(mine) == sealed.last - sealed.first + 1:
-        return True
-    known = snapshot.generation("traces", sealed.generation, ("trace",)) if mine else None
-    return known is not None and set(mine).issuperset(known["trace"].to_pylist())
 
 
 def _of(ops: pa.Table, traces: Sequence[int]) -> pa.Table:

@@ -70,11 +70,18 @@ def random_ops(first, count, nodes, seed=0):
     ]
 
 
-def plain_rollup(rows, base_ns, devices=DEVICES):
-    """The ROLLUP of ``rows``, in order of arrival, as a list of rows; ``base_ns`` by trace. Slow and obvious."""
+def plain_rollup(rows, base_ns, devices=DEVICES, before=()):
+    """The ROLLUP of ``rows``, in order of arrival, as a list of rows; ``base_ns`` by trace. Slow and obvious.
+
+    ``before``: rows that came before them and decide with them which devices are canonical, but do not count.
+    """
     lower = [text.lower() for text in devices]
     is_own = [text.endswith((b"device:cpu:0", b"device:gpu:0")) for text in lower]
     canonical: dict[int, int] = {}
+    for row in before:
+        device = lower.index(lower[row["device"]])
+        if is_own[device]:
+            canonical.setdefault(row["node"], device)
     cells: dict[tuple[int, int], list[int]] = defaultdict(list)
     seen, node_traces = defaultdict(set), defaultdict(set)
     for row in rows:

@@ -5,8 +5,10 @@ import duckdb
 import pyarrow as pa
 import pytest
 from fakes import stored
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
-from tfprof.collector.store import snapshot
+from tfprof.collector.store import segment, snapshot
 from tfprof.collector.store.catalog import STALE
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.schema import JOB_TABLES, STORE_VERSION
@@ -66,19 +68,62 @@ def test_the_rollup_is_of_everything_stored(job):
 
 @pytest.mark.parametrize(("first", "last"), [(0, 3), (4, 7), (2, 9), (5, 5), (8, 11), (0, 11), (3, 100)])
 def test_the_rollup_of_a_range_is_of_its_traces_only(job, first, last):
-    everything = stored.plain_rollup(rows_between(0, COUNT - 1), BASE)
-    canonical = {row["node"]: row["canonical"] for row in everything}
-    looked_at = [row for row in rows_between(first, min(last, COUNT - 1)) if _looked_at(row, canonical)]
-    expected = stored.plain_rollup(looked_at, BASE)
-    found = [row for row in job.rollup(range(first, last + 1)).to_pylist() if _looked_at(row, canonical)]
-    for row in (*found, *expected):
-        row["canonical"] = 0
-        row["sum_squares_ns2"] = round(row["sum_squares_ns2"], -3)
-    assert found == expected
+    everything = rows_between(0, COUNT - 1)
+    expected = stored.plain_rollup(rows_between(first, min(last, COUNT - 1)), BASE, before=everything)
+    assert stored.same_rollup(job.rollup(range(first, last + 1)), expected)
 
 
-def _looked_at(row, canonical):
-    return row["device"] not in (stored.CPU, stored.GPU) or canonical[row["node"]] == row["device"]
+@settings(max_examples=40, deadline=None)
+@given(data=st.data())
+def test_the_rollup_of_any_traces_is_that_of_their_rows(tmp_path_factory, data):
+    sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=6), label="traces of each append")
+    unused = data.draw(st.integers(0, 1), label="numbers left out between appends")
+    path = tmp_path_factory.mktemp("store")
+    one, made, number = StoreWriter(path, "here"), [], 0
+    made_job = one.job(UID)
+    made_job.append({"names": stored.device_names()})
+    for size in sizes:
+        traces = stored.traces(number, size)
+        rows = stored.random_ops(number, size, nodes=3, seed=data.draw(st.integers(0, 1000), label="seed"))
+        made.append((rows, traces))
+        made_job.append({"ops": stored.table("ops", rows), "traces": traces}, 3, number + 1)
+        number += size + unused
+        if data.draw(st.booleans(), label="sealed"):
+            made_job.seal()
+    wanted = data.draw(st.lists(st.integers(0, number), unique=True), label="asked for")
+    everything = [row for rows, _ in made for row in rows]
+    bases = {row["trace"]: row["base_ns"] for _, traces in made for row in traces.to_pylist()}
+    expected = stored.plain_rollup([row for row in everything if row["trace"] in wanted], bases, before=everything)
+    found = Store(path, "here").job("last").rollup(wanted)
+    one.close()
+    assert stored.same_rollup(found, expected), (found.to_pylist(), expected)
+
+
+@pytest.mark.parametrize("rows", [1, 4, 30])
+def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeypatch, rows):
+    monkeypatch.setattr(segment, "_ROW_GROUP", rows)
+    with_rows = rows_between(0, 7)
+    writer = StoreWriter(tmp_path, "here")
+    job = writer.job(UID)
+    for first, last in ((0, 3), (4, 7)):
+        job.append({"ops": stored.table("ops", rows_between(first, last)), "traces": TRACES.slice(first, 4)})
+    job.append({"names": stored.device_names()})
+    job.seal()
+    for wanted in ([0], [2, 5], [1, 2, 3, 4], [7]):
+        expected = stored.plain_rollup([row for row in with_rows if row["trace"] in wanted], BASE, before=with_rows)
+        assert stored.same_rollup(Store(tmp_path, "here").job("last").rollup(wanted), expected)
+    writer.close()
+
+
+def test_what_is_far_from_the_traces_asked_for_is_not_read(job, monkeypatch):
+    read, read_groups = segment.read, segment.groups
+    opened = []
+    monkeypatch.setattr(segment, "read", lambda path, *rest: opened.append(path.stem) or read(path, *rest))
+    monkeypatch.setattr(segment, "groups", lambda path, *rest: opened.append(path.stem) or read_groups(path, *rest))
+    job.rollup([5])
+    job.rollup(range(4))
+    ours = [name for name in opened if name.startswith(("ops", "rollup", "traces"))]
+    assert ours == ["traces-000001", "ops-000001", "rollup-000000"]
 
 
 def test_a_range_without_traces_is_empty(job):
