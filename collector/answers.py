@@ -21,6 +21,8 @@ Folded = OpView | TreeView
 _OF_GRAPH: Final = frozenset({"params", "input_shapes", "op_types"})
 _OF_FLOPS: Final = frozenset({"float_ops"})
 _OF_SHAPES: Final = frozenset({"input_shapes"})
+#: Of `-select`: no column, a text below the row.
+TENSOR_VALUE: Final = "tensor_value"
 #: Answers whose nodes are kept for the next question.
 _KEPT: Final = 4
 
@@ -40,6 +42,7 @@ class View:
     proto: str
     outputs: frozenset[str]
     needs: frozenset[str] = frozenset()
+    has_values: bool = False  # of variables
 
     def bare(self, name: str = "") -> Any:
         """Return a message that says nothing."""
@@ -57,6 +60,7 @@ VIEWS: Final = {
             "tfprof.collector.export.messages:tree_message",
             "GraphNodeProto",
             _PLAIN | {TIMELINE},
+            has_values=True,
         ),
         View(
             "graph",
@@ -66,6 +70,7 @@ VIEWS: Final = {
             "GraphNodeProto",
             _PLAIN | {TIMELINE},
             frozenset({GRAPH}),
+            has_values=True,
         ),
         View(
             "op",
@@ -130,11 +135,17 @@ class Answer:
         lines: Callable[..., Iterator[str]] = load(self.view.lines)
         missing = self.profile is not None and self.profile.missing_stream
         what = (self.folded,) if isinstance(self.folded, OpView) else (self.view.name, self.folded)
-        return lines(*what, self.options.select, missing_stream=missing, rules=self.about.rules)
+        return lines(*what, self.options.select, missing_stream=missing, rules=self.about.rules, **self._values())
 
     def message(self) -> Any:
         """Return the GraphNodeProto or MultiGraphNodeProto."""
-        return load(self.view.message)(self.folded)
+        return load(self.view.message)(self.folded, **self._values())
+
+    def _values(self) -> dict[str, Any]:
+        """Return what looks up values of variables, for views that show them, where they are asked for."""
+        if TENSOR_VALUE not in self.options.select or not self.view.has_values:
+            return {}
+        return {"values": load("tfprof.collector.tensors:tensors")(self.about.jobs)}
 
 
 def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
@@ -177,6 +188,7 @@ class Desk:
         )
         known, found = self._kept.get(key, (frozenset(), None)) if ended else (frozenset(), None)
         if found is None or not wanted <= known:
+            wanted |= known  # so that questions which take turns are read once
             found = profile(about.jobs, step, steps=about.steps, device=about.device, needs=wanted, rules=about.rules)
             self._kept.pop(key, None)
             if ended:
