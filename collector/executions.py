@@ -109,10 +109,10 @@ def _last_trace(sealed: tuple[int, Path]) -> int:
 
 def _rows(snapshot: Snapshot, name: str, columns: Sequence[str], sealed: Mapping[int, pa.Table]) -> pa.Table:
     """Return rows of a table that may be of the traces of sealed generations, and those of the log."""
-    parts = [
-        snapshot.traces(name, generation, pc.min(traces["trace"]).as_py(), pc.max(traces["trace"]).as_py(), columns)
-        for generation, traces in sealed.items()
-    ]
+    parts: list[pa.Table] = []
+    for generation, traces in sealed.items():
+        numbers: Any = traces["trace"].to_pylist()
+        parts += snapshot.groups(name, generation, sorted(numbers), columns)
     return pa.concat_tables([*parts, snapshot.unsealed(name, columns)])
 
 

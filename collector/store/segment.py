@@ -66,21 +66,6 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
     return _of_schema(table, expected)
 
 
-def read_traces(path: Path, name: str, first: int, last: int, columns: Sequence[str]) -> pa.Table:
-    """Return ``columns`` of the row groups at ``path`` that may have traces from ``first`` to ``last``; errors as of ``read``."""
-    try:
-        with pq.ParquetFile(path, pre_buffer=False) as file:
-            known = file.metadata
-            at = SCHEMAS[name].names.index("trace")
-            groups = [group for group in range(known.num_row_groups) if _may_have(known, group, at, first, last)]
-            table = file.read_row_groups(groups, columns=list(columns), use_threads=False).select(list(columns))
-    except FileNotFoundError:
-        raise
-    except (OSError, pa.ArrowException, KeyError) as error:
-        raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
-    return table.cast(pa.schema([SCHEMAS[name].field(column) for column in columns]))
-
-
 def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
     """Yield ``columns`` of the row groups at ``path`` that may have any of ``traces``, which ascend; errors as of ``read``.
 
@@ -103,8 +88,7 @@ def _lots(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[li
     lots: list[list[int]] = []
     end = -1
     for group in range(known.num_row_groups):
-        found = known.row_group(group).column(column).statistics
-        first, last = (found.min, found.max) if found is not None and found.has_min_max else (0, LAST_TRACE)
+        first, last = _span(known, group, column)
         if bisect_left(traces, first) == bisect_right(traces, last):
             continue
         if first > end:
@@ -119,8 +103,7 @@ def last_trace(path: Path, name: str) -> int:
     try:
         known = pq.read_metadata(path)
         at = SCHEMAS[name].names.index("trace")
-        found = [known.row_group(group).column(at).statistics for group in range(known.num_row_groups)]
-        return max((one.max for one in found if one is not None and one.has_min_max), default=LAST_TRACE)
+        return max((_span(known, group, at)[1] for group in range(known.num_row_groups)), default=LAST_TRACE)
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException) as error:
@@ -132,9 +115,10 @@ def _of_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     return pa.Table.from_arrays(table.columns, schema=schema)
 
 
-def _may_have(known: pq.FileMetaData, group: int, column: int, first: int, last: int) -> bool:
-    found = known.row_group(group).column(column).statistics
-    return found is None or not found.has_min_max or (found.min <= last and first <= found.max)
+def _span(known: pq.FileMetaData, group: int, column: int) -> tuple[int, int]:
+    """Return the lowest and the highest trace that a row group may have."""
+    found: Any = known.row_group(group).column(column).statistics
+    return (found.min, found.max) if found is not None and found.has_min_max else (0, LAST_TRACE)
 
 
 def metadata(path: Path) -> dict[str, int]:

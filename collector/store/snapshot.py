@@ -62,11 +62,6 @@ class Snapshot:
         path = self._files.segments.get(name, {}).get(number)
         yield from () if path is None else segment.groups(path, name, traces, columns)
 
-    def traces(self, name: str, number: int, first: int, last: int, columns: Sequence[str]) -> pa.Table:
-        """Return such rows of table ``name`` in the sealed generation ``number`` as may be of traces ``first`` to ``last``."""
-        path = self._files.segments.get(name, {}).get(number)
-        return _empty(name, columns) if path is None else segment.read_traces(path, name, first, last, columns)
-
     def unsealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of table ``name`` that are in logs only, in order of arrival."""
         parts = [contents.table(name) for contents in self.tail]

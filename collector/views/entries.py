@@ -126,7 +126,8 @@ def entries(
     """
     devices = _devices(names)
     own = {node: devices[device].name for node, device in canonical.items() if device in devices}
-    steps: dict[int, Any] = dict(zip(traces["trace"].to_pylist(), traces["step"].to_pylist(), strict=True))
+    columns: Any = (traces[name].to_pylist() for name in ("trace", "step"))
+    steps: dict[int, int] = dict(zip(*columns, strict=True))
     found: dict[int, Steps] = {}
     outputs = _outputs(output_memory)
     seen: dict[tuple[int, int, int], int] = {}

@@ -1,6 +1,6 @@
 """Executions are read of the traces that are asked for, sealed or not."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pyarrow as pa
@@ -79,15 +79,15 @@ def test_traces_of_a_step_add_up_over_generations(job: Job) -> None:
 
 def test_only_the_generations_of_the_traces_are_read(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
-    plain = segment.read_traces
+    plain = segment.groups
 
-    def noted(path: Path, name: str, first: int, last: int, columns: list[str]) -> pa.Table:
-        opened.append((name, path.name))
-        return plain(path, name, first, last, columns)
+    def noted(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
+        opened.append((path.name, traces))
+        return plain(path, name, traces, columns)
 
-    monkeypatch.setattr(segment, "read_traces", noted)
+    monkeypatch.setattr(segment, "groups", noted)
     read(job, [3])
-    assert [path for name, path in opened if name == "ops"] == ["ops-000001.parquet"]
+    assert opened == [("ops-000001.parquet", [3]), ("allocations-000001.parquet", [3])]
 
 
 def test_nothing_is_asked_for_and_nothing_is_found(job: Job) -> None:
