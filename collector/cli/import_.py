@@ -1,7 +1,8 @@
 """`tfprof import`: files of TensorFlow's own tfprof as a job of the store."""
 
 import socket
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from tfprof.collector.imports.files import BINARY, TEXT, contents, parsed
 from tfprof.collector.imports.graph import graph
 from tfprof.collector.imports.op_log import op_log
 from tfprof.collector.imports.profile import ProfileFile
+from tfprof.collector.imports.stacks import Rows
 from tfprof.collector.imports.steps import Coverage, Step
 from tfprof.collector.imports.writing import Source, store_job
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
@@ -36,19 +38,38 @@ def _run_metadata(paths: Sequence[str]) -> Iterator[Step]:
 
 def _of_profile(path: str, name: str) -> Source:
     file = ProfileFile(contents(path), path)
-    return Source(name, file.graph(), file.op_log(), file.steps(), {"op_log": True, "slots": True})
+    return Source(name, file.graph(), [file.op_log()], file.steps(), {"op_log": True, "slots": True})
 
 
-def _of_graph(path: str, run_meta_paths: Sequence[str], op_log_path: str, name: str) -> Source:
-    nodes = graph(contents(path), path)
-    known = {}
-    if op_log_path:
-        message = parsed(contents(op_log_path), OpLogProto, op_log_path, (BINARY, TEXT))
-        said = op_log(message, frozenset(listed(nodes, "name")), op_log_path)
-        known = said.rows
-        if said.strangers:
-            note(f"{said.strangers} entries of {op_log_path} are of no node of the graph, and left out")
-    return Source(name, nodes, known, _run_metadata(run_meta_paths), {"op_log": bool(op_log_path)})
+def _of_graph(given: Mapping[str, str], name: str) -> Source:
+    nodes = graph(contents(given["graph_path"]), given["graph_path"])
+    names = frozenset(listed(nodes, "name"))
+    known: list[Iterable[Rows]] = []
+    if "op_log_path" in given:
+        known.append([_op_log(given["op_log_path"], names)])
+    if "checkpoint_path" in given:
+        known.append(_values(given["checkpoint_path"], names))
+    steps = _run_metadata([path for path in given.get("run_meta_path", "").split(",") if path])
+    return Source(name, nodes, chain.from_iterable(known), steps, {"op_log": "op_log_path" in given})
+
+
+def _op_log(path: str, names: Collection[str]) -> Rows:
+    said = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
+    if said.strangers:
+        note(f"{said.strangers} entries of {path} are of no node of the graph, and left out")
+    return said.rows
+
+
+def _values(path: str, names: Collection[str]) -> Iterator[Rows]:
+    from tfprof.collector.imports.checkpoint import Checkpoint, values  # noqa: PLC0415  # few imports have one
+
+    checkpoint = Checkpoint(path)
+    strangers = [name for name in checkpoint.names if name not in names]
+    if strangers:
+        note(
+            f"{len(strangers)} tensors of {path} are called as no node of the graph is, as {strangers[0]}, and left out"
+        )
+    return values(checkpoint, names, lambda one: note(f"no value of {one.name}: {one.why}"))
 
 
 @click.command("import")
@@ -56,7 +77,7 @@ def _of_graph(path: str, run_meta_paths: Sequence[str], op_log_path: str, name: 
 @path_option("graph_path", "A GraphDef, text or binary.")
 @path_option("run_meta_path", "RunMetadata of the steps 0, 1, …, separated by commas; binary or text.")
 @path_option("op_log_path", "What an op log says of the graph's nodes (OpLogProto).")
-@path_option("checkpoint_path", "Refused: values of variables are not kept.")
+@path_option("checkpoint_path", "A checkpoint of the variables: its files' names up to .index (-select tensor_value).")
 @click.option("--name", help="What to call the job (default: the file's name).")
 @json_option
 @store_option
@@ -66,21 +87,13 @@ def import_(store: str, as_json: bool, name: str | None, **paths: str | None) ->
     Either --profile_path, or --graph_path and what belongs to it. All commands then answer about it as about a job that ran.
     """
     given = {option: text for option, text in paths.items() if text}
-    profile_path, graph_path = given.pop("profile_path", ""), given.pop("graph_path", "")
-    if profile_path and (graph_path or given):
+    profile_path, graph_path = given.get("profile_path", ""), given.get("graph_path", "")
+    if profile_path and len(given) > 1:
         raise UsageError("--profile_path has all in it: it goes with none of the other paths")
-    if "checkpoint_path" in given:
-        raise UsageError(
-            "--checkpoint_path: values of variables are not kept; leave it away, all else is imported without"
-        )
     if not profile_path and not graph_path:
         raise UsageError("nothing to import: give --profile_path, or --graph_path")
-    steps = [path for path in given.get("run_meta_path", "").split(",") if path]
     called = name or Path(profile_path or graph_path).name
-    if profile_path:
-        source = _of_profile(profile_path, called)
-    else:
-        source = _of_graph(graph_path, steps, given.get("op_log_path", ""), called)
+    source = _of_profile(profile_path, called) if profile_path else _of_graph(given, called)
     _report(source, Path(store), as_json=as_json)
 
 

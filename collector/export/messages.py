@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from tfprof.collector.ingest.proto.graph_pb2 import TensorShapeProto
 from tfprof.collector.proto.tfprof_output_pb2 import AdviceProto, GraphNodeProto, MultiGraphNodeProto
+from tfprof.collector.tensors import Values, no_value
 from tfprof.collector.views.advice.report import Advice
 from tfprof.collector.views.nodes import Node, Shape, Stats
 from tfprof.collector.views.op import ROOT, OpView
@@ -62,13 +63,19 @@ def _branch(branch: Branch) -> dict[str, Any]:
     return {"name": whole(branch.name), "total_definition_count": branch.definitions, **numbers}
 
 
-def tree_message(view: TreeView) -> Any:
-    """Return the scope or the graph view as a GraphNodeProto, what is shown below an entry as its children."""
+def tree_message(view: TreeView, values: Values = no_value) -> Any:
+    """Return the scope or the graph view as a GraphNodeProto, what is shown below an entry as its children.
+
+    ``values`` looks up the value of a variable.
+    """
     root = GraphNodeProto(**_branch(view.root))
     ahead = [(view.root, root)]
     while ahead:
         branch, message = ahead.pop()
         _describe(message, branch.nodes)
+        value = values(branch.name)
+        if value is not None:
+            message.tensor_value.CopyFrom(value.message())
         ahead.extend((child, message.children.add(**_branch(child))) for child in branch.children)
     return root
 

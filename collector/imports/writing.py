@@ -3,7 +3,7 @@
 import os
 import pwd
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -22,11 +22,14 @@ _GRAPH_ROWS: Final = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A job as its files tell it. ``facts`` go into its identity: `op_log` and `slots` where they say so."""
+    """A job as its files tell it; ``known``: rows of what is known besides the graph, bit by bit.
+
+    ``facts`` go into its identity: `op_log` and `slots` where they say so.
+    """
 
     name: str
     graph: pa.RecordBatch
-    known: Rows
+    known: Iterable[Rows]
     steps: Iterator[Step]
     facts: Mapping[str, Any] = field(default_factory=dict)
 
@@ -46,7 +49,8 @@ def store_job(store: Path, host: str, source: Source, told: Callable[[Step], Non
     Whatever is raised meanwhile, nothing of the job is left in the store.
     """
     with staged(store, host) as writer:
-        writer.append(source.known)
+        for rows in source.known:
+            _append(writer, rows)
         for first in range(0, source.graph.num_rows, _GRAPH_ROWS):
             _append(writer, {"graph_nodes": pa.Table.from_batches([source.graph.slice(first, _GRAPH_ROWS)])})
         tables = StepTables()
@@ -72,7 +76,7 @@ def _user() -> str:
         return str(os.geteuid())
 
 
-def _append(writer: JobWriter, tables: Mapping[str, pa.Table]) -> None:
+def _append(writer: JobWriter, tables: Mapping[str, pa.Table | pa.RecordBatch]) -> None:
     writer.append(tables)
     writer.seal_if_due(time.monotonic())
 

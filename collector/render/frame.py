@@ -60,13 +60,17 @@ def notice(rules: Rules = DEFAULT) -> Iterator[str]:
     yield ""
 
 
+#: What is selected without being a column.
+_NO_COLUMN: Final = "no column: values follow the rows of variables, in jobs that were imported with a checkpoint"
+
+
 def explained(view: str, select: frozenset[str]) -> Iterator[str]:
     """Yield what the view and its columns are, as far as the line that the legend follows."""
     yield from ("", "Doc:", _VIEWS[view])
     for word in sorted(select):
         for column in _IMPLIED.get(word, (word,)):
             heading = HEADINGS.get(column)
-            yield f"{column}: {heading.doc}" if heading else f"{column}: no column"
+            yield f"{column}: {heading.doc}" if heading else f"{column}: {_NO_COLUMN}"
     yield from ("", "Profile:")
 
 

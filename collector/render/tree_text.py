@@ -7,6 +7,7 @@ from tfprof.collector.render.frame import OP_ORDER, TREE_LEGENDS, TREE_ORDER, co
 from tfprof.collector.render.numbers import tfprof_bytes, tfprof_count, tfprof_time
 from tfprof.collector.render.shapes import shape_text
 from tfprof.collector.render.table import clean
+from tfprof.collector.tensors import Values, no_value
 from tfprof.collector.views.rules import DEFAULT, Rules
 from tfprof.collector.views.scope import SCOPE_TYPE
 from tfprof.collector.views.tree import Branch, TreeView
@@ -104,18 +105,30 @@ _ORDERS: Final = {"code": OP_ORDER}
 _LEGENDS: Final[dict[str, dict[str, str]]] = {"code": {}}
 
 
-def rows(root: Branch, shown: list[str], cells: dict[str, Cell]) -> Iterator[str]:
-    """Yield a row for each entry, the root's first, two blanks further in for each one that it is below."""
+def rows(root: Branch, shown: list[str], cells: dict[str, Cell], values: Values = no_value) -> Iterator[str]:
+    """Yield a row for each entry, the root's first, two blanks further in for each one that it is below.
+
+    A variable's value, where ``values`` has one, follows its row.
+    """
     ahead = [(root, "")]
     while ahead:
         branch, indent = ahead.pop()
         texts = (text for column in shown for text in cells[column](branch))
         yield indent + clean(f"{branch.name} ({', '.join(texts)})")
+        value = values(branch.name)
+        if value is not None:
+            yield from map(clean, value.text().removesuffix("\n").split("\n"))
         ahead.extend((child, indent + "  ") for child in reversed(branch.children))
 
 
 def lines(
-    name: str, view: TreeView, select: frozenset[str], *, missing_stream: bool = False, rules: Rules = DEFAULT
+    name: str,
+    view: TreeView,
+    select: frozenset[str],
+    *,
+    missing_stream: bool = False,
+    rules: Rules = DEFAULT,
+    values: Values = no_value,
 ) -> Iterator[str]:
     """Yield explanation, legend and rows of the view called ``name``."""
     shown = columns(select, _ORDERS.get(name, TREE_ORDER))
@@ -123,4 +136,4 @@ def lines(
         yield from notice(rules)
     yield from explained(name, select)
     yield legend(shown, _LEGENDS.get(name, TREE_LEGENDS))
-    yield from rows(view.root, shown, CELLS[name])
+    yield from rows(view.root, shown, CELLS[name], values)

@@ -181,6 +181,9 @@ OP_LOG = pa.schema(
 )
 TRAINABLE: Final = "_trainable_variables"
 
+#: Values of variables, of jobs that were imported with a checkpoint; `data` is as there: elements in the order of the rows.
+TENSORS = pa.schema([("name", _TEXT), ("dtype", _U32), ("shape", pa.list_(_I64)), ("data", _BYTES)])
+
 #: Aggregate of a generation's ops, or of all generations so far ("total"): one row a (node, device), and
 #: one a node with device NONE_ID that has only `traces`, the number of traces in which tfprof would have an entry
 #: for the node, and `canonical`. Sorted by (node, device).
@@ -224,4 +227,5 @@ JOB_TABLES: Final = {
     "allocations": ALLOCATIONS,
     "output_memory": OUTPUT_MEMORY,
     "op_log": OP_LOG,
+    "tensors": TENSORS,
 }

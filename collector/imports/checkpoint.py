@@ -1,0 +1,105 @@
+"""Checkpoints of TensorFlow: the values of variables, by name."""
+
+from collections.abc import Callable, Collection, Iterator
+from math import prod
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+from google.protobuf.message import DecodeError
+from tfprof.collector.errors import TfprofError
+from tfprof.collector.imports.files import BYTES_MAX, BadFileError, NotRepresentableError, contents, text_of
+from tfprof.collector.imports.sstable import DamagedTableError, entries
+from tfprof.collector.imports.stacks import Rows
+from tfprof.collector.ingest.columns import from_rows
+from tfprof.collector.proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
+from tfprof.collector.store.schema import OP_LOG, TENSORS
+from tfprof.collector.tensors import SIZES, STRING, Tensor
+
+_INDEX: Final = ".index"
+
+
+#: What tfprof calls a node that a checkpoint has a value of.
+TYPE: Final = "_checkpoint_variables"
+
+
+class Skipped(NamedTuple):
+    """A tensor that there is no value of here, and why."""
+
+    name: str
+    why: str
+
+
+class Checkpoint:
+    """The checkpoint at ``prefix``; TfprofError ``io`` when it cannot be read, BadFileError when it is none."""
+
+    def __init__(self, prefix: str) -> None:
+        self._prefix = prefix.removesuffix(_INDEX)
+        self._shards = 0
+        self._entries: dict[str, BundleEntryProto] = {}
+        path = self._prefix + _INDEX
+        if Path(self._prefix).is_file() and not Path(path).exists():
+            raise BadFileError(
+                f"{self._prefix} is no checkpoint of the second format, which has a file {Path(path).name}"
+            )
+        try:
+            self._read(contents(path), path)
+        except (DamagedTableError, DecodeError) as error:
+            raise BadFileError(f"{path} is no index of a checkpoint: {error}") from None
+
+    @property
+    def names(self) -> list[str]:
+        """The names of all tensors, in order."""
+        return list(self._entries)
+
+    def tensor(self, name: str) -> Tensor | Skipped:
+        """Return the tensor called ``name``; BadFileError when its file does not have it."""
+        entry = self._entries[name]
+        if entry.slices:
+            return Skipped(name, "it is in parts")
+        if entry.dtype not in SIZES and entry.dtype != STRING:
+            return Skipped(name, f"its type is number {entry.dtype}, which tfprof does not show")
+        shape = tuple(dim.size for dim in entry.shape.dim)
+        size = prod(shape) * SIZES.get(entry.dtype, 0)
+        if min(shape, default=0) < 0 or (size != entry.size and entry.dtype != STRING):
+            raise BadFileError(f"{self._prefix}{_INDEX} is damaged: {name!r} has {entry.size} bytes for {shape}")
+        if entry.size > BYTES_MAX:
+            raise NotRepresentableError(f"{self._prefix}: {name!r} has {entry.size} bytes, more than 2 GiB")
+        return Tensor(entry.dtype, shape, self._data(name, entry))
+
+    def _read(self, data: bytes, path: str) -> None:
+        found = dict(entries(data))
+        header = BundleHeaderProto.FromString(found.pop(b"", b""))
+        if header.num_shards < 1 or header.endianness:
+            raise BadFileError(f"{path} is no index of a checkpoint that can be read here: {str(header).strip()!r}")
+        self._shards = header.num_shards
+        for key, value in _plain(found):
+            self._entries[text_of(key, path)] = BundleEntryProto.FromString(value)
+
+    def _data(self, name: str, entry: Any) -> bytes:
+        path = Path(f"{self._prefix}.data-{entry.shard_id:05}-of-{self._shards:05}")
+        try:
+            with path.open("rb") as file:
+                file.seek(entry.offset)
+                data = file.read(entry.size)
+        except OSError as error:
+            raise TfprofError(f"cannot read {path}: {error.strerror}", slug="io") from None
+        if len(data) < entry.size:
+            raise BadFileError(f"{path} is cut short: {name!r} is not whole")
+        return data
+
+
+def values(checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Skipped], None]) -> Iterator[Rows]:
+    """Yield the rows of the tensors that are called as nodes are, each by itself, after what those nodes are besides."""
+    mine = [name for name in checkpoint.names if name in names]
+    yield {"op_log": from_rows([(0, name, 0, [TYPE], False, []) for name in mine], OP_LOG)}
+    for name in mine:
+        tensor = checkpoint.tensor(name)
+        if isinstance(tensor, Skipped):
+            skipped(tensor)
+        else:
+            yield {"tensors": from_rows([(name, tensor.dtype, tensor.shape, tensor.data)], TENSORS)}
+
+
+def _plain(found: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:
+    """Yield what is a tensor: keys of the parts of one begin with a zero."""
+    yield from ((key, value) for key, value in found.items() if not key.startswith(b"\0"))

@@ -1,0 +1,105 @@
+"""Sorted tables of keys and values, as LevelDB and checkpoints of TensorFlow have them: read whole, in order."""
+
+import struct
+from collections.abc import Iterator
+from typing import Final
+
+_MAGIC: Final = 0xDB4775248B80FB57
+_FOOTER: Final = 48
+_NUMBER: Final = struct.Struct("<I")
+#: What follows a block: how it is compressed, and a checksum.
+_TRAILER: Final = 5
+_PLAIN, _SNAPPY = 0, 1
+#: No block is larger once it is unpacked: TensorFlow's have some kilobytes.
+_BLOCK_MAX: Final = 1 << 26
+
+
+class DamagedTableError(ValueError):
+    """Bytes are no sorted table."""
+
+
+def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the keys and values of the table in ``data``; DamagedTableError when it is none."""
+    if len(data) < _FOOTER or int.from_bytes(data[-8:], "little") != _MAGIC:
+        raise DamagedTableError("it does not end as a table does")
+    try:
+        footer = data[-_FOOTER:]
+        _, at = _handle(footer, 0)
+        index, _ = _handle(footer, at)
+        for _, handle in _block(_content(data, *index)):
+            yield from _block(_content(data, *_handle(handle, 0)[0]))
+    except (IndexError, struct.error):
+        raise DamagedTableError("it is cut short") from None
+
+
+def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
+    """Return offset and size of a block, and where what says so ends."""
+    offset, at = varint(data, at)
+    size, at = varint(data, at)
+    return (offset, size), at
+
+
+def _content(data: bytes, offset: int, size: int) -> bytes:
+    end = offset + size
+    if end + _TRAILER > len(data):
+        raise DamagedTableError("a block lies beyond its end")
+    kind = data[end]
+    if kind not in {_PLAIN, _SNAPPY}:
+        raise DamagedTableError(f"a block is compressed in way {kind}")
+    return data[offset:end] if kind == _PLAIN else unpacked(data[offset:end])
+
+
+def _block(block: bytes) -> Iterator[tuple[bytes, bytes]]:
+    """Yield the entries of a block: each key begins with a part of the one before it."""
+    (restarts,) = _NUMBER.unpack_from(block, len(block) - _NUMBER.size)
+    end = len(block) - _NUMBER.size * (restarts + 1)
+    at, key = 0, b""
+    while at < end:
+        shared, at = varint(block, at)
+        own, at = varint(block, at)
+        size, at = varint(block, at)
+        if shared > len(key) or at + own + size > end:
+            raise DamagedTableError("an entry lies beyond its block")
+        key = key[:shared] + block[at : at + own]
+        yield key, block[at + own : at + own + size]
+        at += own + size
+
+
+def varint(data: bytes, at: int) -> tuple[int, int]:
+    """Return the number at ``at`` and where it ends; IndexError when it does not."""
+    value = shift = 0
+    while True:
+        byte = data[at]
+        value |= (byte & 0x7F) << shift
+        at, shift = at + 1, shift + 7
+        if byte < 0x80:  # the last group of a varint
+            return value, at
+
+
+def unpacked(data: bytes) -> bytes:
+    """Return what Snappy made ``data`` of; DamagedTableError when it made nothing of the kind."""
+    size, at = varint(data, 0)
+    if size > _BLOCK_MAX:
+        raise DamagedTableError(f"a block of {size} bytes")
+    out = bytearray()
+    while at < len(data) and len(out) < size:
+        tag = data[at]
+        kind, length, at = tag & 3, tag >> 2, at + 1
+        if kind == 0:
+            more = max(0, length - 59)
+            length = (int.from_bytes(data[at : at + more], "little") if more else length) + 1
+            out += data[at + more : at + more + length]
+            at += more + length
+            continue
+        if kind == 1:
+            length, back, at = (length & 7) + 4, tag >> 5 << 8 | data[at], at + 1
+        else:
+            width = 2 if kind == 2 else 4  # kinds of copies
+            length, back, at = length + 1, int.from_bytes(data[at : at + width], "little"), at + width
+        if not 0 < back <= len(out):
+            raise DamagedTableError("a copy of what is not there")
+        for _ in range(length):
+            out.append(out[-back])
+    if len(out) != size:
+        raise DamagedTableError("a block that does not unpack")
+    return bytes(out)

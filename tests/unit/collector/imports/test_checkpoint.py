@@ -1,0 +1,99 @@
+"""Checkpoints: which tensors are shown, and what is told of the others."""
+
+from pathlib import Path
+
+import pytest
+from tfprof.collector.errors import TfprofError
+from tfprof.collector.imports.checkpoint import Checkpoint, Skipped, values
+from tfprof.collector.imports.files import BadFileError
+from tfprof.collector.proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
+from tfprof.collector.tensors import FLOAT, INT64, STRING, Tensor
+from unit.collector.imports.test_sstable import table
+
+HALF = 19
+
+
+def entry(dtype: int, *shape: int, at: int = 0, size: int = 0, shard: int = 0, slices: int = 0) -> bytes:
+    message = BundleEntryProto(dtype=dtype, offset=at, size=size, shard_id=shard, slices=[b""] * slices)
+    for one in shape:
+        message.shape.dim.add(size=one)
+    return message.SerializeToString()
+
+
+def write(folder: Path, header: BundleHeaderProto | None = None, **entries: bytes) -> str:
+    """Write a checkpoint of two files of 16 bytes."""
+    head = header or BundleHeaderProto(num_shards=2)
+    pairs = [(b"", head.SerializeToString()), *((name.encode(), data) for name, data in sorted(entries.items()))]
+    (folder / "model.index").write_bytes(table(pairs))
+    for shard in range(2):
+        (folder / f"model.data-0000{shard}-of-00002").write_bytes(bytes(range(16 * shard, 16 * shard + 16)))
+    return str(folder / "model")
+
+
+def test_a_tensor_lies_where_the_index_says(tmp_path: Path) -> None:
+    prefix = write(tmp_path, a=entry(FLOAT, 1, 2, at=4, size=8), b=entry(INT64, at=8, size=8, shard=1))
+    for path in (prefix, prefix + ".index"):
+        checkpoint = Checkpoint(path)
+        assert checkpoint.names == ["a", "b"]
+        assert checkpoint.tensor("a") == Tensor(FLOAT, (1, 2), bytes(range(4, 12)))
+        assert checkpoint.tensor("b") == Tensor(INT64, (), bytes(range(24, 32)))
+
+
+def test_values_of_nodes_become_rows_and_the_nodes_are_marked(tmp_path: Path) -> None:
+    prefix = write(
+        tmp_path,
+        a=entry(FLOAT, 4, size=16),
+        h=entry(HALF, 8, size=16),
+        p=entry(FLOAT, 4, slices=2),
+        s=entry(STRING, 2, size=8),
+        x=entry(FLOAT, 4, size=16),
+    )
+    skipped: list[Skipped] = []
+    first, *rest = values(Checkpoint(prefix), {"a", "h", "p", "s", "other"}, skipped.append)
+    said = [(row["name"], row["types"]) for row in first["op_log"].to_pylist()]
+    assert said == [(name, ["_checkpoint_variables"]) for name in ("a", "h", "p", "s")]
+    rows = [row for one in rest for row in one["tensors"].to_pylist()]
+    assert [(row["name"], row["dtype"], row["shape"], len(row["data"])) for row in rows] == [
+        ("a", FLOAT, [4], 16),
+        ("s", STRING, [2], 8),
+    ]
+    assert [one.name for one in skipped] == ["h", "p"]
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (entry(FLOAT, 4, size=12), "has 12 bytes for (4,)"),
+        (entry(FLOAT, -1, size=4), "has 4 bytes for (-1,)"),
+        (entry(FLOAT, 4, at=8, size=16), "is not whole"),
+        (entry(STRING, 2, at=8, size=16), "is not whole"),
+    ],
+)
+def test_damage_is_told(tmp_path: Path, data: bytes, said: str) -> None:
+    with pytest.raises(BadFileError) as caught:
+        Checkpoint(write(tmp_path, a=data)).tensor("a")
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("header", [BundleHeaderProto(), BundleHeaderProto(num_shards=1, endianness=1)])
+def test_an_index_of_another_kind_is_told(tmp_path: Path, header: BundleHeaderProto) -> None:
+    with pytest.raises(BadFileError, match="that can be read here"):
+        Checkpoint(write(tmp_path, header))
+
+
+def test_what_is_missing_is_told(tmp_path: Path) -> None:
+    with pytest.raises(TfprofError, match=r"cannot read .*none.index: No such file or directory \[io\]"):
+        Checkpoint(str(tmp_path / "none"))
+    prefix = write(tmp_path, a=entry(FLOAT, 4, size=16, shard=1))
+    (tmp_path / "model.data-00001-of-00002").unlink()
+    with pytest.raises(TfprofError, match=r"cannot read .*model.data-00001-of-00002"):
+        Checkpoint(prefix).tensor("a")
+
+
+def test_what_is_no_checkpoint_is_told(tmp_path: Path) -> None:
+    (tmp_path / "old").write_bytes(b"first format")
+    with pytest.raises(BadFileError, match="no checkpoint of the second format"):
+        Checkpoint(str(tmp_path / "old"))
+    (tmp_path / "bad.index").write_bytes(b"x" * 100)
+    with pytest.raises(BadFileError, match="no index of a checkpoint: it does not end as a table does"):
+        Checkpoint(str(tmp_path / "bad"))

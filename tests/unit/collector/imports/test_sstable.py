@@ -1,0 +1,106 @@
+"""Sorted tables as checkpoints have them."""
+
+import random
+
+import pytest
+from tfprof.collector.imports.sstable import DamagedTableError, entries, unpacked
+
+PAIRS = [(f"layer_{number // 10}/v{number}".encode(), bytes([number % 256]) * (number % 7)) for number in range(200)]
+
+
+def varint(number: int) -> bytes:
+    groups = bytearray()
+    while number > 0x7F:
+        groups.append(number & 0x7F | 0x80)
+        number >>= 7
+    return bytes([*groups, number])
+
+
+def block(pairs: list[tuple[bytes, bytes]]) -> bytes:
+    """Return a block in which each key shares what it can with the one before it, but for every 16th."""
+    data, last, restarts = b"", b"", []
+    for at, (key, value) in enumerate(pairs):
+        shared = 0
+        if at % 16:
+            shared = next(
+                (n for n, (a, b) in enumerate(zip(key, last, strict=False)) if a != b), min(len(key), len(last))
+            )
+        else:
+            restarts.append(len(data))
+        data += varint(shared) + varint(len(key) - shared) + varint(len(value)) + key[shared:] + value
+        last = key
+    return data + b"".join(one.to_bytes(4, "little") for one in [*(restarts or [0]), len(restarts) or 1])
+
+
+def literal(data: bytes) -> bytes:
+    """Return ``data`` as Snappy may leave it: in pieces, none of them copied."""
+    pieces = [data[at : at + 50] for at in range(0, len(data), 50)]
+    return varint(len(data)) + b"".join(bytes([(len(piece) - 1) << 2]) + piece for piece in pieces)
+
+
+def table(pairs: list[tuple[bytes, bytes]], each: int = 40, kind: int = 0) -> bytes:
+    """Return a table with so many pairs a block."""
+    data, handles = b"", []
+
+    def add(content: bytes) -> bytes:
+        nonlocal data
+        content = literal(content) if kind == 1 else content
+        handle = varint(len(data)) + varint(len(content))
+        data += content + bytes([kind]) + b"CRC4"
+        return handle
+
+    for at in range(0, len(pairs), each):
+        part = pairs[at : at + each]
+        handles.append((part[-1][0], add(block(part))))
+    footer = add(block([])) + add(block(handles))
+    return data + footer.ljust(40, b"\0") + (0xDB4775248B80FB57).to_bytes(8, "little")
+
+
+@pytest.mark.parametrize("each", [1, 7, 40, 1000])
+@pytest.mark.parametrize("kind", [0, 1])
+def test_keys_and_values_come_in_order(each: int, kind: int) -> None:
+    assert list(entries(table(PAIRS, each, kind))) == PAIRS
+
+
+@pytest.mark.parametrize(
+    ("packed", "plain"),
+    [
+        (b"\x00", b""),
+        (b"\x05\x10hello", b"hello"),
+        (b"\x0a\x04ab\x11\x02", b"ab" * 5),  # copies overlap what they make
+        (b"\x08\x0cabcd\x0e\x04\x00", b"abcdabcd"),
+        (b"\x08\x0cabcd\x0f\x04\x00\x00\x00", b"abcdabcd"),
+        (b"\x46\xf0\x45" + b"x" * 70, b"x" * 70),
+        (b"\x80\x02\xf4\xff\x00" + b"y" * 256, b"y" * 256),
+    ],
+)
+def test_snappy_is_unpacked(packed: bytes, plain: bytes) -> None:
+    assert unpacked(packed) == plain
+
+
+@pytest.mark.parametrize(
+    "packed", [b"\x05\x10hell", b"\x08\x0cabcd\x01\x09", b"\x08\x0cabcd\x01\x00", b"\x05", b"\xff" * 5 + b"\x01"]
+)
+def test_what_snappy_did_not_make_is_told(packed: bytes) -> None:
+    with pytest.raises(DamagedTableError):
+        unpacked(packed)
+
+
+@pytest.mark.parametrize("data", [b"", b"x" * 100, table(PAIRS)[:-1], table(PAIRS)[100:], table(PAIRS, kind=3)])
+def test_what_is_no_table_is_told(data: bytes) -> None:
+    with pytest.raises(DamagedTableError):
+        list(entries(data))
+
+
+def test_damage_is_told_or_harmless_and_ends() -> None:
+    chance, whole = random.Random(4), [table(PAIRS, 40, kind) for kind in (0, 1)]
+    told = 0
+    for _ in range(600):
+        data = bytearray(chance.choice(whole))
+        for _ in range(chance.choice((1, 3))):
+            data[chance.randrange(len(data))] = chance.randrange(256)
+        try:
+            list(entries(bytes(data)))
+        except DamagedTableError:
+            told += 1
+    assert told > 50
