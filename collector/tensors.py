@@ -12,7 +12,7 @@ from tfprof.collector.store.reader import Job
 FLOAT, DOUBLE, INT32, STRING, INT64 = 1, 2, 3, 7, 9
 #: Bytes of a number, by type.
 SIZES: Final = {FLOAT: 4, DOUBLE: 8, INT32: 4, INT64: 8}
-_FORMS: Final = {FLOAT: "f", DOUBLE: "d", INT32: "i", INT64: "q"}
+_FORMS: Final[dict[int, Any]] = {FLOAT: "f", DOUBLE: "d", INT32: "i", INT64: "q"}
 #: A text is cut at so many characters, and says so.
 TEXT_MAX: Final = 10_000
 _OMITTED: Final = "...omitted from display\n\n"
