@@ -12,8 +12,6 @@ from tfprof.collector.views.nodes import Node, bytewise
 from tfprof.collector.views.rules import DEFAULT, Rules
 from tfprof.collector.views.tree import Branch, TreeView
 
-#: What the op view has instead.
-UNSUPPORTED: Final = "op view doesn't support timeline yet. Consider graph/scope/code view."
 #: Longer ones come with a warning.
 LONG: Final = 200 << 20
 WARNING: Final = (
