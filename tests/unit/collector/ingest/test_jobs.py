@@ -3,7 +3,7 @@ import struct
 import time
 
 import pytest
-from fakes.run_metadata import run_metadata
+from fakes.run_metadata import node, number, run_metadata, text
 from fakes.wire_agent import record, span
 from tfprof.collector.errors import FormatError, StoreError
 from tfprof.collector.ingest import job as job_module
@@ -106,6 +106,21 @@ def test_a_traced_step_becomes_a_trace_its_ops_and_their_names(ingest):
     assert {b"a", b"b", b"Add", b"Mul"} <= {row["text"] for row in ingest.table("names")}
 
 
+def test_what_a_gpu_allocated_and_which_accelerators_a_step_saw_are_stored_sealed_or_not(ingest):
+    used = text(6, text(1, b"GPU_0_bfc") + text(6, number(1, 7) + number(2, 256)))
+    gpu, stream = b"/job:localhost/replica:0/task:0/device:GPU:0", b"/device:GPU:0/stream:all"
+    scheduled = text(1, text(1, text(1, gpu) + text(2, node(b"a", 5) + used)))
+    complete = scheduled + run_metadata([b"a"], device=stream)
+    records = [{"kind": layout.RUN_METADATA, "body": body} for body in (scheduled, run_metadata([b"a"]), complete)]
+    ingest.records(1, *records[:2])
+    ingest.store.job(UID).seal()
+    ingest.records(3, records[2])
+    assert [row["accelerator"] for row in ingest.table("traces")] == [1, 0, 3]
+    assert ingest.table("allocations") == [
+        {"trace": trace, "node": 0, "device": 0, "t_us": 7, "bytes": 256} for trace in (0, 2)
+    ]
+
+
 def test_what_is_sent_again_is_acked_again_and_stored_once(ingest):
     ingest.records(1, step(), step())
     assert ingest.records(1, step(), step()) == [ack(wire.RECORDS, 2)]
@@ -146,6 +161,7 @@ def test_a_graph_number_that_is_none_is_undecodable(ingest):
 
 def test_frames_and_refusals_find_their_tables(ingest):
     frames = {"files": ["x.py"], "functions": ["f"], "frames": [[0, 3, 0]], "stacks": [[0]], "nodes": {"a": 0}}
+    frames |= {"starts": [2], "variables": {"w/resource": [3, 4]}}
     refused = {"slug": "graph-too-large", "text": "too large \ud800"}
     ingest.records(
         1,
@@ -153,7 +169,11 @@ def test_frames_and_refusals_find_their_tables(ingest):
         {"kind": layout.REFUSED, "body": json.dumps(refused).encode(), "start_ns": 77},
     )
     assert [(row["graph"], row["name"], row["stack"]) for row in ingest.table("stacks")] == [(2, "a", 0)]
-    assert [(row["file"], row["line"], row["function"]) for row in ingest.table("frames")] == [("x.py", 3, "f")]
+    (frame,) = ingest.table("frames")
+    assert (frame["file"], frame["line"], frame["function"], frame["start_line"]) == ("x.py", 3, "f", 2)
+    (said,) = ingest.table("op_log")
+    assert (said["graph"], said["name"], said["types"]) == (2, "w/resource", ["_trainable_variables"])
+    assert said["shape"] == [3, 4]
     (event,) = ingest.table("events")
     assert (event["t_ns"], event["slug"], event["text"]) == (77, "graph-too-large", "too large ?")
 

@@ -43,6 +43,14 @@ def test_an_op_is_in_the_step_in_which_it_began() -> None:
     assert cut.uncut == 4
 
 
+def test_a_step_tells_whether_a_gpu_ran_in_it() -> None:
+    host = Plane().line((b"a:Mul", 10, 15), (b"b:Mul", 30, 35))
+    gpu = Plane(b"/device:GPU:0").line((b"kernel", 31, 32), name=b"Stream #1")
+    tpu = Plane(b"/device:TPU:0").line((b"fusion", 11, 12), name=b"XLA Ops")
+    cut = _cut(session(host, gpu, tpu), _step(4, 10, 20), _step(6, 30, 40), _step(7, 50, 60))
+    assert [(step.rows, step.accelerator) for step in cut.steps] == [(2, 0), (2, 3), (0, 0)]
+
+
 def test_rows_say_what_ran_where_and_what_it_allocated() -> None:
     stats = {b"allocation_bytes": 64, b"addr": 1, b"allocator_name": b"cpu"}
     plane = Plane().line((b"a:Mul", 10, 15), (b"MemoryAllocation", 11, 11, stats), thread=3)
