@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any, Final
 
-from tfprof.collector.proto.tfprof_output_pb2 import TFProfTensorProto
+from tfprof.collector.loader import load
 from tfprof.collector.store.columns import listed
 from tfprof.collector.store.reader import Job
 
@@ -50,7 +50,7 @@ class Tensor:
 
     def message(self) -> Any:
         """Return a TFProfTensorProto."""
-        message = TFProfTensorProto(dtype=self.dtype)
+        message = load("tfprof.collector.proto.tfprof_output_pb2:TFProfTensorProto")(dtype=self.dtype)
         kind = "str" if self.dtype == STRING else "double" if self.dtype in (FLOAT, DOUBLE) else "int64"
         getattr(message, f"value_{kind}").extend(self.values())
         return message
