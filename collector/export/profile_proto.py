@@ -5,10 +5,12 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+from tfprof.collector.errors import StoreError
 from tfprof.collector.export.code_defs import CodeDefs
 from tfprof.collector.needs import EVERYTHING
 from tfprof.collector.profile import misses_streams, of_first_kind, profile
 from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
+from tfprof.collector.render.why_text import untraced
 from tfprof.collector.store.columns import flat, listed, pc
 from tfprof.collector.store.devices import host_device
 from tfprof.collector.store.reader import Job
@@ -35,17 +37,24 @@ def pieces(job: Job, steps: Steps | None = None, compat: str = "2.21") -> Iterat
 
     Nodes have numbers in the order of the graph, then in that of their first execution. Numbers of operations are
     those of tfprof. ``compat``: 1.15 tells which output an input is of, newer versions take the first. Steps of a second
-    kind go on after the last of the first (``renumbered``). Raises UsageError ``no-such-step``.
+    kind go on after the last of the first (``renumbered``). Raises UsageError ``no-such-step``, StoreError ``no-data``.
     """
     table = job.table("traces", _TRACES)
     traces = renumbered(table) if steps is None else _between(table, steps)
     recorded = _Recorded.of(job, traces)
-    found = profile(job, steps=steps, averaged=False, needs=EVERYTHING, rules=Rules(compat, strict=True))
     slots = compat == "1.15" or job.info.tells_slots
-    writer = _Writer(found.nodes if found else [], recorded, CodeDefs.of(job.info), slots=slots)
+    writer = _Writer(strict_nodes(job, steps, compat), recorded, CodeDefs.of(job.info), slots=slots)
     for part in recorded.parts(writer.order):
         yield writer.nodes(part).SerializeToString(deterministic=True)
     yield writer.rest(traces, job.table("op_log", ["code"])).SerializeToString(deterministic=True)
+
+
+def strict_nodes(job: Job, steps: Steps | None = None, compat: str = "2.21") -> list[Node]:
+    """Return the nodes of ``job`` with all that tfprof would know of them; StoreError ``no-data`` where nothing was traced."""
+    found = profile(job, steps=steps, averaged=False, needs=EVERYTHING, rules=Rules(compat, strict=True))
+    if found is None:
+        raise StoreError(untraced(job), slug="no-data")
+    return found.nodes
 
 
 def renumbered(traces: pa.Table) -> pa.Table:
