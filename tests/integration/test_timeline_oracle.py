@@ -50,7 +50,9 @@ def stored(case: Mapping[str, Any], store: Path) -> None:
     message = parsed(case["op_log"], OpLogProto, "op_log", (BINARY,))
     known = op_log(message, frozenset(nodes["name"].to_pylist()), "op_log").rows
     steps = [step(number, data, "step") for number, data in case["steps"]]
-    store_job(store, "host", Source("case", nodes, known, iter(filter(None, steps)), {"op_log": True}), lambda _: None)
+    store_job(
+        store, "host", Source("case", nodes, [known], iter(filter(None, steps)), {"op_log": True}), lambda _: None
+    )
 
 
 def where(theirs: str, mine: str) -> str:
