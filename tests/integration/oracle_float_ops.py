@@ -1,0 +1,229 @@
+"""Run by a TensorFlow of its own: what it counts as operations of graphs with every kind of op, of loops, of fed batches.
+
+    python oracle_float_ops.py FOLDER
+
+Each of FOLDER/kinds, FOLDER/fed … gets `graph.pb`, `run-0.pb` …, and `counts.json`: what TensorFlow's registry says of each
+node before any run ("static") and after all ("filled"), what its Profiler says of each step after all were added ("steps":
+{step: {"total", "nodes"}}), and what its one-shot `profile` says of the graph alone and with the first run ("once").
+"""
+
+import json
+import os
+import sys
+from pathlib import Path
+
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+
+import numpy as np
+import tensorflow.compat.v1 as tf
+from tensorflow.python.framework import ops
+
+raw = tf.raw_ops
+UNARY = ("Reciprocal", "Square", "Rsqrt", "Log", "Neg", "Relu", "Tanh", "Sigmoid", "Exp", "Sqrt")
+BINARY = ("Sub", "Mul", "RealDiv", "Maximum", "Minimum", "Pow", "SquaredDifference", "AddV2", "FloorDiv")
+COMPARISONS = ("GreaterEqual", "Greater", "LessEqual", "Less", "Equal", "NotEqual")
+
+
+def value(*shape):
+    """Return a tensor that no optimizer can compute beforehand."""
+    return tf.random_uniform(shape, 0.5, 1.5)
+
+
+def element_wise():
+    """Return ops of one and two inputs, broadcast ones too, and reductions."""
+    x, y = value(3, 4, 5), value(4, 1)
+    yield from (getattr(raw, kind)(x=x) for kind in UNARY if kind not in {"Relu", "Softplus"})
+    yield raw.Relu(features=x)
+    yield from (getattr(raw, kind)(x=x, y=y) for kind in (*BINARY, *COMPARISONS))
+    yield raw.Add(x=x, y=y)
+    yield raw.RsqrtGrad(y=x, dy=x)
+    yield tf.nn.softmax(value(7, 9))
+    yield tf.nn.l2_loss(x)
+    yield tf.add_n([x, x, x])
+    with tf.control_dependencies([tf.identity(y)]):
+        yield tf.add_n([x, x])
+    yield from (reduce(x, 1) for reduce in (tf.reduce_mean, tf.reduce_sum, tf.reduce_max))
+    yield tf.reduce_sum(x, [0, 2], keepdims=True)
+    yield raw.ArgMax(input=x, dimension=2)
+    yield raw.ArgMin(input=x, dimension=0)
+    yield raw.Sum(input=value(), axis=tf.zeros([0], tf.int32))
+    yield raw.Square(x=value())
+    counter = tf.Variable(tf.zeros([2, 3]), use_resource=False)
+    yield raw.AssignAdd(ref=counter._variable, value=value(2, 3))
+    yield raw.AssignSub(ref=counter._variable, value=value(2, 3))
+
+
+def products():
+    """Return matrix products, transposed ones too."""
+    a, b = value(6, 5), value(5, 7)
+    yield raw.MatMul(a=a, b=b)
+    yield raw.MatMul(a=tf.transpose(a), b=b, transpose_a=True)
+    yield raw.MatMul(a=a, b=tf.transpose(b), transpose_b=True)
+    yield raw.MatMul(a=tf.cast(a, tf.int32), b=tf.cast(b, tf.int32))
+    many, other = value(3, 2, 6, 5), value(3, 2, 5, 7)
+    turned = tf.transpose(many, [0, 1, 3, 2])
+    for kind in ("BatchMatMul", "BatchMatMulV2"):
+        yield getattr(raw, kind)(x=many, y=other)
+        yield getattr(raw, kind)(x=turned, y=other, adj_x=True)
+    yield raw.BatchMatMulV2(x=many, y=value(5, 7))
+    if hasattr(raw, "BatchMatMulV3"):
+        yield raw.BatchMatMulV3(x=many, y=other, Tout=tf.float32)
+    yield raw.Einsum(inputs=[many, other], equation="abij,abjk->abik") if hasattr(raw, "Einsum") else many
+
+
+def convolutions():
+    """Return convolutions and poolings with their gradients."""
+    images = value(2, 9, 8, 6)
+    kernels = value(3, 3, 6, 4)
+    sums = []
+    for strides, padding in (((1, 1, 1, 1), "SAME"), ((1, 2, 2, 1), "VALID"), ((1, 2, 1, 1), "SAME")):
+        sums.append(tf.nn.conv2d(images, kernels, strides, padding))
+        sums.append(tf.nn.depthwise_conv2d(images, value(3, 2, 6, 2), (1, 2, 2, 1), padding))
+        sums += [pool(images, [1, 3, 2, 1], strides, padding) for pool in (tf.nn.max_pool, tf.nn.avg_pool)]
+    sums.append(tf.nn.bias_add(images, value(6)))
+    sums.append(raw.Dilation2D(input=images, filter=value(3, 3, 6), strides=[1] * 4, rates=[1] * 4, padding="SAME"))
+    sums.append(tf.nn.conv3d(value(2, 5, 6, 7, 3), value(2, 2, 3, 3, 4), [1, 1, 2, 1, 1], "SAME"))
+    norm = tf.nn.fused_batch_norm(images, value(6), value(6))[0]
+    sums.append(norm)
+    loss = tf.add_n([tf.reduce_sum(one) for one in sums])
+    yield loss
+    yield from tf.gradients(loss, [images, kernels])
+
+
+def other_layouts():
+    """Return what TensorFlow has no count for: it cannot run here either."""
+    images, kernels = value(2, 6, 9, 8), value(3, 3, 6, 4)
+    layout = {"data_format": "NCHW"}
+    made = tf.nn.conv2d(images, kernels, [1, 1, 2, 2], "SAME", **layout)
+    pooled = tf.nn.max_pool(made, [1, 1, 2, 2], [1, 1, 2, 2], "SAME", **layout)
+    averaged = tf.nn.avg_pool(tf.nn.bias_add(made, value(4), **layout), [1, 1, 2, 2], [1, 1, 1, 1], "SAME", **layout)
+    return tf.gradients(tf.reduce_sum(pooled) + tf.reduce_sum(averaged), [images, kernels])
+
+
+def kinds():
+    """Build a graph of all kinds; return its steps as (fetches, feed)."""
+    fetches = [*element_wise(), *products(), *convolutions()]
+    other_layouts()
+    return [([one.op for one in fetches], {})] * 2
+
+
+def fed():
+    """Build a conv net behind placeholders of open sizes, a loop and gradients; return steps of several batches."""
+    images = tf.placeholder(tf.float32, [None, 12, 12, 3], name="images")
+    labels = tf.placeholder(tf.int32, [None], name="labels")
+    scale = tf.placeholder_with_default(tf.constant(2.0), [], name="scale")
+    kernel = tf.get_variable("conv/kernel", [3, 3, 3, 8])
+    features = tf.nn.relu(tf.nn.conv2d(images, kernel, strides=[1, 1, 1, 1], padding="SAME", name="conv/Conv2D"))
+    features = tf.nn.max_pool(features, [1, 2, 2, 1], [1, 2, 2, 1], "SAME", name="pool")
+    flat = tf.reshape(features, [-1, 6 * 6 * 8], name="flat")
+    weights = tf.get_variable("dense/kernel", [6 * 6 * 8, 10])
+    bias = tf.get_variable("dense/bias", [10])
+    logits = tf.nn.bias_add(tf.matmul(flat, weights, name="dense/MatMul"), bias, name="dense/BiasAdd")
+    square = tf.get_variable("square", [10, 10])
+    turn = lambda i, x: (i + 1, tf.matmul(x, square, name="loop/MatMul") * 0.1)  # noqa: E731
+    loop = tf.while_loop(lambda i, _x: i < 3, turn, (tf.constant(0), logits))[1]
+    loss = tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(labels=labels, logits=loop)) * scale
+    train = tf.train.MomentumOptimizer(0.01, 0.9).minimize(loss)
+    random = np.random.RandomState(0)
+    steps = []
+    for batch, fetches in ((4, [train, loss]), (6, [train, loss]), (6, [loss]), (5, [train, loss])):
+        steps.append((fetches, {images: random.rand(batch, 12, 12, 3), labels: random.randint(0, 10, batch)}))
+    return steps
+
+
+def odd():
+    """Build shapes that contradict each other, outputs that are missing, ranks that are not known."""
+    anything = tf.placeholder(tf.float32, None, name="anything")
+    rows = tf.placeholder(tf.float32, [None, 3], name="rows")
+    square = tf.square(anything, name="square")
+    chosen = tf.cond(tf.reduce_sum(rows) > 2.0, lambda: rows * 2.0, lambda: rows + 1.0)
+    size = tf.size(tf.unique(tf.reshape(tf.round(rows * 3), [-1]))[0], name="size")
+    grown = tf.while_loop(
+        lambda x: tf.shape(x)[0] < 9,
+        lambda x: tf.concat([x, tf.sqrt(x, name="grown/Sqrt")], 0),
+        [rows],
+        shape_invariants=[tf.TensorShape([None, 3])],
+    )
+    doubled = tf.square(grown, name="doubled")
+    random = np.random.RandomState(1)
+    feeds = ((2, (2, 2)), (3, ()), (2, (4,)))
+    return [([square, chosen, size, doubled], {anything: random.rand(*a), rows: random.rand(r, 3)}) for r, a in feeds]
+
+
+BUILD = {"kinds": kinds, "fed": fed, "odd": odd}
+
+
+def initialized():
+    """Return a session of the default graph, with its variables."""
+    initializer = tf.global_variables_initializer()
+    session = tf.Session()
+    session.run(initializer)
+    return session
+
+
+def counts(graph):
+    """Return what the registry says of each node of ``graph`` now."""
+    found = {}
+    for op in graph.get_operations():
+        try:
+            number = ops.get_stats_for_node_def(graph, op.node_def, "flops").value
+        except ValueError:
+            continue
+        if number:
+            found[op.name] = int(number)
+    return found
+
+
+def options(step):
+    """Return the options of a question for the float_ops of all nodes."""
+    chosen = dict(tf.profiler.ProfileOptionBuilder.float_operation(), output="none", step=step, max_depth=10000)
+    chosen.update(min_float_ops=0, order_by="name", account_displayed_op_only=False)
+    return chosen
+
+
+def numbers(root):
+    """Return the float_ops of each node in an op view, and of all."""
+    nodes, node = {}, root
+    while node.children:
+        node = node.children[0]
+        nodes.update((one.name, one.float_ops) for one in node.graph_nodes)
+    return {"total": root.total_float_ops, "nodes": nodes}
+
+
+def write(folder, build):
+    """Build a graph, trace its steps, write all of it."""
+    folder.mkdir()
+    with tf.Graph().as_default() as graph:
+        tf.set_random_seed(1)
+        steps = build()
+        session = initialized()
+        (folder / "graph.pb").write_bytes(graph.as_graph_def(add_shapes=True).SerializeToString())
+        found = {"static": counts(graph), "steps": {}}
+        profiler = tf.profiler.Profiler(graph)
+        for number, (fetches, feed) in enumerate(steps):
+            run = tf.RunMetadata()
+            level = tf.RunOptions.FULL_TRACE if number % 2 else tf.RunOptions.SOFTWARE_TRACE
+            session.run(fetches, feed, options=tf.RunOptions(trace_level=level), run_metadata=run)
+            profiler.add_step(number, run)
+            (folder / f"run-{number}.pb").write_bytes(run.SerializeToString())
+        for number in range(-1, len(steps)):
+            found["steps"][number] = numbers(profiler.profile_operations(options(number)))
+        found["filled"] = counts(graph)
+        session.close()
+    with tf.Graph().as_default() as graph:
+        build()
+        alone = numbers(tf.profiler.profile(graph, cmd="op", options=options(-1)))
+        run = tf.RunMetadata.FromString((folder / "run-0.pb").read_bytes())
+        found["once"] = [alone, numbers(tf.profiler.profile(graph, run_meta=run, cmd="op", options=options(-1)))]
+    (folder / "counts.json").write_text(json.dumps(found))
+
+
+def main():
+    """Write all cases."""
+    tf.disable_v2_behavior()
+    for name, build in BUILD.items():
+        write(Path(sys.argv[1]) / name, build)
+
+
+if __name__ == "__main__":
+    main()
