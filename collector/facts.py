@@ -151,8 +151,8 @@ def _counted(
     nodes = Nodes(found)
     if not steps.traces.num_rows:
         outputs = {name: each[0].outputs for name, each in nodes.by_name.items()}
-        counts = registered(nodes, outputs, rules) | _of_log(log.float_ops, facts)
-        return Known(_with_counts(facts, counts), counts)
+        static = registered(nodes, outputs, rules) | _of_log(log.float_ops, facts)
+        return Known(_with_counts(facts, static), static)
     names = recorder.ran(steps.rollup)
     varying = open_nodes(nodes, names, rules)
     ran = Ran(nodes, recorder.samples(names) if FLOAT_OPS in needs else {}, rules)

@@ -122,12 +122,18 @@ def of_first_kind(traces: pa.Table) -> pa.Table:
 def _numbers(traces: pa.Table, first: int, last: int) -> tuple[int, ...]:
     """Return the traces of the steps ``first`` to ``last``."""
     mine = of_first_kind(traces)
-    within = pc.and_(pc.greater_equal(mine["step"], first), pc.less_equal(mine["step"], last))
-    return tuple(sorted(mine.filter(within)["trace"].to_pylist()))
+    within = pc.and_(pc.greater_equal(mine["step"], _step(first)), pc.less_equal(mine["step"], _step(last)))
+    numbers: list[Any] = mine.filter(within)["trace"].to_pylist()
+    return tuple(sorted(numbers))
+
+
+def _step(number: int) -> Any:
+    return pa.scalar(number, pa.uint64())
 
 
 def _no_such_step(jobs: Iterable[tuple[Job, pa.Table]], first: int, last: int) -> NoSuchStepError:
-    steps = sorted({step for _, traces in jobs for step in of_first_kind(traces)["step"].to_pylist()})
+    known: set[Any] = {step for _, traces in jobs for step in of_first_kind(traces)["step"].to_pylist()}
+    steps = sorted(known)
     some = " ".join(map(str, steps[:_LISTED])) + (f" … {steps[-1]}" if len(steps) > _LISTED else "")
     wanted = str(first) if first == last else f"{first}-{last}"
     return NoSuchStepError(f"Options -step={wanted} not found. Available steps: {some}", steps)
@@ -200,7 +206,7 @@ def _ran_on(rollup: pa.Table, names: pa.Table, pattern: str) -> _Ran:
     matching = {number: text for number, text in devices.items() if fnmatchcase(text, pattern)}
     here = pc.is_in(rollup["device"], value_set=pa.array(matching, pa.uint32()))
     ids = pc.unique(rollup.filter(here)["node"])
-    own = pc.and_(pc.equal(rollup["device"], NONE_ID), pc.is_in(rollup["node"], value_set=ids))
+    own = pc.and_(pc.equal(rollup["device"], pa.scalar(NONE_ID, pa.uint32())), pc.is_in(rollup["node"], value_set=ids))
     node_names = texts(names, NODE)
     nodes: list[Any] = ids.to_pylist()
     return _Ran(

@@ -35,6 +35,10 @@ class Decoded(NamedTuple):
     error: str | None
 
 
+def _decoded(rows: int, base_ns: int, accelerator: int, status: int) -> Decoded:
+    return Decoded(rows, base_ns, accelerator, ERRORS[status])
+
+
 class Steps(NamedTuple):
     """The OPS and ALLOCATIONS rows of several parts, and what became of each."""
 
@@ -80,7 +84,7 @@ class WalkerDecoder:
             walked = self._walker.walk(parts, traces, interner.table, block, room)
             self._rows_a_byte = min(max(self._rows_a_byte, room / size), _ROWS_A_BYTE_MAX)
         results, allocations = walked
-        decoded = [Decoded(*part, ERRORS[status]) for *part, status in results]
+        decoded = [_decoded(*result) for result in results]
         return Steps(_columns(block, room, sum(part.rows for part in decoded)), _allocations(allocations), decoded)
 
 
@@ -94,8 +98,7 @@ class PythonDecoder:
         rows = fallback.Rows([[] for _ in OPS], [])
         decoded = []
         for part, trace in zip(parts, traces, strict=True):
-            *found, status = fallback.add(rows, bytes(part), trace, interner.table)
-            decoded.append(Decoded(*found, ERRORS[status]))
+            decoded.append(_decoded(*fallback.add(rows, bytes(part), trace, interner.table)))
         return Steps(from_columns(rows.ops, OPS), from_rows(rows.allocations, ALLOCATIONS), decoded)
 
 

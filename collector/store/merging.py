@@ -60,7 +60,7 @@ def _histograms(sides: Sequence[pa.Table], keys: Any) -> sums.Columns:
         rows.append(pc.index_in(_keys(side), value_set=keys).cast(pa.int64()).take(of))
         buckets.append(pc.add(position, first.take(of)))
         counts.append(pc.list_flatten(histogram))
-    return sums.histograms(*map(pa.concat_arrays, (rows, buckets, counts)), len(keys))
+    return sums.histograms(pa.concat_arrays(rows), pa.concat_arrays(buckets), pa.concat_arrays(counts), len(keys))
 
 
 def _by_native(module: ModuleType, parts: Sequence[pa.Table]) -> pa.Table:
