@@ -4,10 +4,8 @@ import click
 from tfprof.collector.cli.about import step_range
 from tfprof.collector.cli.command import job_argument, store_option
 from tfprof.collector.cli.import_ import path_option
-from tfprof.collector.errors import StoreError, UsageError
+from tfprof.collector.errors import UsageError
 from tfprof.collector.export import files
-from tfprof.collector.render.why_text import untraced
-from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import Store
 from tfprof.collector.views.rules import COMPAT
 
@@ -32,8 +30,6 @@ def profile_proto(
     if not output and not op_log:
         raise UsageError("nothing to write: give -o FILE, or --op-log FILE")
     chosen = Store(store).job(job)
-    if chosen.info.state != IMPORTED and not chosen.table("traces", ["trace"]).num_rows:
-        raise StoreError(untraced(chosen), slug="no-data")
     if op_log:
         from tfprof.collector.export.op_log import op_log as message  # noqa: PLC0415  # for those who ask for it
 

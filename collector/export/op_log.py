@@ -3,19 +3,19 @@
 from typing import Any
 
 from tfprof.collector.export.code_defs import CodeDefs
-from tfprof.collector.needs import EVERYTHING
-from tfprof.collector.profile import profile
+from tfprof.collector.export.profile_proto import strict_nodes
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
 from tfprof.collector.store.columns import listed
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.nodes import NO_FACTS, octets
-from tfprof.collector.views.rules import Rules
 
 
 def op_log(job: Job) -> Any:
-    """Return an OpLogProto with an entry a node, in the order of the graph: operations, types, Python stack."""
-    found = profile(job, averaged=False, needs=EVERYTHING, rules=Rules(strict=True))
-    by_name = {node.name: node.facts for node in found.nodes} if found else {}
+    """Return an OpLogProto with an entry a node, in the order of the graph: operations, types, Python stack.
+
+    StoreError ``no-data`` where nothing was traced.
+    """
+    by_name = {node.name: node.facts for node in strict_nodes(job)}
     codes, message = CodeDefs.of(job.info), OpLogProto()
     for name in dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name")):
         facts = by_name.get(name, NO_FACTS)

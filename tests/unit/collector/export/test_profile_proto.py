@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from fakes.made_store import rows, trace, traced, write_job
 from fakes.run_metadata import run_metadata
-from tfprof.collector.errors import NoSuchStepError
+from tfprof.collector.errors import NoSuchStepError, StoreError
 from tfprof.collector.export import profile_proto as module
 from tfprof.collector.export.code_defs import CodeDefs
 from tfprof.collector.export.op_log import op_log
@@ -116,6 +116,14 @@ def test_a_gpu_whose_kernels_are_missing_is_told(tmp_path: Path) -> None:
         write_job(tmp_path / "s", uid, {"traces": rows("traces", traces)})
     jobs = Store(tmp_path / "s").jobs()
     assert [profile_proto(job).miss_accelerator_stream for job in jobs] == [False, True, True]
+
+
+def test_a_job_that_was_not_traced_is_no_profile(tmp_path: Path) -> None:
+    write_job(tmp_path / "s", 1, {"graph_nodes": traced(GRAPH.SerializeToString(), [])["graph_nodes"]})
+    job = Store(tmp_path / "s").job("last")
+    for write in (profile_proto, op_log):
+        with pytest.raises(StoreError, match=r"no traced steps: .* \[no-data\]"):
+            write(job)
 
 
 def of_kinds(*steps: tuple[int, int]) -> list[int]:
