@@ -291,7 +291,7 @@ def _bytewise(node: Node) -> bytes:
 
 def parameters(shape: Shape) -> int:
     """Return the number of elements; 0 where the shape is not fully known."""
-    return 0 if not shape or min(shape) < 0 else math.prod(shape)
+    return 0 if not shape or min(shape) < 0 else signed(math.prod(shape))
 
 
 def total(nodes: Iterable[Node]) -> Stats:
