@@ -1,14 +1,16 @@
 """Unmodified jobs, the real launcher, agent, collector and store: what a user sees."""
 
 import json
+import math
 import os
 import re
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -52,6 +54,13 @@ def _ask(*arguments: str) -> dict[str, object]:
     assert done.returncode == 0, done.stderr
     document: dict[str, object] = json.loads(done.stdout)
     return document
+
+
+def _entries(root: Any) -> Iterator[Any]:
+    """Yield the entries of an op view, each of which has the next one as its child."""
+    while root["children"]:
+        (root,) = root["children"]
+        yield root
 
 
 def _until(condition: Callable[[], object], seconds: float = 30.0) -> object:
@@ -105,9 +114,13 @@ def test_three_jobs_of_two_releases_at_once_run_as_alone_and_each_has_its_own_op
     expected = {"threads.py": "AssignAddVariableOp", "own_trace.py": "Conv2D", "keras_fit.py": "MatMul"}
     for name, op in expected.items():
         view = _ask("op", jobs[name].info.hex, "-max_depth", "9999")
-        entries = {entry["name"]: entry for entry in view["entries"]}  # type: ignore[attr-defined]
+        entries = {entry["name"]: entry for entry in _entries(view["profile"])}
         devices = {device for node in entries[op]["graph_nodes"] for device in node["devices"]}
         assert devices == {"/job:localhost/replica:0/task:0/device:cpu:0"}
+    shapes: list[list[int]] = jobs["keras_fit.py"].table("op_log")["shape"].to_pylist()
+    assert sum(map(math.prod, shapes)) == 20 * 32 + 32 + 32 * 1 + 1
+    first_lines: list[int] = jobs["threads.py"].table("frames")["start_line"].to_pylist()
+    assert max(first_lines) > 1
 
 
 @pytest.mark.parametrize("release", ["tf1_python", "tf2_python"])
@@ -121,13 +134,13 @@ def test_with_every_step_traced_the_op_view_is_that_of_tensorflows_own_profiler(
     view = _ask("op", "last", "-max_depth", "9999")
     ours = {
         entry["name"]: {
-            "occurrence": entry["run_count"],
+            "occurrence": sum(node["run_count"] for node in entry["graph_nodes"]),
             "micros": entry["exec_micros"],
             "bytes": entry["requested_bytes"],
             "peak_bytes": entry["peak_bytes"],
             "output_bytes": entry["output_bytes"],
         }
-        for entry in view["entries"]  # type: ignore[attr-defined]
+        for entry in _entries(view["profile"])
     }
     assert sum(op["micros"] for op in oracle.values()) > 0
     assert ours == oracle
@@ -263,7 +276,7 @@ def test_queries_answer_while_the_job_runs_and_after_the_daemons_have_stopped(
     (running,) = _ask("jobs")["jobs"]  # type: ignore[misc]
     assert running["state"] == "running"
     assert running["pid"] == pid
-    assert _ask("op", "last")["entries"]
+    assert list(_entries(_ask("op", "last")["profile"]))
     os.kill(pid, signal.SIGTERM)
     process.communicate(timeout=60)
     assert _run(TFPROF, "stop").returncode == 0
