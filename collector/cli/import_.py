@@ -1,12 +1,12 @@
 """`tfprof import`: files of TensorFlow's own tfprof as a job of the store."""
 
 import socket
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 import click
+from tfprof.collector.cli.about import TfprofCommand
 from tfprof.collector.cli.command import json_option, note, print_json, print_lines, store_option
 from tfprof.collector.errors import UsageError
 from tfprof.collector.imports import steps as run_metadata
@@ -19,12 +19,6 @@ from tfprof.collector.imports.steps import Coverage, Step
 from tfprof.collector.imports.writing import Source, store_job
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
 from tfprof.collector.store.columns import listed
-
-
-def path_option(name: str, what: str) -> Callable[[Any], Any]:
-    """Return an option that takes paths, in all of tfprof's spellings."""
-    spellings = [dashes + word for word in (name, name.replace("_", "-")) for dashes in ("--", "-")]
-    return click.option(*spellings, name, metavar="FILE", help=what)
 
 
 def _run_metadata(paths: Sequence[str]) -> Iterator[Step]:
@@ -72,12 +66,18 @@ def _values(path: str, names: Collection[str]) -> Iterator[Rows]:
     return values(checkpoint, names, lambda one: note(f"no value of {one.name}: {one.why}"))
 
 
-@click.command("import")
-@path_option("profile_path", "A profile that tfprof wrote (ProfileProto).")
-@path_option("graph_path", "A GraphDef, text or binary.")
-@path_option("run_meta_path", "RunMetadata of the steps 0, 1, …, separated by commas; binary or text.")
-@path_option("op_log_path", "What an op log says of the graph's nodes (OpLogProto).")
-@path_option("checkpoint_path", "A checkpoint of the variables: its files' names up to .index (-select tensor_value).")
+@click.command("import", cls=TfprofCommand)
+@click.option("--profile-path", metavar="FILE", help="A profile that tfprof wrote (ProfileProto).")
+@click.option("--graph-path", metavar="FILE", help="A GraphDef, text or binary.")
+@click.option(
+    "--run-meta-path", metavar="FILE,…", help="RunMetadata of the steps 0, 1, …, separated by commas; binary or text."
+)
+@click.option("--op-log-path", metavar="FILE", help="What an op log says of the graph's nodes (OpLogProto).")
+@click.option(
+    "--checkpoint-path",
+    metavar="PREFIX",
+    help="A checkpoint of the variables: its files' names up to .index (-select tensor_value).",
+)
 @click.option("--name", help="What to call the job (default: the file's name).")
 @json_option
 @store_option

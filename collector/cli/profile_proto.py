@@ -1,19 +1,20 @@
 """`tfprof profile-proto`: a job as the files of TensorFlow's own tfprof."""
 
 import click
-from tfprof.collector.cli.about import step_range
+from tfprof.collector.cli.about import TfprofCommand, step_range
 from tfprof.collector.cli.command import job_argument, store_option
-from tfprof.collector.cli.import_ import path_option
 from tfprof.collector.errors import UsageError
 from tfprof.collector.export import files
 from tfprof.collector.store.reader import Store
 from tfprof.collector.views.rules import COMPAT
 
 
-@click.command("profile-proto")
+@click.command("profile-proto", cls=TfprofCommand)
 @job_argument
-@click.option("-o", "--output", metavar="FILE", help="Where the profile is written to (ProfileProto).")
-@path_option("op_log", "Where an op log is written to (OpLogProto): operations, types, Python stacks.")
+@click.option("-o", "--output", "file", metavar="FILE", help="Where the profile is written to (ProfileProto).")
+@click.option(
+    "--op-log", metavar="FILE", help="Where an op log is written to (OpLogProto): operations, types, Python stacks."
+)
 @click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B.")
 @click.option(
     "--compat",
@@ -24,17 +25,17 @@ from tfprof.collector.views.rules import COMPAT
 )
 @store_option
 def profile_proto(
-    job: str, store: str, output: str | None, op_log: str | None, steps: tuple[int, int] | None, compat: str
+    job: str, store: str, file: str | None, op_log: str | None, steps: tuple[int, int] | None, compat: str
 ) -> None:
     """Write JOB as a file that TensorFlow's own tools read: tfprof --profile_path, ProfilerFromFile, profiler-ui."""
-    if not output and not op_log:
+    if not file and not op_log:
         raise UsageError("nothing to write: give -o FILE, or --op-log FILE")
     chosen = Store(store).job(job)
     if op_log:
         from tfprof.collector.export.op_log import op_log as message  # noqa: PLC0415  # for those who ask for it
 
         files.write(op_log, message(chosen).SerializeToString(deterministic=True))
-    if output:
+    if file:
         from tfprof.collector.export.profile_proto import pieces  # noqa: PLC0415  # likewise
 
-        files.write(output, b"".join(pieces(chosen, steps, compat)))
+        files.write(file, b"".join(pieces(chosen, steps, compat)))
