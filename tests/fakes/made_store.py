@@ -87,7 +87,7 @@ def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table | pa.Reco
 def write_job(
     store: Path,
     uid: int,
-    tables: Mapping[str, pa.Table],
+    tables: Mapping[str, pa.Table | pa.RecordBatch],
     *,
     state: str | None = "exited",
     identity: Mapping[str, Any] | None = None,

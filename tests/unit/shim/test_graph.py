@@ -5,6 +5,7 @@ import json
 import threading
 import weakref
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -38,6 +39,8 @@ class Graph:
         self.ops = list(ops)
         self._functions: dict[str, SimpleNamespace] = {}
         self.collection: list[object] = []
+        self._weak_variables: list[Any] = []
+        self.captures: list[tuple[object, SimpleNamespace]] = []
         self.definition = graph_pb2.GraphDef()
         for each in ops:
             self.definition.node.add(name=each.name, op="Fake")
