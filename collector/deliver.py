@@ -41,8 +41,8 @@ def deliver(desk: Desk, about: About, view: str, options: Options, *, whole: boo
     or no stack for the code view. Raises RefusedError where the view cannot be written so, TfprofError ``io`` when a file
     cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
     """
-    refuse(view, options)
     answer = desk.ask(about, view, options, whole=whole)
+    refuse(view, options)
     return _DELIVERIES[options.output.type](desk, answer) if answer.is_known else Delivery(answer)
 
 

@@ -21,7 +21,8 @@ ASKED: Final = 60
 
 def write_case(folder: Path, seed: int) -> None:
     """Write the random case of a seed."""
-    chance = random.Random(seed)
+    chance = graphs.Dice(seed)
+    chance.wild = chance.random() < 0.1
     folder.mkdir(parents=True)
     size = chance.choice((1, 3, 8, 20, 20, 40, 40, 120))
     cycles, dangling = chance.random() < 0.5, chance.random() < 0.2
@@ -35,7 +36,9 @@ def write_case(folder: Path, seed: int) -> None:
     for step in range(steps):
         (folder / f"run-{step}.pb").write_bytes(graphs.run_metadata(chance, ran, base))
     types = (*graphs.OPS, *graphs.TYPES, *(device.lower() for device in graphs.DEVICES[:6]), *graphs.UNKNOWN)
-    questions = Questions(chance, ran, types, steps).some(ASKED)
+    questions = Questions(chance, ran, types, steps, ("graph",) if chance.wild else ("graph", "scope", "code")).some(
+        ASKED
+    )
     _write_questions(folder, questions, whole=graph.whole)
 
 

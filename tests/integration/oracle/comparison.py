@@ -49,7 +49,7 @@ def sampled(data: bytes) -> Any:
     profile = decoded("pprof", gzip.decompress(data))
     texts: list[Any] = list(profile[6])
     for comment in profile.get(13, ()):
-        texts[comment] = b"comment"
+        texts[comment] = "comment"
     return {**profile, 6: texts}
 
 
@@ -68,14 +68,19 @@ def _by_checker(printed: str) -> dict[str, list[str]]:
     return {name: [line for line in lines if line] for name, lines in found.items()}
 
 
+def _readable(data: bytes) -> str:
+    """Return UTF-8; half a letter, at the end of a name that tfprof cut, is a question mark, as with us."""
+    return data.decode("utf-8", "replace").replace("\ufffd", "?")
+
+
 def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[str, Any]:
     """Return what counts of an answer {root, files, printed, warned}, all bytes as Latin-1 text."""
     kind = question.get("options", {}).get("output", "").partition(":")[0]
     files = {name: text.encode("latin-1") for name, text in answer["files"].items()}
-    forms = {"file": lambda data: rows(data.decode()), "pprof": sampled}
-    told = {name: forms.get(kind, bytes.decode)(data) for name, data in files.items()}
+    forms = {"file": lambda data: rows(_readable(data)), "pprof": sampled}
+    told = {name: forms.get(kind, _readable)(data) for name, data in files.items()}
     message = decoded(MESSAGES[question["view"]], answer["root"].encode("latin-1"))
-    printed, warned = (answer[name].encode("latin-1").decode() for name in ("printed", "warned"))
+    printed, warned = (_readable(answer[name].encode("latin-1")) for name in ("printed", "warned"))
     said: Any = _by_checker(printed) if question["view"] == "advise" else rows(printed)
     return {"message": message, "files": told, "printed": said, "warned": _said(warned)}
 

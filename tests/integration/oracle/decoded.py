@@ -89,15 +89,17 @@ def _numbers(data: bytes) -> list[int]:
 
 
 def _value(kind: Any, value: Any) -> Any:
-    if kind in {"number", "text"}:
+    if kind == "text":
+        return value.decode("utf-8", "replace")
+    if kind == "number":
         return value
     return decoded(kind, value)
 
 
 def _entry(kind: tuple[str, str], data: bytes) -> tuple[Any, Any]:
     fields = dict(_fields(data))
-    empty = {"number": 0, "text": b""}
-    return (fields.get(1, empty[kind[0]]), _value(kind[1], fields.get(2, empty.get(kind[1], b""))))
+    empty = {"number": 0}
+    return tuple(_value(part, fields.get(at, empty.get(part, b""))) for at, part in enumerate(kind, 1))
 
 
 def decoded(kind: str, data: bytes) -> dict[int, Any]:

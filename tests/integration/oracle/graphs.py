@@ -79,6 +79,9 @@ DEVICES: Final = (
 #: Where most of what runs runs.
 USUAL: Final = (0, 1, 2, 6, 7)
 SIZES: Final = (0, 0, 1, 7, 512, 999, 1000, 4096, 123_456, 10**6, 5 * 10**6, 3 * 10**9)
+#: What no time or size is; and dimensions of which the product wraps.
+WILD: Final = (-1, -(10**6), 1 << 31, 1 << 40)
+WRAPPING: Final = (*WILD, 1 << 62, (1 << 63) - 1, -(1 << 63))
 BASES: Final = (1, 1000, 1_700_000_000_000_000)
 FILES: Final = (
     "/home/u/train.py",
@@ -97,11 +100,26 @@ FUNCTIONS: Final = (
     "a_name_of_twenty_byt",
     "nineteen_bytes_long",
     "a_name_of_more_than_twenty_bytes",
+    "cut_in_a_letter_üüüü",
     "",
 )
 #: A node that every graph has, with a stack where any has one: without one tfprof's code view falls over.
 PLAIN: Final = "plain"
 TYPES: Final = ("_trainable_variables", "mine", "Conv2D", "größe")
+
+
+class Dice(random.Random):
+    """Chance that may be wild: then some numbers are what none is."""
+
+    wild = False
+
+    def wildly(self, number: int, others: Sequence[int] = WILD) -> int:
+        """Return ``number``, or one of ``others``."""
+        return self.choice(others) if self.wild and self.random() < 0.1 else number
+
+    def size(self) -> int:
+        """Return a number of bytes."""
+        return self.wildly(self.choice(SIZES))
 
 
 @dataclass(frozen=True)
@@ -113,7 +131,7 @@ class Graph:
     whole: bool
 
 
-def _names(chance: random.Random, count: int) -> list[str]:
+def _names(chance: Dice, count: int) -> list[str]:
     names: list[str] = []
     for at in range(count):
         kind = chance.random()
@@ -135,13 +153,15 @@ def _names(chance: random.Random, count: int) -> list[str]:
     return names
 
 
-def _shape(chance: random.Random) -> bytes:
+def _shape(chance: Dice) -> bytes:
     if chance.random() < 0.1:
         return wire.shape(None)
-    return wire.shape([chance.choice((-1, 0, 1, 2, 3, 8, 1024)) for _ in range(chance.randrange(4))])
+    return wire.shape(
+        [chance.wildly(chance.choice((-1, 0, 1, 2, 3, 8, 1024)), WRAPPING) for _ in range(chance.randrange(4))]
+    )
 
 
-def _attributes(chance: random.Random) -> dict[str, bytes]:
+def _attributes(chance: Dice) -> dict[str, bytes]:
     attributes = {}
     if chance.random() < 0.4:
         attributes["shape"] = message(wire.ATTR_VALUE, shape=_shape(chance))
@@ -157,7 +177,7 @@ def _attributes(chance: random.Random) -> dict[str, bytes]:
     return attributes
 
 
-def _input(chance: random.Random, names: Sequence[str], *, dangling: bool) -> str:
+def _input(chance: Dice, names: Sequence[str], *, dangling: bool) -> str:
     if dangling and chance.random() < 0.1:
         return chance.choice(("nowhere", "^nowhere:1", "ran/ü"))
     return chance.choice(("", "", "", "^")) + chance.choice(names) + chance.choice(("", "", ":0", ":1", ":2"))
@@ -168,7 +188,7 @@ def source_of(text: str) -> str:
     return text.split(":", maxsplit=1)[0].removeprefix("^")
 
 
-def graph(chance: random.Random, count: int, *, cycles: bool, dangling: bool) -> Graph:
+def graph(chance: Dice, count: int, *, cycles: bool, dangling: bool) -> Graph:
     """Return a graph of up to ``count`` nodes: names come twice, inputs go forth and, with ``cycles``, back."""
     names = [PLAIN, *_names(chance, count)]
     nodes, sources = [], set()
@@ -183,32 +203,32 @@ def graph(chance: random.Random, count: int, *, cycles: bool, dangling: bool) ->
     return Graph(message(wire.GRAPH_DEF, node=nodes, versions=b""), tuple(names), whole=sources <= set(names))
 
 
-def _records(chance: random.Random, base: int) -> list[bytes]:
+def _records(chance: Dice, base: int) -> list[bytes]:
     return [
         message(wire.RECORD, alloc_micros=base + chance.randrange(3000), alloc_bytes=chance.choice((-4096, 512, 10**6)))
         for _ in range(chance.choice((0, 0, 1, 3)))
     ]
 
 
-def _allocator(chance: random.Random, base: int) -> bytes:
+def _allocator(chance: Dice, base: int) -> bytes:
     return message(
         wire.ALLOCATOR,
         allocator_name=chance.choice(("cpu", "GPU_0_bfc", "gpu_host_bfc", "GPU_1_bfc")),
-        total_bytes=chance.choice(SIZES),
-        peak_bytes=chance.choice(SIZES),
-        live_bytes=chance.choice((*SIZES, -512, -(10**6))),
-        allocator_bytes_in_use=chance.choice(SIZES),
+        total_bytes=chance.size(),
+        peak_bytes=chance.size(),
+        live_bytes=chance.choice((chance.size(), -512, -(10**6))),
+        allocator_bytes_in_use=chance.size(),
         allocation_records=_records(chance, base),
     )
 
 
-def _output(chance: random.Random) -> bytes:
+def _output(chance: Dice) -> bytes:
     if chance.random() < 0.1:
         return message(wire.OUTPUT, slot=chance.randrange(3))
     sizes = message(
         wire.ALLOCATION,
-        requested_bytes=chance.choice(SIZES),
-        allocated_bytes=chance.choice(SIZES),
+        requested_bytes=chance.size(),
+        allocated_bytes=chance.size(),
         ptr=chance.choice((0, 1 << 40, (1 << 64) - 16)),
     )
     described = sizes if chance.random() < 0.9 else None
@@ -216,14 +236,14 @@ def _output(chance: random.Random) -> bytes:
     return message(wire.OUTPUT, slot=chance.choice((0, 0, 1, 2)), tensor_description=tensor)
 
 
-def _node_stats(chance: random.Random, name: str, base: int) -> bytes:
+def _node_stats(chance: Dice, name: str, base: int) -> bytes:
     start = base + chance.randrange(3000) if chance.random() < 0.9 else chance.choice((0, 0, -5))
-    micros = chance.choice((0, 0, 1, 2, 100, chance.randrange(5000), chance.randrange(3 * 10**6)))
+    micros = chance.wildly(chance.choice((0, 0, 1, 2, 100, chance.randrange(5000), chance.randrange(3 * 10**6))))
     nanos = {}
     if chance.random() < 0.5:  # nanoseconds that agree with the microseconds, or not at all
         nanos["all_start_nanos"] = 1000 * start + chance.randrange(1000)
         nanos["op_end_rel_nanos"] = chance.choice((1000 * micros, chance.randrange(10**6)))
-    memory = message(wire.MEMORY, temp_memory_size=chance.choice(SIZES), persistent_memory_size=chance.choice(SIZES))
+    memory = message(wire.MEMORY, temp_memory_size=chance.size(), persistent_memory_size=chance.size())
     return message(
         wire.NODE_STATS,
         node_name=name + chance.choice(("", "", ":Label", ":a:b")),
@@ -238,7 +258,7 @@ def _node_stats(chance: random.Random, name: str, base: int) -> bytes:
     )
 
 
-def run_metadata(chance: random.Random, names: Sequence[str], base: int) -> bytes:
+def run_metadata(chance: Dice, names: Sequence[str], base: int) -> bytes:
     """Return what a traced step says: nodes several times, on several devices, or nothing at all."""
     if chance.random() < 0.05:
         return message(wire.RUN_METADATA, cost_graph=b"")
@@ -251,7 +271,7 @@ def run_metadata(chance: random.Random, names: Sequence[str], base: int) -> byte
     return message(wire.RUN_METADATA, step_stats=message(wire.STEP_STATS, dev_stats=devices))
 
 
-def _stacks(chance: random.Random, files: Sequence[int], functions: Sequence[int], lines: Sequence[int]) -> list[bytes]:
+def _stacks(chance: Dice, files: Sequence[int], functions: Sequence[int], lines: Sequence[int]) -> list[bytes]:
     """Return call stacks that share their outer frames, some of them the beginning of another."""
     frames = [
         message(
@@ -272,7 +292,7 @@ def _stacks(chance: random.Random, files: Sequence[int], functions: Sequence[int
     return [message(wire.CODE_DEF, traces=stack) for stack in (*stacks, frames[:2])]
 
 
-def op_log(chance: random.Random, names: Sequence[str], *, with_stacks: bool) -> bytes:
+def op_log(chance: Dice, names: Sequence[str], *, with_stacks: bool) -> bytes:
     """Return what an op log says of some of ``names`` and of a name that nobody knows."""
     strings = ["none", *FILES, *FUNCTIONS]
     files, functions = range(1, 1 + len(FILES)), range(1 + len(FILES), len(strings))
@@ -281,6 +301,6 @@ def op_log(chance: random.Random, names: Sequence[str], *, with_stacks: bool) ->
     for name in [*chance.sample(names, len(names) * 2 // 3), *chance.sample(names, len(names) // 5), "nobody"]:
         code = chance.choice(stacks) if with_stacks and chance.random() < 0.8 else None
         types = [chance.choice(TYPES) for _ in range(chance.choice((0, 0, 1, 2)))]
-        float_ops = chance.choice((0, 0, 7, 1000, 10**7, 3 * 10**9))
+        float_ops = chance.choice((0, 0, 7, 1000, 10**7, 3 * 10**9, 1 << 40))
         entries.append(message(wire.LOG_ENTRY, name=name, float_ops=float_ops, types=types, code_def=code))
     return message(wire.OP_LOG, log_entries=entries, id_to_string=mapped(enumerate(strings)))
