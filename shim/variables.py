@@ -57,9 +57,12 @@ def _placeholders(graph: Any) -> dict[int, Any]:
 
 @guarded
 def _placeholder(variable: Any, inner: dict[int, Any]) -> tuple[str, str, Sizes] | None:
-    """Return which variable it is, the name of the node that stands for it, and its sizes; None where it is none, or gone."""
+    """Return which variable it is, the name of the node that stands for it, and its sizes; None where it is none, or gone.
+
+    Keras's count of batches says that it is trainable, as variables do unless told otherwise: whole numbers never are.
+    """
     tensor = inner.get(id(variable.handle)) if variable is not None and variable.trainable else None
-    if tensor is None:
+    if tensor is None or variable.dtype.is_integer:
         return None
     shape = variable.shape
     sizes = None if shape.ndims is None else [-1 if size is None else int(size) for size in shape.as_list()]

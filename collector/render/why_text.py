@@ -6,11 +6,12 @@ from typing import Final
 
 from tfprof.collector.answers import Answer
 from tfprof.collector.loader import load
+from tfprof.collector.profile import Profile
 from tfprof.collector.store.catalog import IMPORTED, RUNNING
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.jobs import words
 from tfprof.collector.views.op import OpView
-from tfprof.collector.views.options import ALL
+from tfprof.collector.views.options import ALL, Options
 from tfprof.collector.views.tree import TreeView
 
 #: So many of a user's files are named.
@@ -84,9 +85,17 @@ def why(answer: Answer) -> str | None:
     """Return why ``answer`` shows nothing or leaves something out, None when everything is there."""
     if answer.profile is None:
         return _untraced(answer.about.jobs)
-    if isinstance(answer.folded, OpView):
-        return _of_op_types(answer.folded)
-    return _of_tree(answer.folded, answer.view.name)
+    shown = (
+        _of_op_types(answer.folded) if isinstance(answer.folded, OpView) else _of_tree(answer.folded, answer.view.name)
+    )
+    said = (shown, _uncounted(answer.profile, answer.options))
+    return "; ".join(text for text in said if text) or None
+
+
+def _uncounted(profile: Profile, options: Options) -> str | None:
+    if not profile.uncounted or "float_ops" not in options.select | {options.order_by}:
+        return None
+    return f"the operations of {profile.uncounted} nodes are not counted: shapes of theirs are not known"
 
 
 def hint(answer: Answer) -> str | None:

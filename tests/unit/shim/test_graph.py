@@ -171,8 +171,9 @@ def test_variables_wait_with_the_frames_for_room_in_the_ring(sent, reader):
 class Variable:
     """A variable of whatever ``shape`` that functions use by its handle."""
 
-    def __init__(self, name, sizes, trainable=True):
+    def __init__(self, name, sizes, trainable=True, whole=False):
         self.handle = object()
+        self.dtype = SimpleNamespace(is_integer=whole)
         self._unique_id = name
         self.shape = Shape(sizes)
         self.trainable = trainable
@@ -188,7 +189,8 @@ def function(*names, uses):
 
 def test_functions_tell_each_variable_once_where_it_is_used(sent, reader):
     kernel, step, seen = Variable("k_1", [3, None]), Variable("s_2", []), Variable("n_3", [9], trainable=False)
-    inner = function("inner", uses={kernel: "dense/resource", seen: "seen"})
+    batches = Variable("b_4", [], whole=True)
+    inner = function("inner", uses={kernel: "dense/resource", seen: "seen", batches: "batches"})
     outer = function("outer", uses={kernel: "4711", step: "step"})
     outer._functions = {"f": SimpleNamespace(graph=inner)}
     graph.ensure_functions_sent(outer, sent)
