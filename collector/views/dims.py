@@ -6,8 +6,9 @@ from typing import Final, NamedTuple
 
 from tfprof.collector.views.calls import Calls, Key
 from tfprof.collector.views.definitions import Definition
+from tfprof.collector.views.equalities import Equal, Op, Sizes, alike
 from tfprof.collector.views.registry import Dims
-from tfprof.collector.views.relations import Equal, Op, Sizes, alike, equal_products
+from tfprof.collector.views.relations import equal_products
 from tfprof.collector.views.values import Values
 
 #: Rounds of finding one size from another; each finds at least one, and few depend on each other so long.

@@ -5,106 +5,19 @@ open sizes that broadcast together none is 1, and a reshape keeps open sizes in 
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
 
-#: Sizes: as they are, below -1 what stands for one that is open, -1 for nothing known.
-Sizes = tuple[int, ...]
-#: Two products that are equal.
-Equal = tuple[Sizes, Sizes]
-
-
-class Op(NamedTuple):
-    """One op: sizes by data input and output, None where not even a rank is known; what inputs hold, as far as known.
-
-    ``constants``: numbers, of small constants; ``values``: sizes, as in a shape that the graph computes.
-    """
-
-    attrs: Mapping[str, Any]
-    inputs: Sequence[Sizes | None]
-    outputs: Sequence[Sizes | None]
-    constants: Sequence[Sizes | None]
-    values: Sequence[Sizes | None] = ()
-
-    def input(self, position: int) -> Sizes | None:
-        """Return the sizes of an input."""
-        return self.inputs[position] if position < len(self.inputs) else None
-
-    def output(self, position: int = 0) -> Sizes | None:
-        """Return the sizes of an output."""
-        return self.outputs[position] if position < len(self.outputs) else None
-
-    def constant(self, position: int) -> Sizes | None:
-        """Return the value of an input that is a small constant of whole numbers."""
-        return self.constants[position] if position < len(self.constants) else None
-
-    def value(self, position: int) -> Sizes | None:
-        """Return the sizes that an input holds."""
-        return self.values[position] if position < len(self.values) else None
-
-    def truth(self, name: str) -> bool:
-        """Return a boolean attribute."""
-        return bool(self.attrs[name].b) if name in self.attrs else False
-
-    def number(self, name: str) -> int:
-        """Return a whole attribute."""
-        return int(self.attrs[name].i) if name in self.attrs else 0
-
-
-Relation = Callable[[Op], Iterator[Equal]]
+from tfprof.collector.views.equalities import Equal, Op, Relation, Sizes, alike, batches, both, first, made, shapes
 
 
 def equal_products(op: str, of: Op) -> Iterator[Equal]:
-    """Yield what is known to be equal among the sizes of one op."""
+    """Yield what is known to be equal among the sizes of one op; nothing more where it lacks inputs that such ops have."""
     relation = TABLE.get(op)
     if relation is not None:
-        yield from relation(of)
-
-
-def alike(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
-    """Yield that two shapes are the same, if they can be."""
-    if left is not None and right is not None and len(left) == len(right):
-        pairs = zip(left, right, strict=True)
-        yield from (((one,), (other,)) for one, other in pairs if one != other and -1 not in (one, other))
-
-
-def _first(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
-    """Yield that the first sizes of two shapes, batches, are the same."""
-    if left and right:
-        yield left[:1], right[:1]
-
-
-def _shapes(*pairs: tuple[int, int]) -> Relation:
-    """Return that shapes are the same: numbers of inputs, and -1, -2 … of outputs."""
-
-    def of(op: Op) -> Iterator[Equal]:
-        for pair in pairs:
-            yield from alike(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
-
-    return of
-
-
-def _batches(*pairs: tuple[int, int]) -> Relation:
-    """Return that first sizes are the same, numbered likewise."""
-
-    def of(op: Op) -> Iterator[Equal]:
-        for pair in pairs:
-            yield from _first(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
-
-    return of
-
-
-def _made(position: int) -> Relation:
-    """Return that the output has the shape that an input holds."""
-    return lambda op: alike(op.value(position), op.output())
-
-
-def _both(*relations: Relation) -> Relation:
-    def of(op: Op) -> Iterator[Equal]:
-        for relation in relations:
-            yield from relation(op)
-
-    return of
+        with suppress(IndexError):
+            yield from relation(of)
 
 
 def _all_alike(op: Op) -> Iterator[Equal]:
@@ -282,7 +195,7 @@ def _slice(op: Op) -> Iterator[Equal]:
     whole = op.number("begin_mask") & op.number("end_mask") & 1
     others = op.number("ellipsis_mask") | op.number("new_axis_mask") | op.number("shrink_axis_mask")
     if whole and not others & 1 and (op.constant(3) or (1,))[0] == 1:
-        yield from _first(op.input(0), op.output())
+        yield from first(op.input(0), op.output())
 
 
 def _einsum(op: Op) -> Iterator[Equal]:
@@ -297,8 +210,8 @@ def _einsum(op: Op) -> Iterator[Equal]:
             yield from (((size,), (known.setdefault(label, size),)) for label, size in zip(term, shape, strict=True))
 
 
-_SAME: Final = _shapes((0, -1))
-_GRADIENT: Final = _shapes((0, -1), (1, -1))
+_SAME: Final = shapes((0, -1))
+_GRADIENT: Final = shapes((0, -1), (1, -1))
 
 _SAME_OPS: Final = (
     *("Identity", "Cast", "StopGradient", "PreventGradient", "CheckNumerics", "ZerosLike", "OnesLike", "Snapshot"),
@@ -336,18 +249,18 @@ TABLE: Final[Mapping[str, Relation]] = {
     **dict.fromkeys(_GRADIENT_OPS, _GRADIENT),
     **dict.fromkeys(_BROADCAST_OPS, _broadcast),
     **dict.fromkeys(("AddN", "AccumulateNV2"), _all_alike),
-    **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Dilation2D"), _batches((0, -1))),
-    **dict.fromkeys(("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D"), _batches((0, -1))),
-    **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor"), _batches((0, -1))),
-    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), _both(_made(0), _batches((2, -1)))),
-    "DepthwiseConv2dNativeBackpropInput": _both(_made(0), _batches((2, -1))),
-    **dict.fromkeys(("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"), _batches((0, 2))),
-    "DepthwiseConv2dNativeBackpropFilter": _batches((0, 2)),
-    **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad"), _both(_shapes((0, -1), (1, 2)), _batches((0, 1)))),
-    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), _both(_made(0), _batches((1, -1)))),
-    **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "Empty"), _made(0)),
-    **dict.fromkeys(("StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessRandomNormalV2"), _made(0)),
-    "BroadcastTo": _made(1),
+    **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Dilation2D"), batches((0, -1))),
+    **dict.fromkeys(("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D"), batches((0, -1))),
+    **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor"), batches((0, -1))),
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), both(made(0), batches((2, -1)))),
+    "DepthwiseConv2dNativeBackpropInput": both(made(0), batches((2, -1))),
+    **dict.fromkeys(("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"), batches((0, 2))),
+    "DepthwiseConv2dNativeBackpropFilter": batches((0, 2)),
+    **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad"), both(shapes((0, -1), (1, 2)), batches((0, 1)))),
+    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), both(made(0), batches((1, -1)))),
+    **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "Empty"), made(0)),
+    **dict.fromkeys(("StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessRandomNormalV2"), made(0)),
+    "BroadcastTo": made(1),
     "Tile": _tile,
     **dict.fromkeys(("While", "StatelessWhile"), _loop),
     "MatMul": _matmul,
@@ -357,8 +270,8 @@ TABLE: Final[Mapping[str, Relation]] = {
     **dict.fromkeys(("Squeeze", "ExpandDims"), _squeeze),
     "Transpose": _transpose,
     **dict.fromkeys(_REDUCTIONS, _reduce),
-    "SparseSoftmaxCrossEntropyWithLogits": _both(_shapes((0, -2), (1, -1)), _batches((0, -1))),
-    "SoftmaxCrossEntropyWithLogits": _both(_shapes((0, -2), (0, 1)), _batches((0, -1))),
+    "SparseSoftmaxCrossEntropyWithLogits": both(shapes((0, -2), (1, -1)), batches((0, -1))),
+    "SoftmaxCrossEntropyWithLogits": both(shapes((0, -2), (0, 1)), batches((0, -1))),
     "ConcatV2": _concat,
     "Split": _split,
     "Pack": _pack,

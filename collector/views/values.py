@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 from tfprof.collector.ingest.proto import graph_pb2
 from tfprof.collector.views.calls import Key
 from tfprof.collector.views.definitions import Definition, Source
-from tfprof.collector.views.relations import Sizes
+from tfprof.collector.views.equalities import Sizes
 
 _INT32, _INT64 = 3, 9
 _WIDTHS: Final = {_INT32: 4, _INT64: 8}
@@ -73,7 +73,10 @@ class Values:
         if read is None:
             return None
         values = [self.value(graph, each, depth + 1) for each in data]
-        return read(_Given(node, values, [self.constant(graph, each) for each in data]))
+        try:
+            return read(_Given(node, values, [self.constant(graph, each) for each in data]))
+        except IndexError:  # it lacks inputs that such ops have
+            return None
 
 
 def _same(given: _Given) -> Sizes | None:

@@ -5,9 +5,12 @@ from typing import Any
 
 import pytest
 from fakes.graphs import FLOAT, INT64, RESOURCE, const, node, read
+from hypothesis import given
+from hypothesis import strategies as st
 from tfprof.collector.ingest.proto import graph_pb2
 from tfprof.collector.views.batches import batch_of_arguments, batch_of_iterator
 from tfprof.collector.views.dims import Evidence
+from tfprof.collector.views.relations import TABLE
 from tfprof.collector.views.shapes import Nodes
 
 Graph = Sequence[graph_pb2.NodeDef]
@@ -181,6 +184,42 @@ def test_a_loop_hands_its_shapes_on_and_takes_what_nothing_follows_for_from_the_
     assert sizes(caller, body)["net/while/y"] == (7, 12, 12, 6)
     assert sizes(caller, body)["net/while/item"] == (-1, 5)
     assert sizes(caller, body, examples=7)["net/while/item"] == (7, 5)
+
+
+dims = st.none() | st.lists(st.sampled_from([-1, 0, 1, 2, 3]), max_size=4).map(tuple)
+numbers = st.lists(st.integers(-5, 5), max_size=5)
+
+
+@given(
+    st.sampled_from(sorted({*TABLE, "Shape", "ShapeN", "Identity", "StatefulPartitionedCall", "If"})),
+    st.lists(st.sampled_from(["x", "y", "c", "c2", "z", "gone", "y:1", "x:7", "^x"]), max_size=5),
+    st.lists(dims, max_size=3),
+    st.tuples(dims, numbers, numbers, st.integers(-7, 7)),
+)
+def test_no_graph_makes_it_fail(op: str, inputs: list[str], outputs: list[Any], rest: tuple[Any, ...]) -> None:
+    of_x, first, second, number = rest
+    graph = [
+        node("x", "Placeholder", (), of_x),
+        node(
+            "y",
+            op,
+            inputs,
+            *outputs,
+            axis=number,
+            begin_mask=number % 4,
+            shrink_axis_mask=number % 3,
+            equation="ab,b->a",
+        ),
+        const("c", *first),
+        const("c2", *second, scalar=len(second) == 1),
+        node("z", op, ["y", "c2", *inputs], *outputs, transpose_a=True),
+        node("to", "Fill", ["z", "c"], (-1, -1)),
+    ]
+    nodes = Nodes(read(graph, graph[:1]))
+    found = nodes.open.solved([Evidence(0, "x", 0, (2, 3)), Evidence(0, "y", 0, (4,))])
+    for (number, name), each in nodes.by_key.items():
+        for slot in range(len(each.outputs) + 1):
+            found.shape(number, name, slot)
 
 
 def test_how_many_examples_a_batch_had() -> None:
