@@ -131,11 +131,15 @@ def _of_log(float_ops: Mapping[str, int], facts: Mapping[str, Facts]) -> dict[st
     return {name: Count(number) for name, number in float_ops.items() if name in facts}
 
 
-def _registered(found: list[Definition], recorder: Recorder, rules: Rules) -> dict[str, Count]:
+def _registered(found: Iterable[Definition], recorder: Recorder, rules: Rules) -> dict[str, Count]:
+    """Return the counts of TensorFlow's registry; what the first traces leave open is looked for in all."""
     nodes = Nodes(found)
     first = {name: each[0] for name, each in nodes.by_name.items()}
-    incomplete = [name for name, node in first.items() if not all(map(complete, node.outputs))]
-    return registered(nodes, filled(first, recorder.first(incomplete)).outputs, rules)
+    outputs = {name: node.outputs for name, node in first.items()}
+    for early in (True, False):
+        left = {name: node for name, node in first.items() if not all(map(complete, outputs[name]))}
+        outputs |= filled(left, recorder.first(left, early=early)).outputs
+    return registered(nodes, outputs, rules)
 
 
 def _counted(

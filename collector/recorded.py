@@ -98,11 +98,13 @@ class Recorder:
             for node, outputs, label in _rows(found, "node", "outputs", "label")
         }
 
-    def first(self, names: Collection[str]) -> Iterator[tuple[str, bytes]]:
-        """Yield the output signatures of nodes, in the order in which the job's traces have them first."""
+    def first(self, names: Collection[str], *, early: bool = False) -> Iterator[tuple[str, bytes]]:
+        """Yield the output signatures of nodes, in the order in which the job's traces have them first; ``early``: few traces."""
         where = self._where(names, chosen=False)
         if where is None:
             return
+        if early:
+            where += f" AND trace < {_SAMPLED}"
         found = self._ask(f"""
             SELECT node, outputs, min(trace) AS trace FROM ops WHERE {where} AND outputs <> {NONE_ID}
             GROUP BY node, outputs ORDER BY trace""")  # noqa: S608
