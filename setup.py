@@ -19,7 +19,15 @@ def extension(name: str, source: str, *headers: str) -> Extension:
 
 setup(
     ext_modules=[
-        extension("ingest._walker", "ingest/walker.c", "ingest/names.h", "ingest/walk.h", "ingest/wire.h"),
-        extension("store._sums", "store/sums.c"),
+        extension(
+            "ingest._walker",
+            "ingest/walker.c",
+            "ingest/names.h",
+            "ingest/node.h",
+            "ingest/sink.h",
+            "ingest/walk.h",
+            "ingest/wire.h",
+        ),
+        extension("store._sums", "store/sums.c", "store/merging.h", "store/rollup.h"),
     ]
 )

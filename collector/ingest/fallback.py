@@ -1,4 +1,4 @@
-"""The decoder without C: protobuf parses, a loop reads out. The oracle of the walker's tests, so rule by rule walk.h."""
+"""The decoder without C: protobuf parses, a loop reads out. The oracle of the walker's tests, so rule by rule node.h and walk.h."""
 
 from collections.abc import Iterator, Sequence
 from functools import reduce

@@ -1,0 +1,237 @@
+/* One NodeExecStats: read from its bytes, its outputs into the sink's signature and its GPU allocations into the sink. */
+#ifndef TFPROF_NODE_H
+#define TFPROF_NODE_H
+
+#include "sink.h"
+
+typedef struct {
+    int64_t nanos, micros;
+} moment;
+
+typedef struct {
+    span name;
+    int64_t total, peak, live, in_use;
+} allocator_use;
+
+typedef struct {
+    bool described, allocated, shaped;
+    uint32_t slot, dtype;
+    span shape;
+    int64_t requested_bytes, allocated_bytes;
+} output;
+
+typedef struct {
+    span name, label;
+    moment all_start, op_start, op_end, all_end, scheduled;
+    uint32_t thread, allocators;
+    span first_allocator;
+    int64_t total, peak, live, in_use; /* sums over allocators; in_use: the maximum of those called *GPU* */
+    int64_t output_bytes, temp, persistent;
+} node;
+
+static inline int64_t sum_of(int64_t a, int64_t b) {
+    int64_t sum;
+    if (!__builtin_add_overflow(a, b, &sum)) return sum;
+    return b < 0 ? INT64_MIN : INT64_MAX;
+}
+
+static bool of_gpu(span name) {
+    for (; span_size(name) >= 3; name.at++)
+        if (!memcmp(name.at, "GPU", 3)) return true;
+    return false;
+}
+
+/* An AllocationRecord, which the schema has as bytes: a message of its own. */
+static enum status walk_record(span s, row_sink *sink) {
+    allocation made = {.t_us = 0};
+    uint32_t tag;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, VARINT): CHECK(read_int64(&s, &made.t_us)); break;
+        case TAG(2, VARINT): CHECK(read_int64(&s, &made.bytes)); break;
+        default: CHECK(skip_field(&s, tag, 1));
+        }
+    }
+    if (!sink->to) return OK;
+    void *at = sink->allocations;
+    CHECK(grow(&at, &sink->allocations_room, sink->allocated, 1, sizeof made));
+    sink->allocations = at;
+    sink->allocations[sink->allocated++] = made;
+    return OK;
+}
+
+/* The records of an AllocatorMemoryUsed that was walked already. */
+static enum status walk_records(span s, row_sink *sink) {
+    uint32_t tag;
+    span record;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        if (tag == TAG(6, CHUNK)) {
+            CHECK(read_chunk(&s, &record));
+            CHECK(walk_record(record, sink));
+        } else {
+            CHECK(skip_field(&s, tag, 5));
+        }
+    }
+    return OK;
+}
+
+static enum status walk_memory(span s, node *n, row_sink *sink) {
+    allocator_use use = {.name = {s.at, s.at}};
+    uint32_t tag;
+    span all = s;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, CHUNK): CHECK(read_chunk(&s, &use.name)); break;
+        case TAG(2, VARINT): CHECK(read_int64(&s, &use.total)); break;
+        case TAG(3, VARINT): CHECK(read_int64(&s, &use.peak)); break;
+        case TAG(4, VARINT): CHECK(read_int64(&s, &use.live)); break;
+        case TAG(5, VARINT): CHECK(read_int64(&s, &use.in_use)); break;
+        default: CHECK(skip_field(&s, tag, 5));
+        }
+    }
+    if (!n->allocators++) n->first_allocator = use.name;
+    n->total = sum_of(n->total, use.total);
+    n->peak = sum_of(n->peak, use.peak);
+    n->live = sum_of(n->live, use.live);
+    if (!of_gpu(use.name)) return OK;
+    if (use.in_use > n->in_use) n->in_use = use.in_use;
+    return walk_records(all, sink);
+}
+
+static enum status walk_allocation(span s, output *o) {
+    uint32_t tag;
+    o->allocated = true;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, VARINT): CHECK(read_int64(&s, &o->requested_bytes)); break;
+        case TAG(2, VARINT): CHECK(read_int64(&s, &o->allocated_bytes)); break;
+        default: CHECK(skip_field(&s, tag, 7));
+        }
+    }
+    return OK;
+}
+
+static enum status walk_tensor(span s, output *o) {
+    uint32_t tag;
+    span chunk;
+    o->described = true;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, VARINT): CHECK(read_uint32(&s, &o->dtype)); break;
+        case TAG(2, CHUNK):
+            CHECK(read_chunk(&s, &o->shape));
+            o->shaped = true;
+            break;
+        case TAG(4, CHUNK):
+            CHECK(read_chunk(&s, &chunk));
+            CHECK(walk_allocation(chunk, o));
+            break;
+        default: CHECK(skip_field(&s, tag, 6));
+        }
+    }
+    return OK;
+}
+
+static inline uint8_t *put_varint(uint8_t *at, uint32_t value) {
+    for (; value > 0x7f; value >>= 7) *at++ = (uint8_t)(value | 0x80);
+    *at++ = (uint8_t)value;
+    return at;
+}
+
+/* Append an output to the signature of its node. */
+static enum status sign(row_sink *sink, const output *o) {
+    size_t size = o->shaped ? span_size(o->shape) : 0;
+    void *start = sink->signature;
+    CHECK(grow(&start, &sink->signature_room, sink->signature_size, size + 16, 1));
+    sink->signature = start;
+    uint8_t *at = sink->signature + sink->signature_size;
+    at = put_varint(at, o->slot);
+    at = put_varint(at, o->dtype);
+    *at++ = (uint8_t)(o->described | o->shaped << 1 | o->allocated << 2);
+    if (o->shaped) {
+        at = put_varint(at, (uint32_t)size);
+        memcpy(at, o->shape.at, size);
+        at += size;
+    }
+    sink->signature_size = (size_t)(at - sink->signature);
+    return OK;
+}
+
+static enum status walk_output(span s, node *n, row_sink *sink) {
+    output o = {.described = false};
+    uint32_t tag;
+    span chunk;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, VARINT): CHECK(read_uint32(&s, &o.slot)); break;
+        case TAG(3, CHUNK):
+            CHECK(read_chunk(&s, &chunk));
+            CHECK(walk_tensor(chunk, &o));
+            break;
+        default: CHECK(skip_field(&s, tag, 5));
+        }
+    }
+    if (o.allocated) {
+        int64_t size = o.allocated_bytes > o.requested_bytes ? o.allocated_bytes : o.requested_bytes;
+        n->output_bytes = sum_of(n->output_bytes, size);
+    }
+    return sink->to ? sign(sink, &o) : OK;
+}
+
+static enum status walk_memory_stats(span s, node *n) {
+    uint32_t tag;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, VARINT): CHECK(read_int64(&s, &n->temp)); break;
+        case TAG(3, VARINT): CHECK(read_int64(&s, &n->persistent)); break;
+        default: CHECK(skip_field(&s, tag, 5));
+        }
+    }
+    return OK;
+}
+
+static enum status walk_node(span s, node *n, row_sink *sink) {
+    uint32_t tag;
+    span chunk;
+    while (s.at < s.end) {
+        CHECK(read_tag(&s, &tag));
+        switch (tag) {
+        case TAG(1, CHUNK): CHECK(read_chunk(&s, &n->name)); break;
+        case TAG(2, VARINT): CHECK(read_int64(&s, &n->all_start.micros)); break;
+        case TAG(3, VARINT): CHECK(read_int64(&s, &n->op_start.micros)); break;
+        case TAG(4, VARINT): CHECK(read_int64(&s, &n->op_end.micros)); break;
+        case TAG(5, VARINT): CHECK(read_int64(&s, &n->all_end.micros)); break;
+        case TAG(6, CHUNK):
+            CHECK(read_chunk(&s, &chunk));
+            CHECK(walk_memory(chunk, n, sink));
+            break;
+        case TAG(7, CHUNK):
+            CHECK(read_chunk(&s, &chunk));
+            CHECK(walk_output(chunk, n, sink));
+            break;
+        case TAG(8, CHUNK): CHECK(read_chunk(&s, &n->label)); break;
+        case TAG(9, VARINT): CHECK(read_int64(&s, &n->scheduled.micros)); break;
+        case TAG(10, VARINT): CHECK(read_uint32(&s, &n->thread)); break;
+        case TAG(12, CHUNK):
+            CHECK(read_chunk(&s, &chunk));
+            CHECK(walk_memory_stats(chunk, n));
+            break;
+        case TAG(13, VARINT): CHECK(read_int64(&s, &n->all_start.nanos)); break;
+        case TAG(14, VARINT): CHECK(read_int64(&s, &n->op_start.nanos)); break;
+        case TAG(15, VARINT): CHECK(read_int64(&s, &n->op_end.nanos)); break;
+        case TAG(16, VARINT): CHECK(read_int64(&s, &n->all_end.nanos)); break;
+        case TAG(17, VARINT): CHECK(read_int64(&s, &n->scheduled.nanos)); break;
+        default: CHECK(skip_field(&s, tag, 4));
+        }
+    }
+    return OK;
+}
+
+#endif

@@ -1,0 +1,179 @@
+/* Sorted op executions summed up, one row a node and device, and one a node. */
+#ifndef TFPROF_ROLLUP_H
+#define TFPROF_ROLLUP_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define NONE_ID UINT32_MAX
+
+/* Columns of int64, in the order of sums.INPUTS; `base` comes before them. */
+enum { BASE, START, OP_START, OP_END, START_FIX, END_FIX, WAIT, TOTAL, PEAK, LIVE, OUTPUT, TEMP, PERSISTENT, INPUTS };
+
+#define BUCKETS 256
+#define BUCKETS_AN_OCTAVE 4.0
+
+/* One row's sums, in the order of sums.RESULTS; sums wrap around as pyarrow's do. */
+typedef struct {
+    uint64_t traces, runs, sum_us, sum_ns;
+    int64_t min_ns, max_ns;
+    double sum_squares_ns2;
+    uint64_t wait_ns, requested_bytes, peak_bytes, residual_bytes, output_bytes;
+    int64_t first_bucket;
+} sums;
+
+enum { RESULTS = sizeof(sums) / 8 };
+
+/* Op executions, sorted by node, device and trace. */
+typedef struct {
+    size_t length;
+    const uint32_t *node, *device, *trace;
+    const int64_t *in[INPUTS];
+} ops;
+
+/* What is known of nodes and devices: the canonical device of each node, and whether a device can be one. */
+typedef struct {
+    const uint32_t *canonical;
+    size_t nodes;
+    const uint8_t *flags;
+    size_t devices;
+} known;
+
+/* A row of ROLLUP; its histogram ends at `end` among all counts. */
+typedef struct {
+    uint32_t node, device, canonical;
+    sums sums;
+    size_t end;
+} row;
+
+typedef struct {
+    row *rows;
+    size_t size, room;
+    uint32_t *counts;
+    size_t counts_size, counts_room;
+    uint32_t *seen, *more; /* traces of a node, and room to put more together with them */
+    size_t seen_size, seen_room;
+} table;
+
+/* Make room for `more` elements after `size`. */
+static bool grow(void *pointer, size_t *room, size_t size, size_t more, size_t each) {
+    void *at;
+    memcpy(&at, pointer, sizeof at);
+    if (*room - size >= more) return true;
+    size_t wanted = 2 * (size + more);
+    at = realloc(at, wanted * each);
+    if (!at) return false;
+    memcpy(pointer, &at, sizeof at);
+    *room = wanted;
+    return true;
+}
+
+/* Microseconds of nanoseconds, rounded down. */
+static int64_t floor_us(int64_t ns) { return ns / 1000 - (ns % 1000 < 0); }
+
+static unsigned bucket_of(int64_t ns) { return (unsigned)floor(log2((double)(ns > 1 ? ns : 1)) * BUCKETS_AN_OCTAVE); }
+
+static int64_t wrapped(int64_t a, int64_t b) { return (int64_t)((uint64_t)a + (uint64_t)b); }
+
+/* Add one execution to the sums of its run; return whether it started at all, and through `lasted` how long it took. */
+static bool add(sums *to, const ops *from, size_t at, int64_t *lasted) {
+#define IN(name) (from->in[name][at])
+    int64_t start = wrapped(IN(BASE), IN(START)), start_us = floor_us(start);
+    if (wrapped(start_us, IN(START_FIX)) <= 0) return false;
+    int64_t ns = wrapped(IN(OP_START), IN(OP_END));
+    uint64_t us = (uint64_t)floor_us(wrapped(start, ns)) - (uint64_t)start_us + (uint64_t)IN(END_FIX);
+    uint64_t kept = (uint64_t)IN(PERSISTENT) + (uint64_t)IN(TEMP);
+    if (!to->runs || ns < to->min_ns) to->min_ns = ns;
+    if (!to->runs || ns > to->max_ns) to->max_ns = ns;
+    to->runs++;
+    to->sum_us += us ? us : 1;
+    to->sum_ns += (uint64_t)ns;
+    to->sum_squares_ns2 += (double)ns * (double)ns;
+    to->wait_ns += (uint64_t)IN(WAIT);
+    to->requested_bytes += (uint64_t)IN(TOTAL) + kept;
+    to->peak_bytes += (uint64_t)IN(PEAK) + kept;
+    to->residual_bytes += (uint64_t)IN(LIVE) + (uint64_t)IN(PERSISTENT);
+    to->output_bytes += (uint64_t)IN(OUTPUT);
+#undef IN
+    *lasted = ns;
+    return true;
+}
+
+/* Append a row of the executions `at` to `end`, of one node on one device. */
+static bool add_run(table *to, const ops *from, size_t at, size_t end) {
+    if (!grow(&to->rows, &to->room, to->size, 1, sizeof *to->rows)) return false;
+    if (!grow(&to->counts, &to->counts_room, to->counts_size, BUCKETS, sizeof *to->counts)) return false;
+    row *made = &to->rows[to->size++];
+    memset(made, 0, sizeof *made);
+    made->node = from->node[at];
+    made->device = from->device[at];
+    made->canonical = NONE_ID;
+    uint32_t counts[BUCKETS] = {0};
+    unsigned first = BUCKETS, last = 0;
+    for (size_t i = at; i < end; i++) {
+        int64_t lasted;
+        made->sums.traces += i == at || from->trace[i] != from->trace[i - 1];
+        if (!add(&made->sums, from, i, &lasted)) continue;
+        unsigned bucket = bucket_of(lasted);
+        counts[bucket]++;
+        if (bucket < first) first = bucket;
+        if (bucket > last) last = bucket;
+    }
+    if (first < BUCKETS) {
+        made->sums.first_bucket = first;
+        memcpy(to->counts + to->counts_size, counts + first, (last - first + 1) * sizeof *counts);
+        to->counts_size += last - first + 1;
+    }
+    made->end = to->counts_size;
+    return true;
+}
+
+/* Put the traces of a run among those of its node that were seen, each once; both ascend. */
+static bool see_traces(table *to, const ops *from, size_t at, size_t end) {
+    size_t room = to->seen_room, old = 0, size = 0;
+    if (!grow(&to->seen, &room, to->seen_size, end - at, sizeof *to->seen)) return false;
+    if (!grow(&to->more, &to->seen_room, to->seen_size, end - at, sizeof *to->more)) return false;
+    while (at < end || old < to->seen_size) {
+        bool mine = old == to->seen_size || (at < end && from->trace[at] < to->seen[old]);
+        uint32_t trace = mine ? from->trace[at++] : to->seen[old++];
+        if (!size || to->more[size - 1] != trace) to->more[size++] = trace;
+    }
+    uint32_t *seen = to->seen;
+    to->seen = to->more;
+    to->more = seen;
+    to->seen_size = size;
+    return true;
+}
+
+static bool can_be_canonical(const known *of, uint32_t device) { return device < of->devices && of->flags[device]; }
+
+/* Append the rows of the node whose executions begin at `at`: one a device, and its own; return where they end, 0 without memory. */
+static size_t add_node(table *to, const ops *from, const known *of, size_t at) {
+    uint32_t node = from->node[at], canonical = of->canonical[node];
+    bool looked_at = false;
+    to->seen_size = 0;
+    while (at < from->length && from->node[at] == node) {
+        size_t end = at + 1;
+        uint32_t device = from->device[at];
+        while (end < from->length && from->node[end] == node && from->device[end] == device) end++;
+        if (!add_run(to, from, at, end)) return 0;
+        if (device == canonical || !can_be_canonical(of, device)) {
+            if (!see_traces(to, from, at, end)) return 0;
+            looked_at = true;
+        }
+        at = end;
+    }
+    if (looked_at) {
+        if (!grow(&to->rows, &to->room, to->size, 1, sizeof *to->rows)) return 0;
+        row *made = &to->rows[to->size++];
+        memset(made, 0, sizeof *made);
+        *made = (row){.node = node, .device = NONE_ID, .canonical = canonical, .end = to->counts_size};
+        made->sums.traces = to->seen_size;
+    }
+    return at;
+}
+
+#endif
