@@ -29,8 +29,8 @@ def write_case(folder: Path, seed: int) -> None:
     graph = graphs.graph(chance, size, cycles=cycles, dangling=dangling)
     (folder / "graph.pb").write_bytes(graph.wire)
     ran = [*graph.names, *graphs.UNKNOWN]
-    if chance.random() < 0.7:
-        log = graphs.op_log(chance, ran, with_stacks=chance.random() < 0.85)
+    if chance.random() < 0.85:
+        log = graphs.op_log(chance, ran, with_stacks=chance.random() < 0.95)
         (folder / "op_log.pb").write_bytes(log)
     steps, base = chance.choice((0, 1, 2, 3, 3, 4)), chance.choice(graphs.BASES)
     for step in range(steps):

@@ -36,10 +36,15 @@ WARNINGS: Final = (
 CONTROLS: Final = {name: clean(name) for name in ODD_NAMES if name != clean(name)}
 
 
-def rows(text: str) -> str:
-    """Return what a text says from the legend on; what comes before the explanation belongs to it too."""
+def clean_names(text: str) -> str:
+    """Return a text with names as we print them."""
     for name, printed in CONTROLS.items():
         text = text.replace(name, printed)
+    return text
+
+
+def rows(text: str) -> str:
+    """Return what a text says from the legend on; what comes before the explanation belongs to it too."""
     before, legend, after = text.partition(LEGEND)
     return before.partition("\nDoc:\n")[0] + legend + after if legend else text
 
@@ -77,10 +82,10 @@ def comparable(question: Mapping[str, Any], answer: Mapping[str, Any]) -> dict[s
     """Return what counts of an answer {root, files, printed, warned}, all bytes as Latin-1 text."""
     kind = question.get("options", {}).get("output", "").partition(":")[0]
     files = {name: text.encode("latin-1") for name, text in answer["files"].items()}
-    forms = {"file": lambda data: rows(_readable(data)), "pprof": sampled}
+    forms = {"file": lambda data: rows(clean_names(_readable(data))), "pprof": sampled}
     told = {name: forms.get(kind, _readable)(data) for name, data in files.items()}
     message = decoded(MESSAGES[question["view"]], answer["root"].encode("latin-1"))
-    printed, warned = (_readable(answer[name].encode("latin-1")) for name in ("printed", "warned"))
+    printed, warned = (clean_names(_readable(answer[name].encode("latin-1"))) for name in ("printed", "warned"))
     said: Any = _by_checker(printed) if question["view"] == "advise" else rows(printed)
     return {"message": message, "files": told, "printed": said, "warned": _said(warned)}
 

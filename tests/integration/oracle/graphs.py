@@ -45,6 +45,8 @@ ODD_NAMES: Final = (
     "new\nline",
     "^hat",
     "co:lon",
+    "RecvTensor",
+    "inMEMCPY",
 )
 #: Names that no graph has, most of them never.
 UNKNOWN: Final = (

@@ -175,7 +175,9 @@ class Questions:
         if self.chance.random() < 0.3:
             return list(SELECTS)
         count = self.chance.choice([0, 1, 1, 2, 3, 5])
-        return self.chance.sample([*SELECTS, "bogus"] if self.chance.random() < 0.03 else SELECTS, count)
+        return self.chance.sample(
+            [*SELECTS, "bogus", "tensor_value"] if self.chance.random() < 0.03 else SELECTS, count
+        )
 
     def output(self) -> dict[str, Any]:
         """Return a question whose answer is a timeline, a pprof file, or what is printed."""

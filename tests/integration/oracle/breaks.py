@@ -1,0 +1,356 @@
+"""Single rules of tfprof broken on purpose: what the comparison with TensorFlow must not let pass."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final, NamedTuple
+
+import pytest
+from tfprof.collector import profile
+from tfprof.collector.export import gpu_memory, pprof, timeline
+from tfprof.collector.render import op_text
+from tfprof.collector.store import sealing, sums
+from tfprof.collector.store.columns import integer, pc
+from tfprof.collector.views import attributes, code, entries, graph, nodes, op, scope, tree
+from tfprof.collector.views.advice import expensive, operations, utilization
+from tfprof.collector.views.matcher import Matcher, encoded
+from tfprof.collector.views.order import ordered
+from tfprof.collector.views.rules import Rules
+
+OLD, NEW = "tf1", "tf2"
+
+
+class Break(NamedTuple):
+    """A rule, how it is broken, and what questions can tell: a view, an output, a version; ``anew``: of what is imported then."""
+
+    rule: str
+    apply: Callable[[pytest.MonkeyPatch], None]
+    views: Sequence[str] = ("scope", "graph", "op", "code")
+    output: str = ""
+    version: str = NEW
+    anew: bool = False
+
+
+def put(module: Any, name: str, made: Callable[[Any], Any]) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return what replaces ``name`` of a module by what ``made`` makes of it."""
+
+    def apply(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(module, name, made(getattr(module, name)))
+
+    return apply
+
+
+def instead(module: Any, name: str, value: Any) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return what replaces ``name`` of a module by ``value``."""
+    return put(module, name, lambda _: value)
+
+
+def _without_c(apply: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return ``apply`` where rows are summed up in Python."""
+
+    def both(patch: pytest.MonkeyPatch) -> None:
+        patch.setattr(sums, "native", None)
+        apply(patch)
+
+    return both
+
+
+def _measured(change: Callable[[Any, Any], dict[str, Any]]) -> Callable[[pytest.MonkeyPatch], None]:
+    """Return what changes numbers that are summed up."""
+
+    def made(known: Callable[[Any], Any]) -> Callable[[Any], Any]:
+        def measured(column: Any) -> Any:
+            found = known(column)
+            changed = change(column, found)
+            return found | {
+                name: pc.if_else(pc.is_valid(found[name]), new, found[name]) for name, new in changed.items()
+            }
+
+        return measured
+
+    return _without_c(put(sums, "_measured", made))
+
+
+def _average_over_all(known: Any) -> Any:
+    def finished(all_nodes: Any, **how: Any) -> Any:
+        most = max((node.entries or 0 for node in all_nodes), default=0)
+        return known([replace(node, entries=node.entries and most) for node in all_nodes], **how)
+
+    return finished
+
+
+def _last_device(known: Any) -> Any:
+    def canonical_after(ops: Any, devices: Any, canonical: Any) -> Any:
+        return known(ops.take(list(range(ops.num_rows))[::-1]), devices, canonical)
+
+    return canonical_after
+
+
+def _of_every_device(known: Any) -> Any:
+    def stats(self: Any, devices: Any, device: str) -> Any:
+        return known(self, dict.fromkeys(devices, device), device) if device else known(self, devices, device)
+
+    return stats
+
+
+def _never_ran_does_nothing(known: Any) -> Any:
+    def finished(node: Any, rules: Any, **how: Any) -> Any:
+        stats = known(node, rules, **how)
+        return stats if node.entries else stats._replace(float_ops=0)
+
+    return finished
+
+
+def _starting_anywhere(_known: Any) -> Any:
+    def started(kept: Any, patterns: tuple[str, ...]) -> Any:
+        matches, found, ahead = Matcher(patterns), [], list(reversed(kept))
+        if matches.everything:
+            return kept
+        while ahead:
+            entry = ahead.pop()
+            if matches(entry.name):
+                found.append(entry)
+            ahead.extend(reversed(entry.children))
+        return found
+
+    return started
+
+
+def _scopes_are_no_definitions(known: Any) -> Any:
+    class Entry(known):  # type: ignore[misc]
+        def __init__(self, *what: Any, **how: Any) -> None:
+            super().__init__(*what, **how)
+            self.definitions -= not self.nodes
+
+    return Entry
+
+
+def _own_numbers_of_accounted(known: Any) -> Any:
+    def kept(name: str, own: Any, *what: Any, accounted: bool) -> Any:
+        return known(name, own if accounted else nodes.NOTHING, *what, accounted=accounted)
+
+    return kept
+
+
+def _by_totals(_known: Any) -> Any:
+    def shows(options: Any) -> Any:
+        known = code._shows(options)
+        return lambda entry: known(entry) and entry.own.runs >= options.min_occurrence
+
+    return shows
+
+
+def _one_deeper(known: Any) -> Any:
+    return lambda root, options, *what, **how: known(
+        root, replace(options, max_depth=options.max_depth + 1), *what, **how
+    )
+
+
+def _inputs_backwards(known: Any) -> Any:
+    def walked(given: Any) -> Any:
+        return known([replace(one, facts=replace(one.facts, inputs=one.facts.inputs[::-1])) for one in given])
+
+    return walked
+
+
+def _no_control_inputs(known: Any) -> Any:
+    def read(node_def: bytes) -> Any:
+        found, node = known(node_def), attributes.graph_pb2.NodeDef.FromString(node_def)
+        plain = [not text.startswith("^") for text in node.input]
+        return replace(
+            found,
+            inputs=tuple(name for name, wanted in zip(found.inputs, plain, strict=True) if wanted),
+            slots=tuple(slot for slot, wanted in zip(found.slots, plain, strict=True) if wanted),
+        )
+
+    return read
+
+
+def _flows_within(_known: Any) -> Any:
+    def connect(self: Any, accounted: frozenset[str]) -> None:
+        for _, bars in self._sorted():
+            for bar in bars:
+                for name in bar.node.facts.inputs:
+                    source = self.running(name) if name in accounted else None
+                    if source is not None:
+                        self._connect(source.device, source.cpu.get(source.device, []), bar)
+
+    return connect
+
+
+def _picked_once(known: Any) -> Any:
+    def picks(patterns: tuple[str, ...]) -> Any:
+        times = known(patterns)
+        return lambda node: min(times(node), 1)
+
+    return picks
+
+
+def _by_running(known: Any) -> Any:
+    def in_order(given: Any, *how: Any) -> Any:
+        entries_by_name = {entry.name: entry for entry in given}
+        sorted_ones = known([replace(entry, own=entry.running) for entry in op._chained(given)], *how)
+        return [entries_by_name[entry.name] for entry in sorted_ones]
+
+    return in_order
+
+
+def _filter_by_own(known: Any) -> Any:
+    def made(options: Any, rules: Any) -> Any:
+        shown = known(options, rules)
+        return lambda entry: shown(replace(entry, running=entry.own))
+
+    return made
+
+
+def _sorted_as(compat: str) -> Any:
+    def sort(given: Any, key: Any, *, descending: bool = False, rules: Rules = Rules()) -> Any:  # noqa: B008
+        return ordered(given, key, descending=descending, rules=rules._replace(compat=compat))
+
+    return sort
+
+
+def _cut_at(length: int) -> Any:
+    def frame_text(frame: Any) -> str:
+        raw = encoded(frame.function)
+        function = raw[:17].decode("utf-8", "surrogateescape") + "..." if len(raw) >= length else frame.function
+        return f"{code.basename(frame.file)}:{frame.line}:{function}"
+
+    return frame_text
+
+
+def _inner_samples(_known: Any) -> Any:
+    def made(branch: Any) -> Any:
+        ahead = [branch.entry]
+        while ahead:
+            call = ahead.pop()
+            yield from call.nodes
+            ahead.extend(reversed(call.children))
+
+    return made
+
+
+#: One a rule.
+BREAKS: Final = (
+    Break(
+        "a duration of 0 counts as 1",
+        _measured(
+            lambda _, found: {"sum_us": pc.if_else(pc.equal(found["sum_us"], integer(1)), integer(0), found["sum_us"])}
+        ),
+        anew=True,
+    ),
+    Break(
+        "temporary bytes are requested, too",
+        _measured(
+            lambda column, found: {"requested_bytes": pc.subtract(found["requested_bytes"], column["temp_bytes"])}
+        ),
+        anew=True,
+    ),
+    Break(
+        "persistent bytes stay",
+        _measured(lambda column, _: {"residual_bytes": column["live_bytes"]}),
+        anew=True,
+    ),
+    Break("the first CPU or GPU counts", _without_c(put(sealing, "canonical_after", _last_device)), anew=True),
+    Break("other CPUs and GPUs do not count", put(nodes._Sums, "stats", _of_every_device)),
+    Break("averages are of the steps in which a node has an entry", put(profile, "finished", _average_over_all)),
+    Break(
+        "averages of negative sums wrap", instead(nodes, "average", lambda total, count: total // count if count else 0)
+    ),
+    Break("what never ran keeps its operations", put(nodes, "_finished", _never_ran_does_nothing)),
+    Break(
+        "scalars have one element", instead(attributes, "shape_of", lambda proto: tuple(dim.size for dim in proto.dim))
+    ),
+    Break("control inputs are inputs", put(attributes, "attributes", _no_control_inputs), views=("graph",)),
+    Break(
+        "slots of inputs are not read",
+        put(attributes, "input_shapes", lambda known: lambda *what: known(*what[:2], Rules("1.15"))),
+    ),
+    Break(
+        "slots of inputs are read",
+        put(attributes, "input_shapes", lambda known: lambda *what: known(*what[:2], Rules("2.21"))),
+        version=OLD,
+    ),
+    Break(
+        "a device is an op type",
+        instead(nodes.Node, "op_types", property(lambda node: tuple(sorted({node.op, *node.facts.types})))),
+    ),
+    Break(
+        "regexes match whole names",
+        instead(
+            Matcher,
+            "__call__",
+            lambda self, name: self.everything or any(one.search(encoded(name)) for one in self.patterns),
+        ),
+    ),
+    Break("equal entries stay in order", instead(tree, "ordered", _sorted_as("1.15"))),
+    Break(
+        "equal entries are in the order of an unstable sort", instead(tree, "ordered", _sorted_as("2.21")), version=OLD
+    ),
+    Break("depth counts the root", put(scope, "tree_view", _one_deeper), views=("scope",)),
+    Break(
+        "what is below a trimmed node goes, itself it stays",
+        put(scope, "tree_view", lambda known: partial(known, prunes=True)),
+        views=("scope",),
+    ),
+    Break(
+        "a trimmed call goes itself",
+        put(code, "tree_view", lambda known: lambda *what, **how: known(*what, **{**how, "prunes": False})),
+        views=("code",),
+    ),
+    Break("shown nodes start at the topmost match", put(tree, "started", _starting_anywhere), views=("scope", "graph")),
+    Break(
+        "parameters and operations are filtered by a node's own",
+        put(tree, "shows", _by_totals),
+        views=("scope", "graph"),
+    ),
+    Break(
+        "totals may be of what is displayed only",
+        put(scope, "tree_view", lambda known: partial(known, displayed_only=False)),
+        views=("scope",),
+    ),
+    Break("scopes are definitions", put(scope, "Kept", _scopes_are_no_definitions), views=("scope",)),
+    Break(
+        "own numbers of scopes that are not accounted count",
+        put(scope, "Kept", _own_numbers_of_accounted),
+        views=("scope",),
+    ),
+    Break("what is not accounted is dropped", instead(graph, "accounts", lambda _: lambda _: True), views=("graph",)),
+    Break("a shared input is below its first consumer", put(graph, "_walked", _inputs_backwards), views=("graph",)),
+    Break("a node that two patterns pick counts twice", put(op, "picks", _picked_once), views=("op",)),
+    Break("minima of op types look at running totals", put(op, "_filter", _filter_by_own), views=("op",)),
+    Break("op types are ordered by their own numbers", put(op, "_ordered", _by_running), views=("op",)),
+    Break("shares of sizes are told by own numbers", instead(op_text, "SIZES", ()), views=("op",)),
+    Break(
+        "gradients are beside the calls of their ops", instead(code, "forward_name", lambda _: None), views=("code",)
+    ),
+    Break("function names of twenty bytes are cut", instead(code, "frame_text", _cut_at(21)), views=("code",)),
+    Break("numbers of executions hide no call", instead(code, "_shows", tree.shows), views=("code",)),
+    Break(
+        "a duration of 0 is drawn as 1",
+        put(
+            entries,
+            "_add_time",
+            lambda known: lambda entry, device, row: known(entry, device, row) if row.lasted else None,
+        ),
+        ("graph",),
+        "timeline",
+    ),
+    Break(
+        "what flows on one device is not drawn",
+        put(timeline._Drawing, "connect", _flows_within),
+        ("graph",),
+        "timeline",
+    ),
+    Break(
+        "a lane is free when its last bar has ended",
+        instead(timeline, "_is_free", lambda lane, start: lane[-1].end < start),
+        ("graph",),
+        "timeline",
+    ),
+    Break("moments of memory are 100 µs apart", instead(gpu_memory, "_SPARSE_US", 0), ("graph",), "timeline"),
+    Break("calls that call more have no samples", put(pprof, "_made", _inner_samples), ("code",), "pprof"),
+    Break("a GPU that is idle half of the time is badly used", instead(utilization, "LOW", 0.9), ("advise",)),
+    Break("FusedBatchNorm is advised where there is a BatchNorm", instead(operations, "_FUSED", "Fused"), ("advise",)),
+    Break("advice names calls from a millisecond on", instead(expensive, "_LEAST_MICROS", 1), ("advise",)),
+)

@@ -1,0 +1,45 @@
+"""The comparison is sharp: whichever single rule is broken, some answer is no longer that of TensorFlow's own profiler."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.oracle import ours
+from integration.oracle.breaks import BREAKS, Break
+from integration.oracle.cases import REAL
+from integration.oracle.comparison import comparable, differences
+from integration.oracle.conftest import Asked, seeds
+
+pytestmark = pytest.mark.tf
+
+
+def tells(broken: Break, question: Any) -> bool:
+    """Return whether a question may be answered otherwise."""
+    return question["view"] in broken.views and question.get("options", {}).get("output", "").startswith(broken.output)
+
+
+def answers(asked: Asked, broken: Break, folder: Path) -> Iterator[bool]:
+    """Yield of one question after the other whether we answer it as TensorFlow does."""
+    places = {name: folder / name for name in ("store", "files")}
+    places["files"].mkdir()
+    for name in [*map(str, seeds()), *REAL]:
+        store = asked.store(name)
+        if broken.anew:
+            store = places["store"] / name
+            ours.import_case(asked.case(name), store)
+        job = ours.profiler(store, asked.version)
+        for question, theirs in asked.answered(name):
+            if tells(broken, question):
+                mine = ours.ask(job, question, places["files"])
+                yield not any(differences(comparable(question, theirs), comparable(question, mine)))
+
+
+@pytest.mark.parametrize(
+    ("asked", "broken"),
+    [pytest.param(broken.version, broken, id=broken.rule.replace(" ", "_")) for broken in BREAKS],
+    indirect=["asked"],
+)
+def test_a_broken_rule_is_noticed(asked: Asked, broken: Break, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    broken.apply(monkeypatch)
+    assert not all(answers(asked, broken, tmp_path))
