@@ -107,7 +107,7 @@ class Recorder:
             where += f" AND trace < {_SAMPLED}"
         found = self._ask(f"""
             SELECT node, outputs, min(trace) AS trace FROM ops WHERE {where} AND outputs <> {NONE_ID}
-            GROUP BY node, outputs ORDER BY trace""")  # noqa: S608
+            GROUP BY node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
         by_node: dict[int, list[tuple[int, int]]] = {}
         for node, outputs, trace in _rows(found, "node", "outputs", "trace"):
             by_node.setdefault(node, []).append((trace, outputs))

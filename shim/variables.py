@@ -16,9 +16,9 @@ _COLLECTION = "trainable_variables"
 def own(graph: Any, told: set[str]) -> dict[str, Sizes]:
     """Return the nodes of the graph's variables that are not in ``told`` yet, and add them; the nodes themselves have their sizes.
 
-    One variable that cannot be looked at hides no other.
+    One variable that cannot be looked at hides no other, a graph that tells none keeps its nodes' frames.
     """
-    names = (_node(variable, graph) for variable in graph.get_collection(_COLLECTION))
+    names = (_node(variable, graph) for variable in _trainable(graph) or ())
     found: dict[str, Sizes] = {name: None for name in names if name is not None and name not in told}
     told.update(found)
     return found
@@ -37,6 +37,11 @@ def captured(graph: Any, told: set[str]) -> dict[str, Sizes]:
             told.add(entry[0])
             found[entry[1]] = entry[2]
     return found
+
+
+@guarded
+def _trainable(graph: Any) -> list[Any]:
+    return list(graph.get_collection(_COLLECTION))
 
 
 @guarded

@@ -55,7 +55,8 @@ class Calls:
 
     def reached(self, graphs: Iterable[int]) -> frozenset[int]:
         """Return ``graphs`` and those that they run, directly or not."""
-        reached, ahead = set(graphs), list(graphs)
+        ahead = list(graphs)
+        reached = set(ahead)
         while ahead:
             new = self._called(ahead.pop()) - reached
             reached |= new

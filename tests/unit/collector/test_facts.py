@@ -43,11 +43,13 @@ def definition() -> bytes:
     return graph.SerializeToString()
 
 
-def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU) -> bytes:
-    """Return the RunMetadata of a step with such a batch, in which z ran ``loop`` times."""
+def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU, also: str = "") -> bytes:
+    """Return the RunMetadata of a step with such a batch, in which z ran ``loop`` times, and ``also`` once, as large as w."""
     message = RunMetadata()
     stats = message.step_stats.dev_stats.add(device=device)
     once = {"_arg_x_0_0": (batch, 5), "w": (5, 7), "y": (batch, 7), "two": (batch, 3, batch, 4), "user": (batch, 4)}
+    if also:
+        once[also] = (5, 7)
     for name, dims in [*once.items(), *[("z", (batch, 7))] * loop]:
         execution = stats.node_stats.add(node_name=name.encode(), all_start_micros=10, op_end_rel_micros=3)
         if label.startswith(f"{name} = "):
@@ -125,6 +127,27 @@ def test_strictly_a_loops_first_turn_counts_for_all_of_them(tmp_path: Path) -> N
 def test_executions_on_streams_and_hosts_do_not_count(tmp_path: Path) -> None:
     both = step(2) + step(2, device=b"/host:CPU") + step(2, device=b"/device:GPU:0/stream:all")
     assert counts(job(tmp_path, [both])) == {"y": 2 * ROW, "z": 14, "user": 8}
+
+
+def test_of_steps_of_one_batch_each_counts_its_own_turns(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2), step(2, loop=3), step(8)])
+    assert counts(mine, averaged=False)["z"] == (2 + 3 * 2 + 8) * 7
+
+
+def test_copies_on_streams_are_no_executions_in_steps_of_several_batches(tmp_path: Path) -> None:
+    steps = [step(batch) + step(batch, device=b"/device:GPU:0/stream:all") for batch in (2, 8)]
+    assert counts(job(tmp_path, steps), averaged=False)["z"] == (2 + 8) * 7
+
+
+def test_a_node_that_runs_in_a_later_step_of_the_same_kind_is_counted(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2), step(2, also="never")])
+    assert counts(mine)["never"] == 35
+    assert "never" not in counts(mine, 0)
+
+
+def test_strictly_the_first_shape_may_come_late(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2)] * 70 + [step(2, also="grown")])
+    assert counts(mine, 70, rules=STRICT)["grown"] == 35
 
 
 def test_what_an_op_log_tells_goes_first(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.shim import graph, layout
+from tfprof.shim import graph, guard, layout
 
 
 class Shape:
@@ -266,3 +266,12 @@ def test_first_lines_of_functions_are_told_where_they_are_kept():
 def test_an_op_that_keeps_no_frames_is_left_out_of_them():
     made = SimpleNamespace(name="copied", traceback=None)
     assert graph.frames([made])["nodes"] == {}
+
+
+def test_a_graph_that_tells_no_variables_keeps_its_frames(sent, reader, monkeypatch):
+    monkeypatch.setattr(guard, "_raise", False)
+    made = Graph(op("a"))
+    made.get_collection = None  # type: ignore[method-assign, assignment]
+    graph.ensure_sent(made, sent)
+    definition, record = reader.take().records
+    assert (nodes(definition), list(json.loads(record.data)["frames"])) == (["a"], [[0, 1, 0]])

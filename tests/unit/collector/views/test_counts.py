@@ -127,6 +127,14 @@ def test_in_a_profiler_window_the_batch_tells_the_shapes_and_which_function_ran(
         assert count(windows(batch=9), samples, kind).counts == {"conv": Count(examples * EACH)}
 
 
+def test_a_function_of_another_batch_did_not_run() -> None:
+    (first, callee), (second, other) = windows(batch=9)[2:], windows(batch=9)[:2]
+    samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
+    for examples in (9, 5):
+        kind = alike(1, row("next", output_bytes=examples * 8 * 8 * 6 * 4), row("conv"))
+        assert count([first, callee, second, other], samples, kind).counts == {"conv": Count(examples * EACH)}
+
+
 def test_in_a_profiler_window_a_node_of_a_loop_is_that_of_its_body() -> None:
     graph = [node("net/y", "MatMul", ["net/a", "net/b"], (3, 7)), node("net/a", "C", (), (3, 5))]
     samples = {"net/while/body/_1/net/y": Sample("MatMul", b"")}

@@ -132,6 +132,10 @@ def test_shapes_that_the_graph_computes_carry_sizes() -> None:
             node("picked", "GatherV2", ["shape", "indices", "axis"], (2,)),
             const("indices", 0, 3),
             node("empty", "Fill", ["picked", "width"], (-1, 6)),
+            node("last", "StridedSlice", ["shape", "minus", "axis", "one"], (), shrink_axis_mask=1),
+            const("minus", -1),
+            node("wide", "Pack", ["batch", "last"], (2,)),
+            node("wides", "Fill", ["wide", "width"], (-1, -1)),
             node("tiled", "Tile", ["row", "times"], (-1, 6)),
             node("row", "Const", (), (1, 6)),
             node("times", "Pack", ["batch", "unit"], (2,)),
@@ -140,6 +144,7 @@ def test_shapes_that_the_graph_computes_carry_sizes() -> None:
     )
     assert (made["flat"], made["zeros"]) == ((7, 864), (7, 864))
     assert (made["noise"], made["empty"], made["tiled"]) == ((7, 12, 12), (7, 6), (7, 6))
+    assert made["wides"] == (7, 6)
 
 
 def test_of_shapes_that_contradict_each_other_the_first_counts() -> None:
@@ -151,6 +156,11 @@ def test_a_size_that_the_graph_has_elsewhere_needs_no_batch() -> None:
     graph = [node("x", "Placeholder", (), (-1, 3)), node("y", "AddN", ["x", "z"], (-1, 3)), node("z", "V", (), (4, 3))]
     nodes = Nodes(read(graph))
     assert nodes.open.solved(()).shape(0, "x", 0) == (4, 3)
+
+
+def test_a_size_that_is_broadcast_may_be_one() -> None:
+    graph = [node("x", "Placeholder", (), (-1, 3)), node("y", "AddV2", ["x", "z"], (4, 3)), node("z", "V", (), (4, 3))]
+    assert Nodes(read(graph)).open.solved(()).shape(0, "x", 0) == (-1, 3)
 
 
 def test_a_function_takes_the_shapes_that_it_is_called_with() -> None:

@@ -41,6 +41,8 @@ def test_shapes_by_slot() -> None:
     assert recorded(b"") == ()
     outputs = [Output(1, 1, b"", True, True), Output(0, 1, b"", True, True)]
     assert recorded(encode(outputs)) == ((),), "a slot without those before it has no place"
+    twice = [Output(0, 1, b"", True, True), Output(0, 1, None, True, True)]
+    assert recorded(encode(twice)) == (None,), "the last one counts"
 
 
 def test_by_position_as_tensorflows_python_reads_them() -> None:
