@@ -1,0 +1,42 @@
+"""Operations that we count from a graph and its traces alone are those that TensorFlow's Python registers count."""
+
+import json
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from integration.oracle import ours
+from integration.oracle.cases import REAL
+from integration.oracle.conftest import Asked
+from integration.oracle.queries import BASE
+
+pytestmark = pytest.mark.tf
+
+
+def counted(case: Path, folder: Path, version: str, runs: int) -> Any:
+    """Return a job of a case's graph and its first ``runs`` steps, without what an op log says."""
+    bare = folder / f"case-{runs}"
+    bare.mkdir()
+    for name in ("graph.pb", *(f"run-{number}.pb" for number in range(runs))):
+        shutil.copy(case / name, bare)
+    ours.import_case(bare, folder / f"store-{runs}")
+    return ours.profiler(folder / f"store-{runs}", version)
+
+
+def by_type(job: Any, step: int) -> dict[str, int]:
+    """Return operations by op type."""
+    root, found = job.profile_operations({**BASE, "step": step, "output": "none"}), {}
+    while root.children:
+        (root,) = root.children
+        found[root.name] = root.float_ops
+    return found
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_operations_of_a_run_are_those_that_tensorflow_counts(asked: Asked, name: str, tmp_path: Path) -> None:
+    theirs = json.loads((asked.case(name) / "flops.json").read_text())
+    assert sum(theirs["once"].values()) > 1000
+    assert by_type(counted(asked.case(name), tmp_path, asked.version, 1), -1) == theirs["once"]
+    every = counted(asked.case(name), tmp_path, asked.version, len(theirs["steps"]))
+    assert [by_type(every, step) for step in range(len(theirs["steps"]))] == theirs["steps"]
