@@ -1,8 +1,7 @@
 """From a store to tfprof's entries: the executions of the traced steps that are asked for, and few others read."""
 
-from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
+from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
@@ -10,6 +9,7 @@ from tfprof.collector.profile import of_first_kind
 from tfprof.collector.store import segment
 from tfprof.collector.store.columns import flat, floor_divided, pc
 from tfprof.collector.store.devices import Devices, only
+from tfprof.collector.store.ranges import generations
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.rollup import canonical_after, canonical_of
 from tfprof.collector.store.schema import DEVICE, JOB_TABLES, NODE, NONE_ID
@@ -21,6 +21,7 @@ from tfprof.collector.views.nodes import texts
 BATCH_ROWS: Final = 200_000
 
 _TRACES: Final = ("trace", "step", "base_ns")
+_STARTS: Final = ("trace", "base_ns")
 _KEPT: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
 
 
@@ -77,43 +78,20 @@ def _batches(steps: Iterable[int], known: Mapping[int, list[tuple[int, int]]]) -
 
 
 def _read(snapshot: Snapshot, wanted: Collection[int]) -> dict[str, Steps]:
-    numbers = pa.array(sorted(wanted), pa.uint32())
-    sealed = _sealed_traces(snapshot, numbers)
-    traces = [*sealed.values(), _of(snapshot.unsealed("traces", _TRACES), numbers)]
-    ops = _rows(snapshot, "ops", COLUMNS, sealed)
+    traces = sorted(wanted)
+    numbers = pa.array(traces, pa.uint32())
+    sealed = [each.generation for each in generations(snapshot, traces)]
+
+    def rows(name: str, columns: Sequence[str]) -> pa.Table:
+        """Return rows of a table that may be of the traces, and those of the log."""
+        groups = (snapshot.groups(name, generation, traces, columns) for generation in sealed)
+        return pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed(name, columns)])
+
     allocations, outputs = (
-        _of(_rows(snapshot, name, JOB_TABLES[name].names, sealed), numbers) for name in ("allocations", "output_memory")
+        _of(rows(name, JOB_TABLES[name].names), numbers) for name in ("allocations", "output_memory")
     )
-    names = snapshot.table("names")
-    return entries(ops, pa.concat_tables(traces), names, _canonical(snapshot, names), allocations, outputs)
-
-
-def _sealed_traces(snapshot: Snapshot, numbers: Any) -> dict[int, pa.Table]:
-    """Return by generation the traces with these numbers, which ascend from one generation to the next."""
-    first, last = numbers[0].as_py(), numbers[-1].as_py()
-    segments = snapshot.segments("traces")
-    found = {}
-    for generation, path in segments[bisect_left(segments, first, key=_last_trace) :]:
-        traces = segment.read(path, "traces", _TRACES)
-        if pc.min(traces["trace"]).as_py() > last:
-            break
-        mine = _of(traces, numbers)
-        if mine.num_rows:
-            found[generation] = mine
-    return found
-
-
-def _last_trace(sealed: tuple[int, Path]) -> int:
-    return segment.last_trace(sealed[1], "traces")
-
-
-def _rows(snapshot: Snapshot, name: str, columns: Sequence[str], sealed: Mapping[int, pa.Table]) -> pa.Table:
-    """Return rows of a table that may be of the traces of sealed generations, and those of the log."""
-    parts: list[pa.Table] = []
-    for generation, traces in sealed.items():
-        numbers: Any = traces["trace"].to_pylist()
-        parts += snapshot.groups(name, generation, sorted(numbers), columns)
-    return pa.concat_tables([*parts, snapshot.unsealed(name, columns)])
+    names, chosen = snapshot.table("names"), _of(snapshot.table("traces", _TRACES), numbers)
+    return entries(rows("ops", COLUMNS), chosen, names, _canonical(snapshot, names), allocations, outputs)
 
 
 def _of(table: pa.Table, numbers: Any) -> pa.Table:
@@ -134,7 +112,8 @@ def _persistent(snapshot: Snapshot, steps: Mapping[int, int]) -> dict[str, int]:
     if not own:
         return {}
     sums: dict[tuple[int, int], int] = {}
-    for ops, traces in _parts(snapshot):
+    traces = snapshot.table("traces", _STARTS)
+    for ops in _parts(snapshot):
         for trace, node, device, size in _kept(ops, traces):
             if trace in steps and own.get(node) == device:
                 sums[node, steps[trace]] = sums.get((node, steps[trace]), 0) + size
@@ -145,11 +124,11 @@ def _persistent(snapshot: Snapshot, steps: Mapping[int, int]) -> dict[str, int]:
     return {known[node]: size for node, size in most.items()}
 
 
-def _parts(snapshot: Snapshot) -> Iterator[tuple[pa.Table, pa.Table]]:
-    """Yield ops and traces of each generation."""
-    for generation, path in snapshot.segments("ops"):
-        yield segment.read(path, "ops", _KEPT), snapshot.generation("traces", generation)
-    yield snapshot.unsealed("ops", _KEPT), snapshot.unsealed("traces")
+def _parts(snapshot: Snapshot) -> Iterator[pa.Table]:
+    """Yield the ops of each generation."""
+    for _, path in snapshot.segments("ops"):
+        yield segment.read(path, "ops", _KEPT)
+    yield snapshot.unsealed("ops", _KEPT)
 
 
 def _kept(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int, int]]:

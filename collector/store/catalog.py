@@ -3,7 +3,7 @@
 import json
 import re
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +37,7 @@ class JobInfo:
     end: Mapping[str, Any] = field(default_factory=dict)
     sealed: int = -1
     total: int = -1
+    parts: Mapping[str, Sequence[int]] = field(default_factory=dict)
     rows: Mapping[str, int] = field(default_factory=dict)
     acked: Mapping[int, int] = field(default_factory=dict)
     opened_ns: int = field(default_factory=time.time_ns)

@@ -34,19 +34,17 @@ def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
         return segment.SCHEMAS[segment.ROLLUP_NAME].empty_table()
     ops, devices = snapshot.unsealed("ops", _OPS), Devices(only(snapshot.table("names")))
     canonical = canonical_after(ops, devices, canonical_of(snapshot.total()))
+    known = snapshot.table("traces", _TRACES)
+    numbers: list[int] = sorted(known["trace"].to_pylist())
     parts = []
-    for generation, path, first, last in _sealed(snapshot, traces):
-        mine = traces[bisect_left(traces, first) : bisect_right(traces, last)]
-        if not mine:
-            continue
-        stored = None if len(mine) == last - first + 1 else snapshot.generation("traces", generation, _TRACES)
-        if stored is None or set(mine).issuperset(stored["trace"].to_pylist()):
+    for generation, path, first, last in generations(snapshot, traces):
+        mine = _within(traces, first, last)
+        if mine and set(mine).issuperset(_within(numbers, first, last)):
             parts.append(segment.read(path, segment.ROLLUP_NAME))
-        else:
+        elif mine:
             lots = snapshot.groups("ops", generation, mine, _OPS)
-            parts += [rollup_of(_of(lot, mine), stored, devices, canonical) for lot in lots]
-    tail = by_node(_of(ops, traces), devices)
-    parts.append(rollup_of(tail, snapshot.unsealed("traces", _TRACES), devices, canonical))
+            parts += [rollup_of(_of(lot, mine), known, devices, canonical) for lot in lots]
+    parts.append(rollup_of(by_node(_of(ops, traces), devices), known, devices, canonical))
     return _settled(merge(*parts), canonical)
 
 
@@ -57,7 +55,7 @@ def _settled(rollup: pa.Table, canonical: Any) -> pa.Table:
     return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
 
 
-class _Sealed(NamedTuple):
+class Sealed(NamedTuple):
     """A generation, its rollup and the range of its traces."""
 
     generation: int
@@ -66,7 +64,7 @@ class _Sealed(NamedTuple):
     last: int
 
 
-def _sealed(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[_Sealed]:
+def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[Sealed]:
     """Yield the generations that may have any of ``traces``; later ones have traces with higher numbers."""
     segments = snapshot.segments(segment.ROLLUP_NAME)
     begin = bisect_left(segments, traces[0], key=lambda each: segment.metadata(each[1])["last_trace"])
@@ -74,7 +72,11 @@ def _sealed(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[_Sealed]:
         span = segment.metadata(path)
         if span["first_trace"] > traces[-1]:
             return
-        yield _Sealed(generation, path, span["first_trace"], span["last_trace"])
+        yield Sealed(generation, path, span["first_trace"], span["last_trace"])
+
+
+def _within(traces: Sequence[int], first: int, last: int) -> Sequence[int]:
+    return traces[bisect_left(traces, first) : bisect_right(traces, last)]
 
 
 def _of(ops: pa.Table, traces: Sequence[int]) -> pa.Table:

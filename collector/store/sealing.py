@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from tfprof.collector.store import catalog, durable, segment
+from tfprof.collector.store import catalog, durable, parts, segment
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.store.columns import flat_table, pc
 from tfprof.collector.store.devices import Devices, only
@@ -75,13 +75,19 @@ def seal(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> JobInfo
     """
     generation = info.sealed + 1
     rows = {name: info.rows.get(name, 0) + number for name, number in tail.rows.items()}
+    kept = dict(info.parts)
     for name in tail.rows:
-        if name != "ops":
+        if parts.together(name):
+            data, before = parts.grown(folder, name, contents.table(name), info.parts.get(name, ()))
+            kept[name] = [*before, generation]
+            _write(folder, name, generation, data)
+        elif name != "ops":
             _write(folder, name, generation, segment.encode(name, contents.table(name)))
     total = _write_ops(folder, info, tail, contents) if "ops" in tail.rows else info.total
     with durable.told(folder):
         durable.sync_folder(folder)
-    sealed = replace(info, sealed=generation, total=total, rows={**info.rows, **rows}, acked=dict(tail.acked))
+    rows = {**info.rows, **rows}
+    sealed = replace(info, sealed=generation, total=total, parts=kept, rows=rows, acked=dict(tail.acked))
     with durable.told(folder):
         durable.replace(folder / catalog.JOB_FILE, sealed.dump())
     return sealed
@@ -95,8 +101,16 @@ def tidy(folder: Path, before: JobInfo, after: JobInfo, log: Path) -> None:
     with contextlib.suppress(OSError):
         durable.sync_folder(folder)
         log.unlink()
-        if before.total not in (after.total, -1):
-            (folder / segment.file_name(segment.TOTAL_NAME, before.total)).unlink()
+        for name, number in _superseded(before, after):
+            (folder / segment.file_name(name, number)).unlink()
+
+
+def _superseded(before: JobInfo, after: JobInfo) -> Iterator[tuple[str, int]]:
+    """Yield table and generation of the segments that are in force no more."""
+    if before.total not in (after.total, -1):
+        yield segment.TOTAL_NAME, before.total
+    for name, numbers in before.parts.items():
+        yield from ((name, number) for number in numbers if number not in after.parts[name])
 
 
 def _write_ops(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> int:
@@ -108,7 +122,7 @@ def _write_ops(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> i
     canonical = canonical_of(total)
     first, last = LAST_TRACE, 0
 
-    def parts() -> Iterator[pa.Table]:
+    def pieces() -> Iterator[pa.Table]:
         nonlocal canonical, first, last
         for piece in contents.pieces("ops", PART_ROWS):
             canonical = canonical_after(piece, devices, canonical)
@@ -119,7 +133,7 @@ def _write_ops(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> i
             del piece, part  # as in segment.encode_parts
             pa.default_memory_pool().release_unused()  # what is retained for other sizes adds up
 
-    _write(folder, "ops", generation, segment.encode_parts("ops", parts()))
+    _write(folder, "ops", generation, segment.encode_parts("ops", pieces()))
     rollup = merge(*rollups)
     metadata = {"first_trace": first, "last_trace": last}
     _write(folder, segment.ROLLUP_NAME, generation, segment.encode(segment.ROLLUP_NAME, rollup, metadata))

@@ -98,18 +98,6 @@ def _lots(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[li
     return lots
 
 
-def last_trace(path: Path, name: str) -> int:
-    """Return the highest trace in the segment of table ``name`` at ``path``; errors as of ``metadata``."""
-    try:
-        known = pq.read_metadata(path)
-        at = SCHEMAS[name].names.index("trace")
-        return max((_span(known, group, at)[1] for group in range(known.num_row_groups)), default=LAST_TRACE)
-    except FileNotFoundError:
-        raise
-    except (OSError, pa.ArrowException) as error:
-        raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
-
-
 def _of_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
     """Return ``table`` with room for nulls again; the types are the same, and a cast would look at every list."""
     return pa.Table.from_arrays(table.columns, schema=schema)

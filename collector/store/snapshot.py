@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 from tfprof.collector.errors import NoSuchJobError, StoreError
-from tfprof.collector.store import catalog, segment, wal
+from tfprof.collector.store import catalog, parts, segment, wal
 
 T = TypeVar("T")
 
@@ -42,20 +42,17 @@ class Snapshot:
         return [wal.decode(path.read_bytes(), path) for _, path in logs]
 
     def segments(self, name: str) -> list[tuple[int, Path]]:
-        """Return generation and path of the sealed segments of table ``name``, oldest first."""
+        """Return generation and path of the sealed segments of table ``name``, oldest first: the last generation in each."""
+        if parts.together(name):
+            return [(number, self.folder / segment.file_name(name, number)) for number in self.info.parts.get(name, ())]
         return sorted(
             (number, path) for number, path in self._files.segments.get(name, {}).items() if number <= self.info.sealed
         )
 
     def sealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the sealed rows of table ``name``."""
-        parts = [segment.read(path, name, columns) for _, path in self.segments(name)]
-        return pa.concat_tables([_empty(name, columns), *parts])
-
-    def generation(self, name: str, number: int, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the rows of table ``name`` in the sealed generation ``number``."""
-        path = self._files.segments.get(name, {}).get(number)
-        return _empty(name, columns) if path is None else segment.read(path, name, columns)
+        tables = [segment.read(path, name, columns) for _, path in self.segments(name)]
+        return pa.concat_tables([_empty(name, columns), *tables])
 
     def groups(self, name: str, number: int, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
         """Yield what ``segment.groups`` does of table ``name`` in the sealed generation ``number``."""
@@ -64,8 +61,8 @@ class Snapshot:
 
     def unsealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the rows of table ``name`` that are in logs only, in order of arrival."""
-        parts = [contents.table(name) for contents in self.tail]
-        table = pa.concat_tables([segment.SCHEMAS[name].empty_table(), *parts])
+        tables = [contents.table(name) for contents in self.tail]
+        table = pa.concat_tables([segment.SCHEMAS[name].empty_table(), *tables])
         return table if columns is None else table.select(list(columns))
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -21,6 +21,7 @@ except ImportError:
     from tensorflow.python import pywrap_tensorflow as native
 
 from tensorflow.core.profiler import tfprof_options_pb2 as options_pb2
+from tensorflow.core.protobuf import config_pb2
 
 
 def read(*parts):
@@ -86,14 +87,15 @@ def ask(query):
 
 
 def load(folder):
-    """Have the profiler know a case; return what share of the graph each step covers."""
+    """Have the profiler know a case; return what share of the graph each step covers that it takes."""
     path = os.path.join(folder, "profile.pb")
     if os.path.exists(path):
         native.ProfilerFromFile(path.encode() if sys.version_info < (3, 8) else path)
         return []
     native.NewProfiler(read(folder, "graph.pb"), read(folder, "op_log.pb"))
     runs = [read(folder, f"run-{step}.pb") for step in range(len(os.listdir(folder)))]
-    return [native.AddStep(step, b"", run, b"") for step, run in enumerate(runs) if run]
+    shares = [(run, native.AddStep(step, b"", run, b"")) for step, run in enumerate(runs) if run]
+    return [share for run, share in shares if config_pb2.RunMetadata.FromString(run).HasField("step_stats")]
 
 
 def answer(folder):

@@ -47,7 +47,19 @@ def test_an_empty_store_has_no_last_job():
 
 def test_a_record_is_read_as_it_was_written(tmp_path):
     info = JobInfo(
-        5, "killed", {"name": "é"}, {"traced": 3}, {"signal": 9}, 2, 1, {"ops": 7}, {3: 9}, 10, 11, {"id": "x"}
+        5,
+        "killed",
+        {"name": "é"},
+        {"traced": 3},
+        {"signal": 9},
+        2,
+        1,
+        {"spans": [0, 2]},
+        {"ops": 7},
+        {3: 9},
+        10,
+        11,
+        {"id": "x"},
     )
     catalog.save(tmp_path, info)
     assert catalog.load(tmp_path) == info

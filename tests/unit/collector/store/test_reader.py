@@ -123,7 +123,7 @@ def test_what_is_far_from_the_traces_asked_for_is_not_read(job, monkeypatch):
     job.rollup([5])
     job.rollup(range(4))
     ours = [name for name in opened if name.startswith(("ops", "rollup", "traces"))]
-    assert ours == ["traces-000001", "ops-000001", "rollup-000000"]
+    assert ours == ["traces-000001", "ops-000001", "traces-000001", "rollup-000000"]
 
 
 def test_a_range_without_traces_is_empty(job):
@@ -220,7 +220,7 @@ def test_a_missing_total_is_damage_not_an_endless_search(job):
     [
         ("ops-000001.parquet", b"no parquet"),
         ("ops-000001.parquet", b""),
-        ("traces-000000.parquet", None),
+        ("traces-000001.parquet", None),
         ("wal-000002.log", b"no log at all"),
     ],
 )
@@ -233,7 +233,7 @@ def test_a_damaged_file_is_named(job, name, damage):
 
 
 def test_a_segment_with_other_columns_is_damaged(job):
-    shutil.copy(job.folder / "traces-000000.parquet", job.folder / "ops-000000.parquet")
+    shutil.copy(job.folder / "traces-000001.parquet", job.folder / "ops-000000.parquet")
     with pytest.raises(StoreError, match="ops-000000"):
         job.table("ops")
 
