@@ -110,8 +110,17 @@ class Asked:
         return f"{len(wrong)} questions to {name}\n" + "\n".join([*lines, again]) if wrong else ""
 
 
-@pytest.fixture(scope="session", params=["tf1", "tf2"])
-def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Asked:
+@pytest.fixture(scope="session")
+def known() -> dict[str, Asked]:
+    """What each version of TensorFlow said, as soon as somebody asked: pytest would ask anew whenever the version changes."""
+    return {}
+
+
+@pytest.fixture(params=["tf1", "tf2"])
+def asked(request: pytest.FixtureRequest, known: dict[str, Asked], tmp_path_factory: pytest.TempPathFactory) -> Asked:
     """What one version of TensorFlow said of all cases."""
-    python = request.getfixturevalue(f"{request.param}_python")
-    return Asked(request.param, python, tmp_path_factory.mktemp(request.param))
+    version = request.param
+    if version not in known:
+        python = request.getfixturevalue(f"{version}_python")
+        known[version] = Asked(version, python, tmp_path_factory.mktemp(version))
+    return known[version]
