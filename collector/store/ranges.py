@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from tfprof.collector.store import segment
-from tfprof.collector.store.columns import flat, pc
+from tfprof.collector.store.columns import flat, listed, pc
 from tfprof.collector.store.devices import Devices, only
 from tfprof.collector.store.merging import merge
 from tfprof.collector.store.rollup import NONE, by_node, canonical_after, canonical_of, rollup_of
@@ -35,7 +35,7 @@ def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     ops, devices = snapshot.unsealed("ops", _OPS), Devices(only(snapshot.table("names")))
     canonical = canonical_after(ops, devices, canonical_of(snapshot.total()))
     known = snapshot.table("traces", _TRACES)
-    numbers: list[int] = sorted(known["trace"].to_pylist())
+    numbers = sorted(listed(known, "trace"))
     parts = []
     for generation, path, first, last in generations(snapshot, traces):
         mine = _within(traces, first, last)
