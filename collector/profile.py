@@ -79,7 +79,7 @@ def profile(
     chosen = _chosen([jobs] if isinstance(jobs, Job) else jobs, step, steps)
     if not chosen:
         return None
-    parts, uncounted = zip(*(_nodes(one, device, needs, rules) for one in chosen), strict=True)
+    parts, uncounted = zip(*(_nodes_at_one_moment(one, device, needs, rules) for one in chosen), strict=True)
     nodes = parts[0] if len(parts) == 1 else merged(parts)
     if device is not None and not nodes:
         raise _no_such_device(device, chosen)
@@ -140,6 +140,12 @@ def _no_such_step(jobs: Iterable[tuple[Job, pa.Table]], first: int, last: int) -
 
 
 # -- the nodes of one job ------------------------------------------------------------------------
+
+
+def _nodes_at_one_moment(
+    chosen: _Chosen, device: str | None, needs: Collection[str], rules: Rules
+) -> tuple[list[Node], int]:
+    return chosen.job.at_one_moment(lambda job: _nodes(replace(chosen, job=job), device, needs, rules))
 
 
 def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: Rules) -> tuple[list[Node], int]:

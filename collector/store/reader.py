@@ -20,16 +20,18 @@ T = TypeVar("T")
 class Job:
     """One job, or the samples of one host; every call sees what is stored then, be it sealed or in a log."""
 
-    def __init__(self, folder: Path, info: JobInfo) -> None:
+    def __init__(self, folder: Path, info: JobInfo, moment: Snapshot | None = None) -> None:
+        """Read ``folder``; ``moment``: what every call sees instead of what is stored then."""
         self.folder = folder
         self.info = info
+        self._moment = moment
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return table ``name`` of schema.JOB_TABLES, or just ``columns`` of it.
 
         ``ops`` come by row group and, where sealed, by (node, trace) in each; all others in order of arrival.
         """
-        return settled(self.folder, lambda snapshot: snapshot.table(name, columns))
+        return self._settled(lambda snapshot: snapshot.table(name, columns))
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the ROLLUP of all traces, or of those with the numbers ``traces``; such as are not stored count for nothing.
@@ -37,9 +39,9 @@ class Job:
         Nodes belong to their canonical devices in the whole job, as tfprof has it, whichever traces are asked for.
         """
         if traces is None:
-            return settled(self.folder, ranges.everything)
+            return self._settled(ranges.everything)
         wanted = sorted(set(traces))
-        return settled(self.folder, lambda snapshot: ranges.some(snapshot, wanted))
+        return self._settled(lambda snapshot: ranges.some(snapshot, wanted))
 
     def query(self, sql: str) -> pa.Table:
         """Return what ``sql`` selects from the job's tables (and ``rollup``); UsageError says what is wrong with it."""
@@ -53,7 +55,14 @@ class Job:
             with asking(snapshot, lambda: ranges.everything(snapshot)) as ask:
                 return action(ask)
 
-        return settled(self.folder, answer)
+        return self._settled(answer)
+
+    def at_one_moment(self, action: Callable[["Job"], T]) -> T:
+        """Return ``action`` of the job as it is at one moment, which is looked up once; it may be called anew."""
+        return self._settled(lambda snapshot: action(Job(self.folder, self.info, snapshot)))
+
+    def _settled(self, action: Callable[[Snapshot], T]) -> T:
+        return settled(self.folder, action) if self._moment is None else action(self._moment)
 
 
 class Store:
