@@ -18,9 +18,9 @@ from pathlib import Path
 import op_view_10m as base
 import pyarrow as pa
 import pyarrow.compute as pc
+from tfprof.collector.answers.needs import FLOAT_OPS
+from tfprof.collector.answers.profile import profile
 from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.collector.needs import FLOAT_OPS
-from tfprof.collector.profile import profile
 from tfprof.collector.store import schema
 from tfprof.collector.store.outputs import Output, encode
 from tfprof.collector.store.reader import Store

@@ -20,8 +20,8 @@ from pathlib import Path
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
-from tfprof.collector.executions import read
-from tfprof.collector.profile import profile
+from tfprof.collector.answers.executions import read
+from tfprof.collector.answers.profile import profile
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import StoreWriter

@@ -6,13 +6,13 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from tfprof.collector.answers import VIEWS, About, Desk
-from tfprof.collector.deliver import RefusedError, deliver
+from tfprof.collector.answers.deliver import RefusedError, deliver
+from tfprof.collector.answers.desk import VIEWS, About, Desk
+from tfprof.collector.answers.selection import choose
 from tfprof.collector.errors import NoSuchStepError, UsageError
 from tfprof.collector.loader import load
 from tfprof.collector.render.why_text import why
 from tfprof.collector.render.wrapper_text import AFTER, BEFORE, BETWEEN, table
-from tfprof.collector.selection import choose
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.views.jobs import JobRow, job_rows
 from tfprof.collector.views.options import Options, from_dict, warnings
@@ -92,7 +92,7 @@ class Profiler:
         tfprof's own checkers have options, and none looks at them: neither is anything here. UsageError where not whole
         jobs are asked about.
         """
-        from tfprof.collector import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
+        from tfprof.collector.answers import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
 
         found = advising.advise(self._about, options)
         _print(advising.told(found, self._about.rules))

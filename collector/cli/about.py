@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
 import click
-from tfprof.collector.answers import About
+from tfprof.collector.answers.desk import About
+from tfprof.collector.answers.selection import check, choose
 from tfprof.collector.cli.arguments import spellings, translate
 from tfprof.collector.cli.command import store_option
 from tfprof.collector.errors import UsageError
-from tfprof.collector.selection import check, choose
 from tfprof.collector.store.reader import Store
 from tfprof.collector.views.options import TABLE
 from tfprof.collector.views.rules import COMPAT, Rules

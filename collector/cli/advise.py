@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from typing import Any
 
 import click
-from tfprof.collector.advising import JobAdvice, told
-from tfprof.collector.advising import advise as ask
-from tfprof.collector.answers import About
+from tfprof.collector.answers.advising import JobAdvice, told
+from tfprof.collector.answers.advising import advise as ask
+from tfprof.collector.answers.desk import About
+from tfprof.collector.answers.selection import choose
 from tfprof.collector.cli.command import json_option, note, print_json, print_lines, store_option
 from tfprof.collector.render.why_text import untraced
-from tfprof.collector.selection import choose
 from tfprof.collector.store.reader import Store
 from tfprof.collector.views.advice.report import Report
 from tfprof.collector.views.rules import COMPAT, Rules

@@ -12,8 +12,8 @@ import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tfprof.collector.answers.profile import profile
 from tfprof.collector.errors import StoreError, TfprofError
-from tfprof.collector.profile import profile
 from tfprof.collector.render import report_text
 from tfprof.collector.render.report_text import Summary
 from tfprof.collector.render.why_text import untraced
@@ -57,7 +57,7 @@ def report(store: Store, launch: str, problem: str | None, width: int) -> Iterat
 
 def dumped(store: Store, launch: str, steps: str, folder: str) -> Iterator[tuple[str, bool]]:
     """Write the profiles of ``launch`` that were asked for; yield a line on each, and whether it is there."""
-    from tfprof.collector.dumps import dump  # noqa: PLC0415  # few launches ask for it
+    from tfprof.collector.answers.dumps import dump  # noqa: PLC0415  # few launches ask for it
 
     processes = _processes(store, launch)
     for text, is_there in dump(processes, [int(step) for step in steps.split(",")], Path(folder)) if processes else ():

@@ -6,7 +6,8 @@ from dataclasses import replace
 from typing import Any, Final
 
 import click
-from tfprof.collector.answers import VIEWS, About, Desk
+from tfprof.collector.answers.deliver import RefusedError, deliver
+from tfprof.collector.answers.desk import VIEWS, About, Desk
 from tfprof.collector.api import invalid_argument, not_found
 from tfprof.collector.cli.about import TfprofCommand, about, about_options, view_options
 from tfprof.collector.cli.command import note, print_lines
@@ -14,7 +15,6 @@ from tfprof.collector.cli.shell_history import Lines, history_file
 from tfprof.collector.cli.shell_line import COMMANDS, Line, parse
 from tfprof.collector.cli.shell_names import JobNames
 from tfprof.collector.cli.telling import tell
-from tfprof.collector.deliver import RefusedError, deliver
 from tfprof.collector.errors import NoSuchStepError, TfprofError, UsageError
 from tfprof.collector.render.table import clean
 from tfprof.collector.render.wrapper_text import table
@@ -77,7 +77,7 @@ class Shell:
                 self._show(line.command, options)
 
     def _advise(self) -> None:
-        from tfprof.collector.advising import advise  # noqa: PLC0415  # reads all of a job, for those who ask for it
+        from tfprof.collector.answers.advising import advise  # noqa: PLC0415  # reads all of a job, for those who ask for it
         from tfprof.collector.cli.advise import tell  # noqa: PLC0415
 
         about = self._ask()

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from tfprof.collector.answers import VIEWS
+from tfprof.collector.answers.desk import VIEWS
 from tfprof.collector.cli.shell_line import COMMANDS, OPTIONS
 from tfprof.collector.views.option_values import ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH
 from tfprof.collector.views.options import TABLE, Option

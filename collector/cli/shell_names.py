@@ -4,8 +4,8 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
+from tfprof.collector.answers.profile import of_first_kind
 from tfprof.collector.errors import TfprofError
-from tfprof.collector.profile import of_first_kind
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import DEVICE, NODE
 from tfprof.collector.views.nodes import texts

@@ -1,7 +1,7 @@
 """What commands and the shell print of a delivered answer."""
 
+from tfprof.collector.answers.deliver import Delivery
 from tfprof.collector.cli.command import note, print_lines
-from tfprof.collector.deliver import Delivery
 from tfprof.collector.render.why_text import hint, why
 
 

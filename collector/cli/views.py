@@ -6,11 +6,11 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import click
-from tfprof.collector.answers import Answer, Desk
+from tfprof.collector.answers.deliver import Delivery, deliver, refuse
+from tfprof.collector.answers.desk import Answer, Desk
 from tfprof.collector.cli.about import TfprofCommand, about, about_options, view_options
 from tfprof.collector.cli.command import json_option, note, print_pieces
 from tfprof.collector.cli.telling import tell
-from tfprof.collector.deliver import Delivery, deliver, refuse
 from tfprof.collector.errors import UsageError
 from tfprof.collector.render.why_text import why
 from tfprof.collector.views.options import Options, from_texts, warnings

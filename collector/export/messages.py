@@ -3,9 +3,9 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
+from tfprof.collector.answers.tensors import Values, no_value
 from tfprof.collector.ingest.proto.graph_pb2 import TensorShapeProto
 from tfprof.collector.proto.tfprof_output_pb2 import AdviceProto, GraphNodeProto, MultiGraphNodeProto
-from tfprof.collector.tensors import Values, no_value
 from tfprof.collector.views.advice.report import Advice
 from tfprof.collector.views.nodes import Node, Shape, Stats
 from tfprof.collector.views.op import ROOT, OpView

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
+from tfprof.collector.answers.needs import EVERYTHING
+from tfprof.collector.answers.profile import misses_streams, of_first_kind, profile
 from tfprof.collector.errors import StoreError
 from tfprof.collector.export.code_defs import CodeDefs
-from tfprof.collector.needs import EVERYTHING
-from tfprof.collector.profile import misses_streams, of_first_kind, profile
 from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
 from tfprof.collector.render.why_text import untraced
 from tfprof.collector.store.columns import flat, listed, pc

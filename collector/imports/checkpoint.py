@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
+from tfprof.collector.answers.tensors import SIZES, STRING, Tensor
 from tfprof.collector.errors import TfprofError
 from tfprof.collector.imports.files import BYTES_MAX, BadFileError, NotRepresentableError, contents, text_of
 from tfprof.collector.imports.sstable import DamagedTableError, entries
@@ -13,7 +14,6 @@ from tfprof.collector.imports.stacks import Rows
 from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
 from tfprof.collector.store.schema import OP_LOG, TENSORS
-from tfprof.collector.tensors import SIZES, STRING, Tensor
 
 _INDEX: Final = ".index"
 

@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from tfprof.collector.answers.tensors import Values, no_value
 from tfprof.collector.render.frame import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
 from tfprof.collector.render.numbers import tfprof_bytes, tfprof_count, tfprof_time
 from tfprof.collector.render.shapes import shape_text
 from tfprof.collector.render.table import clean
-from tfprof.collector.tensors import Values, no_value
 from tfprof.collector.views.rules import DEFAULT, Rules
 from tfprof.collector.views.scope import SCOPE_TYPE
 from tfprof.collector.views.tree import Branch, TreeView

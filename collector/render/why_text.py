@@ -4,9 +4,9 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from tfprof.collector.answers import Answer
+from tfprof.collector.answers.desk import Answer
+from tfprof.collector.answers.profile import Profile
 from tfprof.collector.loader import load
-from tfprof.collector.profile import Profile
 from tfprof.collector.store.catalog import IMPORTED, RUNNING
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.jobs import words

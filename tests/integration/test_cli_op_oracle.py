@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import traced, write_job
-from tfprof.collector.profile import Profile, profile
+from tfprof.collector.answers.profile import Profile, profile
 from tfprof.collector.render.op_text import lines
 from tfprof.collector.store.reader import Store
 from tfprof.collector.views.nodes import Stats

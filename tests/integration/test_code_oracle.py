@@ -13,10 +13,10 @@ from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
+from tfprof.collector.answers.profile import profile
 from tfprof.collector.cli.import_ import import_
 from tfprof.collector.export import messages, pprof
 from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.collector.profile import profile
 from tfprof.collector.proto import pprof_pb2, tfprof_output_pb2
 from tfprof.collector.render import tree_text
 from tfprof.collector.render.table import clean

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 from fakes.made_store import traced, write_job
-from tfprof.collector.needs import FLOAT_OPS
-from tfprof.collector.profile import profile
+from tfprof.collector.answers.needs import FLOAT_OPS
+from tfprof.collector.answers.profile import profile
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.views.nodes import Node

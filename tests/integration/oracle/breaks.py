@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pytest
-from tfprof.collector import profile
+from tfprof.collector.answers import profile
 from tfprof.collector.export import gpu_memory, pprof, timeline
 from tfprof.collector.render import op_text
 from tfprof.collector.store import sealing, sums

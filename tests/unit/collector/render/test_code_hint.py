@@ -1,8 +1,8 @@
 """What is said beside a code view: how to see one's own lines, and what has no place."""
 
 from fakes.nodes import made_in, node
-from tfprof.collector.answers import VIEWS, About, Answer
-from tfprof.collector.profile import Profile
+from tfprof.collector.answers.desk import VIEWS, About, Answer
+from tfprof.collector.answers.profile import Profile
 from tfprof.collector.render.why_text import hint, why
 from tfprof.collector.views.code import code_view
 from tfprof.collector.views.nodes import Frame, Node

@@ -3,7 +3,7 @@
 import struct
 
 import pytest
-from tfprof.collector.tensors import DOUBLE, FLOAT, INT32, INT64, STRING, TEXT_MAX, Tensor
+from tfprof.collector.answers.tensors import DOUBLE, FLOAT, INT32, INT64, STRING, TEXT_MAX, Tensor
 
 
 def floats(*values: float, shape: tuple[int, ...] | None = None) -> Tensor:

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 from fakes.made_store import write_job
+from tfprof.collector.answers.selection import check, choose
 from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
-from tfprof.collector.selection import check, choose
 from tfprof.collector.store.reader import Store
 
 A, B, C, D = 0xAA00000000000001, 0xBB00000000000002, 0xBB00000000000003, 0xDD00000000000004

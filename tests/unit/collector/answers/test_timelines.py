@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from fakes.made_store import traced, write_job
 from fakes.run_metadata import run_metadata
-from tfprof.collector import timelines
+from tfprof.collector.answers import timelines
 from tfprof.collector.cli import main as cli
 from tfprof.collector.ingest.proto import graph_pb2
 

@@ -5,8 +5,8 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from tfprof.collector.needs import FLOAT_OPS, GRAPH, SHAPES, STACKS
-from tfprof.collector.recorded import Recorder
+from tfprof.collector.answers.needs import FLOAT_OPS, GRAPH, SHAPES, STACKS
+from tfprof.collector.answers.recorded import Recorder
 from tfprof.collector.store.reader import Ask, Job
 from tfprof.collector.store.schema import NODE
 from tfprof.collector.views import attributes

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.profile import of_first_kind
+from tfprof.collector.answers.profile import of_first_kind
 from tfprof.collector.store import segment
 from tfprof.collector.store.columns import flat, floor_divided, pc
 from tfprof.collector.store.devices import Devices, only

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from fakes.made_store import traced, write_job
 from fakes.run_metadata import run_metadata
+from tfprof.collector.answers.profile import Profile, profile
 from tfprof.collector.errors import UsageError
 from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.collector.profile import Profile, profile
 from tfprof.collector.store.reader import Job, Store
 
 GRAPH = graph_pb2.GraphDef(

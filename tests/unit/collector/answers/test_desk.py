@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from fakes import asked_store
 from fakes.made_store import write_job
-from tfprof.collector import answers
-from tfprof.collector.answers import VIEWS, About, Desk, needs
+from tfprof.collector.answers import desk
+from tfprof.collector.answers.desk import VIEWS, About, Desk, needs
+from tfprof.collector.answers.needs import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.loader import load
-from tfprof.collector.needs import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.store.reader import Store
 from tfprof.collector.views.options import from_texts
 from tfprof.collector.views.output import TYPES
@@ -26,13 +26,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
     """What was read of the store: (step, needs) each time."""
     read: list[Any] = []
-    real = answers.profile
+    real = desk.profile
 
     def profile(jobs: Any, step: int = -1, **how: Any) -> Any:
         read.append((step, how["needs"]))
         return real(jobs, step, **how)
 
-    monkeypatch.setattr(answers, "profile", profile)
+    monkeypatch.setattr(desk, "profile", profile)
     return read
 
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from fakes.made_store import rows, traced, write_job
 from fakes.run_metadata import run_metadata
+from tfprof.collector.answers.needs import EVERYTHING, GRAPH, STACKS
+from tfprof.collector.answers.profile import profile
 from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.collector.needs import EVERYTHING, GRAPH, STACKS
-from tfprof.collector.profile import profile
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.views.nodes import Frame
 from tfprof.collector.views.rules import DEFAULT, Rules

@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from tfprof.collector.answers.profile import of_first_kind
 from tfprof.collector.errors import TfprofError
 from tfprof.collector.export import files
-from tfprof.collector.profile import of_first_kind
 from tfprof.collector.render.why_text import untraced
 from tfprof.collector.store.columns import listed
 from tfprof.collector.store.reader import Job

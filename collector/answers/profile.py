@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from tfprof.collector.answers.needs import EVERYTHING
 from tfprof.collector.errors import NoSuchStepError, UsageError
-from tfprof.collector.needs import EVERYTHING
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.devices import GPU, STREAMS
 from tfprof.collector.store.reader import Job
@@ -19,7 +19,7 @@ from tfprof.collector.views.rules import DEFAULT, Rules
 from tfprof.shim import layout
 
 if TYPE_CHECKING:
-    from tfprof.collector.facts import Known
+    from tfprof.collector.answers.facts import Known
 
 #: Steps that an error lists.
 _LISTED: Final = 20
@@ -170,7 +170,7 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: R
 
 
 def _known(chosen: _Chosen, names: pa.Table, rollup: pa.Table, needs: Collection[str], rules: Rules) -> "Known":
-    from tfprof.collector.facts import Steps, known  # noqa: PLC0415  # with protobuf, a tenth of a command's start
+    from tfprof.collector.answers.facts import Steps, known  # noqa: PLC0415  # with protobuf, a tenth of a command's start
 
     return known(chosen.job, names, Steps(chosen.traces, chosen.numbers, rollup), needs, rules)
 

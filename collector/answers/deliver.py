@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from tfprof.collector.answers import VIEWS, About, Answer, Desk
+from tfprof.collector.answers.desk import VIEWS, About, Answer, Desk
 from tfprof.collector.errors import UsageError
 from tfprof.collector.loader import load
 from tfprof.collector.views.options import Options
@@ -65,7 +65,7 @@ def _to_file(_desk: Desk, answer: Answer) -> Delivery:
 
 
 def _to_timeline(desk: Desk, answer: Answer) -> Delivery:
-    made = load("tfprof.collector.timelines:timelines")(desk, answer)
+    made = load("tfprof.collector.answers.timelines:timelines")(desk, answer)
     said: list[str] = []
     notes: list[str] = []
     for one in made:

@@ -3,9 +3,9 @@
 from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from tfprof.collector.answers import About
+from tfprof.collector.answers.desk import About
+from tfprof.collector.answers.evidence import gather
 from tfprof.collector.errors import UsageError
-from tfprof.collector.evidence import gather
 from tfprof.collector.render.advice_text import lines
 from tfprof.collector.render.table import clean
 from tfprof.collector.store.reader import Job

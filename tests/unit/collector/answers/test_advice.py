@@ -11,7 +11,7 @@ import pytest
 from fakes.made_steps import Ran, graph, made_job
 from fakes.made_store import MS, SECOND, START_NS, rows, span, write_job
 from fakes.nodes import CPU, GPU, STREAM
-from tfprof.collector.evidence import gather
+from tfprof.collector.answers.evidence import gather
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.views.advice import input_bound, retracing
 from tfprof.collector.views.advice.evidence import Evidence, New, Took, Traced
@@ -70,7 +70,7 @@ def test_strict_rules_ask_tfprofs_checkers_only_and_names_those_that_are_named(t
 
 
 def test_every_checker_has_a_section_in_the_documentation() -> None:
-    page = (Path(__file__).parents[3] / "docs" / "advice.md").read_text()
+    page = (Path(__file__).parents[4] / "docs" / "advice.md").read_text()
     assert re.findall(r"^## `(.+)`$", page, re.MULTILINE) == [checker.slug for checker in CHECKERS]
 
 

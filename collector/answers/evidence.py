@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.executions import by_step, step_traces
-from tfprof.collector.needs import GRAPH, STACKS
-from tfprof.collector.profile import profile
+from tfprof.collector.answers.executions import by_step, step_traces
+from tfprof.collector.answers.needs import GRAPH, STACKS
+from tfprof.collector.answers.profile import profile
 from tfprof.collector.store.columns import pc
 from tfprof.collector.store.devices import is_canonical
 from tfprof.collector.store.reader import Job

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 from fakes import stored
-from tfprof.collector import executions
-from tfprof.collector.executions import by_step, persistent_bytes, read, step_traces
+from tfprof.collector.answers import executions
+from tfprof.collector.answers.executions import by_step, persistent_bytes, read, step_traces
 from tfprof.collector.store import schema, segment
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.store.writer import StoreWriter

@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from tfprof.collector.answers import Answer, Desk
-from tfprof.collector.deliver import RefusedError
-from tfprof.collector.executions import by_step, persistent_bytes, step_traces
+from tfprof.collector.answers.deliver import RefusedError
+from tfprof.collector.answers.desk import Answer, Desk
+from tfprof.collector.answers.executions import by_step, persistent_bytes, step_traces
 from tfprof.collector.export.timeline import LONG, WARNING, file_name, graph_timeline, scope_timeline, written
 
 

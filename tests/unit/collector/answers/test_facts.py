@@ -8,10 +8,10 @@ import pyarrow as pa
 import pytest
 from fakes.graphs import node
 from fakes.made_store import rows, traced, write_job
+from tfprof.collector.answers.needs import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES
+from tfprof.collector.answers.profile import Profile, profile
 from tfprof.collector.ingest.proto import graph_pb2
 from tfprof.collector.ingest.proto.run_metadata_pb2 import RunMetadata
-from tfprof.collector.needs import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES
-from tfprof.collector.profile import Profile, profile
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.views.nodes import Node
@@ -226,7 +226,7 @@ def test_many_kinds_of_steps_are_read_lot_by_lot(tmp_path: Path) -> None:
 
 
 def test_nodes_that_came_since_names_were_read_do_no_harm(tmp_path: Path) -> None:
-    from tfprof.collector.recorded import Recorder
+    from tfprof.collector.answers.recorded import Recorder
 
     mine = job(tmp_path, [step(2)])
     names = mine.table("names")

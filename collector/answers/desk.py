@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from tfprof.collector.answers.needs import FLOAT_OPS, GRAPH, SHAPES, STACKS
+from tfprof.collector.answers.profile import Profile, profile
 from tfprof.collector.loader import load
-from tfprof.collector.needs import FLOAT_OPS, GRAPH, SHAPES, STACKS
-from tfprof.collector.profile import Profile, profile
 from tfprof.collector.store.catalog import RUNNING
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.op import OpView
@@ -145,7 +145,7 @@ class Answer:
         """Return what looks up values of variables, for views that show them, where they are asked for."""
         if TENSOR_VALUE not in self.options.select or not self.view.has_values:
             return {}
-        return {"values": load("tfprof.collector.tensors:tensors")(self.about.jobs)}
+        return {"values": load("tfprof.collector.answers.tensors:tensors")(self.about.jobs)}
 
 
 def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:

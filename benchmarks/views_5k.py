@@ -1,0 +1,132 @@
+"""The four views of a job with a graph of 5,000 nodes: from the store to the view's entries, in a process that was just started.
+
+usage: benchmarks/views_5k.py [--nodes 5000] [--processes 5]
+Each node has two inputs and a stack of a dozen frames, of which the outer ones are shared: a layer each 40 nodes, three lines a
+layer. Ten steps were traced. Each process imports what the command imports, then reads and folds each view once, the code view
+first; the median counts. Limit: 300 ms for the code view.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import pyarrow as pa
+from tfprof.collector.answers import About, Desk
+from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.collector.store import schema
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.views.options import Options
+
+LIMITS_MS = {"code": 300.0}
+UID, TRACES, LAYER, DEPTH, FLOAT = 1, 10, 40, 12, 1
+BASE_NS = 1_700_000_000_000_000_000
+ORDER = ("code", "scope", "graph", "op")
+
+
+def name(number: int) -> str:
+    return f"model/block_{number // LAYER}/layer_{number}/Op"
+
+
+def node_def(number: int) -> bytes:
+    inputs = [name(each) for each in (number - 1, number - LAYER) if each >= 0]
+    return graph_pb2.NodeDef(name=name(number), op=f"Op{number % 60}", input=inputs).SerializeToString()
+
+
+def stack(number: int) -> list[tuple[str, int, str]]:
+    """Return the frames of a stack, outermost first: shared ones, then those of a layer, then one of three lines."""
+    outer = [(f"train_{depth}.py", 10 * depth, f"run_{depth}") for depth in range(DEPTH - 2)]
+    return [*outer, ("model.py", 100 + number // 3, f"block_{number // 3}"), ("layers.py", 5 + number % 3, "call")]
+
+
+def tables(nodes: int) -> dict[str, pa.Table]:
+    """Names, graph and stacks."""
+    numbers = range(nodes)
+    names = [name(number) for number in numbers]
+    stacks = 3 * (nodes // LAYER + 1)
+    frames = [(number, at, *frame) for number in range(stacks) for at, frame in enumerate(stack(number))]
+    columns = dict(zip(("stack", "position", "file", "line", "function"), zip(*frames, strict=True), strict=True))
+    columns |= {"graph": [0] * len(frames), "start_line": [1] * len(frames), "text": [""] * len(frames)}
+    known = {
+        "graph": [0] * nodes,
+        "name": names,
+        "op": [f"Op{number % 60}" for number in numbers],
+        "device": [""] * nodes,
+    }
+    kinds = [schema.DEVICE, *[schema.NODE] * nodes]
+    texts = [b"/job:localhost/replica:0/task:0/device:CPU:0", *(each.encode() for each in names)]
+    of_node = {"graph": [0] * nodes, "name": names, "stack": [3 * (each // LAYER) + each % 3 for each in numbers]}
+    return {
+        "names": pa.table({"kind": kinds, "id": [0, *numbers], "text": texts}, schema=schema.NAMES),
+        "graph_nodes": pa.table({**known, "node_def": [*map(node_def, numbers)]}, schema=schema.GRAPH_NODES),
+        "frames": pa.table({each: columns[each] for each in schema.FRAMES.names}, schema=schema.FRAMES),
+        "stacks": pa.table(of_node, schema=schema.STACKS),
+    }
+
+
+def step(trace: int, nodes: int) -> dict[str, pa.Table]:
+    """One traced step: each node once."""
+    numbers = range(nodes)
+    columns = {"trace": [trace] * nodes, "node": numbers, "label": numbers, "start_ns": range(0, nodes * 1000, 1000)}
+    columns |= {"op_end_ns": [20_000 + each % 977 * 1000 for each in numbers], "outputs": [schema.NONE_ID] * nodes}
+    zeros = [0] * nodes
+    ops = pa.table({each: columns.get(each, zeros) for each in schema.OPS.names}, schema=schema.OPS)
+    known = {"trace": trace, "step": trace, "base_ns": BASE_NS, "rows": nodes}
+    return {
+        "ops": ops,
+        "traces": pa.table({each: [known.get(each, 0)] for each in schema.TRACES.names}, schema=schema.TRACES),
+    }
+
+
+def write(store: Path, nodes: int) -> None:
+    """Write the job."""
+    writer = StoreWriter(store, "benchmark")
+    job = writer.job(UID)
+    job.identity({"name": "benchmark"})
+    job.append(tables(nodes))
+    for trace in range(TRACES):
+        job.append(step(trace, nodes), 3, trace + 1)
+    job.close("ended")
+    writer.close()
+
+
+def look(store: str) -> None:
+    """Print milliseconds of each view and how many entries it has, as JSON."""
+    found = {}
+    for view in ORDER:
+        before = time.perf_counter()
+        answer = Desk().ask(About((Store(store).job("last"),)), view, Options())
+        took = (time.perf_counter() - before) * 1000
+        found[view] = took, len(answer.folded.entries) if view == "op" else answer.tree.kept
+    print(json.dumps(found))
+
+
+def main() -> None:
+    """Write a job, look at it from fresh processes."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--processes", type=int, default=5)
+    parser.add_argument("--look", help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.look:
+        look(args.look)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        store = Path(folder) / "store"
+        write(store, args.nodes)
+        command = [sys.executable, __file__, "--look", str(store)]
+        found = [json.loads(subprocess.check_output(command)) for _ in range(args.processes)]
+    for view in ORDER:
+        took = statistics.median(one[view][0] for one in found)
+        limit = LIMITS_MS.get(view)
+        share = f"   {took / limit:5.2f} of the limit of {limit:.0f} ms" if limit else ""
+        print(f"{view:5} view {took:6.1f} ms of {found[0][view][1]:,} entries{share}")
+
+
+if __name__ == "__main__":
+    main()
