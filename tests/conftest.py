@@ -1,6 +1,7 @@
 """Fixtures that every test may use: interpreters with TensorFlow, a private instance, and a check that nothing is left."""
 
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -13,6 +14,11 @@ ROOT = Path(__file__).resolve().parent.parent
 VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs"))
 
 sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
+
+
+def pytest_configure() -> None:
+    """Let Ctrl-C be what it is: tests that a shell started in the background would hand on that it is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def _interpreter(name: str) -> Path:
@@ -60,6 +66,8 @@ def nothing_left_behind() -> Iterator[None]:
     before = _channels()
     yield
     left = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    for child in left:
+        child.kill()  # or each test to come would fail
     assert not left, f"processes left behind: {left}"
     assert not _channels() - before, "a channel was left open"
 
