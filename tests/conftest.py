@@ -17,8 +17,9 @@ sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C be what it is: tests that a shell started in the background would hand on that it is ignored."""
+    """Let Ctrl-C and Ctrl-\\ be what they are: tests that a shell started in the background would hand on that they are ignored."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
 
 
 def _interpreter(name: str) -> Path:
