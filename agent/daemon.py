@@ -21,14 +21,17 @@ from .finder import Finder, Found
 from .job import Job
 from .link import Link
 from .outbox import Outbox
+from .rest import Rest
 from .results import Results
 from .samples import Sampler
 
-#: How often rings and announcements are looked at (seconds), and how often while a job's last words are on their way.
-TICK_S: Final = 0.2
+#: How often rings and announcements are looked at (seconds): by default, while records come, and while a job's last words are on
+#: their way; a host of quiet jobs is hardly woken.
+TICK_S: Final = 0.5
+BUSY_TICK_S: Final = 0.2
 ENDING_TICK_S: Final = 0.05
 #: How often is looked whether jobs still run, and what is told to launchers.
-LOOK_S: Final = 0.25
+LOOK_S: Final = 0.5
 STATUS_S: Final = 2.0
 #: How much of all jobs together may be on its way, so that it may lie in this process's memory.
 WINDOW_BYTES: Final = 16 << 20
@@ -68,6 +71,7 @@ class Agent:
         signal.signal(signal.SIGINT, self._told_to_stop)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._link = Link(f"ipc://{os.path.join(self.place, places.COLLECTOR_SOCKET)}", self._greeting())
+        self._rest = Rest(self._link.socket)
         self._write_status()
         return True
 
@@ -91,14 +95,22 @@ class Agent:
             self.turn(begun)
             if begun - self._busy_s > self._idle_s:
                 break
-            ending = any(not job.is_running for job in self.jobs.values())
-            self._rest(begun + (ENDING_TICK_S if ending else TICK_S))
+            self._rest_until(begun + self._tick_s())
 
-    def _rest(self, until: float) -> None:
+    def _tick_s(self) -> float:
+        jobs = self.jobs.values()
+        if any(not job.is_running for job in jobs):
+            return ENDING_TICK_S
+        return BUSY_TICK_S if any(job.is_moving for job in jobs) else TICK_S
+
+    def _rest_until(self, until: float) -> None:
         """Wait for the next turn; hear what the collector says meanwhile, and rest no more where that lets something go on."""
         left = until - time.monotonic()
         while not self._stopping:
-            if self._link.wait(max(0.0, left)) and self._hear(time.monotonic()):
+            woken = self._rest.wait(left)
+            if woken.ended:
+                self._look_s = 0.0
+            if (woken.answered and self._hear(time.monotonic())) or woken.ended:
                 return
             left = until - time.monotonic()
             if left <= 0:
@@ -109,6 +121,7 @@ class Agent:
         self._write_status()
         for job in self.jobs.values():
             job.channel.close()
+        self._rest.close()
         self._link.close()
         self._lock.release()
 
@@ -119,8 +132,8 @@ class Agent:
             self._adopt(self._finder.scan())
             self._look_for_exec(now)
         if now >= self._look_s:
-            self._look_s = now + LOOK_S
             self._look(now)
+            self._look_s = now + min(LOOK_S, self._tick_s())
         self._talk(now)
         if now >= self._status_s:
             self._status_s = now + STATUS_S
@@ -203,11 +216,14 @@ class Agent:
             job.tell(time.monotonic())
             if one.owner is None:
                 job.gone(time.monotonic())
+            else:
+                self._rest.watch(job.uid, one.owner.pid)
             self._sampler.soon()
 
     def _close(self, job: Job) -> None:
         self._results.closed(job)
         del self.jobs[job.uid]
+        self._rest.forget(job.uid)
         job.channel.close()
         self._finder.forget(job.inode)
 

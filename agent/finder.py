@@ -13,7 +13,7 @@ from .channels import Channel, read_page
 from .processes import Holder, Inode, Process
 
 #: A scan may use this part of a core; and is never made more or less often than the bounds say (seconds).
-SCAN_SHARE: Final = 0.001
+SCAN_SHARE: Final = 0.0004
 SCAN_BOUNDS_S: Final = (2.0, 20.0)
 #: A process in a container announces itself by another number: it is looked for at once, but no more often than this.
 SCAN_SOONEST_S: Final = 0.25

@@ -12,8 +12,12 @@ from .announcements import AnnounceFolder, Announcement
 from .channels import read_page
 from .launches import Launch
 
-#: How often is looked whether the agent lives (seconds).
-AGENT_S: Final = 0.25
+#: How soon is looked again for new channels (seconds), and whether the agent lives: after the start and after a new channel,
+#: and later.
+SOON_S, LATER_S = 0.1, 0.5
+AGENT_SOON_S, AGENT_LATER_S = 0.25, 1.0
+#: How long it is soon.
+LIVELY_S: Final = 10.0
 
 
 class Hold:
@@ -28,23 +32,27 @@ class Hold:
         self._fds: dict[processes.Inode, int] = {}
         self._keeper = start.Keeper(place, launch.store, start.AGENT)
         self._look_s = 0.0
+        self._lively_s = time.monotonic() + LIVELY_S
         self._is_begun = False
         self.refusal: dict[str, str] | None = None
         #: Announcements of this launch, and such whose process is gone: they may be of this launch or another.
         self.announced = 0
         self.missed = 0
 
-    def look(self) -> None:
-        """Open the channels that were announced since the last call; see to the agent every now and then."""
+    def look(self) -> float:
+        """Open the channels that were announced since the last call, see to the agent; return how soon to call again."""
+        now = time.monotonic()
         for one in self._folder.news():
             if one.made_ns >= self._since_ns:
+                self._lively_s = now + LIVELY_S
                 self._take(one)
-        now = time.monotonic()
+        lively = now < self._lively_s
         if now >= self._look_s:
-            self._look_s = now + AGENT_S
-            if not self._was_stopped():
+            self._look_s = now + (AGENT_SOON_S if lively else AGENT_LATER_S)
+            if daemons.holder(self._place, start.AGENT) or not self._was_stopped():
                 self.revive()
             self._is_begun = True
+        return SOON_S if lively else LATER_S
 
     def revive(self) -> bool:
         """Return whether the agent lives; start it when it does not."""

@@ -12,8 +12,8 @@ from .launches import Launch
 from .outbox import Outbox, Send
 from .processes import Family
 
-#: Counters are told when they changed, at most once in so long.
-COUNTERS_S: Final = 1.0
+#: Counters are told when they changed, at most once in so long; the job is told as often that an agent lives.
+COUNTERS_S: Final = 2.0
 #: How long the launcher is waited for to say how its child ended.
 LAUNCHER_S: Final = 2.0
 
@@ -52,7 +52,7 @@ class Job:
         return not self._gone_s
 
     def tell(self, now: float) -> None:
-        """Queue what changed: the identity when the hello did, the counters at most once a second."""
+        """Queue what changed: the identity when the hello did, the counters every now and then."""
         generation = self.channel.hello_generation()
         if generation != self._told_generation:
             hello = self.channel.hello()
@@ -75,6 +75,14 @@ class Job:
             self.error = str(error)
             self.outbox.give_up(error)
             return 0
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether records wait to be sent, or for an answer."""
+        try:
+            return self.outbox.is_moving
+        except ChannelError:
+            return True  # as the next pump will find, too
 
     def sample(self, family: Family, apart: frozenset[int]) -> dict[str, float]:
         """Return what its processes use now; after their end what they had used last."""

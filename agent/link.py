@@ -22,14 +22,14 @@ class Link:
 
     def __init__(self, address: str, greeting: Mapping[str, Any]) -> None:
         self._context = zmq.Context()
-        self._socket = self._context.socket(zmq.DEALER)
+        socket = self.socket = self._context.socket(zmq.DEALER)
         # Only to a collector that is there: what waits for one waits in the rings.
-        self._socket.setsockopt(zmq.IMMEDIATE, 1)
-        self._socket.setsockopt(zmq.LINGER, 0)
-        self._socket.setsockopt(zmq.SNDHWM, _QUEUED_MESSAGES)
-        self._socket.setsockopt(zmq.MAXMSGSIZE, _ANSWER_MAX)
-        self._socket.setsockopt(zmq.RECONNECT_IVL, 100)
-        self._socket.connect(address)
+        socket.setsockopt(zmq.IMMEDIATE, 1)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.SNDHWM, _QUEUED_MESSAGES)
+        socket.setsockopt(zmq.MAXMSGSIZE, _ANSWER_MAX)
+        socket.setsockopt(zmq.RECONNECT_IVL, 100)
+        socket.connect(address)
         self._greeting = encode(greeting)
         self._greeted_s = 0.0
         self.heard_s = 0.0
@@ -39,10 +39,6 @@ class Link:
     def close(self) -> None:
         """Drop the connection with whatever was on its way."""
         self._context.destroy(linger=0)
-
-    def wait(self, seconds: float) -> bool:
-        """Return when there is an answer, or after ``seconds``; whether there is one."""
-        return bool(self._socket.poll(round(1000 * seconds)))
 
     def greet(self, now: float) -> None:
         """Greet when nothing was heard for a second."""
@@ -56,7 +52,7 @@ class Link:
 
     def _put(self, head: Head, body: bytes) -> bool:
         try:
-            self._socket.send_multipart((wire.pack(head), body), zmq.DONTWAIT)
+            self.socket.send_multipart((wire.pack(head), body), zmq.DONTWAIT)
         except zmq.Again:
             return False
         return True
@@ -68,7 +64,7 @@ class Link:
         """
         while True:
             try:
-                frames = self._socket.recv_multipart(zmq.DONTWAIT)
+                frames = self.socket.recv_multipart(zmq.DONTWAIT)
             except zmq.Again:
                 return
             try:

@@ -21,7 +21,7 @@ WINDOW_BYTES: Final = 8 << 20
 FLUSH_BYTES: Final = 1 << 20
 FLUSH_S: Final = 0.2
 FLUSH_SPANS: Final = 1024
-FLUSH_SPANS_S: Final = 1.0
+FLUSH_SPANS_S: Final = 2.0
 #: Unanswered messages are sent again after this long, and after twice as long each further time up to the limit.
 SILENCE_S: Final = 5.0
 SILENCE_MAX_S: Final = 20.0
@@ -204,6 +204,11 @@ class Outbox:
     def is_full(self) -> bool:
         """Whether as much waits to be sent as is sent at once."""
         return not self._broken and self._channel.unread(self.records.sent) >= FLUSH_BYTES
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether records wait to be sent, or for an answer."""
+        return not self._broken and (self.records.in_flight > 0 or self._channel.unread(self.records.sent) > 0)
 
     def _records_due(self, now: float) -> bool:
         unread = self._channel.unread(self.records.sent)

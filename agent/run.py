@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from .hold import Hold
 
 PROG: Final = "tfprof-run"
+#: How soon is looked at nothing.
+NEVER_S: Final = 3600.0
 #: A path of a local socket has no more bytes than this.
 SOCKET_PATH_MAX: Final = 107
 
@@ -258,8 +260,8 @@ class Run:
             report.Ending(self._place, self._launch, hold, self._options.dump, self._options.quiet).report(took_s)
 
 
-def _nothing() -> None:
-    return
+def _nothing() -> float:
+    return NEVER_S
 
 
 def main(argv: Sequence[str] | None = None) -> int:

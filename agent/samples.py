@@ -6,14 +6,16 @@ from typing import Any, Final
 
 from tfprof.shim import wire
 
-from .host import host_sample
+from .host import HostSampler
 from .job import Job
 from .outbox import SILENCE_S, STALL_S, Letters, Send, encode
 from .processes import Family, family, numbers
 
 SAMPLE_S: Final = 1.0
-#: All processes of a host are looked through this seldom for new ones below a job: there may be thousands.
-FAMILY_S: Final = 5.0
+#: All processes of a host, which may be thousands, are looked through for new ones below a job: that may use this part of a core,
+#: and is never done more or less often than the bounds say (seconds).
+FAMILY_SHARE: Final = 0.0004
+FAMILY_BOUNDS_S: Final = (5.0, 30.0)
 #: What a collector that is away for longer than these many seconds misses is counted.
 KEPT: Final = 600
 
@@ -23,6 +25,7 @@ class Sampler:
 
     def __init__(self) -> None:
         self.letters = Letters(wire.SAMPLES, 0, KEPT)
+        self._host = HostSampler()
         self._next_s = 0.0
         self._family_s = 0.0
         self._family = Family({}, {})
@@ -42,14 +45,20 @@ class Sampler:
         relatives = self._relatives(now)
         rows = {job.hex: job.sample(relatives, owners) for job in jobs}
         self.letters.put(
-            {"t_ns": time.time_ns(), "host": host_sample(), "jobs": {uid: row for uid, row in rows.items() if row}}
+            {
+                "t_ns": time.time_ns(),
+                "host": self._host.sample(),
+                "jobs": {uid: row for uid, row in rows.items() if row},
+            }
         )
 
     def _relatives(self, now: float) -> Family:
-        """Return who is whose child, as it was a few seconds ago at most: who is gone since is told by its measuring."""
+        """Return who is whose child, as it was some seconds ago: who is gone since is told by its measuring."""
         if now >= self._family_s:
-            self._family_s = now + FAMILY_S
+            began = time.monotonic()
             self._family = family(numbers())
+            low, high = FAMILY_BOUNDS_S
+            self._family_s = now + min(high, max(low, (time.monotonic() - began) / FAMILY_SHARE))
         return self._family
 
     def pump(self, send: Send, now: float) -> None:

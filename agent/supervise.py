@@ -11,8 +11,6 @@ from tfprof.shim.errors import TfprofError
 
 from . import processes
 
-#: How often `watch` is called while the job runs (seconds).
-TICK_S: Final = 0.1
 #: Python ignores these in itself; a job starts with their default.
 _PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 #: Raised by what a process itself does, or never to be had.
@@ -134,9 +132,9 @@ def not_started(name: str, code: int) -> NotStartedError:
     return NotStartedError(f"{name}: {os.strerror(code)}", 126)
 
 
-def wait(pid: int, watch: Callable[[], None]) -> Outcome:
-    """Stay with the job until its end: pass signals on, stop when it stops; call ``watch`` about ten times a second."""
-    due = time.monotonic() + TICK_S
+def wait(pid: int, watch: Callable[[], float]) -> Outcome:
+    """Stay with the job until its end: pass signals on, stop when it stops; call ``watch`` after the seconds that it says."""
+    due = time.monotonic()
     while True:
         info = signal.sigtimedwait(_WAITED, max(0.0, due - time.monotonic()))
         if info is not None and info.si_signo == signal.SIGCHLD:
@@ -146,8 +144,7 @@ def wait(pid: int, watch: Callable[[], None]) -> Outcome:
         elif info is not None and _is_for_job(info, pid):
             os.kill(pid, info.si_signo)
         if time.monotonic() >= due:
-            watch()
-            due = time.monotonic() + TICK_S
+            due = watch() + time.monotonic()
 
 
 def is_interrupted(seconds: float) -> bool:

@@ -1,10 +1,11 @@
 """What a job pays: tfprof-run off / armed / default / all against the bare job, as ratios of turns taken side by side.
 
-All modes of a job are started at once, each with agent and collector of its own, and then take turns of half a second: in a
-mode's turn nothing runs but its job and its daemons, all on the same core, which is the worst case for the job. What else the
-machine does comes and goes more slowly than turns do, so that it hits all modes alike; and since two processes of the same
-program differ for good (by where their memory lies), all are started anew a few times. Prints each mode's ratio to the bare
-job: of the mean turns, and of the mean of the middle half of them, over all and for each start.
+All modes of a job are started at once, each with agent and collector of its own, and then take turns of half a second on the
+last core: in a mode's turn nothing runs there but its job and its daemons, which is the worst case for the job; else its daemons
+are on the first core. What else the machine does comes and goes more slowly than turns do, so that it hits all modes alike; and
+since two processes of the same program differ for good (by where their memory lies), all are started anew a few times. Prints
+each mode's ratio to the bare job: of the mean turns, and of the mean of the middle half of them, over all and for each start;
+and of the best start to the bare job's best.
 
 usage: benchmarks/overhead.py [--starts 5] [--rounds 25] [--turn 0.5] [--jobs tf1-session,tf2-session,tf2-keras]
 [--modes "bare again,off,armed,default,all"]. Environments: .venvs, or $TFPROF_TEST_VENVS.
@@ -19,7 +20,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -47,7 +48,7 @@ CORE = (os.cpu_count() or 1) - 1
 
 
 class Runner:
-    """One job that waits for its turns; what belongs to it and is not the job is stopped meanwhile."""
+    """One job that waits for its turns; what belongs to it and is not the job is on another core meanwhile."""
 
     def __init__(self, prefix: list[str], job: str, folder: str, *more: str) -> None:
         venv, script = JOBS[job]
@@ -67,7 +68,7 @@ class Runner:
         script_path = str(HERE / "jobs" / script)
         mine = [each for each in psutil.process_iter() if self._belongs(each)]
         self._helpers = [each for each in mine if script_path not in each.cmdline()[:2] and each.pid != os.getpid()]
-        self._signal(signal.SIGSTOP)
+        self._place(0)
 
     def _belongs(self, process: psutil.Process) -> bool:
         try:
@@ -75,9 +76,10 @@ class Runner:
         except psutil.Error:
             return False
 
-    def _signal(self, number: int) -> None:
-        for helper in self._helpers:
-            helper.send_signal(number)
+    def _place(self, core: int) -> None:
+        for thread in (thread for helper in self._helpers for thread in helper.threads()):
+            with suppress(ProcessLookupError):
+                os.sched_setaffinity(thread.id, {core})
 
     def _ask(self, steps: int) -> dict:
         assert self._process.stdin is not None
@@ -90,16 +92,15 @@ class Runner:
         return json.loads(answer)
 
     def turn(self, steps: int) -> dict:
-        """Run ``steps`` steps with the daemons awake; return what the job printed."""
-        self._signal(signal.SIGCONT)
+        """Run ``steps`` steps with the daemons on the job's core; return what the job printed."""
+        self._place(CORE)
         try:
             return self._ask(steps)
         finally:
-            self._signal(signal.SIGSTOP)
+            self._place(0)
 
     def end(self) -> None:
         """End the job and its daemons."""
-        self._signal(signal.SIGCONT)
         self._process.communicate()
         subprocess.run(
             [*STOP, "--store", f"{self._folder}/tfprof"], env=self._environment, capture_output=True, check=False
@@ -120,20 +121,17 @@ def runner(prefix: list[str], job: str, *more: str) -> Iterator[Runner]:
 
 def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float) -> None:
     """Print the ratio of each mode to the bare job."""
-    ratios: dict[str, list[list[float]]] = {mode: [] for mode in modes[1:]}
-    for _ in range(starts):
-        took = one_start(job, modes, rounds, turn_s)
-        for mode, of_starts in ratios.items():
-            of_starts.append([ours / bare for ours, bare in zip(took[mode], took["bare"], strict=True)])
-    for mode, of_starts in ratios.items():
+    took = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
+    best = {mode: min(statistics.median(start[mode]) for start in took) for mode in modes}
+    for mode in modes[1:]:
+        of_starts = [[ours / bare for ours, bare in zip(start[mode], start["bare"], strict=True)] for start in took]
         limit = MODES[mode][1]
         bound = f"limit {limit:.1f} %" if limit is not None else ""
         each = " ".join(f"{middle(of_start):+.2f}" for of_start in of_starts)
         every = [ratio for of_start in of_starts for ratio in of_start]
         mean = 100 * (statistics.fmean(every) - 1)
-        print(
-            f"{job:12} {mode:11} {mean:+6.2f} %, middle {middle(every):+6.2f} %  (starts: {each})  {bound}", flush=True
-        )
+        means = f"{mean:+6.2f} %, middle {middle(every):+6.2f} %, best {100 * (best[mode] / best['bare'] - 1):+6.2f} %"
+        print(f"{job:12} {mode:11} {means}  (starts: {each})  {bound}", flush=True)
 
 
 def middle(ratios: list[float]) -> float:
@@ -143,7 +141,7 @@ def middle(ratios: list[float]) -> float:
 
 
 def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> dict[str, list[float]]:
-    """Return the seconds of each turn of each mode."""
+    """Return the seconds a step of each turn of each mode."""
     took: dict[str, list[float]] = {mode: [] for mode in modes}
     with ExitStack() as stack:
         runners = {mode: stack.enter_context(runner(MODES[mode][0], job)) for mode in modes}
@@ -151,7 +149,7 @@ def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> dict[st
         for number in range(rounds):
             first = number % len(modes)
             for mode in modes[first:] + modes[:first]:
-                took[mode].append(runners[mode].turn(steps)["s"])
+                took[mode].append(runners[mode].turn(steps)["s"] / steps)
     return took
 
 
@@ -175,6 +173,7 @@ def main() -> None:
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--modes", default=",".join(list(MODES)[1:]))
     args = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # which ends all that was started
     for job in args.jobs.split(","):
         compare(job, ["bare", *args.modes.split(",")], args.starts, args.rounds, args.turn)
         if job.endswith("session"):

@@ -25,7 +25,9 @@ SEAL_ROWS: Final = 100_000
 SEAL_BYTES: Final = 16 << 20
 SEAL_SECONDS: Final = 600.0
 #: How often logs are fsynced and counters written.
-SYNC_SECONDS: Final = 2.0
+SYNC_SECONDS: Final = 5.0
+#: A sealing that failed is tried again after so long.
+RETRY_SECONDS: Final = 2.0
 #: Jobs whose logs are fsynced in one tick: acks wait for it, and on some disks it takes long.
 SYNCS_A_TICK: Final = 8
 
@@ -113,13 +115,13 @@ class JobWriter:
         large = self._tail.rows.get("ops", 0) >= SEAL_ROWS or self._log.size >= SEAL_BYTES
         if now < self._retry or (not large and now - self._since < SEAL_SECONDS):
             return False
-        self._retry = now + SYNC_SECONDS
+        self._retry = now + RETRY_SECONDS
         self.seal()
         self._retry = -math.inf
         return True
 
     def sync_if_due(self, now: float) -> bool:
-        """Fsync the log and write counters, at most once a second; whether there was something to do. ``now`` as above."""
+        """Fsync the log and write counters, every `SYNC_SECONDS` at most; whether there was something to do. ``now`` as above."""
         dirty = self._log is not None and self._log.dirty
         if now - self.synced < SYNC_SECONDS or not (dirty or self._stale_record):
             return False

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 from tfprof.agent import processes
-from tfprof.agent.host import TreeSampler, host_sample
+from tfprof.agent.host import HostSampler, TreeSampler
 from tfprof.collector.store import schema
 
 
@@ -15,7 +15,7 @@ def tree() -> list[processes.Process]:
 
 def test_samples_are_named_as_the_columns_of_the_store() -> None:
     assert ["t_ns", *TreeSampler().sample(tree())] == schema.SAMPLES.names
-    assert ["t_ns", *host_sample()] == schema.HOST_SAMPLES.names
+    assert ["t_ns", *HostSampler().sample()] == schema.HOST_SAMPLES.names
 
 
 def test_a_child_that_is_gone_counts_with_what_it_had_used() -> None:
@@ -35,7 +35,7 @@ def test_a_child_that_is_gone_counts_with_what_it_had_used() -> None:
 
 
 def test_the_host_has_memory_processors_and_a_past() -> None:
-    sample = host_sample()
+    sample = HostSampler().sample()
     assert sample["cpus"] == os.cpu_count()
     assert 0 < sample["memory_available_bytes"] <= sample["memory_total_bytes"]
     assert sample["cpu_busy_s"] > 0
