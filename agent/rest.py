@@ -27,7 +27,7 @@ class Rest:
         """Wake at the end of process ``pid``, once; a system that cannot tell it is no error: it is looked for anyway."""
         try:
             fd = os.pidfd_open(pid)
-        except OSError:
+        except (OSError, AttributeError):  # an old kernel, or a Python that was built on one
             return
         self._fds[uid] = fd
         self._poller.register(fd, zmq.POLLIN)
