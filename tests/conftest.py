@@ -17,9 +17,10 @@ sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
 
 
 def pytest_configure() -> None:
-    """Let Ctrl-C and Ctrl-\\ be what they are: tests that a shell started in the background would hand on that they are ignored."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    """Hand no signal on as ignored, which it is where a shell, or nohup, started the suite in the background."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
+        if signal.getsignal(number) is signal.SIG_IGN:
+            signal.signal(number, lambda *_: None)  # a handler: programs that are started have the default again
 
 
 def _interpreter(name: str) -> Path:
