@@ -133,7 +133,7 @@ def test_a_hangup_of_the_terminal_reaches_a_job_whose_launcher_leads_the_session
     if pid == 0:
         os.execv(sys.executable, [*RUN, sys.executable, "-c", code])
     shown = b""
-    while b"up" not in shown:
+    while b"up\r\n" not in shown:  # a line that is half written would be an error of its own
         shown += os.read(fd, 100)
     os.close(fd)
     os.waitpid(pid, 0)
