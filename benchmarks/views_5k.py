@@ -16,7 +16,7 @@ import time
 from pathlib import Path
 
 import pyarrow as pa
-from tfprof.collector.answers import About, Desk
+from tfprof.collector.answers.desk import About, Desk
 from tfprof.collector.ingest.proto import graph_pb2
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import Store
