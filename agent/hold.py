@@ -49,7 +49,7 @@ class Hold:
         lively = now < self._lively_s
         if now >= self._look_s:
             self._look_s = now + (AGENT_SOON_S if lively else AGENT_LATER_S)
-            if daemons.holder(self._place, start.AGENT) or not self._was_stopped():
+            if not (self._keeper.lives() or self._was_stopped()):
                 self.revive()
             self._is_begun = True
         return SOON_S if lively else LATER_S

@@ -1,11 +1,9 @@
 """How the agent rests: it wakes for what the collector says, and for the end of a process that it watches."""
 
 import os
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
 import zmq
-
-_SYSTEM_LACKS_IT: Final = -1
 
 
 class Woken(NamedTuple):
@@ -34,8 +32,8 @@ class Rest:
 
     def forget(self, uid: int) -> None:
         """Wake for this process no more."""
-        fd = self._fds.pop(uid, _SYSTEM_LACKS_IT)
-        if fd != _SYSTEM_LACKS_IT:
+        fd = self._fds.pop(uid, None)
+        if fd is not None:
             self._poller.unregister(fd)
             os.close(fd)
 

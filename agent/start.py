@@ -49,15 +49,19 @@ class Keeper:
         self._came_up = daemons.last_pid(place, name)
         self.starts = 0
 
-    def look(self) -> bool:
-        """Return whether it lives; start it when it does not and its turn has come. DaemonError when it cannot be started."""
+    def lives(self) -> bool:
+        """Return whether it lives, and take note of one that came up."""
         lives = bool(daemons.holder(self._place, self._name))
         last = daemons.last_pid(self._place, self._name)
         if lives or last != self._came_up:  # one that came up and was killed since: its successor need not wait
             self._came_up = last
             self.starts = 0
             self._delay = FIRST_DELAY_S
-        if lives:
+        return lives
+
+    def look(self) -> bool:
+        """Return whether it lives; start it when it does not and its turn has come. DaemonError when it cannot be started."""
+        if self.lives():
             return True
         now = time.monotonic()
         if now >= self._not_before:

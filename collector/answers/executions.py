@@ -13,7 +13,7 @@ from tfprof.collector.store.ranges import generations
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.rollup import canonical_after, canonical_of
 from tfprof.collector.store.schema import DEVICE, JOB_TABLES, NODE, NONE_ID
-from tfprof.collector.store.snapshot import Snapshot, settled
+from tfprof.collector.store.snapshot import Snapshot
 from tfprof.collector.views.entries import COLUMNS, Entry, Steps, entries
 from tfprof.collector.views.nodes import texts
 
@@ -32,7 +32,7 @@ def step_traces(job: Job) -> dict[int, tuple[int, ...]]:
 
 def read(job: Job, traces: Collection[int]) -> dict[str, Steps]:
     """Return the entries, by node and step, of the traces with these numbers."""
-    return settled(job.folder, lambda snapshot: _read(snapshot, traces)) if traces else {}
+    return job.settled(lambda snapshot: _read(snapshot, traces)) if traces else {}
 
 
 def by_step(job: Job, steps: Collection[int] | None = None) -> Iterator[tuple[int, dict[str, Entry]]]:
@@ -50,7 +50,7 @@ def by_step(job: Job, steps: Collection[int] | None = None) -> Iterator[tuple[in
 def persistent_bytes(job: Job) -> dict[str, int]:
     """Return what each node of a GPU keeps there from step to step: the most bytes of any step, where there are any."""
     steps = {number: step for step, traces in _steps(job).items() for number, _ in traces}
-    return settled(job.folder, lambda snapshot: _persistent(snapshot, steps))
+    return job.settled(lambda snapshot: _persistent(snapshot, steps))
 
 
 def _steps(job: Job) -> dict[int, list[tuple[int, int]]]:
@@ -80,11 +80,11 @@ def _batches(steps: Iterable[int], known: Mapping[int, list[tuple[int, int]]]) -
 def _read(snapshot: Snapshot, wanted: Collection[int]) -> dict[str, Steps]:
     traces = sorted(wanted)
     numbers = pa.array(traces, pa.uint32())
-    sealed = [each.generation for each in generations(snapshot, traces)]
+    sealed = list(generations(snapshot, traces))
 
     def rows(name: str, columns: Sequence[str]) -> pa.Table:
         """Return rows of a table that may be of the traces, and those of the log."""
-        groups = (snapshot.groups(name, generation, traces, columns) for generation in sealed)
+        groups = (snapshot.groups(name, one.generation, one.traces, columns) for one in sealed)
         return pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed(name, columns)])
 
     allocations, outputs = (

@@ -8,6 +8,7 @@ from typing import Any, Final
 from tfprof.collector.loader import load
 from tfprof.collector.store.columns import listed
 from tfprof.collector.store.reader import Job
+from tfprof.shim.fields import varint
 
 FLOAT, DOUBLE, INT32, STRING, INT64 = 1, 2, 3, 7, 9
 #: Bytes of a number, by type.
@@ -95,13 +96,7 @@ def _texts(data: bytes, count: int) -> Iterator[str]:
     """Yield the strings of a checkpoint: the lengths of all, a checksum, then all."""
     lengths, at = [], 0
     for _ in range(count):
-        length = shift = 0
-        while True:
-            byte = data[at]
-            length |= (byte & 0x7F) << shift
-            at, shift = at + 1, shift + 7
-            if byte < 0x80:  # the last group of a varint
-                break
+        length, at = varint(data, at)
         lengths.append(length)
     at += 4
     for length in lengths:

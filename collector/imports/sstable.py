@@ -4,6 +4,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
+from tfprof.shim.fields import varint
+
 _MAGIC: Final = 0xDB4775248B80FB57
 _FOOTER: Final = 48
 _NUMBER: Final = struct.Struct("<I")
@@ -28,7 +30,9 @@ def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
         index, _ = _handle(footer, at)
         for _, handle in _block(_content(data, *index)):
             yield from _block(_content(data, *_handle(handle, 0)[0]))
-    except (IndexError, struct.error):
+    except DamagedTableError:
+        raise
+    except (IndexError, ValueError, struct.error):
         raise DamagedTableError("it is cut short") from None
 
 
@@ -63,17 +67,6 @@ def _block(block: bytes) -> Iterator[tuple[bytes, bytes]]:
         key = key[:shared] + block[at : at + own]
         yield key, block[at + own : at + own + size]
         at += own + size
-
-
-def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return the number at ``at`` and where it ends; IndexError when it does not."""
-    value = shift = 0
-    while True:
-        byte = data[at]
-        value |= (byte & 0x7F) << shift
-        at, shift = at + 1, shift + 7
-        if byte < 0x80:  # the last group of a varint
-            return value, at
 
 
 def unpacked(data: bytes) -> bytes:

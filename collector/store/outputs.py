@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from tfprof.collector.errors import FormatError
+from tfprof.shim.fields import encoded, varint
 
 DESCRIBED, SHAPED, ALLOCATED = 1, 2, 4
 
@@ -28,9 +29,9 @@ def encode(outputs: Iterable[Output]) -> bytes:
     signature = bytearray()
     for slot, dtype, shape, described, allocated in outputs:
         flags = DESCRIBED * described | SHAPED * (shape is not None) | ALLOCATED * allocated
-        signature += _varint(slot % _WORD) + _varint(dtype) + bytes((flags,))
+        signature += encoded(slot % _WORD) + encoded(dtype) + bytes((flags,))
         if shape is not None:
-            signature += _varint(len(shape)) + shape
+            signature += encoded(len(shape)) + shape
     return bytes(signature)
 
 
@@ -38,39 +39,26 @@ def decode(signature: bytes) -> list[Output]:
     """Return the outputs of ``signature``; FormatError when it is none."""
     outputs = []
     at = 0
-    while at < len(signature):
-        slot, at = _number(signature, at)
-        dtype, at = _number(signature, at)
-        flags, at = _number(signature, at)
-        shape = None
-        if flags & SHAPED:
-            length, start = _number(signature, at)
-            at = start + length
-            if at > len(signature):
-                raise FormatError("an output signature that is cut short")
-            shape = signature[start:at]
-        signed = slot - _WORD if slot >= _WORD // 2 else slot
-        outputs.append(Output(signed, dtype, shape, bool(flags & DESCRIBED), bool(flags & ALLOCATED)))
+    try:
+        while at < len(signature):
+            output, at = _output(signature, at)
+            outputs.append(output)
+    except ValueError:
+        raise FormatError("an output signature that is cut short") from None
     return outputs
 
 
-def _varint(value: int) -> bytes:
-    groups = bytearray()
-    while value > 0x7F:
-        groups.append(value & 0x7F | 0x80)
-        value >>= 7
-    groups.append(value)
-    return bytes(groups)
-
-
-def _number(data: bytes, at: int) -> tuple[int, int]:
-    """Return the varint at ``at`` and where it ends."""
-    value = shift = 0
-    while at < len(data):
-        byte = data[at]
-        at += 1
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:  # the last group of a varint
-            return value, at
-        shift += 7
-    raise FormatError("an output signature that is cut short")
+def _output(signature: bytes, at: int) -> tuple[Output, int]:
+    """Return the output at ``at`` and where it ends; ValueError when it does not."""
+    slot, at = varint(signature, at)
+    dtype, at = varint(signature, at)
+    flags, at = varint(signature, at)
+    shape = None
+    if flags & SHAPED:
+        length, start = varint(signature, at)
+        at = start + length
+        if at > len(signature):
+            raise ValueError
+        shape = signature[start:at]
+    signed = slot - _WORD if slot >= _WORD // 2 else slot
+    return Output(signed, dtype, shape, bool(flags & DESCRIBED), bool(flags & ALLOCATED)), at

@@ -1,13 +1,14 @@
 """Small tables: the segment of a later generation takes in those before it, so that a long job has few to open."""
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import segment
+from tfprof.collector.store.catalog import JobInfo
 
 #: A segment that would have more bytes takes in no more: what is sealed again and again must stay small.
 FULL_BYTES: Final = 1 << 18
@@ -25,6 +26,15 @@ class Grown(NamedTuple):
 def together(name: str) -> bool:
     """Whether segments of table ``name`` take in earlier ones: the job's record lists those in force, then."""
     return name not in _APART
+
+
+def in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:
+    """Return which of the ``generations`` that have segments of table ``name`` count, oldest first."""
+    if together(name):
+        return list(info.parts.get(name, ()))
+    if name == segment.TOTAL_NAME:
+        return [info.total] if info.total >= 0 else []
+    return sorted(number for number in generations if number <= info.sealed)
 
 
 def grown(folder: Path, name: str, table: pa.Table, parts: Sequence[int]) -> Grown:

@@ -37,13 +37,12 @@ def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
     known = snapshot.table("traces", _TRACES)
     numbers = sorted(listed(known, "trace"))
     parts = []
-    for generation, path, first, last in generations(snapshot, traces):
-        mine = _within(traces, first, last)
-        if mine and set(mine).issuperset(_within(numbers, first, last)):
-            parts.append(segment.read(path, segment.ROLLUP_NAME))
-        elif mine:
-            lots = snapshot.groups("ops", generation, mine, _OPS)
-            parts += [rollup_of(_of(lot, mine), known, devices, canonical) for lot in lots]
+    for one in generations(snapshot, traces):
+        if set(one.traces).issuperset(_within(numbers, one.first, one.last)):
+            parts.append(segment.read(one.rollup, segment.ROLLUP_NAME))
+        else:
+            lots = snapshot.groups("ops", one.generation, one.traces, _OPS)
+            parts += [rollup_of(_of(lot, one.traces), known, devices, canonical) for lot in lots]
     parts.append(rollup_of(by_node(_of(ops, traces), devices), known, devices, canonical))
     return _settled(merge(*parts), canonical)
 
@@ -56,23 +55,26 @@ def _settled(rollup: pa.Table, canonical: Any) -> pa.Table:
 
 
 class Sealed(NamedTuple):
-    """A generation, its rollup and the range of its traces."""
+    """A generation, its rollup, the range of its traces, and those in it that are asked for."""
 
     generation: int
     rollup: Path
     first: int
     last: int
+    traces: Sequence[int]
 
 
 def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[Sealed]:
-    """Yield the generations that may have any of ``traces``; later ones have traces with higher numbers."""
+    """Yield the generations that may have any of ``traces``, which ascend; later ones have traces with higher numbers."""
     segments = snapshot.segments(segment.ROLLUP_NAME)
     begin = bisect_left(segments, traces[0], key=lambda each: segment.metadata(each[1])["last_trace"])
     for generation, path in segments[begin:]:
         span = segment.metadata(path)
         if span["first_trace"] > traces[-1]:
             return
-        yield Sealed(generation, path, span["first_trace"], span["last_trace"])
+        mine = _within(traces, span["first_trace"], span["last_trace"])
+        if mine:
+            yield Sealed(generation, path, span["first_trace"], span["last_trace"], mine)
 
 
 def _within(traces: Sequence[int], first: int, last: int) -> Sequence[int]:

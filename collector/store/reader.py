@@ -31,7 +31,7 @@ class Job:
 
         ``ops`` come by row group and, where sealed, by (node, trace) in each; all others in order of arrival.
         """
-        return self._settled(lambda snapshot: snapshot.table(name, columns))
+        return self.settled(lambda snapshot: snapshot.table(name, columns))
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the ROLLUP of all traces, or of those with the numbers ``traces``; such as are not stored count for nothing.
@@ -39,9 +39,9 @@ class Job:
         Nodes belong to their canonical devices in the whole job, as tfprof has it, whichever traces are asked for.
         """
         if traces is None:
-            return self._settled(ranges.everything)
+            return self.settled(ranges.everything)
         wanted = sorted(set(traces))
-        return self._settled(lambda snapshot: ranges.some(snapshot, wanted))
+        return self.settled(lambda snapshot: ranges.some(snapshot, wanted))
 
     def query(self, sql: str) -> pa.Table:
         """Return what ``sql`` selects from the job's tables (and ``rollup``); UsageError says what is wrong with it."""
@@ -55,13 +55,14 @@ class Job:
             with asking(snapshot, lambda: ranges.everything(snapshot)) as ask:
                 return action(ask)
 
-        return self._settled(answer)
+        return self.settled(answer)
 
     def at_one_moment(self, action: Callable[["Job"], T]) -> T:
         """Return ``action`` of the job as it is at one moment, which is looked up once; it may be called anew."""
-        return self._settled(lambda snapshot: action(Job(self.folder, self.info, snapshot)))
+        return self.settled(lambda snapshot: action(Job(self.folder, self.info, snapshot)))
 
-    def _settled(self, action: Callable[[Snapshot], T]) -> T:
+    def settled(self, action: Callable[[Snapshot], T]) -> T:
+        """Return ``action`` of what is stored, of which nothing is removed meanwhile; it may be called anew."""
         return settled(self.folder, action) if self._moment is None else action(self._moment)
 
 

@@ -74,19 +74,19 @@ def seal(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> JobInfo
     Only the last step, the record's replacement, makes the generation count; a StoreError before it changes nothing.
     """
     generation = info.sealed + 1
-    rows = {name: info.rows.get(name, 0) + number for name, number in tail.rows.items()}
+    rows = {**info.rows, **{name: info.rows.get(name, 0) + number for name, number in tail.rows.items()}}
     kept = dict(info.parts)
-    for name in tail.rows:
+    for name in (name for name in tail.rows if name != "ops"):
+        table = contents.table(name)
         if parts.together(name):
-            data, before = parts.grown(folder, name, contents.table(name), info.parts.get(name, ()))
+            data, before = parts.grown(folder, name, table, info.parts.get(name, ()))
             kept[name] = [*before, generation]
-            _write(folder, name, generation, data)
-        elif name != "ops":
-            _write(folder, name, generation, segment.encode(name, contents.table(name)))
+        else:
+            data = segment.encode(name, table)
+        _write(folder, name, generation, data)
     total = _write_ops(folder, info, tail, contents) if "ops" in tail.rows else info.total
     with durable.told(folder):
         durable.sync_folder(folder)
-    rows = {**info.rows, **rows}
     sealed = replace(info, sealed=generation, total=total, parts=kept, rows=rows, acked=dict(tail.acked))
     with durable.told(folder):
         durable.replace(folder / catalog.JOB_FILE, sealed.dump())

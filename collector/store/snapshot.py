@@ -43,11 +43,8 @@ class Snapshot:
 
     def segments(self, name: str) -> list[tuple[int, Path]]:
         """Return generation and path of the sealed segments of table ``name``, oldest first: the last generation in each."""
-        if parts.together(name):
-            return [(number, self.folder / segment.file_name(name, number)) for number in self.info.parts.get(name, ())]
-        return sorted(
-            (number, path) for number, path in self._files.segments.get(name, {}).items() if number <= self.info.sealed
-        )
+        force = parts.in_force(self.info, name, self._files.segments.get(name, ()))
+        return [(number, self.folder / segment.file_name(name, number)) for number in force]
 
     def sealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return the sealed rows of table ``name``."""

@@ -13,10 +13,9 @@ import pyarrow as pa
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog, durable, lock
 from tfprof.collector.store.catalog import RUNNING, JobInfo
-from tfprof.collector.store.parts import together
+from tfprof.collector.store.parts import in_force
 from tfprof.collector.store.retention import Limits, retain
 from tfprof.collector.store.sealing import Tail, seal, tidy
-from tfprof.collector.store.segment import TOTAL_NAME
 from tfprof.collector.store.snapshot import files, log_file, settled
 from tfprof.collector.store.wal import Log, Rows, decode, encode
 
@@ -164,11 +163,10 @@ class JobWriter:
 
     def _clean(self) -> None:
         """Remove what a sealing that was cut short left behind."""
-        sealed, found = self.info.sealed, files(self.folder)
-        left = [path for number, path in found.logs.items() if number <= sealed]
+        found = files(self.folder)
+        left = [path for number, path in found.logs.items() if number <= self.info.sealed]
         for name, generations in found.segments.items():
-            force = self.info.parts.get(name, ()) if together(name) else range(sealed + 1)
-            force = (self.info.total,) if name == TOTAL_NAME else force
+            force = set(in_force(self.info, name, generations))
             left += [path for number, path in generations.items() if number not in force]
         left += self.folder.glob(".*.tmp")
         with durable.told(self.folder):
