@@ -7,14 +7,11 @@ Limit: 250 ms.
 """
 
 import argparse
-import json
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
+import _fresh
 import op_view_10m as base
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -69,17 +66,17 @@ def graph(batches: int) -> dict[str, pa.Table]:
     }
 
 
-def write(store: Path, rows: int, batches: int) -> None:
+def write(store: Path, args: argparse.Namespace) -> None:
     """Write the job."""
     template = base.one_append()
     writer = StoreWriter(store, "benchmark")
     job = writer.job(base.UID)
     job.identity({"name": "benchmark"})
-    job.append(graph(batches))
+    job.append(graph(args.batches))
     at = schema.OPS.get_field_index("outputs")
-    batch = pc.subtract(template["trace"], pc.multiply(pc.divide(template["trace"], batches), batches))
+    batch = pc.subtract(template["trace"], pc.multiply(pc.divide(template["trace"], args.batches), args.batches))
     template = template.set_column(at, schema.OPS.field("outputs"), batch.cast(pa.uint32()))
-    for number in range(rows // template.num_rows + 1):
+    for number in range(args.rows // template.num_rows + 1):
         first = number * base.TRACES_AN_APPEND
         ops = template.set_column(0, "trace", pc.add(template["trace"], pa.scalar(first, pa.uint32())))
         job.append({"ops": ops, "traces": base.traces(first)}, 3, number + 1)
@@ -87,36 +84,26 @@ def write(store: Path, rows: int, batches: int) -> None:
     writer.close()
 
 
-def look(store: str) -> None:
-    """Print what one look takes with operation counts and without, in ms, and how many operations there were, as JSON."""
+def look(store: str) -> dict[str, float]:
+    """Return what one look takes with operation counts beyond one without, in ms, and how many operations there were."""
     job = Store(store).job("last")
     took = []
     for needs in ((), {FLOAT_OPS}):
         before = time.perf_counter()
         found = profile(job, needs=needs, averaged=False)
         took.append((time.perf_counter() - before) * 1000)
-    print(json.dumps({"ms": took[1] - took[0], "ops": sum(node.stats.float_ops for node in found.nodes)}))
+    return {"ms": took[1] - took[0], "ops": sum(node.stats.float_ops for node in found.nodes)}
 
 
 def main() -> None:
     """Write a job, look at it from new processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--processes", type=int, default=5)
     parser.add_argument("--batches", type=int, default=1)
-    parser.add_argument("--look", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.look:
-        look(args.look)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "store"
-        write(store, args.rows, args.batches)
-        command = [sys.executable, __file__, "--look", str(store)]
-        found = [json.loads(subprocess.check_output(command)) for _ in range(args.processes)]
+    args, found = _fresh.looks(__file__, parser, write, look)
     took = statistics.median(one["ms"] for one in found)
     print(f"operation counts of {args.rows:,} executions, {args.batches} batch sizes: {found[0]['ops']:,} operations")
-    print(f"more than the op view  {took:6.1f} ms   {took / LIMIT_MS:5.2f} of the limit of {LIMIT_MS:.0f} ms")
+    print(f"more than the op view  {took:6.1f} ms   {_fresh.share(took, LIMIT_MS)}")
 
 
 if __name__ == "__main__":

@@ -8,15 +8,12 @@ Limits: 100 ms, without the start of the interpreter; 400 ms for a range of step
 """
 
 import argparse
-import json
 import random
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
+import _fresh
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -82,10 +79,10 @@ def graph() -> dict[str, pa.Table]:
     }
 
 
-def write(store: Path, rows: int) -> None:
+def write(store: Path, args: argparse.Namespace) -> None:
     """Write the job, and say what that took."""
     template = one_append()
-    appends = rows // template.num_rows + 1
+    appends = args.rows // template.num_rows + 1
     writer = StoreWriter(store, "benchmark")
     job = writer.job(UID)
     job.identity({"name": "benchmark"})
@@ -103,8 +100,8 @@ def write(store: Path, rows: int) -> None:
     print(f"wrote {count:,} rows in {job.info.sealed + 1} generations, {count / used / 1e6:.2f} M rows / CPU-s")
 
 
-def look(store: str) -> None:
-    """Print milliseconds and resident memory of one op view, as JSON."""
+def look(store: str) -> dict[str, float]:
+    """Return milliseconds, and resident memory of one op view."""
     before = time.perf_counter()
     job = Store(store).job("last")
     found = profile(job, needs=())
@@ -122,34 +119,20 @@ def look(store: str) -> None:
     before = time.perf_counter()
     assert sum(job.rollup(most)["runs"].to_pylist()) == len(most) * NODES
     steps = time.perf_counter() - before
-    print(
-        json.dumps(
-            {"ms": took * 1000, "mb": resident, "runs": runs, "entries": len(view.entries), "traces": found.traces}
-            | {"step_ms": step * 1000, "steps_ms": steps * 1000, "scope_ms": scope * 1000}
-        )
-    )
+    found_ms = {"ms": took * 1000, "scope_ms": scope * 1000, "step_ms": step * 1000, "steps_ms": steps * 1000}
+    return found_ms | {"mb": resident, "runs": runs, "entries": len(view.entries), "traces": found.traces}
 
 
 def main() -> None:
     """Write a job, look at it from fresh processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    parser.add_argument("--processes", type=int, default=5)
-    parser.add_argument("--look", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.look:
-        look(args.look)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "store"
-        write(store, args.rows)
-        command = [sys.executable, __file__, "--look", str(store)]
-        found = [json.loads(subprocess.check_output(command)) for _ in range(args.processes)]
+    _, found = _fresh.looks(__file__, parser, write, look)
     most = max(one["mb"] for one in found)
     print(f"op view of {found[0]['traces']:,} traces, {found[0]['entries']} entries, {most:.0f} MB resident")
     for what, key, limit in MEASURED:
         took = statistics.median(one[key] for one in found)
-        print(f"{what:14} {took:6.1f} ms   {took / limit:5.2f} of the limit of {limit:.0f} ms")
+        print(f"{what:14} {took:6.1f} ms   {_fresh.share(took, limit)}")
 
 
 if __name__ == "__main__":

@@ -7,14 +7,11 @@ first; the median counts. Limit: 300 ms for the code view.
 """
 
 import argparse
-import json
 import statistics
-import subprocess
-import sys
-import tempfile
 import time
 from pathlib import Path
 
+import _fresh
 import pyarrow as pa
 from tfprof.collector.answers.desk import About, Desk
 from tfprof.collector.ingest.proto import graph_pb2
@@ -24,7 +21,7 @@ from tfprof.collector.store.writer import StoreWriter
 from tfprof.collector.views.options import Options
 
 LIMITS_MS = {"code": 300.0}
-UID, TRACES, LAYER, DEPTH, FLOAT = 1, 10, 40, 12, 1
+UID, TRACES, LAYER, DEPTH = 1, 10, 40, 12
 BASE_NS = 1_700_000_000_000_000_000
 ORDER = ("code", "scope", "graph", "op")
 
@@ -83,48 +80,37 @@ def step(trace: int, nodes: int) -> dict[str, pa.Table]:
     }
 
 
-def write(store: Path, nodes: int) -> None:
+def write(store: Path, args: argparse.Namespace) -> None:
     """Write the job."""
     writer = StoreWriter(store, "benchmark")
     job = writer.job(UID)
     job.identity({"name": "benchmark"})
-    job.append(tables(nodes))
+    job.append(tables(args.nodes))
     for trace in range(TRACES):
-        job.append(step(trace, nodes), 3, trace + 1)
+        job.append(step(trace, args.nodes), 3, trace + 1)
     job.close("ended")
     writer.close()
 
 
-def look(store: str) -> None:
-    """Print milliseconds of each view and how many entries it has, as JSON."""
+def look(store: str) -> dict[str, tuple[float, int]]:
+    """Return milliseconds of each view and how many entries it has."""
     found = {}
     for view in ORDER:
         before = time.perf_counter()
         answer = Desk().ask(About((Store(store).job("last"),)), view, Options())
         took = (time.perf_counter() - before) * 1000
         found[view] = took, len(answer.folded.entries) if view == "op" else answer.tree.kept
-    print(json.dumps(found))
+    return found
 
 
 def main() -> None:
     """Write a job, look at it from fresh processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
-    parser.add_argument("--processes", type=int, default=5)
-    parser.add_argument("--look", help=argparse.SUPPRESS)
-    args = parser.parse_args()
-    if args.look:
-        look(args.look)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        store = Path(folder) / "store"
-        write(store, args.nodes)
-        command = [sys.executable, __file__, "--look", str(store)]
-        found = [json.loads(subprocess.check_output(command)) for _ in range(args.processes)]
+    _, found = _fresh.looks(__file__, parser, write, look)
     for view in ORDER:
         took = statistics.median(one[view][0] for one in found)
-        limit = LIMITS_MS.get(view)
-        share = f"   {took / limit:5.2f} of the limit of {limit:.0f} ms" if limit else ""
+        share = f"   {_fresh.share(took, LIMITS_MS[view])}" if view in LIMITS_MS else ""
         print(f"{view:5} view {took:6.1f} ms of {found[0][view][1]:,} entries{share}")
 
 
