@@ -1,17 +1,15 @@
 """Which timelines are written where, and what is said of them."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fakes.command import Run, caller
 from fakes.made_store import traced, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.answers import timelines
-from tfprof.collector.cli import main as cli
 from tfprof.collector.ingest.proto import graph_pb2
 
-Run = Callable[..., tuple[int, str, str]]
 GRAPH = graph_pb2.GraphDef(node=[graph_pb2.NodeDef(name=name, op="MatMul") for name in ("a", "b")])
 STEPS = ([b"a"], [b"a", b"b"], [b"b", b"b", b"b"])
 
@@ -26,13 +24,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     (tmp_path / "out").mkdir()
     monkeypatch.chdir(tmp_path / "out")
 
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+    return caller(capsys)
 
 
 def bars() -> dict[str, list[str]]:

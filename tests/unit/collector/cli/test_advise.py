@@ -2,20 +2,18 @@
 
 import io
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.command import Run, caller
 from fakes.made_steps import Ran, graph, made_job
 from fakes.made_store import write_job
 from tfprof.collector.api import open_store
-from tfprof.collector.cli import main as cli
 from tfprof.collector.errors import UsageError
 
 GRAPH = graph({"next": "IteratorGetNext", "work": "MatMul"})
 STEP = [Ran("next", 0, 700), Ran("work", 700, 300)]
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -31,13 +29,7 @@ def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     """Run a command on the store; returns exit status, stdout, stderr."""
     monkeypatch.setenv("TFPROF_STORE", str(store))
 
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+    return caller(capsys)
 
 
 def test_checkers_that_have_something_to_say_print_it_with_what_to_do(run: Run) -> None:

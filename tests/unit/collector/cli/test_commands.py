@@ -1,11 +1,11 @@
 """Every command on a store made by hand: its text, its JSON, and how it refuses."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.command import Run, caller
 from fakes.made_store import HOST, MS, SECOND, START_NS, rows, span, traced, write_host, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.cli import main as cli
@@ -18,7 +18,6 @@ TRAIN, KILLED, RUNNING = 0x7F3A112233445566, 0x7F3B112233445566, 0x1234112233445
 GRAPH = graph_pb2.GraphDef(
     node=[graph_pb2.NodeDef(name="a", op="MatMul"), graph_pb2.NodeDef(name="b", op="Add", input=["a"])]
 )
-Run = Callable[..., tuple[int, str, str]]
 
 
 def tables() -> dict[str, Any]:
@@ -50,13 +49,7 @@ def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     monkeypatch.setenv("TFPROF_STORE", str(store))
     monkeypatch.delenv("TFPROF_DEBUG", raising=False)
 
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+    return caller(capsys)
 
 
 def test_jobs_lists_every_job_with_its_state(run: Run) -> None:

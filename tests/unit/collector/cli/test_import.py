@@ -1,12 +1,11 @@
 """`tfprof import` and `tfprof profile-proto`: spellings, what is printed, what is refused."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from fakes.command import Run, caller
 from fakes.run_metadata import run_metadata
-from tfprof.collector.cli import main as cli
 from tfprof.collector.proto.tensorflow_pb2 import GraphDef
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
 from tfprof.collector.store.reader import Store
@@ -19,7 +18,6 @@ GRAPH = GraphDef(
     ]
 )
 LOG = OpLogProto(log_entries=[{"name": b"y", "float_ops": 7, "types": [b"mine"]}, {"name": b"nobody", "float_ops": 1}])
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture
@@ -34,13 +32,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
         Path(f"run-{number}").write_bytes(run_metadata(names))
     Path("untraced").write_bytes(b"\x12\x00")
 
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+    return caller(capsys)
 
 
 def jobs(tmp_path: Path) -> list[str]:

@@ -1,14 +1,12 @@
 """The shell, fed line by line."""
 
 import io
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fakes import asked_store
+from fakes.command import Run, caller
 from tfprof.collector.cli import main as cli
-
-Run = Callable[..., tuple[int, str, str]]
 
 
 @pytest.fixture(scope="module")
@@ -24,10 +22,7 @@ def ask(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
 
     def call(text: str, *words: str) -> tuple[int, str, str]:
         monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogateescape"))))
-        with pytest.raises(SystemExit) as ended:
-            cli.main(["shell", *(words or ("aa10",))])
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
+        return caller(capsys)("shell", *(words or ("aa10",)))
 
     return call
 

@@ -1,15 +1,13 @@
 """The four views as commands: jobs put together, filters, outputs, and every way to ask wrongly."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from fakes import asked_store
-from tfprof.collector.cli import main as cli
+from fakes.command import Run, caller
 from tfprof.collector.views.options import TABLE
 
-Run = Callable[..., tuple[int, str, str]]
 VIEWS = ("scope", "graph", "op", "code")
 
 
@@ -23,13 +21,7 @@ def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     """Run a command on the store; returns exit status, stdout, stderr."""
     monkeypatch.setenv("TFPROF_STORE", str(store))
 
-    def call(*words: str) -> tuple[int, str, str]:
-        with pytest.raises(SystemExit) as ended:
-            cli.main(list(words))
-        captured = capsys.readouterr()
-        return int(ended.value.code or 0), captured.out, captured.err
-
-    return call
+    return caller(capsys)
 
 
 def rows(text: str) -> list[str]:

@@ -1,0 +1,21 @@
+"""The `tfprof` command, called in the test's own process."""
+
+from collections.abc import Callable
+
+import pytest
+from tfprof.collector.cli import main as cli
+
+#: Runs a command line; returns exit status, stdout, stderr.
+Run = Callable[..., tuple[int, str, str]]
+
+
+def caller(capsys: pytest.CaptureFixture[str]) -> Run:
+    """Return what runs the words of a command line."""
+
+    def call(*words: str) -> tuple[int, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            cli.main(list(words))
+        captured = capsys.readouterr()
+        return int(ended.value.code or 0), captured.out, captured.err
+
+    return call
