@@ -156,6 +156,10 @@ class Channel:
             raise ChannelError(f"{unread} bytes unread in a ring of {self._ring_size}")
         return unread
 
+    def filled(self, start: int) -> float:
+        """Return what part of the ring the records from ``start`` on fill."""
+        return unread / self._ring_size if (unread := self.unread(start)) else 0.0
+
     def records(self, start: int, limit: int) -> Batch | None:
         """Return whole records from ``start`` on, at most ``limit`` bytes unless a single one is larger; None when there are none."""
         unread = self.unread(start)

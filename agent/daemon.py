@@ -104,10 +104,10 @@ class Agent:
         return BUSY_TICK_S if any(job.is_moving for job in jobs) else TICK_S
 
     def _rest_until(self, until: float) -> None:
-        """Wait for the next turn; hear what the collector says meanwhile, and rest no more where that lets something go on."""
+        """Wait for the next turn; where an answer may let something go on, hear it at once, and rest no more if it does."""
         left = until - time.monotonic()
         while not self._stopping:
-            woken = self._rest.wait(left)
+            woken = self._rest.wait(left, listening=self._wants_answers())
             if woken.ended:
                 self._look_s = 0.0
             if (woken.answered and self._hear(time.monotonic())) or woken.ended:
@@ -115,6 +115,9 @@ class Agent:
             left = until - time.monotonic()
             if left <= 0:
                 return
+
+    def _wants_answers(self) -> bool:
+        return self._link.collector is None or any(job.wants_answers for job in self.jobs.values())
 
     def stop(self) -> None:
         """Let go of everything; what is not acked stays in the rings for a successor."""
@@ -127,6 +130,7 @@ class Agent:
 
     def turn(self, now: float) -> None:
         """Do everything that is due, once."""
+        self._hear(now)
         self._adopt(self._finder.announced())
         if self._finder.scan_is_due(now):
             self._adopt(self._finder.scan())
@@ -155,7 +159,7 @@ class Agent:
             elif head.uid in self.jobs:
                 job = self.jobs[head.uid]
                 self._hear_of_job(job.outbox, head, body, now)
-                urgent = urgent or not job.is_running or job.outbox.is_full
+                urgent = urgent or job.can_go_on
         return urgent
 
     def _hear_of_samples(self, head: Head, now: float) -> None:
@@ -217,7 +221,7 @@ class Agent:
             if one.owner is None:
                 job.gone(time.monotonic())
             else:
-                self._rest.watch(job.uid, one.owner.pid)
+                self._rest.watch(job.uid, one.owner)
             self._sampler.soon()
 
     def _close(self, job: Job) -> None:
@@ -236,7 +240,7 @@ class Agent:
     def _look(self, now: float) -> None:
         """See who has ended, tell the launchers, keep the collector alive."""
         for job in self.jobs.values():
-            if job.is_running and (job.owner is None or not job.owner.is_alive):
+            if job.is_running and not self._rest.watches(job.uid) and (job.owner is None or not job.owner.is_alive):
                 job.gone(now)
                 self._sampler.soon()
         self._try_write(self._look_at_launches)

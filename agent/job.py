@@ -2,6 +2,7 @@
 
 import os
 import time
+from collections.abc import Callable
 from typing import Any, Final
 
 from . import identity, launches
@@ -79,10 +80,23 @@ class Job:
     @property
     def is_moving(self) -> bool:
         """Whether records wait to be sent, or for an answer."""
+        return self._says(lambda: self.outbox.is_moving)
+
+    @property
+    def wants_answers(self) -> bool:
+        """Whether an answer of the collector should be heard at once."""
+        return self._says(lambda: self.outbox.wants_answers)
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether there is more to do now that an answer came: much to send, or its end to tell."""
+        return not self.is_running or self._says(lambda: self.outbox.is_full)
+
+    def _says(self, ask: Callable[[], bool]) -> bool:
         try:
-            return self.outbox.is_moving
+            return ask()
         except ChannelError:
-            return True  # as the next pump will find, too
+            return True  # the next pump will find it, too, and read the channel no more
 
     def sample(self, family: Family, apart: frozenset[int]) -> dict[str, float]:
         """Return what its processes use now; after their end what they had used last."""

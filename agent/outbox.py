@@ -20,6 +20,8 @@ WINDOW_BYTES: Final = 8 << 20
 #: Records are sent at once when there are this many bytes of them, else after FLUSH_S; likewise spans.
 FLUSH_BYTES: Final = 1 << 20
 FLUSH_S: Final = 0.2
+#: A ring that is this full of what is not acked is to be given back as soon as can be.
+PRESSING: Final = 0.25
 FLUSH_SPANS: Final = 1024
 FLUSH_SPANS_S: Final = 2.0
 #: Unanswered messages are sent again after this long, and after twice as long each further time up to the limit.
@@ -204,6 +206,11 @@ class Outbox:
     def is_full(self) -> bool:
         """Whether as much waits to be sent as is sent at once."""
         return not self._broken and self._channel.unread(self.records.sent) >= FLUSH_BYTES
+
+    @property
+    def wants_answers(self) -> bool:
+        """Whether an answer lets something go on that cannot wait: much of the ring may be given back, or the job closed."""
+        return self._ended or (not self._broken and self._channel.filled(self.records.acked) >= PRESSING)
 
     @property
     def is_moving(self) -> bool:

@@ -1,9 +1,11 @@
-"""How the agent rests: it wakes for what the collector says, and for the end of a process that it watches."""
+"""How the agent rests: it wakes for the end of a process that it watches, and, where that matters, for what the collector says."""
 
 import os
 from typing import NamedTuple
 
 import zmq
+
+from .processes import Process
 
 
 class Woken(NamedTuple):
@@ -17,29 +19,40 @@ class Rest:
     """The wait between two turns."""
 
     def __init__(self, socket: "zmq.Socket[bytes]") -> None:
-        self._poller = zmq.Poller()
-        self._poller.register(socket, zmq.POLLIN)
+        self._ends = zmq.Poller()
+        self._both = zmq.Poller()
+        self._both.register(socket, zmq.POLLIN)
         self._fds: dict[int, int] = {}
 
-    def watch(self, uid: int, pid: int) -> None:
-        """Wake at the end of process ``pid``, once; a system that cannot tell it is no error: it is looked for anyway."""
+    def watch(self, uid: int, process: Process) -> None:
+        """Wake at the end of ``process``, once, if it still runs and the system can tell."""
         try:
-            fd = os.pidfd_open(pid)
+            fd = os.pidfd_open(process.pid)
         except (OSError, AttributeError):  # an old kernel, or a Python that was built on one
             return
+        if not process.is_alive:  # its number may be that of another one by now
+            os.close(fd)
+            return
         self._fds[uid] = fd
-        self._poller.register(fd, zmq.POLLIN)
+        self._ends.register(fd, zmq.POLLIN)
+        self._both.register(fd, zmq.POLLIN)
+
+    def watches(self, uid: int) -> bool:
+        """Whether the end of this process would end a rest; else it is to be looked for."""
+        return uid in self._fds
 
     def forget(self, uid: int) -> None:
         """Wake for this process no more."""
         fd = self._fds.pop(uid, None)
         if fd is not None:
-            self._poller.unregister(fd)
+            self._ends.unregister(fd)
+            self._both.unregister(fd)
             os.close(fd)
 
-    def wait(self, seconds: float) -> Woken:
-        """Return when there is something to do, or after ``seconds``."""
-        ready = {source for source, _ in self._poller.poll(round(1000 * max(0.0, seconds)))}
+    def wait(self, seconds: float, *, listening: bool) -> Woken:
+        """Return at the end of a process, at an answer of the collector if ``listening``, or after ``seconds``."""
+        poller = self._both if listening else self._ends
+        ready = {source for source, _ in poller.poll(round(1000 * max(0.0, seconds)))}
         ended = [uid for uid, fd in self._fds.items() if fd in ready]
         for uid in ended:
             self.forget(uid)

@@ -17,6 +17,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
+from _core import Core
 from fakes.collector_process import CollectorProcess
 from fakes.model_steps import model_steps, nodes_of
 from fakes.wire_agent import WireAgent, record
@@ -30,12 +31,13 @@ BATCH_BYTES, IN_FLIGHT = 4 << 20, 4
 UID = 1
 
 
-def send(agent: WireAgent, steps: list[bytes], count: int) -> None:
+def send(agent: WireAgent, steps: list[bytes], count: int, core: Core) -> None:
     """Send ``count`` traced steps, a few messages ahead of the acks, until all are acked."""
     acked = sequence = 0
     flying: list[int] = []
     source = itertools.cycle(steps)
     while acked < count:
+        core.look()
         while sequence < count and len(flying) < IN_FLIGHT:
             first, body = sequence + 1, bytearray()
             while sequence < count and len(body) < BATCH_BYTES:
@@ -56,7 +58,7 @@ def cpu_s(process: psutil.Process) -> float:
 def measure(store: Path, rows: int, decoder: str) -> None:
     steps = model_steps(DISTINCT_STEPS)
     nodes = nodes_of(steps[0])
-    count = max(1, rows // nodes)
+    count, core = max(1, rows // nodes), Core(steps[0])
     collector = CollectorProcess(store, "--decoder", decoder).start()
     agent = WireAgent(collector.place)
     try:
@@ -64,7 +66,7 @@ def measure(store: Path, rows: int, decoder: str) -> None:
         agent.open(UID, name="ingest")
         process = psutil.Process(collector.process.pid)
         before, began = cpu_s(process), time.monotonic()
-        send(agent, steps, count)
+        send(agent, steps, count, core)
         agent.finish(UID)
         agent.expect(wire.ACK, wire.CLOSE, timeout_s=60)
         used, took = cpu_s(process) - before, time.monotonic() - began
@@ -76,11 +78,14 @@ def measure(store: Path, rows: int, decoder: str) -> None:
     size = sum(path.stat().st_size for path in (store / "jobs").rglob("*") if path.is_file())
     print(f"{count * nodes:,} node executions, {nodes:,} a step, decoder {status['decoder']}, {took:.1f} s,", end=" ")
     print(f"{resident / 1e6:.0f} MB resident")
-    report(count * nodes / used, size / (count * nodes))
+    report(count * nodes / used, size / (count * nodes), core)
 
 
-def report(rate: float, each: float) -> None:
-    print(f"ingest  {rate / 1e6:5.2f} M executions / CPU-s   {rate / RATE_LIMIT:5.2f} of the limit of at least 1 M")
+def report(rate: float, each: float, core: Core) -> None:
+    print(f"ingest  {rate / 1e6:5.2f} M executions / CPU-s of this core")
+    print(core)
+    there = rate / core.speed
+    print(f"        = {there / 1e6:5.2f} M of such a core   {there / RATE_LIMIT:5.2f} of the limit of at least 1 M")
     print(f"stored  {each:5.2f} bytes an execution       {each / BYTES_LIMIT:5.2f} of the limit of at most 13")
 
 

@@ -13,7 +13,6 @@ from tfprof.collector.imports.sstable import DamagedTableError, entries
 from tfprof.collector.imports.stacks import Rows
 from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
-from tfprof.collector.store.schema import OP_LOG, TENSORS
 
 _INDEX: Final = ".index"
 
@@ -91,13 +90,13 @@ class Checkpoint:
 def values(checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Skipped], None]) -> Iterator[Rows]:
     """Yield the rows of the tensors that are called as nodes are, each by itself, after what those nodes are besides."""
     mine = [name for name in checkpoint.names if name in names]
-    yield {"op_log": from_rows([(0, name, 0, [TYPE], False, []) for name in mine], OP_LOG)}
+    yield {"op_log": from_rows([(0, name, 0, [TYPE], False, []) for name in mine], "op_log")}
     for name in mine:
         tensor = checkpoint.tensor(name)
         if isinstance(tensor, Skipped):
             skipped(tensor)
         else:
-            yield {"tensors": from_rows([(name, tensor.dtype, tensor.shape, tensor.data)], TENSORS)}
+            yield {"tensors": from_rows([(name, tensor.dtype, tensor.shape, tensor.data)], "tensors")}
 
 
 def _plain(found: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:

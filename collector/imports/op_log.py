@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 from tfprof.collector.imports.files import BadFileError, says_more, text_of
 from tfprof.collector.imports.stacks import Rows, Stacks
 from tfprof.collector.ingest.columns import from_rows
-from tfprof.collector.store.schema import OP_LOG
 
 
 @dataclass(slots=True)
@@ -48,4 +47,4 @@ def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
             said.code = True
             stacks.add(name, entry.code_def)
     rows: list[tuple[Any, ...]] = [(0, name, said.float_ops, said.types, said.code, []) for name, said in nodes.items()]
-    return OpLog({"op_log": from_rows(rows, OP_LOG), **stacks.rows()}, strangers)
+    return OpLog({"op_log": from_rows(rows, "op_log"), **stacks.rows()}, strangers)

@@ -14,7 +14,6 @@ from tfprof.collector.ingest.proto.graph_pb2 import AttrValue
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import PlainGraph, PlainNode, ProfileNode, ProfileProto
 from tfprof.collector.store.devices import GPU, host_device
-from tfprof.collector.store.schema import OP_LOG
 from tfprof.collector.views.attributes import OUTPUT_SHAPES, SHAPE, attributes
 
 #: No node has more inputs or outputs: a number above it is damage.
@@ -51,7 +50,7 @@ class ProfileFile:
                 stacks.add(name, node.trace)
             if has_code or types or node.float_ops:
                 rows.append((0, name, node.float_ops, types, has_code and self._message.has_trace, []))
-        return {"op_log": from_rows(rows, OP_LOG), **stacks.rows()}
+        return {"op_log": from_rows(rows, "op_log"), **stacks.rows()}
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps, ascending, each as the RunMetadata that tfprof would make it of."""

@@ -7,7 +7,6 @@ import pyarrow as pa
 from tfprof.collector.export.code_defs import NONE
 from tfprof.collector.imports.files import BadFileError, text_of
 from tfprof.collector.ingest.columns import from_rows
-from tfprof.collector.store.schema import FRAMES, STACKS
 
 Rows = dict[str, pa.RecordBatch]
 
@@ -38,7 +37,7 @@ class Stacks:
             for position, frame in enumerate(stack)
         ]
         nodes = [(0, name, number) for name, number in self._nodes.items()]
-        return {"frames": from_rows(frames, FRAMES), "stacks": from_rows(nodes, STACKS)}
+        return {"frames": from_rows(frames, "frames"), "stacks": from_rows(nodes, "stacks")}
 
     def _frame(self, trace: Any) -> tuple[str, int, str, int, str]:
         return (

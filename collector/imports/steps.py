@@ -10,7 +10,7 @@ from tfprof.collector.ingest.decode import Decoded, decoder
 from tfprof.collector.ingest.interner import Interner, NamesFullError
 from tfprof.collector.ingest.parsing import Trace, fits, trace_rows
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
-from tfprof.collector.store.schema import DEVICE, NODE, OUTPUT_MEMORY
+from tfprof.collector.store.schema import DEVICE, NODE
 from tfprof.collector.views.nodes import COPY, NEVER
 from tfprof.shim import layout
 
@@ -65,13 +65,13 @@ class StepTables:
             "allocations": allocations,
             "output_memory": self._output_memory(step, trace),
             "names": self._interner.new_names(),
+            "traces": trace_rows([_trace(step, trace, parts[0])]),
         }
-        tables = {name: pa.Table.from_batches([batch]) for name, batch in batches.items() if batch.num_rows}
-        return {**tables, "traces": trace_rows([_trace(step, trace, parts[0])])}
+        return {name: pa.Table.from_batches([batch]) for name, batch in batches.items() if batch.num_rows}
 
     def _output_memory(self, step: Step, trace: int) -> pa.RecordBatch:
         try:
-            return from_rows(list(self._outputs(step, trace)), OUTPUT_MEMORY)
+            return from_rows(list(self._outputs(step, trace)), "output_memory")
         except NamesFullError as error:
             raise NotRepresentableError(f"{step.path}: {error.args[0]}") from None
 

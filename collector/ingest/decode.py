@@ -99,7 +99,7 @@ class PythonDecoder:
         decoded = []
         for part, trace in zip(parts, traces, strict=True):
             decoded.append(_decoded(*fallback.add(rows, bytes(part), trace, interner.table)))
-        return Steps(from_columns(rows.ops, OPS), from_rows(rows.allocations, ALLOCATIONS), decoded)
+        return Steps(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), decoded)
 
 
 def decoder(kind: str = "auto") -> Decoder:
@@ -116,8 +116,8 @@ def decoder(kind: str = "auto") -> Decoder:
 def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
     """Return the first ``rows`` of the columns that lie in ``block``, each at a multiple of 64 bytes."""
     arrays, at = [], 0
-    for kind in _TYPES:
-        size = room * kind.bit_width // 8
+    for kind, width in _TYPES:
+        size = room * width
         arrays.append(pa.Array.from_buffers(kind, rows, [None, block.slice(at, size)]))
         at += -(-size // 64) * 64
     return pa.RecordBatch.from_arrays(arrays, schema=OPS)
@@ -125,6 +125,8 @@ def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
 
 def _allocations(columns: Sequence[bytes]) -> pa.RecordBatch:
     """Return the columns of ALLOCATIONS, each in bytes of its own."""
+    if not columns[0]:  # as without a GPU
+        return from_rows([], "allocations")
     arrays = [
         pa.Array.from_buffers(kind, len(data) * 8 // kind.bit_width, [None, pa.py_buffer(data)])
         for kind, data in zip(ALLOCATIONS.types, columns, strict=True)
@@ -132,4 +134,4 @@ def _allocations(columns: Sequence[bytes]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=ALLOCATIONS)
 
 
-_TYPES: Final = tuple(OPS.types)
+_TYPES: Final = tuple((kind, kind.bit_width // 8) for kind in OPS.types)

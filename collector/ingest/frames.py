@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from tfprof.collector.errors import DecodeError
 from tfprof.collector.ingest.columns import from_rows
-from tfprof.collector.store.schema import FRAMES, OP_LOG, STACKS, TRAINABLE
+from tfprof.collector.store.schema import TRAINABLE
 
 #: Rows and bytes of text that the frames of one graph may come to: indexes make a small record a large table.
 ROWS_MAX: Final = 1 << 20
@@ -86,11 +86,11 @@ def _frame_rows(stacks: Sequence[Sequence[_Place]], graph: int) -> pa.RecordBatc
         for stack, places in enumerate(stacks)
         for position, place in enumerate(places)
     ]
-    return from_rows(rows, FRAMES)
+    return from_rows(rows, "frames")
 
 
 def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
-    return from_rows([(graph, name, stack) for name, stack in nodes.items()], STACKS)
+    return from_rows([(graph, name, stack) for name, stack in nodes.items()], "stacks")
 
 
 def _variable_rows(variables: Any, graph: int) -> pa.RecordBatch:
@@ -98,7 +98,7 @@ def _variable_rows(variables: Any, graph: int) -> pa.RecordBatch:
     if not isinstance(variables, dict):
         raise TypeError("not an object")
     rows = [(graph, str(name), 0, [TRAINABLE], False, _shape(sizes)) for name, sizes in variables.items()]
-    return from_rows(rows, OP_LOG)
+    return from_rows(rows, "op_log")
 
 
 def _shape(sizes: Any) -> list[int]:

@@ -7,7 +7,6 @@ from google.protobuf.message import DecodeError as ParseError
 from tfprof.collector.errors import DecodeError
 from tfprof.collector.ingest.columns import from_columns
 from tfprof.collector.ingest.proto.graph_pb2 import GraphDef, NodeDef
-from tfprof.collector.store.schema import GRAPH_NODES
 
 #: Attributes with a tensor or a string of more bytes than this are left out of `node_def`.
 ATTRIBUTE_MAX: Final = 1024
@@ -31,7 +30,7 @@ def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None 
         [node.device for node in nodes],
         [_definition(node, attribute_max) for node in nodes],
     )
-    return from_columns(columns, GRAPH_NODES)
+    return from_columns(columns, "graph_nodes")
 
 
 def _definition(node: NodeDef, attribute_max: int | None) -> bytes:

@@ -7,7 +7,7 @@ import pyarrow as pa
 from tfprof.collector.errors import FormatError
 from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.ingest.native import walker
-from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NAMES, NODE, NONE_ID, OUTPUTS
+from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 
 KINDS: Final = (NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS)
 #: A job that makes up more names than this, of one kind or in bytes, has the data with them refused.
@@ -119,7 +119,7 @@ class Interner:
             for number in range(self._told[kind], counts[kind])
         ]
         self._told = counts
-        return from_rows(rows, NAMES)
+        return from_rows(rows, "names")
 
     def mark(self) -> Mark:
         """Return what ``rollback`` goes back to."""

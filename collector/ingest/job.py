@@ -12,7 +12,8 @@ from tfprof.collector.ingest.rows import RowMaker
 from tfprof.collector.ingest.sequence import Sequence
 from tfprof.collector.ingest.windows import TracedSteps
 from tfprof.collector.records import Record, cut_records, cut_spans, document
-from tfprof.collector.store import schema
+from tfprof.collector.store.columns import as_table
+from tfprof.collector.store.wal import Rows
 from tfprof.collector.store.writer import JobWriter
 from tfprof.shim import layout, wire
 from tfprof.shim.wire import Head
@@ -24,7 +25,7 @@ WAITING_MAX: Final = 64 << 20
 END_STATES: Final = ("exited", "killed", "ended", "lost")
 #: The keys of CLOSE itself; the others are those of COUNTERS.
 END_KEYS: Final = ("state", "status", "signal", "t_ns")
-Tables = Mapping[str, pa.Table]
+Tables = Mapping[str, Rows]
 
 
 class Job:
@@ -85,7 +86,7 @@ class Job:
         """Store one sample of the job's processes, taken at ``t_ns``, from message ``number``."""
         self.retry()
         if number > self.writer.acked(wire.SAMPLES):
-            self._append({"samples": sample_row(values, t_ns, schema.SAMPLES)}, wire.SAMPLES, number)
+            self._append({"samples": sample_row(values, t_ns, "samples")}, wire.SAMPLES, number)
 
     def _records(self, head: Head, body: memoryview) -> list[Head]:
         records = cut_records(body, head.first, head.last)
@@ -146,8 +147,8 @@ class Job:
 
     def _append(self, tables: Tables, about: int, last: int) -> None:
         if self._events:
-            mine = event_rows(self._events)
-            tables = {**tables, "events": pa.concat_tables([tables["events"], mine]) if "events" in tables else mine}
+            events = [as_table(tables["events"])] if "events" in tables else []
+            tables = {**tables, "events": pa.concat_tables([*events, as_table(event_rows(self._events))])}
             self._events = []
         self._unsent = (tables, about, last)
         self.rows += tables["ops"].num_rows if "ops" in tables else 0

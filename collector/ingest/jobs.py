@@ -13,7 +13,6 @@ from tfprof.collector.ingest.parsing import sample_row, whole
 from tfprof.collector.ingest.rows import RowMaker
 from tfprof.collector.ingest.windows import TracedSteps
 from tfprof.collector.records import document
-from tfprof.collector.store import schema
 from tfprof.collector.store.writer import StoreWriter
 from tfprof.shim import wire
 from tfprof.shim.wire import Head
@@ -129,7 +128,7 @@ class Jobs:
     def _sample_host(self, host: str, number: int, t_ns: int, values: Mapping[str, Any]) -> None:
         writer = self._store.host(host)
         if number > writer.acked(wire.SAMPLES):
-            row = sample_row(values, t_ns, schema.HOST_SAMPLES)
+            row = sample_row(values, t_ns, "host_samples")
             writer.append({"host_samples": row}, wire.SAMPLES, number)
 
 

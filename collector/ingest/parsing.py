@@ -1,10 +1,11 @@
 """From records of a job to rows of its tables: pure, without decoding what TensorFlow made."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
 from tfprof.collector.errors import DecodeError, FormatError
+from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.ingest.decode import Decoded
 from tfprof.collector.records import Record, Span
 from tfprof.collector.store import schema
@@ -14,6 +15,7 @@ _INT64_MAX: Final = (1 << 63) - 1
 _UINT32_MAX: Final = (1 << 32) - 1
 #: Texts of events come from jobs: a longer one is cut.
 TEXT_MAX: Final = 2_000
+_SAMPLED: Final = {name: tuple(schema.JOB_TABLES[name].names) for name in ("samples", "host_samples")}
 
 
 class Event(NamedTuple):
@@ -54,19 +56,14 @@ class Trace(NamedTuple):
     accelerator: int
 
 
-def _table(rows: Iterable[tuple[Any, ...]], columns: pa.Schema) -> pa.Table:
-    arrays = [pa.array(values, kind) for values, kind in zip(zip(*rows, strict=True), columns.types, strict=True)]
-    return pa.Table.from_arrays(arrays, schema=columns)
-
-
 def fits(value: int) -> int:
     """Return ``value`` as a signed 64-bit number holds it, saturated: a job's clocks are whatever it wrote."""
     return max(-_INT64_MAX, min(_INT64_MAX, value))
 
 
-def trace_rows(traces: Sequence[Trace]) -> pa.Table:
-    """Return ``traces`` (at least one) as rows of TRACES."""
-    return _table(traces, schema.TRACES)
+def trace_rows(traces: Sequence[Trace]) -> pa.RecordBatch:
+    """Return ``traces`` as rows of TRACES."""
+    return from_rows(traces, "traces")
 
 
 def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
@@ -112,9 +109,9 @@ def graph_number(record: Record) -> int:
     return record.step
 
 
-def event_rows(events: Sequence[Event]) -> pa.Table:
-    """Return ``events`` (at least one) as rows of EVENTS."""
-    return _table(events, schema.EVENTS)
+def event_rows(events: Sequence[Event]) -> pa.RecordBatch:
+    """Return ``events`` as rows of EVENTS."""
+    return from_rows(events, "events")
 
 
 def event_of(values: Mapping[str, Any], now_ns: int) -> Event:
@@ -140,9 +137,9 @@ def whole(values: Mapping[str, Any], name: str, default: int) -> int:
     return value
 
 
-def span_rows(spans: Sequence[Span], offset: int) -> pa.Table:
-    """Return ``spans`` (at least one) as rows of SPANS; ``offset`` ns make real times of monotonic ones."""
-    rows = (
+def span_rows(spans: Sequence[Span], offset: int) -> pa.RecordBatch:
+    """Return ``spans`` as rows of SPANS; ``offset`` ns make real times of monotonic ones."""
+    rows = [
         (
             span.kind,
             span.flags,
@@ -157,14 +154,14 @@ def span_rows(spans: Sequence[Span], offset: int) -> pa.Table:
             span.parent,
         )
         for span in spans
-    )
-    return _table(rows, schema.SPANS)
+    ]
+    return from_rows(rows, "spans")
 
 
-def sample_row(values: Mapping[str, Any], t_ns: int, columns: pa.Schema) -> pa.Table:
-    """Return one sample as a row of ``columns``; a number that is absent is 0, one that is out of range a FormatError."""
-    row = tuple(t_ns if name == "t_ns" else values.get(name) or 0 for name in columns.names)
+def sample_row(values: Mapping[str, Any], t_ns: int, table: str) -> pa.RecordBatch:
+    """Return one sample as a row of ``table``; a number that is absent is 0, one that is out of range a FormatError."""
+    row = tuple(t_ns if name == "t_ns" else values.get(name) or 0 for name in _SAMPLED[table])
     try:
-        return _table([row], columns)
+        return from_rows([row], table)
     except (pa.ArrowException, OverflowError, TypeError, ValueError) as error:
         raise FormatError(f"a sample that does not fit its table: {error}") from None

@@ -48,18 +48,23 @@ class Receiver:
         self._socket = self._bound(path)
 
     def turn(self, timeout_ms: int) -> None:
-        """Wait for messages at most so long, and answer a bounded number of them."""
+        """Wait for messages at most so long, and answer a bounded number of them, all at once: each answer alone wakes an agent."""
         if not self._socket.poll(timeout_ms):
             return
         size = 0
+        answers: list[tuple[bytes, list[Answer]]] = []
         for _ in range(TURN_MESSAGES):
             try:
                 frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
-                return
-            size += self._message(frames[0].bytes, [frame.buffer for frame in frames[1:]])
+                break
+            peer, message = frames[0].bytes, [frame.buffer for frame in frames[1:]]
+            answers.append((peer, self._answered(peer, message)))
+            size += sum(map(len, message))
             if size > TURN_BYTES:
-                return
+                break
+        for peer, of_message in answers:
+            self._send(peer, of_message)
 
     def pump(self) -> None:
         """Store what waited, and tell the agents."""
@@ -83,24 +88,21 @@ class Receiver:
         router.bind(f"ipc://{path}")
         return router
 
-    def _message(self, peer: bytes, frames: list[memoryview]) -> int:
-        """Answer one message; return its size."""
+    def _answered(self, peer: bytes, frames: list[memoryview]) -> list[Answer]:
+        """Take one message; return the answers to it."""
         self._stats.heard = time.monotonic()
-        size = sum(len(frame) for frame in frames)
         self._stats.messages += 1
-        self._stats.bytes += size
+        self._stats.bytes += sum(map(len, frames))
         head = Head(0)
         try:
             head = _head(frames)
-            answers = self._HANDLERS.get(head.type, Receiver._unknown)(self, peer, head, frames[1])
+            return self._HANDLERS.get(head.type, Receiver._unknown)(self, peer, head, frames[1])
         except StoreError as error:
             self._stats.stalled(error)
-            answers = [_told(wire.STALL, head, error)]
+            return [_told(wire.STALL, head, error)]
         except FormatError as error:
             self._stats.refused(error)
-            answers = [_told(wire.REFUSE, head, error)]
-        self._send(peer, answers)
-        return size
+            return [_told(wire.REFUSE, head, error)]
 
     def _send(self, peer: bytes, answers: list[Answer]) -> None:
         for head, body in answers:

@@ -23,6 +23,7 @@ from tfprof.collector.ingest.parsing import (
 from tfprof.collector.ingest.windows import TracedSteps
 from tfprof.collector.ingest.xspace import StepSpan, Window, xspace
 from tfprof.collector.records import Record, document
+from tfprof.collector.store.columns import as_table
 from tfprof.shim import layout
 
 
@@ -124,8 +125,7 @@ class Made:
     def add(self, name: str, rows: pa.RecordBatch | pa.Table) -> None:
         """Add ``rows`` to table ``name``."""
         if rows.num_rows:
-            table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
-            self._parts.setdefault(name, []).append(table)
+            self._parts.setdefault(name, []).append(as_table(rows))
 
     def undecodable(self, record: Record, why: str) -> None:
         """Count ``record`` as one that no rows could be made of."""

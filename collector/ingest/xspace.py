@@ -15,7 +15,7 @@ from tfprof.collector.ingest.executions import Execution, executions
 from tfprof.collector.ingest.interner import Interner, NamesFullError
 from tfprof.collector.ingest.proto.xplane_pb2 import XSpace
 from tfprof.collector.store.devices import accelerator
-from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
+from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID
 
 #: Events and bytes of one session that are looked at; more is refused before it is taken apart.
 EVENTS_MAX: Final = 1 << 20
@@ -66,7 +66,7 @@ def xspace(data: bytes | memoryview, window: Window, interner: Interner) -> Cut:
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return Cut(from_rows(ops, OPS), decoded, uncut)
+    return Cut(from_rows(ops, "ops"), decoded, uncut)
 
 
 def _parsed(data: bytes | memoryview) -> XSpace:

@@ -29,6 +29,11 @@ def listed(table: Any, name: str) -> list[Any]:
     return values
 
 
+def as_table(rows: pa.RecordBatch | pa.Table) -> pa.Table:
+    """Return ``rows`` as a table."""
+    return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
+
+
 def flat(column: Any) -> Any:
     """Return ``column`` in one piece."""
     if not isinstance(column, pa.ChunkedArray):

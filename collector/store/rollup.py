@@ -55,7 +55,9 @@ def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
 
 def by_node(ops: pa.Table, devices: Devices) -> pa.Table:
     """Return ``ops`` ordered by (node, device, trace)."""
-    return ops.take(_order(flat(ops["node"]), devices.plain(flat(ops["device"])), flat(ops["trace"])))
+    order = _order(flat(ops["node"]), devices.plain(flat(ops["device"])), flat(ops["trace"]))
+    ordered: pa.Table = pc.take(ops, order, boundscheck=False)
+    return ordered
 
 
 def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any) -> pa.Table:

@@ -9,7 +9,7 @@ from typing import Final
 import pyarrow as pa
 from tfprof.collector.store import catalog, durable, parts, segment
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.store.columns import flat_table, pc
+from tfprof.collector.store.columns import as_table, flat_table, pc
 from tfprof.collector.store.devices import Devices, only
 from tfprof.collector.store.merging import merge
 from tfprof.collector.store.rollup import by_node, canonical_after, canonical_of, rollup_of
@@ -54,8 +54,7 @@ class Tail:
             return
         self.rows[name] = self.rows.get(name, 0) + rows.num_rows
         if name == "names":
-            table = rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])
-            self.devices = pa.concat_tables([self.devices, only(table)])
+            self.devices = pa.concat_tables([self.devices, only(as_table(rows))])
 
     def done(self, about: int, last: int) -> None:
         """Take note of what an append completed."""

@@ -24,10 +24,14 @@ _HEAD = HEADER.pack(MAGIC, WAL_VERSION)
 _CRC_FROM = 8
 _TABLES: Final = tuple(JOB_TABLES)
 _IDS: Final = {name: number for number, name in enumerate(_TABLES)}
-#: A stream is the schema's message, then the batch's, then eight bytes that end it.
-_SCHEMA_SIZES: Final = {name: schema.serialize().size for name, schema in JOB_TABLES.items()}
+#: A stream is the schema's message, then those of batches, then eight bytes that end it.
+_SCHEMAS: Final = {name: schema.serialize().to_pybytes() for name, schema in JOB_TABLES.items()}
 _END_SIZE = 8
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
+#: The columns of a batch are small: handing them to other threads costs twice what unpacking them does.
+_READING: Final = pa.ipc.IpcReadOptions(use_threads=False)
+#: Smaller batches are not compressed: they would hardly be smaller, and it would take six times as long.
+_COMPRESSED_FROM: Final = 4096
 #: Buffers that one writev takes.
 _IOV_MAX = 512
 
@@ -65,13 +69,15 @@ class Contents(NamedTuple):
             yield pa.concat_tables(parts)
 
     def _decoded(self, name: str, appends: Sequence[Append]) -> pa.Table:
-        schema = JOB_TABLES[name]
         payloads = [payload for append in appends for table, payload in append.batches if table == name]
+        stream = pa.py_buffer(b"".join((_SCHEMAS[name], *payloads)))
         try:
-            batches = [pa.ipc.read_record_batch(pa.py_buffer(payload), schema) for payload in payloads]
-            return pa.Table.from_batches(batches, schema)
+            batches = list(pa.ipc.open_stream(stream, options=_READING))
         except (pa.ArrowException, OSError) as error:
             raise StoreError(f"{self.path} is damaged: {error}", "store-damaged") from None
+        if len(batches) != len(payloads):
+            raise StoreError(f"{self.path} is damaged: a payload is no batch of {name}", "store-damaged")
+        return pa.Table.from_batches(batches, JOB_TABLES[name])
 
 
 def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | memoryview]:
@@ -183,10 +189,13 @@ def _payloads(name: str, rows: Rows) -> Iterator[memoryview]:
     for batch in rows.to_batches() if isinstance(rows, pa.Table) else [rows]:
         if not batch.num_rows:
             continue
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer:
-            writer.write_batch(batch)
-        yield memoryview(sink.getvalue())[_SCHEMA_SIZES[name] : -_END_SIZE]
+        if batch.get_total_buffer_size() >= _COMPRESSED_FROM:
+            sink = pa.BufferOutputStream()
+            with pa.ipc.new_stream(sink, schema, options=_OPTIONS) as writer:
+                writer.write_batch(batch)
+            yield memoryview(sink.getvalue())[len(_SCHEMAS[name]) : -_END_SIZE]
+        else:
+            yield memoryview(batch.serialize())
 
 
 def _frame(number: int, flags: int, about: int, last: int, payload: bytes | memoryview) -> bytes:

@@ -1,6 +1,5 @@
 """What ends a rest: an answer, the end of a process that is watched, or its time."""
 
-import os
 import subprocess
 import time
 from collections.abc import Iterator
@@ -8,6 +7,8 @@ from typing import NamedTuple
 
 import pytest
 import zmq
+from tfprof.agent import processes
+from tfprof.agent.processes import Process
 from tfprof.agent.rest import Rest, Woken
 
 NOTHING = Woken(answered=False, ended=False)
@@ -20,6 +21,22 @@ class Ends(NamedTuple):
     rest: Rest
     ours: "zmq.Socket[bytes]"
     theirs: "zmq.Socket[bytes]"
+
+    def wait(self, seconds: float) -> Woken:
+        return self.rest.wait(seconds, listening=True)
+
+
+@pytest.fixture
+def sleeping() -> Iterator["subprocess.Popen[bytes]"]:
+    with subprocess.Popen(["sleep", "60"]) as process:
+        yield process
+        process.kill()
+
+
+def known(process: "subprocess.Popen[bytes]") -> Process:
+    found = processes.process(process.pid)
+    assert found is not None
+    return found
 
 
 @pytest.fixture
@@ -34,43 +51,58 @@ def ends() -> Iterator[Ends]:
 
 def test_a_rest_ends_with_its_time(ends: Ends) -> None:
     began = time.monotonic()
-    assert ends.rest.wait(0.05) == NOTHING
+    assert ends.wait(0.05) == NOTHING
     assert time.monotonic() - began >= 0.04
-    assert ends.rest.wait(-1.0) == NOTHING
+    assert ends.wait(-1.0) == NOTHING
 
 
 def test_an_answer_ends_it_as_long_as_it_is_not_taken(ends: Ends) -> None:
     ends.theirs.send(b"ack")
-    assert ends.rest.wait(30.0) == ends.rest.wait(30.0) == Woken(answered=True, ended=False)
+    assert ends.wait(30.0) == ends.wait(30.0) == Woken(answered=True, ended=False)
     ends.ours.recv()
-    assert ends.rest.wait(0.0) == NOTHING
+    assert ends.wait(0.0) == NOTHING
 
 
-def test_the_end_of_a_process_ends_it_once(ends: Ends) -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
-        ends.rest.watch(UID, process.pid)
-        assert ends.rest.wait(0.0) == NOTHING
-        process.kill()
-        assert ends.rest.wait(30.0) == Woken(answered=False, ended=True)
-        assert ends.rest.wait(0.0) == NOTHING
+def test_an_answer_does_not_end_one_that_does_not_listen(ends: Ends) -> None:
+    ends.theirs.send(b"ack")
+    assert ends.rest.wait(0.05, listening=False) == NOTHING
+    assert ends.wait(30.0).answered
+
+
+@pytest.mark.parametrize("listening", [True, False])
+def test_the_end_of_a_process_ends_it_once(ends: Ends, sleeping: "subprocess.Popen[bytes]", *, listening: bool) -> None:
+    ends.rest.watch(UID, known(sleeping))
+    assert ends.rest.watches(UID)
+    assert ends.wait(0.0) == NOTHING
+    sleeping.kill()
+    assert ends.rest.wait(30.0, listening=listening) == Woken(answered=False, ended=True)
+    assert not ends.rest.watches(UID)
+    assert ends.wait(0.0) == NOTHING
     ends.rest.forget(UID)
 
 
-def test_both_at_once_are_both_told(ends: Ends) -> None:
-    with subprocess.Popen(["true"]) as process:
-        ends.rest.watch(UID, process.pid)
-        os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
-        ends.theirs.send(b"ack")
-        time.sleep(0.05)
-        assert ends.rest.wait(30.0) == Woken(answered=True, ended=True)
+def test_both_at_once_are_both_told(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
+    ends.rest.watch(UID, known(sleeping))
+    sleeping.kill()
+    sleeping.wait()
+    ends.theirs.send(b"ack")
+    time.sleep(0.05)
+    assert ends.wait(30.0) == Woken(answered=True, ended=True)
 
 
-def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends) -> None:
-    with subprocess.Popen(["sleep", "60"]) as process:
-        ends.rest.watch(UID, process.pid)
-        ends.rest.forget(UID)
-        process.kill()
-    assert ends.rest.wait(0.05) == NOTHING
-    ends.rest.watch(UID, process.pid)
-    assert ends.rest.wait(0.0) == NOTHING
+def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
+    found = known(sleeping)
+    ends.rest.watch(UID, found)
     ends.rest.forget(UID)
+    sleeping.kill()
+    sleeping.wait()
+    assert ends.wait(0.05) == NOTHING
+    ends.rest.watch(UID, found)
+    assert not ends.rest.watches(UID)
+    assert ends.wait(0.0) == NOTHING
+    ends.rest.forget(UID)
+
+
+def test_another_process_with_its_number_is_not_watched(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
+    ends.rest.watch(UID, Process(sleeping.pid, 1))
+    assert not ends.rest.watches(UID)

@@ -231,7 +231,7 @@ def test_whatever_arrives_the_receiver_goes_on(served):
         | st.tuples(heads, bodies).map(list)
     )
     def send(frames):
-        served.receiver._message(b"peer", [memoryview(frame) for frame in frames])
+        served.receiver._answered(b"peer", [memoryview(frame) for frame in frames])
 
     send()
     agent.close()
@@ -248,6 +248,6 @@ def test_a_message_cut_anywhere_does_no_harm(served):
     head = wire.pack(Head(wire.RECORDS, 5, 0, 3, 4))
     whole = record(3, *STEP) + record(4, *STEP)
     for cut in range(len(whole)):
-        served.receiver._message(b"peer", [memoryview(head), memoryview(whole[:cut])])
+        served.receiver._answered(b"peer", [memoryview(head), memoryview(whole[:cut])])
     assert served.stats.refusals == len(whole)
     assert served.store.job(5).acked(wire.RECORDS) == 2
