@@ -25,8 +25,8 @@ from .rest import Rest
 from .results import Results
 from .samples import Sampler
 
-#: How often rings and announcements are looked at (seconds): by default, while records come, and while a job's last words are on
-#: their way; a host of quiet jobs is hardly woken.
+#: How often rings and announcements are looked at (seconds): by default, while records are on their way, and while a job's last
+#: words are; a host of quiet jobs is hardly woken.
 TICK_S: Final = 0.5
 BUSY_TICK_S: Final = 0.2
 ENDING_TICK_S: Final = 0.05

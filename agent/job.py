@@ -79,7 +79,7 @@ class Job:
 
     @property
     def is_moving(self) -> bool:
-        """Whether records wait to be sent, or for an answer."""
+        """Whether records wait for an answer, or are enough to be sent at once."""
         return self._says(lambda: self.outbox.is_moving)
 
     @property

@@ -17,13 +17,13 @@ from .channels import Batch, Channel, ChannelError
 BATCH_BYTES: Final = 4 << 20
 #: How much of one job may be on its way.
 WINDOW_BYTES: Final = 8 << 20
-#: Records are sent at once when there are this many bytes of them, else after FLUSH_S; likewise spans.
+#: Records are sent at once when there are this many bytes of them or the ring is PRESSING, spans when there are this many; else
+#: FLUSH_S after the last ones: a message of two steps costs the collector hardly more than one of one.
 FLUSH_BYTES: Final = 1 << 20
-FLUSH_S: Final = 0.2
+FLUSH_SPANS: Final = 1024
+FLUSH_S: Final = 2.0
 #: A ring that is this full of what is not acked is to be given back as soon as can be.
 PRESSING: Final = 0.25
-FLUSH_SPANS: Final = 1024
-FLUSH_SPANS_S: Final = 2.0
 #: Unanswered messages are sent again after this long, and after twice as long each further time up to the limit.
 SILENCE_S: Final = 5.0
 SILENCE_MAX_S: Final = 20.0
@@ -146,10 +146,11 @@ class Cursor:
             self.in_flight -= flight.size
 
     def rewind(self) -> None:
-        """Have everything that is not acked read and sent again."""
+        """Have everything that is not acked read and sent again, at once."""
         self._flights.clear()
         self.sent = self.acked
         self.in_flight = 0
+        self.last_sent_s = 0.0
 
 
 def both_clocks() -> tuple[int, int]:
@@ -205,7 +206,10 @@ class Outbox:
     @property
     def is_full(self) -> bool:
         """Whether as much waits to be sent as is sent at once."""
-        return not self._broken and self._channel.unread(self.records.sent) >= FLUSH_BYTES
+        if self._broken:
+            return False
+        sent = self.records.sent
+        return self._channel.unread(sent) >= FLUSH_BYTES or self._channel.filled(sent) >= PRESSING
 
     @property
     def wants_answers(self) -> bool:
@@ -214,16 +218,16 @@ class Outbox:
 
     @property
     def is_moving(self) -> bool:
-        """Whether records wait to be sent, or for an answer."""
-        return not self._broken and (self.records.in_flight > 0 or self._channel.unread(self.records.sent) > 0)
+        """Whether records wait for an answer, or are enough to be sent at once."""
+        return not self._broken and (self.records.in_flight > 0 or self.is_full)
 
     def _records_due(self, now: float) -> bool:
         unread = self._channel.unread(self.records.sent)
-        return unread > 0 and (self._ended or unread >= FLUSH_BYTES or now >= self.records.last_sent_s + FLUSH_S)
+        return unread > 0 and (self._ended or now >= self.records.last_sent_s + FLUSH_S or self.is_full)
 
     def _spans_due(self, now: float) -> bool:
         unread = self._channel.unread_spans(self.spans.sent, ended=self._ended)
-        return unread > 0 and (self._ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + FLUSH_SPANS_S)
+        return unread > 0 and (self._ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + FLUSH_S)
 
     def _send_records(self, now: float, send: Send, room: int) -> int:
         sent = 0

@@ -70,6 +70,32 @@ def test_spans_go_before_the_records_of_their_steps(writer, box) -> None:
     assert writer.word("span_tail") == 1
 
 
+def test_what_comes_soon_after_waits_and_goes_together(writer, box) -> None:
+    line = Line()
+    for second in range(5):
+        writer.put(b"step")
+        writer.put_span(second + 1)
+        box.pump(100.0 + second, line, ROOM)
+    assert line.of(wire.RECORDS) == [(1, 1), (2, 3), (4, 5)]
+    assert line.of(wire.SPANS) == [(1, 1), (2, 3), (4, 5)]
+
+
+def test_nothing_waits_while_the_ring_fills_or_when_the_job_has_ended(writer, box) -> None:
+    line = Line()
+    for part in (b"first", b"x" * (writer.ring // 4), b"last"):
+        writer.put(part)
+        box.pump(100.0, line, ROOM)
+    assert line.of(wire.RECORDS) == [(1, 1), (2, 2)]
+    assert box.is_moving
+    assert box.wants_answers
+    box.landed(wire.RECORDS, 2)
+    assert not box.wants_answers
+    box.end()
+    box.pump(100.0, line, ROOM)
+    assert line.of(wire.RECORDS)[-1] == (3, 3)
+    assert box.wants_answers
+
+
 def test_nothing_goes_before_the_identity_has_gone(writer, box) -> None:
     line = Line()
     line.works = False
