@@ -5,7 +5,8 @@ last core: in a mode's turn nothing runs there but its job and its daemons, whic
 are on the first core. What else the machine does comes and goes more slowly than turns do, so that it hits all modes alike; and
 since two processes of the same program differ for good (by where their memory lies), all are started anew a few times. Prints
 each mode's ratio to the bare job: of the mean turns, and of the mean of the middle half of them, over all and for each start;
-and of the best start to the bare job's best.
+and of the best start to the bare job's best. Where two processes of the same program differ by more than the limits, the ratio
+"within" tells more: of a mode's own turns to turns of the same process with its hooks taken out and its daemons elsewhere.
 
 usage: benchmarks/overhead.py [--starts 5] [--rounds 25] [--turn 0.5] [--jobs tf1-session,tf2-session,tf2-keras]
 [--modes "bare again,off,armed,default,all"]. Environments: .venvs, or $TFPROF_TEST_VENVS.
@@ -64,7 +65,7 @@ class Runner:
             text=True,
             env=environment,
         )
-        self._ask(WARM_UP)
+        self._ask(f"{WARM_UP}")
         script_path = str(HERE / "jobs" / script)
         mine = [each for each in psutil.process_iter() if self._belongs(each)]
         self._helpers = [each for each in mine if script_path not in each.cmdline()[:2] and each.pid != os.getpid()]
@@ -81,23 +82,31 @@ class Runner:
             with suppress(ProcessLookupError):
                 os.sched_setaffinity(thread.id, {core})
 
-    def _ask(self, steps: int) -> dict:
+    def _ask(self, line: str) -> dict:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
-        self._process.stdin.write(f"{steps}\n")
+        self._process.stdin.write(f"{line}\n")
         self._process.stdin.flush()
         answer = self._process.stdout.readline()
         if not answer:
             sys.exit(f"{self._process.args} ended with {self._process.wait()}")
         return json.loads(answer)
 
-    def turn(self, steps: int) -> dict:
-        """Run ``steps`` steps with the daemons on the job's core; return what the job printed."""
+    def turn(self, steps: int) -> float:
+        """Run ``steps`` steps with the daemons on the job's core; return what a step took in seconds."""
+        return self.steps(steps)["s"] / steps
+
+    def steps(self, count: int) -> dict:
+        """Run ``count`` steps with the daemons on the job's core; return what the job printed."""
         self._place(CORE)
         try:
-            return self._ask(steps)
+            return self._ask(f"{count}")
         finally:
             self._place(0)
+
+    def bare_turn(self, steps: int) -> float:
+        """Run ``steps`` steps without hooks, the daemons elsewhere; return what a step took in seconds."""
+        return self._ask(f"{steps} bare")["s"] / steps
 
     def end(self) -> None:
         """End the job and its daemons."""
@@ -120,8 +129,9 @@ def runner(prefix: list[str], job: str, *more: str) -> Iterator[Runner]:
 
 
 def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float) -> None:
-    """Print the ratio of each mode to the bare job."""
-    took = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
+    """Print the ratio of each mode to the bare job, and within itself."""
+    found = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
+    took = [start for start, _ in found]
     best = {mode: min(statistics.median(start[mode]) for start in took) for mode in modes}
     for mode in modes[1:]:
         of_starts = [[ours / bare for ours, bare in zip(start[mode], start["bare"], strict=True)] for start in took]
@@ -130,7 +140,9 @@ def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float)
         each = " ".join(f"{middle(of_start):+.2f}" for of_start in of_starts)
         every = [ratio for of_start in of_starts for ratio in of_start]
         mean = 100 * (statistics.fmean(every) - 1)
+        within = [a / b for start, without in found for a, b in zip(start[mode], without[mode], strict=True)]
         means = f"{mean:+6.2f} %, middle {middle(every):+6.2f} %, best {100 * (best[mode] / best['bare'] - 1):+6.2f} %"
+        means += f", within {middle(within):+6.2f} %"
         print(f"{job:12} {mode:11} {means}  (starts: {each})  {bound}", flush=True)
 
 
@@ -140,17 +152,23 @@ def middle(ratios: list[float]) -> float:
     return 100 * (statistics.fmean(sorted(ratios)[quarter : len(ratios) - quarter]) - 1)
 
 
-def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> dict[str, list[float]]:
-    """Return the seconds a step of each turn of each mode."""
-    took: dict[str, list[float]] = {mode: [] for mode in modes}
+Turns = dict[str, list[float]]
+
+
+def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[Turns, Turns]:
+    """Return the seconds a step of each turn of each mode: as it is, and without its hooks."""
+    took: Turns = {mode: [] for mode in modes}
+    without: Turns = {mode: [] for mode in modes}
     with ExitStack() as stack:
         runners = {mode: stack.enter_context(runner(MODES[mode][0], job)) for mode in modes}
-        steps = max(2, round(turn_s / runners["bare"].turn(WARM_UP)["s"] * WARM_UP))
+        steps = max(2, round(turn_s / runners["bare"].turn(WARM_UP)))
         for number in range(rounds):
             first = number % len(modes)
             for mode in modes[first:] + modes[:first]:
-                took[mode].append(runners[mode].turn(steps)["s"] / steps)
-    return took
+                turns = [(took, runners[mode].turn), (without, runners[mode].bare_turn)]
+                for kept, turn in turns[:: 1 if number % 2 else -1]:
+                    kept[mode].append(turn(steps))
+    return took, without
 
 
 def traced_step(job: str, turn_s: float) -> None:
@@ -158,8 +176,8 @@ def traced_step(job: str, turn_s: float) -> None:
     ways = {"FULL_TRACE by hand": ([], ["full"]), "tfprof-run every=2": ([*RUN, "--trace", "every=2"], [])}
     for name, (prefix, more) in ways.items():
         with runner(prefix, job, *more) as started:
-            steps = max(100, round(4 * turn_s / started.turn(WARM_UP)["s"] * WARM_UP) // 2 * 2)
-            times = started.turn(steps)["steps_s"]
+            steps = max(100, round(4 * turn_s / started.turn(WARM_UP)) // 2 * 2)
+            times = started.steps(steps)["steps_s"]
         halves = sorted(statistics.median(times[i::2]) for i in (0, 1))
         print(f"{job:12} {name}: a traced step takes {100 * (halves[1] / halves[0] - 1):+.1f} %", flush=True)
 

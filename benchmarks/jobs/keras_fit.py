@@ -1,4 +1,7 @@
-"""A Keras fit on random images: one fit of as many batches as each line of its input says, answered with its seconds as JSON."""
+"""A Keras fit on random images: one fit of as many batches as each line of its input says, answered with its seconds as JSON.
+
+A second word in the line, `bare`, has it run without the profiler's hooks.
+"""
 
 import json
 import os
@@ -8,6 +11,7 @@ import time
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 import keras
 import numpy as np
+from _hooks import turn
 
 keras.utils.set_random_seed(0)
 rng = np.random.default_rng(0)
@@ -21,8 +25,10 @@ model = keras.Sequential(
 )
 model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 for line in iter(sys.stdin.readline, ""):
-    images = rng.random((32 * int(line), 28, 28, 1), dtype=np.float32)
-    labels = rng.integers(0, 10, 32 * int(line))
-    begin = time.perf_counter()
-    model.fit(images, labels, batch_size=32, verbose=0)
-    print(json.dumps({"s": time.perf_counter() - begin, "steps_s": []}), flush=True)
+    with turn(line) as steps:
+        images = rng.random((32 * steps, 28, 28, 1), dtype=np.float32)
+        labels = rng.integers(0, 10, 32 * steps)
+        begin = time.perf_counter()
+        model.fit(images, labels, batch_size=32, verbose=0)
+        took = time.perf_counter() - begin
+    print(json.dumps({"s": took, "steps_s": []}), flush=True)

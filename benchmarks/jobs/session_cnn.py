@@ -1,6 +1,7 @@
 """A Session.run convolutional network on random images, TF 1.15 to 2.21: runs as many steps as each line of its input says.
 
-Answers each line with one of JSON: seconds, and those of each step. A second argument, `full`, traces every second step by hand.
+Answers each line with one of JSON: seconds, and those of each step. A second word in the line, `bare`, has the steps run without
+the profiler's hooks. A second argument, `full`, traces every second step by hand.
 """
 
 import json
@@ -9,6 +10,7 @@ import time
 
 import numpy as np
 import tensorflow.compat.v1 as tf
+from _hooks import turn
 
 tf.disable_eager_execution()
 by_hand = sys.argv[1:] == ["full"]
@@ -29,13 +31,13 @@ with tf.Session() as session:
     session.run(tf.global_variables_initializer())
     for line in iter(sys.stdin.readline, ""):
         took = []
-        begin = time.perf_counter()
-        for step in range(int(line)):
-            start = time.perf_counter()
-            if by_hand and step % 2:
-                metadata = tf.RunMetadata()
-                session.run([train, loss], feed, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
-            else:
-                session.run([train, loss], feed)
-            took.append(time.perf_counter() - start)
-        print(json.dumps({"s": time.perf_counter() - begin, "steps_s": took}), flush=True)
+        with turn(line) as steps:
+            for step in range(steps):
+                start = time.perf_counter()
+                if by_hand and step % 2:
+                    metadata = tf.RunMetadata()
+                    session.run([train, loss], feed, tf.RunOptions(trace_level=tf.RunOptions.FULL_TRACE), metadata)
+                else:
+                    session.run([train, loss], feed)
+                took.append(time.perf_counter() - start)
+        print(json.dumps({"s": sum(took), "steps_s": took}), flush=True)
