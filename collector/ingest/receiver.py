@@ -21,6 +21,8 @@ from tfprof.shim.wire import Head
 #: What one turn takes at most before the daemon looks at its other duties.
 TURN_MESSAGES: Final = 64
 TURN_BYTES: Final = 16 << 20
+#: After so much the agents are told within a turn, to send more meanwhile.
+TOLD_BYTES: Final = 2 << 20
 #: Messages of an agent that wait in memory; the rest waits at the agent, which sends at most a few MiB in each.
 WAITING_MESSAGES: Final = 4
 #: Connections that are remembered: an agent that is forgotten is greeted anew.
@@ -48,10 +50,13 @@ class Receiver:
         self._socket = self._bound(path)
 
     def turn(self, timeout_ms: int) -> None:
-        """Wait for messages at most so long, and answer a bounded number of them, all at once: each answer alone wakes an agent."""
+        """Wait for messages at most so long, and answer a bounded number of them.
+
+        Answers are sent together, since each by itself wakes an agent, but do not wait until megabytes more are stored.
+        """
         if not self._socket.poll(timeout_ms):
             return
-        size = 0
+        size = told = 0
         answers: list[tuple[bytes, list[Answer]]] = []
         for _ in range(TURN_MESSAGES):
             try:
@@ -61,10 +66,12 @@ class Receiver:
             peer, message = frames[0].bytes, [frame.buffer for frame in frames[1:]]
             answers.append((peer, self._answered(peer, message)))
             size += sum(map(len, message))
+            if size - told > TOLD_BYTES:
+                self._tell(answers)
+                told = size
             if size > TURN_BYTES:
                 break
-        for peer, of_message in answers:
-            self._send(peer, of_message)
+        self._tell(answers)
 
     def pump(self) -> None:
         """Store what waited, and tell the agents."""
@@ -103,6 +110,12 @@ class Receiver:
         except FormatError as error:
             self._stats.refused(error)
             return [_told(wire.REFUSE, head, error)]
+
+    def _tell(self, answers: list[tuple[bytes, list[Answer]]]) -> None:
+        """Send what waits in ``answers``, which is empty then."""
+        for peer, of_message in answers:
+            self._send(peer, of_message)
+        answers.clear()
 
     def _send(self, peer: bytes, answers: list[Answer]) -> None:
         for head, body in answers:
