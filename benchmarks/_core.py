@@ -5,9 +5,9 @@ import time
 from fakes.model_steps import nodes_of
 from tfprof.collector.ingest.proto.run_metadata_pb2 import RunMetadata
 
-#: What protobuf's own parser made of the bytes of a step there, in node executions a CPU-second (docs/design).
+#: What protobuf's own parser made of the bytes of a step there, in node executions a CPU-second.
 REFERENCE = 3.2e6
-PAUSE_S = 0.5
+PAUSE_S = 0.2
 LOOKS = 3
 
 

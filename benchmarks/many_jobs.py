@@ -3,7 +3,8 @@
 usage: benchmarks/many_jobs.py [--jobs 50] [--seconds 65] [--blocks 8]
 Each job is a process with a real channel that puts one traced step a second (about 190 node executions a block) and ten
 spans; the agent and the collector are real. With 8 blocks each job has one generation sealed within the time, which is how
-often that is due, all of them in the same few seconds. Memory is the most that a process ever had resident. Limits (docs/design): collector 128 MB, agent 64 MB resident, together 15 % of a core.
+often that is due, all of them in the same few seconds. Memory is the most that a process ever had resident. Limits: collector
+128 MB, agent 64 MB resident, together 15 % of a core like the one that they were set on.
 """
 
 import argparse
