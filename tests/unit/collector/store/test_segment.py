@@ -43,7 +43,7 @@ def test_integers_are_stored_as_differences(tmp_path):
     for number in range(group.num_columns):
         column = group.column(number)
         assert "DELTA_BINARY_PACKED" in column.encodings, column.path_in_schema
-        assert column.compression == "SNAPPY"
+        assert column.compression == "ZSTD"
 
 
 def test_realistic_ops_take_thirteen_bytes_each_with_their_rollup():
