@@ -2,6 +2,7 @@
 
 import time
 
+import psutil
 from fakes.model_steps import nodes_of
 from tfprof.collector.ingest.proto.run_metadata_pb2 import RunMetadata
 
@@ -9,6 +10,12 @@ from tfprof.collector.ingest.proto.run_metadata_pb2 import RunMetadata
 REFERENCE = 3.2e6
 PAUSE_S = 0.2
 LOOKS = 3
+
+
+def cpu_s(process: psutil.Process) -> float:
+    """Return the CPU time that ``process`` used so far, in seconds."""
+    times = process.cpu_times()
+    return times.user + times.system
 
 
 class Core:

@@ -17,7 +17,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from _core import Core
+from _core import Core, cpu_s
 from fakes.collector_process import CollectorProcess
 from fakes.model_steps import model_steps, nodes_of
 from fakes.wire_agent import WireAgent, record
@@ -48,11 +48,6 @@ def send(agent: WireAgent, steps: list[bytes], count: int, core: Core) -> None:
         head, _ = agent.expect(wire.ACK, wire.RECORDS, timeout_s=60)
         acked = head.last
         flying = [last for last in flying if last > acked]
-
-
-def cpu_s(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system
 
 
 def measure(store: Path, rows: int, decoder: str) -> None:

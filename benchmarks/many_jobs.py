@@ -22,7 +22,7 @@ import psutil
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "tests"))
 
-from _core import Core
+from _core import Core, cpu_s
 from fakes.channel_writer import ChannelWriter
 from fakes.collector_process import CollectorProcess
 from fakes.model_steps import model_steps, nodes_of
@@ -75,20 +75,15 @@ def begin_launch(store: Path) -> tuple[str, int]:
     return place, launch
 
 
-def used(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return times.user + times.system
-
-
 def watch(processes: dict[str, psutil.Process], seconds: float, core: Core) -> dict[str, tuple[float, float]]:
     """Return of each process its share of a core in percent, and the most memory in MB that it ever had."""
-    began, before = time.monotonic(), {name: used(process) for name, process in processes.items()}
+    began, before = time.monotonic(), {name: cpu_s(process) for name, process in processes.items()}
     while time.monotonic() < began + seconds:
         time.sleep(0.5)
         core.look()
     took = time.monotonic() - began
     return {
-        name: (100 * (used(process) - before[name]) / took, peak_mb(process)) for name, process in processes.items()
+        name: (100 * (cpu_s(process) - before[name]) / took, peak_mb(process)) for name, process in processes.items()
     }
 
 

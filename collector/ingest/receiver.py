@@ -56,20 +56,19 @@ class Receiver:
         """
         if not self._socket.poll(timeout_ms):
             return
-        size = told = 0
+        before = told = self._stats.bytes
         answers: list[tuple[bytes, list[Answer]]] = []
         for _ in range(TURN_MESSAGES):
             try:
                 frames = self._socket.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 break
-            peer, message = frames[0].bytes, [frame.buffer for frame in frames[1:]]
-            answers.append((peer, self._answered(peer, message)))
-            size += sum(map(len, message))
-            if size - told > TOLD_BYTES:
+            peer = frames[0].bytes
+            answers.append((peer, self._answered(peer, [frame.buffer for frame in frames[1:]])))
+            if self._stats.bytes - told > TOLD_BYTES:
                 self._tell(answers)
-                told = size
-            if size > TURN_BYTES:
+                told = self._stats.bytes
+            if self._stats.bytes - before > TURN_BYTES:
                 break
         self._tell(answers)
 
