@@ -140,10 +140,12 @@ def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float)
         each = " ".join(f"{middle(of_start):+.2f}" for of_start in of_starts)
         every = [ratio for of_start in of_starts for ratio in of_start]
         mean = 100 * (statistics.fmean(every) - 1)
-        within = [a / b for start, without in found for a, b in zip(start[mode], without[mode], strict=True)]
+        within = [[a / b for a, b in zip(start[mode], without[mode], strict=True)] for start, without in found]
+        each_within = " ".join(f"{middle(of_start):+.2f}" for of_start in within)
         means = f"{mean:+6.2f} %, middle {middle(every):+6.2f} %, best {100 * (best[mode] / best['bare'] - 1):+6.2f} %"
-        means += f", within {middle(within):+6.2f} %"
         print(f"{job:12} {mode:11} {means}  (starts: {each})  {bound}", flush=True)
+        inner = f"within {middle([ratio for of_start in within for ratio in of_start]):+6.2f} %"
+        print(f"{'':24} {inner}  (starts: {each_within})", flush=True)
 
 
 def middle(ratios: list[float]) -> float:

@@ -47,6 +47,9 @@ class Pace(object):
         self._keys: dict[int, _Key] = {}
         self._costs: list[int] = []  # of the last traces
         self._look = 0  # untraced steps to look at before the next trace
+        self._last = NEVER  # ordinal of the last step that was to be traced
+        self._follows = False  # whether the step last asked about came right after it
+        self._aftermath = 0  # ns that such steps took more than others, as far as not told yet; below 0 where less
         self._plan = _PLANS[policy.mode]
         self.trigger = self._plan(self, 0)
 
@@ -56,13 +59,17 @@ class Pace(object):
         if entry is None:
             entry = self._keys[key] = _Key()
         entry.seen += 1
+        self._follows = ordinal == self._last + 1
         if key not in self.known and self._first(key, entry):
             return True
         if ordinal < self.trigger:
             return False
         wanted = _DECISIONS[self.policy.mode](self, ordinal)
         if wanted:
-            self.trigger = self._plan(self, ordinal)
+            # The step after a traced one is slower, too: it finds the caches cold and the memory given back.
+            self._last, self.trigger, self._look = ordinal, ordinal + 1, LOOK
+        elif self._follows:
+            self.trigger = ordinal + 1  # which shows what is usual now
         return wanted
 
     def untraced(self, key: int, duration: int) -> int:
@@ -70,10 +77,13 @@ class Pace(object):
         entry = self._keys.get(key)
         if entry is None or entry.seen == 1:
             return 0
-        entry.base.append(duration)
-        del entry.base[:-KEPT]
         if self._look:
             self._look -= 1
+        if self._follows:
+            self._follows = False
+            return self._after(entry, duration)
+        entry.base.append(duration)
+        del entry.base[:-KEPT]
         if len(entry.base) < SAMPLES:
             return 0
         if entry.first >= self._firsts or self.policy.mode != layout.MODE_BUDGET:
@@ -122,6 +132,18 @@ class Pace(object):
         base = _median(entry.base)
         usual = _median(entry.traced) if entry.traced else duration
         return max(0, min(duration, 2 * usual, 10 * base) - base)
+
+    def _after(self, entry: _Key, duration: int) -> int:
+        """Return what the step after a traced one took more than usual; what one took less is set off against the next."""
+        if len(entry.base) < SAMPLES:
+            return 0
+        base = _median(entry.base)
+        self._aftermath = max(self._aftermath + min(duration, 2 * base) - base, -base)
+        extra = max(self._aftermath, 0)
+        self._aftermath -= extra
+        if self._costs:
+            self._costs[-1] += extra
+        return extra
 
     def _base(self) -> int:
         return _median([_median(entry.base) for entry in self._keys.values() if entry.base] or [0])

@@ -11,6 +11,10 @@ from .clock import getpid, mono, real
 from .errors import TfprofError
 from .version import CHANNEL_VERSION
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
 WORD = {name: at // 8 for name, at in list(layout.JOB_WORDS.items()) + list(layout.AGENT_WORDS.items())}
 
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
@@ -50,6 +54,11 @@ class Turn(object):
             return lock
         self._lock = _thread.RLock()
         return None
+
+    def ways(self) -> tuple[Callable[[], bool], Callable[[bool], bool], Callable[[], None]]:
+        """Return what ``take`` does as long as it need not wait: whether this thread has the lock, try to take it, release it."""
+        lock = self._lock
+        return lock._is_owned, lock.acquire, lock.release  # type: ignore[attr-defined]
 
 
 class Channel(object):

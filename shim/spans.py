@@ -8,7 +8,7 @@ from .ring import WORD, Turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Protocol
+    from typing import Callable, Protocol
 
     from .clock import ThreadId
     from .ring import Channel
@@ -38,70 +38,54 @@ _COUNTS = layout.COUNTS_AT // 8
 _TOTAL, _TAG, _LOW, _HIGH = 1, 3, 5, 6  # words of an entry; the tag is count | kind << 32 | flags << 48
 
 
-class Entries(object):
-    """The entries of one channel: written, left open for short steps to join, published.
-
-    ``costed`` is the set of kinds whose time counts as the job's steps.
-    """
-
-    __slots__ = ("_channel", "_costed", "_words")
-
-    def __init__(self, channel: Channel, costed: set[int]) -> None:
-        self._channel = channel
-        self._words = channel.words
-        self._costed = costed
-
-    def write(
-        self,
-        kind: int,
-        start: int,
-        duration: int,
-        ordinal: int,
-        key: int,
-        flags: int,
-        thread: int,
-        parent: int,
-        count: int,
-    ) -> int:
-        """Write a new entry; return where it lies (in words) if more may join it, else 0."""
-        words = self._words
-        head = words[_HEAD]
-        if head - words[_TAIL] >= layout.SPAN_COUNT:
-            words[_DROPPED] += count
-            if kind in self._costed:
-                words[_STEP_NS] += duration
-            return 0
-        at = layout.SPANS_AT + head % layout.SPAN_COUNT * layout.SPAN_SIZE
-        each = duration // count
-        layout.SPAN.pack_into(
-            self._channel.view, at, start, duration, ordinal, count, kind, flags, key, thread, each, each, parent
-        )
-        if duration >= SHORT:
-            self.publish(kind, duration)
-            return 0
-        words[_OPEN] = head + 1
-        return at // 8
-
-    def publish(self, kind: int, total: int) -> None:
-        """Count the entry after the last, of ``total`` ns, as written."""
-        words = self._words
-        words[_HEAD] += 1
-        if kind in self._costed:
-            words[_STEP_NS] += total
-
-
-def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noqa: C901 - one function, for its cost
+def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - one function, for its cost
     """Return ``put(kind, start, duration, ordinal, key, flags, parent, count)``; times in ns, start on the monotonic clock.
 
-    ``threads`` knows the calling thread's ``tid``. It is a closure over plain variables, since it runs at every step.
+    ``costed`` is the set of kinds whose time counts as the job's steps; ``threads`` knows the calling thread's ``tid``. It is
+    a closure over plain variables, and keeps at hand what it alone writes: it runs at every step, after a step has driven
+    everything out of the core's caches, so that each object that it touches costs more than what is done with it.
     """
-    words, turn, entries, counts, short = channel.words, Turn(), Entries(channel, costed), _COUNTS, SHORT
-    take = turn.take
+    words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
+    spans_at, size, slots, head_at, step_at = layout.SPANS_AT, layout.SPAN_SIZE, layout.SPAN_COUNT, _HEAD, _STEP_NS
+    turn = Turn()
+    owned, acquire, release = turn.ways()
+    head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # below the limit there is room
+    last = counted = costs = 0  # the kind put last, how many there were of it, whether its time counts
     # The entry that is being filled: what may join it, and what it holds. o_next is 0 when there is none.
     o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
 
-    def put(  # noqa: C901 - as above
+    def wait(kind: int, count: int) -> Callable[[], None] | None:
+        """Take the turn that is not to be had at once, and return what releases it; else None, and the span is dropped."""
+        nonlocal owned, acquire, release, last
+        taken = turn.take()
+        owned, acquire, release = turn.ways()
+        if taken is not None:
+            return taken.release
+        words[counts + kind] += count
+        words[_DROPPED] += count
+        last = 0
+        return None
+
+    def publish(kind: int, total: int) -> None:
+        """Count the entry after the last, of ``total`` ns, as written."""
+        nonlocal head, step_ns
+        words[head_at] = head = head + 1
+        if kind in costed:
+            words[step_at] = step_ns = step_ns + total
+
+    def full(duration: int, count: int) -> bool:
+        """Look how much of the ring is free; if nothing is, count the span as dropped."""
+        nonlocal limit, step_ns
+        limit = min(words[_TAIL], head) + slots
+        if head < limit:
+            return False
+        words[_DROPPED] += count
+        if costs:
+            words[step_at] = step_ns = step_ns + duration
+        return True
+
+    def put(  # noqa: C901, PLR0912 - as above
         kind: int,
         start: int,
         duration: int,
@@ -111,49 +95,61 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
         parent: int = 0,
         count: int = 1,
     ) -> None:
+        nonlocal head, step_ns, last, counted, costs
         nonlocal o_next, o_kind, o_key, o_flags, o_parent, o_thread, o_at, o_total, o_tag, o_low, o_high
-        lock = None
+        free = None
         try:
             thread = threads.tid
-            lock = take()
-            words[counts + kind] += count
-            if lock is None:
-                words[_DROPPED] += count
+            free = wait(kind, count) if owned() or not acquire(False) else release
+            if free is None:
                 return
-            if (
-                ordinal == o_next
-                and key == o_key
-                and thread == o_thread
-                and kind == o_kind
-                and flags == o_flags
-                and parent == o_parent
-                and duration < short
-                and count == 1
-            ):
-                o_next = ordinal + 1
-                words[o_at + _TOTAL] = o_total = o_total + duration
-                words[o_at + _TAG] = o_tag = o_tag + 1
-                if duration < o_low:
-                    words[o_at + _LOW] = o_low = duration
-                elif duration > o_high:
-                    words[o_at + _HIGH] = o_high = duration
-                if o_total >= short:
-                    o_next = 0
-                    entries.publish(kind, o_total)
-                return
+            if kind != last:
+                last, counted, costs = kind, words[counts + kind], kind in costed
+            words[counts + kind] = counted = counted + count
             if o_next:
+                if (
+                    ordinal == o_next
+                    and duration < short
+                    and key == o_key
+                    and thread == o_thread
+                    and kind == o_kind
+                    and flags == o_flags
+                    and parent == o_parent
+                    and count == 1
+                ):
+                    words[o_at + _TOTAL] = o_total = o_total + duration
+                    words[o_at + _TAG] = o_tag = o_tag + 1
+                    if duration < o_low:
+                        words[o_at + _LOW] = o_low = duration
+                    elif duration > o_high:
+                        words[o_at + _HIGH] = o_high = duration
+                    if o_total < short:
+                        o_next = ordinal + 1
+                    else:
+                        o_next = 0
+                        publish(kind, o_total)
+                    return
                 o_next = 0
-                entries.publish(o_kind, o_total)
-            o_at = entries.write(kind, start, duration, ordinal, key, flags, thread, parent, count)
-            if o_at:
-                o_next, o_kind, o_key, o_flags, o_parent, o_thread = ordinal + count, kind, key, flags, parent, thread
-                o_total, o_low, o_high = duration, duration // count, duration // count
-                o_tag = count | kind << 32 | flags << 48
+                publish(o_kind, o_total)
+            if head >= limit and full(duration, count):
+                return
+            at = spans_at + head % slots * size
+            each = duration if count == 1 else duration // count
+            pack(view, at, start, duration, ordinal, count, kind, flags, key, thread, each, each, parent)
+            if duration >= short:
+                words[head_at] = head = head + 1
+                if costs:
+                    words[step_at] = step_ns = step_ns + duration
+                return
+            words[_OPEN] = head + 1
+            o_next, o_kind, o_key, o_flags, o_parent, o_thread = ordinal + count, kind, key, flags, parent, thread
+            o_at, o_total, o_low, o_high = at // 8, duration, each, each
+            o_tag = count | kind << 32 | flags << 48
         except Exception as error:
             if not stop(error):
                 raise
         finally:
-            if lock is not None:
-                lock.release()
+            if free is not None:
+                free()
 
     return put

@@ -10,9 +10,9 @@ from tfprof.shim.policy import Policy
 class Job:
     """A made-up job: runs steps, and keeps what the pace decided and what it cost, as the tracker does."""
 
-    def __init__(self, text, extra=0.3, own=200_000):
+    def __init__(self, text, extra=0.3, own=200_000, after=0.0):
         self.elapsed = self.spent = self.asked = self.ordinal = 0
-        self.extra, self.own = extra, own
+        self.extra, self.own, self.after = extra, own, after
         self.pace = Pace(Policy.from_text(text), lambda: (self.elapsed, self.spent))
         self.traced = []
 
@@ -22,6 +22,8 @@ class Job:
             self.elapsed += duration
             return False
         self.asked += 1
+        if self.traced[-1:] == [self.ordinal - 1]:
+            duration = int(duration * (1 + self.after))
         if self.pace.want(self.ordinal, key):
             duration = int(duration * (1 + self.extra))
             self.spent += self.pace.traced(key, duration, self.own) + self.own
@@ -85,6 +87,29 @@ def test_the_cost_stays_within_the_budget_and_uses_it(share, extra):
     job = Job(f"budget={share}%", extra=extra).steps(60_000)
     assert 0.4 * share <= 100 * job.spent / job.elapsed <= share * 1.02
     assert job.asked <= 5 * len(job.traced) + 60
+
+
+@pytest.mark.parametrize("text", ["budget=1%", "budget=20%", "every=9"])
+def test_the_step_after_a_traced_one_is_part_of_the_cost(text):
+    job, plain = Job(text, after=0.5).steps(60_000), Job(text).steps(60_000)
+    assert plain.spent / len(plain.traced) == pytest.approx(plain.own + 300_000, rel=0.01)
+    assert job.spent / len(job.traced) == pytest.approx(job.own + 800_000, rel=0.01)
+
+
+def test_steps_after_traced_ones_that_are_no_slower_cost_nothing():
+    generator = random.Random(3)
+    job = Job("every=6")
+    for _ in range(40_000):
+        job.step(duration=generator.randrange(900_000, 1_100_000))
+    assert job.spent / len(job.traced) == pytest.approx(job.own + 300_000, rel=0.05)
+
+
+@pytest.mark.parametrize("text", ["budget=1%", "every=9"])
+def test_what_a_step_usually_takes_is_asked_again_and_again(text):
+    job = Job(text).steps(200, duration=3_000_000).steps(2000)
+    before, traces = job.spent, len(job.traced)
+    job.steps(60_000)
+    assert (job.spent - before) / (len(job.traced) - traces) == pytest.approx(job.own + 300_000, rel=0.01)
 
 
 def test_traces_are_spread_over_the_whole_job():

@@ -1,6 +1,9 @@
 """Spans: written, put together when short, dropped when there is no room."""
 
+import signal
+import sys
 import threading
+import time
 
 import pytest
 from fakes.channel_reader import ChannelReader
@@ -83,6 +86,56 @@ def test_a_fault_in_a_put_stays_behind_the_fence(put, reader):
     assert "struct.error" in reader.fault()
     put(layout.RUN, 0, 5, 2)
     assert reader.take(ended=True).spans[-1].ordinal == 2
+
+
+def test_puts_of_many_threads_all_add_up(put, reader):
+    each, threads = 3000, 4
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+
+    def many(key):
+        for ordinal in range(1, each + 1):
+            put(layout.RUN, 0, SHORT if ordinal % 3 else 7, ordinal, key)
+
+    try:
+        running = [threading.Thread(target=many, args=(key,)) for key in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert reader.count(layout.RUN) == threads * each
+    stored = sum(span.count for span in reader.take(ended=True).spans)
+    assert stored + reader.word("dropped_spans") == threads * each
+    assert reader.word("span_head") >= layout.SPAN_COUNT - 1
+    assert reader.word("faults") == 0
+
+
+def test_a_put_in_a_signal_handler_amid_a_put_is_counted(put, reader):
+    inner = [0]
+
+    def handler(_number, _frame):
+        inner[0] += 1
+        put(layout.FIT, 0, SHORT, inner[0])
+
+    before = signal.signal(signal.SIGALRM, handler)
+    signal.setitimer(signal.ITIMER_REAL, 1e-4, 1e-4)
+    outer, end = 0, time.monotonic() + 1
+    try:
+        while time.monotonic() < end:
+            outer += 1
+            put(layout.RUN, 0, SHORT, outer)
+            if not outer % 100:
+                reader.set_word("span_tail", reader.word("span_head"))
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+    assert inner[0] > 100
+    assert reader.count(layout.RUN) == outer
+    assert reader.count(layout.FIT) == inner[0]
+    assert reader.word("dropped_spans") + reader.word("span_head") >= inner[0] + outer
+    assert reader.word("faults") == 0
 
 
 STEPS = st.lists(
