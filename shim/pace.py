@@ -66,8 +66,9 @@ class Pace(object):
             return False
         wanted = _DECISIONS[self.policy.mode](self, ordinal)
         if wanted:
-            # The step after a traced one is slower, too: it finds the caches cold and the memory given back.
-            self._last, self.trigger, self._look = ordinal, ordinal + 1, LOOK
+            # The trigger stays: steps of other threads that began before this one may ask yet, and the one after this will:
+            # it is slower, too, for it finds the caches cold and the memory given back.
+            self._last, self._look = ordinal, LOOK
         elif self._follows:
             self.trigger = ordinal + 1  # which shows what is usual now
         return wanted

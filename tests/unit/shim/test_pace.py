@@ -59,6 +59,13 @@ def test_a_fixed_policy_is_followed_to_the_step(text, traced):
     assert Job(text).steps(100).traced == traced
 
 
+@pytest.mark.parametrize("text", ["all", "steps=3-30", "every=1"])
+def test_threads_that_ask_late_get_their_step_traced(text):
+    pace = Pace(Policy.from_text(text), lambda: (0, 0))
+    order = [5, 3, 4, 9, 6, 8, 7, 12, 11, 10]
+    assert all(ordinal >= pace.trigger and pace.want(ordinal, 1) for ordinal in order)
+
+
 def test_steps_between_ranges_are_not_asked_about():
     job = Job("steps=10,90").steps(100)
     assert job.traced == [10, 90]
