@@ -9,11 +9,16 @@ from pathlib import Path
 
 import psutil
 import pytest
+from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs"))
 
 sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
+
+
+settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's affair
+settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:

@@ -211,7 +211,7 @@ def test_a_hello_longer_than_its_page_is_not_read(writer, channel) -> None:
 _POISON = st.one_of(st.integers(0, (1 << 64) - 1), st.sampled_from([0, 1, 56, 4096, layout.RING_MIN, (1 << 64) - 1]))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=150)
 @given(
     words=st.dictionaries(st.sampled_from(sorted(layout.JOB_WORDS)), _POISON),
     tails=st.tuples(_POISON, _POISON),

@@ -33,7 +33,7 @@ def test_the_ring_is_sealed_against_any_change_of_size(channel):
     assert fcntl.fcntl(channel._fd, 1034) & 6 == 6
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
 @given(sizes=st.lists(st.integers(0, layout.RING_MIN // 3), max_size=30))
 def test_records_of_any_size_wrap_and_none_is_torn(channel, reader, sizes):
     for number, size in enumerate(sizes):

@@ -146,7 +146,7 @@ STEPS = st.lists(
 )
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60, deadline=None)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
 @given(steps=STEPS)
 def test_any_steps_add_up(channel, steps):
     reader = ChannelReader(channel._fd)

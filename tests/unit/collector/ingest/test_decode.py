@@ -55,7 +55,7 @@ def _signed(interner: Interner, row: dict[str, int]) -> list[Output]:
     return decoded_outputs(interner.table.get(OUTPUTS, row["outputs"]))
 
 
-FUZZ = settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+FUZZ = settings(max_examples=300, suppress_health_check=list(HealthCheck))
 
 
 @FUZZ

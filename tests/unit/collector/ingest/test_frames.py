@@ -111,7 +111,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200)
 @given(st.sampled_from([*RECORD, "starts", "variables"]), VALUES)
 def test_anything_is_read_or_refused(key: str, value: object) -> None:
     try:

@@ -114,7 +114,7 @@ def test_text_is_bounded_and_a_cut_gives_room_back(kind: str) -> None:
     assert table.add(OUTPUTS, b"fg") == 0
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=100)
 @given(
     st.lists(
         st.one_of(

@@ -225,7 +225,7 @@ def test_whatever_arrives_the_receiver_goes_on(served):
     agent = served.greeted(served.agent())
     served.ask(agent, Head(wire.OPEN, 5, 0, 0, 1), b"{}")
 
-    @settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+    @settings(max_examples=300, suppress_health_check=list(HealthCheck))
     @given(
         st.lists(st.one_of(st.binary(max_size=60), heads, bodies), min_size=1, max_size=3)
         | st.tuples(heads, bodies).map(list)

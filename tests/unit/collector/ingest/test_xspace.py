@@ -108,7 +108,7 @@ def test_numbers_that_do_not_fit_are_held_at_the_limit() -> None:
     assert cut.ops.num_rows == 3
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
 @given(st.sampled_from(SAMPLES).flatmap(step_stats.damaged), st.integers(0, (1 << 63) - 1))
 def test_damaged_sessions_are_read_or_refused(data: bytes, start_ns: int) -> None:
     interner = Interner()

@@ -73,7 +73,7 @@ def test_the_rollup_of_a_range_is_of_its_traces_only(job, first, last):
     assert stored.same_rollup(job.rollup(range(first, last + 1)), expected)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_the_rollup_of_any_traces_is_that_of_their_rows(tmp_path_factory, data):
     sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=6), label="traces of each append")
