@@ -9,7 +9,7 @@ import os
 import sys
 import time
 
-from . import clock
+from . import allocations, clock
 from .guard import stop
 from .quiet import NoisyError, silence
 
@@ -98,8 +98,9 @@ class Session(object):
         held = ctypes.py_object(session)
         ctypes.pythonapi.Py_IncRef(held)
         del held
-        self._ready.release()
-        self._asked.acquire()
+        with allocations.Told():
+            self._ready.release()
+            self._asked.acquire()
         try:
             os.mkdir(place, 0o700)
             try:

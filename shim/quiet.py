@@ -11,12 +11,13 @@ import ctypes
 import os
 import sys
 
+from . import native
+
 _CLOSE_RANGE, _UNSHARE_ON_CLOSE = 436, 2
 _CLONE_FILES = 0x400
 _LAST_FD = 0xFFFFFFFF
 _CONTEXT = "tensorflow.python.eager.context"
 _CPUS = ("CPU", "XLA_CPU")
-_LIBRARY = "libtensorflow_framework.so.2"
 #: Releases of the logging library that TensorFlow has been built with; its names carry them.
 _RELEASES = ("20250814", "20250512", "20250127", "20240722", "20240116", "20230802", "20230125")
 _SET, _GET = "_ZN4absl12lts_%s14SetMinLogLevelENS0_18LogSeverityAtLeastE", "_ZN4absl12lts_%s11MinLogLevelEv"
@@ -41,11 +42,9 @@ class Muted(object):
     """Raises the log level of the process to warnings while it is entered."""
 
     def __init__(self) -> None:
-        path = os.path.join(os.path.dirname(str(sys.modules["tensorflow"].__file__)), _LIBRARY)
-        try:
-            library = ctypes.CDLL(path, mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-        except OSError:
-            raise NoisyError("%s is not loaded" % _LIBRARY) from None
+        library = native.library()
+        if library is None:
+            raise NoisyError("%s is not loaded" % native.LIBRARY)
         for release in _RELEASES:
             if hasattr(library, _SET % release):
                 self._set, self._get = getattr(library, _SET % release), getattr(library, _GET % release)

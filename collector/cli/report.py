@@ -48,7 +48,7 @@ def report(store: Store, launch: str, problem: str | None, width: int) -> Iterat
     rest = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
     first = processes[0][0]
     found = profile(first, averaged=False, needs=())
-    ops = top_ops(found.nodes, report_text.OPS) if found else []
+    ops = top_ops(found.nodes) if found else []
     note = None if found else untraced(first)
     yield from report_text.lines([*shown, *rest], ops, found.traces if found else 0, note, width)
     if problem:

@@ -249,7 +249,9 @@ def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
 
 
 def _allocated(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
-    size, name = _number(stats, b"allocation_bytes"), stats.get(b"allocator_name")
+    # An allocator that does not know what it took for a request, as the CPU's, says 0.
+    size = _number(stats, b"allocation_bytes") or _number(stats, b"requested_bytes")
+    name = stats.get(b"allocator_name")
     if not memory.allocator and isinstance(name, bytes):
         memory.allocator = name
     address = _number(stats, b"addr")

@@ -48,21 +48,23 @@ def _summary(summary: Summary, named: bool) -> str:
     return " · ".join(parts)
 
 
-def _cells(op: TopOp, traces: int) -> list[str]:
-    stats, memory = op.stats, size(op.stats.bytes / traces)
+def _cells(op: TopOp, traces: int, told: bool) -> list[str]:
+    stats, memory = op.stats, size(op.stats.bytes / traces if told else None)
     return [op.op, op.device, count(stats.runs), duration(stats.micros * 1000), percent(op.share), memory]
 
 
 def lines(
     summaries: Sequence[Summary], ops: Sequence[TopOp], traces: int, note: str | None, width: int
 ) -> Iterator[str]:
-    """Yield a line a process, the ops that cost most in its ``traces`` traced steps, and where there is more."""
+    """Yield a line a process, the first few of all ``ops`` of the ``traces`` traced steps, and where there is more."""
     for summary in summaries[:PROCESSES]:
         yield _summary(summary, named=len(summaries) > 1)
     if len(summaries) > PROCESSES:
         yield f"tfprof: and {len(summaries) - PROCESSES} more processes: tfprof jobs"
     if ops:
-        yield from render(_COLUMNS, [_cells(op, traces) for op in ops[:OPS]], indent="  ", width=width)
+        # Where no op has any, TensorFlow told of none: not the same as none used.
+        told = any(op.stats.bytes for op in ops)
+        yield from render(_COLUMNS, [_cells(op, traces, told) for op in ops[:OPS]], indent="  ", width=width)
     if note:
         yield f"tfprof: {clean(note)}"
     if summaries:

@@ -1,4 +1,4 @@
-"""The few ops that took most of the time: what a report ends with."""
+"""Ops by the time they took: what a report ends with."""
 
 from collections import defaultdict
 from collections.abc import Sequence
@@ -22,8 +22,8 @@ def short_device(device: str) -> str:
     return device.rsplit("/", 1)[-1].removeprefix("device:").upper() or "-"
 
 
-def top_ops(nodes: Sequence[Node], most: int) -> list[TopOp]:
-    """Return the ``most`` expensive (op type, device) pairs, most time first."""
+def top_ops(nodes: Sequence[Node]) -> list[TopOp]:
+    """Return the (op type, device) pairs that took any time, most time first."""
     groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
     for node in nodes:
         if node.stats.micros > 0:
@@ -31,4 +31,4 @@ def top_ops(nodes: Sequence[Node], most: int) -> list[TopOp]:
     sums = {key: total(group) for key, group in groups.items()}
     whole = sum(stats.micros for stats in sums.values())
     ranked = sorted(sums, key=lambda key: (-sums[key].micros, key))
-    return [TopOp(*key, sums[key], sums[key].micros / whole) for key in ranked[:most]]
+    return [TopOp(*key, sums[key], sums[key].micros / whole) for key in ranked]

@@ -139,6 +139,21 @@ def test_memory_belongs_to_the_innermost_op() -> None:
     assert (inner.allocator, inner.total, inner.peak, inner.live, inner.in_use) == (b"cpu", 7, 7, 7, 0)
 
 
+def test_an_allocator_that_does_not_know_what_it_took_gave_what_was_asked_for() -> None:
+    asked = {b"requested_bytes": 40, b"addr": 1, b"allocator_name": b"cpu"}
+    rounded = {b"requested_bytes": 40, b"allocation_bytes": 64, b"addr": 1}
+    plane = Plane().line(
+        (b"a:Mul", 10, 20),
+        (b"MemoryAllocation", 11, 11, {**asked, b"allocation_bytes": 0}),
+        (b"MemoryDeallocation", 12, 12, {b"addr": 1}),
+        (b"b:Mul", 30, 40),
+        (b"MemoryAllocation", 31, 31, rounded),
+    )
+    memory = {row.node: row.memory for row in _read(plane)}
+    assert (memory[b"a"].total, memory[b"a"].peak, memory[b"a"].live) == (40, 40, 0)
+    assert (memory[b"b"].total, memory[b"b"].peak, memory[b"b"].live) == (64, 64, 64)
+
+
 def test_kernels_are_named_after_their_op_on_the_stream_of_all() -> None:
     plane = Plane(b"/device:GPU:1").line(
         (b"volta_sgemm", 10, 30, {b"tf_op": b"StatefulPartitionedCall/dense/MatMul:MatMul"}),

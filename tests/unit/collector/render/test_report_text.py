@@ -38,6 +38,13 @@ def test_ops_have_calls_time_share_and_the_memory_of_one_step() -> None:
     assert text[2].split() == ["Op0", "CPU:0", "1,000", "4.00", "ms", "12", "%", "1.0", "KB"]
 
 
+def test_memory_that_tensorflow_told_nothing_of_is_not_said_to_be_none() -> None:
+    told, untold = TopOp("A", "CPU:0", Stats(runs=1, micros=9, bytes=5), 0.9), TopOp("B", "CPU:0", Stats(1, 1), 0.1)
+    both, one = (list(lines([summary()], ops, 1, None, 80)) for ops in ([told, untold], [untold]))
+    assert [line.split()[-2:] for line in both[2:4]] == [["5", "B"], ["0", "B"]]
+    assert one[2].split()[-1] == "-"
+
+
 def test_a_job_that_did_not_end_well_is_told_so() -> None:
     assert next(lines([summary("killed", {"signal": 9})], [], 0, None, 80)).endswith("· killed SIGKILL")
     assert next(lines([summary("exited", {"status": 3})], [], 0, None, 80)).endswith("· exited 3")

@@ -1,0 +1,62 @@
+"""Has TensorFlow tell a profiler session what its CPU allocator hands out; by itself only those of accelerators do."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from . import native, quiet
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+#: The switch of the allocator's statistics, with which it tells: (whether it is on, on, off), in TF 2.11 and later, and before.
+_SWITCHES = (
+    (
+        "_ZN3tsl24CPUAllocatorStatsEnabledEv",
+        "_ZN3tsl23EnableCPUAllocatorStatsEv",
+        "_ZN3tsl24DisableCPUAllocatorStatsEv",
+    ),
+    (
+        "_ZN10tensorflow24CPUAllocatorStatsEnabledEv",
+        "_ZN10tensorflow23EnableCPUAllocatorStatsEv",
+        "_ZN10tensorflow24DisableCPUAllocatorStatsEv",
+    ),
+)
+_off: Callable[[], object] | None = None  # what turns the switch off, while it is on for us
+_watched = False  # whether forks are
+
+
+class Told(object):
+    """While entered, allocations are told; not where there is an accelerator, no such switch, or the job turned it on itself.
+
+    The allocator takes a lock for its statistics: a forked child could find it taken for ever, and has them off.
+    """
+
+    def __enter__(self) -> None:
+        global _off, _watched
+        library = None if quiet.accelerated() else native.library()
+        names = next((names for names in _SWITCHES if all(hasattr(library, name) for name in names)), None)
+        if names is None:
+            return
+        asked, on, off = (getattr(library, name) for name in names)
+        asked.restype = ctypes.c_bool
+        if asked():
+            return
+        if not _watched:
+            os.register_at_fork(after_in_child=hush)
+            _watched = True
+        _off = off
+        on()
+
+    def __exit__(self, *_error: object) -> None:
+        hush()
+
+
+def hush() -> None:
+    """Turn off what was turned on for us."""
+    global _off
+    off, _off = _off, None
+    if off is not None:
+        off()

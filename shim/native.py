@@ -1,0 +1,20 @@
+"""TensorFlow's own library, for the few switches that it has for C++ alone."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+LIBRARY = "libtensorflow_framework.so.2"
+
+
+def library() -> ctypes.CDLL | None:
+    """Return the library as the job has loaded it, None where it has none of that name; nothing is ever loaded for it."""
+    package = getattr(sys.modules.get("tensorflow"), "__file__", None)
+    if package is None:
+        return None
+    try:
+        return ctypes.CDLL(os.path.join(os.path.dirname(package), LIBRARY), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError:
+        return None

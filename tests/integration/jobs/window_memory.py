@@ -1,0 +1,59 @@
+"""Functions of TensorFlow 2, a fork between two traced calls, and TensorFlow's own word on what the same ops allocate.
+
+Prints a line of JSON: {"switch": [before, within a window, in a child forked there, after], "ops": {op type: bytes}}.
+"""
+
+import ctypes
+import json
+import os
+
+import numpy as np
+import tensorflow as tf
+
+IMAGES = np.random.RandomState(0).rand(8, 28, 28, 1).astype("f")
+KERNEL, WEIGHTS = np.full([3, 3, 1, 4], 0.1, "f"), np.full([26 * 26 * 4, 10], 0.01, "f")
+library = ctypes.CDLL(os.path.join(os.path.dirname(tf.__file__), "libtensorflow_framework.so.2"))
+switch = library._ZN3tsl24CPUAllocatorStatsEnabledEv
+switch.restype = ctypes.c_bool
+
+
+def net(images):
+    """Ops that allocate their outputs, one that works in place, and ones that allocate for themselves."""
+    hidden = tf.nn.relu(tf.nn.conv2d(images, KERNEL, 1, "VALID"))
+    return tf.nn.softmax(tf.matmul(tf.reshape(hidden, [-1, 26 * 26 * 4]), WEIGHTS)), tf.nn.top_k(hidden, 2)
+
+
+def child():
+    """Return the switch as a forked child sees it, which allocates there."""
+    pid = os.fork()
+    if pid == 0:
+        seen = switch()
+        tf.constant(IMAGES) + 1.0
+        os._exit(seen)
+    return bool(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+
+
+call, images = tf.function(net), tf.constant(IMAGES)
+seen = [switch()]
+for number in range(1, 8):
+    call(images)
+    if number == 3:
+        seen += [switch(), child()]
+seen.append(switch())
+
+v1 = tf.compat.v1
+with tf.Graph().as_default(), v1.Session() as session:
+    told = v1.RunMetadata()
+    given = v1.placeholder(tf.float32, [8, 28, 28, 1])
+    results = net(given)
+    for _ in range(3):
+        told = v1.RunMetadata()
+        session.run(results, {given: IMAGES}, v1.RunOptions(trace_level=v1.RunOptions.SOFTWARE_TRACE), told)
+ops = {}
+for device in told.step_stats.dev_stats:
+    for node in device.node_stats:
+        kind = node.timeline_label.partition(" = ")[2].partition("(")[0]
+        ops[kind] = ops.get(kind, 0) + sum(each.total_bytes for each in node.memory)
+print(json.dumps({"switch": seen, "ops": ops}))
+print("ready", flush=True)
+input()

@@ -1,0 +1,38 @@
+"""What a profiler session tells of memory on a machine without accelerators, beside what a traced session run tells."""
+
+import json
+from collections import Counter
+
+import pytest
+from fakes.armed_job import JOBS, ArmedJob
+from tfprof.collector.ingest.executions import executions
+from tfprof.collector.ingest.proto.xplane_pb2 import XSpace
+from tfprof.shim import layout
+
+pytestmark = pytest.mark.tf
+SCRIPT = JOBS / "window_memory.py"
+
+
+@pytest.fixture(scope="module")
+def job(tf2_python, tmp_path_factory):
+    with ArmedJob(tf2_python, SCRIPT, tmp_path_factory.mktemp("job")) as running:
+        running.until_ready()
+        running.told = json.loads(running.output[-1])
+        running.read = running.reader().take(ended=True)
+        running.read.close()
+        assert running.finish()[0] == 0
+        yield running
+
+
+def test_a_windows_ops_have_the_memory_that_tensorflow_tells_of_a_session_run(job):
+    window, *_ = [each for each in job.read.records_of(layout.XSPACE) if each.flags == layout.FUNCTION]
+    found = Counter()
+    for row in executions(XSpace.FromString(window.data), 0):
+        found[row.label.decode()] += row.memory.total
+    expected = {kind: size for kind, size in job.told["ops"].items() if size > 1000}
+    assert {"Conv2D", "TopKV2"} <= set(expected)
+    assert {kind: found[kind] / window.key for kind in expected} == expected
+
+
+def test_the_allocator_tells_only_within_a_window_and_never_in_a_forked_child(job):
+    assert job.told["switch"] == [False, True, False, False]

@@ -1,0 +1,86 @@
+"""The switch by which TensorFlow's CPU allocator tells, on a library made by hand."""
+
+import os
+import sys
+
+import pytest
+from tfprof.shim import allocations, native, quiet
+
+
+class Library:
+    """Looks like TensorFlow's library as ctypes opens it, with the names of one age."""
+
+    def __init__(self, names):
+        self.on = False
+        self.log = []
+        for name, call in zip(names, (lambda: self.on, self._turn(True), self._turn(False)), strict=True):
+            setattr(self, name, call)
+
+    def _turn(self, on):
+        def turn():
+            self.on = on
+            self.log.append(on)
+
+        return turn
+
+
+@pytest.fixture(params=allocations._SWITCHES, ids=["tsl", "tensorflow"])
+def library(request, monkeypatch):
+    made = Library(request.param)
+    monkeypatch.setattr(native, "library", lambda: made)
+    monkeypatch.setattr(quiet, "accelerated", lambda: False)
+    return made
+
+
+def test_it_is_on_within_and_off_after(library):
+    with allocations.Told():
+        assert library.on
+    assert library.log == [True, False]
+
+
+def test_an_error_turns_it_off_too(library):
+    with pytest.raises(ValueError, match="ours"), allocations.Told():
+        raise ValueError("ours")
+    assert not library.on
+
+
+def test_what_the_job_turned_on_itself_stays_on(library):
+    library.on = True
+    with allocations.Told():
+        pass
+    assert library.on
+    assert library.log == []
+
+
+def test_accelerators_tell_by_themselves(library, monkeypatch):
+    monkeypatch.setattr(quiet, "accelerated", lambda: True)
+    with allocations.Told():
+        assert not library.on
+
+
+@pytest.mark.parametrize("found", [None, object()])
+def test_without_the_switch_nothing_happens(library, monkeypatch, found):
+    monkeypatch.setattr(native, "library", lambda: found)
+    with allocations.Told():
+        pass
+    assert library.log == []
+
+
+def test_a_child_forked_within_has_it_off_and_the_parent_on(library):
+    with allocations.Told():
+        pid = os.fork()
+        if pid == 0:
+            os._exit(1 if library.on else 0)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert library.on
+    pid = os.fork()
+    if pid == 0:
+        os._exit(len(library.log) - 2)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_nothing_is_loaded_to_look_for_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", native)
+    assert native.library() is None
+    monkeypatch.delitem(sys.modules, "tensorflow")
+    assert native.library() is None
