@@ -25,7 +25,6 @@ _SWITCHES = (
     ),
 )
 _off: Callable[[], object] | None = None  # what turns the switch off, while it is on for us
-_watched = False  # whether forks are
 
 
 class Told(object):
@@ -35,7 +34,7 @@ class Told(object):
     """
 
     def __enter__(self) -> None:
-        global _off, _watched
+        global _off
         library = None if quiet.accelerated() else native.library()
         names = next((names for names in _SWITCHES if all(hasattr(library, name) for name in names)), None)
         if names is None:
@@ -44,9 +43,6 @@ class Told(object):
         asked.restype = ctypes.c_bool
         if asked():
             return
-        if not _watched:
-            os.register_at_fork(after_in_child=hush)
-            _watched = True
         _off = off
         on()
 
@@ -57,6 +53,9 @@ class Told(object):
 def hush() -> None:
     """Turn off what was turned on for us."""
     global _off
-    off, _off = _off, None
-    if off is not None:
-        off()
+    if _off is not None:
+        _off()  # a child may be forked during it, and is to know that it was on
+        _off = None
+
+
+os.register_at_fork(after_in_child=hush)

@@ -43,7 +43,6 @@ seen.append(switch())
 
 v1 = tf.compat.v1
 with tf.Graph().as_default(), v1.Session() as session:
-    told = v1.RunMetadata()
     given = v1.placeholder(tf.float32, [8, 28, 28, 1])
     results = net(given)
     for _ in range(3):
