@@ -6,7 +6,8 @@ are on the first core. What else the machine does comes and goes more slowly tha
 since two processes of the same program differ for good (by where their memory lies), all are started anew a few times. Prints
 each mode's ratio to the bare job: of the mean turns, and of the mean of the middle half of them, over all and for each start;
 and of the best start to the bare job's best. Where two processes of the same program differ by more than the limits, the ratio
-"within" tells more: of a mode's own turns to turns of the same process with its hooks taken out and its daemons elsewhere.
+"within" tells more: of a mode's own turns to turns of the same process with its hooks taken out and its daemons elsewhere. Page
+faults of a step, the median turn of each start, tell a process whose memory lies badly: thousands, where others take none.
 
 usage: benchmarks/overhead.py [--starts 5] [--rounds 25] [--turn 0.5] [--jobs tf1-session,tf2-session,tf2-keras]
 [--modes "bare again,off,armed,default,all"]. Environments: .venvs, or $TFPROF_TEST_VENVS.
@@ -65,6 +66,7 @@ class Runner:
             text=True,
             env=environment,
         )
+        self.faults: list[float] = []  # a step, of each turn
         self._ask(f"{WARM_UP}")
         script_path = str(HERE / "jobs" / script)
         mine = [each for each in psutil.process_iter() if self._belongs(each)]
@@ -94,7 +96,11 @@ class Runner:
 
     def turn(self, steps: int) -> float:
         """Run ``steps`` steps with the daemons on the job's core; return what a step took in seconds."""
-        return self.steps(steps)["s"] / steps
+        return self._each(self.steps(steps), steps)
+
+    def _each(self, told: dict, steps: int) -> float:
+        self.faults.append(told["faults"] / steps)
+        return told["s"] / steps
 
     def steps(self, count: int) -> dict:
         """Run ``count`` steps with the daemons on the job's core; return what the job printed."""
@@ -106,7 +112,7 @@ class Runner:
 
     def bare_turn(self, steps: int) -> float:
         """Run ``steps`` steps without hooks, the daemons elsewhere; return what a step took in seconds."""
-        return self._ask(f"{steps} bare")["s"] / steps
+        return self._each(self._ask(f"{steps} bare"), steps)
 
     def end(self) -> None:
         """End the job and its daemons."""
@@ -131,7 +137,7 @@ def runner(prefix: list[str], job: str, *more: str) -> Iterator[Runner]:
 def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float) -> None:
     """Print the ratio of each mode to the bare job, and within itself."""
     found = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
-    took = [start for start, _ in found]
+    took = [start for start, _, _ in found]
     best = {mode: min(statistics.median(start[mode]) for start in took) for mode in modes}
     for mode in modes[1:]:
         of_starts = [[ours / bare for ours, bare in zip(start[mode], start["bare"], strict=True)] for start in took]
@@ -140,12 +146,15 @@ def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float)
         each = " ".join(f"{middle(of_start):+.2f}" for of_start in of_starts)
         every = [ratio for of_start in of_starts for ratio in of_start]
         mean = 100 * (statistics.fmean(every) - 1)
-        within = [[a / b for a, b in zip(start[mode], without[mode], strict=True)] for start, without in found]
+        within = [[a / b for a, b in zip(start[mode], without[mode], strict=True)] for start, without, _ in found]
         each_within = " ".join(f"{middle(of_start):+.2f}" for of_start in within)
         means = f"{mean:+6.2f} %, middle {middle(every):+6.2f} %, best {100 * (best[mode] / best['bare'] - 1):+6.2f} %"
         print(f"{job:12} {mode:11} {means}  (starts: {each})  {bound}", flush=True)
         inner = f"within {middle([ratio for of_start in within for ratio in of_start]):+6.2f} %"
         print(f"{'':24} {inner}  (starts: {each_within})", flush=True)
+    for mode in modes:
+        each = " ".join(f"{faults[mode]:.0f}" for _, _, faults in found)
+        print(f"{job:12} {mode:11} page faults a step: {each}", flush=True)
 
 
 def middle(ratios: list[float]) -> float:
@@ -157,8 +166,8 @@ def middle(ratios: list[float]) -> float:
 Turns = dict[str, list[float]]
 
 
-def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[Turns, Turns]:
-    """Return the seconds a step of each turn of each mode: as it is, and without its hooks."""
+def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[Turns, Turns, dict[str, float]]:
+    """Return the seconds a step of each turn of each mode, as it is and without its hooks; and a step's page faults."""
     took: Turns = {mode: [] for mode in modes}
     without: Turns = {mode: [] for mode in modes}
     with ExitStack() as stack:
@@ -170,7 +179,7 @@ def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[T
                 turns = [(took, runners[mode].turn), (without, runners[mode].bare_turn)]
                 for kept, turn in turns[:: 1 if number % 2 else -1]:
                     kept[mode].append(turn(steps))
-    return took, without
+        return took, without, {mode: statistics.median(each.faults) for mode, each in runners.items()}
 
 
 def traced_step(job: str, turn_s: float) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from . import layout
+from .faults import Faults, median, taken
 from .policy import MILLION, NEVER
 
 TYPE_CHECKING = False
@@ -17,12 +18,15 @@ SAMPLES = 5  # untraced durations that make an estimate
 LOOK = 2  # of them, how many are taken beside each trace, since steps change
 KEPT = 9
 KEYS = 8  # keys that get first traces of their own
+TRIES = 4  # further traces, FIRST steps each, to undo what one has done to the steps after it
+FAULT = 1000  # ns that a page fault takes, at the least
+LEAST = 256  # page faults a step that are worth a further trace
 
 
 class _Key(object):
     """What is known of the steps of one key: the durations of late, in ns."""
 
-    __slots__ = ("base", "first", "pending", "seen", "traced")
+    __slots__ = ("base", "first", "pending", "seen", "slow", "traced")
 
     def __init__(self) -> None:
         self.seen = 0
@@ -30,6 +34,7 @@ class _Key(object):
         self.base: list[int] = []  # untraced
         self.traced: list[int] = []
         self.pending: list[int] = []  # traced, their extra time not estimated yet
+        self.slow: list[int] = []  # untraced, slow for a trace before them, likewise
 
 
 class Pace(object):
@@ -37,11 +42,22 @@ class Pace(object):
 
     A step whose ordinal is below ``trigger`` and whose key is in ``known`` need not be asked about: it is not traced. All
     others are: ``want``, then ``traced`` or ``untraced`` with how long it took. Of each key ``first`` steps are traced soon.
+
+    Under a budget, steps that take more page faults after a trace than before are traced again at once, for that mostly
+    undoes it; ``lasting`` becomes the number of faults more that a step takes where it did not. ``faults`` returns the
+    process's page faults so far.
     """
 
-    def __init__(self, policy: Policy, ledger: Callable[[], tuple[int, int]], first: int = FIRST) -> None:
+    def __init__(
+        self,
+        policy: Policy,
+        ledger: Callable[[], tuple[int, int]],
+        first: int = FIRST,
+        faults: Callable[[], int] = taken,
+    ) -> None:
         self.policy = policy
         self.known: set[int] = set()
+        self.lasting = 0
         self._ledger = ledger
         self._firsts = first
         self._keys: dict[int, _Key] = {}
@@ -50,6 +66,10 @@ class Pace(object):
         self._last = NEVER  # ordinal of the last step that was to be traced
         self._follows = False  # whether the step last asked about came right after it
         self._aftermath = 0  # ns that such steps took more than others, as far as not told yet; below 0 where less
+        self._faults = Faults(faults) if policy.mode == layout.MODE_BUDGET else None
+        self._watched: list[tuple[_Key, int]] = []  # steps since the last trace, not known yet to be as usual
+        self._tries = 0
+        self._more = 0  # steps that are still to be traced in this try
         self._plan = _PLANS[policy.mode]
         self.trigger = self._plan(self, 0)
 
@@ -60,17 +80,20 @@ class Pace(object):
             entry = self._keys[key] = _Key()
         entry.seen += 1
         self._follows = ordinal == self._last + 1
-        if key not in self.known and self._first(key, entry):
-            return True
-        if ordinal < self.trigger:
-            return False
-        wanted = _DECISIONS[self.policy.mode](self, ordinal)
+        if self._faults is not None:
+            self._faults.begin(ordinal)
+        wanted = (key not in self.known and self._first(key, entry)) or self._undo()
+        if not wanted and ordinal >= self.trigger:
+            wanted = _DECISIONS[self.policy.mode](self, ordinal)
+            if not wanted and (self._follows or self._watching()):
+                self.trigger = ordinal + 1  # which shows what is usual now, and what the trace has done
         if wanted:
             # The trigger stays: steps of other threads that began before this one may ask yet, and the one after this will:
             # it is slower, too, for it finds the caches cold and the memory given back.
             self._last, self._look = ordinal, LOOK
-        elif self._follows:
-            self.trigger = ordinal + 1  # which shows what is usual now
+            self._judge(False)
+            if self._faults is not None:
+                self._faults.trace(ordinal)
         return wanted
 
     def untraced(self, key: int, duration: int) -> int:
@@ -83,14 +106,19 @@ class Pace(object):
         if self._follows:
             self._follows = False
             return self._after(entry, duration)
+        if self._watching():
+            self._watched.append((entry, duration))
+            return 0
         entry.base.append(duration)
         del entry.base[:-KEPT]
         if len(entry.base) < SAMPLES:
             return 0
         if entry.first >= self._firsts or self.policy.mode != layout.MODE_BUDGET:
             self._know(key)
-        extra = sum(self._extra(entry, each) for each in entry.pending)
-        del entry.pending[:]
+        late = [self._extra(entry, each) for each in entry.pending]
+        self._cost(*late)
+        extra = sum(late) + self._slower(entry)
+        del entry.pending[:], entry.slow[:]
         return extra
 
     def traced(self, key: int, duration: int, own: int) -> int:
@@ -98,14 +126,12 @@ class Pace(object):
         entry = self._keys.setdefault(key, _Key())
         entry.traced.append(duration)
         del entry.traced[:-SAMPLES]
-        extra = 0
-        if len(entry.base) >= SAMPLES:
-            extra = self._extra(entry, duration)
-        else:
+        if len(entry.base) < SAMPLES:
             entry.pending.append(duration)
             del entry.pending[:-KEPT]
-        self._costs.append(extra + own)
-        del self._costs[:-SAMPLES]
+            return 0
+        extra = self._extra(entry, duration)
+        self._cost(extra + own)
         return extra
 
     # -- the first steps of a key ----------------------------------------------------------------
@@ -125,20 +151,65 @@ class Pace(object):
         if len(self.known) < 4096:
             self.known.add(key)
 
+    # -- what a trace leaves behind --------------------------------------------------------------
+
+    def _watching(self) -> bool:
+        return self._faults is not None and self._faults.watching
+
+    def _undo(self) -> bool:
+        """Tell whether this step is traced because those since the last trace take more page faults than those before it."""
+        faults = self._faults
+        if faults is None or not faults.watching:
+            return False
+        if self._more:
+            self._more -= 1
+            return True
+        rise = faults.rise()
+        if rise is None:
+            return False
+        risen = rise > LEAST and rise * FAULT * MILLION > self.policy.budget * self._base()
+        self._judge(risen)
+        if risen and self._tries < TRIES:
+            self._tries += 1
+            self._more = FIRST - 1
+            return True
+        if risen:
+            self.lasting = rise
+        self._tries = 0
+        faults.accept()
+        return False
+
+    def _judge(self, risen: bool) -> None:
+        """Let the steps that were watched be usual ones, or such that are slow because of a trace."""
+        for entry, duration in self._watched:
+            (entry.slow if risen else entry.base).append(duration)
+            del entry.base[:-KEPT]
+        del self._watched[:]
+
     # -- costs -----------------------------------------------------------------------------------
+
+    def _cost(self, *of_traces: int) -> None:
+        self._costs.extend(of_traces)
+        del self._costs[:-SAMPLES]
 
     @staticmethod
     def _extra(entry: _Key, duration: int) -> int:
         """Estimate how much longer a traced step of ``duration`` took for being traced: outliers count as what is usual."""
-        base = _median(entry.base)
-        usual = _median(entry.traced) if entry.traced else duration
+        base = median(entry.base)
+        usual = median(entry.traced) if entry.traced else duration
         return max(0, min(duration, 2 * usual, 10 * base) - base)
+
+    @staticmethod
+    def _slower(entry: _Key) -> int:
+        """Return what untraced steps took more than usual because of a trace before them; outliers count as ten times."""
+        base = median(entry.base)
+        return sum(max(0, min(each, 10 * base) - base) for each in entry.slow)
 
     def _after(self, entry: _Key, duration: int) -> int:
         """Return what the step after a traced one took more than usual; what one took less is set off against the next."""
         if len(entry.base) < SAMPLES:
             return 0
-        base = _median(entry.base)
+        base = median(entry.base)
         self._aftermath = max(self._aftermath + min(duration, 2 * base) - base, -base)
         extra = max(self._aftermath, 0)
         self._aftermath -= extra
@@ -147,7 +218,7 @@ class Pace(object):
         return extra
 
     def _base(self) -> int:
-        return _median([_median(entry.base) for entry in self._keys.values() if entry.base] or [0])
+        return median([median(entry.base) for entry in self._keys.values() if entry.base] or [0])
 
     # -- decisions and plans, one each a mode ----------------------------------------------------
 
@@ -204,11 +275,7 @@ class Pace(object):
         return ordinal + wait
 
     def _next_cost(self) -> int:
-        return _median(self._costs) if self._costs else self._base()
-
-
-def _median(values: list[int]) -> int:
-    return sorted(values)[len(values) // 2]
+        return median(self._costs) if self._costs else self._base()
 
 
 _PLANS = {

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 POLICY = WORD["policy"]
 _SEEN = WORD["policy_seen"]
 _ASKED = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
+_LASTING = "steps take %d page faults more each since some were traced, and tracing further ones did not undo it"
 _TRACED, _EXTRA, _SELF, _STEP = WORD["traced"], WORD["extra_ns"], WORD["self_ns"], WORD["step_ns"]
 
 
@@ -71,6 +72,9 @@ class Tracker(object):
             return None
         wanted = pace.want(ordinal, key)
         self.trigger = pace.trigger
+        if pace.lasting:
+            channel.refuse("page-faults", _LASTING % pace.lasting)
+            pace.lasting = 0
         # Where there will never be room for it, a trace would only cost.
         return pace.policy.level if wanted and channel.broken is None else None
 

@@ -1,6 +1,7 @@
-"""A Keras fit on random images: one fit of as many batches as each line of its input says, answered with its seconds as JSON.
+"""A Keras fit on random images: one fit of as many batches as each line of its input says.
 
-A second word in the line, `bare`, has it run without the profiler's hooks.
+Answers each line with one of JSON: seconds, and page faults. A second word in the line, `bare`, has it run without the profiler's
+hooks.
 """
 
 import json
@@ -25,10 +26,10 @@ model = keras.Sequential(
 )
 model.compile("sgd", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 for line in iter(sys.stdin.readline, ""):
-    with turn(line) as steps:
-        images = rng.random((32 * steps, 28, 28, 1), dtype=np.float32)
-        labels = rng.integers(0, 10, 32 * steps)
+    with turn(line) as run:
+        images = rng.random((32 * run.steps, 28, 28, 1), dtype=np.float32)
+        labels = rng.integers(0, 10, 32 * run.steps)
         begin = time.perf_counter()
         model.fit(images, labels, batch_size=32, verbose=0)
         took = time.perf_counter() - begin
-    print(json.dumps({"s": took, "steps_s": []}), flush=True)
+    print(json.dumps({"s": took, "steps_s": [], "faults": run.faults}), flush=True)

@@ -1,6 +1,6 @@
 """A Session.run convolutional network on random images, TF 1.15 to 2.21: runs as many steps as each line of its input says.
 
-Answers each line with one of JSON: seconds, and those of each step. A second word in the line, `bare`, has the steps run without
+Answers each line with one of JSON: seconds, those of each step, and page faults. A second word in the line, `bare`, has the steps run without
 the profiler's hooks. A second argument, `full`, traces every second step by hand.
 """
 
@@ -31,8 +31,8 @@ with tf.Session() as session:
     session.run(tf.global_variables_initializer())
     for line in iter(sys.stdin.readline, ""):
         took = []
-        with turn(line) as steps:
-            for step in range(steps):
+        with turn(line) as run:
+            for step in range(run.steps):
                 start = time.perf_counter()
                 if by_hand and step % 2:
                     metadata = tf.RunMetadata()
@@ -40,4 +40,4 @@ with tf.Session() as session:
                 else:
                     session.run([train, loss], feed)
                 took.append(time.perf_counter() - start)
-        print(json.dumps({"s": sum(took), "steps_s": took}), flush=True)
+        print(json.dumps({"s": sum(took), "steps_s": took, "faults": run.faults}), flush=True)

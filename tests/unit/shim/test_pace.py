@@ -3,7 +3,8 @@
 import random
 
 import pytest
-from tfprof.shim.pace import FIRST, KEYS, WARM_UP, Pace
+from tfprof.shim.faults import AFTER, SETTLE
+from tfprof.shim.pace import FIRST, KEYS, TRIES, WARM_UP, Pace
 from tfprof.shim.policy import Policy
 
 
@@ -93,7 +94,7 @@ def test_a_run_that_comes_once_is_not_traced():
 def test_the_cost_stays_within_the_budget_and_uses_it(share, extra):
     job = Job(f"budget={share}%", extra=extra).steps(60_000)
     assert 0.4 * share <= 100 * job.spent / job.elapsed <= share * 1.02
-    assert job.asked <= 5 * len(job.traced) + 60
+    assert job.asked <= 11 * len(job.traced) + 60
 
 
 @pytest.mark.parametrize("text", ["budget=1%", "budget=20%", "every=9"])
@@ -158,3 +159,77 @@ def test_ever_new_kinds_of_run_do_not_fill_memory():
     for key in range(6000):
         job.step(key=key)
     assert len(job.pace.known) == 4096
+
+
+class TippedJob(Job):
+    """A made-up job whose steps take many page faults, and twice their time, after some of its runs of traces; ``tips(n)``: the n-th.
+
+    ``faults`` are those of a step then, ``usual`` those of any other.
+    """
+
+    def __init__(self, text, tips, faults=17_000, usual=10, **more):
+        self.faults = self.runs = self.slow = 0
+        super().__init__(text, **more)
+        self.pace = Pace(self.pace.policy, lambda: (self.elapsed, self.spent), faults=lambda: self.faults)
+        self.tips, self.many, self.usual = tips, faults, usual
+        self.tipped = False
+
+    def step(self, key=1, duration=1_000_000):
+        tipped = self.tipped
+        wanted = super().step(key, duration * 2 if tipped else duration)
+        self.faults += self.many if tipped else self.usual
+        self.slow += tipped
+        if wanted:
+            self.runs += self.traced[-2:] != [self.ordinal - 1, self.ordinal]
+            self.tipped = self.tips(self.runs)
+        return wanted
+
+
+EACH = FIRST + SETTLE + AFTER  # steps from one run of traces to the next that is to undo what it has done
+
+
+def runs_of(traced):
+    """Return the first ordinals of runs of traces."""
+    return [ordinal for ordinal in traced if ordinal - 1 not in traced]
+
+
+@pytest.mark.parametrize("times", range(1, TRIES + 1))
+def test_traces_that_leave_steps_with_more_page_faults_are_followed_by_others_until_one_undoes_it(times):
+    job = TippedJob("budget=1%", lambda run: run <= times).steps(WARM_UP + EACH * (times + 2))
+    assert runs_of(job.traced) == [WARM_UP + 1 + EACH * run for run in range(times + 1)]
+    assert len(job.traced) == FIRST * (times + 1)
+    assert job.slow == EACH * times
+    assert not job.pace.lasting
+
+
+def test_what_steps_were_slower_for_a_trace_is_part_of_its_cost():
+    job = TippedJob("budget=1%", lambda run: run in (1, 5, 6, 30)).steps(60_000)
+    assert job.spent == pytest.approx(len(job.traced) * 500_000 + job.slow * 1_000_000, rel=0.05)
+    assert job.spent / job.elapsed < 0.0102
+
+
+def test_what_further_traces_do_not_undo_is_told_and_left():
+    job = TippedJob("budget=1%", lambda run: run >= 5).steps(30_000)
+    assert job.pace.lasting == 17_000 - 10
+    before = len(job.traced)
+    job.steps(60_000)
+    assert len(job.traced) - before == pytest.approx(1500, rel=0.1)  # 0.8 ms each of 1 % of 120 s
+
+
+@pytest.mark.parametrize(
+    ("faults", "duration", "more"), [(200, 1_000_000, 0), (3000, 1_000_000_000, 0), (3000, 30_000_000, 1)]
+)
+def test_page_faults_that_take_no_time_to_speak_of_are_left_alone(faults, duration, more):
+    job = TippedJob("budget=1%", lambda _: True, faults=faults)
+    job.steps(60, duration=duration)
+    assert len(runs_of(job.traced)) == 1 + more * TRIES
+
+
+def test_a_job_that_takes_many_page_faults_by_itself_is_traced_as_any_other():
+    plain, job = Job("budget=1%"), TippedJob("budget=1%", lambda _: False, usual=17_000)
+    assert job.steps(5000).traced == plain.steps(5000).traced
+
+
+@pytest.mark.parametrize("text", ["every=50", "steps=10-12,40", "all", "off"])
+def test_under_other_policies_no_step_is_traced_that_was_not_asked_for(text):
+    assert TippedJob(text, lambda _: True).steps(200).traced == Job(text).steps(200).traced

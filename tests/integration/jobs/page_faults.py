@@ -1,0 +1,36 @@
+"""Steps of TensorFlow, 80 of them, some of which take 3000 page faults each: those that FIRST and LAST say.
+
+usage: page_faults.py function|session FIRST LAST
+"""
+
+import mmap
+import sys
+
+import tensorflow as tf
+
+mode, first, last = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+
+
+def functions():
+    """Return what runs a step as a call of a function."""
+    call, given = tf.function(lambda x: tf.reduce_sum(tf.matmul(x, x))), tf.ones([64, 64])
+    return lambda: call(given)
+
+
+def sessions():
+    """Return what runs a step in a session."""
+    v1 = tf.compat.v1
+    with tf.Graph().as_default():
+        given = v1.placeholder(tf.float32, [64, 64])
+        result, session = tf.reduce_sum(tf.matmul(given, given)), v1.Session()
+    return lambda: session.run(result, {given: [[1.0] * 64] * 64})
+
+
+step = {"function": functions, "session": sessions}[mode]()
+for number in range(1, 81):
+    if first <= number <= last:
+        with mmap.mmap(-1, 3000 * mmap.PAGESIZE) as memory:
+            memory[:: mmap.PAGESIZE] = bytes(3000)
+    step()
+print("ready", flush=True)
+input()
