@@ -17,6 +17,7 @@ FIRST = 3  # runs of a key that are traced then, so that a short job yields a pr
 SAMPLES = 5  # untraced durations that make an estimate
 LOOK = 2  # of them, how many are taken beside each trace, since steps change
 KEPT = 9
+LATE = 32  # durations that wait for what is usual to be known
 KEYS = 8  # keys that get first traces of their own
 TRIES = 4  # further traces, FIRST steps each, to undo what one has done to the steps after it
 FAULT = 1000  # ns that a page fault takes, at the least
@@ -34,7 +35,7 @@ class _Key(object):
         self.base: list[int] = []  # untraced
         self.traced: list[int] = []
         self.pending: list[int] = []  # traced, their extra time not estimated yet
-        self.slow: list[int] = []  # untraced, slow for a trace before them, likewise
+        self.slow: list[int] = []  # untraced, it may be slow for a trace before them, likewise
 
 
 class Pace(object):
@@ -128,7 +129,7 @@ class Pace(object):
         del entry.traced[:-SAMPLES]
         if len(entry.base) < SAMPLES:
             entry.pending.append(duration)
-            del entry.pending[:-KEPT]
+            del entry.pending[:-LATE]
             return 0
         extra = self._extra(entry, duration)
         self._cost(extra + own)
@@ -183,7 +184,7 @@ class Pace(object):
         """Let the steps that were watched be usual ones, or such that are slow because of a trace."""
         for entry, duration in self._watched:
             (entry.slow if risen else entry.base).append(duration)
-            del entry.base[:-KEPT]
+            del entry.base[:-KEPT], entry.slow[:-LATE]
         del self._watched[:]
 
     # -- costs -----------------------------------------------------------------------------------
@@ -208,6 +209,8 @@ class Pace(object):
     def _after(self, entry: _Key, duration: int) -> int:
         """Return what the step after a traced one took more than usual; what one took less is set off against the next."""
         if len(entry.base) < SAMPLES:
+            entry.slow.append(duration)
+            del entry.slow[:-LATE]
             return 0
         base = median(entry.base)
         self._aftermath = max(self._aftermath + min(duration, 2 * base) - base, -base)

@@ -208,6 +208,12 @@ def test_what_steps_were_slower_for_a_trace_is_part_of_its_cost():
     assert job.spent / job.elapsed < 0.0102
 
 
+def test_the_cost_is_known_though_the_first_traces_of_all_made_steps_slow():
+    job = TippedJob("budget=1%", lambda run: run <= TRIES).steps(WARM_UP + EACH * (TRIES + 1) + 10)
+    traced = FIRST * 300_000 + FIRST * TRIES * 1_600_000
+    assert job.spent == traced + len(job.traced) * job.own + (SETTLE + AFTER) * TRIES * 1_000_000
+
+
 def test_what_further_traces_do_not_undo_is_told_and_left():
     job = TippedJob("budget=1%", lambda run: run >= 5).steps(30_000)
     assert job.pace.lasting == 17_000 - 10
