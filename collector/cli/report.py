@@ -16,7 +16,7 @@ from tfprof.collector.answers.profile import profile
 from tfprof.collector.errors import StoreError, TfprofError
 from tfprof.collector.render import report_text
 from tfprof.collector.render.report_text import Summary
-from tfprof.collector.render.why_text import untraced
+from tfprof.collector.render.why_text import befell, untraced
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.views.jobs import JobRow, job_rows
 from tfprof.collector.views.steps import steps
@@ -49,7 +49,7 @@ def report(store: Store, launch: str, problem: str | None, width: int) -> Iterat
     first = processes[0][0]
     found = profile(first, averaged=False, needs=())
     ops = top_ops(found.nodes) if found else []
-    note = None if found else untraced(first)
+    note = befell(first) if found else untraced(first)
     yield from report_text.lines([*shown, *rest], ops, found.traces if found else 0, note, width)
     if problem:
         yield f"tfprof: {problem}"

@@ -13,6 +13,7 @@ from tfprof.collector.cli.command import (
 )
 from tfprof.collector.render import steps_text
 from tfprof.collector.store.reader import Store
+from tfprof.collector.views.events import events
 from tfprof.collector.views.steps import steps as fold
 
 
@@ -25,18 +26,20 @@ from tfprof.collector.views.steps import steps as fold
 def steps(job: str, store: str, as_json: bool, last: int, everything: bool) -> None:
     """Step times of JOB: percentiles of the untraced steps, the traced ones apart, and the last steps one by one.
 
-    Steps shorter than 1 ms are recorded several at a time; the list shows their mean.
+    Steps shorter than 1 ms are recorded several at a time; the list shows their mean. What befell the job besides is told, too.
     """
     chosen = Store(store).job(job)
     found = fold(chosen.table("spans"), None if everything else last)
+    befallen = events(chosen.table("events"))
     if as_json:
         groups = [
             {"kind": one.kind, "call": one.call, "key": one.key, "count": one.count, "failed": one.failed}
             | {"setup": one.setup, "untraced": one.untraced, "traced": one.traced, "traced_cost_ns": one.cost_ns}
             for one in found.groups
         ]
-        print_json({"job": chosen.info.hex, "groups": groups, "entries": found.rows, "steps": found.steps})
-    elif found.rows:
-        print_lines(steps_text.lines(found, width()))
+        told = {"groups": groups, "entries": found.rows, "steps": found.steps, "events": befallen}
+        print_json({"job": chosen.info.hex, **told})
+    elif found.rows or befallen:
+        print_lines(steps_text.lines(found, befallen, width()))
     if not found.rows:
         note(unspanned(chosen, "step"))

@@ -1,11 +1,13 @@
 """Step times as text."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
+from tfprof.collector.render import events_text
 from tfprof.collector.render.numbers import count, duration, percent
 from tfprof.collector.render.table import Column, render
+from tfprof.collector.views.events import Event
 from tfprof.collector.views.spread import Spread
 from tfprof.collector.views.steps import Step, StepGroup, Steps
 
@@ -56,13 +58,15 @@ def _step(step: Step) -> list[str]:
     return [step.kind, number, at, duration(step.mean_ns), _mark(step)]
 
 
-def lines(steps: Steps, width: int | None) -> Iterator[str]:
-    """Yield the groups, what tracing costs, and the single steps."""
-    yield from render(_GROUPS, [row for group in steps.groups for row in _rows(group)], width=width)
+def lines(steps: Steps, events: Sequence[Event], width: int | None) -> Iterator[str]:
+    """Yield the groups, what tracing costs, what befell the job, and the single steps."""
+    if steps.groups:
+        yield from render(_GROUPS, [row for group in steps.groups for row in _rows(group)], width=width)
     for group in steps.groups:
         text = costs(group)
         if text is not None:
             yield text
+    yield from map(events_text.line, events)
     if steps.steps:
         yield ""
         if len(steps.steps) < steps.rows:

@@ -7,8 +7,10 @@ from typing import Final
 from tfprof.collector.answers.desk import Answer
 from tfprof.collector.answers.profile import Profile
 from tfprof.collector.loader import load
+from tfprof.collector.render import events_text
 from tfprof.collector.store.catalog import IMPORTED, RUNNING
 from tfprof.collector.store.reader import Job
+from tfprof.collector.views.events import events
 from tfprof.collector.views.jobs import words
 from tfprof.collector.views.op import OpView
 from tfprof.collector.views.options import ALL, Options
@@ -21,18 +23,30 @@ _OWN_FILES: Final = 4
 def untraced(job: Job) -> str:
     """Say why nothing is known of a job's ops."""
     values = words(job.info)
-    traced_steps, running = values.get("traced") or 0, job.info.state == RUNNING
-    if traced_steps and values.get("dropped_traces") == traced_steps:
-        return f"no traced steps: all {traced_steps} found no room, because the collector did not keep up"
-    if traced_steps and running:
-        return f"no traced steps stored yet: {traced_steps} are on their way"
-    if traced_steps:
-        return f"no traced steps: what was recorded of {traced_steps} did not reach the store, or held no ops"
-    if running:
-        return "no traced steps yet: the job has not come so far, or its tracing is off"
-    if job.info.state == IMPORTED:
-        return "no traced steps: the job was imported without any"
-    return "no traced steps: the job ended before its first one, or its tracing was off (tfprof-run --trace)"
+    steps, running = values.get("traced") or 0, job.info.state == RUNNING
+    told = befell(job)
+    reasons = (
+        (
+            steps and values.get("dropped_traces") == steps,
+            f": all {steps} found no room, because the collector did not keep up",
+        ),
+        (steps and running, f" stored yet: {steps} are on their way"),
+        (told, f"{' yet' if running else ''}: {told}"),
+        (steps, f": what was recorded of {steps} did not reach the store, or held no ops"),
+        (running, " yet: the job has not come so far, or its tracing is off"),
+        (job.info.state == IMPORTED, ": the job was imported without any"),
+        (True, ": the job ended before its first one, or its tracing was off (tfprof-run --trace)"),
+    )
+    return "no traced steps" + next(text for applies, text in reasons if applies)
+
+
+def befell(job: Job) -> str | None:
+    """Say what befell a job first, and where more is told; None where nothing unusual did."""
+    unusual = [event for event in events(job.table("events")) if not event.usual]
+    if not unusual:
+        return None
+    more = f"; {len(unusual) - 1} more in: tfprof steps {job.info.hex}" if unusual[1:] else ""
+    return events_text.line(unusual[0]) + more
 
 
 def _untraced(jobs: Sequence[Job]) -> str:

@@ -135,6 +135,54 @@ def test_steps_as_json_lists_as_many_as_asked_for(run: Run) -> None:
     assert len(json.loads(run("steps", "7f3a", "--json", "--all")[1])["steps"]) == 5
 
 
+def befallen(*slugs: str) -> dict[str, Any]:
+    """Return the events of a job, one for each of ``slugs``."""
+    each = [
+        {"t_ns": START_NS + n, "slug": slug, "text": f"\033{slug} befell it", "count": n}
+        for n, slug in enumerate(slugs, 1)
+    ]
+    return {"events": rows("events", each)}
+
+
+@pytest.mark.parametrize("with_steps", [True, False])
+def test_what_befell_a_job_is_told_with_its_steps(tmp_path: Path, run: Run, with_steps: bool) -> None:
+    made = {**(tables() if with_steps else {}), **befallen("profiler-busy", "outside-steps")}
+    write_job(tmp_path / "store", TRAIN, made)
+    told = ["?profiler-busy befell it [profiler-busy]", "?outside-steps befell it, 2 times [outside-steps]"]
+    out = run("steps", "7f3a", "--store", str(tmp_path / "store"))[1]
+    assert [line for line in out.splitlines() if "befell" in line] == told
+    document = json.loads(run("steps", "7f3a", "--json", "--store", str(tmp_path / "store"))[1])
+    assert [(event["slug"], event["count"]) for event in document["events"]] == [
+        ("profiler-busy", 1),
+        ("outside-steps", 2),
+    ]
+    assert (document["entries"] > 0) == with_steps
+
+
+@pytest.mark.parametrize(
+    ("slugs", "told"),
+    [
+        ((), None),
+        (("outside-steps",), None),
+        (("outside-steps", "page-faults"), "?page-faults befell it, 2 times [page-faults]"),
+        (("gap", "a", "b"), "?gap befell it [gap]; 2 more in: tfprof steps 7f3a112233445566"),
+    ],
+)
+def test_the_report_tells_what_befell_a_job_unless_that_is_usual(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], slugs: tuple[str, ...], told: str | None
+) -> None:
+    write_job(tmp_path, TRAIN, {**tables(), **befallen(*slugs)}, end={"status": 0})
+    assert report.main(["00000000000000aa", "--store", str(tmp_path)]) == 0
+    *_, note, _ = capsys.readouterr().out.splitlines()
+    assert note == f"tfprof: {told}" if told else note.startswith("  ")
+
+
+def test_what_kept_steps_from_being_traced_is_the_reason_that_is_told(tmp_path: Path, run: Run) -> None:
+    write_job(tmp_path / "store", TRAIN, befallen("profiler-server"))
+    said = run("op", "7f3a", "--store", str(tmp_path / "store"))[2]
+    assert said == "tfprof: no traced steps: ?profiler-server befell it [profiler-server]\n"
+
+
 def test_spans_is_a_tree(run: Run) -> None:
     lines = run("spans", "7f3a")[1].splitlines()
     assert [line.split("  ")[0] or line[:7].rstrip() for line in lines][1:3] == ["fit 1", "  epoch"]
