@@ -9,8 +9,10 @@ and of the best start to the bare job's best. Where two processes of the same pr
 "within" tells more: of a mode's own turns to turns of the same process with its hooks taken out and its daemons elsewhere. Page
 faults of a step, the median turn of each start, tell a process whose memory lies badly: thousands, where others take none.
 
+With --apart the daemons are on the first core in all turns, as with a job that leaves its machine some room.
+
 usage: benchmarks/overhead.py [--starts 5] [--rounds 25] [--turn 0.5] [--jobs tf1-session,tf2-session,tf2-keras]
-[--modes "bare again,off,armed,default,all"]. Environments: .venvs, or $TFPROF_TEST_VENVS.
+[--modes "bare again,off,armed,default,all"] [--apart]. Environments: .venvs, or $TFPROF_TEST_VENVS.
 """
 
 import argparse
@@ -51,6 +53,8 @@ CORE = (os.cpu_count() or 1) - 1
 
 class Runner:
     """One job that waits for its turns; what belongs to it and is not the job is on another core meanwhile."""
+
+    beside = CORE  # the core where that is in turns
 
     def __init__(self, prefix: list[str], job: str, folder: str, *more: str) -> None:
         venv, script = JOBS[job]
@@ -95,7 +99,7 @@ class Runner:
         return json.loads(answer)
 
     def turn(self, steps: int) -> float:
-        """Run ``steps`` steps with the daemons on the job's core; return what a step took in seconds."""
+        """Run ``steps`` steps with the daemons on their core of turns; return what a step took in seconds."""
         return self._each(self.steps(steps), steps)
 
     def _each(self, told: dict, steps: int) -> float:
@@ -103,8 +107,8 @@ class Runner:
         return told["s"] / steps
 
     def steps(self, count: int) -> dict:
-        """Run ``count`` steps with the daemons on the job's core; return what the job printed."""
-        self._place(CORE)
+        """Run ``count`` steps with the daemons on their core of turns; return what the job printed."""
+        self._place(self.beside)
         try:
             return self._ask(f"{count}")
         finally:
@@ -201,7 +205,9 @@ def main() -> None:
     parser.add_argument("--turn", type=float, default=0.5)
     parser.add_argument("--jobs", default=",".join(JOBS))
     parser.add_argument("--modes", default=",".join(list(MODES)[1:]))
+    parser.add_argument("--apart", action="store_true")
     args = parser.parse_args()
+    Runner.beside = 0 if args.apart else CORE
     signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # which ends all that was started
     for job in args.jobs.split(","):
         compare(job, ["bare", *args.modes.split(",")], args.starts, args.rounds, args.turn)
