@@ -8,7 +8,7 @@ from . import layout
 from .guard import guarded
 from .pace import FIRST, Pace
 from .policy import NEVER, Policy, PolicyError
-from .ring import WORD
+from .ring import WORD, Turn
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -34,7 +34,20 @@ class Tracker(object):
     is no channel: then ``trigger`` is 0 and ``level`` sees to one.
     """
 
-    __slots__ = ("_first", "_make", "channel", "generation", "kind", "known", "next", "pace", "put", "trigger", "words")
+    __slots__ = (
+        "_first",
+        "_make",
+        "_turn",
+        "channel",
+        "generation",
+        "kind",
+        "known",
+        "next",
+        "pace",
+        "put",
+        "trigger",
+        "words",
+    )
 
     def __init__(self, kind: int, make: Callable[[], Made | None], first: int = FIRST) -> None:
         self.kind = kind
@@ -45,6 +58,7 @@ class Tracker(object):
 
     def forget(self) -> None:
         """Begin anew, as in a forked child: without a channel, and with step 1."""
+        self._turn = Turn()  # at the pace; a forked child's own, for another thread may have the parent's
         self.channel: Channel | None = None
         self.put: Put = _nowhere
         self.words: memoryview[int] = _NO_WORDS
@@ -70,7 +84,7 @@ class Tracker(object):
         pace, channel = self.pace, self.channel
         if pace is None or channel is None:  # stopped meanwhile by another thread
             return None
-        wanted = pace.want(ordinal, key)
+        wanted = self._paced(pace.want, ordinal, key)
         self.trigger = pace.trigger
         if pace.lasting:
             channel.refuse("page-faults", _LASTING % pace.lasting)
@@ -82,7 +96,8 @@ class Tracker(object):
     def untraced(self, key: int, duration: int) -> None:
         """Take note of a step for which ``level`` gave None."""
         if self.pace is not None:
-            self.words[_EXTRA] += self.pace.untraced(key, duration)
+            extra = self._paced(self.pace.untraced, key, duration)
+            self.words[_EXTRA] += extra
 
     @guarded
     def traced(self, key: int, duration: int, own: int, asked: bool = False) -> None:
@@ -93,12 +108,23 @@ class Tracker(object):
         words[_TRACED] += 1
         words[_SELF] += own
         if not asked:
-            words[_EXTRA] += self.pace.traced(key, duration, own)
+            extra = self._paced(self.pace.traced, key, duration, own)
+            words[_EXTRA] += extra
 
     @property
     def tracing(self) -> bool:
         """Whether anything is to be recorded of traced steps."""
         return self.pace is not None and self.pace.policy.mode != layout.MODE_OFF
+
+    def _paced(self, ask: Callable[..., int], *given: int) -> int:
+        """Return what the pace says, asked by one thread at a time; 0 where this one is at it already, as below a signal handler."""
+        turn = self._turn.take()
+        if turn is None:
+            return 0
+        try:
+            return ask(*given)
+        finally:
+            turn.release()
 
     def _begin(self) -> bool:
         made = self._make()
