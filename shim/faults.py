@@ -6,6 +6,8 @@ small ones happen to lie. What a profiler allocates in the midst of a step moves
 
 from __future__ import annotations
 
+from collections import deque
+
 try:
     import resource
 except ImportError:  # an interpreter that was built without
@@ -13,7 +15,7 @@ except ImportError:  # an interpreter that was built without
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Callable, Iterable
 
 SETTLE = 2  # steps after a trace that take more anyway: memory was given back when it ended
 AFTER = 4  # steps then that are compared with those before it
@@ -37,8 +39,8 @@ class Faults(object):
     def __init__(self, count: Callable[[], int] = taken) -> None:
         self.watching = False
         self._count = count
-        self._before: list[int] = []  # faults a step
-        self._after: list[int] = []
+        self._before: deque[int] = deque(maxlen=KEPT)  # faults a step
+        self._after: deque[int] = deque(maxlen=KEPT)
         self._at = (0, 0)  # the step that was told of last, and the count then
         self._settled = 1  # the last step whose faults tell nothing: the first one compiles
 
@@ -47,15 +49,13 @@ class Faults(object):
         count = self._count()
         (last, then), self._at = self._at, (ordinal, count)
         if self._settled < last < ordinal:
-            kept = self._after if self.watching else self._before
-            kept.append((count - then) // (ordinal - last))
-            del kept[:-KEPT]
+            (self._after if self.watching else self._before).append((count - then) // (ordinal - last))
 
     def trace(self, ordinal: int) -> None:
         """Take note that step ``ordinal``, which has begun, is traced."""
         self.watching = bool(self._before)
         self._settled = ordinal + SETTLE
-        del self._after[:]
+        self._after.clear()
 
     def rise(self) -> int | None:
         """Return by how many faults a step those after the trace exceed those before; None as long as that is not known."""
@@ -64,9 +64,10 @@ class Faults(object):
     def accept(self) -> None:
         """Let the steps after the trace be those to compare with."""
         self.watching = False
-        self._before, self._after = self._after, []
+        self._before, self._after = self._after, deque(maxlen=KEPT)
 
 
-def median(values: list[int]) -> int:
+def median(values: Iterable[int]) -> int:
     """Return the middle one of ``values``, the upper of two."""
-    return sorted(values)[len(values) // 2]
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import deque
+
 from . import layout
 from .faults import Faults, median, taken
 from .policy import MILLION, NEVER
@@ -32,10 +34,10 @@ class _Key(object):
     def __init__(self) -> None:
         self.seen = 0
         self.first = 0  # of the FIRST traces, how many were
-        self.base: list[int] = []  # untraced
-        self.traced: list[int] = []
-        self.pending: list[int] = []  # traced, their extra time not estimated yet
-        self.slow: list[int] = []  # untraced, it may be slow for a trace before them, likewise
+        self.base: deque[int] = deque(maxlen=KEPT)  # untraced
+        self.traced: deque[int] = deque(maxlen=SAMPLES)
+        self.pending: deque[int] = deque(maxlen=LATE)  # traced, their extra time not estimated yet
+        self.slow: deque[int] = deque(maxlen=LATE)  # untraced, it may be slow for a trace before them, likewise
 
 
 class Pace(object):
@@ -62,12 +64,12 @@ class Pace(object):
         self._ledger = ledger
         self._firsts = first
         self._keys: dict[int, _Key] = {}
-        self._costs: list[int] = []  # of the last traces
+        self._costs: deque[int] = deque(maxlen=SAMPLES)  # of the last traces
         self._look = 0  # untraced steps to look at before the next trace
         self._last = NEVER  # ordinal of the last step that was to be traced
         self._follows = False  # whether the step last asked about came right after it
         self._aftermath = 0  # ns that such steps took more than others, as far as not told yet; below 0 where less
-        self._faults = Faults(faults) if policy.mode == layout.MODE_BUDGET else None
+        self._faults = Faults(faults)  # is told of steps under a budget alone: else it never watches
         self._watched: list[tuple[_Key, int]] = []  # steps since the last trace, not known yet to be as usual
         self._tries = 0
         self._more = 0  # steps that are still to be traced in this try
@@ -81,20 +83,19 @@ class Pace(object):
             entry = self._keys[key] = _Key()
         entry.seen += 1
         self._follows = ordinal == self._last + 1
-        if self._faults is not None:
+        if self.policy.mode == layout.MODE_BUDGET:
             self._faults.begin(ordinal)
         wanted = (key not in self.known and self._first(key, entry)) or self._undo()
         if not wanted and ordinal >= self.trigger:
             wanted = _DECISIONS[self.policy.mode](self, ordinal)
-            if not wanted and (self._follows or self._watching()):
+            if not wanted and (self._follows or self._faults.watching):
                 self.trigger = ordinal + 1  # which shows what is usual now, and what the trace has done
         if wanted:
             # The trigger stays: steps of other threads that began before this one may ask yet, and the one after this will:
             # it is slower, too, for it finds the caches cold and the memory given back.
             self._last, self._look = ordinal, LOOK
             self._judge(False)
-            if self._faults is not None:
-                self._faults.trace(ordinal)
+            self._faults.trace(ordinal)
         return wanted
 
     def untraced(self, key: int, duration: int) -> int:
@@ -107,32 +108,31 @@ class Pace(object):
         if self._follows:
             self._follows = False
             return self._after(entry, duration)
-        if self._watching():
+        if self._faults.watching:
             self._watched.append((entry, duration))
             return 0
         entry.base.append(duration)
-        del entry.base[:-KEPT]
         if len(entry.base) < SAMPLES:
             return 0
         if entry.first >= self._firsts or self.policy.mode != layout.MODE_BUDGET:
             self._know(key)
         late = [self._extra(entry, each) for each in entry.pending]
-        self._cost(*late)
-        extra = sum(late) + self._slower(entry)
-        del entry.pending[:], entry.slow[:]
+        self._costs.extend(late)
+        base = median(entry.base)
+        extra = sum(late) + sum(_beyond(base, each) for each in entry.slow)
+        entry.pending.clear()
+        entry.slow.clear()
         return extra
 
     def traced(self, key: int, duration: int, own: int) -> int:
         """Take note of a traced step and of our own work for it, ns; return its extra time as far as it is known."""
         entry = self._keys.setdefault(key, _Key())
         entry.traced.append(duration)
-        del entry.traced[:-SAMPLES]
         if len(entry.base) < SAMPLES:
             entry.pending.append(duration)
-            del entry.pending[:-LATE]
             return 0
         extra = self._extra(entry, duration)
-        self._cost(extra + own)
+        self._costs.append(extra + own)
         return extra
 
     # -- the first steps of a key ----------------------------------------------------------------
@@ -154,13 +154,10 @@ class Pace(object):
 
     # -- what a trace leaves behind --------------------------------------------------------------
 
-    def _watching(self) -> bool:
-        return self._faults is not None and self._faults.watching
-
     def _undo(self) -> bool:
         """Tell whether this step is traced because those since the last trace take more page faults than those before it."""
         faults = self._faults
-        if faults is None or not faults.watching:
+        if not faults.watching:
             return False
         if self._more:
             self._more -= 1
@@ -184,33 +181,20 @@ class Pace(object):
         """Let the steps that were watched be usual ones, or such that are slow because of a trace."""
         for entry, duration in self._watched:
             (entry.slow if risen else entry.base).append(duration)
-            del entry.base[:-KEPT], entry.slow[:-LATE]
         del self._watched[:]
 
     # -- costs -----------------------------------------------------------------------------------
 
-    def _cost(self, *of_traces: int) -> None:
-        self._costs.extend(of_traces)
-        del self._costs[:-SAMPLES]
-
     @staticmethod
     def _extra(entry: _Key, duration: int) -> int:
         """Estimate how much longer a traced step of ``duration`` took for being traced: outliers count as what is usual."""
-        base = median(entry.base)
         usual = median(entry.traced) if entry.traced else duration
-        return max(0, min(duration, 2 * usual, 10 * base) - base)
-
-    @staticmethod
-    def _slower(entry: _Key) -> int:
-        """Return what untraced steps took more than usual because of a trace before them; outliers count as ten times."""
-        base = median(entry.base)
-        return sum(max(0, min(each, 10 * base) - base) for each in entry.slow)
+        return _beyond(median(entry.base), min(duration, 2 * usual))
 
     def _after(self, entry: _Key, duration: int) -> int:
         """Return what the step after a traced one took more than usual; what one took less is set off against the next."""
         if len(entry.base) < SAMPLES:
             entry.slow.append(duration)
-            del entry.slow[:-LATE]
             return 0
         base = median(entry.base)
         self._aftermath = max(self._aftermath + min(duration, 2 * base) - base, -base)
@@ -279,6 +263,11 @@ class Pace(object):
 
     def _next_cost(self) -> int:
         return median(self._costs) if self._costs else self._base()
+
+
+def _beyond(base: int, duration: int) -> int:
+    """Return how much longer than ``base`` a step took; an outlier counts as ten times that."""
+    return max(0, min(duration, 10 * base) - base)
 
 
 _PLANS = {
