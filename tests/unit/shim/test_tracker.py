@@ -4,6 +4,7 @@ import random
 import sys
 import threading
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from tfprof.shim import guard, layout
@@ -16,9 +17,10 @@ from tfprof.shim.tracker import Tracker
 def tracker(monkeypatch):
     """A tracker under a budget, whose errors are raised."""
     monkeypatch.setattr(guard, "_raise", True)
-    channel = SimpleNamespace(words=[0] * (max(WORD.values()) + 1), broken=None, refuse=lambda *_: True)
+    channel: Any = SimpleNamespace(words=[0] * (max(WORD.values()) + 1), broken=None, refuse=lambda *_: True)
     channel.words[WORD["step_ns"]] = 10**9
-    return Tracker(layout.RUN, lambda: (channel, lambda *_: None, Policy.from_text("budget=5%")))
+    made: Any = (channel, lambda *_: None, Policy.from_text("budget=5%"))
+    return Tracker(layout.RUN, lambda: made)
 
 
 @pytest.fixture
