@@ -25,11 +25,19 @@ CPU_S: Final = 20
 WALL_S: Final = 60.0
 #: Bytes of records of all jobs that may wait for it; one record of any size may.
 WAITING_MAX: Final = 32 << 20
+#: So much of a job may wait whatever the others have there.
+ALWAYS: Final = 1 << 20
 #: Of a failure within: more of its traceback is cut.
 _TOLD_MAX: Final = 8_000
 _DONE, _FAILED, _NO_MEMORY, _TOO_MUCH = 0, 70, 71, 72
+_NEEDS_MEMORY: Final = f"it takes more than {MEMORY_MAX >> 20} MiB of memory to decode"
+_NEEDS_TIME: Final = f"it takes more than {CPU_S} s to decode"
 _WHY: Final = {
-    _NO_MEMORY: f"it takes more than {MEMORY_MAX >> 20} MiB of memory to decode",
+    _NO_MEMORY: _NEEDS_MEMORY,
+    -signal.SIGSEGV: _NEEDS_MEMORY,  # libraries that do not look at what malloc returns
+    -signal.SIGABRT: _NEEDS_MEMORY,
+    -signal.SIGXCPU: _NEEDS_TIME,
+    -signal.SIGKILL: _NEEDS_TIME,
     _TOO_MUCH: f"it makes more than {ROWS_BYTES_MAX >> 20} MiB of rows",
 }
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
@@ -75,16 +83,15 @@ class Workshop:
         work.kill()
         self._work = None
 
-    def admit(self, size: int, own: int) -> bool:
-        """Take note of ``size`` bytes that are to wait, unless too much waits already; ``own``: what waits of the same job."""
-        if (own and own + size > WAITING_MAX // 2) or (self._waiting and self._waiting + size > WAITING_MAX):
-            return False
-        self._waiting += size
-        return True
+    def has_room(self, size: int, own: int) -> bool:
+        """Whether ``size`` more bytes may wait; ``own``: what waits of the same job."""
+        if own + size <= ALWAYS:
+            return True
+        return (not own or own + size <= WAITING_MAX // 2) and (not self._waiting or self._waiting + size <= WAITING_MAX)
 
-    def leave(self, size: int) -> None:
-        """Take note of ``size`` bytes that wait no more."""
-        self._waiting -= size
+    def waits(self, more: int) -> None:
+        """Take note that so many bytes more wait."""
+        self._waiting += more
 
 
 class Work:
@@ -127,8 +134,6 @@ class Work:
         if code == _FAILED:
             text = os.pread(self._result, _TOLD_MAX, 0).decode("utf-8", "replace")
             return Outcome({}, 0, (text.splitlines() or ["unknown"])[-1], text)
-        if code in (-signal.SIGXCPU, -signal.SIGKILL):
-            return Outcome({}, 0, f"it takes more than {CPU_S} s to decode")
         why = _WHY.get(code) or f"the process that decoded it ended with status {code}"
         return Outcome({}, 0, why)
 

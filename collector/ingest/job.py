@@ -120,7 +120,7 @@ class Job:
         if self._work is not None:
             self._shared.workshop.drop(self._work)
             self._work = None
-        self._shared.workshop.leave(self._waiting_bytes)
+        self._shared.workshop.waits(-self._waiting_bytes)
         self._waiting.clear()
         self._waiting_bytes = 0
 
@@ -156,9 +156,8 @@ class Job:
     def _records(self, head: Head, body: memoryview) -> list[Head]:
         records = cut_records(body, head.first, head.last)
         at_once = not self.is_waiting and sum(map(self._maker.cost, records)) <= AT_ONCE_S and len(body) <= LARGE_BYTES
-        if not self._shared.workshop.admit(len(body), self._waiting_bytes):
+        if not at_once and not self._shared.workshop.has_room(len(body), self._waiting_bytes):
             raise BusyError("other records are being decoded")
-        self._waiting_bytes += len(body)
         try:
             verdict = self._sequences[wire.RECORDS].admit(head.first, head.last)
             if verdict.doubtful:
@@ -304,7 +303,7 @@ class Job:
     def _count_waiting(self) -> None:
         """Tell what waits now: messages stay in memory as long as any record of theirs does."""
         waiting = sum(layout.RECORD.size + len(record.body) for record in self._waiting)
-        self._shared.workshop.leave(self._waiting_bytes - waiting)
+        self._shared.workshop.waits(waiting - self._waiting_bytes)
         self._waiting_bytes = waiting
 
     def _give_up(self, record: Record, why: str, slug: str = "undecodable") -> None:
