@@ -145,8 +145,6 @@ class Log:
                 self._rest = True
                 self._cut()
                 raise
-        if self.is_gone:
-            raise StoreError(f"{self.path} was removed", "store-removed")
         self.dirty = True
 
     def sync(self) -> None:

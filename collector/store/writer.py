@@ -56,10 +56,12 @@ class JobWriter:
         """Store rows by table, and that they complete wire type ``about`` up to ``last``; all of it or nothing.
 
         When it returns, the rows survive the death of this process and may be acked. StoreError ``store-full`` or
-        ``store-unwritable``: nothing is stored, the same append can be tried again.
+        ``store-unwritable``: nothing is stored, the same append can be tried again; ``store-removed``: nothing ever will be here.
         """
         log = self._opened()
         log.append(encode(tables, about, last))
+        if self.is_gone:
+            raise StoreError(f"{self.folder} was removed or moved away", "store-removed")
         self._tail.add(tables, about, last)
 
     @property
