@@ -18,7 +18,7 @@ from tfprof.collector.ingest.rows import RowMaker, Tables
 from tfprof.collector.records import Record
 
 #: What collector and process may take together, and the least that the process may; and what rows it may make.
-MEMORY_MAX: Final = 240 << 20
+MEMORY_MAX: Final = 216 << 20
 LEAST: Final = 64 << 20
 ROWS_BYTES_MAX: Final = 40 << 20
 #: How long it may compute, and how long that may take on a busy machine.

@@ -8,7 +8,7 @@ import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
 from tfprof.collector.errors import DecodeError
 from tfprof.collector.ingest.columns import from_columns
-from tfprof.collector.ingest.messages import parts
+from tfprof.collector.ingest.messages import CutShortError, parts
 from tfprof.collector.ingest.proto.graph_pb2 import GraphDef, NodeDef
 from tfprof.collector.store.schema import GRAPH_NODES
 
@@ -29,7 +29,7 @@ def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None 
         batches = []
         while some := [NodeDef.FromString(bytes(node)) for node in islice(nodes, _AT_ONCE)]:
             batches.append(_rows(some, graph, attribute_max))
-    except (ValueError, ParseError) as error:
+    except (CutShortError, ParseError) as error:
         raise DecodeError(f"graph {graph} is not a GraphDef") from error
     return pa.Table.from_batches(batches, GRAPH_NODES)
 
