@@ -76,7 +76,7 @@ class Collector:
                 "store": str(self._options.store),
             }
             self._receiver = Receiver(f"{place}/{COLLECTOR_SOCKET}", self._jobs, self._stats, welcome)
-        except BaseException:
+        except BaseException:  # whatever it is, it is one job's
             self._lock.release()
             raise
         self._status = StatusFile(f"{place}/{NAME}.json")
@@ -122,7 +122,7 @@ class Collector:
                 duty(self, now)
             except StoreError as error:
                 self._stats.stalled(error)
-            except Exception as error:  # the other duties, and the messages, do not wait for a remedy
+            except Exception as error:  # noqa: BLE001  # the other duties, and the messages, do not wait for a remedy
                 self._stats.failed(0, error)
 
     def _pump(self, _now: float) -> None:

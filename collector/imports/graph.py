@@ -25,4 +25,4 @@ def nodes(data: bytes, path: str) -> pa.RecordBatch:
         raise BadFileError(f"{path} is no GraphDef: it has no nodes")
     if "" in listed(rows, "name") or "" in listed(rows, "op"):
         raise BadFileError(f"{path} is no GraphDef: it has nodes without a name or a type")
-    return rows
+    return rows.combine_chunks().to_batches()[0]

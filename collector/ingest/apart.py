@@ -88,7 +88,9 @@ class Workshop:
         """Whether ``size`` more bytes may wait; ``own``: what waits of the same job."""
         if own + size <= ALWAYS:
             return True
-        return (not own or own + size <= WAITING_MAX // 2) and (not self._waiting or self._waiting + size <= WAITING_MAX)
+        return (not own or own + size <= WAITING_MAX // 2) and (
+            not self._waiting or self._waiting + size <= WAITING_MAX
+        )
 
     def waits(self, more: int) -> None:
         """Take note that so many bytes more wait."""
@@ -151,7 +153,7 @@ def _work(result: int, maker: RowMaker, records: Sequence[Record], now_ns: int) 
         code = _NO_MEMORY
     except OSError:
         code = _TOO_MUCH
-    except BaseException:  # whatever it is, the collector's own code must not go on in this process
+    except BaseException:  # noqa: BLE001  # whatever it is, the collector's own code must not go on in this process
         with contextlib.suppress(BaseException):
             os.ftruncate(result, 0)
             os.pwrite(result, traceback.format_exc()[-_TOLD_MAX:].encode("utf-8", "replace"), 0)
@@ -165,7 +167,9 @@ def _confine(result: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     for first, last in ((3, result), (result + 1, os.sysconf("SC_OPEN_MAX"))):
         os.closerange(first, last)
-    pa.set_memory_pool(pa.system_memory_pool())  # the other one has its address space already, and no limit would hold it
+    pa.set_memory_pool(
+        pa.system_memory_pool()
+    )  # the other one has its address space already, and no limit would hold it
     shared, data = (int(Path("/proc/self/statm").read_text().split()[column]) * _PAGE for column in (1, 5))
     limits = (
         (resource.RLIMIT_DATA, data + max(LEAST, MEMORY_MAX - shared)),

@@ -94,22 +94,32 @@ class Plane(Protocol):
     """A plane of a session: an XPlane, or what looks like one without having all its lines in memory."""
 
     @property
-    def name(self) -> bytes: ...
+    def name(self) -> bytes:
+        """Its name."""
+
     @property
-    def lines(self) -> Iterable[XLine]: ...
+    def lines(self) -> Iterable[XLine]:
+        """Its lines, anew at each look."""
+
     @property
-    def event_metadata(self) -> Mapping[int, XEventMetadata]: ...
+    def event_metadata(self) -> Mapping[int, XEventMetadata]:
+        """What its events are, by number."""
+
     @property
-    def stat_metadata(self) -> Mapping[int, XStatMetadata]: ...
+    def stat_metadata(self) -> Mapping[int, XStatMetadata]:
+        """What its values are, by number."""
+
     @property
-    def stats(self) -> Iterable[XStat]: ...
+    def stats(self) -> Iterable[XStat]:
+        """Its own values."""
 
 
 class Session(Protocol):
     """What a profiler session recorded: an XSpace, or what looks like one."""
 
     @property
-    def planes(self) -> Iterable[Plane]: ...
+    def planes(self) -> Iterable[Plane]:
+        """Its planes, anew at each look."""
 
 
 def executions(space: Session, started_ns: int) -> Iterator[Execution]:

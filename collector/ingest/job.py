@@ -91,7 +91,7 @@ class Job:
     @property
     def is_ready(self) -> bool:
         """Whether there is something to do now."""
-        lot = () if self._work is not None else self._lot()
+        lot = self._lot() if self._work is None else []
         return bool(lot) and not (self._is_large(lot[0]) and self._shared.workshop.is_taken)
 
     @property
@@ -125,7 +125,7 @@ class Job:
             self.writer.append(*self._unsent)
         except StoreError:
             raise
-        except Exception:
+        except Exception:  # whatever it is, it is one job's
             self._unsent = None  # it will never be taken
             raise
         self._unsent = None
@@ -262,7 +262,7 @@ class Job:
             self._append_records(tables, lot[-1])
         except StoreError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
             self._maker.rollback(moment)
             self._taken(lot)
             if len(lot) == 1:

@@ -99,7 +99,7 @@ class Jobs:
             return [Head(wire.REOPEN, head.uid)]
         except TfprofError:
             raise
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
             self._failed(head.uid, error)
             raise InternalError(f"{type(error).__name__}: {error}"[:TEXT_MAX]) from None
         finally:
@@ -161,7 +161,7 @@ class Jobs:
             if self._bereaved(uid):
                 yield uid, [Head(wire.REOPEN, uid)]
             return
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
             self._failed(uid, error)
         self._look_after(uid)
         if answers:
@@ -289,14 +289,15 @@ class Jobs:
         self.rows_of_ended += job.rows
         text = f"{FAILURES_MAX} internal failures, the last one {why}: the job's messages are refused from here on"
         event = Event(time.time_ns(), "quarantined", text[:TEXT_MAX])
-        for action in (
+        actions: tuple[Callable[[], None], ...] = (
             lambda: job.writer.append({"events": event_rows([event])}),
             lambda: job.writer.close("lost"),
             lambda: self._store.release(uid),
-        ):
+        )
+        for action in actions:
             try:
                 action()
-            except Exception as error:  # it is here because nothing works with it
+            except Exception as error:  # noqa: BLE001  # it is here because nothing works with it
                 self._tell_failure(uid, error)
 
     def _sample_host(self, host: str, number: int, t_ns: int, values: Mapping[str, Any]) -> None:

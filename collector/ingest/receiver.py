@@ -122,7 +122,7 @@ class Receiver:
         except FormatError as error:
             self._stats.refused(error)
             return [_told(wire.REFUSE, head, error)]
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
             self._stats.failed(head.uid, error)
             refusal = InternalError(f"{type(error).__name__}: {error}"[:TEXT_MAX])
             self._stats.refused(refusal)

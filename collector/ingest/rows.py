@@ -26,7 +26,6 @@ from tfprof.collector.records import Record, document
 from tfprof.collector.store.columns import as_table
 from tfprof.shim import layout
 
-
 #: What decoding takes, roughly, in seconds: of a RunMetadata by the walker for each byte; of all else for each record and byte.
 _WALKED_BYTE_S: Final = 3e-9
 _RECORD_S: Final = 0.2e-3

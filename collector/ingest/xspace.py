@@ -3,6 +3,7 @@
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from functools import reduce
+from itertools import islice
 from operator import or_
 from typing import Final, NamedTuple
 
@@ -86,9 +87,9 @@ class _Session:
             raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")
         self._planes = list(parts(memoryview(data), XSpace.PLANES_FIELD_NUMBER))
         lines = (line for plane in self._planes for line in parts(plane, _LINES))
-        events = sum(1 for line in lines for _ in parts(line, XLine.EVENTS_FIELD_NUMBER))
-        if events > EVENTS_MAX:
-            raise DecodeError(f"a profiler session of {events} events, more than {EVENTS_MAX}")
+        events = (event for line in lines for event in parts(line, XLine.EVENTS_FIELD_NUMBER))
+        if next(islice(events, EVENTS_MAX, None), None) is not None:
+            raise DecodeError(f"a profiler session of more than {EVENTS_MAX} events")
 
     @property
     def planes(self) -> Iterator["_Plane"]:

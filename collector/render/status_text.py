@@ -43,6 +43,20 @@ def _last_refusal(status: Mapping[str, Any]) -> Any:
     return refusals[-1] if isinstance(refusals, list) and refusals else status.get("last_refusal")
 
 
+def _failures(status: Mapping[str, Any]) -> int | None:
+    return status.get("failures") or None
+
+
+def _first_failure(status: Mapping[str, Any]) -> str:
+    """Return the last line of the first traceback; the status file and the log have it whole."""
+    return clean((str(status.get("first_failure") or "").splitlines() or [""])[-1])
+
+
+def _quarantined(status: Mapping[str, Any]) -> str:
+    jobs = status.get("quarantined")
+    return "; ".join(f"job {uid}: {clean(str(why))}" for uid, why in jobs.items()) if isinstance(jobs, Mapping) else ""
+
+
 def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:
     return lambda status: status.get(name)
 
@@ -64,6 +78,9 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
     ("refusals", _refusals, count),
     ("last refusal", _last_refusal, _told),
     ("last error", _key("last_error"), _told),
+    ("failures within", _failures, count),
+    ("first one", _first_failure, str),
+    ("in quarantine", _quarantined, str),
     ("memory", _key("rss_bytes"), size),
     ("CPU time", _key("cpu_s"), lambda seconds: duration(seconds * 1e9)),
 )

@@ -259,7 +259,7 @@ class StoreWriter:
                 sealed = sealed or writer.seal_if_due(now)
             except StoreError as error:
                 failures.append(error)
-            except Exception as error:
+            except Exception as error:  # whatever it is, it is one job's
                 if failed is None:
                     raise
                 failed(writer.info.uid, error)

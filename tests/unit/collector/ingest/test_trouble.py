@@ -1,0 +1,228 @@
+"""What goes wrong with one job is refused, counted and told, and is no other job's trouble."""
+
+import json
+import time
+
+import pytest
+from fakes.run_metadata import run_metadata
+from fakes.wire_agent import record
+from tfprof.collector.errors import DecodeError, FormatError
+from tfprof.collector.ingest import apart, jobs, rows
+from tfprof.collector.ingest.decode import decoder
+from tfprof.collector.ingest.job import LARGE_BYTES, BusyError
+from tfprof.collector.ingest.jobs import InternalError, Jobs, QuarantinedError
+from tfprof.collector.selfstats import SelfStats
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.writer import JobWriter, StoreWriter
+from tfprof.shim import layout, wire
+from tfprof.shim.wire import Head
+
+UID, OTHER = 0xBAD, 0x600D
+STEP = (layout.RUN_METADATA, run_metadata([b"a:Add"]))
+GRAPH = b"\x0a\x04\x0a\x02n1" * (LARGE_BYTES // 48)
+
+
+class Collecting:
+    def __init__(self, path):
+        self.path = path
+        self.stats = SelfStats()
+        self.store = StoreWriter(path, "testhost")
+        self.jobs = Jobs(self.store, decoder(), self.stats.failed)
+        for uid in (UID, OTHER):
+            self.say(uid, wire.OPEN)
+
+    def say(self, uid, kind, number=1, **values):
+        return self.jobs.take(Head(kind, uid, 0, number, number), memoryview(json.dumps(values).encode()))
+
+    def records(self, uid, first, *records):
+        body = b"".join(record(seq, *one) for seq, one in enumerate(records, first))
+        return self.jobs.take(Head(wire.RECORDS, uid, 0, first, first + len(records) - 1), memoryview(body))
+
+    def worked(self, patience_s=60):
+        """Work until nothing is left to do; return all answers."""
+        ends = time.monotonic() + patience_s
+        found = []
+        while self.jobs.is_waiting:
+            assert time.monotonic() < ends
+            found += [answer for _, answers in self.jobs.work(1.0) for answer in answers]
+        return found
+
+    def table(self, uid, name):
+        return Store(self.path).job(f"{uid:016x}").table(name).to_pylist()
+
+
+@pytest.fixture
+def collecting(tmp_path, capsys):
+    collecting = Collecting(tmp_path / "store")
+    yield collecting
+    collecting.jobs.close()
+    collecting.store.close()
+    capsys.readouterr()
+
+
+def broken(*_args, **_kwargs):
+    raise ZeroDivisionError("by accident")
+
+
+def test_a_record_that_code_fails_at_is_told_and_those_around_it_are_stored(collecting, monkeypatch):
+    monkeypatch.setattr(rows, "graph_nodes", broken)
+    graph = (layout.GRAPH, b"")
+    assert collecting.records(UID, 1, STEP, graph, STEP)[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)
+    assert [row["trace"] for row in collecting.table(UID, "traces")] == [0, 1]
+    (event,) = collecting.table(UID, "events")
+    assert (event["slug"], "ZeroDivisionError: by accident" in event["text"]) == ("internal", True)
+    names = collecting.table(UID, "names")
+    assert len({(row["kind"], row["id"]) for row in names}) == len(names)
+    assert collecting.stats.failures == 1
+    assert "by accident" in collecting.stats.snapshot(0, 1.0)["first_failure"]
+
+
+def test_a_message_that_code_fails_at_is_refused_and_the_job_goes_on(collecting, monkeypatch):
+    monkeypatch.setattr(JobWriter, "counters", broken)
+    monkeypatch.setattr(jobs.Job, "_counters", broken)
+    monkeypatch.setitem(jobs.Job._TAKERS, wire.COUNTERS, broken)
+    with pytest.raises(InternalError) as caught:
+        collecting.say(UID, wire.COUNTERS)
+    assert caught.value.slug == "internal"
+    assert collecting.records(UID, 1, STEP) == [Head(wire.ACK, UID, wire.RECORDS, 0, 1)]
+
+
+def test_a_job_that_keeps_failing_ends_as_lost_and_is_refused(collecting, monkeypatch):
+    monkeypatch.setattr(rows, "graph_nodes", broken)
+    collecting.records(UID, 1, STEP, *[(layout.GRAPH, b"")] * jobs.FAILURES_MAX)
+    assert collecting.jobs.quarantined == {UID: "ZeroDivisionError: by accident"}
+    for kind in (wire.OPEN, wire.COUNTERS, wire.CLOSE):
+        with pytest.raises(QuarantinedError):
+            collecting.say(UID, kind, state="exited")
+    assert [event["slug"] for event in collecting.table(UID, "events")][-1] == "quarantined"
+    assert Store(collecting.path).job(f"{UID:016x}").info.state == "lost"
+    assert len(collecting.table(UID, "traces")) == 1
+    assert collecting.records(OTHER, 1, STEP) == [Head(wire.ACK, OTHER, wire.RECORDS, 0, 1)]
+    samples = json.dumps({"t_ns": 5, "jobs": {f"{UID:016x}": {}, f"{OTHER:016x}": {}}}).encode()
+    head = Head(wire.SAMPLES, 0, 0, 1, 1)
+    assert collecting.jobs.samples("h", head, memoryview(samples)) == [Head(wire.ACK, 0, wire.SAMPLES, 1, 1)]
+
+
+def test_what_the_store_fails_at_for_one_job_does_not_keep_the_others(collecting, monkeypatch):
+    monkeypatch.setattr(collecting.store.job(UID), "sync_if_due", broken)
+    synced = []
+    monkeypatch.setattr(collecting.store.job(OTHER), "sync_if_due", lambda now: synced.append(now) or True)
+    for now in range(jobs.FAILURES_MAX):
+        collecting.jobs.tick(float(now))
+    assert len(synced) == jobs.FAILURES_MAX
+    assert list(collecting.jobs.quarantined) == [UID]
+
+
+@pytest.mark.parametrize("first", [2**63 + 101, 2**64 - 1])
+def test_numbers_at_the_end_of_all_numbers_are_taken(collecting, first):
+    collecting.records(UID, first, STEP)
+    assert collecting.records(UID, first, STEP) == [Head(wire.ACK, UID, wire.RECORDS, 0, first)]
+    assert [event["slug"] for event in collecting.table(UID, "events")] == ["gap"]
+    assert collecting.stats.failures == 0
+
+
+@pytest.mark.parametrize("count", [b"true", b"1.5", b"NaN", b"1e999", b'"1"', b"[]"])
+def test_a_count_that_is_no_number_is_undecodable(collecting, count):
+    collecting.records(UID, 1, (layout.REFUSED, b'{"slug": "x", "text": "y", "count": ' + count + b"}"))
+    assert [event["slug"] for event in collecting.table(UID, "events")] == ["undecodable"]
+
+
+@pytest.mark.parametrize("uid", ["1" * 17, "-1", "1_0", " 5", "0x5", ""])
+def test_a_sample_of_what_is_no_uid_is_a_format_error(collecting, uid):
+    with pytest.raises(FormatError):
+        collecting.jobs.samples(
+            "h", Head(wire.SAMPLES, 0, 0, 1, 1), memoryview(json.dumps({"t_ns": 1, "jobs": {uid: {}}}).encode())
+        )
+
+
+def test_a_large_record_is_decoded_beside_while_other_jobs_are_served(collecting):
+    assert collecting.records(UID, 1, STEP) == [Head(wire.ACK, UID, wire.RECORDS, 0, 1)]
+    assert collecting.records(UID, 2, (layout.GRAPH, GRAPH), STEP) == []
+    assert list(collecting.jobs.work(0.1)) == []
+    assert collecting.jobs.is_waiting
+    assert collecting.records(OTHER, 1, STEP) == [Head(wire.ACK, OTHER, wire.RECORDS, 0, 1)]
+    assert collecting.worked()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 3)
+    assert len(collecting.table(UID, "graph_nodes")) == LARGE_BYTES // 48
+    assert [row["trace"] for row in collecting.table(UID, "traces")] == [0, 1]
+
+
+def test_names_go_on_after_what_was_decoded_beside(collecting):
+    nodes = run_metadata([b"n%d:Add" % number for number in range(90_000)])
+    assert len(nodes) > LARGE_BYTES / 2
+    large = (layout.RUN_METADATA, nodes + b"\x1a\x00" * (LARGE_BYTES // 2))
+    collecting.records(UID, 1, STEP)
+    collecting.records(UID, 2, large)
+    collecting.worked()
+    collecting.records(UID, 3, (layout.RUN_METADATA, run_metadata([b"last:Add"])))
+    rows = collecting.table(UID, "names")
+    names = {(row["kind"], row["id"]): row["text"] for row in rows}
+    assert len(rows) == len(names)
+    ops = collecting.table(UID, "ops")
+    assert [names[0, ops[at]["node"]] for at in (0, 1, 90_000, 90_001)] == [b"a", b"n0", b"n89999", b"last"]
+
+
+def test_the_end_of_a_job_waits_for_what_is_decoded_beside(collecting):
+    collecting.records(UID, 1, (layout.GRAPH, GRAPH))
+    assert collecting.say(UID, wire.CLOSE, state="exited") == []
+    assert collecting.worked() == [Head(wire.ACK, UID, wire.RECORDS, 0, 1), Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
+    assert UID not in collecting.jobs.open
+    assert len(collecting.table(UID, "graph_nodes")) == LARGE_BYTES // 48
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "why"),
+    [
+        ("MEMORY_MAX", 0, "MiB of memory"),
+        ("ROWS_BYTES_MAX", 1 << 16, "MiB of rows"),
+        ("WALL_S", 0.0, "s to decode"),
+    ],
+)
+def test_what_takes_too_much_to_decode_is_an_event_and_the_job_goes_on(collecting, monkeypatch, limit, value, why):
+    monkeypatch.setattr(apart, limit, value)
+    monkeypatch.setattr(apart, "LEAST", apart.LEAST if limit != "MEMORY_MAX" else 0)
+    collecting.records(UID, 1, (layout.GRAPH, GRAPH), STEP)
+    assert collecting.worked()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 2)
+    (event,) = collecting.table(UID, "events")
+    assert event["slug"] == "undecodable"
+    assert why in event["text"]
+    assert len(collecting.table(UID, "traces")) == 1
+
+
+def test_what_fails_beside_is_told_with_its_traceback(collecting, monkeypatch):
+    monkeypatch.setattr(rows, "graph_nodes", broken)
+    collecting.records(UID, 1, (layout.GRAPH, GRAPH))
+    collecting.worked()
+    assert "in broken" in collecting.stats.snapshot(0, 1.0)["first_failure"]
+    assert "by accident" in collecting.table(UID, "events")[0]["text"]
+
+
+def test_what_cannot_be_decoded_beside_is_no_failure_of_ours(collecting, monkeypatch):
+    def refused(*_args):
+        raise DecodeError("no graph")
+
+    monkeypatch.setattr(rows, "graph_nodes", refused)
+    collecting.records(UID, 1, (layout.GRAPH, GRAPH))
+    collecting.worked()
+    assert collecting.stats.failures == 0
+    assert [event["slug"] for event in collecting.table(UID, "events")] == ["undecodable"]
+
+
+def test_what_waits_to_be_decoded_has_bounds_and_small_messages_of_others_do_not_wait(collecting, monkeypatch):
+    monkeypatch.setattr(apart, "WAITING_MAX", 2 * len(GRAPH))
+    collecting.records(UID, 1, (layout.GRAPH, GRAPH))
+    with pytest.raises(BusyError):
+        collecting.records(UID, 2, (layout.GRAPH, GRAPH))
+    assert collecting.records(OTHER, 1, STEP) == [Head(wire.ACK, OTHER, wire.RECORDS, 0, 1)]
+    collecting.worked()
+    assert collecting.records(UID, 2, STEP) == [Head(wire.ACK, UID, wire.RECORDS, 0, 2)]
+
+
+def test_documents_that_cannot_be_written_again_are_refused(collecting):
+    deep = {}
+    for _ in range(40):
+        deep = {"a": deep}
+    for values in ({"name": deep}, {"name": "x", "rank": float("inf")}):
+        with pytest.raises(FormatError):
+            collecting.say(UID, wire.OPEN, **values)
+    collecting.jobs.take(Head(wire.OPEN, UID, 0, 0, 2), memoryview(b'{"name": "\\ud800x"}'))
+    assert Store(collecting.path).job(f"{UID:016x}").info.name == "?x"
