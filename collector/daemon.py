@@ -1,6 +1,7 @@
 """The collector daemon: receives what agents send and stores it, until it is stopped or nobody needs it any more."""
 
 import argparse
+import contextlib
 import gc
 import os
 import secrets
@@ -159,7 +160,8 @@ class Collector:
         try:
             self._status.write(status)
         except OSError as error:
-            print(f"tfprof: cannot write {self._status.path}: {error.strerror}", file=sys.stderr, flush=True)
+            with contextlib.suppress(OSError):
+                print(f"tfprof: cannot write {self._status.path}: {error.strerror}", file=sys.stderr, flush=True)
 
     #: What is done every `TICK_S`; none waits for the others to succeed.
     _DUTIES: ClassVar[tuple[Callable[["Collector", float], None], ...]] = (

@@ -1,5 +1,6 @@
 """What the collector says of itself."""
 
+import contextlib
 import os
 import sys
 import time
@@ -50,7 +51,7 @@ class SelfStats:
         text = error if isinstance(error, str) else "".join(traceback.format_exception(error)).rstrip()
         self._first_failure = self._first_failure or f"job {uid:016x}: {text}"[:_TRACE_MAX]
         if self.failures <= _TOLD:
-            print(f"tfprof: job {uid:016x}: {text} [internal]", file=sys.stderr, flush=True)
+            _log(f"tfprof: job {uid:016x}: {text} [internal]")
 
     def snapshot(self, rows: int, now: float) -> dict[str, Any]:
         """Return the status keys that are counted here; ``rows`` stored so far, ``now`` of the monotonic clock in s."""
@@ -76,6 +77,13 @@ class SelfStats:
             "rss_bytes": resident(),
             "cpu_s": round(time.process_time(), 3),
         }
+
+
+def _log(text: str) -> None:
+    with contextlib.suppress(
+        OSError, ValueError
+    ):  # a full disk, or nobody who reads: that is no trouble of the job's, either
+        print(text, file=sys.stderr, flush=True)
 
 
 def resident() -> int:

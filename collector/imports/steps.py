@@ -12,7 +12,6 @@ from tfprof.collector.ingest.parsing import Trace, fits, trace_rows
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.store.columns import as_table
 from tfprof.collector.store.schema import DEVICE, NODE
-from tfprof.collector.store.wal import Rows
 from tfprof.collector.views.nodes import COPY, NEVER
 from tfprof.shim import layout
 
@@ -62,7 +61,7 @@ class StepTables:
         ops, allocations, parts = self._decoder.run_metadata([step.data], [trace], self._interner)
         if parts[0].error is not None:
             raise NotRepresentableError(f"{step.path}: {parts[0].error}")
-        batches: dict[str, Rows] = {
+        batches: dict[str, pa.RecordBatch | pa.Table] = {
             "ops": ops,
             "allocations": allocations,
             "output_memory": self._output_memory(step, trace),

@@ -102,7 +102,7 @@ class Work:
 
     def __init__(self, maker: RowMaker, records: Sequence[Record], now_ns: int) -> None:
         self._ends = time.monotonic() + WALL_S
-        self._result = os.memfd_create("tfprof-rows", os.MFD_CLOEXEC)
+        self._result = os.memfd_create("rows", os.MFD_CLOEXEC)
         sys.stderr.flush()
         try:
             self._pid = os.fork()

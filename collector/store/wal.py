@@ -32,6 +32,8 @@ _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
 _READING: Final = pa.ipc.IpcReadOptions(use_threads=False)
 #: Smaller batches are not compressed: they would hardly be smaller, and it would take six times as long.
 _COMPRESSED_FROM: Final = 4096
+#: Payloads that are decoded at once: a thousand rows or so, or one append.
+_GROUP_BYTES: Final = 64 << 10
 #: Buffers that one writev takes.
 _IOV_MAX = 512
 
@@ -60,13 +62,28 @@ class Contents(NamedTuple):
     def pieces(self, name: str, rows: int) -> Iterator[pa.Table]:
         """Yield table ``name`` in order of arrival, the rows of whole appends at once, until they are ``rows`` at least."""
         parts: list[pa.Table] = []
-        for append in self.appends:
-            parts.append(self._decoded(name, [append]))
-            if sum(part.num_rows for part in parts) >= rows:
+        found = 0
+        for appends in self._groups(name):
+            parts.append(self._decoded(name, appends))
+            found += parts[-1].num_rows
+            if found >= rows:
                 yield pa.concat_tables(parts)
-                parts = []
-        if any(part.num_rows for part in parts):
+                parts, found = [], 0
+        if found:
             yield pa.concat_tables(parts)
+
+    def _groups(self, name: str) -> Iterator[list[Append]]:
+        """Yield the appends in order, so many at once that one by one would not take much longer; each has a start of its own."""
+        group: list[Append] = []
+        size = 0
+        for append in self.appends:
+            group.append(append)
+            size += sum(len(payload) for table, payload in append.batches if table == name)
+            if size >= _GROUP_BYTES:
+                yield group
+                group, size = [], 0
+        if group:
+            yield group
 
     def _decoded(self, name: str, appends: Sequence[Append]) -> pa.Table:
         payloads = [payload for append in appends for table, payload in append.batches if table == name]

@@ -23,6 +23,8 @@ from tfprof.collector.store.wal import Log, Rows, decode, encode
 SEAL_ROWS: Final = 100_000
 SEAL_BYTES: Final = 16 << 20
 SEAL_SECONDS: Final = 600.0
+#: So many small appends are sealed in a third of a second, in which nobody else is served.
+SEAL_APPENDS: Final = 2_000
 #: How often logs are fsynced and counters written.
 SYNC_SECONDS: Final = 5.0
 #: A sealing that failed is tried again after so long.
@@ -126,7 +128,9 @@ class JobWriter:
             return False
         if self._since is None:
             self._since = now
-        large = self._tail.rows.get("ops", 0) >= SEAL_ROWS or self._log.size >= SEAL_BYTES
+        tail = self._tail
+        many = tail.rows.get("ops", 0) >= SEAL_ROWS or tail.appends >= SEAL_APPENDS
+        large = many or self._log.size >= SEAL_BYTES
         if now < self._retry or (not large and now - self._since < SEAL_SECONDS):
             return False
         self._retry = now + RETRY_SECONDS

@@ -11,7 +11,7 @@ INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/pytho
 #: Files of the shim that only agent and collector load.
 OUTSIDE_JOBS = {"places.py", "wire.py", "daemons.py", "errors.py"}
 #: Where everything is caught on purpose: the fence, the file that is injected, the forked child that becomes a daemon.
-FENCES = {"guard.py", "sitecustomize.py", "daemons.py"}
+FENCES = {"guard.py", "sitecustomize.py", "daemons.py", "apart.py"}
 
 
 def test_every_file_of_the_shim_parses_as_python_3_7() -> None:
@@ -48,7 +48,9 @@ def _passes_on(handler: ast.ExceptHandler) -> bool:
     """Tell whether what is caught is raised again, or given to the fence."""
     inner = list(ast.walk(handler))
     calls = {getattr(node.func, "id", getattr(node.func, "attr", "")) for node in inner if isinstance(node, ast.Call)}
-    return any(isinstance(node, ast.Raise) for node in inner) or "stop" in calls
+    return any(isinstance(node, ast.Raise) for node in inner) or bool(
+        calls & {"stop", "failed", "_failed", "_tell_failure"}
+    )
 
 
 def test_the_shim_starts_no_thread_but_for_a_window() -> None:

@@ -179,7 +179,7 @@ def test_the_end_of_a_job_waits_for_what_is_decoded_beside(collecting):
 )
 def test_what_takes_too_much_to_decode_is_an_event_and_the_job_goes_on(collecting, monkeypatch, limit, value, why):
     monkeypatch.setattr(apart, limit, value)
-    monkeypatch.setattr(apart, "LEAST", apart.LEAST if limit != "MEMORY_MAX" else 0)
+    monkeypatch.setattr(apart, "LEAST", apart.LEAST if limit != "MEMORY_MAX" else -(1 << 30))
     collecting.records(UID, 1, (layout.GRAPH, GRAPH), STEP)
     assert collecting.worked()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 2)
     (event,) = collecting.table(UID, "events")
