@@ -108,7 +108,7 @@ class Job:
         """Take note that messages of type ``about`` up to ``last`` were stored, and that this is gone."""
         if last <= self.writer.acked(about):
             return
-        self._lost(last - self.writer.acked(about), _REMOVED[about], "store-removed")
+        self._lost(last - self.writer.acked(about), _REMOVED[about], slug="store-removed")
         self._append({}, about, last)
         self._sequences[about] = Sequence(last)
 
@@ -180,7 +180,7 @@ class Job:
                 return [Head(wire.REOPEN, self.uid)]
             if not verdict.fresh:
                 return [self._ack(wire.RECORDS)]
-            self._lost(verdict.lost, "records that the agent never sent or gave up")
+            self._lost(verdict.lost, "records that the agent never sent or gave up", slug="gap")
             self._waiting.extend(record for record in records if record.seq >= verdict.fresh)
             return self.pump() if at_once else []
         finally:
@@ -193,7 +193,7 @@ class Job:
             return [Head(wire.REOPEN, self.uid)]
         if not verdict.fresh:
             return [self._ack(wire.SPANS)]
-        self._lost(verdict.lost, "span entries that the agent never sent or gave up")
+        self._lost(verdict.lost, "span entries that the agent never sent or gave up", slug="gap")
         spans = list(entries)[verdict.fresh - head.first :]
         self._steps.remember(spans, offset)
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
@@ -338,7 +338,7 @@ class Job:
         self.rows += tables["ops"].num_rows if "ops" in tables else 0
         self.retry()
 
-    def _lost(self, count: int, what: str, slug: str = "gap") -> None:
+    def _lost(self, count: int, what: str, slug: str) -> None:
         """Count what will never be here: in an event, and among what the job has lost."""
         if count:
             self._events.append(Event(time.time_ns(), slug=slug, text=what, times=fits(count)))

@@ -172,14 +172,12 @@ def test_the_end_of_a_job_waits_for_what_is_decoded_beside(collecting):
 @pytest.mark.parametrize(
     ("limit", "value", "why"),
     [
-        ("MEMORY_MAX", 0, "MiB of memory"),
         ("ROWS_BYTES_MAX", 1 << 16, "MiB of rows"),
         ("WALL_S", 0.0, "s to decode"),
     ],
 )
 def test_what_takes_too_much_to_decode_is_an_event_and_the_job_goes_on(collecting, monkeypatch, limit, value, why):
     monkeypatch.setattr(apart, limit, value)
-    monkeypatch.setattr(apart, "LEAST", apart.LEAST if limit != "MEMORY_MAX" else -(1 << 30))
     collecting.records(UID, 1, (layout.GRAPH, GRAPH), STEP)
     assert collecting.worked()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 2)
     (event,) = collecting.table(UID, "events")
@@ -226,3 +224,11 @@ def test_documents_that_cannot_be_written_again_are_refused(collecting):
             collecting.say(UID, wire.OPEN, **values)
     collecting.jobs.take(Head(wire.OPEN, UID, 0, 0, 2), memoryview(b'{"name": "\\ud800x"}'))
     assert Store(collecting.path).job(f"{UID:016x}").info.name == "?x"
+
+
+def test_what_takes_too_much_memory_to_decode_is_an_event(collecting, monkeypatch):
+    monkeypatch.setattr(rows, "graph_nodes", lambda *_args: len(bytes(2 * apart.MEMORY_MAX)))
+    collecting.records(UID, 1, (layout.GRAPH, GRAPH))
+    assert collecting.worked() == [Head(wire.ACK, UID, wire.RECORDS, 0, 1)]
+    (event,) = collecting.table(UID, "events")
+    assert "MiB of memory" in event["text"]
