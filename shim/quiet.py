@@ -1,102 +1,113 @@
 """Keeps the lines that TensorFlow logs about our own profiler sessions off the job's standard error.
 
-Where all devices are CPUs a thread of ours gets a table of file descriptors to itself, in which standard error is the null
-device: nothing that another thread writes is touched. A device's driver may open descriptors of its own in the calls we
-make, which all threads must see; there the log level is raised for the length of the call instead.
+TensorFlow writes its log through the C library's ``stderr``, which the C library lets a program replace. While a call of
+ours runs, ``stderr`` is a stream in memory. What other threads wrote meanwhile is written to the job's stream afterwards; the
+profiler's own lines are left out. No descriptor is touched, and what Python prints does not pass here.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sys
 
-from . import native
-
-_CLOSE_RANGE, _UNSHARE_ON_CLOSE = 436, 2
-_CLONE_FILES = 0x400
-_LAST_FD = 0xFFFFFFFF
-_CONTEXT = "tensorflow.python.eager.context"
-_CPUS = ("CPU", "XLA_CPU")
-#: Releases of the logging library that TensorFlow has been built with; its names carry them.
-_RELEASES = ("20250814", "20250512", "20250127", "20240722", "20240116", "20230802", "20230125")
-_SET, _GET = "_ZN4absl12lts_%s14SetMinLogLevelENS0_18LogSeverityAtLeastE", "_ZN4absl12lts_%s11MinLogLevelEv"
-_WARNING = 1
+#: Source files of TensorFlow that log about a profiler session; each line names its file and line number.
+_FILES = (
+    b"profiler_session.cc:",
+    b"profiler_controller.cc:",
+    b"save_profile.cc:",
+    b"host_tracer",
+    b"device_tracer",
+    b"cupti_",
+    b"rocm_tracer",
+)
+#: The logging library says this once, before the first line that a process logs: without ours it would not have to yet.
+_PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
 
 
 class NoisyError(Exception):
     """Nothing can keep the lines away: there is to be no profiler session."""
 
 
-class Silent(object):
-    """Around calls of a thread that has no standard error: nothing to do."""
+class Captured(object):
+    """While entered, the C library's ``stderr`` is a stream in memory; one thread at a time may enter it.
 
-    def __enter__(self) -> None:
-        pass
+    ``stream`` is the variable, ``memory`` the address of the stream in memory, ``job`` that of the job's own.
+    """
 
-    def __exit__(self, *_error: object) -> None:
-        pass
-
-
-class Muted(object):
-    """Raises the log level of the process to warnings while it is entered."""
+    __slots__ = ("_libc", "_size", "_text", "job", "memory", "stream")
 
     def __init__(self) -> None:
-        library = native.library()
-        if library is None:
-            raise NoisyError("%s is not loaded" % native.LIBRARY)
-        for release in _RELEASES:
-            if hasattr(library, _SET % release):
-                self._set, self._get = getattr(library, _SET % release), getattr(library, _GET % release)
-                return
-        raise NoisyError("this TensorFlow has no log level that can be changed")
+        libc = self._libc = ctypes.CDLL(None, use_errno=True)
+        try:
+            self.stream = ctypes.c_void_p.in_dll(libc, "stderr")
+            libc.open_memstream.restype = ctypes.c_void_p
+        except (AttributeError, ValueError):
+            raise NoisyError("this C library has no stderr that can be replaced") from None
+        libc.fseek.argtypes = (ctypes.c_void_p, ctypes.c_long, ctypes.c_int)
+        libc.fwrite.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p)
+        self._text, self._size = ctypes.c_void_p(), ctypes.c_size_t()
+        self.job = self.stream.value
+        # Never closed: another thread may be about to write to it at any time.
+        self.memory = libc.open_memstream(ctypes.byref(self._text), ctypes.byref(self._size))
+        if not self.memory:
+            raise NoisyError("no memory for a stream: %s" % os.strerror(ctypes.get_errno()))
 
     def __enter__(self) -> None:
-        self._old = self._get()
-        self._set(max(self._old, _WARNING))
+        self.job = self.stream.value
+        self.stream.value = self.memory
 
     def __exit__(self, *_error: object) -> None:
-        self._set(self._old)
+        self.restore()
+        self.flush()
+
+    def restore(self) -> None:
+        """Put the job's stream back, if it was replaced."""
+        if self.stream.value == self.memory:
+            self.stream.value = self.job
+
+    def flush(self) -> None:
+        """Write what was captured and is not the profiler's to the job's stream."""
+        memory = ctypes.c_void_p(self.memory)
+        self._libc.fflush(memory)
+        if not self._size.value:
+            return
+        text = others(ctypes.string_at(self._text.value or 0, self._size.value))
+        self._libc.fseek(memory, 0, os.SEEK_SET)
+        if text and self.job:
+            self._libc.fwrite(text, 1, len(text), self.job)
+            self._libc.fflush(ctypes.c_void_p(self.job))
 
 
-def silence() -> Muted | Silent:
-    """Return what to put around noisy calls in the calling thread, which is ours; NoisyError when nothing helps."""
-    if accelerated():
-        return Muted()
-    try:
-        private_descriptors()
-    except OSError as error:
-        raise NoisyError("no descriptors of our own: %s" % error.strerror) from None
-    return Silent()
+def others(text: bytes) -> bytes:
+    """Return the lines of ``text`` that are not about our profiler session."""
+    lines = text.splitlines(True)
+    following = lines[1:] + [b""]
+    return b"".join(line for line, after in zip(lines, following) if not _is_profilers(line, after))
 
 
-def accelerated() -> bool:
-    """Tell whether TensorFlow uses any device that is no CPU."""
-    devices = sys.modules[_CONTEXT].context()._logical_devices
-    return any(device.device_type not in _CPUS for device in devices or ())
+def _is_profilers(line: bytes, after: bytes) -> bool:
+    if line.startswith(_PREAMBLE):
+        line = after
+    return any(name in line for name in _FILES)
 
 
-def private_descriptors() -> None:
-    """Give the calling thread descriptors of its own: the null device as 0, 1, 2, and none of the job's; OSError if refused."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    numbers = [ctypes.c_ulong(number) for number in (3, _LAST_FD, _UNSHARE_ON_CLOSE)]
-    if libc.syscall(ctypes.c_long(_CLOSE_RANGE), *numbers) != 0:
-        if libc.unshare(_CLONE_FILES) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
-        _close_copies()
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    if null > 2:
-        os.close(null)
+_captured: Captured | None = None
 
 
-def _close_copies() -> None:
-    # A copy left open would keep a pipe of the job's from ending when the job closes it.
-    for name in os.listdir("/proc/thread-self/fd"):
-        if int(name) > 2:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass  # the one of the listing itself
+def captured() -> Captured:
+    """Return the process's one ``Captured``; NoisyError when there can be none."""
+    global _captured
+    if _captured is None:
+        _captured = Captured()
+    return _captured
+
+
+def _forked() -> None:
+    """Give a forked child, in which the call that is captured does not go on, its own stream back."""
+    global _captured
+    if _captured is not None:
+        _captured.restore()
+        _captured = None
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import fcntl
 import os
 
 from . import layout
 from .clock import getpid, mono, real
+from .descriptors import StandardPlugged
 from .errors import TfprofError
 from .version import CHANNEL_VERSION
 
@@ -77,6 +79,8 @@ class Channel(object):
         self._turn = Turn()
         self._fd = _memfd()
         try:
+            # Before the first touch: a file that another process cuts short would end this one by SIGBUS.
+            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK)
             os.posix_fallocate(self._fd, 0, layout.RING_AT)
             self._inode = _inode(self._fd)
             self.view = _mapping(self._fd, layout.RING_AT)
@@ -165,13 +169,11 @@ class Channel(object):
     def _grow(self) -> None:
         if _inode(self._fd) != self._inode:
             raise ChannelError("the program closed the channel's descriptor before the first trace", "channel-closed")
-        import fcntl
-
         whole = layout.RING_AT + self.ring_bytes
         try:
             os.posix_fallocate(self._fd, 0, whole)
             ring = _mapping(self._fd, whole)[layout.RING_AT :]
-            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK | _SEAL_GROW)
+            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_GROW)
         except OSError as error:
             raise ChannelError("no memory for the record ring: %s" % error.strerror, "channel-memory") from None
         self.words[WORD["ring_size"]] = self.ring_bytes
@@ -206,7 +208,8 @@ def _memfd() -> int:
     """Return a new memfd, not inherited and never executable where the kernel knows that."""
     for flags in (_CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL, _CLOEXEC | _ALLOW_SEALING):
         try:
-            return _memfd_create(layout.MEMFD_NAME, flags)
+            with StandardPlugged():
+                return _memfd_create(layout.MEMFD_NAME, flags)
         except OSError as error:
             reason = error.strerror
     raise ChannelError("the system refuses anonymous memory files: %s" % reason, "memfd-refused")
