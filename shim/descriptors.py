@@ -21,10 +21,11 @@ class StandardPlugged(object):
     EBADF as before.
     """
 
-    __slots__ = ("_taken",)
+    __slots__ = ("_plug", "_taken")
 
     def __enter__(self) -> None:
         self._taken: list[int] = []
+        self._plug = os.stat(_PLACE)
         while not _standard_open():
             fd = os.open(_PLACE, _O_PATH | os.O_CLOEXEC)
             if fd >= _LOWEST:  # another thread opened the last of them
@@ -34,7 +35,7 @@ class StandardPlugged(object):
 
     def __exit__(self, *_error: object) -> None:
         for fd in self._taken:
-            if _is_plug(fd):  # and not what the job has put there meanwhile
+            if is_file(fd, self._plug):  # and not what the job has put there meanwhile
                 os.close(fd)
 
 
@@ -49,11 +50,21 @@ def _standard_open() -> bool:
     return True
 
 
-def _is_plug(fd: int) -> bool:
+def is_file(fd: int, file: os.stat_result) -> bool:
+    """Tell whether ``fd`` is a descriptor of ``file``."""
     try:
-        return os.path.samestat(os.fstat(fd), os.stat(_PLACE))
+        return os.path.samestat(os.fstat(fd), file)
     except OSError:
         return False
+
+
+def write(fd: int, data: bytes) -> None:
+    """Write all of ``data``, or as much as can be written."""
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError:
+        return  # closed, full, or broken: as it would have been without us
 
 
 def open_file(path: str, flags: int, mode: Any = 0o600) -> int:

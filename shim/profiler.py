@@ -38,11 +38,12 @@ class Session(object):
     ``began`` and ``ended`` are monotonic ns, ``began_real`` real ns.
     """
 
-    __slots__ = ("_gone", "_held", "_over", "_place", "_turn", "began", "began_real", "ended")
+    __slots__ = ("_gone", "_held", "_log", "_over", "_place", "_turn", "began", "began_real", "ended")
 
     def __init__(self) -> None:
         self.began = self.began_real = self.ended = 0
         self._place = ""
+        self._log: quiet.Captured | None = None
         self._held: list[Any] = []
         self._turn = {0: False}  # the one that is to stop the session takes the entry
         self._over, self._gone = _thread.allocate_lock(), _thread.allocate_lock()
@@ -54,13 +55,15 @@ class Session(object):
         made = sys.modules[MODULE].ProfilerSession
         self._place = _place()
         try:
-            with quiet.captured():
+            self._log = quiet.Captured()
+            with self._log:
                 session = made()
                 start_of(made)(session, self._place, {})
                 self._held.append(session)
         except Exception as error:
             if guard.theirs(error):
                 raise
+            self.free()
             return _reason(error)
         try:
             self._watch(seconds)
@@ -84,7 +87,7 @@ class Session(object):
             with descriptors.StandardPlugged():
                 os.mkdir(self._place, 0o700)
                 try:
-                    with quiet.captured():
+                    with self._logged:
                         self._held[0].export_to_tb()
                     self.ended = clock.mono()
                     return _content(self._place, most)
@@ -102,29 +105,40 @@ class Session(object):
 
     def free(self) -> None:
         """Let go of the session, be it stopped or not; twice is once."""
+        log = self._log
         try:
-            with quiet.captured():
-                self._held.clear()
+            if log is not None:
+                with log:
+                    self._held.clear()
         finally:
+            if log is not None:
+                log.close()
             allocations.hush()
             if self._gone.locked():
                 self._gone.release()
 
     def leak(self) -> None:
         """Keep the copy of the session in a forked child for good: its end would log, and stop the parent's devices."""
+        if self._log is not None:
+            self._log.close()
         for session in self._held:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
         self._turn.clear()
 
+    @property
+    def _logged(self) -> quiet.Captured:
+        assert self._log is not None
+        return self._log
+
     def _watch(self, seconds: float) -> None:
         """Have the session dropped after ``seconds`` unless it was taken before."""
-        captured = quiet.captured()
+        log = self._logged
         calls = chain(
             starmap(self._over.acquire, [(True, seconds)]),  # true: the recording ended in time, which ends the chain
             starmap(self._turn.pop, [(0, True)]),  # true: it is being ended
-            starmap(setattr, [(captured.stream, "value", captured.memory)]),
+            starmap(setattr, [(log.fileno, "value", log.fd)]),
             starmap(self._held.clear, [()]),
-            starmap(setattr, [(captured.stream, "value", captured.stream.value)]),
+            starmap(setattr, [(log.fileno, "value", log.job)]),
             starmap(self._gone.release, [()]),
         )
         # A signal for the process is for the job's threads: this one blocks all of them.

@@ -1,8 +1,8 @@
 """Keeps the lines that TensorFlow logs about our own profiler sessions off the job's standard error.
 
-TensorFlow writes its log through the C library's ``stderr``, which the C library lets a program replace. While a call of
-ours runs, ``stderr`` is a stream in memory. What other threads wrote meanwhile is written to the job's stream afterwards; the
-profiler's own lines are left out. No descriptor is touched, and what Python prints does not pass here.
+TensorFlow logs through the C library's stream ``stderr``, some releases through a copy of the pointer to it. While a call of
+ours runs, that stream writes into a file in memory. What other threads logged meanwhile is written to the job's standard
+error afterwards; the profiler's own lines are left out. Descriptor 2 itself, which Python writes to, is not touched.
 """
 
 from __future__ import annotations
@@ -10,17 +10,25 @@ from __future__ import annotations
 import ctypes
 import os
 
-#: Source files of TensorFlow that log about a profiler session; each line names its file and line number.
+from . import descriptors, memory
+
+#: Where a FILE of the GNU C library has its descriptor, on 64-bit machines (struct_FILE.h).
+_FILENO_AT = 112
+_STREAMS = ("stdout", "stderr")
+#: Source files of TensorFlow that log about a profiler session; the first line of each message names one.
 _FILES = (
     b"profiler_session.cc:",
     b"profiler_controller.cc:",
     b"save_profile.cc:",
+    b"capture_profile.cc:",
     b"host_tracer",
     b"device_tracer",
     b"cupti_",
     b"rocm_tracer",
 )
-#: The logging library says this once, before the first line that a process logs: without ours it would not have to yet.
+#: How further lines of such messages begin.
+_FURTHER = (b"\n", b"Dumped ")
+#: The logging library writes this once, before the first line that a process logs.
 _PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
 
 
@@ -29,85 +37,69 @@ class NoisyError(Exception):
 
 
 class Captured(object):
-    """While entered, the C library's ``stderr`` is a stream in memory; one thread at a time may enter it.
+    """While entered, the C library's ``stderr`` writes into a file in memory, of this object's own, until ``close``.
 
-    ``stream`` is the variable, ``memory`` the address of the stream in memory, ``job`` that of the job's own.
+    ``fileno`` is the stream's descriptor, ``fd`` the file's, ``job`` the job's. One thread at a time may enter one.
     """
 
-    __slots__ = ("_libc", "_size", "_text", "job", "memory", "stream")
+    __slots__ = ("_at", "_file", "_flush", "fd", "fileno", "job")
 
     def __init__(self) -> None:
-        libc = self._libc = ctypes.CDLL(None, use_errno=True)
+        libc = ctypes.CDLL(None)
         try:
-            self.stream = ctypes.c_void_p.in_dll(libc, "stderr")
-            libc.open_memstream.restype = ctypes.c_void_p
+            streams = [ctypes.c_void_p.in_dll(libc, name) for name in _STREAMS]
+            numbers = [ctypes.c_int.from_address((stream.value or 0) + _FILENO_AT) for stream in streams if stream]
+            if [number.value for number in numbers] != [libc.fileno(stream) for stream in streams]:
+                raise ValueError
         except (AttributeError, ValueError):
-            raise NoisyError("this C library has no stderr that can be replaced") from None
-        libc.fseek.argtypes = (ctypes.c_void_p, ctypes.c_long, ctypes.c_int)
-        libc.fwrite.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_void_p)
-        self._text, self._size = ctypes.c_void_p(), ctypes.c_size_t()
-        self.job = self.stream.value
-        # Never closed: another thread may be about to write to it at any time.
-        self.memory = libc.open_memstream(ctypes.byref(self._text), ctypes.byref(self._size))
-        if not self.memory:
-            raise NoisyError("no memory for a stream: %s" % os.strerror(ctypes.get_errno()))
+            raise NoisyError("this C library's stderr is not as expected") from None
+        stream, self.fileno = streams[-1], numbers[-1]
+        self._flush = lambda: libc.fflush(stream)
+        self.job = self.fileno.value
+        self.fd = memory.create("log")
+        self._file = os.fstat(self.fd)
+        self._at = 0
 
     def __enter__(self) -> None:
-        self.job = self.stream.value
-        self.stream.value = self.memory
+        self.job = self.fileno.value
+        if self._is_ours():
+            self.fileno.value = self.fd
 
     def __exit__(self, *_error: object) -> None:
         self.restore()
-        self.flush()
+        self._flush()  # after it no thread writes that found the descriptor replaced
+        if not self._is_ours():
+            return
+        size = os.fstat(self.fd).st_size - self._at
+        text = others(os.pread(self.fd, size, self._at)) if size else b""
+        self._at += size
+        if text:
+            descriptors.write(self.job, text)
 
     def restore(self) -> None:
-        """Put the job's stream back, if it was replaced."""
-        if self.stream.value == self.memory:
-            self.stream.value = self.job
+        """Have the stream write to the job's descriptor, if it does not."""
+        if self.fileno.value == self.fd:
+            self.fileno.value = self.job
 
-    def flush(self) -> None:
-        """Write what was captured and is not the profiler's to the job's stream."""
-        memory = ctypes.c_void_p(self.memory)
-        self._libc.fflush(memory)
-        if not self._size.value:
-            return
-        text = others(ctypes.string_at(self._text.value or 0, self._size.value))
-        self._libc.fseek(memory, 0, os.SEEK_SET)
-        if text and self.job:
-            self._libc.fwrite(text, 1, len(text), self.job)
-            self._libc.fflush(ctypes.c_void_p(self.job))
+    def close(self) -> None:
+        """Restore the stream and let go of the file; twice is once."""
+        self.restore()
+        fd, self.fd = self.fd, -1
+        if fd >= 0 and descriptors.is_file(fd, self._file):
+            os.close(fd)
+
+    def _is_ours(self) -> bool:
+        """Tell whether the descriptor is still that of the file, and not what the job has put in its place."""
+        return descriptors.is_file(self.fd, self._file)
 
 
 def others(text: bytes) -> bytes:
     """Return the lines of ``text`` that are not about our profiler session."""
     lines = text.splitlines(True)
-    following = lines[1:] + [b""]
-    return b"".join(line for line, after in zip(lines, following) if not _is_profilers(line, after))
-
-
-def _is_profilers(line: bytes, after: bytes) -> bool:
-    if line.startswith(_PREAMBLE):
-        line = after
-    return any(name in line for name in _FILES)
-
-
-_captured: Captured | None = None
-
-
-def captured() -> Captured:
-    """Return the process's one ``Captured``; NoisyError when there can be none."""
-    global _captured
-    if _captured is None:
-        _captured = Captured()
-    return _captured
-
-
-def _forked() -> None:
-    """Give a forked child, in which the call that is captured does not go on, its own stream back."""
-    global _captured
-    if _captured is not None:
-        _captured.restore()
-        _captured = None
-
-
-os.register_at_fork(after_in_child=_forked)
+    kept, dropping = [], False
+    for line, after in zip(lines, lines[1:] + [b""]):
+        first = after if line.startswith(_PREAMBLE) else line
+        dropping = any(name in first for name in _FILES) or (dropping and line.startswith(_FURTHER))
+        if not dropping:
+            kept.append(line)
+    return b"".join(kept)

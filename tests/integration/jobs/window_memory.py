@@ -1,4 +1,4 @@
-"""Functions of TensorFlow 2, a fork between two traced calls, and TensorFlow's own word on what the same ops allocate.
+"""Functions of TensorFlow 2, a fork within a traced call, and TensorFlow's own word on what the same ops allocate.
 
 Prints a line of JSON: {"switch": [before, within a window, in a child forked there, after], "ops": {op type: bytes},
 "large": {op type: bytes of them in allocations of at least 256 KiB}}.
@@ -34,12 +34,21 @@ def child():
     return bool(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
-call, images = tf.function(net), tf.constant(IMAGES)
+def look():
+    """Note what the switch is within the third call, and in a child forked there."""
+    calls.append(0)
+    if len(calls) == 3:
+        seen.extend([switch(), child()])
+    return True
+
+
+call, images, calls = tf.function(net), tf.constant(IMAGES), []
+within = tf.function(lambda: tf.py_function(look, [], tf.bool))
 seen = [switch()]
-for number in range(1, 8):
+for _ in range(7):
     call(images)
-    if number == 3:
-        seen += [switch(), child()]
+for _ in range(4):
+    within()
 seen.append(switch())
 
 v1 = tf.compat.v1

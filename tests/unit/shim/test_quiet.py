@@ -1,5 +1,6 @@
 """What is kept of the C library's standard error while a call of ours runs."""
 
+import ctypes
 import os
 import threading
 
@@ -8,15 +9,18 @@ from fakes.eager_tensorflow import log
 from tfprof.shim import quiet
 
 OURS = "2026-01-01 00:00:00.1: I tensorflow/core/profiler/lib/profiler_session.cc:131] Profiler session started."
+LIBC = ctypes.CDLL(None)
+STDERR = ctypes.c_void_p.in_dll(LIBC, "stderr")
 PREAMBLE = quiet._PREAMBLE.decode()
 
 
 @pytest.fixture
-def captured(monkeypatch):
-    monkeypatch.setattr(quiet, "_captured", None)
-    made = quiet.captured()
+def captured():
+    made = quiet.Captured()
+    number = made.fileno.value
     yield made
-    assert made.stream.value == made.job
+    made.close()
+    assert made.fileno.value == number == 2
 
 
 def test_lines_of_the_profiler_are_left_out_and_others_come_afterwards(captured, capfd):
@@ -30,8 +34,8 @@ def test_lines_of_the_profiler_are_left_out_and_others_come_afterwards(captured,
 def test_each_capture_begins_empty(captured, capfd):
     for number in range(3):
         with captured:
-            log("line %d" % number)
-        assert capfd.readouterr().err == "line %d\n" % number
+            log(f"line {number}")
+        assert capfd.readouterr().err == f"line {number}\n"
 
 
 def test_what_goes_to_the_descriptor_is_not_touched(captured, capfd):
@@ -76,11 +80,45 @@ def test_other_threads_may_write_all_the_time(captured, capfd):
     assert capfd.readouterr().err == "theirs\n" * len(written)
 
 
-def test_a_child_forked_within_has_its_stream_back(captured, capfd):
+def test_a_child_forked_within_closes_it_and_has_its_stream_back(captured, capfd):
     with captured:
         pid = os.fork()
         if pid == 0:
+            captured.close()
             log("child")
             os._exit(0)
         os.waitpid(pid, 0)
     assert capfd.readouterr().err == "child\n"
+
+
+def test_a_pointer_to_the_stream_that_somebody_kept_is_captured_too(captured, capfd):
+    with captured:
+        kept = STDERR.value
+        LIBC.fputs(OURS.encode() + b"\n", ctypes.c_void_p(kept))
+    LIBC.fputs(b"theirs\n", ctypes.c_void_p(kept))
+    assert capfd.readouterr().err == "theirs\n"
+
+
+def test_messages_of_several_lines_are_left_out_whole(captured):
+    text = (
+        b"I x/save_profile.cc:1] made\n\nDumped tool data for xplane.pb\n2026: I other.cc:1] theirs\nDumped by others\n"
+    )
+    assert quiet.others(text) == b"2026: I other.cc:1] theirs\nDumped by others\n"
+
+
+def test_a_descriptor_that_the_job_has_replaced_is_left_alone(captured, capfd, tmp_path):
+    with (tmp_path / "file").open("wb") as file:
+        os.dup2(file.fileno(), captured.fd)
+        with captured:
+            log("theirs")
+        fd = captured.fd
+        captured.close()
+        os.close(fd)
+    assert capfd.readouterr().err == "theirs\n"
+    assert (tmp_path / "file").read_bytes() == b""
+
+
+def test_a_library_whose_streams_look_otherwise_is_left_alone(monkeypatch):
+    monkeypatch.setattr(quiet, "_FILENO_AT", 120)
+    with pytest.raises(quiet.NoisyError):
+        quiet.Captured()
