@@ -10,6 +10,7 @@ from tfprof.collector.ingest import job as job_module
 from tfprof.collector.ingest.decode import decoder
 from tfprof.collector.ingest.jobs import Jobs
 from tfprof.collector.ingest.proto.xplane_pb2 import XSpace
+from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import StoreWriter
 from tfprof.shim import layout, wire
@@ -27,7 +28,7 @@ class Ingest:
 
     def start(self):
         self.store = StoreWriter(self.path, "testhost")
-        self.jobs = Jobs(self.store, decoder())
+        self.jobs = Jobs(self.store, decoder(), SelfStats().failed)
 
     def restart(self):
         self.store.close()
