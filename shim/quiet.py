@@ -12,6 +12,10 @@ import os
 
 from . import descriptors, memory
 
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
 #: Where a FILE of the GNU C library has its descriptor, on 64-bit machines (struct_FILE.h).
 _FILENO_AT = 112
 _STREAMS = ("stdout", "stderr")
@@ -45,16 +49,7 @@ class Captured(object):
     __slots__ = ("_at", "_file", "_flush", "fd", "fileno", "job")
 
     def __init__(self) -> None:
-        libc = ctypes.CDLL(None)
-        try:
-            streams = [ctypes.c_void_p.in_dll(libc, name) for name in _STREAMS]
-            numbers = [ctypes.c_int.from_address((stream.value or 0) + _FILENO_AT) for stream in streams if stream]
-            if [number.value for number in numbers] != [libc.fileno(stream) for stream in streams]:
-                raise ValueError
-        except (AttributeError, ValueError):
-            raise NoisyError("this C library's stderr is not as expected") from None
-        stream, self.fileno = streams[-1], numbers[-1]
-        self._flush = lambda: libc.fflush(stream)
+        self.fileno, self._flush = _stderr()
         self.job = self.fileno.value
         self.fd = memory.create("log")
         self._file = os.fstat(self.fd)
@@ -91,6 +86,21 @@ class Captured(object):
     def _is_ours(self) -> bool:
         """Tell whether the descriptor is still that of the file, and not what the job has put in its place."""
         return descriptors.is_file(self.fd, self._file)
+
+
+def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
+    """Return the descriptor in the C library's ``stderr``, and what flushes that stream; NoisyError when it is not as expected."""
+    libc = ctypes.CDLL(None)
+    try:
+        streams = [ctypes.c_void_p.in_dll(libc, name) for name in _STREAMS]
+    except ValueError:
+        streams = []
+    numbers = [ctypes.c_int.from_address(stream.value + _FILENO_AT) for stream in streams if stream.value]
+    if len(numbers) != len(_STREAMS) or any(
+        number.value != libc.fileno(stream) for number, stream in zip(numbers, streams)
+    ):
+        raise NoisyError("this C library's stderr is not as expected")
+    return numbers[-1], lambda: libc.fflush(streams[-1])
 
 
 def others(text: bytes) -> bytes:

@@ -62,21 +62,21 @@ class Window(object):
         """Tell whether this is the window of ``step``."""
         return self.tracker is step.tracker and self.ordinal == step.ordinal
 
-    def deliver(self, count: int) -> None:
-        """Stop recording and put the bytes as a record of ``count`` steps; what cannot be put is counted."""
+    def deliver(self, step: Step, duration: int, count: int) -> None:
+        """Stop recording and put the bytes as the record of ``step``; what cannot be put is counted."""
         start = clock.mono()
         kept = False
         try:
-            kept = self._put(count)
+            kept = self._put(step, duration, count)
         finally:
             if not kept:
                 self.channel.words[_DROPPED] += 1
             self.own += clock.mono() - start
 
-    def _put(self, count: int) -> bool:
+    def _put(self, step: Step, duration: int, count: int) -> bool:
         global _rate
         session, channel, kind = self.session, self.channel, self.tracker.kind
-        most = channel.ring_bytes - layout.RECORD.size
+        most = channel.ring_bytes - layout.RECORD.size - layout.XSPACE_HEAD.size
         try:
             data = session.export(most)
         except profiler.TooLargeError as error:
@@ -87,11 +87,18 @@ class Window(object):
             self._refuse("window-too-long", "steps of more than %.3g s are not traced op by op" % limit_s(channel))
             return False
         _vain.pop((kind, self.key), None)
-        duration = session.ended - session.began
         if len(data) >= _TELLING:
-            _rate = max(_rate, len(data) * 1e9 / max(duration, 1))
+            _rate = max(_rate, len(data) * 1e9 / max(session.ended - session.began, 1))
         return channel.put(
-            layout.XSPACE, data, self.ordinal, session.began, session.began_real, duration, 0, count, kind
+            layout.XSPACE,
+            layout.XSPACE_HEAD.pack(session.began_real, count, 0) + data,
+            self.ordinal,
+            step.start,
+            session.began_real + step.start - session.began,
+            duration,
+            core.thread_id(),
+            self.key,
+            kind,
         )
 
     def send_graphs(self) -> None:
@@ -142,19 +149,19 @@ def ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool]:
 
 def traced(step: Step, duration: int, count: int) -> None:
     """Take note that ``step``, which was traced, has ended after ``duration`` ns; it stood for ``count`` steps of its kind."""
-    own = _close(step, count)
+    own = _close(step, duration, count)
     step.tracker.traced(step.key, duration, own or 0)
 
 
 @guarded
-def _close(step: Step, count: int) -> int:
+def _close(step: Step, duration: int, count: int) -> int:
     """Deliver the window of ``step`` and return our work for it, ns."""
     global current
     window = current
     if window is None or not window.is_of(step):  # it gave way, and is counted as lost
         return 0
     try:
-        window.deliver(count)
+        window.deliver(step, duration, count)
     finally:
         current = None
         window.session.free()

@@ -87,7 +87,9 @@ class Workshop:
         """Whether ``size`` more bytes may wait; ``own``: what waits of the same job."""
         if own + size <= ALWAYS:
             return True
-        return (not own or own + size <= WAITING_MAX // 2) and (not self._waiting or self._waiting + size <= WAITING_MAX)
+        return (not own or own + size <= WAITING_MAX // 2) and (
+            not self._waiting or self._waiting + size <= WAITING_MAX
+        )
 
     def waits(self, more: int) -> None:
         """Take note that so many bytes more wait."""
@@ -164,7 +166,9 @@ def _confine(result: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     for first, last in ((3, result), (result + 1, os.sysconf("SC_OPEN_MAX"))):
         os.closerange(first, last)
-    pa.set_memory_pool(pa.system_memory_pool())  # the other one has its address space already, and no limit would hold it
+    pa.set_memory_pool(
+        pa.system_memory_pool()
+    )  # the other one has its address space already, and no limit would hold it
     data = int(Path("/proc/self/statm").read_text().split()[5]) * _PAGE
     limits = (
         (resource.RLIMIT_DATA, data + MEMORY_MAX),

@@ -196,10 +196,6 @@ class StoreWriter:
         """Return the writer of the samples of host ``name``."""
         return self._writer(catalog.host_folder(self.path, name), 0)
 
-    def knows(self, uid: int) -> bool:
-        """Whether job ``uid`` is in the store."""
-        return (catalog.job_folder(self.path, uid) / catalog.JOB_FILE).exists()
-
     def release(self, uid: int) -> None:
         """Close the files of job ``uid``; it can be opened again."""
         writer = self._open.pop(catalog.job_folder(self.path, uid), None)

@@ -116,9 +116,7 @@ class Mutator:
             if chance.random() < 0.5:
                 body = self.bent_document(body) if kind in (layout.FRAMES, layout.REFUSED) else self.bent(body)
             kind = chance.choice([kind] * 9 + [chance.randrange(70_000) & 0xFFFF])
-            words = {
-                name: chance.choice([1, 2, 3] * 3 + list(EDGES)) for name in ("step", "start_ns", "duration_ns")
-            }
+            words = {name: chance.choice([1, 2, 3] * 3 + list(EDGES)) for name in ("step", "start_ns", "duration_ns")}
             small = {name: chance.choice([0, 2, 3, 2**32 - 1]) for name in ("thread", "key")}
             sequence = min(first + number, 2**64 - 1)
             text += record(sequence, kind, bytes(body), **words, **small, flags=chance.randrange(9))

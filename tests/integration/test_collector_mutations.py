@@ -14,7 +14,6 @@ from fakes.run_metadata import run_metadata
 from fakes.wire_agent import WireAgent
 from tfprof.collector.store.reader import Store
 from tfprof.shim import layout, wire
-from tfprof.shim.wire import Head
 
 COUNT = int(os.environ.get("TFPROF_MUTATIONS", "600"))
 SEED = int(os.environ.get("TFPROF_MUTATIONS_SEED", "1"))

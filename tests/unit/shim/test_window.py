@@ -12,7 +12,9 @@ from fakes import eager_tensorflow
 from tfprof.shim import core, guard, layout, profiler, window
 from tfprof.shim.step import Step
 
-THREADS = len(os.listdir("/proc/self/task"))
+
+def threads():
+    return set(os.listdir("/proc/self/task"))
 
 
 @pytest.fixture
@@ -36,7 +38,12 @@ def run(count, kind=layout.BATCH, before=lambda number: None):
 
 
 def windows(reader):
-    return [(record.step, record.key, record.flags, record.data) for record in reader.records_of(layout.XSPACE)]
+    """Return ordinal, number of steps, kind and XSpace of each window."""
+    head = layout.XSPACE_HEAD
+    return [
+        (record.step, head.unpack_from(record.data)[1], record.flags, record.data[head.size :])
+        for record in reader.records_of(layout.XSPACE)
+    ]
 
 
 def slugs(reader):
@@ -61,19 +68,19 @@ def test_nothing_records_between_steps(fake, read, monkeypatch):
 
 
 def test_nothing_is_printed_and_nothing_is_left_behind(fake, read, capfd):
-    before = set(os.listdir("/dev/shm"))
+    before, running = set(os.listdir("/dev/shm")), threads()
     run(6)
     assert windows(read())
     assert capfd.readouterr() == ("", "")
     assert set(os.listdir("/dev/shm")) == before
-    assert_no_thread_is_left()
+    assert_no_thread_is_left(running)
 
 
-def assert_no_thread_is_left():
+def assert_no_thread_is_left(before):
     deadline = time.monotonic() + 5
-    while len(os.listdir("/proc/self/task")) > THREADS and time.monotonic() < deadline:
+    while threads() - before and time.monotonic() < deadline:
         time.sleep(0.01)
-    assert len(os.listdir("/proc/self/task")) <= THREADS
+    assert not threads() - before
 
 
 def test_a_policy_of_all_traces_every_step(fake, read, monkeypatch):
@@ -156,11 +163,12 @@ def test_a_step_that_lasts_too_long_is_recorded_no_further(fake, read, monkeypat
         while fake.active is not None and time.monotonic() < deadline:
             time.sleep(0.005)
 
+    running = threads()
     run(4, before=stay)
     assert fake.log == ["start", "drop"] * 3
     assert read().word("dropped_traces") == 3
     assert slugs(read()) == ["window-too-long"]
-    assert_no_thread_is_left()
+    assert_no_thread_is_left(running)
 
 
 def test_a_window_that_fills_the_ring_fast_is_given_less_time(fake, read, monkeypatch):
