@@ -10,6 +10,7 @@ from tfprof.collector.ingest.decode import Decoded, decoder
 from tfprof.collector.ingest.interner import Interner, NamesFullError
 from tfprof.collector.ingest.parsing import Trace, fits, trace_rows
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
+from tfprof.collector.store.columns import as_table
 from tfprof.collector.store.schema import DEVICE, NODE
 from tfprof.collector.views.nodes import COPY, NEVER
 from tfprof.shim import layout
@@ -67,7 +68,7 @@ class StepTables:
             "names": self._interner.new_names(),
             "traces": trace_rows([_trace(step, trace, parts[0])]),
         }
-        return {name: pa.Table.from_batches([batch]) for name, batch in batches.items() if batch.num_rows}
+        return {name: as_table(batch) for name, batch in batches.items() if batch.num_rows}
 
     def _output_memory(self, step: Step, trace: int) -> pa.RecordBatch:
         try:

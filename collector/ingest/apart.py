@@ -17,8 +17,9 @@ import pyarrow as pa
 from tfprof.collector.ingest.rows import RowMaker, Tables
 from tfprof.collector.records import Record
 
-#: What the process may take beside what it shares with the collector, and what rows it may make.
-MEMORY_MAX: Final = 96 << 20
+#: What collector and process may take together, and the least that the process may; and what rows it may make.
+MEMORY_MAX: Final = 216 << 20
+LEAST: Final = 64 << 20
 ROWS_BYTES_MAX: Final = 40 << 20
 #: How long it may compute, and how long that may take on a busy machine.
 CPU_S: Final = 20
@@ -30,7 +31,7 @@ ALWAYS: Final = 1 << 20
 #: Of a failure within: more of its traceback is cut.
 _TOLD_MAX: Final = 8_000
 _DONE, _FAILED, _NO_MEMORY, _TOO_MUCH = 0, 70, 71, 72
-_NEEDS_MEMORY: Final = f"it takes more than {MEMORY_MAX >> 20} MiB of memory to decode"
+_NEEDS_MEMORY: Final = f"the collector would take more than {MEMORY_MAX >> 20} MiB of memory to decode it"
 _NEEDS_TIME: Final = f"it takes more than {CPU_S} s to decode"
 _WHY: Final = {
     _NO_MEMORY: _NEEDS_MEMORY,
@@ -166,12 +167,11 @@ def _confine(result: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     for first, last in ((3, result), (result + 1, os.sysconf("SC_OPEN_MAX"))):
         os.closerange(first, last)
-    pa.set_memory_pool(
-        pa.system_memory_pool()
-    )  # the other one has its address space already, and no limit would hold it
-    data = int(Path("/proc/self/statm").read_text().split()[5]) * _PAGE
+    # The other pool has its address space already, and no limit would hold it.
+    pa.set_memory_pool(pa.system_memory_pool())
+    shared, data = (int(Path("/proc/self/statm").read_text().split()[column]) * _PAGE for column in (1, 5))
     limits = (
-        (resource.RLIMIT_DATA, data + MEMORY_MAX),
+        (resource.RLIMIT_DATA, data + max(LEAST, MEMORY_MAX - shared)),
         (resource.RLIMIT_CPU, CPU_S),
         (resource.RLIMIT_FSIZE, ROWS_BYTES_MAX),
         (resource.RLIMIT_CORE, 0),

@@ -3,9 +3,9 @@
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Protocol
 
-from tfprof.collector.ingest.proto.xplane_pb2 import XEventMetadata, XLine, XPlane, XSpace, XStat
+from tfprof.collector.ingest.proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 
 #: Devices as RunMetadata calls them. Iterators are apart: the op that waits for them has that time already.
 HOST_DEVICE: Final = b"/job:localhost/replica:0/task:0/device:CPU:0"
@@ -42,6 +42,10 @@ class Memory:
     in_use: int = 0
     output: int = 0  # of a batch that an iterator handed out
     held: dict[int, int] = field(default_factory=dict)
+
+
+#: Of an op that allocated nothing, as most; nobody writes into it.
+NO_MEMORY: Final = Memory()
 
 
 class Execution(NamedTuple):
@@ -83,10 +87,32 @@ class _Open:
     end_ps: int
     inner_ps: int = 0
     inner_ops: int = 0
-    memory: Memory = field(default_factory=Memory)
+    memory: Memory | None = None
 
 
-def executions(space: XSpace, started_ns: int) -> Iterator[Execution]:
+class Plane(Protocol):
+    """A plane of a session: an XPlane, or what looks like one without having all its lines in memory."""
+
+    @property
+    def name(self) -> bytes: ...
+    @property
+    def lines(self) -> Iterable[XLine]: ...
+    @property
+    def event_metadata(self) -> Mapping[int, XEventMetadata]: ...
+    @property
+    def stat_metadata(self) -> Mapping[int, XStatMetadata]: ...
+    @property
+    def stats(self) -> Iterable[XStat]: ...
+
+
+class Session(Protocol):
+    """What a profiler session recorded: an XSpace, or what looks like one."""
+
+    @property
+    def planes(self) -> Iterable[Plane]: ...
+
+
+def executions(space: Session, started_ns: int) -> Iterator[Execution]:
     """Yield the op executions of all planes; ``started_ns``: when the session began, where it does not say so itself."""
     began_ns = session_start(space) or started_ns
     for plane in space.planes:
@@ -95,7 +121,7 @@ def executions(space: XSpace, started_ns: int) -> Iterator[Execution]:
                 yield from read(_Plane(plane, began_ns))
 
 
-def session_start(space: XSpace) -> int:
+def session_start(space: Session) -> int:
     """Return the real time (ns) when the session began, 0 where the XSpace does not say."""
     for plane in space.planes:
         if plane.name == _ENVIRONMENT:
@@ -139,12 +165,17 @@ def _op(name: bytes) -> _Op | None:
 class _Plane:
     """A plane with its tables of names at hand."""
 
-    def __init__(self, plane: XPlane, began_ns: int) -> None:
-        self.name: bytes = plane.name
-        self.lines: Iterable[XLine] = plane.lines
+    def __init__(self, plane: Plane, began_ns: int) -> None:
+        self.name = plane.name
+        self._plane = plane
         self._began_ns = began_ns
         self._events = {key: _Named.of(value) for key, value in plane.event_metadata.items()}
         self._stats: dict[int, bytes] = {key: value.name for key, value in plane.stat_metadata.items()}
+
+    @property
+    def lines(self) -> Iterable[XLine]:
+        """The lines, anew at each look."""
+        return self._plane.lines
 
     def events(self, line: XLine, *, telling: bool = False) -> list[_Event]:
         """Return the events of a line, outer ones before those within them; only ``telling`` ones if so asked."""
@@ -155,7 +186,8 @@ class _Plane:
             if named.tells or not telling:
                 start_ps = line_ps + event.offset_ps
                 end_ps = start_ps + max(0, event.duration_ps)
-                events.append(_Event(named.name, named.display, named.op, start_ps, end_ps, event.stats))
+                stats = event.stats if named.op is None or not telling else ()  # a list that most need not have
+                events.append(_Event(named.name, named.display, named.op, start_ps, end_ps, stats))
         return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
 
     def _start_ps(self, line: XLine) -> int:
@@ -216,7 +248,7 @@ def _asynchronous(
             duration_ns = max(0, done[link] - event.start_ps) // 1000
             name = _INLINED.sub(b"", node, count=1)
             handed = batches.get(stats.get(b"step_id"), ()) if kind == _NEXT else ()
-            memory = Memory(output=handed[0] if len(handed) == 1 else 0)
+            memory = Memory(output=handed[0]) if len(handed) == 1 else NO_MEMORY
             yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, memory)
 
 
@@ -229,7 +261,8 @@ def _nested(plane: _Plane, events: Iterable[_Event], thread: int) -> Iterator[Ex
         if event.op is not None:
             open_.append(_Open(event.op, event.start_ps, event.end_ps))
         elif open_ and event.name in _MEMORY_EVENTS:
-            _MEMORY_EVENTS[event.name](open_[-1].memory, plane.stats(event))
+            memory = open_[-1].memory = open_[-1].memory or Memory()
+            _MEMORY_EVENTS[event.name](memory, plane.stats(event))
     while open_:
         yield from _closed(open_, thread)
 
@@ -245,7 +278,7 @@ def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
         open_[-1].inner_ops += device == HOST_DEVICE
     if not wrapper:
         own_ns = max(0, duration_ps - last.inner_ps) // 1000
-        yield Execution(device, node, label, thread, last.start_ps // 1000, own_ns, last.memory)
+        yield Execution(device, node, label, thread, last.start_ps // 1000, own_ns, last.memory or NO_MEMORY)
 
 
 def _allocated(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
@@ -279,16 +312,17 @@ def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
 def _accelerator(plane: _Plane) -> Iterator[Execution]:
     """Yield the kernels and copies of a device; lines that XLA derives from them say the same again."""
     device = plane.name + b"/stream:all"
-    lines = list(plane.lines)
-    streams = [line for line in lines if line.name.startswith(b"Stream")]
-    for line in streams or [line for line in lines if line.name == b"XLA Ops"]:
+    has_streams = any(line.name.startswith(b"Stream") for line in plane.lines)
+    for line in plane.lines:
+        if not (line.name.startswith(b"Stream") if has_streams else line.name == b"XLA Ops"):
+            continue
         for event in plane.events(line):
             named = plane.stats(event).get(b"tf_op", b"")
             op = _OP.match(named) if isinstance(named, bytes) else None
             node = _INLINED.sub(b"", op[1], count=1) if op else event.display or event.name
             duration_ns = (event.end_ps - event.start_ps) // 1000
             yield Execution(
-                device, node, event.name, line.id & 0xFFFFFFFF, event.start_ps // 1000, duration_ns, Memory()
+                device, node, event.name, line.id & 0xFFFFFFFF, event.start_ps // 1000, duration_ns, NO_MEMORY
             )
 
 

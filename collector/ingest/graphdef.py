@@ -1,28 +1,40 @@
 """GraphDef bytes to rows of `graph_nodes`: the main graph's nodes as they are, without large constants."""
 
+from collections.abc import Sequence
+from itertools import islice
 from typing import Final
 
 import pyarrow as pa
 from google.protobuf.message import DecodeError as ParseError
 from tfprof.collector.errors import DecodeError
 from tfprof.collector.ingest.columns import from_columns
+from tfprof.collector.ingest.messages import CutShortError, parts
 from tfprof.collector.ingest.proto.graph_pb2 import GraphDef, NodeDef
+from tfprof.collector.store.schema import GRAPH_NODES
 
 #: Attributes with a tensor or a string of more bytes than this are left out of `node_def`.
 ATTRIBUTE_MAX: Final = 1024
+_NODE: Final = GraphDef.NODE_FIELD_NUMBER
+#: A node is ten times as large when it is parsed: so many are at once.
+_AT_ONCE: Final = 1024
 
 
-def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None = ATTRIBUTE_MAX) -> pa.RecordBatch:
+def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None = ATTRIBUTE_MAX) -> pa.Table:
     """Return the GRAPH_NODES rows of graph number ``graph``; DecodeError when ``data`` is no GraphDef.
 
     Attributes above ``attribute_max`` bytes are left out; None for none.
     """
-    message = GraphDef()
     try:
-        message.ParseFromString(bytes(data))
-    except ParseError as error:
+        nodes = parts(memoryview(data), _NODE)
+        batches = []
+        while some := [NodeDef.FromString(bytes(node)) for node in islice(nodes, _AT_ONCE)]:
+            batches.append(_rows(some, graph, attribute_max))
+    except (CutShortError, ParseError) as error:
         raise DecodeError(f"graph {graph} is not a GraphDef") from error
-    nodes = message.node
+    return pa.Table.from_batches(batches, GRAPH_NODES)
+
+
+def _rows(nodes: Sequence[NodeDef], graph: int, attribute_max: int | None) -> pa.RecordBatch:
     columns = (
         [graph] * len(nodes),
         [node.name for node in nodes],

@@ -28,7 +28,13 @@ LARGE_BYTES: Final = 8 << 20
 #: What CLOSE may say of a job's end.
 END_STATES: Final = ("exited", "killed", "ended", "lost")
 #: The keys of CLOSE itself; the others are those of COUNTERS.
-END_KEYS: Final = ("state", "status", "signal", "t_ns")
+END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
+#: The counter that is the collector's own: records and span entries that never came, or are stored no more.
+LOST: Final = "never_stored"
+_REMOVED: Final = {
+    wire.RECORDS: "records that were in a store that was removed or moved away",
+    wire.SPANS: "span entries that were in a store that was removed or moved away",
+}
 Tables = Mapping[str, Rows]
 
 
@@ -63,6 +69,7 @@ class Job:
         self._shared = shared
         self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
         self._counters_now: dict[str, Any] | None = None
+        self._lost_count = fits(whole(writer.info.counters, LOST, 0))
         self._events: list[Event] = []
         self._unsent: tuple[Tables, int, int] | None = None
         self._waiting: deque[Record] = deque()
@@ -90,6 +97,14 @@ class Job:
         """Take what an OPEN says: the job goes on, whatever was said of its end."""
         self.writer.identity(identity)
         self._end = None
+
+    def lost_before(self, about: int, last: int) -> None:
+        """Take note that messages of type ``about`` up to ``last`` were stored, and that this is gone."""
+        if last <= self.writer.acked(about):
+            return
+        self._lost(last - self.writer.acked(about), _REMOVED[about], "store-removed")
+        self._append({}, about, last)
+        self._sequences[about] = Sequence(last)
 
     def take(self, head: Head, body: memoryview) -> list[Head]:
         """Take one message of this job."""
@@ -135,7 +150,8 @@ class Job:
         """Give the store the latest counters, if there are any that it does not have; return whether there were."""
         if self._counters_now is None:
             return False
-        self.writer.counters(self._counters_now)
+        lost = {LOST: self._lost_count} if self._lost_count else {}
+        self.writer.counters({**self._counters_now, **lost})
         self._counters_now = None
         return True
 
@@ -156,7 +172,7 @@ class Job:
                 return [Head(wire.REOPEN, self.uid)]
             if not verdict.fresh:
                 return [self._ack(wire.RECORDS)]
-            self._lost(verdict.lost, "records")
+            self._lost(verdict.lost, "records that the agent never sent or gave up")
             self._waiting.extend(record for record in records if record.seq >= verdict.fresh)
             return self.pump() if at_once else []
         finally:
@@ -169,13 +185,13 @@ class Job:
             return [Head(wire.REOPEN, self.uid)]
         if not verdict.fresh:
             return [self._ack(wire.SPANS)]
-        self._lost(verdict.lost, "span entries")
+        self._lost(verdict.lost, "span entries that the agent never sent or gave up")
         spans = list(entries)[verdict.fresh - head.first :]
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
         return [self._ack(wire.SPANS)]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
-        self._counters_now = document(body)
+        self._counters_now = {k: v for k, v in document(body).items() if k != LOST}
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
 
     def _event(self, head: Head, body: memoryview) -> list[Head]:
@@ -303,10 +319,12 @@ class Job:
         self.rows += tables["ops"].num_rows if "ops" in tables else 0
         self.retry()
 
-    def _lost(self, count: int, what: str) -> None:
+    def _lost(self, count: int, what: str, slug: str = "gap") -> None:
+        """Count what will never be here: in an event, and among what the job has lost."""
         if count:
-            text = f"{what} that the agent never sent or gave up"
-            self._events.append(Event(time.time_ns(), slug="gap", text=text, times=fits(count)))
+            self._events.append(Event(time.time_ns(), slug=slug, text=what, times=fits(count)))
+            self._lost_count = fits(self._lost_count + count)
+            self._counters_now = dict(self.writer.info.counters if self._counters_now is None else self._counters_now)
 
     def _ack(self, about: int) -> Head:
         return Head(wire.ACK, self.uid, about, 0, self.writer.acked(about))

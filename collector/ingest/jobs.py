@@ -60,6 +60,7 @@ class Jobs:
         self._failures: Counter[int] = Counter()
         self._last_failure: dict[int, str] = {}
         self._ended: OrderedDict[int, None] = OrderedDict()
+        self._removed: dict[int, dict[int, int]] = {}  # up to where they were stored in a store that is gone
         self._turned_away: set[int] = set()  # their OPEN failed, and is sent again
         self._busy: OrderedDict[int, None] = OrderedDict()  # in the order in which they have their turn
 
@@ -91,6 +92,10 @@ class Jobs:
             raise QuarantinedError(f"job {head.uid:016x} is in quarantine: {self.quarantined[head.uid]}")
         try:
             return self._taken(head, body)
+        except StoreError:
+            if not self._bereaved(head.uid):
+                raise
+            return [Head(wire.REOPEN, head.uid)]
         except TfprofError:
             raise
         except Exception as error:
@@ -152,6 +157,8 @@ class Jobs:
             answers = job.pump()
         except StoreError:  # told to the agent when it sends again
             self._busy.pop(uid, None)
+            if self._bereaved(uid):
+                yield uid, [Head(wire.REOPEN, uid)]
             return
         except Exception as error:
             self._failed(uid, error)
@@ -166,7 +173,37 @@ class Jobs:
             self._failed(uid, error)
             self._look_after(uid)
 
+        if self._store.is_gone:
+            self._renew()
         self._store.tick(now, failed)
+
+    def _renew(self) -> None:
+        """Make the store anew, which was removed or moved; all that the jobs have not been acked comes again."""
+        self._store.renew()
+        self._tell_failure(0, f"{self._store.path} was removed or moved away, and is made anew")
+        for writer in self._store.lost_hosts:
+            self._store.forget(writer)
+        for uid in list(self.open):
+            self._bereaved(uid)
+
+    def _bereaved(self, uid: int) -> bool:
+        """Let go of job ``uid`` if its folder is gone; it is to be opened again, and says then what was lost."""
+        job = self.open.get(uid)
+        if job is None or not job.writer.is_gone:
+            return False
+        del self.open[uid]
+        self._busy.pop(uid, None)
+        job.drop()
+        self._store.forget(job.writer)
+        self.rows_of_ended += job.rows
+        self._removed[uid] = {about: job.writer.acked(about) for about in (wire.RECORDS, wire.SPANS)}
+        return True
+
+    def _tell_removed(self, job: Job) -> None:
+        """Say in its new folder what of ``job`` was stored in the one that is gone; and that it is not to be sent again."""
+        for about, last in self._removed.get(job.uid, {}).items():
+            job.lost_before(about, last)
+        self._removed.pop(job.uid, None)
 
     def close(self) -> None:
         """Let go of what is being decoded: it was not acked, and the next collector is sent it."""
@@ -191,6 +228,7 @@ class Jobs:
         job = self.open.get(head.uid) or self._opened(head.uid)
         job.opened(identity)
         self.open[head.uid] = job
+        self._tell_removed(job)
         self._turned_away.discard(head.uid)
         self._ended.pop(head.uid, None)
         return [Head(wire.ACK, head.uid, wire.OPEN, head.first, head.last)]
@@ -259,10 +297,17 @@ class Jobs:
                 self._tell_failure(uid, error)
 
     def _sample_host(self, host: str, number: int, t_ns: int, values: Mapping[str, Any]) -> None:
+        row = sample_row(values, t_ns, "host_samples")
         writer = self._store.host(host)
-        if number > writer.acked(wire.SAMPLES):
-            row = sample_row(values, t_ns, "host_samples")
+        if number <= writer.acked(wire.SAMPLES):
+            return
+        try:
             writer.append({"host_samples": row}, wire.SAMPLES, number)
+        except StoreError:
+            if not writer.is_gone:
+                raise
+            self._store.forget(writer)
+            self._store.host(host).append({"host_samples": row}, wire.SAMPLES, number)
 
 
 def _line(error: Exception | str) -> str:

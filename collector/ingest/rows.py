@@ -21,7 +21,7 @@ from tfprof.collector.ingest.parsing import (
     trace_of_step,
     trace_rows,
 )
-from tfprof.collector.ingest.xspace import Window, xspace
+from tfprof.collector.ingest.xspace import xspace
 from tfprof.collector.records import Record, document
 from tfprof.collector.store.columns import as_table
 from tfprof.shim import layout
@@ -99,14 +99,13 @@ class RowMaker:
         for record in records:
             try:
                 step, start_ns, data = profiled_step(record)
-                cut = xspace(data, Window(start_ns, self.next_trace, step.start_ns, step.duration_ns), self._interner)
+                session = xspace(data, start_ns, self.next_trace, self._interner)
             except DecodeError as error:
                 made.undecodable(record, error.args[0])
                 continue
-            made.add("ops", cut.ops)
-            made.traces.append(trace_of_step(step, self.next_trace, cut.step, len(record.body)))
+            made.add("ops", session.ops)
+            made.traces.append(trace_of_step(step, self.next_trace, session.step, len(record.body)))
             self.next_trace += 1
-            made.outside(cut.uncut)
 
     def _graph(self, records: list[Record], made: "Made") -> None:
         for record in records:
@@ -165,12 +164,6 @@ class Made:
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
         text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
         self.events.append(Event(self.now_ns, slug="undecodable", text=text))
-
-    def outside(self, executions: int) -> None:
-        """Count op executions that the step of their window cannot claim."""
-        if executions:
-            text = "op executions of a profiler window that began outside of its step"
-            self.events.append(Event(self.now_ns, slug="outside-steps", text=text, times=executions))
 
     def tables(self) -> dict[str, pa.Table]:
         """Return what was made, by table."""

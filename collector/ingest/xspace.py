@@ -1,6 +1,6 @@
-"""XSpace bytes of a profiler session to rows of `ops`, cut by the step that was recorded."""
+"""XSpace bytes of a profiler session to rows of `ops`, all of the one step that it recorded."""
 
-from collections.abc import Iterable
+from collections.abc import Iterator
 from functools import reduce
 from operator import or_
 from typing import Final, NamedTuple
@@ -12,76 +12,83 @@ from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.ingest.decode import Decoded
 from tfprof.collector.ingest.executions import Execution, executions
 from tfprof.collector.ingest.interner import Interner, NamesFullError
-from tfprof.collector.ingest.proto.xplane_pb2 import XSpace
+from tfprof.collector.ingest.messages import CutShortError, parts, without
+from tfprof.collector.ingest.proto.xplane_pb2 import XLine, XPlane, XSpace
 from tfprof.collector.store.devices import accelerator
-from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID
+from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
 
 #: Events and bytes of one session that are looked at; more is refused before it is taken apart.
 EVENTS_MAX: Final = 1 << 20
 BYTES_MAX: Final = 64 << 20
 
 _MAX: Final = (1 << 63) - 1
+_LINES: Final = XPlane.LINES_FIELD_NUMBER
+#: Rows of Python numbers take ten times what they do as columns.
+_ROWS_AT_ONCE: Final = 16_384
 
 
-class Window(NamedTuple):
-    """When a profiler session began, and the step in it: its trace number, start and duration; real time, ns."""
+class Session(NamedTuple):
+    """OPS rows of a session, and what became of its step."""
 
-    start_ns: int
-    trace: int
-    step_start_ns: int
-    step_duration_ns: int
-
-
-class Cut(NamedTuple):
-    """OPS rows of a session's step, what became of it, and how many op executions were not in it."""
-
-    ops: pa.RecordBatch
+    ops: pa.Table
     step: Decoded
-    uncut: int
 
 
-def xspace(data: bytes | memoryview, window: Window, interner: Interner) -> Cut:
-    """Return the op executions of a session that began in its step.
+def xspace(data: bytes | memoryview, start_ns: int, trace: int, interner: Interner) -> Session:
+    """Return the op executions of a session that recorded the step of number ``trace`` from ``start_ns`` (real time) on.
 
     DecodeError when ``data`` is no XSpace or too much of one; then no name is left behind.
     """
-    rows, uncut = _of_step(executions(_parsed(data), window.start_ns), window)
+    try:
+        rows = list(executions(_Parts(data), start_ns))
+    except (CutShortError, ParseError) as error:
+        raise DecodeError("not an XSpace") from error
     base_ns = min((row.start_ns for row in rows), default=0)
     seen = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
     mark = interner.mark()
+    batches: list[pa.RecordBatch] = []
     try:
-        ops = [_row(row, window.trace, base_ns, interner) for row in rows]
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[first : first + _ROWS_AT_ONCE]
+            batches.append(from_rows([_row(row, trace, base_ns, interner) for row in some], "ops"))
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return Cut(from_rows(ops, "ops"), Decoded(len(rows), base_ns, seen, None), uncut)
+    return Session(pa.Table.from_batches(batches, OPS), Decoded(len(rows), base_ns, seen, None))
 
 
-def _parsed(data: bytes | memoryview) -> XSpace:
-    if len(data) > BYTES_MAX:
-        raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")
-    message = XSpace()
-    try:
-        message.ParseFromString(bytes(data))
-    except ParseError as error:
-        raise DecodeError("not an XSpace") from error
-    events = sum(len(line.events) for plane in message.planes for line in plane.lines)
-    if events > EVENTS_MAX:
-        raise DecodeError(f"a profiler session of {events} events, more than {EVENTS_MAX}")
-    return message
+class _Parts:
+    """An XSpace of which one plane is in memory at a time, and one line of it."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        """Count what is in ``data``; DecodeError when it is too much, CutShortError when it is no XSpace."""
+        if len(data) > BYTES_MAX:
+            raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")
+        self._planes = list(parts(memoryview(data), XSpace.PLANES_FIELD_NUMBER))
+        lines = (line for plane in self._planes for line in parts(plane, _LINES))
+        events = sum(1 for line in lines for _ in parts(line, XLine.EVENTS_FIELD_NUMBER))
+        if events > EVENTS_MAX:
+            raise DecodeError(f"a profiler session of {events} events, more than {EVENTS_MAX}")
+
+    @property
+    def planes(self) -> Iterator["_Plane"]:
+        """The planes, each parsed when it is its turn."""
+        return map(_Plane, self._planes)
 
 
-def _of_step(found: Iterable[Execution], window: Window) -> tuple[list[Execution], int]:
-    """Return the executions that began in the step, and how many did not."""
-    end_ns = min(window.step_start_ns + window.step_duration_ns, _MAX)
-    rows: list[Execution] = []
-    uncut = 0
-    for row in found:
-        if window.step_start_ns <= row.start_ns < end_ns:
-            rows.append(row)
-        else:
-            uncut += 1
-    return rows, uncut
+class _Plane:
+    """An XPlane of which one line is in memory at a time."""
+
+    def __init__(self, data: memoryview) -> None:
+        head = XPlane.FromString(without(data, _LINES))
+        self.name = head.name
+        self.event_metadata, self.stat_metadata, self.stats = head.event_metadata, head.stat_metadata, head.stats
+        self._lines = list(parts(data, _LINES))
+
+    @property
+    def lines(self) -> Iterator[XLine]:
+        """The lines, each parsed when it is its turn."""
+        return (XLine.FromString(bytes(line)) for line in self._lines)
 
 
 def _row(row: Execution, trace: int, base_ns: int, interner: Interner) -> tuple[int, ...]:

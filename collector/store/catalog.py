@@ -116,7 +116,8 @@ def file_name(host: str) -> str:
 
 def make(store: Path) -> None:
     """Create the store unless it is there; StoreError when it is of another version or cannot be written."""
-    for folder in (store, jobs_folder(store), store / "hosts", store / "collectors"):
+    durable.make_folder(store, linked=True)
+    for folder in (jobs_folder(store), store / "hosts", store / "collectors"):
         durable.make_folder(folder)
     path = store / STORE_FILE
     if not path.exists():
@@ -191,7 +192,7 @@ def _means(info: JobInfo, selector: str) -> bool:
 
 def _json(path: Path) -> dict[str, Any]:
     try:
-        document = json.loads(path.read_bytes())
+        document = json.loads(durable.read(path))
     except FileNotFoundError:
         raise
     except OSError as error:

@@ -1,21 +1,86 @@
-"""Files that are either wholly there or not at all, private to their owner."""
+"""Files that are either wholly there or not at all, private to their owner, in folders that nobody else can change."""
 
 import contextlib
 import errno
+import grp
 import os
+import pwd
+import secrets
+import stat
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from tfprof.collector.errors import StoreError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 _MODE = 0o600
+#: How files are opened to be written: never through a symbolic link, never waiting for the other end of a pipe.
+_SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
-def make_folder(path: Path) -> None:
-    """Create ``path`` and what is above it, private; StoreError when that cannot be."""
+class Identity(NamedTuple):
+    """What tells a file or folder from any other that has its name later."""
+
+    device: int
+    inode: int
+
+    @classmethod
+    def of(cls, path: Path) -> "Identity | None":
+        """Return the identity of what is at ``path``, None when nothing is."""
+        try:
+            found = path.stat()
+        except OSError:
+            return None
+        return cls(found.st_dev, found.st_ino)
+
+
+def make_folder(path: Path, *, linked: bool = False) -> None:
+    """Create ``path`` and what is above it, private, unless it is there; StoreError when that cannot be.
+
+    One that is there must be this user's, and nobody else may be able to write it (``store-foreign``); only where ``linked`` may
+    a symbolic link lead to it.
+    """
     with told(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        found = path.stat() if linked else path.lstat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise StoreError(f"{path} is a symbolic link: remove it, or use another --store", "store-foreign")
+    if found.st_uid != os.geteuid():
+        text = f"{path} belongs to user {found.st_uid}, who could have anything of yours written over"
+        raise StoreError(f"{text}: use another --store", "store-foreign")
+    others = stat.S_IWOTH | (0 if _is_private(found.st_gid) else stat.S_IWGRP)
+    if found.st_mode & others:
+        text = f"{path} can be written by others, who could have anything of yours written over"
+        raise StoreError(f"{text}: chmod go-w it, or use another --store", "store-foreign")
+
+
+def _is_private(group: int) -> bool:
+    """Whether ``group`` is this user's own, with nobody else in it: where it may write, only the user may."""
+    try:
+        user, members = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
+    except KeyError:
+        return False
+    return group == user.pw_gid and members.gr_name == user.pw_name and set(members.gr_mem) <= {user.pw_name}
+
+
+def open_own(path: Path, flags: int) -> int:
+    """Open a file to be written, created unless it is there; StoreError ``store-foreign`` when it is none of this user's own."""
+    descriptor = os.open(path, flags | os.O_CREAT | _SAFELY, _MODE)
+    found = os.fstat(descriptor)
+    if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink <= 1:
+        return descriptor
+    os.close(descriptor)
+    raise StoreError(f"{path} is no file of yours: remove it, or use another --store", "store-foreign")
+
+
+def read(path: Path) -> bytes:
+    """Return the content of ``path``, which is a file and nothing that is waited for; OSError otherwise."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    with os.fdopen(descriptor, "rb") as file:
+        if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+            raise OSError(errno.EINVAL, "not a file")
+        return file.read()
 
 
 @contextlib.contextmanager
@@ -24,15 +89,18 @@ def told(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if error.errno == errno.ELOOP:
+            text = f"{path} is a symbolic link: remove it, or use another --store"
+            raise StoreError(text, "store-foreign") from error
         slug = "store-full" if error.errno in _FULL else "store-unwritable"
         raise StoreError(f"cannot write {path}: {error.strerror or error}", slug) from error
 
 
 def replace(path: Path, data: bytes | memoryview) -> None:
     """Make ``data`` the content of ``path`` in one step; an OSError leaves what was there and no rest of ours."""
-    temporary = path.with_name(f".{path.name}.tmp")
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_EXCL | os.O_CREAT | _SAFELY, _MODE)
     try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, _MODE)
         try:
             write_all(descriptor, data)
             os.fsync(descriptor)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tfprof.collector.errors import StoreError
-from tfprof.collector.store.durable import told
+from tfprof.collector.store.durable import open_own, told
 
 #: A reader that looks who holds a lock has it for microseconds: try again that often, that many seconds apart.
 _TRIES, _PAUSE_S = 5, 0.02
@@ -30,7 +30,7 @@ class Lock:
 def take(path: Path, holder: dict[str, Any]) -> Lock:
     """Lock ``path`` and write ``holder`` into it; StoreError ``store-in-use`` names who has it."""
     with told(path):
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        descriptor = open_own(path, os.O_RDWR)
         try:
             _lock(descriptor, path)
             os.ftruncate(descriptor, 0)
@@ -44,7 +44,7 @@ def take(path: Path, holder: dict[str, Any]) -> Lock:
 def holder(path: Path) -> dict[str, Any] | None:
     """Return what the holder of the lock at ``path`` wrote, None when nobody holds it."""
     try:
-        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:
         return None
     try:

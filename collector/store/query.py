@@ -1,7 +1,7 @@
 """SQL over a job: DuckDB in memory, never the file of record."""
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,18 +22,26 @@ def asking(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Calla
         offered: set[str] = set()
 
         def ask(sql: str) -> pa.Table:
-            for name in {*JOB_TABLES, "rollup"} - offered:
-                if re.search(rf"\b{name}\b", sql, re.IGNORECASE):
-                    offered.add(name)
-                    _offer(connection, snapshot, name, rollup)
             try:
+                for name in {*JOB_TABLES, "rollup"} - offered:
+                    if re.search(rf"\b{name}\b", sql, re.IGNORECASE):
+                        offered.add(name)
+                        _offer(connection, snapshot, name, rollup)
                 relation = connection.sql(sql)
                 result: pa.Table = pa.table({}) if relation is None else relation.to_arrow_table()
             except duckdb.Error as error:
+                _check_files(snapshot, offered)
                 raise UsageError(f"SQL: {str(error).splitlines()[0]}") from None
             return result
 
         yield ask
+
+
+def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
+    """Raise FileNotFoundError when a file of ``tables`` is gone: the collector has merged it away, and it is to be asked anew."""
+    for name in tables:
+        for _, path in snapshot.segments(name) if name != "rollup" else ():
+            path.stat()
 
 
 def _offer(connection: Any, snapshot: Snapshot, name: str, rollup: Callable[[], pa.Table]) -> None:

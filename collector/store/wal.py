@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 import pyarrow as pa
 from tfprof.collector.errors import StoreError
-from tfprof.collector.store.durable import sync_folder, told
+from tfprof.collector.store.durable import open_own, sync_folder, told
 from tfprof.collector.store.schema import JOB_TABLES
 
 WAL_VERSION: Final = 1
@@ -118,7 +118,7 @@ class Log:
         self.path = path
         self.dirty = self._unlisted = True
         with told(path):
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            self._descriptor = open_own(path, os.O_RDWR)
             self.size = size
             try:
                 if not size:
@@ -128,6 +128,11 @@ class Log:
                 os.close(self._descriptor)
                 raise
         self._rest = False
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether it has no name any more: what is written ends with this process."""
+        return not os.fstat(self._descriptor).st_nlink
 
     def append(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Write ``pieces`` at the end; when that fails the log is as before and StoreError says why."""

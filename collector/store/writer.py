@@ -38,6 +38,7 @@ class JobWriter:
         """Open or create ``folder``; what a collector before this one did not finish is put in order."""
         durable.make_folder(folder)
         self.folder = folder
+        self._identity = durable.Identity.of(folder)
         self._log: Log | None = None
         self.synced = self._retry = -math.inf
         self._since: float | None = None
@@ -55,11 +56,25 @@ class JobWriter:
         """Store rows by table, and that they complete wire type ``about`` up to ``last``; all of it or nothing.
 
         When it returns, the rows survive the death of this process and may be acked. StoreError ``store-full`` or
-        ``store-unwritable``: nothing is stored, the same append can be tried again.
+        ``store-unwritable``: nothing is stored, the same append can be tried again; ``store-removed``: nothing ever will be here.
         """
         log = self._opened()
         log.append(encode(tables, about, last))
+        if self.is_gone:
+            raise StoreError(f"{self.folder} was removed or moved away", "store-removed")
         self._tail.add(tables, about, last)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the folder was removed or moved, or its log was: what is stored there, nobody will find."""
+        moved = durable.Identity.of(self.folder) != self._identity
+        return moved or (self._log is not None and self._log.is_gone)
+
+    def forget(self) -> None:
+        """Close the files of a folder that is gone; nothing is written."""
+        if self._log is not None:
+            self._log.close()
+            self._log = None
 
     def acked(self, about: int) -> int:
         """Return the last number of wire type ``about`` that is stored, 0 for none."""
@@ -186,6 +201,7 @@ class StoreWriter:
         catalog.make(self.path)
         self.collector = {"host": host, "pid": os.getpid(), "id": secrets.token_hex(8)}
         self._lock = lock.take(catalog.lock_file(self.path, host), self.collector)
+        self._identity = durable.Identity.of(self.path)
         self._open: dict[Path, JobWriter] = {}
 
     def job(self, uid: int) -> JobWriter:
@@ -195,6 +211,29 @@ class StoreWriter:
     def host(self, name: str) -> JobWriter:
         """Return the writer of the samples of host ``name``."""
         return self._writer(catalog.host_folder(self.path, name), 0)
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the store was removed or moved since it was opened."""
+        return durable.Identity.of(self.path) != self._identity
+
+    def renew(self) -> None:
+        """Make a store that is gone anew, and take it; StoreError as when one is opened. Writers that are open are not touched."""
+        catalog.make(self.path)
+        held = lock.take(catalog.lock_file(self.path, str(self.collector["host"])), self.collector)
+        self._lock.release()
+        self._lock = held
+        self._identity = durable.Identity.of(self.path)
+
+    def forget(self, writer: JobWriter) -> None:
+        """Let go of a writer whose folder is gone."""
+        self._open.pop(writer.folder, None)
+        writer.forget()
+
+    @property
+    def lost_hosts(self) -> list[JobWriter]:
+        """The writers of hosts' samples whose folders are gone."""
+        return [writer for writer in self._open.values() if not writer.info.uid and writer.is_gone]
 
     def release(self, uid: int) -> None:
         """Close the files of job ``uid``; it can be opened again."""

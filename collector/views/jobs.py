@@ -9,8 +9,8 @@ from tfprof.shim import layout
 
 #: The fewest digits that a job goes by.
 SHORTEST: Final = 4
-#: Words of the channel that count what found no place.
-_LOST: Final = ("dropped_records", "dropped_spans")
+#: Words of the channel that count what found no place, and what the collector counts of what never came or is stored no more.
+_LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,12 +193,6 @@ def test_a_window_is_stored_at_once_and_tells_of_its_step_itself(ingest):
     assert (trace["kind"], trace["key"], trace["start_ns"], trace["duration_ns"]) == (layout.BATCH, 3, 10_000, 2_000)
 
 
-def test_ops_outside_of_the_step_are_counted(ingest):
-    ingest.records(1, window(duration_ns=1_500, executions=3))
-    assert ingest.events() == {"outside-steps": 1}
-    assert [row["rows"] for row in ingest.table("traces")] == [2]
-
-
 def test_a_window_that_is_cut_short_is_told_and_stops_nothing(ingest):
     cut = {**window(), "body": b"short"}
     assert ingest.records(1, cut, step()) == [ack(wire.RECORDS, 2)]

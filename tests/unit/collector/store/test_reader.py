@@ -8,7 +8,7 @@ from fakes import stored
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
-from tfprof.collector.store import segment, snapshot
+from tfprof.collector.store import query, segment, snapshot
 from tfprof.collector.store.catalog import STALE
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.schema import JOB_TABLES, STORE_VERSION
@@ -301,3 +301,53 @@ def test_host_samples_that_are_not_there_are_told(path, writer):
 
 def test_a_table_of_a_job_is_arrow(job):
     assert isinstance(job.table("names"), pa.Table)
+
+
+@pytest.mark.parametrize("when", ["before it is opened", "before it is read"])
+def test_sql_is_asked_anew_of_files_that_were_merged_away_under_it(job, writer, monkeypatch, when):
+    offered = query._offer
+    merges = iter([writer.job(UID).seal])
+
+    def offer(connection, *rest):
+        merge = next(merges, lambda: None)
+        if when == "before it is opened":
+            merge()
+            offered(connection, *rest)
+        else:
+            offered(connection, *rest)
+            merge()
+
+    monkeypatch.setattr(query, "_offer", offer)
+    assert job.query("SELECT count(*) AS n FROM traces").to_pylist() == [{"n": COUNT}]
+    assert job.query("SELECT count(*) AS n FROM ops, traces WHERE false").to_pylist() == [{"n": 0}]
+
+
+def test_a_file_that_is_missing_for_good_is_told_as_damage(job, path):
+    for found in job.folder.glob("traces-*.parquet"):
+        found.unlink()
+    with pytest.raises(StoreError, match="lacks files"):
+        job.query("SELECT count(*) FROM traces")
+
+
+def test_sql_while_segments_are_merged_all_the_time(job, writer):
+    """What is asked is there whatever the collector seals and merges meanwhile."""
+    stop = threading.Event()
+    sealed = [COUNT]
+
+    def seal():
+        while not stop.is_set():
+            number = sealed[0]
+            writer.job(UID).append({"traces": stored.traces(number, 1)}, 3, number + 1)
+            writer.job(UID).seal()
+            sealed[0] = number + 1
+
+    thread = threading.Thread(target=seal)
+    thread.start()
+    try:
+        for _ in range(60):
+            least = sealed[0]
+            ((found,),) = (row.values() for row in job.query("SELECT count(*) FROM traces").to_pylist())
+            assert least <= found <= sealed[0] + 1
+    finally:
+        stop.set()
+        thread.join()

@@ -1,0 +1,58 @@
+"""Protobuf messages that are too large to be parsed at once: their parts, one after the other, without a copy."""
+
+from collections.abc import Iterator
+from typing import Final
+
+_VARINT, _FIXED64, _BYTES, _FIXED32 = 0, 1, 2, 5
+_FIXED: Final = {_FIXED64: 8, _FIXED32: 4}
+
+
+class CutShortError(ValueError):
+    """A message that ends within a field, or has none where one should be."""
+
+
+def fields(data: memoryview) -> Iterator[tuple[int, int, int, int]]:
+    """Yield (number, start, content, end) of each field, ``content`` 0 unless it has a length; CutShortError where it is cut."""
+    at, size = 0, len(data)
+    while at < size:
+        start = at
+        tag, at = _varint(data, at)
+        kind, content = tag & 7, 0
+        if kind == _BYTES:
+            length, content = _varint(data, at)
+            at = content + length
+        elif kind == _VARINT:
+            _, at = _varint(data, at)
+        elif kind in _FIXED:
+            at += _FIXED[kind]
+        else:
+            raise CutShortError(f"a field of type {kind}")
+        if at > size or not tag >> 3:
+            raise CutShortError("a field that is cut short, or has no number")
+        yield tag >> 3, start, content, at
+
+
+def parts(data: memoryview, number: int) -> Iterator[memoryview]:
+    """Yield the content of each field ``number`` that has a length; CutShortError where a field is cut."""
+    for found, _, content, end in fields(data):
+        if found == number and content:
+            yield data[content:end]
+
+
+def without(data: memoryview, number: int) -> bytes:
+    """Return ``data`` without the fields ``number`` that have a length; CutShortError where a field is cut."""
+    return b"".join(data[start:end] for found, start, content, end in fields(data) if found != number or not content)
+
+
+def _varint(data: memoryview, at: int) -> tuple[int, int]:
+    """Return the varint at ``at`` and where it ends; CutShortError when it does not."""
+    value = shift = 0
+    end = min(at + 10, len(data))
+    while at < end:
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+        shift += 7
+    raise CutShortError("a number without an end")

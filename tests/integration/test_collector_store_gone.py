@@ -1,0 +1,79 @@
+"""A store that is removed or moved while its collector lives: noticed before the ack, made anew, told, counted."""
+
+import shutil
+import time
+
+import pytest
+from fakes.collector_process import CollectorProcess, Streaming
+from fakes.wire_agent import WireAgent
+from tfprof.collector.store.reader import Store
+from tfprof.collector.views.jobs import job_row
+from tfprof.shim import wire
+
+UID, NEXT = 0x77, 0x78
+HOW = pytest.mark.parametrize("how", ["removed", "moved", "job removed", "jobs moved"])
+
+
+@pytest.fixture
+def daemon(private_places):
+    daemon = CollectorProcess(private_places).start()
+    yield daemon
+    if daemon.process.poll() is None:
+        daemon.kill()
+
+
+def take_away(store, how):
+    folder = {"removed": store, "moved": store, "job removed": store / f"jobs/{UID:016x}", "jobs moved": store / "jobs"}
+    if "moved" in how:
+        folder[how].rename(store.with_name("elsewhere"))
+    else:
+        shutil.rmtree(folder[how])
+
+
+@HOW
+def test_what_was_not_acked_is_stored_in_the_new_store_and_the_rest_is_counted(daemon, how):
+    stream = Streaming(daemon.place, UID, 400)
+    try:
+        stream.run(until=100)
+        take_away(daemon.store, how)
+        time.sleep(0.3)  # what is acked within a moment of the removal lies where the store was
+        acked = stream.acked
+        stream.run()
+    finally:
+        stream.agent.finish(UID)
+        stream.agent.expect(wire.ACK, wire.CLOSE)
+        stream.close()
+    job = Store(daemon.store).job(f"{UID:016x}")
+    (event,) = job.table("events").to_pylist()
+    assert event["slug"] == "store-removed"
+    assert acked <= event["count"] < 400
+    assert job.table("traces").num_rows == 400 - event["count"]
+    assert job_row(job.info, "77", 0).lost == event["count"]
+    after = Streaming(daemon.place, NEXT, 10)
+    try:
+        after.run()
+    finally:
+        after.close()
+    assert Store(daemon.store).job(f"{NEXT:016x}").table("traces").num_rows == 10
+    code, errors = daemon.stop()
+    assert code == 0
+    assert len(errors.splitlines()) <= 1
+
+
+def test_a_store_that_goes_while_nothing_is_open_is_there_for_the_next_job(daemon):
+    agent = WireAgent(daemon.place)
+    try:
+        agent.greet()
+        shutil.rmtree(daemon.store)
+        agent.open(UID, name="later.py")
+        agent.samples(1, 5, {UID: {"processes": 1}}, host={"cpus": 2})
+        agent.expect(wire.ACK, wire.SAMPLES)
+        daemon.await_status(lambda status: (daemon.store / "store.json").exists())
+        agent.samples(2, 6, {UID: {"processes": 1}}, host={"cpus": 2})
+        agent.expect(wire.ACK, wire.SAMPLES)
+    finally:
+        agent.close()
+    job = Store(daemon.store).job(f"{UID:016x}")
+    assert job.info.name == "later.py"
+    assert job.table("samples").num_rows >= 1
+    assert Store(daemon.store).host("testhost").table("host_samples").num_rows >= 1

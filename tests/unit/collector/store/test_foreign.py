@@ -1,0 +1,144 @@
+"""A store in a folder that another user prepared: nothing is written through what lies there."""
+
+import grp
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store import durable, lock
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.wal import Log
+from tfprof.collector.store.writer import StoreWriter
+
+UID = 0xABC
+SUB_FOLDERS = ("jobs", "hosts", "collectors")
+
+
+@pytest.fixture
+def victim(tmp_path):
+    """A file of the user's that somebody wants to have written over."""
+    path = tmp_path / "victim"
+    path.write_text("precious")
+    yield path
+    assert path.read_text() == "precious"
+
+
+@pytest.fixture
+def store(tmp_path):
+    path = tmp_path / "store"
+    path.mkdir(mode=0o700)
+    return path
+
+
+def refused(store):
+    with pytest.raises(StoreError) as caught:
+        StoreWriter(store, "here").close()
+    assert caught.value.slug == "store-foreign"
+    return caught.value.args[0]
+
+
+def test_a_lock_that_is_a_link_is_refused_by_name(store, victim):
+    (store / "collectors").mkdir(mode=0o700)
+    (store / "collectors/here.lock").symlink_to(victim)
+    assert str(store / "collectors/here.lock") in refused(store)
+
+
+def test_a_lock_that_is_another_name_of_a_file_is_refused(store, victim):
+    (store / "collectors").mkdir(mode=0o700)
+    os.link(victim, store / "collectors/here.lock")
+    refused(store)
+
+
+def test_a_lock_that_is_a_pipe_is_refused_at_once(store):
+    (store / "collectors").mkdir(mode=0o700)
+    os.mkfifo(store / "collectors/here.lock")
+    refused(store)
+    assert lock.holder(store / "collectors/here.lock") is None
+
+
+def test_links_where_temporary_files_were_once_written_are_not_followed(store, victim):
+    (store / ".store.json.tmp").symlink_to(victim)
+    StoreWriter(store, "here").close()
+    assert Store(store).jobs() == []
+
+
+def test_a_log_that_is_a_link_is_refused(tmp_path, victim):
+    (tmp_path / "wal-000000.log").symlink_to(victim)
+    with pytest.raises(StoreError) as caught:
+        Log(tmp_path / "wal-000000.log")
+    assert caught.value.slug == "store-foreign"
+
+
+@pytest.mark.parametrize("name", SUB_FOLDERS)
+def test_a_folder_in_it_that_is_a_link_is_refused(store, tmp_path, name):
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (store / name).symlink_to(tmp_path / "elsewhere")
+    assert str(store / name) in refused(store)
+    assert not any((tmp_path / "elsewhere").iterdir())
+
+
+@pytest.mark.parametrize("name", ["", *SUB_FOLDERS])
+def test_a_folder_that_others_may_write_is_refused_by_name(store, name):
+    (store / name).mkdir(mode=0o700, exist_ok=True)
+    (store / name).chmod(0o707)
+    assert str(store / name) in refused(store)
+    (store / name).chmod(0o700)
+    StoreWriter(store, "here").close()
+
+
+@pytest.mark.parametrize(("members", "fine"), [([], True), (["somebody"], False)])
+def test_a_folder_that_a_group_may_write_is_refused_unless_nobody_else_is_in_it(store, monkeypatch, members, fine):
+    user = durable.pwd.getpwuid(os.geteuid())
+    group = SimpleNamespace(gr_name=user.pw_name, gr_mem=members)
+    monkeypatch.setattr(grp, "getgrgid", lambda _number: group)
+    os.chown(store, -1, user.pw_gid)
+    store.chmod(0o770)
+    if fine:
+        StoreWriter(store, "here").close()
+    else:
+        assert "can be written by others" in refused(store)
+
+
+def test_a_folder_of_another_user_is_refused(store, monkeypatch):
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    assert f"belongs to user {mine}" in refused(store)
+
+
+def test_a_job_folder_that_is_a_link_is_refused(store, tmp_path):
+    writer = StoreWriter(store, "here")
+    (tmp_path / "elsewhere").mkdir(mode=0o700)
+    (store / "jobs" / f"{UID:016x}").symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(StoreError) as caught:
+        writer.job(UID)
+    assert caught.value.slug == "store-foreign"
+    writer.close()
+
+
+def test_the_store_itself_may_be_a_link_of_the_users_own(store, tmp_path):
+    (tmp_path / "link").symlink_to(store)
+    StoreWriter(tmp_path / "link", "here").close()
+    assert (store / "store.json").exists()
+
+
+def test_a_store_that_others_own_can_be_read(store, monkeypatch):
+    StoreWriter(store, "here").close()
+    mine = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
+    assert Store(store).jobs() == []
+
+
+def test_a_store_file_that_is_a_pipe_is_damaged_and_not_waited_for(store):
+    os.mkfifo(store / "store.json")
+    with pytest.raises(StoreError) as caught:
+        StoreWriter(store, "here")
+    assert caught.value.slug == "store-damaged"
+
+
+def test_replacing_a_file_leaves_no_rest_where_it_cannot_be_done(tmp_path):
+    (tmp_path / "job.json").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        durable.replace(tmp_path / "job.json", b"x")
+    assert [path.name for path in Path(tmp_path).iterdir()] == ["job.json"]
