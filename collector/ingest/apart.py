@@ -167,9 +167,8 @@ def _confine(result: int) -> None:
         signal.signal(number, signal.SIG_DFL)
     for first, last in ((3, result), (result + 1, os.sysconf("SC_OPEN_MAX"))):
         os.closerange(first, last)
-    pa.set_memory_pool(
-        pa.system_memory_pool()
-    )  # the other one has its address space already, and no limit would hold it
+    # The other pool has its address space already, and no limit would hold it.
+    pa.set_memory_pool(pa.system_memory_pool())
     shared, data = (int(Path("/proc/self/statm").read_text().split()[column]) * _PAGE for column in (1, 5))
     limits = (
         (resource.RLIMIT_DATA, data + max(LEAST, MEMORY_MAX - shared)),

@@ -12,7 +12,6 @@ from tfprof.collector.ingest.decode import TooManyRowsError
 from tfprof.collector.ingest.parsing import TEXT_MAX, Event, event_of, event_rows, fits, sample_row, span_rows, whole
 from tfprof.collector.ingest.rows import RowMaker
 from tfprof.collector.ingest.sequence import Sequence
-from tfprof.collector.ingest.windows import TracedSteps
 from tfprof.collector.records import Record, cut_records, cut_spans, document
 from tfprof.collector.store.columns import as_table
 from tfprof.collector.store.wal import Rows
@@ -20,9 +19,6 @@ from tfprof.collector.store.writer import JobWriter
 from tfprof.shim import layout, wire
 from tfprof.shim.wire import Head
 
-#: How long a profiler window waits for the spans of its steps, and how much may wait behind it.
-WINDOW_PATIENCE_S: Final = 2.0
-WAITING_MAX: Final = 8 << 20
 #: Records that take no longer than this to decode (seconds) are decoded as they come; others in slices of so long, so that every
 #: job has its turn; those that take longer, or have more bytes, in a process of their own.
 AT_ONCE_S: Final = 0.015
@@ -63,14 +59,13 @@ class Job:
     as that is possible. `failed` is told of every exception that should not be.
     """
 
-    def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, steps: TracedSteps, shared: Shared) -> None:
+    def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, shared: Shared) -> None:
         self.uid = uid
         self.writer = writer
         self.rows = 0
         self.lag_s = 0.0
         self.is_closed = False
         self._maker = maker
-        self._steps = steps
         self._shared = shared
         self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
         self._counters_now: dict[str, Any] | None = None
@@ -79,7 +74,6 @@ class Job:
         self._unsent: tuple[Tables, int, int] | None = None
         self._waiting: deque[Record] = deque()
         self._waiting_bytes = 0
-        self._patience_ends = 0.0
         self._work: Work | None = None
         self._end: tuple[Head, Mapping[str, Any]] | None = None
 
@@ -139,15 +133,13 @@ class Job:
         self._waiting.clear()
         self._waiting_bytes = 0
 
-    def pump(self, patience_s: float = WINDOW_PATIENCE_S) -> list[Head]:
-        """Store a slice of the records that need to wait no longer; a window waits ``patience_s`` for the spans of its steps."""
+    def pump(self) -> list[Head]:
+        """Store a slice of the records that wait."""
         self.retry()
-        if self._end is not None:
-            patience_s = 0
         before = len(self._waiting)
         if self._work is not None:
             self._take_from(self._work)
-        elif lot := self._lot(patience_s):
+        elif lot := self._lot():
             self._begin(lot) if self._is_large(lot[0]) else self._store(lot)
         acks = [self._ack(wire.RECORDS)] if len(self._waiting) < before else []
         if self._end is not None and not self.is_waiting:
@@ -195,9 +187,8 @@ class Job:
             return [self._ack(wire.SPANS)]
         self._lost(verdict.lost, "span entries that the agent never sent or gave up", slug="gap")
         spans = list(entries)[verdict.fresh - head.first :]
-        self._steps.remember(spans, offset)
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
-        return [self._ack(wire.SPANS), *self.pump()]
+        return [self._ack(wire.SPANS)]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
         self._counters_now = {k: v for k, v in document(body).items() if k != LOST}
@@ -230,28 +221,19 @@ class Job:
         self.is_closed = True
         return Head(wire.ACK, self.uid, wire.CLOSE, head.first, head.last)
 
-    def _lot(self, patience_s: float = WINDOW_PATIENCE_S) -> list[Record]:
+    def _lot(self) -> list[Record]:
         """Return the records that are to be decoded next, together."""
         lot: list[Record] = []
         cost = 0.0
         for record in self._waiting:
             cost += self._maker.cost(record)
-            if (lot and (cost > SLICE_S or self._is_large(record))) or not self._ripe(record, patience_s):
+            if lot and (cost > SLICE_S or self._is_large(record)):
                 break
             lot.append(record)
         return lot
 
     def _is_large(self, record: Record) -> bool:
         return self._maker.cost(record) > LARGE_S or len(record.body) > LARGE_BYTES
-
-    def _ripe(self, record: Record, patience_s: float) -> bool:
-        if record.kind != layout.XSPACE or self._end is not None or self._steps.complete(record):
-            return True
-        if self._waiting_bytes > WAITING_MAX:
-            return True
-        if not self._patience_ends:
-            self._patience_ends = time.monotonic() + WINDOW_PATIENCE_S
-        return patience_s <= 0 or time.monotonic() >= self._patience_ends
 
     def _store(self, lot: list[Record]) -> None:
         """Make rows of ``lot``, the first that wait, and store them; a record that no code of ours can take is an event."""
@@ -313,7 +295,6 @@ class Job:
         """Take ``lot`` from the records that wait, unless that was done."""
         while self._waiting and self._waiting[0].seq <= lot[-1].seq:
             self._waiting.popleft()
-            self._patience_ends = 0.0
         self._count_waiting()
 
     def _count_waiting(self) -> None:

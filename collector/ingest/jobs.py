@@ -14,7 +14,6 @@ from tfprof.collector.ingest.decode import Decoder
 from tfprof.collector.ingest.job import Job, Shared
 from tfprof.collector.ingest.parsing import INT64_MAX, TEXT_MAX, Event, event_rows, sample_row, whole
 from tfprof.collector.ingest.rows import RowMaker
-from tfprof.collector.ingest.windows import TracedSteps
 from tfprof.collector.records import document
 from tfprof.collector.store.writer import StoreWriter
 from tfprof.shim import wire
@@ -237,13 +236,11 @@ class Jobs:
     def _opened(self, uid: int) -> Job:
         if not uid:
             raise FormatError("a job without an id")
-        known = self._store.knows(uid)
         writer = self._store.job(uid)
-        steps = TracedSteps((lambda: writer.table("spans")) if known else None)
         last_trace = pc.max(writer.table("traces", ["trace"])["trace"]).as_py()
         next_trace = 0 if last_trace is None else last_trace + 1
-        maker = RowMaker(self._decoder, writer.names(), next_trace, steps)
-        return Job(uid, writer, maker, steps, self._shared)
+        maker = RowMaker(self._decoder, writer.names(), next_trace)
+        return Job(uid, writer, maker, self._shared)
 
     def _look_after(self, uid: int) -> None:
         """Do what follows from a job's message or work: end it, or give it its turns, or quarantine it."""

@@ -84,8 +84,26 @@ def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
     )
 
 
+def profiled_step(record: Record) -> tuple[Step, int, memoryview]:
+    """Return the step of an XSPACE, when its session began (real time, ns), and the XSpace; DecodeError when it is cut short."""
+    head = layout.XSPACE_HEAD
+    if len(record.body) < head.size:
+        raise DecodeError(f"{len(record.body)} bytes are too few for a profiler session")
+    start_ns, runs, _ = head.unpack_from(record.body)
+    step = Step(
+        record.flags,
+        record.step,
+        runs,
+        record.key,
+        record.thread,
+        fits(record.start_real_ns),
+        fits(record.duration_ns),
+    )
+    return step, fits(start_ns), record.body[head.size :]
+
+
 def trace_of_step(step: Step, trace: int, part: Decoded, raw_bytes: int) -> Trace:
-    """Return the row of one step of a profiler window, of whose bytes ``raw_bytes`` are its share."""
+    """Return the row of the step of a profiler window."""
     return Trace(
         trace,
         layout.XSPACE,

@@ -16,12 +16,12 @@ from tfprof.collector.ingest.parsing import (
     event_of,
     event_rows,
     graph_number,
+    profiled_step,
     trace_of,
     trace_of_step,
     trace_rows,
 )
-from tfprof.collector.ingest.windows import TracedSteps
-from tfprof.collector.ingest.xspace import StepSpan, Window, xspace
+from tfprof.collector.ingest.xspace import xspace
 from tfprof.collector.records import Record, document
 from tfprof.collector.store.columns import as_table
 from tfprof.shim import layout
@@ -46,11 +46,10 @@ class RowMaker:
     A step that cannot be decoded leaves its trace number unused.
     """
 
-    def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int, steps: TracedSteps) -> None:
+    def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int) -> None:
         self._decoder = decoder
         self._interner = Interner.restored(names)
         self.next_trace = next_trace
-        self._steps = steps
 
     def cost(self, record: Record) -> float:
         """Return how many seconds it will take, roughly, to make rows of ``record``."""
@@ -98,19 +97,15 @@ class RowMaker:
 
     def _xspace(self, records: list[Record], made: "Made") -> None:
         for record in records:
-            steps = sorted(self._steps.of(record), key=lambda step: step.start_ns)
-            spans = [StepSpan(self.next_trace + n, step.start_ns, step.duration_ns) for n, step in enumerate(steps)]
             try:
-                cut = xspace(record.body, Window(record.start_real_ns, spans), self._interner)
+                step, start_ns, data = profiled_step(record)
+                session = xspace(data, start_ns, self.next_trace, self._interner)
             except DecodeError as error:
                 made.undecodable(record, error.args[0])
                 continue
-            self.next_trace += len(steps)
-            made.add("ops", cut.ops)
-            share = len(record.body) // max(1, len(steps))
-            for step, span, part in zip(steps, spans, cut.steps, strict=True):
-                made.traces.append(trace_of_step(step, span.trace, part, share))
-            made.outside(cut.uncut, record.key - sum(step.runs for step in steps))
+            made.add("ops", session.ops)
+            made.traces.append(trace_of_step(step, self.next_trace, session.step, len(record.body)))
+            self.next_trace += 1
 
     def _graph(self, records: list[Record], made: "Made") -> None:
         for record in records:
@@ -169,15 +164,6 @@ class Made:
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
         text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
         self.events.append(Event(self.now_ns, slug="undecodable", text=text))
-
-    def outside(self, executions: int, steps: int) -> None:
-        """Count op executions that no step of their window can claim, and steps whose spans never came."""
-        if executions:
-            text = "op executions of a profiler window that began in none of its steps"
-            self.events.append(Event(self.now_ns, slug="outside-steps", text=text, times=executions))
-        if steps > 0:
-            text = "steps of a profiler window whose spans never came"
-            self.events.append(Event(self.now_ns, slug="missing-spans", text=text, times=steps))
 
     def tables(self) -> dict[str, pa.Table]:
         """Return what was made, by table."""

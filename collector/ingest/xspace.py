@@ -1,7 +1,6 @@
-"""XSpace bytes of a profiler session to rows of `ops`, cut into steps by the spans that the job recorded."""
+"""XSpace bytes of a profiler session to rows of `ops`, all of the one step that it recorded."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from functools import reduce
 from itertools import islice
 from operator import or_
@@ -29,56 +28,37 @@ _LINES: Final = XPlane.LINES_FIELD_NUMBER
 _ROWS_AT_ONCE: Final = 16_384
 
 
-class StepSpan(NamedTuple):
-    """One traced step: its number and when it ran (real time, ns)."""
-
-    trace: int
-    start_ns: int
-    duration_ns: int
-
-
-class Window(NamedTuple):
-    """When a profiler session began (real time, ns) and the steps in it, in order of time."""
-
-    start_ns: int
-    steps: Sequence[StepSpan]
-
-
-class Cut(NamedTuple):
-    """OPS rows of a session, what became of each step, and how many op executions were in no step."""
+class Session(NamedTuple):
+    """OPS rows of a session, and what became of its step."""
 
     ops: pa.Table
-    steps: list[Decoded]
-    uncut: int
+    step: Decoded
 
 
-def xspace(data: bytes | memoryview, window: Window, interner: Interner) -> Cut:
-    """Return the op executions of a session, each in the step in which it began.
+def xspace(data: bytes | memoryview, start_ns: int, trace: int, interner: Interner) -> Session:
+    """Return the op executions of a session that recorded the step of number ``trace`` from ``start_ns`` (real time) on.
 
     DecodeError when ``data`` is no XSpace or too much of one; then no name is left behind.
     """
     try:
-        steps, uncut = _by_step(executions(_Session(data), window.start_ns), window.steps)
+        rows = list(executions(_Parts(data), start_ns))
     except (CutShortError, ParseError) as error:
         raise DecodeError("not an XSpace") from error
+    base_ns = min((row.start_ns for row in rows), default=0)
+    seen = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
     mark = interner.mark()
     batches: list[pa.RecordBatch] = []
-    decoded = []
     try:
-        for step, rows in zip(window.steps, steps, strict=True):
-            base_ns = min((row.start_ns for row in rows), default=0)
-            seen = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
-            decoded.append(Decoded(len(rows), base_ns, seen, None))
-            for first in range(0, len(rows), _ROWS_AT_ONCE):
-                some = rows[first : first + _ROWS_AT_ONCE]
-                batches.append(from_rows([_row(row, step.trace, base_ns, interner) for row in some], "ops"))
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[first : first + _ROWS_AT_ONCE]
+            batches.append(from_rows([_row(row, trace, base_ns, interner) for row in some], "ops"))
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return Cut(pa.Table.from_batches(batches, OPS), decoded, uncut)
+    return Session(pa.Table.from_batches(batches, OPS), Decoded(len(rows), base_ns, seen, None))
 
 
-class _Session:
+class _Parts:
     """An XSpace of which one plane is in memory at a time, and one line of it."""
 
     def __init__(self, data: bytes | memoryview) -> None:
@@ -110,20 +90,6 @@ class _Plane:
     def lines(self) -> Iterator[XLine]:
         """The lines, each parsed when it is its turn."""
         return (XLine.FromString(bytes(line)) for line in self._lines)
-
-
-def _by_step(found: Iterable[Execution], steps: Sequence[StepSpan]) -> tuple[list[list[Execution]], int]:
-    """Return the executions of each step, and how many began in none."""
-    starts = [step.start_ns for step in steps]
-    rows: list[list[Execution]] = [[] for _ in steps]
-    uncut = 0
-    for row in found:
-        at = bisect_right(starts, row.start_ns) - 1
-        if at >= 0 and row.start_ns < min(starts[at] + steps[at].duration_ns, _MAX):
-            rows[at].append(row)
-        else:
-            uncut += 1
-    return rows, uncut
 
 
 def _row(row: Execution, trace: int, base_ns: int, interner: Interner) -> tuple[int, ...]:

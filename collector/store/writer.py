@@ -216,10 +216,6 @@ class StoreWriter:
         """Return the writer of the samples of host ``name``."""
         return self._writer(catalog.host_folder(self.path, name), 0)
 
-    def knows(self, uid: int) -> bool:
-        """Whether job ``uid`` is in the store."""
-        return (catalog.job_folder(self.path, uid) / catalog.JOB_FILE).exists()
-
     @property
     def is_gone(self) -> bool:
         """Whether the store was removed or moved since it was opened."""
