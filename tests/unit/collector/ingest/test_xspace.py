@@ -70,7 +70,7 @@ def test_what_is_no_xspace_is_refused(data: bytes) -> None:
 def test_too_much_is_refused_before_it_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     data = session(Plane().line(*[(b"a:Mul", at, at) for at in range(11)])).SerializeToString()
     monkeypatch.setattr(xspace_module, "EVENTS_MAX", 10)
-    with pytest.raises(DecodeError, match="11 events"):
+    with pytest.raises(DecodeError, match="more than 10 events"):
         xspace(data, 0, 0, Interner())
     monkeypatch.setattr(xspace_module, "BYTES_MAX", len(data) - 1)
     with pytest.raises(DecodeError, match="bytes"):
