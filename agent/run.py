@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -12,7 +13,8 @@ from tfprof.shim.errors import TfprofError
 from tfprof.shim.policy import Policy
 from tfprof.shim.version import VERSION
 
-from . import environment, identity, launches, supervise
+from . import environment, identity, launches, processes, supervise, witness
+from .forwarding import Forwarding
 from .launches import Dump, Launch
 
 if TYPE_CHECKING:
@@ -203,24 +205,39 @@ class Run:
 
     def supervise(self) -> int:
         """Run the command to its end, report, and return its exit code."""
-        begun = time.monotonic()
+        watched = witness.begin(self._was_killed)
         try:
-            pid = supervise.start(self._options.command, self._environ, self._inherited)
+            return self._supervise(watched)
+        finally:
+            if watched is not None:
+                watched.dismiss()
+
+    def _supervise(self, watched: witness.Witness | None) -> int:
+        begun = time.monotonic()
+        introduce, heard = (watched.introduce, watched.heard) if watched is not None else (_nothing, _nothing)
+        try:
+            pid = supervise.start(self._options.command, self._environ, self._inherited, introduce)
         except supervise.NotStartedError as error:
             self._note(ended_ns=time.time_ns(), status=error.exit_code)
             raise
+        heard()  # what was sent before the job was there is still to reach it
         self._note(job_pid=pid)
         deaf = environment.deaf_option(self._options.command)
         if deaf is not None:
             self._explain({"slug": "not-armed", "text": f"python {deaf} keeps everything out that is not its own"})
         hold = self._hold()
-        outcome = supervise.wait(pid, hold.look if hold is not None else _nothing)
+        forwarding = Forwarding(heard, lambda sender: processes.descends(sender, pid))
+        outcome = supervise.wait(pid, hold.look if hold is not None else _never, forwarding)
         self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
         if hold is not None:
             hold.look()
         if deaf is None or (hold is not None and hold.announced):
             self._report(hold, time.monotonic() - begun)
         return outcome.exit_code
+
+    def _was_killed(self, pid: int) -> None:
+        """Say how the job ended in the place of this process, which was killed."""
+        self._note(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
 
     def _hold(self) -> "Hold | None":
         """Return what looks after the channels, None where there is nothing to look after."""
@@ -260,8 +277,12 @@ class Run:
             report.Ending(self._place, self._launch, hold, self._options.dump, self._options.quiet).report(took_s)
 
 
-def _nothing() -> float:
+def _never() -> float:
     return NEVER_S
+
+
+def _nothing() -> None:
+    return None
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,5 +1,6 @@
 """The job's parent that nobody notices: signals, stops and the way it ends pass through it unchanged."""
 
+import contextlib
 import errno
 import os
 import signal
@@ -9,22 +10,14 @@ from typing import Final, NamedTuple, NoReturn
 
 from tfprof.shim.errors import TfprofError
 
-from . import processes
+from .forwarding import Forwarding
 
 #: Python ignores these in itself; a job starts with their default.
 _PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
-#: Raised by what a process itself does, or never to be had.
-_NOT_OURS: Final = frozenset(
-    [
-        *(signal.SIGKILL, signal.SIGSTOP),
-        *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGABRT),
-        *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU),
-    ]
-)
-#: Sent by the kernel to one process: the job would have got them in the launcher's place.
-_FROM_KERNEL: Final = frozenset([signal.SIGALRM])
-#: A whole process group that is told to go on has done so after this long; a job that has not was not told.
-_CONTINUE_S: Final = 0.02
+#: Of a signal that was sent with a value: SI_QUEUE of <bits/siginfo-consts.h>.
+_SI_QUEUE: Final = -1
+#: Never to be had.
+_NOT_OURS: Final = frozenset([signal.SIGKILL, signal.SIGSTOP])
 
 
 class NotStartedError(TfprofError):
@@ -68,12 +61,22 @@ def take_signals() -> Inherited:
 _WAITED: Final = signal.valid_signals() - _NOT_OURS
 
 
-def start(command: Sequence[str], environ: Mapping[str, str], inherited: Inherited) -> int:
-    """Start ``command`` in this process group and terminal and return its pid; NotStartedError when it cannot be."""
+def start(
+    command: Sequence[str], environ: Mapping[str, str], inherited: Inherited, introduce: Callable[[], object]
+) -> int:
+    """Start ``command`` in this process group and terminal and return its pid; NotStartedError when it cannot be.
+
+    ``introduce`` is called in the new process before it becomes the command.
+    """
     hear, say = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        os.close(hear)
+        os.close(say)
+        raise NotStartedError(f"fork: {os.strerror(error.errno or errno.EAGAIN)}", 126) from None
     if pid == 0:
-        _become(command, environ, inherited, say)
+        _become(command, environ, inherited, introduce, say)
     os.close(say)
     with os.fdopen(hear, "rb") as pipe:
         code = pipe.read()
@@ -83,10 +86,17 @@ def start(command: Sequence[str], environ: Mapping[str, str], inherited: Inherit
     return pid
 
 
-def _become(command: Sequence[str], environ: Mapping[str, str], inherited: Inherited, say: int) -> NoReturn:
+def _become(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    inherited: Inherited,
+    introduce: Callable[[], object],
+    say: int,
+) -> NoReturn:
     """Turn this forked child into the job."""
     code = errno.ENOEXEC
     try:
+        introduce()
         execute(command, environ, inherited)
     except OSError as error:
         code = error.errno or code
@@ -132,19 +142,39 @@ def not_started(name: str, code: int) -> NotStartedError:
     return NotStartedError(f"{name}: {os.strerror(code)}", 126)
 
 
-def wait(pid: int, watch: Callable[[], float]) -> Outcome:
+def wait(pid: int, watch: Callable[[], float], forwarding: Forwarding) -> Outcome:
     """Stay with the job until its end: pass signals on, stop when it stops; call ``watch`` after the seconds that it says."""
     due = time.monotonic()
     while True:
-        info = signal.sigtimedwait(_WAITED, max(0.0, due - time.monotonic()))
+        until = min(due, forwarding.due)
+        info = signal.sigtimedwait(_WAITED, max(0.0, until - time.monotonic()))
+        now = time.monotonic()
         if info is not None and info.si_signo == signal.SIGCHLD:
             outcome = _reap(pid)
             if outcome is not None:
                 return outcome
-        elif info is not None and _is_for_job(info, pid):
-            os.kill(pid, info.si_signo)
-        if time.monotonic() >= due:
+        if info is not None and not (info.si_signo == signal.SIGCHLD and info.si_code > 0):
+            forwarding.add(info, now)
+        for one in forwarding.ready(now):
+            _pass_on(one, pid)
+        if now >= due:
             due = watch() + time.monotonic()
+
+
+def _pass_on(info: signal.struct_siginfo, pid: int) -> None:
+    """Send the job what this process was sent, with the number that came along."""
+    with contextlib.suppress(PermissionError, ProcessLookupError):  # it runs as somebody else now
+        if info.si_code != _SI_QUEUE or not _queue(info, pid):
+            os.kill(pid, info.si_signo)
+
+
+def _queue(info: signal.struct_siginfo, pid: int) -> bool:
+    """Return whether the signal was queued with its value."""
+    import ctypes  # noqa: PLC0415 - few signals have a value
+
+    # Where siginfo_t has a child's status, that of a queued signal has its value: <bits/types/siginfo_t.h>.
+    queue = ctypes.CDLL(None).sigqueue
+    return queue(pid, info.si_signo, ctypes.c_void_p(info.si_status & 0xFFFFFFFF)) == 0
 
 
 def is_interrupted(seconds: float) -> bool:
@@ -158,22 +188,19 @@ def is_interrupted(seconds: float) -> bool:
 
 
 def _reap(pid: int) -> Outcome | None:
-    """Return how the job ended, None when it runs on; stop together with it, and see that it goes on together."""
-    goes_on_by = 0.0
+    """Return how the job ended, None when it runs on; stop together with it."""
+    stopped_by = 0
     while True:
         done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
         if not done:
-            if not goes_on_by:
+            if not stopped_by:
                 return None
-            if time.monotonic() > goes_on_by:
-                os.kill(pid, signal.SIGCONT)
-                goes_on_by = 0.0
-            time.sleep(_CONTINUE_S / 10)
+            _stop_like(stopped_by)
+            stopped_by = 0
         elif os.WIFSTOPPED(status):
-            _stop_like(os.WSTOPSIG(status))
-            goes_on_by = time.monotonic() + _CONTINUE_S
+            stopped_by = os.WSTOPSIG(status)
         elif os.WIFCONTINUED(status):
-            goes_on_by = 0.0
+            stopped_by = 0
         elif os.WIFSIGNALED(status):
             return Outcome(None, os.WTERMSIG(status))
         else:
@@ -190,16 +217,3 @@ def _stop_like(number: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
     signal.signal(number, before)
-
-
-def _is_for_job(info: signal.struct_siginfo, pid: int) -> bool:
-    """Return whether a signal that reached this process has still to reach the job.
-
-    What the terminal sends reaches the whole process group, what the job's own processes send is meant for others.
-    """
-    if info.si_signo == signal.SIGCONT:
-        return False  # it stopped with its job, and sees itself that both go on
-    if info.si_code > 0:
-        leads = info.si_signo == signal.SIGHUP and os.getsid(0) == os.getpid()
-        return leads or info.si_signo in _FROM_KERNEL
-    return not processes.descends(info.si_pid, pid)
