@@ -128,6 +128,13 @@ class Agent:
         self._link.close()
         self._lock.release()
 
+    def hand_over(self) -> None:
+        """Start a successor if a launch began while this agent, which seemed to be there for it, ended as idle."""
+        if not self._stopping:
+            self._try_write(lambda: self._results.refresh(self._finder.scans))
+        if not self._stopping and self._results.has_living:
+            start.start(self.place, self._store, start.AGENT)
+
     def turn(self, now: float) -> None:
         """Do everything that is due, once."""
         self._hear(now)
@@ -343,6 +350,7 @@ def main(argv: list[str] | None = None) -> int:
         agent.serve()
     finally:
         agent.stop()
+    agent.hand_over()
     return 0
 
 

@@ -10,6 +10,7 @@ from tfprof.shim.errors import FormatError
 from . import identity, launches, processes
 from .announcements import AnnounceFolder, Announcement
 from .channels import Channel, read_page
+from .launches import Launch
 from .processes import Holder, Inode, Process
 
 #: A scan may use this part of a core; and is never made more or less often than the bounds say (seconds).
@@ -136,7 +137,7 @@ class Finder:
             return None
         channel = Channel(fd)
         self._open.add(inode)
-        return Found(channel, inode, _owner(holders, page.pid, launch.pid))
+        return Found(channel, inode, _owner(holders, page.pid, launch))
 
     def _sweep(self) -> None:
         """Remove the announcements of processes that are gone."""
@@ -149,10 +150,10 @@ class Finder:
         self._announced = kept
 
 
-def _owner(holders: list[Holder], inner: int, launcher: int) -> Process | None:
-    """Return which of ``holders`` made the channel: forked children and the launcher hold it too."""
+def _owner(holders: list[Holder], inner: int, launch: Launch) -> Process | None:
+    """Return which of ``holders`` made the channel: forked children hold it too, and the launcher unless it is the job."""
     for holder in holders:
-        if holder.pid != launcher and processes.inner_pid(holder.pid) == inner:
+        if (holder.pid != launch.pid or launch.has_become_job) and processes.inner_pid(holder.pid) == inner:
             return processes.process(holder.pid)
     return None
 

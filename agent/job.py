@@ -137,7 +137,8 @@ class Job:
         if launch.ended_ns:
             state = "exited" if launch.signal is None else "killed"
             return {"state": state, "status": launch.status, "signal": launch.signal}
-        return None if now < self._gone_s + LAUNCHER_S else ended
+        waits = not launch.has_become_job and now < self._gone_s + LAUNCHER_S
+        return None if waits else ended
 
     def summary(self) -> dict[str, Any]:
         """Return what the launcher and the status are told about it."""

@@ -6,6 +6,8 @@ from typing import Any, Final, NamedTuple
 from tfprof.shim import places
 from tfprof.shim.daemons import read_json, write_json
 
+from . import processes
+
 _DESCRIPTION: Final = ".json"
 _RESULT: Final = ".done"
 #: Both files of a launch that has ended are removed after this long.
@@ -15,7 +17,8 @@ KEPT_S: Final = 24 * 3600.0
 class Launch(NamedTuple):
     """One `tfprof-run`: who started what for whom, and from `ended_ns` on how it ended.
 
-    ``job_pid`` is the launcher's direct child; exactly one of ``status`` and ``signal`` is set once it has ended.
+    ``started`` tells the launcher's process from a later one with its pid. ``job_pid`` is the launcher's direct child, or the
+    launcher itself, which has become the job; exactly one of ``status`` and ``signal`` is set once a child has ended.
     """
 
     launch: int
@@ -31,6 +34,17 @@ class Launch(NamedTuple):
     ended_ns: int = 0
     status: int | None = None
     signal: int | None = None
+    started: int = 0
+
+    @property
+    def has_become_job(self) -> bool:
+        """Whether nobody is there besides the job, to say how that ended."""
+        return self.job_pid == self.pid
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the launcher, or what it has become, still runs."""
+        return not self.ended_ns and processes.Process(self.pid, self.started).is_alive
 
 
 class Dump(NamedTuple):

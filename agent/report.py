@@ -133,7 +133,7 @@ class Ending:
 
     def _print(self, problem: dict[str, str] | None) -> None:
         """Run the report with standard error as its output."""
-        command = [sys.executable, "-m", REPORT, launches.name_of(self._launch.launch), "--store", self._launch.store]
+        command = daemons.isolated(REPORT, [launches.name_of(self._launch.launch), "--store", self._launch.store])
         if problem is not None:
             command += ["--problem", f"{problem['text']} [{problem['slug']}]"]
         if self._dump is not None:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
-from . import launches, processes
+from . import launches
 from .finder import Refusal
 from .job import Job
 from .launches import Launch, Result
@@ -53,7 +53,7 @@ class Results:
     @property
     def has_living(self) -> bool:
         """Whether a launcher still runs."""
-        return any(not launch.ended_ns and processes.process(launch.pid) for launch in self._launches.values())
+        return any(launch.is_alive for launch in self._launches.values())
 
     def closed(self, job: Job) -> None:
         """Note a job whose end is stored."""

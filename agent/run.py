@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from tfprof.shim import layout, places, settings
 from tfprof.shim.errors import TfprofError
+from tfprof.shim.isolated import occupy_standard
 from tfprof.shim.policy import Policy
 from tfprof.shim.version import VERSION
 
@@ -158,7 +159,7 @@ class Run:
     def __init__(self, options: Options, inherited: supervise.Inherited) -> None:
         self._options = options
         self._inherited = inherited
-        self._environ = dict(os.environ)
+        self._environ = environment.given()
         self._problem: dict[str, str] | None = None
         self._launch: Launch | None = None
         self._place = ""
@@ -175,6 +176,7 @@ class Run:
         place = places.make_instance(options.store)
         if len(os.fsencode(os.path.join(place, places.COLLECTOR_SOCKET))) > SOCKET_PATH_MAX:
             raise places.PlaceError(f"{place} is too long a path: set XDG_RUNTIME_DIR to a shorter one")
+        own = processes.process(os.getpid())
         launch = Launch(
             launch=int.from_bytes(os.urandom(8), "little") or 1,
             pid=os.getpid(),
@@ -185,14 +187,16 @@ class Run:
             name=options.name,
             command=options.command if options.records_command else None,
             tags=identity.process_tags(os.getpid()),
+            started=own.started if own is not None else 0,
         )
         launches.write(place, launch)
         self._place, self._launch = place, launch
         run = f"{launches.name_of(launch.launch)}@{place}"
-        self._environ = environment.job_environment(os.environ, run, options.changes)
+        self._environ = environment.job_environment(self._environ, run, options.changes)
 
     def execute(self) -> NoReturn:
         """Become the command."""
+        self._note(job_pid=os.getpid())
         hold = self._hold()
         if hold is not None:
             hold.revive()
@@ -201,19 +205,28 @@ class Run:
         try:
             supervise.execute(self._options.command, self._environ, self._inherited)
         except OSError as error:
-            raise supervise.not_started(self._options.command[0], error.errno or 0) from None
+            failed = supervise.not_started(self._options.command[0], error.errno or 0)
+            self._note(ended_ns=time.time_ns(), status=failed.exit_code)
+            raise failed from None
 
     def supervise(self) -> int:
         """Run the command to its end, report, and return its exit code."""
+        begun = time.monotonic()
+        deaf = environment.deaf_option(self._options.command)
         watched = witness.begin(self._was_killed)
         try:
-            return self._supervise(watched)
+            outcome, hold = self._stay(watched, deaf)
         finally:
             if watched is not None:
                 watched.dismiss()
+        if hold is not None:
+            hold.look()
+        if deaf is None or (hold is not None and hold.announced):
+            self._report(hold, time.monotonic() - begun)
+        return outcome.exit_code
 
-    def _supervise(self, watched: witness.Witness | None) -> int:
-        begun = time.monotonic()
+    def _stay(self, watched: witness.Witness | None, deaf: str | None) -> "tuple[supervise.Outcome, Hold | None]":
+        """Start the command and stay with it to its end."""
         introduce, heard = (watched.introduce, watched.heard) if watched is not None else (_nothing, _nothing)
         try:
             pid = supervise.start(self._options.command, self._environ, self._inherited, introduce)
@@ -222,18 +235,13 @@ class Run:
             raise
         heard()  # what was sent before the job was there is still to reach it
         self._note(job_pid=pid)
-        deaf = environment.deaf_option(self._options.command)
         if deaf is not None:
             self._explain({"slug": "not-armed", "text": f"python {deaf} keeps everything out that is not its own"})
         hold = self._hold()
         forwarding = Forwarding(heard, lambda sender: processes.descends(sender, pid))
         outcome = supervise.wait(pid, hold.look if hold is not None else _never, forwarding)
         self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
-        if hold is not None:
-            hold.look()
-        if deaf is None or (hold is not None and hold.announced):
-            self._report(hold, time.monotonic() - begun)
-        return outcome.exit_code
+        return outcome, hold
 
     def _was_killed(self, pid: int) -> None:
         """Say how the job ended in the place of this process, which was killed."""
@@ -287,6 +295,7 @@ def _nothing() -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``argv`` (the command line by default) and return the exit code of the job, 2 for a command line that is wrong."""
+    occupy_standard()
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
         run = Run(options, supervise.take_signals())

@@ -21,8 +21,6 @@ ENVIRONMENT = frozenset(
         "LD_LIBRARY_PATH",
         "LOGNAME",
         "PATH",
-        "PYTHONHOME",
-        "PYTHONPATH",
         "TMPDIR",
         "TZ",
         "USER",
@@ -36,6 +34,8 @@ JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPRO
 #: How long a lock is tried for: somebody who asks whether a daemon lives holds it for microseconds.
 LOCK_PATIENCE_S = 0.5
 LOG_MAX = 1 << 20
+#: What starts daemons, and the report at a job's end, out of reach of what jobs tell Python.
+ISOLATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated.py")
 
 
 class DaemonError(TfprofError):
@@ -143,11 +143,11 @@ def read_status(place: str, name: str) -> dict[str, Any] | None:
 
 
 def spawn(module: str, args: list[str], log: str) -> None:
-    """Start ``python -m MODULE ARGS`` as a daemon that outlives this process and shares nothing with it but ``log``.
+    """Start `main` of ``module`` as a daemon that outlives this process and shares nothing with it but ``log``.
 
     It returns at once; whether the daemon came up is seen by its lock. DaemonError when nothing could be started.
     """
-    command = [sys.executable, "-m", module] + list(args)
+    command = isolated(module, args)
     environment = daemon_environment(os.environ)
     try:
         log_fd = _open_log(log)
@@ -160,18 +160,18 @@ def spawn(module: str, args: list[str], log: str) -> None:
     os.waitpid(child, 0)
 
 
+def isolated(module: str, args: list[str]) -> list[str]:
+    """Return the command that runs `main` of ``module`` with ``args``, and with nothing of a job's Python environment."""
+    return [sys.executable, "-I", "-S", ISOLATED, module] + list(args)
+
+
 def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what of ``environment`` a daemon is given: the written list, without the shim on the module path."""
-    kept = {
+    """Return what of ``environment`` a daemon is given: the written list, nothing that Python reads."""
+    return {
         name: text
         for name, text in environment.items()
         if name in ENVIRONMENT or (name.startswith(OWN_PREFIX) and name not in JOB_ONLY)
     }
-    inject = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inject")
-    path = [entry for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry and entry != inject]
-    if path:
-        kept["PYTHONPATH"] = os.pathsep.join(path)
-    return kept
 
 
 def _flock(fd: int, how: int) -> bool:
@@ -189,7 +189,16 @@ def _open_log(path: str) -> int:
             os.replace(path, path + ".old")
     except FileNotFoundError:
         pass
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    return _above_standard(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600))
+
+
+def _above_standard(fd: int) -> int:
+    """Return a descriptor for the same file that is none of 0, 1 and 2, where those were closed."""
+    if fd > 2:
+        return fd
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(fd)
+    return moved
 
 
 def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int) -> None:
@@ -200,7 +209,7 @@ def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int)
             os._exit(0)
         os.umask(0o077)
         os.chdir("/")
-        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+        os.dup2(_above_standard(os.open(os.devnull, os.O_RDWR)), 0)
         os.dup2(log_fd, 1)
         os.dup2(log_fd, 2)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))

@@ -66,7 +66,6 @@ def test_a_status_that_cannot_be_written_leaves_the_old_one_and_no_rubbish(tmp_p
 
 
 def test_a_daemon_is_given_only_what_is_on_the_list() -> None:
-    inject = str(Path(daemons.__file__).parent / "inject")
     environ = {
         "HOME": "/h",
         "TFPROF_AGENT_IDLE": "5",
@@ -74,31 +73,33 @@ def test_a_daemon_is_given_only_what_is_on_the_list() -> None:
         "TFPROF_TRACE": "all",
         "AWS_SECRET": "hush",
         "LD_PRELOAD": "/x.so",
-        "PYTHONPATH": f"{inject}:/mine",
+        "PYTHONPATH": "/mine",
+        "PYTHONHOME": "/of/another/version",
     }
-    assert daemons.daemon_environment(environ) == {"HOME": "/h", "TFPROF_AGENT_IDLE": "5", "PYTHONPATH": "/mine"}
-    assert "PYTHONPATH" not in daemons.daemon_environment({"PYTHONPATH": inject})
+    assert daemons.daemon_environment(environ) == {"HOME": "/h", "TFPROF_AGENT_IDLE": "5"}
 
 
 PROBE = """
 import json, os, signal, sys
 fds = sorted(os.listdir("/proc/self/fd"))
 print(json.dumps({
-    "session": os.getsid(0) != int(sys.argv[1]), "leader": os.getsid(0) == os.getpid(), "cwd": os.getcwd(),
+    "session": os.getsid(0) != int(sys.argv[2]), "leader": os.getsid(0) == os.getpid(), "cwd": os.getcwd(),
     "umask": os.umask(0), "stdin": os.readlink("/proc/self/fd/0"), "fds": len(fds), "parent": os.getppid(),
     "hup": signal.getsignal(signal.SIGHUP) == signal.SIG_DFL, "mask": len(signal.pthread_sigmask(0, [])),
 }), flush=True)
 """
 
 
-def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(tmp_path, monkeypatch) -> None:
-    (tmp_path / "probe_daemon.py").write_text(PROBE)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+@pytest.mark.parametrize("closed", [[], [0], [1], [2], [0, 1, 2]], ids=str)
+def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(tmp_path, closed: list[int]) -> None:
+    probe = tmp_path / "probe.py"
+    probe.write_text(PROBE)
     log = tmp_path / "log"
     starter = (
         "import os, signal, sys; from tfprof.shim import daemons\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN); signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
         "open('/dev/null'); os.set_inheritable(os.open('/dev/null', 0), True)\n"
+        f"daemons.ISOLATED = {str(probe)!r}; [os.close(fd) for fd in {closed}]\n"
         f"daemons.spawn('probe_daemon', [str(os.getsid(0))], {str(log)!r})"
     )
     subprocess.run([sys.executable, "-c", starter], check=True, timeout=30)
