@@ -48,7 +48,7 @@ class BuildCommands(build_scripts):
             compiler = new_compiler()
             customize_compiler(compiler)
             objects = compiler.compile([program], output_dir=str(work), extra_preargs=["-O2", "-std=gnu11"])
-            compiler.link_executable(objects, "starter", output_dir=str(work))
+            compiler.link_executable(objects, "starter", output_dir=str(work), extra_postargs=["-s"])
         except CCompilerError as error:
             self.warn(f"no compiler ({error}): the commands are started by a shell")
             return Path(script).read_bytes()

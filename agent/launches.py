@@ -113,11 +113,16 @@ def listed(place: str) -> list[int]:
 
 
 def forget_old(place: str, now_s: float) -> None:
-    """Remove the files of launches that nobody has written to for a day."""
+    """Remove the files of launches that nobody has written to for a day, and that run no more."""
     folder = os.path.join(place, places.LAUNCHES)
     for entry in os.scandir(folder):
-        if entry.stat().st_mtime < now_s - KEPT_S:
+        if entry.stat().st_mtime < now_s - KEPT_S and not _lives(place, entry.name):
             os.unlink(entry.path)
+
+
+def _lives(place: str, file_name: str) -> bool:
+    launch = read(place, int(file_name[:16], 16)) if _is_hex(file_name[:16]) else None
+    return launch is not None and launch.is_alive
 
 
 def _is_hex(text: str) -> bool:

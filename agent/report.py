@@ -1,5 +1,6 @@
 """The end of a launch: waits until its processes are stored, then has the collector's report printed."""
 
+import contextlib
 import os
 import signal
 import sys
@@ -51,6 +52,15 @@ def say(text: str) -> None:
             sys.stderr.flush()
         except OSError:
             return
+
+
+def _open_new(path: str) -> int:
+    """Open a file at ``path`` in the place of whatever is there, or else nothing: what the report has to complain about."""
+    with contextlib.suppress(OSError):
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(path)
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 def no_profile(why: Mapping[str, Any]) -> None:
@@ -141,6 +151,7 @@ class Ending:
         if self._quiet:
             command.append("--quiet")
         log = os.path.join(self._place, "report.log")
+        log_fd = _open_new(log)
         terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
         pid = os.posix_spawn(
             sys.executable,
@@ -149,10 +160,11 @@ class Ending:
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, 2, 1),
-                (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+                (os.POSIX_SPAWN_DUP2, log_fd, 2),
             ],
             setsigmask=[],
         )
+        os.close(log_fd)
         why = self._waits_for(pid)
         if why is not None:
             say(f"no report: {why['text']}, see {log} [{why['slug']}]")
