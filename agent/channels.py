@@ -63,6 +63,11 @@ def read_page(fd: int) -> Page:
     return Page(uid, pid, launch)
 
 
+def agent_of(fd: int) -> int:
+    """Return the pid of the agent that took the channel ``fd`` last, 0 when none has."""
+    return int.from_bytes(os.pread(fd, 8, layout.AGENT_WORDS["agent_pid"]), "little")
+
+
 class Channel:
     """The channel behind ``fd``, which it owns: words through a mapping of the control page, all else by pread.
 

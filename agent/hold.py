@@ -9,7 +9,7 @@ from tfprof.shim.errors import FormatError, TfprofError
 
 from . import identity, processes, start
 from .announcements import AnnounceFolder, Announcement
-from .channels import read_page
+from .channels import agent_of, read_page
 from .launches import Launch
 
 #: How soon is looked again for new channels (seconds), and whether the agent lives: after the start and after a new channel,
@@ -67,6 +67,12 @@ class Hold:
         """Why no agent comes up, None while it may."""
         text = self._keeper.trouble
         return {"slug": "agent", "text": text} if text else None
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the agent that lives has all channels that are held here."""
+        agent = daemons.holder(self._place, start.AGENT)
+        return all(agent_of(fd) == agent != 0 for fd in self._fds.values())
 
     def _was_stopped(self) -> bool:
         """Whether somebody told the agent to stop: then it is not for this process to know better."""

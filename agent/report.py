@@ -96,8 +96,6 @@ class Ending:
 
     def report(self, took_s: float) -> None:
         """Wait until everything is stored or cannot be, then print the report or the reason why there is none."""
-        if sys.stderr is None:
-            return
         if not self._hold.announced and not self._hold.missed and took_s < TOO_SHORT_S:
             no_profile(NO_TENSORFLOW)
             return
@@ -109,6 +107,14 @@ class Ending:
             self._print(problem)
         else:
             no_profile(problem or (TOO_SHORT if self._hold.missed else NO_TENSORFLOW))
+
+    def hand_over(self) -> None:
+        """Wait until the agent, which may only just be coming up, has the channels open, too: they are closed with this process."""
+        deadline = time.monotonic() + STANDSTILL_S
+        while not self._hold.is_taken and not self._hold.trouble and time.monotonic() < deadline:
+            self._hold.look()
+            if supervise.is_interrupted(POLL_S):
+                return
 
     def _wait(self) -> None:
         """Wait for the agent's result, starting an agent where there is none."""

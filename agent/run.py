@@ -267,8 +267,8 @@ class Run:
 
     @property
     def _tells(self) -> bool:
-        """Whether there is something to say or to write at the end."""
-        return not self._options.quiet or self._options.dump is not None
+        """Whether there is something to say, and somebody to say it to, or something to write at the end."""
+        return self._options.dump is not None or not (self._options.quiet or sys.stderr is None)
 
     def _explain(self, why: dict[str, str]) -> None:
         if self._tells:
@@ -279,10 +279,14 @@ class Run:
     def _report(self, hold: "Hold | None", took_s: float) -> None:
         if self._problem is not None or hold is None or self._launch is None:
             self._explain(self._problem or {"slug": "runtime-dir", "text": "no folder for it"})
-        elif self._tells:
+        else:
             from . import report  # noqa: PLC0415 - likewise
 
-            report.Ending(self._place, self._launch, hold, self._options.dump, self._options.quiet).report(took_s)
+            ending = report.Ending(self._place, self._launch, hold, self._options.dump, self._options.quiet)
+            if self._tells:
+                ending.report(took_s)
+            else:
+                ending.hand_over()
 
 
 def _never() -> float:
