@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from setuptools import Extension, setup  # first: it brings distutils
+
 from distutils.ccompiler import new_compiler  # isort: skip
 from distutils.command.build_scripts import build_scripts  # isort: skip
 from distutils.errors import CCompilerError  # isort: skip
@@ -35,7 +36,7 @@ class BuildCommands(build_scripts):
         folder = Path(self.build_dir)
         folder.mkdir(parents=True, exist_ok=True)
         starter = self._starter()
-        files = {name: starter for name in COMMANDS}
+        files = dict.fromkeys(COMMANDS, starter)
         files["tfprof-isolated"] = b"#!python\n" + Path(self.scripts[0]).read_bytes()
         for name, content in files.items():
             (folder / name).write_bytes(content)

@@ -131,7 +131,7 @@ class Agent:
     def hand_over(self) -> None:
         """Start a successor if a launch began while this agent, which seemed to be there for it, ended as idle."""
         if not self._stopping:
-            self._try_write(lambda: self._results.refresh(self._finder.scans))
+            self._try_write(self._look_at_launches)
         if not self._stopping and self._results.has_living:
             start.start(self.place, self._store, start.AGENT)
 

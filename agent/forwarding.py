@@ -11,7 +11,10 @@ SETTLE_S: Final = 0.002
 GRACE_S: Final = 0.03
 _STOPS: Final = frozenset([signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
 #: What makes the system forget what: to go on, that it was to stop, and the other way round.
-_UNDOES: Final = {signal.SIGCONT: _STOPS, **dict.fromkeys(_STOPS, frozenset([signal.SIGCONT]))}
+_UNDOES: Final[dict[int, frozenset[signal.Signals]]] = {
+    signal.SIGCONT: _STOPS,
+    **dict.fromkeys(_STOPS, frozenset([signal.SIGCONT])),
+}
 #: The kernel's words on what this process itself did.
 _OWN_FAULTS: Final = frozenset([signal.SIGXCPU, signal.SIGXFSZ])
 _NEVER: Final = float("inf")

@@ -20,6 +20,7 @@ from .launches import Dump, Launch
 
 if TYPE_CHECKING:
     from .hold import Hold
+    from .supervise import Outcome
 
 PROG: Final = "tfprof-run"
 #: How soon is looked at nothing.
@@ -225,7 +226,7 @@ class Run:
             self._report(hold, time.monotonic() - begun)
         return outcome.exit_code
 
-    def _stay(self, watched: witness.Witness | None, deaf: str | None) -> "tuple[supervise.Outcome, Hold | None]":
+    def _stay(self, watched: witness.Witness | None, deaf: str | None) -> "tuple[Outcome, Hold | None]":
         """Start the command and stay with it to its end."""
         introduce, heard = (watched.introduce, watched.heard) if watched is not None else (_nothing, _nothing)
         try:

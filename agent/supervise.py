@@ -174,7 +174,7 @@ def _queue(info: signal.struct_siginfo, pid: int) -> bool:
 
     # Where siginfo_t has a child's status, that of a queued signal has its value: <bits/types/siginfo_t.h>.
     queue = ctypes.CDLL(None).sigqueue
-    return queue(pid, info.si_signo, ctypes.c_void_p(info.si_status & 0xFFFFFFFF)) == 0
+    return bool(queue(pid, info.si_signo, ctypes.c_void_p(info.si_status & 0xFFFFFFFF)) == 0)
 
 
 def is_interrupted(seconds: float) -> bool:

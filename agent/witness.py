@@ -87,7 +87,9 @@ class Witness:
 def _pass_barrier() -> None:
     """Return when no signal is any more on its way to one process of a group after the other."""
     try:
-        os.setpgid(0, os.getpgrp())  # waits for the lock under which the system goes through a group, and changes nothing
+        os.setpgid(
+            0, os.getpgrp()
+        )  # waits for the lock under which the system goes through a group, and changes nothing
     except OSError:
         return  # one that leads its session may not even do that, but has waited
 
@@ -148,4 +150,3 @@ def _keep_only(*wanted: int) -> None:
         os.closerange(before, fd)
         before = fd + 1
     os.closerange(before, os.sysconf("SC_OPEN_MAX"))
-

@@ -12,8 +12,7 @@ from importlib import import_module
 COMMANDS = {"tfprof": "tfprof.collector.cli.main", "tfprof-run": "tfprof.agent.run"}
 
 
-def set_up_path():
-    # type: () -> None
+def set_up_path() -> None:
     """Put on the module path what Python's own start would have put there, and the folder that tfprof was installed to."""
     customizations = dict.fromkeys(("sitecustomize", "usercustomize"))
     sys.modules.update(customizations)  # type: ignore[arg-type]  # None: cannot be imported
@@ -30,8 +29,7 @@ def set_up_path():
         site.addsitedir(folder)
 
 
-def _is_found():
-    # type: () -> bool
+def _is_found() -> bool:
     from importlib.util import find_spec
 
     try:
@@ -40,8 +38,7 @@ def _is_found():
         return False
 
 
-def occupy_standard():
-    # type: () -> None
+def occupy_standard() -> None:
     """See that nothing that is opened later becomes descriptor 0, 1 or 2; programs that are started get them closed, as they were."""
     while True:
         fd = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
@@ -50,8 +47,7 @@ def occupy_standard():
             return
 
 
-def main():
-    # type: () -> None
+def main() -> None:
     """Run what the command line names; never returns."""
     occupy_standard()
     set_up_path()

@@ -60,7 +60,9 @@ def command(name: str, *arguments: str, **environment: str) -> subprocess.Comple
 def test_a_job_is_profiled_and_read_whatever_its_python_is_told(foreign: Path, variable: str) -> None:
     told = {name: str(foreign) for name in ("PYTHONPATH", "PYTHONHOME") if variable in (name, "both")}
     # The job is Python's own affair: here it starts one that minds neither.
-    ran = command("tfprof-run", "sh", "-c", f'exec env -u PYTHONHOME -u PYTHONPATH {sys.executable} -c "$0"', JOB, **told)
+    ran = command(
+        "tfprof-run", "sh", "-c", f'exec env -u PYTHONHOME -u PYTHONPATH {sys.executable} -c "$0"', JOB, **told
+    )
     assert (ran.returncode, ran.stdout) == (0, "")
     assert "100 steps" in ran.stderr
     assert "foreign" not in ran.stderr
@@ -122,7 +124,9 @@ def test_a_command_is_found_from_wherever_it_is_called(tmp_path: Path, starter: 
         shutil.copyfile(ROOT / "commands/starter.sh", folder / "tfprof-run")
     (tmp_path / "one").symlink_to("with a blank/bin/tfprof-run")
     (tmp_path / "two").symlink_to(tmp_path / "one")
-    words = {"direct": str(folder / "tfprof-run"), "link": "./one", "link to a link": "./two", "path": "tfprof-run"}[way]
+    words = {"direct": str(folder / "tfprof-run"), "link": "./one", "link to a link": "./two", "path": "tfprof-run"}[
+        way
+    ]
     ran = subprocess.run(
         [words, "--quiet", "sh", "-c", 'echo "$1"; exit 3', "", "a  b"],
         cwd=tmp_path,

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 import pytest
 from tfprof.agent.forwarding import GRACE_S, SETTLE_S, Forwarding
@@ -33,10 +33,10 @@ class Bench:
 
     def launcher(self, *infos: Info) -> None:
         for info in infos:
-            self.forwarding.add(info, self.now)
+            self.forwarding.add(cast("signal.struct_siginfo", info), self.now)
 
     def witness(self, *numbers: int) -> None:
-        self.group += numbers
+        self.group = [*(self.group or []), *numbers]
 
     def after(self, seconds: float) -> list[int]:
         """Let time pass as the launcher does, from one moment of interest to the next; return what was passed on."""
