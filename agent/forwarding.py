@@ -5,6 +5,8 @@ import signal
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from .inbox import Signal
+
 #: Signals of one number that come so close together are one, as for a process that takes so long to wake (seconds).
 SETTLE_S: Final = 0.002
 #: So long may somebody take who signals the processes of a service one after the other (seconds).
@@ -23,7 +25,7 @@ _NEVER: Final = float("inf")
 class _Waiting(NamedTuple):
     """A signal that reached this process; whether it is for the job is known at ``until``, looked for at ``look``."""
 
-    info: signal.struct_siginfo
+    info: Signal
     since: float
     look: float
     from_job: bool
@@ -46,34 +48,38 @@ class Forwarding:
         self._waiting: list[_Waiting] = []
         self._witnessed: list[tuple[int, float]] = []
 
-    def add(self, info: signal.struct_siginfo, now: float) -> None:
+    def add(self, info: Signal, now: float) -> None:
         """Take a signal that this process was sent."""
-        number = info.si_signo
-        sent = info.si_code <= 0
-        if (sent and info.si_pid == os.getpid()) or (not sent and number in _OWN_FAULTS):
+        number = info.number
+        sent = info.code <= 0
+        if (sent and info.pid == os.getpid()) or (not sent and number in _OWN_FAULTS):
             return
         undone = _UNDOES.get(number, frozenset())
-        self._waiting = [one for one in self._waiting if one.info.si_signo not in undone]
+        self._waiting = [one for one in self._waiting if one.info.number not in undone]
         self._witnessed = [one for one in self._witnessed if one[0] not in undone]
         if number < signal.SIGRTMIN and any(
-            one.info.si_signo == number and now - one.since < SETTLE_S for one in self._waiting
+            one.info.number == number and now - one.since < SETTLE_S for one in self._waiting
         ):
             return
-        self._waiting.append(_Waiting(info, now, now + SETTLE_S, sent and self._is_of_job(info.si_pid)))
+        self._waiting.append(_Waiting(info, now, now + SETTLE_S, sent and self._is_of_job(info.pid)))
 
     @property
     def due(self) -> float:
         """When `ready` has something to do; infinite when nothing waits."""
         return min((one.look for one in self._waiting), default=_NEVER)
 
-    def ready(self, now: float) -> list[signal.struct_siginfo]:
+    def awaits(self, number: int) -> bool:
+        """Whether a signal ``number`` may still have to be passed on."""
+        return any(one.info.number == number for one in self._waiting)
+
+    def ready(self, now: float) -> list[Signal]:
         """Return what is to be passed on to the job now."""
         if now < self.due:
             return []
         heard = self._witness()
         if heard is None:
             # Nobody to ask: the terminal and the kernel mean the group, people one process.
-            over = [one for one in self._waiting if one.info.si_code <= 0]
+            over = [one for one in self._waiting if one.info.code <= 0]
             self._waiting = []
         else:
             self._take_off(heard, now)
@@ -86,7 +92,7 @@ class Forwarding:
         self._witnessed += [(number, now) for number in heard]
         left = []
         for one in self._waiting:
-            match = next((each for each in self._witnessed if each[0] == one.info.si_signo), None)
+            match = next((each for each in self._witnessed if each[0] == one.info.number), None)
             if match is None:
                 left.append(one)
             else:

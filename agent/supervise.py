@@ -2,6 +2,7 @@
 
 import contextlib
 import errno
+import functools
 import os
 import signal
 import time
@@ -11,13 +12,12 @@ from typing import Final, NamedTuple, NoReturn
 from tfprof.shim.errors import TfprofError
 
 from .forwarding import Forwarding
+from .inbox import ALL, Inbox, Signal
 
 #: Python ignores these in itself; a job starts with their default.
 _PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 #: Of a signal that was sent with a value: SI_QUEUE of <bits/siginfo-consts.h>.
 _SI_QUEUE: Final = -1
-#: Never to be had.
-_NOT_OURS: Final = frozenset([signal.SIGKILL, signal.SIGSTOP])
 
 
 class NotStartedError(TfprofError):
@@ -51,14 +51,11 @@ class Inherited(NamedTuple):
 
 def take_signals() -> Inherited:
     """Hold back every signal from now on, to be waited for; return what a job is to be given back."""
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
     ignores_children = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
     if ignores_children:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return Inherited({signal.Signals(number) for number in mask}, ignores_children)
-
-
-_WAITED: Final = signal.valid_signals() - _NOT_OURS
 
 
 def start(
@@ -142,69 +139,87 @@ def not_started(name: str, code: int) -> NotStartedError:
     return NotStartedError(f"{name}: {os.strerror(code)}", 126)
 
 
+@functools.cache
+def _inbox() -> Inbox:
+    return Inbox()
+
+
 def wait(pid: int, watch: Callable[[], float], forwarding: Forwarding) -> Outcome:
     """Stay with the job until its end: pass signals on, stop when it stops; call ``watch`` after the seconds that it says."""
     due = time.monotonic()
+    child, inbox = _Child(pid), _inbox()
     while True:
         until = min(due, forwarding.due)
-        info = signal.sigtimedwait(_WAITED, max(0.0, until - time.monotonic()))
+        came = inbox.next(until - time.monotonic())
         now = time.monotonic()
-        if info is not None and info.si_signo == signal.SIGCHLD:
-            outcome = _reap(pid)
+        if came is not None and came.number == signal.SIGCHLD:
+            outcome = child.look()
             if outcome is not None:
                 return outcome
-        if info is not None and not (info.si_signo == signal.SIGCHLD and info.si_code > 0):
-            forwarding.add(info, now)
+        if came is not None and not (came.number == signal.SIGCHLD and came.code > 0):
+            forwarding.add(came, now)
         for one in forwarding.ready(now):
-            _pass_on(one, pid)
+            _pass_on(one, child)
+        if child.stopped_by and not forwarding.awaits(signal.SIGCONT) and signal.SIGCONT not in signal.sigpending():
+            child.stop_together()
         if now >= due:
             due = watch() + time.monotonic()
 
 
-def _pass_on(info: signal.struct_siginfo, pid: int) -> None:
-    """Send the job what this process was sent, with the number that came along."""
+class _Child:
+    """The job: whether it is stopped, by which signal, and what became of it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.stopped_by = 0
+
+    def look(self) -> Outcome | None:
+        """Take note of what happened to it; return how it ended, None when it did not."""
+        while True:
+            done, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            if not done:
+                return None
+            if os.WIFSTOPPED(status):
+                self.stopped_by = os.WSTOPSIG(status)
+            elif os.WIFCONTINUED(status):
+                self.stopped_by = 0
+            elif os.WIFSIGNALED(status):
+                return Outcome(None, os.WTERMSIG(status))
+            else:
+                return Outcome(os.WEXITSTATUS(status), None)
+
+    def stop_together(self) -> None:
+        """Stop as it did; return when somebody lets this process go on, who lets it go on, too, or not."""
+        number, self.stopped_by = self.stopped_by, 0
+        _stop_like(number)
+
+
+def _pass_on(one: Signal, child: _Child) -> None:
+    """Send the job what this process was sent, with the value that came along."""
+    if one.number == signal.SIGCONT:
+        child.stopped_by = 0
     with contextlib.suppress(PermissionError, ProcessLookupError):  # it runs as somebody else now
-        if info.si_code != _SI_QUEUE or not _queue(info, pid):
-            os.kill(pid, info.si_signo)
+        if one.code != _SI_QUEUE or not _queue(one, child.pid):
+            os.kill(child.pid, one.number)
 
 
-def _queue(info: signal.struct_siginfo, pid: int) -> bool:
+def _queue(one: Signal, pid: int) -> bool:
     """Return whether the signal was queued with its value."""
-    import ctypes  # noqa: PLC0415 - few signals have a value
-
-    # Where siginfo_t has a child's status, that of a queued signal has its value: <bits/types/siginfo_t.h>.
-    queue = ctypes.CDLL(None).sigqueue
-    return bool(queue(pid, info.si_signo, ctypes.c_void_p(info.si_status & 0xFFFFFFFF)) == 0)
+    try:
+        import ctypes  # noqa: PLC0415 - few signals have a value
+    except ImportError:
+        return False
+    return bool(ctypes.CDLL(None).sigqueue(pid, one.number, ctypes.c_void_p(one.value)) == 0)
 
 
 def is_interrupted(seconds: float) -> bool:
     """Wait ``seconds``; True at once when somebody wants this process to end. For the time after the job."""
-    deadline = time.monotonic() + seconds
+    deadline, inbox = time.monotonic() + seconds, _inbox()
     while (left := deadline - time.monotonic()) > 0:
-        info = signal.sigtimedwait(_WAITED, left)
-        if info is not None and info.si_signo in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        came = inbox.next(left)
+        if came is not None and came.number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             return True
     return False
-
-
-def _reap(pid: int) -> Outcome | None:
-    """Return how the job ended, None when it runs on; stop together with it."""
-    stopped_by = 0
-    while True:
-        done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
-        if not done:
-            if not stopped_by:
-                return None
-            _stop_like(stopped_by)
-            stopped_by = 0
-        elif os.WIFSTOPPED(status):
-            stopped_by = os.WSTOPSIG(status)
-        elif os.WIFCONTINUED(status):
-            stopped_by = 0
-        elif os.WIFSIGNALED(status):
-            return Outcome(None, os.WTERMSIG(status))
-        else:
-            return Outcome(os.WEXITSTATUS(status), None)
 
 
 def _stop_like(number: int) -> None:

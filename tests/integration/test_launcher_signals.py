@@ -150,7 +150,23 @@ def test_a_job_that_minds_no_signal_ends_by_it(number: int) -> None:
     assert launcher.returncode == 128 + number
 
 
-def test_the_number_that_comes_with_a_signal_is_passed_on() -> None:
+@pytest.mark.parametrize("to", ["group", "launcher"])
+def test_a_group_that_was_stopped_goes_on_whoever_is_told(to: str) -> None:
+    started = Started(RUN, "18")
+    os.killpg(started.process.pid, signal.SIGSTOP)
+    deadline = time.monotonic() + 10
+    while not all(_is_stopped(pid) for pid in started.group) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.6)  # beyond the time that the launcher was waiting for something to do
+    (os.killpg if to == "group" else os.kill)(started.process.pid, signal.SIGCONT)
+    assert started.end() == (["18"], 7)
+
+
+def _is_stopped(pid: int) -> bool:
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+
+
+def test_the_value_that_comes_with_a_signal_is_passed_on() -> None:
     code = """
 import signal
 signal.pthread_sigmask(signal.SIG_BLOCK, [10])
