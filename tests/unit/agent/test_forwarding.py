@@ -27,7 +27,7 @@ class Bench:
 
     def launcher(self, *infos: Signal) -> None:
         for info in infos:
-            self.forwarding.add(cast("signal.struct_siginfo", info), self.now)
+            self.forwarding.add(info, self.now)
 
     def witness(self, *numbers: int) -> None:
         self.group = [*(self.group or []), *numbers]

@@ -1,6 +1,5 @@
 """Signals are taken as they came, also by a process that was stopped while it waited for one."""
 
-import builtins
 import signal
 import subprocess
 import sys
@@ -8,6 +7,7 @@ import time
 
 import psutil
 import pytest
+from tfprof.agent import inbox
 
 #: Prints what it takes, waiting a fifth of a second at a time; without ctypes if told so.
 TAKER = """
@@ -44,14 +44,5 @@ def test_signals_come_as_they_were_sent_and_a_stop_brings_none(how: str) -> None
 
 
 def test_where_ctypes_is_missing_there_is_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
-    from tfprof.agent import inbox
-
-    real = builtins.__import__
-
-    def without(name: str, *rest: object) -> object:
-        if name == "ctypes":
-            raise ImportError(name)
-        return real(name, *rest)
-
-    monkeypatch.setattr(builtins, "__import__", without)
+    monkeypatch.setitem(sys.modules, "ctypes", None)
     assert inbox._signal_fd() is None
