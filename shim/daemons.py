@@ -1,11 +1,17 @@
-"""What agent and collector share as daemons: a locked pid file, a status file, a detached start."""
+"""What agent and collector share as daemons: a locked pid file, a status file, a detached start.
+
+The runtime folder is private, but anything may have come to lie in it: what is opened here is a regular file of this user's or
+nothing at all, never waits (as a FIFO does), follows no link, and is read up to a limit.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import signal
+import stat
 import sys
 import time
 from typing import Any, Mapping
@@ -36,6 +42,8 @@ JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPRO
 #: How long a lock is tried for: somebody who asks whether a daemon lives holds it for microseconds.
 LOCK_PATIENCE_S = 0.5
 LOG_MAX = 1 << 20
+#: A file of ours is never larger than this: the result of a launch with some ten thousand processes.
+FILE_MAX = 16 << 20
 
 
 class DaemonError(TfprofError):
@@ -53,7 +61,7 @@ class Lock:
 
     def acquire(self) -> bool:
         """Take the lock and write this process's pid; False when another process holds it, OSError when there can be none."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         deadline = time.monotonic() + LOCK_PATIENCE_S
         while not _flock(fd, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
@@ -84,13 +92,47 @@ class StatusFile:
         write_json(self.path, status)
 
 
+def open_regular(path: str, flags: int) -> int:
+    """Return a descriptor of the regular file ``path`` of this user's or of root's; OSError when it is anything else.
+
+    With ``O_CREAT`` in ``flags`` it is made, with mode 0600, where there is nothing.
+    """
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
+    info = os.fstat(fd)
+    if stat.S_ISREG(info.st_mode) and info.st_uid in (0, os.geteuid()):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "not a regular file of this user's", path)
+
+
+def read_file(path: str, limit: int, last: bool = False) -> bytes | None:
+    """Return the first (or ``last``) ``limit`` bytes of the regular file ``path``, None when it cannot be read."""
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):  # to open a device may do something by itself
+            return None
+        fd = open_regular(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        with os.fdopen(fd, "rb", 0) as file:
+            if last:
+                file.seek(max(0, os.fstat(fd).st_size - limit))
+            return file.read(limit)
+    except OSError:
+        return None
+
+
 def write_json(path: str, value: dict[str, Any]) -> None:
     """Replace the file ``path`` by ``value`` in one step; OSError when that cannot be done."""
     temporary = "%s.%d.tmp" % (path, os.getpid())
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.unlink(temporary)  # of an earlier process with this number
+    except FileNotFoundError:
+        pass
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "w") as file:
-            json.dump(value, file)
+            file.write(json.dumps(value))  # in one piece: json.dump takes ten times as long
         os.replace(temporary, path)
     except OSError:
         os.unlink(temporary)
@@ -98,11 +140,11 @@ def write_json(path: str, value: dict[str, Any]) -> None:
 
 
 def read_json(path: str) -> dict[str, Any] | None:
-    """Return the JSON object in ``path``, None when there is none or it is no object."""
+    """Return the JSON object in the regular file ``path``, None when there is none or it is no object."""
+    data = read_file(path, FILE_MAX)
     try:
-        with open(path, encoding="utf-8") as file:
-            value = json.load(file)
-    except (OSError, ValueError):
+        value = None if data is None else json.loads(data)
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -119,7 +161,7 @@ def last_pid(place: str, name: str) -> int:
 
 def _pid(place: str, name: str, is_alive: bool) -> int:
     try:
-        fd = os.open(os.path.join(place, name + ".pid"), os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_regular(os.path.join(place, name + ".pid"), os.O_RDONLY)
     except OSError:
         return 0
     try:
@@ -189,7 +231,7 @@ def _open_log(path: str) -> int:
             os.replace(path, path + ".old")
     except FileNotFoundError:
         pass
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    return open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND)
 
 
 def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int) -> None:
