@@ -6,7 +6,8 @@ from typing import Final, NamedTuple
 
 from tfprof.shim import layout
 
-_LINK: Final = f"/memfd:{layout.MEMFD_NAME}"
+#: How a channel is called in /proc: an anonymous file has no name that could be kept.
+_LINK: Final = f"/memfd:{layout.MEMFD_NAME} (deleted)"
 
 
 class Holder(NamedTuple):
@@ -160,7 +161,7 @@ def channels_of(pid: int) -> dict[Inode, str]:
     try:
         for name in os.listdir(folder):
             path = f"{folder}/{name}"
-            if os.readlink(path).startswith(_LINK):
+            if os.readlink(path) == _LINK:
                 info = os.stat(path)
                 found[info.st_dev, info.st_ino] = path
     except OSError:

@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import launches, processes
-from .finder import Refusal
 from .job import Job
 from .launches import Launch, Result
+from .refusals import Refusal
 
 
 class Results:

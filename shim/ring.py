@@ -78,6 +78,7 @@ class Channel(object):
         self._fd = _memfd()
         try:
             os.posix_fallocate(self._fd, 0, layout.RING_AT)
+            _seal(self._fd, _SEAL_SHRINK)  # whoever may open the file could cut it short, and the next touch would be SIGBUS
             self._inode = _inode(self._fd)
             self.view = _mapping(self._fd, layout.RING_AT)
         except OSError as error:
@@ -165,13 +166,11 @@ class Channel(object):
     def _grow(self) -> None:
         if _inode(self._fd) != self._inode:
             raise ChannelError("the program closed the channel's descriptor before the first trace", "channel-closed")
-        import fcntl
-
         whole = layout.RING_AT + self.ring_bytes
         try:
             os.posix_fallocate(self._fd, 0, whole)
             ring = _mapping(self._fd, whole)[layout.RING_AT :]
-            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK | _SEAL_GROW)
+            _seal(self._fd, _SEAL_GROW)
         except OSError as error:
             raise ChannelError("no memory for the record ring: %s" % error.strerror, "channel-memory") from None
         self.words[WORD["ring_size"]] = self.ring_bytes
@@ -210,6 +209,12 @@ def _memfd() -> int:
         except OSError as error:
             reason = error.strerror
     raise ChannelError("the system refuses anonymous memory files: %s" % reason, "memfd-refused")
+
+
+def _seal(fd: int, seals: int) -> None:
+    import fcntl
+
+    fcntl.fcntl(fd, _ADD_SEALS, seals)
 
 
 def _memfd_create(name: str, flags: int) -> int:
