@@ -1,5 +1,6 @@
 """The files that a `tfprof-run` and the agent tell each other things by: LAUNCH.json and LAUNCH.done."""
 
+import contextlib
 import os
 from typing import Any, Final, NamedTuple
 
@@ -73,9 +74,20 @@ def read(place: str, launch: int) -> Launch | None:
     """Return the description of ``launch``, None when it is none of this instance."""
     found = read_json(_path(place, launch, _DESCRIPTION))
     try:
-        return None if found is None else Launch(**found)
+        read = None if found is None else Launch(**found)
     except TypeError:
         return None
+    return read if read is not None and read.launch == launch and _is_sound(read) else None
+
+
+def _is_sound(launch: Launch) -> bool:
+    """Whether every field is of its kind: a file may hold anything."""
+    if not isinstance(launch.command, list | None) or not isinstance(launch.tags, dict | None):
+        return False
+    numbers = (launch.pid, launch.started_ns, launch.job_pid, launch.ended_ns, launch.status or 0, launch.signal or 0)
+    texts = (launch.store, launch.host, launch.user, launch.name or "", *(launch.command or ()))
+    texts += tuple((launch.tags or {}).values())
+    return all(type(number) is int for number in numbers) and all(isinstance(text, str) for text in texts)
 
 
 def write_result(place: str, result: Result) -> None:
@@ -98,12 +110,14 @@ def listed(place: str) -> list[int]:
     return [int(name[:16], 16) for name in names if name[16:] == _DESCRIPTION and _is_hex(name[:16])]
 
 
-def forget_old(place: str, now_s: float) -> None:
-    """Remove the files of launches that nobody has written to for a day."""
-    folder = os.path.join(place, places.LAUNCHES)
-    for entry in os.scandir(folder):
-        if entry.stat().st_mtime < now_s - KEPT_S:
-            os.unlink(entry.path)
+def forget_old(place: str, now_s: float, living: set[int]) -> None:
+    """Remove the files of launches that nobody has written to for a day, but not of those ``living``."""
+    names = {name_of(launch) for launch in living}
+    with os.scandir(os.path.join(place, places.LAUNCHES)) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # a folder: none of ours, and in nobody's way
+                if entry.name[:16] not in names and entry.stat(follow_symlinks=False).st_mtime < now_s - KEPT_S:
+                    os.unlink(entry.path)
 
 
 def _is_hex(text: str) -> bool:

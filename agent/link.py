@@ -39,7 +39,7 @@ class Link:
         socket.connect(address)
         self._greeting = encode(greeting)
         self._greeted_s = 0.0
-        self._greet_after_s = GREET_S
+        self._refused_s = GREET_S
         self._pid = 0
         self.heard_s = 0.0
         self.collector: dict[str, Any] | None = None
@@ -51,18 +51,18 @@ class Link:
 
     def greet(self, now: float) -> None:
         """Greet when nothing was heard for a second; one that refused us may be another by then."""
-        if now < max(self._greeted_s, self.heard_s) + self._greet_after_s:
+        if now < max(self._greeted_s, self.heard_s) + (GREET_S if self.refusal is None else self._refused_s):
             return
         self._greeted_s = now
         if self.refusal is not None:
-            self._greet_after_s = min(2 * self._greet_after_s, REFUSED_GREET_S)
+            self._refused_s = min(2 * self._refused_s, REFUSED_GREET_S)
         self._put(Head(wire.GREETING), self._greeting)
 
     def met(self, pid: int) -> None:
         """Note that the collector is process ``pid`` now: another one than refused us is greeted at once."""
         if pid and pid != self._pid:
             self._pid = pid
-            self._greet_after_s = GREET_S
+            self._refused_s = GREET_S
 
     def is_taking(self, now: float) -> bool:
         """Whether a collector of our version is there and answers."""
@@ -97,6 +97,8 @@ class Link:
             except FormatError:
                 continue
             self.heard_s = now
+            if head.type == wire.ACK:  # one that takes something; a welcome alone says little
+                self._refused_s = GREET_S
             if head.type == wire.WELCOME and not self._is_new(body):
                 continue
             if head.type == wire.REFUSE and head.about in (0, wire.GREETING):
@@ -109,7 +111,7 @@ class Link:
         self.refusal = {"slug": slug, "text": text}
 
     def _is_new(self, welcome: dict[str, Any]) -> bool:
-        self.refusal, self._greet_after_s = None, GREET_S
+        self.refusal = None
         last, self.collector = self.collector, welcome
         return last is None or last.get("collector") != welcome.get("collector")
 

@@ -1,6 +1,7 @@
 """What /proc tells of processes: who holds channels, who lives, who is whose parent."""
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
@@ -101,6 +102,15 @@ def process(pid: int) -> Process | None:
     """Return the process that has the number ``pid`` now, None when there is none."""
     found = _stat(pid)
     return None if found is None else Process(pid, found.started)
+
+
+def ran_at(pid: int, real_ns: int) -> bool:
+    """Return whether process ``pid`` lives and did so at ``real_ns`` already, give or take what clocks are set by in a minute."""
+    found = _stat(pid)
+    if found is None:
+        return False
+    began_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + found.started * _TICK_S
+    return began_s < real_ns / 1e9 + 60.0
 
 
 def descends(pid: int, ancestor: int) -> bool:

@@ -14,9 +14,10 @@ import signal
 import stat
 import sys
 import time
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 from .errors import TfprofError
+from .places import PlaceError, make_instance
 
 #: What a daemon is given of the environment of whoever starts it; a job's own settings and secrets are none of its business.
 ENVIRONMENT = frozenset(
@@ -42,6 +43,8 @@ JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPRO
 #: How long a lock is tried for: somebody who asks whether a daemon lives holds it for microseconds.
 LOCK_PATIENCE_S = 0.5
 LOG_MAX = 1 << 20
+#: The key of a status that a daemon leaves when it cannot start; `last_error` says why then.
+FAILED = "failed"
 #: A file of ours is never larger than this: the result of a launch with some ten thousand processes.
 FILE_MAX = 16 << 20
 
@@ -182,6 +185,50 @@ def read_status(place: str, name: str) -> dict[str, Any] | None:
     status = status if status is not None else {"pid": pid}
     status["alive"] = pid != 0
     return status
+
+
+def run(name: str, store: str, serve: Callable[[], int]) -> int:
+    """Run ``serve`` as the daemon ``name`` of ``store`` and return its exit status; 1 at once where one lives already.
+
+    The lock is taken before anything that takes time, such as the daemon's own imports in ``serve``: so nobody starts a second
+    one meanwhile. Why it cannot start, or ended, is left in its status file.
+    """
+    try:
+        place = make_instance(store)
+        lock = Lock(place, name)
+        if not lock.acquire():
+            _say("another %s serves %s [store-in-use]" % (name, store))
+            return 1
+    except PlaceError as error:
+        _say(str(error))
+        return error.exit_code
+    except OSError as error:
+        return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
+    try:
+        return serve()
+    except TfprofError as error:
+        return _failed(place, name, error)
+    except OSError as error:
+        return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
+    finally:
+        lock.release()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write("tfprof: %s\n" % text)
+    sys.stderr.flush()
+
+
+def _failed(place: str, name: str, error: TfprofError) -> int:
+    """Tell why a daemon is not there; return its exit status."""
+    _say(str(error))
+    told = {"slug": error.slug, "text": error.args[0]}
+    status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": told}
+    try:
+        write_json(os.path.join(place, name + ".json"), status)
+    except OSError as problem:
+        _say("cannot write in %s: %s" % (place, problem.strerror))
+    return error.exit_code
 
 
 def spawn(module: str, args: list[str], log: str) -> None:

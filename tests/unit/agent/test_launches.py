@@ -40,7 +40,12 @@ def test_what_is_no_description_is_none(place, text: str) -> None:
 def test_old_files_are_removed(place) -> None:
     launches.write(place, LAUNCH)
     launches.write(place, LAUNCH._replace(launch=0xCD))
+    launches.write(place, LAUNCH._replace(launch=0xEF))
+    Path(place, "launches", "000-a-folder").mkdir()
+    Path(place, "launches", "000-a-link").symlink_to("nowhere")
     old = time.time() - launches.KEPT_S - 10
-    os.utime(Path(place, "launches", "00000000000000ab.json"), (old, old))
-    launches.forget_old(place, time.time())
-    assert launches.listed(place) == [0xCD]
+    for name in ("00000000000000ab.json", "00000000000000ef.json", "000-a-folder"):
+        os.utime(Path(place, "launches", name), (old, old))
+    launches.forget_old(place, time.time(), living={0xEF})
+    assert launches.read(place, 0xEF) is not None
+    assert sorted(launches.listed(place)) == [0xCD, 0xEF]
