@@ -269,12 +269,12 @@ class Agent:
                 job.gone(now)
                 self._sampler.soon()
         self._try_write(self._look_at_launches)
-        if self.jobs:
-            self._keep_collector()
         living = self._results.living
         if living - self._living:
             self._collector.soon()
         self._living = living
+        if self.jobs:
+            self._keep_collector()
         if living or any(job.is_running for job in self.jobs.values()) or (self.jobs and self._link.is_taking(now)):
             self._busy_s = now
         jobs, refusals, stall, scans = self.jobs.values(), self._finder.refusals, self._stall(), self._finder.scans

@@ -5,7 +5,7 @@ import time
 from typing import Final
 
 from tfprof.shim import daemons
-from tfprof.shim.daemons import FAILED, read_file, read_json
+from tfprof.shim.daemons import read_file
 
 AGENT: Final = "agent"
 COLLECTOR: Final = "collector"
@@ -44,22 +44,19 @@ class Keeper:
         self._delay = FIRST_DELAY_S
         self._started_s = -LAST_DELAY_S
         self._started_ns = 0
-        self._came_up = daemons.last_pid(place, name)
+        self._came_up = self.pid = daemons.last_pid(place, name)
         self.starts = 0
 
     def lives(self) -> bool:
         """Return whether it lives, and take note of one that came up."""
         lives = bool(daemons.holder(self._place, self._name))
-        last = daemons.last_pid(self._place, self._name)
-        if lives or last != self._came_up:  # one that came up and was killed since: its successor need not wait
-            self._came_up = last
+        #: The process that is it, or was it last; 0 after one that ended in order.
+        self.pid = daemons.last_pid(self._place, self._name)
+        # One that came up and was killed since: its successor need not wait.
+        if self.pid != self._came_up and daemons.is_up(self._place, self._name, self.pid):
+            self._came_up = self.pid
             self.soon()
         return lives
-
-    @property
-    def pid(self) -> int:
-        """The process that was it when it was last looked at, 0 when there was none."""
-        return self._came_up
 
     def soon(self) -> None:
         """Have it tried again at once where it does not live: what stood in its way may be gone."""
@@ -91,8 +88,4 @@ class Keeper:
 
     def _failure(self) -> dict[str, str] | None:
         """Return what it said when it was started last and could not be, None where it said nothing."""
-        status = read_json(os.path.join(self._place, self._name + ".json")) if self.starts else None
-        if status is None or not status.get(FAILED) or status.get("written_ns", 0) < self._started_ns:
-            return None
-        told = status.get("last_error") or {}
-        return {"slug": str(told.get("slug")), "text": str(told.get("text"))}
+        return daemons.failure(self._place, self._name, self._started_ns) if self.starts else None

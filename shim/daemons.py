@@ -187,6 +187,22 @@ def read_status(place: str, name: str) -> dict[str, Any] | None:
     return status
 
 
+def is_up(place: str, name: str, pid: int) -> bool:
+    """Return whether process ``pid`` is, or was, the daemon ``name`` and has come up: it may hold the lock and yet fail to start."""
+    status = read_json(os.path.join(place, name + ".json")) if pid else None
+    return status is not None and status.get("pid") == pid and not status.get(FAILED)
+
+
+def failure(place: str, name: str, since_ns: int) -> dict[str, str] | None:
+    """Return slug and text of why the daemon ``name`` could not start since then, None where it did not say."""
+    status = read_json(os.path.join(place, name + ".json"))
+    written_ns = status.get("written_ns") if status is not None and status.get(FAILED) else None
+    if status is None or not isinstance(written_ns, int) or written_ns < since_ns:
+        return None
+    told = status.get("last_error")
+    return {key: str(told.get(key)) for key in ("slug", "text")} if isinstance(told, dict) else None
+
+
 def run(name: str, store: str, serve: Callable[[], int]) -> int:
     """Run ``serve`` as the daemon ``name`` of ``store`` and return its exit status; 1 at once where one lives already.
 
