@@ -18,7 +18,7 @@ PATIENCE_S: Final = 15.0
 #: Waiting ends earlier when nothing was stored for so long.
 STANDSTILL_S: Final = 5.0
 #: And earlier still when it is known why.
-STALLED_S: Final = 2.0
+STALLED_S: Final = 1.0
 POLL_S: Final = 0.02
 #: A command that was over sooner, with no channel announced, has not loaded TensorFlow: nobody is asked about it.
 TOO_SHORT_S: Final = 2.0
@@ -51,6 +51,14 @@ def say(text: str) -> None:
             sys.stderr.flush()
         except OSError:
             return
+
+
+def _log(path: str) -> int:
+    """Return a descriptor of the log at ``path``, emptied; of nowhere when there can be none."""
+    try:
+        return daemons.open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 def no_profile(why: Mapping[str, Any]) -> None:
@@ -142,6 +150,7 @@ class Ending:
             command.append("--quiet")
         log = os.path.join(self._place, "report.log")
         terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
+        log_fd = _log(log)
         pid = os.posix_spawn(
             sys.executable,
             command,
@@ -149,10 +158,11 @@ class Ending:
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, 2, 1),
-                (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+                (os.POSIX_SPAWN_DUP2, log_fd, 2),
             ],
             setsigmask=[],
         )
+        os.close(log_fd)
         why = self._waits_for(pid)
         if why is not None:
             say(f"no report: {why['text']}, see {log} [{why['slug']}]")

@@ -44,6 +44,7 @@ class Keeper:
         self._delay = FIRST_DELAY_S
         self._started_s = -LAST_DELAY_S
         self._started_ns = 0
+        self._not_spawned: dict[str, str] | None = None
         self._came_up = self.pid = daemons.last_pid(place, name)
         self.starts = 0
 
@@ -61,6 +62,7 @@ class Keeper:
     def soon(self) -> None:
         """Have it tried again at once where it does not live: what stood in its way may be gone."""
         self.starts = 0
+        self._not_spawned = None
         self._delay = FIRST_DELAY_S
         self._started_s = -LAST_DELAY_S
 
@@ -69,23 +71,28 @@ class Keeper:
         if self.lives():
             return True
         now = time.monotonic()
-        if now >= self._started_s + (LAST_DELAY_S if self._failure() else self._delay if self.starts else 0.0):
+        if now >= self._started_s + (LAST_DELAY_S if self._told() else self._delay if self.starts else 0.0):
             self._delay = min(2 * self._delay, LAST_DELAY_S) if self.starts else FIRST_DELAY_S
             self.starts += 1
             self._started_s, self._started_ns = now, time.time_ns()
-            start(self._place, self._store, self._name)
+            self._not_spawned = None
+            try:
+                start(self._place, self._store, self._name)
+            except daemons.DaemonError as error:
+                self._not_spawned = {"slug": error.slug, "text": error.args[0]}
+                raise
         return False
 
     @property
     def trouble(self) -> dict[str, str] | None:
-        """Why it does not come up, as slug and text: what it says itself, else None unless it was started `TRIES` times in vain."""
-        failure = self._failure()
+        """Why it does not come up, as slug and text: what is known of it, else None unless it was started `TRIES` times in vain."""
+        failure = self._not_spawned or self._told()
         if failure is not None or self.starts < TRIES:
             return failure
         words = last_words(self._place, self._name)
         text = f"the {self._name} does not start: {words} (see {log_path(self._place, self._name)})"
         return {"slug": self._name, "text": text}
 
-    def _failure(self) -> dict[str, str] | None:
-        """Return what it said when it was started last and could not be, None where it said nothing."""
+    def _told(self) -> dict[str, str] | None:
+        """Return why it could not start when it was started last, as it said itself; None where it did not."""
         return daemons.failure(self._place, self._name, self._started_ns) if self.starts else None

@@ -78,7 +78,9 @@ class Channel(object):
         self._fd = _memfd()
         try:
             os.posix_fallocate(self._fd, 0, layout.RING_AT)
-            _seal(self._fd, _SEAL_SHRINK)  # whoever may open the file could cut it short, and the next touch would be SIGBUS
+            _seal(
+                self._fd, _SEAL_SHRINK
+            )  # whoever may open the file could cut it short, and the next touch would be SIGBUS
             self._inode = _inode(self._fd)
             self.view = _mapping(self._fd, layout.RING_AT)
         except OSError as error:
