@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from tfprof.shim import places
@@ -32,6 +33,17 @@ class Launch(NamedTuple):
     ended_ns: int = 0
     status: int | None = None
     signal: int | None = None
+
+
+#: What kind of value each field of a description has.
+_KINDS: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("launch", "pid", "started_ns", "job_pid", "ended_ns"), int),
+    **dict.fromkeys(("store", "host", "user"), str),
+    **dict.fromkeys(("status", "signal"), int | None),
+    "name": str | None,
+    "command": list | None,
+    "tags": dict | None,
+}
 
 
 class Dump(NamedTuple):
@@ -73,21 +85,20 @@ def write(place: str, launch: Launch) -> None:
 def read(place: str, launch: int) -> Launch | None:
     """Return the description of ``launch``, None when it is none of this instance."""
     found = read_json(_path(place, launch, _DESCRIPTION))
+    if found is None or found.get("launch") != launch or not _is_sound(found):
+        return None
     try:
-        read = None if found is None else Launch(**found)
+        return Launch(**found)
     except TypeError:
         return None
-    return read if read is not None and read.launch == launch and _is_sound(read) else None
 
 
-def _is_sound(launch: Launch) -> bool:
+def _is_sound(found: dict[str, Any]) -> bool:
     """Whether every field is of its kind: a file may hold anything."""
-    if not isinstance(launch.command, list | None) or not isinstance(launch.tags, dict | None):
+    if not all(isinstance(value, _KINDS.get(name, object)) for name, value in found.items()):
         return False
-    numbers = (launch.pid, launch.started_ns, launch.job_pid, launch.ended_ns, launch.status or 0, launch.signal or 0)
-    texts = (launch.store, launch.host, launch.user, launch.name or "", *(launch.command or ()))
-    texts += tuple((launch.tags or {}).values())
-    return all(type(number) is int for number in numbers) and all(isinstance(text, str) for text in texts)
+    texts = [*(found.get("command") or ()), *(found.get("tags") or {}).values()]
+    return all(isinstance(text, str) for text in texts)
 
 
 def write_result(place: str, result: Result) -> None:

@@ -15,7 +15,7 @@ class Refusal(NamedTuple):
     pid: int
     slug: str
     text: str
-    count: int = 1
+    times: int = 1
 
 
 class Refusals:
@@ -30,7 +30,7 @@ class Refusals:
         self._count += 1
         key = (launch, pid, slug)
         earlier = self._reasons.pop(key, None)
-        self._reasons[key] = Refusal(launch, pid, slug, text[:_TEXT_MAX], earlier.count + 1 if earlier else 1)
+        self._reasons[key] = Refusal(launch, pid, slug, text[:_TEXT_MAX], earlier.times + 1 if earlier else 1)
         if len(self._reasons) > KEPT:
             del self._reasons[next(iter(self._reasons))]
 

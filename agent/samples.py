@@ -2,7 +2,6 @@
 
 import json
 import time
-from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from tfprof.shim import wire
@@ -13,9 +12,6 @@ from .outbox import SILENCE_S, STALL_S, Letters, Send, encode
 from .processes import Family, family, numbers
 
 SAMPLE_S: Final = 1.0
-#: Of jobs that all do nothing, using less than this part of a core, it is one in so long.
-QUIET_SAMPLE_S: Final = 5.0
-QUIET_SHARE: Final = 0.01
 #: All processes of a host, which may be thousands, are looked through for new ones below a job: that may use this part of a core,
 #: and is never done more or less often than the bounds say (seconds).
 FAMILY_SHARE: Final = 0.0004
@@ -25,7 +21,7 @@ KEPT: Final = 600
 
 
 class Sampler:
-    """Takes samples each second, more seldom while all jobs are quiet, and at once when a job begins or ends."""
+    """Takes samples each second, and at once when a job begins or ends."""
 
     def __init__(self) -> None:
         self.letters = Letters(wire.SAMPLES, 0, KEPT)
@@ -33,7 +29,6 @@ class Sampler:
         self._next_s = 0.0
         self._family_s = 0.0
         self._family = Family({}, {})
-        self._taken = (0.0, 0.0)
         self._not_before = 0.0
         self._silent_since = 0.0
 
@@ -45,10 +40,10 @@ class Sampler:
         """Queue one message when it is time."""
         if now < self._next_s or not jobs:
             return
+        self._next_s = now + SAMPLE_S
         owners = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
         relatives = self._relatives(now)
         rows = {job.hex: job.sample(relatives, owners) for job in jobs}
-        self._next_s = now + (QUIET_SAMPLE_S if self._are_quiet(rows.values(), now) else SAMPLE_S)
         self.letters.put(
             {
                 "t_ns": time.time_ns(),
@@ -56,12 +51,6 @@ class Sampler:
                 "jobs": {uid: row for uid, row in rows.items() if row},
             }
         )
-
-    def _are_quiet(self, rows: Iterable[Mapping[str, float]], now: float) -> bool:
-        """Whether the jobs have hardly used the processor since the last sample."""
-        used_s = sum(row.get("cpu_user_s", 0.0) + row.get("cpu_system_s", 0.0) for row in rows)
-        (taken_s, before_s), self._taken = self._taken, (now, used_s)
-        return abs(used_s - before_s) < QUIET_SHARE * (now - taken_s)
 
     def _relatives(self, now: float) -> Family:
         """Return who is whose child, as it was some seconds ago: who is gone since is told by its measuring."""

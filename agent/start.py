@@ -10,6 +10,8 @@ from tfprof.shim.daemons import read_file
 AGENT: Final = "agent"
 COLLECTOR: Final = "collector"
 _MODULES: Final = {AGENT: "tfprof.agent", COLLECTOR: "tfprof.collector"}
+#: The slug of one that does not come up and does not say why.
+_SILENT: Final = {AGENT: {"slug": "agent"}, COLLECTOR: {"slug": "collector"}}
 #: A daemon that does not come up is tried again after so long, and after twice as long each further time; one that says why it
 #: cannot, as late as that (seconds).
 FIRST_DELAY_S: Final = 1.0
@@ -91,7 +93,7 @@ class Keeper:
             return failure
         words = last_words(self._place, self._name)
         text = f"the {self._name} does not start: {words} (see {log_path(self._place, self._name)})"
-        return {"slug": self._name, "text": text}
+        return {**_SILENT[self._name], "text": text}
 
     def _told(self) -> dict[str, str] | None:
         """Return why it could not start when it was started last, as it said itself; None where it did not."""

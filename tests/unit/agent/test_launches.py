@@ -1,5 +1,6 @@
 """What launcher and agent write about a launch is read back as it was."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -29,6 +30,21 @@ def test_a_result_is_read_back_as_it_was(place) -> None:
     launches.write_result(place, result)
     assert launches.read_result(place, 0xAB) == result
     assert launches.listed(place) == []
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"pid": "self"}, {"tags": ["a"]}, {"tags": {"a": 1}}, {"command": "ls"}, {"command": [1]}),
+        *({"ended_ns": None}, {"launch": 0xAC}, {"started_ns": "now"}, {"name": 7}, {"status": []}),
+    ],
+)
+def test_a_description_with_a_field_of_another_kind_is_none(place, change) -> None:
+    launches.write(place, LAUNCH)
+    assert launches.read(place, 0xAB) is not None
+    text = json.dumps({**LAUNCH._asdict(), **change})
+    Path(place, "launches", "00000000000000ab.json").write_text(text)
+    assert launches.read(place, 0xAB) is None
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"launch": 1, "strange": 2}'])

@@ -74,7 +74,7 @@ def test_what_is_no_regular_file_is_neither_read_nor_locked_nor_waited_for(tmp_p
     assert daemons.holder(str(tmp_path), "agent") == 0
     assert daemons.last_pid(str(tmp_path), "agent") == 0
     if kind not in ("sparse", "deep", "unreadable"):  # to a lock one regular file is as good as another
-        with pytest.raises(OSError, match="."):
+        with pytest.raises(OSError, match=r"."):
             daemons.Lock(str(tmp_path), "agent").acquire()
 
 
