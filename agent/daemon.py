@@ -25,7 +25,7 @@ from .samples import Sampler
 
 #: How often rings and announcements are looked at (seconds): by default, while records are on their way, and while a job's last
 #: words are; a host of quiet jobs is hardly woken.
-TICK_S: Final = 0.45
+TICK_S: Final = 0.5
 BUSY_TICK_S: Final = 0.2
 ENDING_TICK_S: Final = 0.05
 #: How often is looked whether jobs still run, and what is told to launchers.
