@@ -7,10 +7,11 @@ import signal
 import socket
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import pyarrow as pa
 from tfprof.collector.errors import StoreError, UsageError
@@ -62,7 +63,7 @@ class Collector:
         place = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
         self._store = StoreWriter(self._options.store, socket.gethostname())
-        self._jobs = Jobs(self._store, self._decoder)
+        self._jobs = Jobs(self._store, self._decoder, self._stats.failed)
         welcome = {
             "collector": secrets.token_hex(8),
             "pid": os.getpid(),
@@ -74,10 +75,13 @@ class Collector:
         gc.freeze()  # what is here now stays: it need not be looked through again and again
 
     def serve(self) -> None:
-        """Receive and store until ``stop`` was called, or no agent was heard of for the idle time."""
-        while not self._stopping and time.monotonic() - self._stats.heard < self._options.idle_s:
-            self._receiver.turn(TURN_MS)
-            self._tick(time.monotonic())
+        """Receive and store until ``stop`` was called, or no agent was heard of for the idle time and nothing is left to do."""
+        while not self._stopping:
+            came = self._receiver.turn(TURN_MS)
+            now = time.monotonic()
+            self._tick(now)
+            if not came and now - self._stats.heard >= self._options.idle_s and not self._jobs.is_waiting:
+                return
 
     def stop(self) -> None:
         """Let ``serve`` come to its end."""
@@ -92,6 +96,7 @@ class Collector:
             if self._stats.messages == before:
                 break
         self._receiver.pump()
+        self._jobs.close()
         self._receiver.close()
         self._jobs.hand_over_counters(at_most=len(self._jobs.open))
         self._tell(time.monotonic())
@@ -101,15 +106,22 @@ class Collector:
         if now - self._ticked < TICK_S:
             return
         self._ticked = now
+        for duty in self._DUTIES:
+            try:
+                duty(self, now)
+            except StoreError as error:
+                self._stats.stalled(error)
+            except Exception as error:  # the other duties, and the messages, do not wait for a remedy
+                self._stats.failed(0, error)
+
+    def _pump(self, _now: float) -> None:
         self._receiver.pump()
+
+    def _hand_over(self, _now: float) -> None:
         self._jobs.hand_over_counters(at_most=COUNTERS_A_TICK)
-        try:
-            self._store.tick(now)
-            self._retain(now)
-        except StoreError as error:
-            self._stats.stalled(error)
-        if now - self._told >= STATUS_S:
-            self._tell(now)
+
+    def _tick_store(self, now: float) -> None:
+        self._jobs.tick(now)
 
     def _retain(self, now: float) -> None:
         if now - self._retained >= RETAIN_S:
@@ -117,6 +129,10 @@ class Collector:
             retain(
                 self._options.store, socket.gethostname(), self._options.keep, time.time_ns(), self._jobs.open.keys()
             )
+
+    def _tell_if_due(self, now: float) -> None:
+        if now - self._told >= STATUS_S:
+            self._tell(now)
 
     def _tell(self, now: float) -> None:
         self._told = now
@@ -127,11 +143,21 @@ class Collector:
             "store": str(self._options.store),
             "jobs": len(self._jobs.open),
             "lag_s": round(self._jobs.lag_s, 3),
+            "quarantined": {f"{uid:016x}": why for uid, why in self._jobs.quarantined.items()},
         }
         try:
             self._status.write(status)
         except OSError as error:
             print(f"tfprof: cannot write {self._status.path}: {error.strerror}", file=sys.stderr, flush=True)
+
+    #: What is done every `TICK_S`; none waits for the others to succeed.
+    _DUTIES: ClassVar[tuple[Callable[["Collector", float], None], ...]] = (
+        _pump,
+        _hand_over,
+        _tick_store,
+        _retain,
+        _tell_if_due,
+    )
 
 
 def _setting(name: str) -> Any:

@@ -1,6 +1,7 @@
 """What a job said, as frozen records cut out of wire bodies: pure, bounded, FormatError on anything off (docs/channel.md)."""
 
 import json
+import math
 import struct
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
@@ -10,6 +11,8 @@ from tfprof.shim import layout
 
 #: Greetings, identities, counters and samples are small; frames of a large graph are not and have a limit of their own.
 JSON_MAX: Final = 4 << 20
+#: How deep objects and lists of a document may lie in each other: what is deeper cannot be written again by everything that reads it.
+DEPTH_MAX: Final = 16
 _CLOCKS: Final = struct.Struct("<QQ")
 
 
@@ -66,6 +69,8 @@ def cut_records(body: memoryview, first: int, last: int) -> list[Record]:
 
 def cut_spans(body: memoryview, first: int, last: int) -> tuple[int, Iterator[Span]]:
     """Return what to add to a monotonic time to get real time (ns), and the span entries ``first`` to ``last``."""
+    if last - first >= layout.SPAN_COUNT:
+        raise FormatError(f"span entries {first} to {last}: a job has room for {layout.SPAN_COUNT}")
     if len(body) != _CLOCKS.size + (last - first + 1) * layout.SPAN.size:
         raise FormatError(f"{len(body)} bytes do not hold span entries {first} to {last}")
     mono, real = _CLOCKS.unpack_from(body)
@@ -73,13 +78,36 @@ def cut_spans(body: memoryview, first: int, last: int) -> tuple[int, Iterator[Sp
 
 
 def document(body: memoryview) -> dict[str, Any]:
-    """Return the JSON object in ``body``."""
+    """Return the JSON object in ``body``: of finite numbers and of texts that UTF-8 can hold, half surrogates replaced."""
     if len(body) > JSON_MAX:
         raise FormatError(f"{len(body)} bytes of JSON, more than {JSON_MAX}")
+    text = bytes(body)
     try:
-        value = json.loads(bytes(body))
+        value = json.loads(text, parse_float=_finite, parse_constant=_finite)
+        if b"\\u" in text:
+            value = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not JSON: {error}") from None
     if not isinstance(value, dict):
         raise FormatError("JSON, but not an object")
+    if text.count(b"[") + text.count(b"{") > DEPTH_MAX:
+        _check_depth(value)
     return value
+
+
+def _finite(text: str) -> float:
+    value = float(text)
+    if not math.isfinite(value):
+        raise ValueError(f"{text[:20]} is no number")
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    """Raise FormatError when objects and lists lie too deep in each other."""
+    level = [value]
+    for _ in range(DEPTH_MAX):
+        inner = [one.values() if isinstance(one, dict) else one for one in level]
+        level = [one for values in inner for one in values if isinstance(one, dict | list)]
+        if not level:
+            return
+    raise FormatError(f"JSON that is more than {DEPTH_MAX} levels deep")

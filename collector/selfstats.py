@@ -1,7 +1,9 @@
 """What the collector says of itself."""
 
 import os
+import sys
 import time
+import traceback
 from pathlib import Path
 from typing import Any, Final
 
@@ -10,6 +12,9 @@ from tfprof.collector.errors import TfprofError
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 #: A store that took everything for so long is not stalled any more.
 _STALL_FADES_S: Final = 5.0
+#: So many tracebacks are written to the log; the first one is in the status, cut to so many characters.
+_TOLD: Final = 100
+_TRACE_MAX: Final = 4_000
 
 
 class SelfStats:
@@ -21,7 +26,9 @@ class SelfStats:
         self.bytes = 0
         self.stalls = 0
         self.refusals = 0
+        self.failures = 0
         self._last_refusal = ""
+        self._first_failure = ""
         self._stall: TfprofError | None = None
         self._stalled_at = 0.0
         self._rated = (time.monotonic(), 0)
@@ -36,6 +43,14 @@ class SelfStats:
         """A message was refused because of ``error``."""
         self.refusals += 1
         self._last_refusal = str(error)
+
+    def failed(self, uid: int, error: Exception | str) -> None:
+        """Something happened with job ``uid`` (0: with none) that should not; ``error`` may be what another process says of it."""
+        self.failures += 1
+        text = error if isinstance(error, str) else "".join(traceback.format_exception(error)).rstrip()
+        self._first_failure = self._first_failure or f"job {uid:016x}: {text}"[:_TRACE_MAX]
+        if self.failures <= _TOLD:
+            print(f"tfprof: job {uid:016x}: {text} [internal]", file=sys.stderr, flush=True)
 
     def snapshot(self, rows: int, now: float) -> dict[str, Any]:
         """Return the status keys that are counted here; ``rows`` stored so far, ``now`` of the monotonic clock in s."""
@@ -56,6 +71,8 @@ class SelfStats:
             "stalled": None if self._stall is None else {"slug": self._stall.slug, "text": self._stall.args[0]},
             "refusals": self.refusals,
             "last_refusal": self._last_refusal,
+            "failures": self.failures,
+            "first_failure": self._first_failure,
             "rss_bytes": resident(),
             "cpu_s": round(time.process_time(), 3),
         }

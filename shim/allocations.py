@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+import sys
 
-from . import native, quiet
+from . import native
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable
 
+_CONTEXT = "tensorflow.python.eager.context"
+_CPUS = ("CPU", "XLA_CPU")
 #: The switch of the allocator's statistics, with which it tells: (whether it is on, on, off), in TF 2.11 and later, and before.
 _SWITCHES = (
     (
@@ -27,27 +30,22 @@ _SWITCHES = (
 _off: Callable[[], object] | None = None  # what turns the switch off, while it is on for us
 
 
-class Told(object):
-    """While entered, allocations are told; not where there is an accelerator, no such switch, or the job turned it on itself.
+def tell() -> None:
+    """Have allocations told until ``hush``; not where there is an accelerator, no such switch, or the job turned it on itself.
 
     The allocator takes a lock for its statistics: a forked child could find it taken for ever, and has them off.
     """
-
-    def __enter__(self) -> None:
-        global _off
-        library = None if quiet.accelerated() else native.library()
-        names = next((names for names in _SWITCHES if all(hasattr(library, name) for name in names)), None)
-        if names is None:
-            return
-        asked, on, off = (getattr(library, name) for name in names)
-        asked.restype = ctypes.c_bool
-        if asked():
-            return
-        _off = off
-        on()
-
-    def __exit__(self, *_error: object) -> None:
-        hush()
+    global _off
+    library = None if accelerated() else native.library()
+    names = next((names for names in _SWITCHES if all(hasattr(library, name) for name in names)), None)
+    if names is None:
+        return
+    asked, on, off = (getattr(library, name) for name in names)
+    asked.restype = ctypes.c_bool
+    if asked():
+        return
+    _off = off
+    on()
 
 
 def hush() -> None:
@@ -56,6 +54,12 @@ def hush() -> None:
     if _off is not None:
         _off()  # a child may be forked during it, and is to know that it was on
         _off = None
+
+
+def accelerated() -> bool:
+    """Tell whether TensorFlow uses any device that is no CPU."""
+    devices = sys.modules[_CONTEXT].context()._logical_devices
+    return any(device.device_type not in _CPUS for device in devices or ())
 
 
 os.register_at_fork(after_in_child=hush)

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 
+from .descriptors import open_file
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -47,7 +49,7 @@ def _probe(tf_session: Any) -> bool:
 
 
 def _exchange(empty: Any, full: Any, length: int) -> None:
-    fd = os.open("/proc/self/mem", os.O_RDWR | os.O_CLOEXEC)
+    fd = open_file("/proc/self/mem", os.O_RDWR)
     try:
         to, source = _address(fd, empty), _address(fd, full)
         old, new = os.pread(fd, _WORDS, to), os.pread(fd, _WORDS, source)

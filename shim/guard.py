@@ -56,7 +56,7 @@ def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
 
 def stop(error: BaseException) -> bool:
     """Count ``error``, which is being handled, and return True; False when it is the job's own and is to be raised again."""
-    if _raise or _theirs(error):
+    if _raise or theirs(error):
         return False
     if _channel is not None:
         _keep(_channel, error)
@@ -84,7 +84,7 @@ def _keep(channel: "Channel", error: BaseException) -> None:
         channel.view[at : at + 4] = len(text).to_bytes(4, "little")
 
 
-def _theirs(error: BaseException) -> bool:
+def theirs(error: BaseException) -> bool:
     """Tell whether the job raised ``error`` while our code happened to run: a signal handler, or an exception set from outside."""
     trace = error.__traceback__
     handlers = _handlers()

@@ -104,7 +104,10 @@ class Bracket(object):
     def drop_batch(self) -> None:
         """Forget a batch that was begun and found no data."""
         batch, self.batch = self.batch, None
-        if batch is not None and batch.tracker.channel is not None:
+        if batch is None:
+            return
+        window.drop(batch)
+        if batch.tracker.channel is not None:
             _spare[batch.tracker.kind] = (batch.tracker.channel, batch.ordinal)
 
     def end(self, flags: int = 0) -> None:
@@ -122,10 +125,6 @@ class Bracket(object):
             self.end_epoch(flags)
         self.drop_batch()
         self.tracker.put(self.kind, self.start, clock.mono() - self.start, self.ordinal, 0, flags, self.parent)
-        if self.stack:
-            window.pause(self.batches)
-        else:
-            window.finish()
         if not _open:
             atexit.unregister(_at_exit)
 

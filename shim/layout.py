@@ -111,13 +111,15 @@ RECORD = struct.Struct("<IHHQQQQQII")
     HELLO,  # JSON; on the wire only (from the hello page)
     GRAPH,  # GraphDef bytes with _output_shapes; later ones add nodes; step = graph number
     RUN_METADATA,  # RunMetadata bytes as TensorFlow made them
-    XSPACE,  # XSpace bytes of a profiler session; step..step+key-1 are the traced steps
+    XSPACE,  # XSPACE_HEAD, then XSpace bytes of the profiler session that recorded one step
     SPANS,  # on the wire only (from the span ring)
     SELF,  # on the wire only (from the job's words)
     REFUSED,  # JSON {"slug", "text"}: something that the shim did not do, and why
     BYE,  # on the wire only (from the agent)
     FRAMES,  # JSON: op -> Python frames of a graph; step = graph number
 ) = range(1, 10)
+#: What precedes the bytes of an XSPACE: start of the session (real ns), how many steps the step stands for, 0
+XSPACE_HEAD = struct.Struct("<QII")
 RECORD_NAMES = {
     HELLO: "hello",
     GRAPH: "graph",

@@ -7,6 +7,7 @@ import os
 import sys
 
 from . import clock, guard, layout, policy, settings, spans
+from .descriptors import open_file
 from .places import ANNOUNCE
 from .ring import Channel, ChannelError
 
@@ -46,7 +47,7 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
     place = os.path.join(folder, ANNOUNCE)
     draft = os.path.join(place, "." + name)
     try:
-        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
     except OSError:
         return  # no such folder, or not ours: the agent finds channels without
     try:

@@ -1,4 +1,9 @@
-"""One profiler session of TensorFlow's own, held by a thread that lives as long as it; its XSpace comes as bytes."""
+"""One profiler session of TensorFlow's own, begun and exported by the thread whose step it records.
+
+A step may last longer than a recording may. So a second thread drops the session when its time is over. That thread runs no
+Python: it is a chain of built-in functions, made before it starts, that allocates nothing. No finaliser, signal handler,
+trace function or hook of the job's can run in it.
+"""
 
 from __future__ import annotations
 
@@ -7,127 +12,163 @@ import _thread
 import ctypes
 import os
 import sys
-import time
+from itertools import chain, starmap
 
-from . import allocations, clock
-from .guard import stop
-from .quiet import NoisyError, silence
+from . import allocations, clock, descriptors, guard, quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Any, Callable
 
 MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
 _PLACES = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private, and made under a random name
 _SUFFIX = ".xplane.pb"
 _BUSY = ("AlreadyExistsError", "UnavailableError")
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library keeps to itself
-_STARTED = 5.0  # seconds after which a start is given up
+_DROP_WAIT = 10.0  # seconds to wait for a session that is being dropped
+
+
+class TooLargeError(Exception):
+    """A session's bytes are more than their taker has room for."""
 
 
 class Session(object):
-    """A session that records until ``close``; then ``deliver(session, data)`` is called in its thread.
+    """A session that records from ``open`` to ``export`` or ``drop``, for at most ``seconds``.
 
-    ``refused`` is (slug, text) when it could not begin. ``began`` and ``ended`` are monotonic ns, ``began_real`` real ns,
-    ``spent`` the CPU time of the thread in ns.
+    ``began`` and ``ended`` are monotonic ns, ``began_real`` real ns.
     """
 
-    def __init__(self, deliver: Callable[[Session, bytes], object]) -> None:
-        self.refused: tuple[str, str] | None = None
-        self.began = self.began_real = self.ended = self.spent = 0
-        self._deliver = deliver
-        self._ready, self._asked, self._done = (_thread.allocate_lock() for _ in range(3))
-        for lock in (self._ready, self._asked, self._done):
-            lock.acquire()
-        self._closed = False
+    __slots__ = ("_gone", "_held", "_log", "_over", "_place", "_turn", "began", "began_real", "ended")
 
-    def open(self) -> bool:
-        """Start recording; False when that was refused."""
-        # The thread inherits the mask: a handler of the job's must not run where its descriptors are missing.
+    def __init__(self) -> None:
+        self.began = self.began_real = self.ended = 0
+        self._place = ""
+        self._log: quiet.Captured | None = None
+        self._held: list[Any] = []
+        self._turn = {0: False}  # the one that is to stop the session takes the entry
+        self._over, self._gone = _thread.allocate_lock(), _thread.allocate_lock()
+        self._over.acquire()
+        self._gone.acquire()
+
+    def open(self, seconds: float) -> tuple[str, str] | None:
+        """Start recording; return (slug, text) of what prevents it."""
+        made = sys.modules[MODULE].ProfilerSession
+        self._place = _place()
+        try:
+            self._log = quiet.Captured()
+            with self._log:
+                session = made()
+                start_of(made)(session, self._place, {})
+                self._held.append(session)
+        except Exception as error:
+            if guard.theirs(error):
+                raise
+            self.free()
+            return _reason(error)
+        try:
+            self._watch(seconds)
+        except RuntimeError as error:
+            self.drop()
+            return ("profiler-failed", str(error))
+        self.began, self.began_real = clock.mono(), clock.real()
+        allocations.tell()
+        return None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody has stopped it, or is about to."""
+        return not self._turn
+
+    def export(self, most: int) -> bytes | None:
+        """Stop recording and return the XSpace; None when the session is gone, TooLargeError above ``most`` bytes."""
+        try:
+            if not self._take():
+                return None
+            with descriptors.StandardPlugged():
+                os.mkdir(self._place, 0o700)
+                try:
+                    with self._logged:
+                        self._held[0].export_to_tb()
+                    self.ended = clock.mono()
+                    return _content(self._place, most)
+                finally:
+                    _remove(self._place)
+        finally:
+            self.free()
+
+    def drop(self) -> bool:
+        """Stop recording and forget what was recorded; return whether there was something to forget."""
+        try:
+            return self._take()
+        finally:
+            self.free()
+
+    def free(self) -> None:
+        """Let go of the session, be it stopped or not; twice is once."""
+        log = self._log
+        try:
+            if log is not None:
+                with log:
+                    self._held.clear()
+        finally:
+            if log is not None:
+                log.close()
+            allocations.hush()
+            if self._gone.locked():
+                self._gone.release()
+
+    def leak(self) -> None:
+        """Keep the copy of the session in a forked child for good: its end would log, and stop the parent's devices."""
+        if self._log is not None:
+            self._log.close()
+        for session in self._held:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
+        self._turn.clear()
+
+    @property
+    def _logged(self) -> quiet.Captured:
+        assert self._log is not None
+        return self._log
+
+    def _watch(self, seconds: float) -> None:
+        """Have the session dropped after ``seconds`` unless it was taken before."""
+        log = self._logged
+        calls = chain(
+            starmap(self._over.acquire, [(True, seconds)]),  # true: the recording ended in time, which ends the chain
+            starmap(self._turn.pop, [(0, True)]),  # true: it is being ended
+            starmap(setattr, [(log.fileno, "value", log.fd)]),
+            starmap(self._held.clear, [()]),
+            starmap(setattr, [(log.fileno, "value", log.job)]),
+            starmap(self._gone.release, [()]),
+        )
+        # A signal for the process is for the job's threads: this one blocks all of them.
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)
         try:
-            _thread.start_new_thread(self._hold, ())
-        except RuntimeError as error:
-            self.refused = ("profiler-failed", str(error))
-            self._done.release()
-        else:
-            if not self._ready.acquire(True, _STARTED):
-                self.refused = ("profiler-failed", "the profiler did not start in %d s" % _STARTED)
-                self.close()
+            _thread.start_new_thread(any, (calls,))
         finally:
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
-        return self.refused is None
 
-    def close(self) -> None:
-        """Stop recording, soon; twice is once."""
-        if not self._closed:
-            self._closed = True
-            self._asked.release()
-
-    def wait(self, seconds: float) -> bool:
-        """Return whether all is delivered, waiting so long for it; 0: do not wait."""
-        if self._done.acquire(seconds > 0, seconds if seconds > 0 else -1):
-            self._done.release()
-            return True
-        return False
-
-    # -- in the thread ---------------------------------------------------------------------------
-
-    def _hold(self) -> None:
-        try:
-            self._record()
-        except Exception as error:
-            self.refused = self.refused or _reason(error)
-            if self.refused[0] == "profiler-failed":
-                stop(error)
-        finally:
-            self.spent = time.thread_time_ns()
-            if self._ready.locked():
-                self._ready.release()
-            self._done.release()
-
-    def _record(self) -> None:
-        calm = silence()
-        made = sys.modules[MODULE].ProfilerSession
-        place = _place()
-        with calm:
-            session = made()
-            start_of(made)(session, place, {})
-        self.began, self.began_real = clock.mono(), clock.real()
-        # Never destroyed by a forked child or the end of the interpreter: that would log, and stop the parent's.
-        held = ctypes.py_object(session)
-        ctypes.pythonapi.Py_IncRef(held)
-        del held
-        with allocations.Told():
-            self._ready.release()
-            self._asked.acquire()
-        try:
-            os.mkdir(place, 0o700)
-            try:
-                with calm:
-                    session.export_to_tb()
-                self.ended = clock.mono()
-                data = _content(place)
-            finally:
-                _remove(place)
-        finally:
-            with calm:
-                ctypes.pythonapi.Py_DecRef(ctypes.py_object(session))
-                del session
-        self._deliver(self, data)
+    def _take(self) -> bool:
+        """Return whether the caller is the one to stop the session; else wait until another one has."""
+        taken = not self._turn.pop(0, True)
+        if self._over.locked():
+            self._over.release()
+        if not taken and self._gone.acquire(True, _DROP_WAIT):
+            self._gone.release()
+        return taken
 
 
 def start_of(cls: type) -> Callable[..., object]:
-    """Return the method that starts a session, without our own tap on it."""
+    """Return the method that starts a session, without our own patch of it."""
     start: Callable[..., object] = cls.__dict__["start"]
-    return getattr(start, "original", start)
+    return getattr(start, "__wrapped__", start)
 
 
 def _reason(error: Exception) -> tuple[str, str]:
     """Return (slug, text) of what kept a session from starting."""
     if type(error).__name__ in _BUSY:
         return ("profiler-busy", "another profiler session is active: batches run untraced meanwhile")
-    if isinstance(error, NoisyError):
+    if isinstance(error, quiet.NoisyError):
         return ("profiler-noisy", "TensorFlow's log lines about a session cannot be kept away: %s" % error)
     return ("profiler-failed", "%s: %s" % (type(error).__name__, error))
 
@@ -138,12 +179,16 @@ def _place() -> str:
     return os.path.join(next((place for place in _PLACES if os.access(place, os.W_OK)), "/tmp"), name)  # noqa: S108
 
 
-def _content(place: str) -> bytes:
-    """Return the bytes of the one XSpace under ``place``."""
+def _content(place: str, most: int) -> bytes:
+    """Return the bytes of the one XSpace under ``place``; TooLargeError when they are more than ``most``."""
     for folder, _, names in os.walk(place):
         for name in names:
             if name.endswith(_SUFFIX):
-                with open(os.path.join(folder, name), "rb") as file:
+                path = os.path.join(folder, name)
+                size = os.stat(path).st_size
+                if size > most:
+                    raise TooLargeError(size)
+                with open(path, "rb") as file:
                     return file.read()
     raise OSError("the profiler session wrote nothing")
 

@@ -1,102 +1,115 @@
 """Keeps the lines that TensorFlow logs about our own profiler sessions off the job's standard error.
 
-Where all devices are CPUs a thread of ours gets a table of file descriptors to itself, in which standard error is the null
-device: nothing that another thread writes is touched. A device's driver may open descriptors of its own in the calls we
-make, which all threads must see; there the log level is raised for the length of the call instead.
+TensorFlow logs through the C library's stream ``stderr``, some releases through a copy of the pointer to it. While a call of
+ours runs, that stream writes into a file in memory. What other threads logged meanwhile is written to the job's standard
+error afterwards; the profiler's own lines are left out. Descriptor 2 itself, which Python writes to, is not touched.
 """
 
 from __future__ import annotations
 
 import ctypes
 import os
-import sys
 
-from . import native
+from . import descriptors, memory
 
-_CLOSE_RANGE, _UNSHARE_ON_CLOSE = 436, 2
-_CLONE_FILES = 0x400
-_LAST_FD = 0xFFFFFFFF
-_CONTEXT = "tensorflow.python.eager.context"
-_CPUS = ("CPU", "XLA_CPU")
-#: Releases of the logging library that TensorFlow has been built with; its names carry them.
-_RELEASES = ("20250814", "20250512", "20250127", "20240722", "20240116", "20230802", "20230125")
-_SET, _GET = "_ZN4absl12lts_%s14SetMinLogLevelENS0_18LogSeverityAtLeastE", "_ZN4absl12lts_%s11MinLogLevelEv"
-_WARNING = 1
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+#: Where a FILE of the GNU C library has its descriptor, on 64-bit machines (struct_FILE.h).
+_FILENO_AT = 112
+_STREAMS = ("stdout", "stderr")
+#: Source files of TensorFlow that log about a profiler session; the first line of each message names one.
+_FILES = (
+    b"profiler_session.cc:",
+    b"profiler_controller.cc:",
+    b"save_profile.cc:",
+    b"capture_profile.cc:",
+    b"host_tracer",
+    b"device_tracer",
+    b"cupti_",
+    b"rocm_tracer",
+)
+#: How further lines of such messages begin.
+_FURTHER = (b"\n", b"Dumped ")
+#: The logging library writes this once, before the first line that a process logs.
+_PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
 
 
 class NoisyError(Exception):
     """Nothing can keep the lines away: there is to be no profiler session."""
 
 
-class Silent(object):
-    """Around calls of a thread that has no standard error: nothing to do."""
+class Captured(object):
+    """While entered, the C library's ``stderr`` writes into a file in memory, of this object's own, until ``close``.
 
-    def __enter__(self) -> None:
-        pass
+    ``fileno`` is the stream's descriptor, ``fd`` the file's, ``job`` the job's. One thread at a time may enter one.
+    """
 
-    def __exit__(self, *_error: object) -> None:
-        pass
-
-
-class Muted(object):
-    """Raises the log level of the process to warnings while it is entered."""
+    __slots__ = ("_at", "_file", "_flush", "fd", "fileno", "job")
 
     def __init__(self) -> None:
-        library = native.library()
-        if library is None:
-            raise NoisyError("%s is not loaded" % native.LIBRARY)
-        for release in _RELEASES:
-            if hasattr(library, _SET % release):
-                self._set, self._get = getattr(library, _SET % release), getattr(library, _GET % release)
-                return
-        raise NoisyError("this TensorFlow has no log level that can be changed")
+        self.fileno, self._flush = _stderr()
+        self.job = self.fileno.value
+        self.fd = memory.create("log")
+        self._file = os.fstat(self.fd)
+        self._at = 0
 
     def __enter__(self) -> None:
-        self._old = self._get()
-        self._set(max(self._old, _WARNING))
+        self.job = self.fileno.value
+        if self._is_ours():
+            self.fileno.value = self.fd
 
     def __exit__(self, *_error: object) -> None:
-        self._set(self._old)
+        self.restore()
+        self._flush()  # after it no thread writes that found the descriptor replaced
+        if not self._is_ours():
+            return
+        size = os.fstat(self.fd).st_size - self._at
+        text = others(os.pread(self.fd, size, self._at)) if size else b""
+        self._at += size
+        if text:
+            descriptors.write(self.job, text)
+
+    def restore(self) -> None:
+        """Have the stream write to the job's descriptor, if it does not."""
+        if self.fileno.value == self.fd:
+            self.fileno.value = self.job
+
+    def close(self) -> None:
+        """Restore the stream and let go of the file; twice is once."""
+        self.restore()
+        fd, self.fd = self.fd, -1
+        if fd >= 0 and descriptors.is_file(fd, self._file):
+            os.close(fd)
+
+    def _is_ours(self) -> bool:
+        """Tell whether the descriptor is still that of the file, and not what the job has put in its place."""
+        return descriptors.is_file(self.fd, self._file)
 
 
-def silence() -> Muted | Silent:
-    """Return what to put around noisy calls in the calling thread, which is ours; NoisyError when nothing helps."""
-    if accelerated():
-        return Muted()
+def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
+    """Return the descriptor in the C library's ``stderr``, and what flushes that stream; NoisyError when it is not as expected."""
+    libc = ctypes.CDLL(None)
     try:
-        private_descriptors()
-    except OSError as error:
-        raise NoisyError("no descriptors of our own: %s" % error.strerror) from None
-    return Silent()
+        streams = [ctypes.c_void_p.in_dll(libc, name) for name in _STREAMS]
+    except ValueError:
+        streams = []
+    numbers = [ctypes.c_int.from_address(stream.value + _FILENO_AT) for stream in streams if stream.value]
+    if len(numbers) != len(_STREAMS) or any(
+        number.value != libc.fileno(stream) for number, stream in zip(numbers, streams)
+    ):
+        raise NoisyError("this C library's stderr is not as expected")
+    return numbers[-1], lambda: libc.fflush(streams[-1])
 
 
-def accelerated() -> bool:
-    """Tell whether TensorFlow uses any device that is no CPU."""
-    devices = sys.modules[_CONTEXT].context()._logical_devices
-    return any(device.device_type not in _CPUS for device in devices or ())
-
-
-def private_descriptors() -> None:
-    """Give the calling thread descriptors of its own: the null device as 0, 1, 2, and none of the job's; OSError if refused."""
-    libc = ctypes.CDLL(None, use_errno=True)
-    numbers = [ctypes.c_ulong(number) for number in (3, _LAST_FD, _UNSHARE_ON_CLOSE)]
-    if libc.syscall(ctypes.c_long(_CLOSE_RANGE), *numbers) != 0:
-        if libc.unshare(_CLONE_FILES) != 0:
-            code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code))
-        _close_copies()
-    null = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
-    for fd in (0, 1, 2):
-        os.dup2(null, fd)
-    if null > 2:
-        os.close(null)
-
-
-def _close_copies() -> None:
-    # A copy left open would keep a pipe of the job's from ending when the job closes it.
-    for name in os.listdir("/proc/thread-self/fd"):
-        if int(name) > 2:
-            try:
-                os.close(int(name))
-            except OSError:
-                pass  # the one of the listing itself
+def others(text: bytes) -> bytes:
+    """Return the lines of ``text`` that are not about our profiler session."""
+    lines = text.splitlines(True)
+    kept, dropping = [], False
+    for line, after in zip(lines, lines[1:] + [b""]):
+        first = after if line.startswith(_PREAMBLE) else line
+        dropping = any(name in first for name in _FILES) or (dropping and line.startswith(_FURTHER))
+        if not dropping:
+            kept.append(line)
+    return b"".join(kept)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import fcntl
 import os
 
-from . import layout
+from . import layout, memory
 from .clock import getpid, mono, real
 from .errors import TfprofError
 from .version import CHANNEL_VERSION
@@ -17,10 +18,8 @@ if TYPE_CHECKING:
 
 WORD = {name: at // 8 for name, at in list(layout.JOB_WORDS.items()) + list(layout.AGENT_WORDS.items())}
 
-_CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
 _ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4
 _SHARED_READ_WRITE = (3, 1)
-_MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
 _WAIT = 1.0  # seconds that a writer waits for another thread's: far more than a switch between many busy threads takes
 
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
@@ -75,12 +74,16 @@ class Channel(object):
         self.ring: memoryview[int] | None = None
         self.broken: tuple[str, str] | None = None  # why there is no record ring and will be none: (slug, text)
         self._turn = Turn()
-        self._fd = _memfd()
         try:
+            self._fd = memory.create(layout.MEMFD_NAME)
+        except OSError as error:
+            raise ChannelError(
+                "the system refuses anonymous memory files: %s" % error.strerror, "memfd-refused"
+            ) from None
+        try:
+            # Before the first touch: a file that another process cuts short would end this one by SIGBUS.
+            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK)
             os.posix_fallocate(self._fd, 0, layout.RING_AT)
-            _seal(
-                self._fd, _SEAL_SHRINK
-            )  # whoever may open the file could cut it short, and the next touch would be SIGBUS
             self._inode = _inode(self._fd)
             self.view = _mapping(self._fd, layout.RING_AT)
         except OSError as error:
@@ -172,7 +175,7 @@ class Channel(object):
         try:
             os.posix_fallocate(self._fd, 0, whole)
             ring = _mapping(self._fd, whole)[layout.RING_AT :]
-            _seal(self._fd, _SEAL_GROW)
+            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_GROW)
         except OSError as error:
             raise ChannelError("no memory for the record ring: %s" % error.strerror, "channel-memory") from None
         self.words[WORD["ring_size"]] = self.ring_bytes
@@ -201,36 +204,6 @@ class Channel(object):
     def _drop(self, size: int) -> None:
         self.words[_DROPPED] += 1
         self.words[_DROPPED_BYTES] += size
-
-
-def _memfd() -> int:
-    """Return a new memfd, not inherited and never executable where the kernel knows that."""
-    for flags in (_CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL, _CLOEXEC | _ALLOW_SEALING):
-        try:
-            return _memfd_create(layout.MEMFD_NAME, flags)
-        except OSError as error:
-            reason = error.strerror
-    raise ChannelError("the system refuses anonymous memory files: %s" % reason, "memfd-refused")
-
-
-def _seal(fd: int, seals: int) -> None:
-    import fcntl
-
-    fcntl.fcntl(fd, _ADD_SEALS, seals)
-
-
-def _memfd_create(name: str, flags: int) -> int:
-    create = getattr(os, "memfd_create", None)
-    if create is not None:
-        return int(create(name, flags))
-    number = _MEMFD_CREATE.get(os.uname().machine)
-    if number is None:
-        raise OSError(0, "unknown machine")
-    fd = int(ctypes.CDLL(None, use_errno=True).syscall(number, ctypes.c_char_p(name.encode()), flags))
-    if fd < 0:
-        code = ctypes.get_errno()
-        raise OSError(code, os.strerror(code))
-    return fd
 
 
 def _mapping(fd: int, size: int) -> memoryview[int]:

@@ -47,6 +47,7 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
     """
     words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
     spans_at, size, slots, head_at, step_at = layout.SPANS_AT, layout.SPAN_SIZE, layout.SPAN_COUNT, _HEAD, _STEP_NS
+    traced = layout.FLAG_TRACED
     turn = Turn()
     owned, acquire, release = turn.ways()
     head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # below the limit there is room
@@ -136,7 +137,7 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
             at = spans_at + head % slots * size
             each = duration if count == 1 else duration // count
             pack(view, at, start, duration, ordinal, count, kind, flags, key, thread, each, each, parent)
-            if duration >= short:
+            if duration >= short or flags & traced:  # what a traced step recorded is cut by its own span
                 words[head_at] = head = head + 1
                 if costs:
                     words[step_at] = step_ns = step_ns + duration

@@ -1,17 +1,20 @@
-"""Windows: a few steps in a row recorded by a profiler session, where there is no session of TensorFlow to ask for RunMetadata."""
+"""Windows: one step each, recorded by a profiler session, where there is no session of TensorFlow to ask for RunMetadata.
+
+A window is opened and closed by the thread of its step, and ends with it. So nothing of ours runs between steps, and a step
+that was traced has its bytes in the ring when the job goes on.
+"""
 
 from __future__ import annotations
 
 import _thread
 import atexit
 import importlib
+import os
+import weakref
 
-from . import clock, core, graph, layout
+from . import clock, core, graph, guard, layout, profiler
 from .guard import guarded
-from .pace import FIRST
-from .profiler import MODULE, Session
 from .ring import WORD, ChannelError
-from .tap import Tap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -22,197 +25,225 @@ if TYPE_CHECKING:
     from .step import Step
     from .tracker import Tracker
 
-MOST = 16  # steps of one window
-_WAIT = 10.0  # seconds for which the end of a bracket or of the process waits for a window's bytes
+LONGEST = 5.0  # seconds that a window may last; a step that lasts longer is not recorded
+_SHORTEST = 0.25  # seconds that it may last at least, however fast its bytes grow
+_TELLING = 1 << 16  # bytes from which on their growth is measured: each session has some that do not grow
+_TRIES = 3  # windows that may end in vain in a row: a first step may compile for long
 _DROPPED, _SELF = WORD["dropped_traces"], WORD["self_ns"]
 
-#: The process's one window: recording, or being closed.
+#: The process's one window.
 current: Window | None = None
-_deciding = _thread.allocate_lock()
+_opening = _thread.allocate_lock()
 _told: set[str] = set()  # slugs of refusals that were told, once each
+_vain: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> windows in a row that did not hold one
+_rate = 0.0  # bytes a second of the window with most
 _served = False  # a profiler server of the job's may start a session at any moment
-_bytes = 0  # of a step in the last window
+_ending = False  # the process ends: no window is opened any more
+_minded = False  # the hook for the end of the process is set
 
 
 class Window(object):
-    """A run of traced steps: ``first`` is the ordinal of the first, ``steps`` how many there were so far."""
+    """The recording of step ``ordinal`` of ``tracker``, of kind and ``key``."""
 
-    def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, limit: int) -> None:
+    __slots__ = ("channel", "functions", "key", "ordinal", "own", "pid", "session", "thread", "tracker")
+
+    def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, key: int) -> None:
         self.tracker = tracker
         self.channel = channel
-        self.first = ordinal
-        self.steps = 0
-        self.limit = limit
-        self.thread = _thread.get_ident()
+        self.ordinal = ordinal
+        self.key = key
         self.pid = clock.getpid()
-        self.open = True
-        self.functions: dict[int, Any] = {}  # id -> function that was called in it
-        self.own = 0
-        self.last: tuple[int, int] | None = None  # (key, duration) of the last step
-        self.session = Session(self._deliver)
+        self.thread = _thread.get_ident()
+        self.functions: list[weakref.ref[Any]] = []  # functions that were called in it
+        self.own = 0  # our work for it, ns
+        self.session = profiler.Session()
 
-    def close(self) -> None:
-        """Stop recording; the bytes follow by themselves, and the graphs of what was called now."""
-        if not self.open:
-            return
-        self.open = False
-        self.session.close()
-        functions, self.functions = list(self.functions.values()), {}
-        for function in functions:
-            for concrete in concretes(function):
+    def is_of(self, step: Step) -> bool:
+        """Tell whether this is the window of ``step``."""
+        return self.tracker is step.tracker and self.ordinal == step.ordinal
+
+    def deliver(self, step: Step, duration: int, count: int) -> None:
+        """Stop recording and put the bytes as the record of ``step``; what cannot be put is counted."""
+        start = clock.mono()
+        kept = False
+        try:
+            kept = self._put(step, duration, count)
+        finally:
+            if not kept:
+                self.channel.words[_DROPPED] += 1
+            self.own += clock.mono() - start
+
+    def _put(self, step: Step, duration: int, count: int) -> bool:
+        global _rate
+        session, channel, kind = self.session, self.channel, self.tracker.kind
+        most = channel.ring_bytes - layout.RECORD.size - layout.XSPACE_HEAD.size
+        try:
+            data = session.export(most)
+        except profiler.TooLargeError as error:
+            text = "what a step records takes %d bytes, and the ring has room for %d" % (error.args[0], most)
+            self._refuse("window-too-large", text)
+            return False
+        if data is None:
+            self._refuse("window-too-long", "steps of more than %.3g s are not traced op by op" % limit_s(channel))
+            return False
+        _vain.pop((kind, self.key), None)
+        if len(data) >= _TELLING:
+            _rate = max(_rate, len(data) * 1e9 / max(session.ended - session.began, 1))
+        return channel.put(
+            layout.XSPACE,
+            layout.XSPACE_HEAD.pack(session.began_real, count, 0) + data,
+            self.ordinal,
+            step.start,
+            session.began_real + step.start - session.began,
+            duration,
+            core.thread_id(),
+            self.key,
+            kind,
+        )
+
+    def send_graphs(self) -> None:
+        """Send the graphs of the functions that were called."""
+        for reference in self.functions:
+            for concrete in concretes(reference()):
                 self.own += graph.ensure_functions_sent(concrete.graph, self.channel)
 
-    def settle(self, seconds: float) -> bool:
-        """Return whether all is done, waiting so long for it; then the cost of it is booked."""
-        start = clock.mono()
-        if not self.session.wait(seconds):
-            return False
-        self.own += self.session.spent + clock.mono() - start
-        if self.last is not None:
-            self.tracker.traced(self.last[0], self.last[1], self.own)
-        return True
+    def _refuse(self, slug: str, text: str) -> None:
+        steps = (self.tracker.kind, self.key)
+        _vain[steps] = _vain.get(steps, 0) + 1
+        tell(self.channel, slug, text)
 
-    def _deliver(self, session: Session, data: bytes) -> None:
-        """In the session's thread: put its bytes as a record."""
-        global _bytes
-        if not self.steps or session.refused is not None:
-            return
-        _bytes = len(data) // self.steps
-        done = self.channel.put(
-            layout.XSPACE,
-            data,
-            self.first,
-            session.began,
-            session.began_real,
-            session.ended - session.began,
-            0,
-            self.steps,
-            self.tracker.kind,
-        )
-        if not done:
-            self.channel.words[_DROPPED] += self.steps
+
+def limit_s(channel: Channel) -> float:
+    """Return how many seconds a window may last, so that its bytes fit the ring as far as that is known."""
+    return max(_SHORTEST, min(LONGEST, channel.ring_bytes / _rate)) if _rate else LONGEST
+
+
+def tell(channel: Channel, slug: str, text: str) -> None:
+    """Put a refusal, once for each slug."""
+    if slug not in _told:
+        _told.add(slug)
+        channel.refuse(slug, text)
 
 
 @guarded
 def _ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None:
     global current
-    if not _deciding.acquire(False):
+    if not _opening.acquire(False):
         return None
     try:
         window = current
-        if window is not None and window.pid != clock.getpid():
-            window = current = None
-        wanted = tracker.level(ordinal, key) is not None
-        if window is not None and window.open:
-            if window.thread != _thread.get_ident():
-                return None
-            if wanted and window.tracker is tracker:
-                return True, True
-            window.close()
         if window is not None:
-            if not window.settle(_WAIT if wanted else 0):
+            if window.pid == clock.getpid() and not _is_left_over(window):
                 return None
-            _forget()
-        return True, wanted and _open(tracker, ordinal)
+            current = None
+        wanted = tracker.level(ordinal, key) is not None
+        return True, wanted and _open(tracker, ordinal, key)
     finally:
-        _deciding.release()
+        _opening.release()
 
 
 def ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool]:
-    """Return (whether the step's time is to be noted, whether it is traced): it is the next of a window, or opens one."""
+    """Return (whether the step's time is to be noted, whether it is traced): then its window is open."""
     return _ask(tracker, ordinal, key) or (False, False)
 
 
-@guarded
 def traced(step: Step, duration: int, count: int) -> None:
-    """Take note that ``step``, which was traced, has ended; it stood for ``count`` steps of its kind."""
-    window = current
-    if window is None or window.tracker is not step.tracker:
-        return
-    if window.last is not None:
-        step.tracker.traced(window.last[0], window.last[1], 0)
-    window.last = (step.key, duration)
-    window.steps += count
-    if window.steps >= window.limit:
-        window.close()
+    """Take note that ``step``, which was traced, has ended after ``duration`` ns; it stood for ``count`` steps of its kind."""
+    own = _close(step, duration, count)
+    step.tracker.traced(step.key, duration, own or 0)
 
 
 @guarded
-def called(function: object) -> None:
+def _close(step: Step, duration: int, count: int) -> int:
+    """Deliver the window of ``step`` and return our work for it, ns."""
+    global current
+    window = current
+    if window is None or not window.is_of(step):  # it gave way, and is counted as lost
+        return 0
+    try:
+        window.deliver(step, duration, count)
+    finally:
+        current = None
+        window.session.free()
+    window.send_graphs()
+    return window.own
+
+
+@guarded
+def called(function: Any) -> None:
     """Take note of a function that was called: its graph is wanted if a window is open."""
     window = current
-    if window is not None and window.open:
-        window.functions[id(function)] = function
+    if window is not None and function is not None:
+        window.functions.append(weakref.ref(function))
 
 
 @guarded
-def finish() -> None:
-    """Close the window, if there is one of this thread, and see that its bytes are put: what it belonged to ends here."""
+def drop(step: Step) -> None:
+    """Forget the window of ``step``, which never was one."""
+    global current
     window = current
-    if window is not None and window.thread == _thread.get_ident():
-        _finish(window)
-
-
-@guarded
-def pause(tracker: Tracker) -> None:
-    """Close the window if it is of steps of ``tracker``, which pause; nothing is waited for."""
-    window = current
-    if window is not None and window.tracker is tracker and window.thread == _thread.get_ident():
-        window.close()
+    if window is not None and window.is_of(step):
+        current = None
+        window.session.drop()
 
 
 @guarded
 def give_way() -> None:
-    """Close the window at once, whose ever it is: the job is about to start a profiler session of its own."""
-    window = current
-    if window is not None:
-        _finish(window)
-
-
-def _finish(window: Window) -> None:
-    if window.pid == clock.getpid():
-        window.close()
-        if not window.settle(_WAIT):
-            return
-    _forget()
-
-
-def _forget() -> None:
+    """Drop the window at once, whose ever it is: the job is about to start a profiler session of its own, or ends."""
     global current
-    current = None
-    atexit.unregister(give_way)
+    window = current
+    if window is not None and window.pid == clock.getpid():
+        current = None
+        if window.session.drop():
+            window.channel.words[_DROPPED] += 1
 
 
-def _open(tracker: Tracker, ordinal: int) -> bool:
-    """Open a window at step ``ordinal``; False when that was refused."""
+def _is_left_over(window: Window) -> bool:
+    """Tell whether an exception kept the calling thread from closing ``window``; it is closed then."""
+    if window.thread != _thread.get_ident() or not window.session.is_stopped:
+        return False
+    window.session.free()
+    return True
+
+
+def _open(tracker: Tracker, ordinal: int, key: int) -> bool:
+    """Open a window for step ``ordinal``; False when that was refused."""
     global current
     channel = tracker.channel
     assert channel is not None
     start = clock.mono()
-    refused = _hindrance(channel)
+    refused = _hindrance(channel, tracker.kind, key)
     if refused is None:
-        window = Window(tracker, channel, ordinal, _limit(tracker))
-        if window.session.open():
-            current = window
-            atexit.register(give_way)
+        window = current = Window(tracker, channel, ordinal, key)
+        try:
+            refused = window.session.open(limit_s(channel))
+        except BaseException:
+            current = None
+            window.session.free()
+            raise
+        if refused is None:
             window.own = clock.mono() - start
             return True
-        refused = window.session.refused
+        current = None
     channel.words[_SELF] += clock.mono() - start
-    if refused is not None and refused[0] not in _told:
-        _told.add(refused[0])
-        channel.refuse(*refused)
+    if refused[0]:
+        tell(channel, *refused)
     return False
 
 
-def _hindrance(channel: Channel) -> tuple[str, str] | None:
-    """Return (slug, text) of what speaks against a window, None when nothing does."""
+def _hindrance(channel: Channel, kind: int, key: int) -> tuple[str, str] | None:
+    """Return (slug, text) of what speaks against a window, None when nothing does; without a slug when it was told."""
+    if _ending or _vain.get((kind, key), 0) >= _TRIES:
+        return ("", "")
     if _served:
         return ("profiler-server", "the job runs a profiler server, which a session of ours would disturb")
+    _mind_end()
     try:
-        module = importlib.import_module(MODULE)
-        channel.grow()  # here: the session's thread has no descriptors
-    except ImportError:
+        module = importlib.import_module(profiler.MODULE)
+        channel.grow()
+    except ImportError as error:
+        if guard.theirs(error):
+            raise
         module = None
     except ChannelError as error:
         return (error.slug, error.args[0])
@@ -221,21 +252,30 @@ def _hindrance(channel: Channel) -> tuple[str, str] | None:
     return None
 
 
-def _limit(tracker: Tracker) -> int:
-    """Return how many steps a window may have: as its policy goes, and so that its bytes leave most of the ring free."""
-    assert tracker.pace is not None
-    assert tracker.channel is not None
-    asked = tracker.pace.policy
-    if asked.mode == layout.MODE_BUDGET:
-        return FIRST
-    if asked.mode == layout.MODE_EVERY:
-        return 1
-    if not _bytes:
-        return FIRST
-    return max(1, min(MOST, tracker.channel.ring_bytes // 8 // _bytes))
+def _mind_end() -> None:
+    """Have windows of other threads ended before the interpreter goes: TensorFlow must not run then."""
+    global _minded
+    if not _minded:
+        _minded = True
+        atexit.register(_end)
 
 
-def concretes(function: object) -> list[Any]:
+def _end() -> None:
+    global _ending
+    _ending = True
+    give_way()
+
+
+def _forked() -> None:
+    """Leave the parent's window alone in a forked child."""
+    global current, _opening
+    window, current = current, None
+    _opening = _thread.allocate_lock()
+    if window is not None:
+        window.session.leak()
+
+
+def concretes(function: Any) -> list[Any]:
     """Return the concrete functions that ``function`` has made so far; nothing is traced by asking."""
     found: list[Any] = []
     for holder in (function, getattr(function, "_stateful_fn", None), getattr(function, "_stateless_fn", None)):
@@ -250,15 +290,28 @@ def patch(module: ModuleType) -> None:
     """Give way to the job's own profiler sessions, in TensorFlow's module of them."""
     session = getattr(module, "ProfilerSession", None)
     if session is not None:
-        core.replace(session, "start", lambda start: Tap(start, lambda _session: give_way()))
+        core.replace(session, "start", _starting)
     core.replace(module, "start_server", _serving)
 
 
-def _serving(original: Callable[[int], object]) -> Callable[[int], object]:
+def _starting(original: Callable[..., object]) -> Callable[..., object]:
+    def start(self: Any, logdir: str, options: Any) -> object:
+        give_way()
+        return original(self, logdir, options)
+
+    start.__wrapped__ = original  # type: ignore[attr-defined]
+    return start
+
+
+def _serving(original: Callable[..., object]) -> Callable[..., object]:
     def start_server(port: int) -> object:
         global _served
         _served = True
         give_way()
         return original(port)
 
+    start_server.__wrapped__ = original  # type: ignore[attr-defined]
     return start_server
+
+
+os.register_at_fork(after_in_child=_forked)

@@ -50,6 +50,14 @@ def tf2_python() -> Path:
     return _interpreter("tf2")
 
 
+@pytest.fixture(scope="module", params=[False, True], ids=["eigen", "onednn"])
+def onednn(request: pytest.FixtureRequest) -> Iterator[bool]:
+    """Whether jobs run on oneDNN's kernels: both in turn, where TensorFlow alone would go by the processor."""
+    with pytest.MonkeyPatch.context() as environment:
+        environment.setenv("TF_ENABLE_ONEDNN_OPTS", str(int(request.param)))
+        yield request.param
+
+
 @pytest.fixture
 def private_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Runtime and state folders of this test alone; daemons that it started are stopped after it. Yields the store."""

@@ -5,7 +5,7 @@ from types import ModuleType
 from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
-from tfprof.collector.errors import UsageError
+from tfprof.collector.errors import DecodeError, UsageError
 from tfprof.collector.ingest import fallback
 from tfprof.collector.ingest.columns import from_columns, from_rows
 from tfprof.collector.ingest.interner import Interner
@@ -47,15 +47,21 @@ class Steps(NamedTuple):
     parts: list[Decoded]
 
 
+class TooManyRowsError(DecodeError):
+    """Several parts make more rows together than are held in memory at once: fewer are to be given."""
+
+
 class Decoder(Protocol):
     """Decodes the RunMetadata of one job, many in a call."""
 
     name: str
+    is_quick: bool
 
     def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
         """Return the rows of all ``parts``, numbered by ``traces``, and what became of each, in order.
 
-        A part that is refused leaves no row and no name, and does not disturb the others.
+        A part that is refused leaves no row and no name, and does not disturb the others. TooManyRowsError, without any
+        name left behind, where several parts are to be given in smaller lots.
         """
 
 
@@ -67,6 +73,7 @@ class WalkerDecoder:
     """Decodes by the C walker, into as much room as the densest step so far would need; counting first costs a quarter more."""
 
     name = "walker"
+    is_quick = True
 
     def __init__(self, walker: ModuleType) -> None:
         self._walker = walker
@@ -80,6 +87,8 @@ class WalkerDecoder:
         walked = self._walker.walk(parts, traces, interner.table, block, room)
         if walked is None:
             room = self._walker.count(parts)
+            if room > fallback.ROWS_MAX and len(parts) > 1:
+                raise TooManyRowsError(f"{room} node executions in {len(parts)} steps")
             block = pa.allocate_buffer(self._walker.block_size(room))
             walked = self._walker.walk(parts, traces, interner.table, block, room)
             self._rows_a_byte = min(max(self._rows_a_byte, room / size), _ROWS_A_BYTE_MAX)
@@ -92,6 +101,7 @@ class PythonDecoder:
     """Decodes by protobuf and a loop."""
 
     name = "python"
+    is_quick = False
 
     def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
         """Return the rows of all ``parts`` and what became of each."""

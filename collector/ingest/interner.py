@@ -1,18 +1,20 @@
 """Interning: the names of a job as dense ids, in the order of their first appearance."""
 
 import os
+from itertools import islice
 from typing import Final, NamedTuple, Protocol
 
 import pyarrow as pa
 from tfprof.collector.errors import FormatError
 from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.ingest.native import walker
-from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
+from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NAMES, NODE, NONE_ID, OUTPUTS
 
 KINDS: Final = (NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS)
 #: A job that makes up more names than this, of one kind or in bytes, has the data with them refused.
-NAMES_MAX: Final = 1 << 22
-TEXT_MAX: Final = 64 << 20
+NAMES_MAX: Final = 1 << 20
+TEXT_MAX: Final = 32 << 20
+_ROWS_AT_ONCE: Final = 16_384
 
 Counts = tuple[int, ...]
 
@@ -96,12 +98,16 @@ class Interner:
     def restored(cls, names: pa.Table | pa.RecordBatch, table: NameTable | None = None) -> "Interner":
         """Return the interner that made the NAMES table ``names``; FormatError when ids are missing."""
         made = cls(table)
+        made.restore(names)
+        return made
+
+    def restore(self, names: pa.Table | pa.RecordBatch) -> None:
+        """Add the rows of a NAMES table, which its store has been told; FormatError when they do not follow those here."""
         columns = (names.column(name).to_pylist() for name in ("kind", "id", "text"))
         for kind, number, text in sorted(zip(*columns, strict=True)):
-            if kind not in KINDS or made.table.add(kind, text) != number:
+            if kind not in KINDS or self.table.add(kind, text) != number:
                 raise FormatError(f"name {number} of kind {kind} does not follow the names before it")
-        made._told = made.table.counts()
-        return made
+        self._told = self.table.counts()
 
     def id(self, kind: int, text: bytes) -> int:
         """Return the id of a name, which is added when it is new; NamesFullError when it cannot be."""
@@ -110,16 +116,15 @@ class Interner:
             raise NamesFullError("more distinct names than are kept of one job")
         return found
 
-    def new_names(self) -> pa.RecordBatch:
+    def new_names(self) -> pa.Table:
         """Return the NAMES rows of what was interned since this was last asked."""
         counts = self.table.counts()
-        rows = [
-            (kind, number, self.table.get(kind, number))
-            for kind in KINDS
-            for number in range(self._told[kind], counts[kind])
-        ]
+        new = ((kind, number) for kind in KINDS for number in range(self._told[kind], counts[kind]))
+        batches = []
+        while some := list(islice(new, _ROWS_AT_ONCE)):  # as Python objects, all would be ten times as large
+            batches.append(from_rows([(kind, number, self.table.get(kind, number)) for kind, number in some], "names"))
         self._told = counts
-        return from_rows(rows, "names")
+        return pa.Table.from_batches(batches, NAMES)
 
     def mark(self) -> Mark:
         """Return what ``rollback`` goes back to."""

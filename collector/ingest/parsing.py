@@ -11,7 +11,7 @@ from tfprof.collector.records import Record, Span
 from tfprof.collector.store import schema
 from tfprof.shim import layout
 
-_INT64_MAX: Final = (1 << 63) - 1
+INT64_MAX: Final = (1 << 63) - 1
 _UINT32_MAX: Final = (1 << 32) - 1
 #: Texts of events come from jobs: a longer one is cut.
 TEXT_MAX: Final = 2_000
@@ -58,7 +58,7 @@ class Trace(NamedTuple):
 
 def fits(value: int) -> int:
     """Return ``value`` as a signed 64-bit number holds it, saturated: a job's clocks are whatever it wrote."""
-    return max(-_INT64_MAX, min(_INT64_MAX, value))
+    return max(-INT64_MAX, min(INT64_MAX, value))
 
 
 def trace_rows(traces: Sequence[Trace]) -> pa.RecordBatch:
@@ -84,8 +84,26 @@ def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
     )
 
 
+def profiled_step(record: Record) -> tuple[Step, int, memoryview]:
+    """Return the step of an XSPACE, when its session began (real time, ns), and the XSpace; DecodeError when it is cut short."""
+    head = layout.XSPACE_HEAD
+    if len(record.body) < head.size:
+        raise DecodeError(f"{len(record.body)} bytes are too few for a profiler session")
+    start_ns, runs, _ = head.unpack_from(record.body)
+    step = Step(
+        record.flags,
+        record.step,
+        runs,
+        record.key,
+        record.thread,
+        fits(record.start_real_ns),
+        fits(record.duration_ns),
+    )
+    return step, fits(start_ns), record.body[head.size :]
+
+
 def trace_of_step(step: Step, trace: int, part: Decoded, raw_bytes: int) -> Trace:
-    """Return the row of one step of a profiler window, of whose bytes ``raw_bytes`` are its share."""
+    """Return the row of the step of a profiler window."""
     return Trace(
         trace,
         layout.XSPACE,
@@ -117,10 +135,10 @@ def event_rows(events: Sequence[Event]) -> pa.RecordBatch:
 def event_of(values: Mapping[str, Any], now_ns: int) -> Event:
     """Return the event that JSON of the agent or the shim tells of."""
     return Event(
-        fits(whole(values, "t_ns", now_ns)),
+        whole(values, "t_ns", now_ns),
         _text(values, "slug"),
         _text(values, "text"),
-        fits(whole(values, "count", 1)),
+        whole(values, "count", 1),
     )
 
 
@@ -130,11 +148,11 @@ def _text(values: Mapping[str, Any], name: str) -> str:
 
 
 def whole(values: Mapping[str, Any], name: str, default: int) -> int:
-    """Return the integer called ``name``, or ``default`` where there is none."""
+    """Return the integer called ``name`` as ``fits`` has it, or ``default`` where there is none."""
     value = values.get(name, default)
-    if not isinstance(value, int):
+    if type(value) is not int:  # JSON's true is an int, too
         raise FormatError(f"{name} is no integer")
-    return value
+    return fits(value)
 
 
 def span_rows(spans: Sequence[Span], offset: int) -> pa.RecordBatch:

@@ -6,13 +6,15 @@ import os
 import socket
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import zmq
 from tfprof.collector.errors import FormatError, StoreError, TfprofError
-from tfprof.collector.ingest.jobs import Jobs
+from tfprof.collector.ingest.job import BusyError
+from tfprof.collector.ingest.jobs import InternalError, Jobs
+from tfprof.collector.ingest.parsing import TEXT_MAX
 from tfprof.collector.records import document
 from tfprof.collector.selfstats import SelfStats
 from tfprof.shim import wire
@@ -21,6 +23,7 @@ from tfprof.shim.wire import Head
 #: What one turn takes at most before the daemon looks at its other duties.
 TURN_MESSAGES: Final = 64
 TURN_BYTES: Final = 16 << 20
+TURN_S: Final = 0.1
 #: After so much the agents are told within a turn, to send more meanwhile.
 TOLD_BYTES: Final = 2 << 20
 #: Messages of an agent that wait in memory; the rest waits at the agent, which sends at most a few MiB in each.
@@ -49,14 +52,20 @@ class Receiver:
         self._context = zmq.Context()
         self._socket = self._bound(path)
 
-    def turn(self, timeout_ms: int) -> None:
-        """Wait for messages at most so long, and answer a bounded number of them.
+    def turn(self, timeout_ms: int) -> bool:
+        """Wait for messages at most so long, answer a bounded number of them, and store some of what waits; whether any came.
 
         Answers are sent together, since each by itself wakes an agent, but do not wait until megabytes more are stored.
         """
-        if not self._socket.poll(timeout_ms):
-            return
+        came = bool(self._socket.poll(self._jobs.patience_ms(timeout_ms)))
+        if came:
+            self._receive()
+        self._send_all(self._jobs.work(TURN_S))
+        return came
+
+    def _receive(self) -> None:
         before = told = self._stats.bytes
+        ends = time.monotonic() + TURN_S
         answers: list[tuple[bytes, list[Answer]]] = []
         for _ in range(TURN_MESSAGES):
             try:
@@ -68,15 +77,18 @@ class Receiver:
             if self._stats.bytes - told > TOLD_BYTES:
                 self._tell(answers)
                 told = self._stats.bytes
-            if self._stats.bytes - before > TURN_BYTES:
+            if self._stats.bytes - before > TURN_BYTES or time.monotonic() > ends:
                 break
         self._tell(answers)
 
     def pump(self) -> None:
         """Store what waited, and tell the agents."""
-        for uid, answers in self._jobs.pump():
-            self._send(self._senders.get(uid, b""), [(answer, b"") for answer in answers])
+        self._send_all(self._jobs.pump())
         self._senders = {uid: peer for uid, peer in self._senders.items() if uid in self._jobs.open}
+
+    def _send_all(self, stored: Iterable[tuple[int, list[Head]]]) -> None:
+        for uid, answers in stored:
+            self._send(self._senders.get(uid, b""), [(answer, b"") for answer in answers])
 
     def close(self) -> None:
         """Let go of the socket; answers on their way are given a moment."""
@@ -95,8 +107,7 @@ class Receiver:
         return router
 
     def _answered(self, peer: bytes, frames: list[memoryview]) -> list[Answer]:
-        """Take one message; return the answers to it."""
-        self._stats.heard = time.monotonic()
+        """Take one message; return the answers to it. Whatever is wrong with it, it is told, and the next one is taken."""
         self._stats.messages += 1
         self._stats.bytes += sum(map(len, frames))
         head = Head(0)
@@ -106,9 +117,18 @@ class Receiver:
         except StoreError as error:
             self._stats.stalled(error)
             return [_told(wire.STALL, head, error)]
+        except BusyError as error:
+            return [_told(wire.STALL, head, error)]
         except FormatError as error:
             self._stats.refused(error)
             return [_told(wire.REFUSE, head, error)]
+        except Exception as error:
+            self._stats.failed(head.uid, error)
+            refusal = InternalError(f"{type(error).__name__}: {error}"[:TEXT_MAX])
+            self._stats.refused(refusal)
+            return [_told(wire.REFUSE, head, refusal)]
+        finally:
+            self._stats.heard = time.monotonic()
 
     def _tell(self, answers: list[tuple[bytes, list[Answer]]]) -> None:
         """Send what waits in ``answers``, which is empty then."""

@@ -1,30 +1,43 @@
 """From a job's records to rows of its tables: the one place where a job's bytes meet the decoders."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
-from typing import ClassVar
+from typing import ClassVar, Final, NamedTuple
 
 import pyarrow as pa
 from tfprof.collector.errors import DecodeError, FormatError
 from tfprof.collector.ingest.decode import Decoder
 from tfprof.collector.ingest.frames import frames
 from tfprof.collector.ingest.graphdef import graph_nodes
-from tfprof.collector.ingest.interner import Interner
+from tfprof.collector.ingest.interner import Interner, Mark
 from tfprof.collector.ingest.parsing import (
     Event,
     Trace,
     event_of,
     event_rows,
     graph_number,
+    profiled_step,
     trace_of,
     trace_of_step,
     trace_rows,
 )
-from tfprof.collector.ingest.windows import TracedSteps
-from tfprof.collector.ingest.xspace import StepSpan, Window, xspace
+from tfprof.collector.ingest.xspace import Window, xspace
 from tfprof.collector.records import Record, document
 from tfprof.collector.store.columns import as_table
 from tfprof.shim import layout
+
+#: What decoding takes, roughly, in seconds: of a RunMetadata by the walker for each byte; of all else for each record and byte.
+_WALKED_BYTE_S: Final = 3e-9
+_RECORD_S: Final = 0.2e-3
+_BYTE_S: Final = 0.5e-6
+Tables = Mapping[str, pa.Table]
+
+
+class Moment(NamedTuple):
+    """A moment of a maker, to which it can be taken back."""
+
+    names: Mark
+    next_trace: int
 
 
 class RowMaker:
@@ -33,14 +46,37 @@ class RowMaker:
     A step that cannot be decoded leaves its trace number unused.
     """
 
-    def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int, steps: TracedSteps) -> None:
+    def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int) -> None:
         self._decoder = decoder
         self._interner = Interner.restored(names)
-        self._next_trace = next_trace
-        self._steps = steps
+        self.next_trace = next_trace
+
+    def cost(self, record: Record) -> float:
+        """Return how many seconds it will take, roughly, to make rows of ``record``."""
+        if record.kind == layout.RUN_METADATA and self._decoder.is_quick:
+            return len(record.body) * _WALKED_BYTE_S
+        return _RECORD_S + len(record.body) * _BYTE_S
+
+    def mark(self) -> Moment:
+        """Return what ``rollback`` goes back to."""
+        return Moment(self._interner.mark(), self.next_trace)
+
+    def rollback(self, moment: Moment) -> None:
+        """Forget what was made since ``moment``, which found no place in the store."""
+        self._interner.rollback(moment.names)
+        self.next_trace = moment.next_trace
+
+    def made_apart(self, tables: Tables, next_trace: int) -> None:
+        """Go on after ``tables``, which a copy of this maker made."""
+        if "names" in tables:
+            self._interner.restore(tables["names"])
+        self.next_trace = next_trace
 
     def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
-        """Return the rows of ``records``; what cannot be decoded is an event at ``now_ns`` and stops nothing."""
+        """Return the rows of ``records``; what cannot be decoded is an event at ``now_ns`` and stops nothing.
+
+        TooManyRowsError: of several records at once it would be more rows than memory is meant for; nothing is made.
+        """
         made = Made(now_ns)
         for kind, group in groupby(records, key=lambda record: record.kind):
             self._MAKERS.get(kind, RowMaker._unknown)(self, list(group), made)
@@ -48,9 +84,9 @@ class RowMaker:
         return made.tables()
 
     def _run_metadata(self, records: list[Record], made: "Made") -> None:
-        numbers = range(self._next_trace, self._next_trace + len(records))
-        self._next_trace = numbers.stop
+        numbers = range(self.next_trace, self.next_trace + len(records))
         steps = self._decoder.run_metadata([record.body for record in records], numbers, self._interner)
+        self.next_trace = numbers.stop
         made.add("ops", steps.ops)
         made.add("allocations", steps.allocations)
         for record, number, part in zip(records, numbers, steps.parts, strict=True):
@@ -61,19 +97,16 @@ class RowMaker:
 
     def _xspace(self, records: list[Record], made: "Made") -> None:
         for record in records:
-            steps = sorted(self._steps.of(record), key=lambda step: step.start_ns)
-            spans = [StepSpan(self._next_trace + n, step.start_ns, step.duration_ns) for n, step in enumerate(steps)]
             try:
-                cut = xspace(record.body, Window(record.start_real_ns, spans), self._interner)
+                step, start_ns, data = profiled_step(record)
+                cut = xspace(data, Window(start_ns, self.next_trace, step.start_ns, step.duration_ns), self._interner)
             except DecodeError as error:
                 made.undecodable(record, error.args[0])
                 continue
-            self._next_trace += len(steps)
             made.add("ops", cut.ops)
-            share = len(record.body) // max(1, len(steps))
-            for step, span, part in zip(steps, spans, cut.steps, strict=True):
-                made.traces.append(trace_of_step(step, span.trace, part, share))
-            made.outside(cut.uncut, record.key - sum(step.runs for step in steps))
+            made.traces.append(trace_of_step(step, self.next_trace, cut.step, len(record.body)))
+            self.next_trace += 1
+            made.outside(cut.uncut)
 
     def _graph(self, records: list[Record], made: "Made") -> None:
         for record in records:
@@ -133,14 +166,11 @@ class Made:
         text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
         self.events.append(Event(self.now_ns, slug="undecodable", text=text))
 
-    def outside(self, executions: int, steps: int) -> None:
-        """Count op executions that no step of their window can claim, and steps whose spans never came."""
+    def outside(self, executions: int) -> None:
+        """Count op executions that the step of their window cannot claim."""
         if executions:
-            text = "op executions of a profiler window that began in none of its steps"
+            text = "op executions of a profiler window that began outside of its step"
             self.events.append(Event(self.now_ns, slug="outside-steps", text=text, times=executions))
-        if steps > 0:
-            text = "steps of a profiler window whose spans never came"
-            self.events.append(Event(self.now_ns, slug="missing-spans", text=text, times=steps))
 
     def tables(self) -> dict[str, pa.Table]:
         """Return what was made, by table."""

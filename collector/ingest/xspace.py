@@ -1,7 +1,6 @@
-"""XSpace bytes of a profiler session to rows of `ops`, cut into steps by the spans that the job recorded."""
+"""XSpace bytes of a profiler session to rows of `ops`, cut by the step that was recorded."""
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from functools import reduce
 from operator import or_
 from typing import Final, NamedTuple
@@ -24,49 +23,38 @@ BYTES_MAX: Final = 64 << 20
 _MAX: Final = (1 << 63) - 1
 
 
-class StepSpan(NamedTuple):
-    """One traced step: its number and when it ran (real time, ns)."""
-
-    trace: int
-    start_ns: int
-    duration_ns: int
-
-
 class Window(NamedTuple):
-    """When a profiler session began (real time, ns) and the steps in it, in order of time."""
+    """When a profiler session began, and the step in it: its trace number, start and duration; real time, ns."""
 
     start_ns: int
-    steps: Sequence[StepSpan]
+    trace: int
+    step_start_ns: int
+    step_duration_ns: int
 
 
 class Cut(NamedTuple):
-    """OPS rows of a session, what became of each step, and how many op executions were in no step."""
+    """OPS rows of a session's step, what became of it, and how many op executions were not in it."""
 
     ops: pa.RecordBatch
-    steps: list[Decoded]
+    step: Decoded
     uncut: int
 
 
 def xspace(data: bytes | memoryview, window: Window, interner: Interner) -> Cut:
-    """Return the op executions of a session, each in the step in which it began.
+    """Return the op executions of a session that began in its step.
 
     DecodeError when ``data`` is no XSpace or too much of one; then no name is left behind.
     """
-    message = _parsed(data)
-    steps, uncut = _by_step(executions(message, window.start_ns), window.steps)
+    rows, uncut = _of_step(executions(_parsed(data), window.start_ns), window)
+    base_ns = min((row.start_ns for row in rows), default=0)
+    seen = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
     mark = interner.mark()
-    ops: list[tuple[int, ...]] = []
-    decoded = []
     try:
-        for step, rows in zip(window.steps, steps, strict=True):
-            base_ns = min((row.start_ns for row in rows), default=0)
-            seen = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
-            decoded.append(Decoded(len(rows), base_ns, seen, None))
-            ops.extend(_row(row, step.trace, base_ns, interner) for row in rows)
+        ops = [_row(row, window.trace, base_ns, interner) for row in rows]
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return Cut(from_rows(ops, "ops"), decoded, uncut)
+    return Cut(from_rows(ops, "ops"), Decoded(len(rows), base_ns, seen, None), uncut)
 
 
 def _parsed(data: bytes | memoryview) -> XSpace:
@@ -83,15 +71,14 @@ def _parsed(data: bytes | memoryview) -> XSpace:
     return message
 
 
-def _by_step(found: Iterable[Execution], steps: Sequence[StepSpan]) -> tuple[list[list[Execution]], int]:
-    """Return the executions of each step, and how many began in none."""
-    starts = [step.start_ns for step in steps]
-    rows: list[list[Execution]] = [[] for _ in steps]
+def _of_step(found: Iterable[Execution], window: Window) -> tuple[list[Execution], int]:
+    """Return the executions that began in the step, and how many did not."""
+    end_ns = min(window.step_start_ns + window.step_duration_ns, _MAX)
+    rows: list[Execution] = []
     uncut = 0
     for row in found:
-        at = bisect_right(starts, row.start_ns) - 1
-        if at >= 0 and row.start_ns < min(starts[at] + steps[at].duration_ns, _MAX):
-            rows[at].append(row)
+        if window.step_start_ns <= row.start_ns < end_ns:
+            rows.append(row)
         else:
             uncut += 1
     return rows, uncut

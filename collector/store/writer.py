@@ -4,7 +4,7 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
@@ -196,20 +196,17 @@ class StoreWriter:
         """Return the writer of the samples of host ``name``."""
         return self._writer(catalog.host_folder(self.path, name), 0)
 
-    def knows(self, uid: int) -> bool:
-        """Whether job ``uid`` is in the store."""
-        return (catalog.job_folder(self.path, uid) / catalog.JOB_FILE).exists()
-
     def release(self, uid: int) -> None:
         """Close the files of job ``uid``; it can be opened again."""
         writer = self._open.pop(catalog.job_folder(self.path, uid), None)
         if writer is not None:
             writer.release()
 
-    def tick(self, now: float) -> None:
+    def tick(self, now: float, failed: Callable[[int, Exception], None] | None = None) -> None:
         """Do what is due: fsync some logs, those first that waited longest, and seal one generation at most.
 
-        ``now`` in seconds of a clock that never goes back. Raises the first StoreError after all were tried.
+        ``now`` in seconds of a clock that never goes back. Raises the first StoreError after all were tried; any other
+        exception is told to ``failed``, with the uid of the job.
         """
         failures = []
         syncs, sealed = 0, False
@@ -219,6 +216,10 @@ class StoreWriter:
                 sealed = sealed or writer.seal_if_due(now)
             except StoreError as error:
                 failures.append(error)
+            except Exception as error:
+                if failed is None:
+                    raise
+                failed(writer.info.uid, error)
         if failures:
             raise failures[0]
 

@@ -10,7 +10,7 @@ from tfprof.collector.ingest.executions import HOST_DEVICE, ITERATOR_DEVICE
 from tfprof.collector.ingest.graphdef import ATTRIBUTE_MAX, graph_nodes
 from tfprof.collector.ingest.interner import Interner
 from tfprof.collector.ingest.proto.graph_pb2 import GraphDef, NodeDef
-from tfprof.collector.ingest.xspace import StepSpan, Window, xspace
+from tfprof.collector.ingest.xspace import Window, xspace
 from tfprof.collector.store.outputs import decode
 from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 
@@ -86,12 +86,12 @@ def test_a_graph_keeps_every_node_and_no_large_constant(name: str) -> None:
 def _fit(name: str) -> tuple[list[dict[str, int]], list[list[int]], dict[tuple[int, int], str], int]:
     spans = json.loads((DATA / f"{name}.spans.json").read_text())
     interner = Interner()
-    steps = [StepSpan(10 + at, *span) for at, span in enumerate(spans)]
-    cut = xspace((DATA / f"{name}.xspace").read_bytes(), Window(0, steps), interner)
-    assert [step.rows for step in cut.steps] == [
-        sum(op["trace"] == 10 + at for op in cut.ops.to_pylist()) for at in range(3)
-    ]
-    return cut.ops.to_pylist(), spans, _names(interner), cut.uncut
+    data = (DATA / f"{name}.xspace").read_bytes()
+    cuts = [xspace(data, Window(0, 10 + at, *span), interner) for at, span in enumerate(spans)]
+    assert [cut.step.rows for cut in cuts] == [cut.ops.num_rows for cut in cuts]
+    everything = cuts[0].step.rows + cuts[0].uncut
+    rows = [row for cut in cuts for row in cut.ops.to_pylist()]
+    return rows, spans, _names(interner), everything - len(rows)
 
 
 @pytest.mark.parametrize(("name", "between"), [("keras3", 0), ("keras2", 4)])

@@ -1,8 +1,18 @@
 """What the shim needs of an eager TensorFlow and of Keras, made by hand: a profiler session, functions, a list of callbacks."""
 
+import ctypes
 import os
 import sys
 import types
+import weakref
+
+_libc = ctypes.CDLL(None)
+
+
+def log(text):
+    """Write a line to the C library's standard error, as TensorFlow's log does."""
+    stream = ctypes.c_void_p.in_dll(_libc, "stderr")
+    _libc.fputs(text.encode() + b"\n", stream)
 
 
 class AlreadyExistsError(Exception):
@@ -24,20 +34,25 @@ def install(monkeypatch):
 
     class ProfilerSession:
         def start(self, folder, _options):
-            os.write(2, b"Profiler session started.\n")
+            log("I tensorflow/tsl/profiler_session.cc:1] Profiler session started.")
             if state.active is not None:
                 raise AlreadyExistsError
-            state.active, self.folder = self, folder
+            state.active, self.folder = weakref.ref(self), folder
             state.log.append("start")
 
         def export_to_tb(self):
-            os.write(2, b"Profiler session tear down.\n")
+            log("I tensorflow/tsl/profiler_session.cc:2] Profiler session tear down.")
             state.active = None
             state.log.append("export")
             place = os.path.join(self.folder, "plugins")
             os.makedirs(place)
             with open(os.path.join(place, "host.xplane.pb"), "wb") as file:
                 file.write(state.export())
+
+        def __del__(self):
+            if state.active is not None and state.active() in (None, self):
+                state.active = None
+                state.log.append("drop")
 
     profiler = module("tensorflow.python.profiler.internal._pywrap_profiler")
     profiler.ProfilerSession = ProfilerSession

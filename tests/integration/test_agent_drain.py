@@ -17,6 +17,7 @@ from tfprof.agent import launches, processes
 from tfprof.agent.launches import Launch
 from tfprof.shim import layout, places, wire
 from tfprof.shim.daemons import read_status
+from tfprof.shim.version import CHANNEL_VERSION
 from tfprof.shim.wire import Head
 
 LAUNCH = 0xABCDEF
@@ -296,7 +297,7 @@ def test_a_channel_of_another_version_is_refused_and_the_others_are_drained(benc
     assert refusal["slug"] == "unknown-version"
     assert refusal["pid"] == old.pid
     assert "77" in refusal["text"]
-    assert "(this build speaks 1)" in refusal["text"]
+    assert f"(this build speaks {CHANNEL_VERSION})" in refusal["text"]
 
 
 def test_a_channel_that_goes_bad_is_closed_as_lost(bench: Bench) -> None:

@@ -52,25 +52,31 @@ def nodes(found: dict[str, Any]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
-def test_a_net_in_keras_has_the_operations_of_its_batches(package: str, tf2_python: Path, private_places: Path) -> None:
+def test_a_net_in_keras_has_the_operations_of_its_batches(
+    package: str, tf2_python: Path, private_places: Path, onednn: bool
+) -> None:
     run(f"{TFPROF}-run", "--trace", "all", tf2_python, JOBS / "convnet.py", package)
     for step, batch in ((1, 32), (2, 32), (3, 6)):
         numbers = float_ops(entries("-step", str(step)))
         element_wise = 2 * 26 * 26 * 8 + 2 * 13 * 13 * 16  # biases and rectifiers
         assert numbers["_FusedConv2D"] == batch * (FIRST + SECOND + element_wise)
-        assert numbers["Conv2DBackpropFilter"] == batch * (FIRST + SECOND)
+        # A limitation (docs/views.md): oneDNN's op with the bias's gradient in it is not counted.
+        filters = 0 if onednn else FIRST + SECOND
+        assert numbers["Conv2DBackpropFilter"] + numbers["Conv2DBackpropFilterWithBias"] == batch * filters
         assert numbers["Conv2DBackpropInput"] == batch * SECOND
         assert numbers["_FusedMatMul"] == batch * (DENSE + 10)
         assert numbers["MatMul"] == batch * 2 * DENSE
         assert numbers["MaxPool"] == batch * POOL
-        products = batch * (2 * FIRST + 3 * SECOND + 3 * DENSE)
-        assert products < numbers.total() < products * 1.05, "the rest is element-wise, pooling, and the optimizer"
+        products, most = FIRST + 2 * SECOND + 3 * DENSE + filters, 2 * FIRST + 3 * SECOND + 3 * DENSE
+        rest = numbers.total() - batch * products
+        assert 0 < rest < batch * most * 0.05, "what is element-wise, pooling, and the optimizer"
     by_type = entries()
     assert sum(int(entry["parameters"]) for entry in by_type.values()) == PARAMETERS
     trainable = entries("-account_type_regexes", "_trainable_variables")
     assert sum(int(entry["parameters"]) for entry in trainable.values()) == PARAMETERS
 
 
+@pytest.mark.usefixtures("onednn")
 def test_evaluation_with_other_batches_has_those_of_its_own(tf2_python: Path, private_places: Path) -> None:
     run(f"{TFPROF}-run", "--trace", "all", tf2_python, JOBS / "convnet.py", "keras")
     kinds = Store(private_places).job("last").table("traces")["kind"].to_pylist()
@@ -80,7 +86,10 @@ def test_evaluation_with_other_batches_has_those_of_its_own(tf2_python: Path, pr
     assert forward == (32 + 32 + 6 + 50 + 20) * each // 5
 
 
-@pytest.mark.parametrize("version", ["tf1", "tf2"])
+@pytest.mark.usefixtures("onednn")
+@pytest.mark.parametrize(
+    ("version", "onednn"), [("tf1", False), ("tf2", False), ("tf2", True)], indirect=["onednn"], ids=str
+)
 def test_a_session_has_the_operations_of_what_it_was_fed(
     version: str, request: pytest.FixtureRequest, private_places: Path
 ) -> None:

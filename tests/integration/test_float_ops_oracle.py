@@ -16,7 +16,12 @@ from tfprof.collector.views.nodes import Node
 from tfprof.collector.views.registry import NEWER, REGISTRY
 from tfprof.collector.views.rules import DEFAULT, Rules
 
-pytestmark = pytest.mark.tf
+pytestmark = [
+    pytest.mark.tf,
+    pytest.mark.parametrize(
+        ("asked", "onednn"), [("tf1", False), ("tf2", False), ("tf2", True)], indirect=True, ids=str
+    ),
+]
 
 ORACLE = Path(__file__).parent / "oracle_float_ops.py"
 COMPAT = {"tf1": "1.15", "tf2": "2.21"}
@@ -25,8 +30,12 @@ CASES = ("kinds", "fed", "odd")
 OTHERWISE = {"AddN", "BatchMatMul", "BatchMatMulV2", "Conv2DBackpropInput", "Conv2DBackpropFilter"}
 
 
-@pytest.fixture(scope="module", params=list(COMPAT))
-def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+@pytest.fixture(scope="module")
+def asked(
+    request: pytest.FixtureRequest,
+    onednn: bool,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[str, Path]:
     """What TensorFlow counts, and stores with the same steps; (version, folder)."""
     python = request.getfixturevalue(f"{request.param}_python")
     folder = tmp_path_factory.mktemp(request.param)

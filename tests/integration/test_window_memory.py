@@ -14,9 +14,10 @@ SCRIPT = JOBS / "window_memory.py"
 
 
 @pytest.fixture(scope="module")
-def job(tf2_python, tmp_path_factory):
+def job(onednn, tf2_python, tmp_path_factory):
     with ArmedJob(tf2_python, SCRIPT, tmp_path_factory.mktemp("job")) as running:
         running.until_ready()
+        running.onednn = onednn
         running.told = json.loads(running.output[-1])
         running.read = running.reader().take(ended=True)
         running.read.close()
@@ -29,9 +30,12 @@ def test_a_windows_ops_have_the_memory_that_tensorflow_tells_of_a_session_run(jo
     found = Counter()
     for row in executions(XSpace.FromString(window.data), 0):
         found[row.label.decode()] += row.memory.total
-    expected = {kind: size for kind, size in job.told["ops"].items() if size > 1000}
-    assert {"Conv2D", "TopKV2"} <= set(expected)
-    assert {kind: found[kind] / window.key for kind in expected} == expected
+    ops = {kind for kind, size in job.told["ops"].items() if size > 1000}
+    assert {"_MklNativeConv2D" if job.onednn else "Conv2D", "TopKV2"} <= ops
+    # A limitation (docs/tracing.md): oneDNN's allocator tells a profiler session of large allocations only.
+    told = job.told["large" if job.onednn else "ops"]
+    assert max(told.values()) > 256 << 10
+    assert {kind: found[kind] / window.key for kind in ops} == {kind: told[kind] for kind in ops}
 
 
 def test_the_allocator_tells_only_within_a_window_and_never_in_a_forked_child(job):

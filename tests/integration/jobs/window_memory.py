@@ -1,6 +1,7 @@
-"""Functions of TensorFlow 2, a fork between two traced calls, and TensorFlow's own word on what the same ops allocate.
+"""Functions of TensorFlow 2, a fork within a traced call, and TensorFlow's own word on what the same ops allocate.
 
-Prints a line of JSON: {"switch": [before, within a window, in a child forked there, after], "ops": {op type: bytes}}.
+Prints a line of JSON: {"switch": [before, within a window, in a child forked there, after], "ops": {op type: bytes},
+"large": {op type: bytes of them in allocations of at least 256 KiB}}.
 """
 
 import ctypes
@@ -10,7 +11,7 @@ import os
 import numpy as np
 import tensorflow as tf
 
-IMAGES = np.random.RandomState(0).rand(8, 28, 28, 1).astype("f")
+IMAGES = np.random.RandomState(0).rand(32, 28, 28, 1).astype("f")
 KERNEL, WEIGHTS = np.full([3, 3, 1, 4], 0.1, "f"), np.full([26 * 26 * 4, 10], 0.01, "f")
 library = ctypes.CDLL(os.path.join(os.path.dirname(tf.__file__), "libtensorflow_framework.so.2"))
 switch = library._ZN3tsl24CPUAllocatorStatsEnabledEv
@@ -33,26 +34,37 @@ def child():
     return bool(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
 
 
-call, images = tf.function(net), tf.constant(IMAGES)
+def look():
+    """Note what the switch is within the third call, and in a child forked there."""
+    calls.append(0)
+    if len(calls) == 3:
+        seen.extend([switch(), child()])
+    return True
+
+
+call, images, calls = tf.function(net), tf.constant(IMAGES), []
+within = tf.function(lambda: tf.py_function(look, [], tf.bool))
 seen = [switch()]
-for number in range(1, 8):
+for _ in range(7):
     call(images)
-    if number == 3:
-        seen += [switch(), child()]
+for _ in range(4):
+    within()
 seen.append(switch())
 
 v1 = tf.compat.v1
 with tf.Graph().as_default(), v1.Session() as session:
-    given = v1.placeholder(tf.float32, [8, 28, 28, 1])
+    given = v1.placeholder(tf.float32, [32, 28, 28, 1])
     results = net(given)
     for _ in range(3):
         told = v1.RunMetadata()
         session.run(results, {given: IMAGES}, v1.RunOptions(trace_level=v1.RunOptions.SOFTWARE_TRACE), told)
-ops = {}
+ops, large = {}, {}
 for device in told.step_stats.dev_stats:
     for node in device.node_stats:
         kind = node.timeline_label.partition(" = ")[2].partition("(")[0]
         ops[kind] = ops.get(kind, 0) + sum(each.total_bytes for each in node.memory)
-print(json.dumps({"switch": seen, "ops": ops}))
+        sizes = [record.alloc_bytes for each in node.memory for record in each.allocation_records]
+        large[kind] = large.get(kind, 0) + sum(size for size in sizes if size >= 256 << 10)
+print(json.dumps({"switch": seen, "ops": ops, "large": large}))
 print("ready", flush=True)
 input()

@@ -15,6 +15,7 @@ from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder
 from tfprof.agent.finder import PROCESS_MAX, SCAN_SOONEST_S, TAKEN_MAX, TRIES, Finder, Found
 from tfprof.agent.launches import Launch
 from tfprof.shim import places
+from tfprof.shim.version import CHANNEL_VERSION
 
 SCRIPT = """
 import sys
@@ -38,7 +39,9 @@ class Place:
         self.children: list[subprocess.Popen[str]] = []
         self.found: list[Found] = []
 
-    def job(self, launch: int = 7, version: int = 1, announce: str = "no", count: int = 1) -> subprocess.Popen[str]:
+    def job(
+        self, launch: int = 7, version: int = CHANNEL_VERSION, announce: str = "no", count: int = 1
+    ) -> subprocess.Popen[str]:
         environ = {
             **os.environ,
             "PYTHONPATH": str(Path(channel_writer.__file__).parent.parent),

@@ -1,10 +1,21 @@
 """The switch by which TensorFlow's CPU allocator tells, on a library made by hand."""
 
+import contextlib
 import os
 import sys
+from types import SimpleNamespace
 
 import pytest
-from tfprof.shim import allocations, native, quiet
+from tfprof.shim import allocations, native
+
+
+@contextlib.contextmanager
+def told():
+    allocations.tell()
+    try:
+        yield
+    finally:
+        allocations.hush()
 
 
 class Library:
@@ -28,46 +39,46 @@ class Library:
 def library(request, monkeypatch):
     made = Library(request.param)
     monkeypatch.setattr(native, "library", lambda: made)
-    monkeypatch.setattr(quiet, "accelerated", lambda: False)
+    monkeypatch.setattr(allocations, "accelerated", lambda: False)
     return made
 
 
 def test_it_is_on_within_and_off_after(library):
-    with allocations.Told():
+    with told():
         assert library.on
     assert library.log == [True, False]
 
 
 def test_an_error_turns_it_off_too(library):
-    with pytest.raises(ValueError, match="ours"), allocations.Told():
+    with pytest.raises(ValueError, match="ours"), told():
         raise ValueError("ours")
     assert not library.on
 
 
 def test_what_the_job_turned_on_itself_stays_on(library):
     library.on = True
-    with allocations.Told():
+    with told():
         pass
     assert library.on
     assert library.log == []
 
 
 def test_accelerators_tell_by_themselves(library, monkeypatch):
-    monkeypatch.setattr(quiet, "accelerated", lambda: True)
-    with allocations.Told():
+    monkeypatch.setattr(allocations, "accelerated", lambda: True)
+    with told():
         assert not library.on
 
 
 @pytest.mark.parametrize("found", [None, object()])
 def test_without_the_switch_nothing_happens(library, monkeypatch, found):
     monkeypatch.setattr(native, "library", lambda: found)
-    with allocations.Told():
+    with told():
         pass
     assert library.log == []
 
 
 def test_a_child_forked_within_has_it_off_and_the_parent_on(library):
-    with allocations.Told():
+    with told():
         pid = os.fork()
         if pid == 0:
             os._exit(1 if library.on else 0)
@@ -84,3 +95,12 @@ def test_nothing_is_loaded_to_look_for_it(monkeypatch):
     assert native.library() is None
     monkeypatch.delitem(sys.modules, "tensorflow")
     assert native.library() is None
+
+
+def test_a_process_with_a_device_is_accelerated(monkeypatch):
+    devices = [SimpleNamespace(device_type="CPU"), SimpleNamespace(device_type="GPU")]
+    context = SimpleNamespace(context=lambda: SimpleNamespace(_logical_devices=devices))
+    monkeypatch.setitem(sys.modules, allocations._CONTEXT, context)
+    assert allocations.accelerated()
+    del devices[1]
+    assert not allocations.accelerated()

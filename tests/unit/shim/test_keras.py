@@ -16,7 +16,7 @@ def kit(monkeypatch, armed):
     keras.patch_model(module)
     function.patch(functions)
     yield profiler, functions, module
-    window.finish()
+    window.give_way()
     assert not keras._open
     assert not function.scope.brackets
 

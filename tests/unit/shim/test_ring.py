@@ -8,7 +8,7 @@ import threading
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from tfprof.shim import layout, ring
+from tfprof.shim import layout, memory
 from tfprof.shim.ring import Channel, ChannelError, Turn
 
 
@@ -108,7 +108,7 @@ def test_a_kernel_that_does_not_know_the_newer_flag_is_asked_without(monkeypatch
         return os.open(os.devnull, os.O_RDWR)
 
     monkeypatch.setattr(os, "memfd_create", older)
-    os.close(ring._memfd())
+    os.close(memory.create("name"))
     assert asked == [11, 3]
 
 

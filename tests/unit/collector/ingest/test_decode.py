@@ -382,11 +382,22 @@ def test_a_step_of_too_many_rows_is_refused(kind: str, monkeypatch: pytest.Monke
     if kind == "python":  # as many rows as the walker bears take Python seconds
         monkeypatch.setattr(fallback, "ROWS_MAX", 100)
         most, more = text(1, text(1, empty * 100)), text(1, text(1, empty * 101))
-    (batch, _, decoded), _ = _all(kind, [most, more, run_metadata([b"a"]), more + b"\xff"])
+    parts = [most, more, run_metadata([b"a"]), more + b"\xff"]
+    batches, _, found = zip(*(_all(kind, [part])[0] for part in parts), strict=True)
+    decoded = [part for (part,) in found]
     assert [part.rows for part in decoded] == [fallback.ROWS_MAX, 0, 1, 0]
     assert decoded[1].error == decode.ERRORS[3]
     assert decoded[3].error == decode.ERRORS[1]
-    assert batch.num_rows == fallback.ROWS_MAX + 1
+    assert sum(batch.num_rows for batch in batches) == fallback.ROWS_MAX + 1
+
+
+def test_steps_that_make_too_many_rows_together_are_to_come_in_smaller_lots() -> None:
+    half = text(1, text(1, text(1, b"d") + text(2, b"") * (fallback.ROWS_MAX // 2)))
+    walker, interner = decoder("walker"), Interner()
+    with pytest.raises(decode.TooManyRowsError):
+        walker.run_metadata([half] * 3, range(3), interner)
+    assert interner.new_names().num_rows == 0
+    assert walker.run_metadata([half] * 2, range(2), interner).ops.num_rows == fallback.ROWS_MAX
 
 
 @BOTH

@@ -1,15 +1,14 @@
 import json
 import struct
-import time
 
 import pytest
 from fakes.run_metadata import node, number, run_metadata, text
 from fakes.wire_agent import record, span
 from tfprof.collector.errors import FormatError, StoreError
-from tfprof.collector.ingest import job as job_module
 from tfprof.collector.ingest.decode import decoder
 from tfprof.collector.ingest.jobs import Jobs
 from tfprof.collector.ingest.proto.xplane_pb2 import XSpace
+from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import StoreWriter
 from tfprof.shim import layout, wire
@@ -27,7 +26,7 @@ class Ingest:
 
     def start(self):
         self.store = StoreWriter(self.path, "testhost")
-        self.jobs = Jobs(self.store, decoder())
+        self.jobs = Jobs(self.store, decoder(), SelfStats().failed)
 
     def restart(self):
         self.store.close()
@@ -75,27 +74,24 @@ def ack(about, last, uid=UID):
     return Head(wire.ACK, uid, about, 0, last)
 
 
-def window(first=1, steps=2, start_ns=10_000):
-    """A profiler window with one op each 1,000 ns from ``start_ns`` on."""
+def window(ordinal=1, start_ns=10_000, duration_ns=2_000, runs=1, executions=2):
+    """A profiler window of one step, with an op each 1,000 ns from ``start_ns`` on."""
     space = XSpace()
     plane = space.planes.add(name=b"/host:CPU")
     plane.event_metadata[1].id = 1
     plane.event_metadata[1].name = b"layer/MatMul:MatMul"
     line = plane.lines.add(id=5, timestamp_ns=start_ns)
-    for at in range(steps):
+    for at in range(executions):
         line.events.add(metadata_id=1, offset_ps=at * 1_000_000, duration_ps=500_000)
     return {
         "kind": layout.XSPACE,
-        "body": space.SerializeToString(),
-        "step": first,
-        "key": steps,
+        "body": layout.XSPACE_HEAD.pack(start_ns, runs, 0) + space.SerializeToString(),
+        "step": ordinal,
+        "key": 3,
         "flags": layout.BATCH,
         "start_ns": start_ns,
+        "duration_ns": duration_ns,
     }
-
-
-def batch(ordinal, start_ns, total_ns=900, count=1):
-    return span(ordinal, kind=layout.BATCH, start_ns=start_ns, total_ns=total_ns, count=count, flags=layout.FLAG_TRACED)
 
 
 def test_a_traced_step_becomes_a_trace_its_ops_and_their_names(ingest):
@@ -189,60 +185,24 @@ def test_a_clock_that_lies_beyond_all_times_does_not_stop_the_stream(ingest):
     assert ingest.table("spans")[0]["start_ns"] == 2**63 - 1
 
 
-def test_a_window_waits_for_the_spans_of_its_steps_and_what_follows_waits_behind_it(ingest):
-    assert ingest.records(1, step(), window(), step()) == [ack(wire.RECORDS, 1)]
-    assert ingest.spans(1, batch(1, 10_000)) == [ack(wire.SPANS, 1)]
-    assert ingest.spans(2, batch(2, 11_000)) == [ack(wire.SPANS, 2), ack(wire.RECORDS, 3)]
+def test_a_window_is_stored_at_once_and_tells_of_its_step_itself(ingest):
+    assert ingest.records(1, step(), window(7, runs=4), step()) == [ack(wire.RECORDS, 3)]
     traces = [(row["trace"], row["source"], row["step"], row["rows"]) for row in ingest.table("traces")]
-    assert sorted(traces) == [
-        (0, layout.RUN_METADATA, 1, 1),
-        (1, layout.XSPACE, 1, 1),
-        (2, layout.XSPACE, 2, 1),
-        (3, layout.RUN_METADATA, 1, 1),
-    ]
+    assert traces == [(0, layout.RUN_METADATA, 1, 1), (1, layout.XSPACE, 7, 2), (2, layout.RUN_METADATA, 1, 1)]
+    trace = ingest.table("traces")[1]
+    assert (trace["kind"], trace["key"], trace["start_ns"], trace["duration_ns"]) == (layout.BATCH, 3, 10_000, 2_000)
 
 
-def test_a_window_that_is_sent_again_while_it_waits_is_stored_once(ingest):
-    ingest.records(1, window())
-    assert ingest.records(1, window()) == [ack(wire.RECORDS, 0)]
-    ingest.spans(1, batch(1, 10_000), batch(2, 11_000))
-    assert len(ingest.table("traces")) == 2
-
-
-def test_ops_outside_of_all_steps_are_counted(ingest):
-    ingest.spans(1, batch(1, 10_000), batch(2, 20_000))
-    ingest.records(1, window())
+def test_ops_outside_of_the_step_are_counted(ingest):
+    ingest.records(1, window(duration_ns=1_500, executions=3))
     assert ingest.events() == {"outside-steps": 1}
-    assert [row["rows"] for row in ingest.table("traces")] == [1, 0]
+    assert [row["rows"] for row in ingest.table("traces")] == [2]
 
 
-def test_spans_that_never_come_are_waited_for_in_vain_only_for_a_while(ingest, monkeypatch):
-    monkeypatch.setattr(job_module, "WINDOW_PATIENCE_S", 0.01)
-    ingest.spans(1, batch(1, 10_000))
-    assert ingest.records(1, window()) == []
-    time.sleep(0.02)
-    assert list(ingest.jobs.pump()) == [(UID, [ack(wire.RECORDS, 1)])]
-    assert ingest.events() == {"outside-steps": 1, "missing-spans": 1}
-
-
-def test_the_end_of_a_job_waits_for_no_spans(ingest):
-    ingest.records(1, window())
-    assert ingest.say(wire.CLOSE, state="killed", signal=9)[-1] == Head(wire.ACK, UID, wire.CLOSE, 1, 1)
-    assert ingest.events() == {"outside-steps": 2, "missing-spans": 2}
-
-
-def test_spans_that_were_stored_before_a_restart_still_cut_a_window(ingest):
-    ingest.spans(1, batch(1, 10_000), batch(2, 11_000))
-    ingest.restart()
-    ingest.open(name="train.py")
-    assert ingest.records(1, window()) == [ack(wire.RECORDS, 1)]
-    assert len(ingest.table("traces")) == 2
-
-
-def test_one_call_of_several_batches_is_one_trace(ingest):
-    ingest.spans(1, batch(1, 10_000, total_ns=5_000, count=4))
-    ingest.records(1, window(first=1, steps=4))
-    assert [(row["step"], row["rows"]) for row in ingest.table("traces")] == [(1, 4)]
+def test_a_window_that_is_cut_short_is_told_and_stops_nothing(ingest):
+    cut = {**window(), "body": b"short"}
+    assert ingest.records(1, cut, step()) == [ack(wire.RECORDS, 2)]
+    assert ingest.events() == {"undecodable": 1}
 
 
 def test_traces_and_names_go_on_where_they_were_after_a_restart(ingest):

@@ -28,7 +28,7 @@ class Served:
         self.folder = folder
         self.stats = SelfStats()
         self.store = StoreWriter(folder / "store", "testhost")
-        self.jobs = Jobs(self.store, decoder())
+        self.jobs = Jobs(self.store, decoder(), self.stats.failed)
         self.receiver = Receiver(f"{folder}/collector.sock", self.jobs, self.stats, {"collector": "c1"})
         self.agents = []
 

@@ -1,4 +1,4 @@
-"""Profiler sessions are cut into the steps that the job recorded."""
+"""Profiler sessions are cut by the step that they recorded."""
 
 from pathlib import Path
 
@@ -12,19 +12,22 @@ from tfprof.collector.ingest import xspace as xspace_module
 from tfprof.collector.ingest.decode import Decoded
 from tfprof.collector.ingest.interner import Interner, name_table
 from tfprof.collector.ingest.proto.xplane_pb2 import XEvent, XSpace
-from tfprof.collector.ingest.xspace import Cut, StepSpan, Window, xspace
+from tfprof.collector.ingest.xspace import Cut, Window, xspace
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID, OPS
 
 DATA = Path(__file__).parents[3] / "contract" / "data"
 SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.xspace"))]
 
 
-def _step(trace: int, start_us: int, end_us: int) -> StepSpan:
-    return StepSpan(trace, BEGAN_NS + start_us * 1000, (end_us - start_us) * 1000)
+EMPTY = Window(0, 0, 0, 0)
 
 
-def _cut(space: XSpace, *steps: StepSpan, interner: Interner | None = None) -> Cut:
-    cut = xspace(space.SerializeToString(), Window(0, steps), interner or Interner())
+def _step(trace: int, start_us: int, end_us: int) -> Window:
+    return Window(0, trace, BEGAN_NS + start_us * 1000, (end_us - start_us) * 1000)
+
+
+def _cut(space: XSpace, window: Window, interner: Interner | None = None) -> Cut:
+    cut = xspace(space.SerializeToString(), window, interner or Interner())
     cut.ops.validate(full=True)
     return cut
 
@@ -32,30 +35,27 @@ def _cut(space: XSpace, *steps: StepSpan, interner: Interner | None = None) -> C
 def test_an_op_is_in_the_step_in_which_it_began() -> None:
     plane = Plane().line(*[(b"n%d:Mul" % at, at, at + 5) for at in (5, 10, 18, 20, 29, 30, 44)])
     interner = Interner()
-    cut = _cut(session(plane), _step(4, 10, 20), _step(6, 30, 40), _step(7, 40, 44), interner=interner)
+    cut = _cut(session(plane), _step(4, 10, 20), interner)
     rows = [(row["trace"], interner.table.get(NODE, row["node"]), row["start_ns"]) for row in cut.ops.to_pylist()]
-    assert rows == [(4, b"n10", 0), (4, b"n18", 8000), (6, b"n30", 0)]
-    assert cut.steps == [
-        Decoded(2, BEGAN_NS + 10_000, 0, None),
-        Decoded(1, BEGAN_NS + 30_000, 0, None),
-        Decoded(0, 0, 0, None),
-    ]
-    assert cut.uncut == 4
+    assert rows == [(4, b"n10", 0), (4, b"n18", 8000)]
+    assert (cut.step, cut.uncut) == (Decoded(2, BEGAN_NS + 10_000, 0, None), 5)
 
 
 def test_a_step_tells_whether_a_gpu_ran_in_it() -> None:
     host = Plane().line((b"a:Mul", 10, 15), (b"b:Mul", 30, 35))
     gpu = Plane(b"/device:GPU:0").line((b"kernel", 31, 32), name=b"Stream #1")
     tpu = Plane(b"/device:TPU:0").line((b"fusion", 11, 12), name=b"XLA Ops")
-    cut = _cut(session(host, gpu, tpu), _step(4, 10, 20), _step(6, 30, 40), _step(7, 50, 60))
-    assert [(step.rows, step.accelerator) for step in cut.steps] == [(2, 0), (2, 3), (0, 0)]
+    steps = [
+        _cut(session(host, gpu, tpu), window).step for window in (_step(4, 10, 20), _step(6, 30, 40), _step(7, 50, 60))
+    ]
+    assert [(step.rows, step.accelerator) for step in steps] == [(2, 0), (2, 3), (0, 0)]
 
 
 def test_rows_say_what_ran_where_and_what_it_allocated() -> None:
     stats = {b"allocation_bytes": 64, b"addr": 1, b"allocator_name": b"cpu"}
     plane = Plane().line((b"a:Mul", 10, 15), (b"MemoryAllocation", 11, 11, stats), thread=3)
     interner = Interner()
-    (row,) = _cut(session(plane), _step(0, 0, 20), interner=interner).ops.to_pylist()
+    (row,) = _cut(session(plane), _step(0, 0, 20), interner).ops.to_pylist()
     assert interner.table.get(DEVICE, row["device"]).endswith(b"device:CPU:0")
     assert interner.table.get(LABEL, row["label"]) == b"Mul"
     assert (row["thread"], row["op_start_ns"], row["op_end_ns"], row["all_end_ns"]) == (3, 0, 5000, 0)
@@ -63,27 +63,27 @@ def test_rows_say_what_ran_where_and_what_it_allocated() -> None:
     assert (row["outputs"], row["wait_ns"], row["start_us_fix"], row["end_us_fix"]) == (NONE_ID, 0, 0, 0)
 
 
-def test_a_window_without_steps_has_no_rows_and_no_names() -> None:
+def test_a_step_without_ops_has_no_rows_and_no_names() -> None:
     interner = Interner()
-    cut = _cut(session(Plane().line((b"a:Mul", 10, 15))), interner=interner)
-    assert (cut.ops.num_rows, cut.ops.schema, cut.steps, cut.uncut) == (0, OPS, [], 1)
+    cut = _cut(session(Plane().line((b"a:Mul", 10, 15))), EMPTY, interner)
+    assert (cut.ops.num_rows, cut.ops.schema, cut.step, cut.uncut) == (0, OPS, Decoded(0, 0, 0, None), 1)
     assert interner.new_names().num_rows == 0
 
 
 @pytest.mark.parametrize("data", [b"\xff", SAMPLES[0][:-1], b"\x0a\x05\x0a"])
 def test_what_is_no_xspace_is_refused(data: bytes) -> None:
     with pytest.raises(DecodeError, match="not an XSpace"):
-        xspace(data, Window(0, []), Interner())
+        xspace(data, EMPTY, Interner())
 
 
 def test_too_much_is_refused_before_it_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     data = session(Plane().line(*[(b"a:Mul", at, at) for at in range(11)])).SerializeToString()
     monkeypatch.setattr(xspace_module, "EVENTS_MAX", 10)
     with pytest.raises(DecodeError, match="11 events"):
-        xspace(data, Window(0, []), Interner())
+        xspace(data, EMPTY, Interner())
     monkeypatch.setattr(xspace_module, "BYTES_MAX", len(data) - 1)
     with pytest.raises(DecodeError, match="bytes"):
-        xspace(data, Window(0, []), Interner())
+        xspace(data, EMPTY, Interner())
 
 
 def test_too_many_names_leave_none_behind() -> None:
@@ -91,7 +91,7 @@ def test_too_many_names_leave_none_behind() -> None:
     interner.id(NODE, b"old")
     plane = Plane().line(*[(b"n%d:Mul" % at, at, at + 1) for at in range(4)])
     with pytest.raises(DecodeError) as caught:
-        _cut(session(plane), _step(0, 0, 9), interner=interner)
+        _cut(session(plane), _step(0, 0, 9), interner)
     assert caught.value.slug == "too-many-names"
     assert [row["text"] for row in interner.new_names().to_pylist()] == [b"old"]
 
@@ -103,7 +103,7 @@ def test_numbers_that_do_not_fit_are_held_at_the_limit() -> None:
     )
     plane.plane.lines[0].events.append(XEvent(metadata_id=1, offset_ps=20 * 10**6, duration_ps=(1 << 63) - 1))
     plane.plane.lines[0].events.append(XEvent(metadata_id=1, offset_ps=(1 << 63) - 1, duration_ps=-5))
-    cut = _cut(session(plane), StepSpan(0, 0, (1 << 64) - 1))
+    cut = _cut(session(plane), Window(0, 0, 0, (1 << 64) - 1))
     assert max(cut.ops.column("total_bytes").to_pylist()) == (1 << 63) - 1
     assert cut.ops.num_rows == 3
 
@@ -112,11 +112,10 @@ def test_numbers_that_do_not_fit_are_held_at_the_limit() -> None:
 @given(st.sampled_from(SAMPLES).flatmap(step_stats.damaged), st.integers(0, (1 << 63) - 1))
 def test_damaged_sessions_are_read_or_refused(data: bytes, start_ns: int) -> None:
     interner = Interner()
-    steps = [StepSpan(0, start_ns, 1 << 62), StepSpan(1, start_ns + (1 << 62), 1 << 63)]
     try:
-        cut = xspace(data, Window(start_ns, steps), interner)
+        cut = xspace(data, Window(start_ns, 0, start_ns, 1 << 63), interner)
     except DecodeError:
         assert interner.new_names().num_rows == 0
     else:
         cut.ops.validate(full=True)
-        assert sum(step.rows for step in cut.steps) == cut.ops.num_rows
+        assert cut.step.rows == cut.ops.num_rows

@@ -1,0 +1,73 @@
+"""Keeps our files off descriptors 0, 1 and 2, which a job may have closed: what it prints would land in them."""
+
+from __future__ import annotations
+
+import errno
+import os
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LOWEST = 3
+_O_PATH = getattr(os, "O_PATH", 0o10000000)
+_PLACE = "/"
+
+
+class StandardPlugged(object):
+    """While entered, the lowest free descriptor is 3 or above: those of 0, 1 and 2 that are closed are taken.
+
+    They are taken by descriptors that can be neither read nor written, so that the job's own calls on them fail with
+    EBADF as before.
+    """
+
+    __slots__ = ("_plug", "_taken")
+
+    def __enter__(self) -> None:
+        self._taken: list[int] = []
+        self._plug = os.stat(_PLACE)
+        while not _standard_open():
+            fd = os.open(_PLACE, _O_PATH | os.O_CLOEXEC)
+            if fd >= _LOWEST:  # another thread opened the last of them
+                os.close(fd)
+                return
+            self._taken.append(fd)
+
+    def __exit__(self, *_error: object) -> None:
+        for fd in self._taken:
+            if is_file(fd, self._plug):  # and not what the job has put there meanwhile
+                os.close(fd)
+
+
+def _standard_open() -> bool:
+    for fd in range(_LOWEST):
+        try:
+            os.fstat(fd)
+        except OSError as error:
+            if error.errno == errno.EBADF:
+                return False
+            raise
+    return True
+
+
+def is_file(fd: int, file: os.stat_result) -> bool:
+    """Tell whether ``fd`` is a descriptor of ``file``."""
+    try:
+        return os.path.samestat(os.fstat(fd), file)
+    except OSError:
+        return False
+
+
+def write(fd: int, data: bytes) -> None:
+    """Write all of ``data``, or as much as can be written."""
+    try:
+        while data:
+            data = data[os.write(fd, data) :]
+    except OSError:
+        return  # closed, full, or broken: as it would have been without us
+
+
+def open_file(path: str, flags: int, mode: Any = 0o600) -> int:
+    """Return a descriptor of ``path``, 3 or above and not inherited; OSError as from ``os.open``."""
+    with StandardPlugged():
+        return os.open(path, flags | os.O_CLOEXEC, mode)

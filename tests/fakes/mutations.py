@@ -1,0 +1,153 @@
+"""Messages that a job could send, and what becomes of them when bits, words, texts and lengths are not what they should be."""
+
+import json
+import random
+import struct
+from pathlib import Path
+
+from fakes.run_metadata import run_metadata
+from fakes.wire_agent import record, span
+from tfprof.shim import layout, wire
+from tfprof.shim.wire import Head
+
+DATA = Path(__file__).parents[1] / "contract" / "data"
+#: Numbers at which something ends.
+EDGES = (0, 1, 2, 255, 2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**63 - 1, 2**63, 2**63 + 100, 2**64 - 2, 2**64 - 1)
+#: What may stand where another value was said to be in JSON.
+JSON_EDGES = (
+    b"true",
+    b"null",
+    b"-1",
+    b"1e999",
+    b"NaN",
+    b"1" * 30,
+    b"1" * 5000,
+    b'"\\ud800"',
+    b'""',
+    b"[]",
+    b"{}",
+    b"[" * 400 + b"]" * 400,
+    b"[" * 60 + b"]" * 60,
+)
+
+
+def bodies():
+    """Yield (kind, body) of a record of each kind."""
+    frames = {"files": ["x.py", "y.py"], "functions": ["f"], "frames": [[0, 3, 0], [1, 4, 0]], "stacks": [[0, 1], [1]]}
+    frames |= {"nodes": {"a": 0, "b": 1}, "starts": [2, 3], "variables": {"w/resource": [3, 4], "b": None}}
+    yield layout.RUN_METADATA, run_metadata([b"a:Add", b"b:Mul"])
+    yield layout.FRAMES, json.dumps(frames).encode()
+    yield layout.REFUSED, json.dumps({"slug": "fake", "text": "no", "count": 3, "t_ns": 5}).encode()
+    for path in sorted(DATA.iterdir()):
+        kind = {".run_metadata": layout.RUN_METADATA, ".xspace": layout.XSPACE, ".graph": layout.GRAPH}.get(path.suffix)
+        if kind is not None:
+            yield kind, path.read_bytes()
+
+
+BODIES = list(bodies())
+DOCUMENTS = {
+    wire.OPEN: {"name": "evil.py", "pid": 7, "host": "h", "tags": {"a": "b"}, "created_real_ns": 5, "launch": "12"},
+    wire.COUNTERS: {"records": 3, "traced": 1, "self_ns": 5, "counts": {"run": 3}},
+    wire.EVENT: {"slug": "policy", "text": "all", "count": 1, "t_ns": 5},
+    wire.CLOSE: {"state": "exited", "status": 0, "signal": None, "t_ns": 5, "records": 3},
+    wire.SAMPLES: {"t_ns": 5, "host": {"cpus": 2}, "jobs": {}},
+}
+
+
+class Mutator:
+    """Makes messages of job ``uid`` of one seed; `message` returns head and body as they go over the wire."""
+
+    def __init__(self, seed, uid):
+        self.chance = random.Random(seed)
+        self.uid = uid
+        self.sequence = {wire.RECORDS: 0, wire.SPANS: 0}
+        self._number = 1
+
+    def message(self):
+        chance = self.chance
+        kind = chance.choice([wire.RECORDS] * 8 + [wire.SPANS] * 3 + [*DOCUMENTS])
+        makers = {wire.RECORDS: self._records, wire.SPANS: self._spans}
+        first, last, body = makers[kind]() if kind in makers else self._document(kind)
+        if chance.random() < 0.15:
+            body = self.bent(body)
+        head = Head(kind, 0 if kind == wire.SAMPLES else self.uid, 0, first, last)
+        if chance.random() < 0.05:
+            return bytes(self.bent(wire.pack(head))), body
+        return wire.pack(head), body
+
+    def bent(self, data):
+        """Return ``data`` with a few things in it changed."""
+        chance, data = self.chance, bytearray(data)
+        for _ in range(chance.choice([1, 1, 2, 5, 20])):
+            at = chance.randrange(len(data) + 1)
+            what = chance.randrange(6)
+            if what == 0 and at < len(data):
+                data[at] ^= 1 << chance.randrange(8)
+            elif what == 1:
+                data[at : at + 8] = struct.pack("<Q", chance.choice(EDGES))
+            elif what == 2:
+                del data[at : at + chance.choice([1, 8, 64, 4096])]
+            elif what == 3:
+                data[at:at] = bytes(chance.randrange(256) for _ in range(chance.choice([1, 2, 9])))
+            elif what == 4:
+                data[at : at + 4] = struct.pack("<I", chance.choice(EDGES) & 0xFFFFFFFF)
+            else:
+                other = chance.randrange(len(data) + 1)
+                data[at:at] = data[other : other + chance.choice([4, 100, 3000])]
+        return data
+
+    def _next(self, kind, count):
+        first = self.sequence[kind] + 1
+        if self.chance.random() < 0.01:
+            first = self.chance.choice(EDGES)
+        last = min(first + count - 1, 2**64 - 1)
+        if self.chance.random() < 0.01:
+            last = max(first, self.chance.choice(EDGES))
+        if last < 2**62:  # or nothing would be new any more
+            self.sequence[kind] = last
+        return first, last
+
+    def _records(self):
+        chance, count = self.chance, self.chance.choice([1, 1, 2, 5])
+        first, last = self._next(wire.RECORDS, count)
+        text = b""
+        for number in range(count):
+            kind, body = chance.choice(BODIES)
+            if chance.random() < 0.5:
+                body = self.bent_document(body) if kind in (layout.FRAMES, layout.REFUSED) else self.bent(body)
+            kind = chance.choice([kind] * 9 + [chance.randrange(70_000) & 0xFFFF])
+            words = {name: chance.choice([1, 2, 3] * 3 + list(EDGES)) for name in ("step", "start_ns", "duration_ns")}
+            small = {name: chance.choice([0, 2, 3, 2**32 - 1]) for name in ("thread", "key")}
+            sequence = min(first + number, 2**64 - 1)
+            text += record(sequence, kind, bytes(body), **words, **small, flags=chance.randrange(9))
+        return first, last, text
+
+    def _spans(self):
+        chance, count = self.chance, self.chance.choice([1, 3, 50])
+        first, last = self._next(wire.SPANS, count)
+        spans = []
+        for number in range(count):
+            entry = list(span(number + 1, kind=layout.BATCH, start_ns=1_000 * number, flags=layout.FLAG_TRACED))
+            if chance.random() < 0.3:
+                entry[chance.choice([0, 1, 2, 8, 9])] = chance.choice(EDGES)
+            spans.append(layout.SPAN.pack(*entry))
+        return first, last, struct.pack("<QQ", chance.choice(EDGES), chance.choice(EDGES)) + b"".join(spans)
+
+    def _document(self, kind):
+        self._number += 1
+        values = dict(DOCUMENTS[kind])
+        if kind == wire.SAMPLES:
+            sample = {"processes": self.chance.choice([1, True, -1, 2**70, "x", None]), "cpu_user_s": 1.5}
+            values["jobs"] = {self.chance.choice([f"{self.uid:016x}", "1" * 17, "zz", "-1", "1_0", " 5", "0"]): sample}
+        body = json.dumps(values).encode()
+        return self._number, self._number, self.bent_document(body) if self.chance.random() < 0.7 else body
+
+    def bent_document(self, body):
+        """Return the JSON ``body`` with one of its values, or any piece of it, replaced."""
+        chance = self.chance
+        places = [at for at, byte in enumerate(body) if byte in b":[,"]
+        if chance.random() < 0.3 or not places:
+            return bytes(self.bent(body))
+        at = chance.choice(places) + 1
+        end = min((found for mark in b",]}" if (found := body.find(mark, at)) >= 0), default=len(body))
+        return body[:at] + chance.choice(JSON_EDGES) + body[end:]

@@ -1,0 +1,95 @@
+"""What jobs say is mutated and sent to a real collector: it goes on, and another job does not notice.
+
+``TFPROF_MUTATIONS=10000`` sends so many messages instead of those few that are quick.
+"""
+
+import json
+import os
+import time
+
+import pytest
+from fakes.collector_process import CollectorProcess
+from fakes.mutations import Mutator
+from fakes.run_metadata import run_metadata
+from fakes.wire_agent import WireAgent
+from tfprof.collector.store.reader import Store
+from tfprof.shim import layout, wire
+
+COUNT = int(os.environ.get("TFPROF_MUTATIONS", "600"))
+SEED = int(os.environ.get("TFPROF_MUTATIONS_SEED", "1"))
+HEALTHY, EVIL = 0x600D, 0xBAD0000
+#: Messages of a mutated job: then it comes as another one, before what was stored of it slows it down.
+OF_ONE_JOB = 100
+MEMORY_MAX = 256 << 20
+
+
+@pytest.fixture
+def daemon(private_places):
+    daemon = CollectorProcess(private_places).start()
+    yield daemon
+    if daemon.process.poll() is None:
+        daemon.kill()
+
+
+class Healthy:
+    """A job whose messages are all in order, one at a time; `slowest_s` is the longest that one waited for its ack."""
+
+    def __init__(self, place):
+        self.agent = WireAgent(place, agent="healthy")
+        self.agent.greet()
+        self.agent.open(HEALTHY, name="healthy.py")
+        self.sent = 0
+        self.slowest_s = 0.0
+
+    def step(self):
+        self.sent += 1
+        began = time.monotonic()
+        self.agent.records(HEALTHY, [(layout.RUN_METADATA, run_metadata([b"n%d:Add" % (self.sent % 5)]))], self.sent)
+        head, _ = self.agent.expect(wire.ACK, wire.RECORDS, timeout_s=30)
+        assert head.last == self.sent
+        self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+
+
+def resident(daemon):
+    with open(f"/proc/{daemon.process.pid}/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_no_message_ends_the_collector_or_keeps_another_job_waiting(daemon):
+    healthy = Healthy(daemon.place)
+    evil = WireAgent(daemon.place, agent="evil")
+    evil.greet()
+    most = 0
+    for number in range(COUNT):
+        if number % OF_ONE_JOB == 0:
+            uid = EVIL + number // OF_ONE_JOB
+            mutator = Mutator(SEED * 1_000 + number, uid)
+            evil.open(uid, name="evil.py")
+        message = mutator.message()
+        for _ in range(2):  # as agents do: what leaves a gap is taken when it comes again
+            evil.send_raw(*message)
+        if number % 10 == 0:
+            healthy.step()
+            most = max(most, resident(daemon))
+        while evil.receive(0) is not None:
+            pass
+    evil.close()
+    status = daemon.await_status(lambda status: status["rows"] >= healthy.sent)
+    healthy.agent.close()
+    code, errors = daemon.stop()
+    print(json.dumps({"slowest_s": healthy.slowest_s, "most": most, **status}))
+    assert (code, errors) == (0, "")
+    assert status["failures"] == 0
+    assert status["pid"] == daemon.process.pid
+    assert healthy.slowest_s < 5  # a stop for long, not a slow machine
+    assert most < MEMORY_MAX
+    store = Store(daemon.store)
+    job = store.job(f"{HEALTHY:016x}")
+    names = {(row["kind"], row["id"]): row["text"] for row in job.table("names").to_pylist()}
+    assert [names[0, row["node"]] for row in job.table("ops").to_pylist()] == [
+        b"n%d" % (number % 5) for number in range(1, healthy.sent + 1)
+    ]
+    assert job.table("events").num_rows == 0
+    for other in store.jobs():
+        for table in ("ops", "traces", "spans", "events", "names", "graph_nodes", "frames", "stacks", "samples"):
+            other.table(table).validate(full=True)

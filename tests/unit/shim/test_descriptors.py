@@ -1,0 +1,64 @@
+"""Descriptors 0, 1 and 2 are never taken for anything of ours."""
+
+import errno
+import os
+import subprocess
+import sys
+
+import pytest
+from tfprof.shim import descriptors
+
+# In a process of its own: it closes what pytest needs.
+SCRIPT = """
+import errno, os, sys
+from tfprof.shim import descriptors, ring
+closed = [int(word) for word in sys.argv[1].split(",")]
+for fd in closed:
+    os.close(fd)
+problems = []
+with descriptors.StandardPlugged():
+    if os.open("/", os.O_RDONLY) < 3:
+        problems.append("a low descriptor")
+    for fd in closed:
+        try:
+            os.write(fd, b"text")
+            problems.append("written")
+        except OSError as error:
+            if error.errno != errno.EBADF:
+                problems.append(str(error))
+for fd in closed:
+    try:
+        os.fstat(fd)
+        problems.append("left open")
+    except OSError:
+        pass
+channel = ring.Channel(1, 1, 1 << 20)
+channel.grow()
+if channel._fd < 3:
+    problems.append("the channel is %d" % channel._fd)
+os._exit(len(problems))
+"""
+
+
+@pytest.mark.parametrize("closed", ["0", "1", "2", "0,1,2", "0,2"])
+def test_closed_ones_stay_closed_to_the_job(closed):
+    assert subprocess.run([sys.executable, "-c", SCRIPT, closed], check=False, timeout=60).returncode == 0
+
+
+def test_what_the_job_puts_there_meanwhile_is_left_alone(monkeypatch):
+    monkeypatch.setattr(descriptors, "_LOWEST", 1 << 20)  # whatever is opened counts as one of the three
+    taken = descriptors.StandardPlugged()
+    monkeypatch.setattr(descriptors, "_standard_open", lambda: bool(taken._taken))
+    with taken:
+        (fd,) = taken._taken
+        file = os.open(os.devnull, os.O_RDONLY)
+        os.dup2(file, fd)
+    assert os.path.samestat(os.fstat(fd), os.stat(os.devnull))
+    os.close(fd)
+    os.close(file)
+
+
+def test_a_file_that_cannot_be_opened_is_the_callers_error():
+    with pytest.raises(OSError) as caught:
+        descriptors.open_file("/nowhere/at/all", os.O_RDONLY)
+    assert caught.value.errno == errno.ENOENT
