@@ -1,6 +1,5 @@
 """The end of a launch: waits until its processes are stored, then has the collector's report printed."""
 
-import contextlib
 import os
 import signal
 import sys
@@ -19,7 +18,7 @@ PATIENCE_S: Final = 15.0
 #: Waiting ends earlier when nothing was stored for so long.
 STANDSTILL_S: Final = 5.0
 #: And earlier still when it is known why.
-STALLED_S: Final = 2.0
+STALLED_S: Final = 1.0
 POLL_S: Final = 0.02
 #: A command that was over sooner, with no channel announced, has not loaded TensorFlow: nobody is asked about it.
 TOO_SHORT_S: Final = 2.0
@@ -54,13 +53,12 @@ def say(text: str) -> None:
             return
 
 
-def _open_new(path: str) -> int:
-    """Open a file at ``path`` in the place of whatever is there, or else nothing: what the report has to complain about."""
-    with contextlib.suppress(OSError):
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(path)
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
-    return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+def _log(path: str) -> int:
+    """Return a descriptor of the log at ``path``, emptied; of nowhere when there can be none."""
+    try:
+        return daemons.open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 def no_profile(why: Mapping[str, Any]) -> None:
@@ -157,8 +155,8 @@ class Ending:
         if self._quiet:
             command.append("--quiet")
         log = os.path.join(self._place, "report.log")
-        log_fd = _open_new(log)
         terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
+        log_fd = _log(log)
         pid = os.posix_spawn(
             sys.executable,
             command,

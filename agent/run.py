@@ -177,7 +177,6 @@ class Run:
         place = places.make_instance(options.store)
         if len(os.fsencode(os.path.join(place, places.COLLECTOR_SOCKET))) > SOCKET_PATH_MAX:
             raise places.PlaceError(f"{place} is too long a path: set XDG_RUNTIME_DIR to a shorter one")
-        own = processes.process(os.getpid())
         launch = Launch(
             launch=int.from_bytes(os.urandom(8), "little") or 1,
             pid=os.getpid(),
@@ -188,7 +187,6 @@ class Run:
             name=options.name,
             command=options.command if options.records_command else None,
             tags=identity.process_tags(os.getpid()),
-            started=own.started if own is not None else 0,
         )
         launches.write(place, launch)
         self._place, self._launch = place, launch
