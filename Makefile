@@ -16,8 +16,8 @@ venv:
 	@tools/venv .venv "$(PYTHONS)" setuptools wheel --editable '.[test,lint]'
 	@$(MAKE) --no-print-directory --silent .venv/.built
 
-# An editable install follows the Python files by itself, compiled ones it does not.
-.venv/.built: setup.py setup.cfg $(wildcard collector/*/*.[ch])
+# An editable install follows the Python files by itself, compiled ones and commands it does not.
+.venv/.built: setup.py setup.cfg shim/isolated.py $(wildcard commands/*) $(wildcard collector/*/*.[ch])
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 

@@ -1,6 +1,17 @@
-"""Builds the C parts; everything else is in setup.cfg."""
+"""Builds the C parts and the commands; everything else is in setup.cfg."""
 
-from setuptools import Extension, setup
+from pathlib import Path
+
+from setuptools import Extension, setup  # first: it brings distutils
+
+from distutils.ccompiler import new_compiler  # isort: skip
+from distutils.command.build_scripts import build_scripts  # isort: skip
+from distutils.errors import CCompilerError  # isort: skip
+from distutils.sysconfig import customize_compiler  # isort: skip
+
+#: What each command of tfprof is started by, where there is a compiler and where there is none.
+STARTERS = ("commands/starter.c", "commands/starter.sh")
+COMMANDS = ("tfprof", "tfprof-run")
 
 
 def extension(name: str, source: str, *headers: str) -> Extension:
@@ -17,7 +28,40 @@ def extension(name: str, source: str, *headers: str) -> Extension:
     )
 
 
+class BuildCommands(build_scripts):
+    """Makes the commands, and the Python file beside them in the first line of which an installer names its Python."""
+
+    def run(self) -> None:
+        """Write all files into the build folder."""
+        folder = Path(self.build_dir)
+        folder.mkdir(parents=True, exist_ok=True)
+        starter = self._starter()
+        files = dict.fromkeys(COMMANDS, starter)
+        files["tfprof-isolated"] = b"#!python\n" + Path(self.scripts[0]).read_bytes()
+        for name, content in files.items():
+            (folder / name).write_bytes(content)
+            (folder / name).chmod(0o755)
+
+    def _starter(self) -> bytes:
+        program, script = STARTERS
+        work = Path(self.get_finalized_command("build").build_temp)
+        try:
+            compiler = new_compiler()
+            customize_compiler(compiler)
+            objects = compiler.compile([program], output_dir=str(work), extra_preargs=["-O2", "-std=gnu11"])
+            compiler.link_executable(objects, "starter", output_dir=str(work), extra_postargs=["-s"])
+        except CCompilerError as error:
+            self.warn(f"no compiler ({error}): the commands are started by a shell")
+            return Path(script).read_bytes()
+        return (work / "starter").read_bytes()
+
+    def get_source_files(self) -> list[str]:
+        """Return what a source distribution has to have."""
+        return [*self.scripts, *STARTERS]
+
+
 setup(
+    cmdclass={"build_scripts": BuildCommands},
     ext_modules=[
         extension(
             "ingest._walker",
@@ -29,5 +73,5 @@ setup(
             "ingest/wire.h",
         ),
         extension("store._sums", "store/sums.c", "store/merging.h", "store/rollup.h"),
-    ]
+    ],
 )

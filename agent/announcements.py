@@ -1,17 +1,24 @@
 """The folder in which new channels are announced: one file PID-UID a channel (docs/channel.md)."""
 
 import contextlib
+import itertools
 import os
 import re
 import time
 from typing import Final, NamedTuple
 
 from tfprof.shim import places
+from tfprof.shim.daemons import read_file
 
 _NAME: Final = re.compile(r"(\d{1,9})-([0-9a-f]{16})")
 _TEXT_MAX: Final = 1024
 #: A folder changed this recently may change again without a new time stamp.
 _COARSE_S: Final = 0.1
+#: How much of the folder is looked at, and how many new files at a time: channels are found without, only later.
+FILES_MAX: Final = 10_000
+NEWS_MAX: Final = 250
+#: A file that is not whole is read so often, then left alone.
+TRIES: Final = 20
 
 
 class Announcement(NamedTuple):
@@ -38,37 +45,47 @@ class AnnounceFolder:
     def __init__(self, place: str) -> None:
         self._folder = os.path.join(place, places.ANNOUNCE)
         self._seen: set[str] = set()
+        self._tries: dict[str, int] = {}
         self._changed_ns = -1
 
     def news(self) -> list[Announcement]:
-        """Return what was announced since the last call; an unchanged folder costs one stat."""
+        """Return what was announced since the last call, some hundreds at most; an unchanged folder costs one stat."""
         try:
             changed_ns = os.stat(self._folder).st_mtime_ns
             if changed_ns == self._changed_ns:
                 return []
-            names = set(os.listdir(self._folder))
+            with os.scandir(self._folder) as entries:
+                names = {entry.name for entry in itertools.islice(entries, FILES_MAX)}
         except OSError:
             return []
-        found = [one for one in map(self._read, sorted(names - self._seen)) if one is not None]
-        self._seen = (self._seen & names) | {_file_name(one) for one in found}
-        settled = changed_ns < time.time_ns() - _COARSE_S * 1e9 and len(self._seen) == len(names)
+        self._seen &= names
+        self._tries = {name: tries for name, tries in self._tries.items() if name in names}
+        found = [one for name in sorted(names - self._seen)[:NEWS_MAX] if (one := self._news_in(name)) is not None]
+        # A time stamp of another day, after a change of the clock, is as good as any.
+        settled = abs(time.time_ns() - changed_ns) > _COARSE_S * 1e9 and self._seen == names
         self._changed_ns = changed_ns if settled else -1
         return found
 
-    def _read(self, name: str) -> Announcement | None:
+    def _news_in(self, name: str) -> Announcement | None:
         """Return the announcement in the file ``name``, None when it is none or not written to its end yet."""
+        found = self._read(name)
+        tries = self._tries.pop(name, 0) + 1
+        if found is not None or tries == TRIES or _NAME.fullmatch(name) is None:
+            self._seen.add(name)
+        else:
+            self._tries[name] = tries
+        return found
+
+    def _read(self, name: str) -> Announcement | None:
         match = _NAME.fullmatch(name)
-        if match is None:
+        path = os.path.join(self._folder, name)
+        data = read_file(path, _TEXT_MAX) if match else None
+        if match is None or data is None or not data.endswith(b"\n"):
             return None
-        try:
-            with open(os.path.join(self._folder, name), encoding="utf-8", errors="replace") as file:
-                text = file.read(_TEXT_MAX)
-                made_ns = os.fstat(file.fileno()).st_mtime_ns
-        except OSError:
-            return None
-        if not text.endswith("\n"):
-            return None
-        return Announcement(int(match[1]), int(match[2], 16), text.strip(), made_ns)
+        with contextlib.suppress(OSError):
+            text = "".join(letter if letter.isprintable() else " " for letter in data.decode(errors="replace")).strip()
+            return Announcement(int(match[1]), int(match[2], 16), text, os.lstat(path).st_mtime_ns)
+        return None
 
     def remove(self, announcement: Announcement) -> None:
         """Remove what has been dealt with."""

@@ -1,9 +1,11 @@
 """One job's channel: opened, checked and read without believing a word of it (docs/channel.md)."""
 
+import errno
 import fcntl
 import json
 import mmap
 import os
+import stat
 import struct
 from typing import Any, Final, NamedTuple
 
@@ -60,7 +62,26 @@ def read_page(fd: int) -> Page:
     uid, pid, launch = (
         int.from_bytes(data[at : at + 8], "little") for at in (layout.JOB_WORDS[word] for word in Page._fields)
     )
+    if not uid:
+        raise ChannelError("a channel without a uid")  # messages about nobody: the number stands for none
     return Page(uid, pid, launch)
+
+
+def agent_of(fd: int) -> int:
+    """Return the pid of the agent that took the channel ``fd`` last, 0 when none has."""
+    return int.from_bytes(os.pread(fd, 8, layout.AGENT_WORDS["agent_pid"]), "little")
+
+
+def open_file(path: str, flags: int) -> int:
+    """Return a descriptor of the channel at ``path``, a link below /proc; OSError when it is not a file of memory any more.
+
+    The number that is opened may be that of another file by now, as of one that makes its reader wait.
+    """
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    if stat.S_ISREG(os.fstat(fd).st_mode):
+        return fd
+    os.close(fd)
+    raise OSError(errno.ESTALE, "not a regular file", path)
 
 
 class Channel:
@@ -84,8 +105,9 @@ class Channel:
 
     def _open(self) -> None:
         self.page = read_page(self._fd)
-        # A file that its owner could still cut short would end this process by SIGBUS.
-        fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
+        # Of a file that can still be cut short no page may be touched: that would end this process, or the job, by SIGBUS.
+        if not fcntl.fcntl(self._fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK:
+            raise ChannelError("a channel that is not sealed against being cut short")
         info = os.fstat(self._fd)
         if info.st_size < layout.RING_AT:
             raise ChannelError(f"a channel of {info.st_size} bytes")

@@ -1,26 +1,24 @@
 """The agent: one process a user and instance that drains the channels of all jobs into the collector."""
 
-import argparse
 import os
+import resource
 import secrets
 import signal
 import socket
-import sys
 import time
 from collections.abc import Callable
 from types import FrameType
 from typing import Any, Final
 
-from tfprof.shim import daemons, places, settings, wire
-from tfprof.shim.errors import TfprofError
+from tfprof.shim import daemons, places, wire
+from tfprof.shim.errors import FormatError
 from tfprof.shim.version import VERSION
 from tfprof.shim.wire import Head
 
-from . import identity, launches, start
+from . import identity, launches, leftovers, start
 from .finder import Finder, Found
 from .job import Job
 from .link import Link
-from .outbox import Outbox
 from .rest import Rest
 from .results import Results
 from .samples import Sampler
@@ -35,13 +33,19 @@ LOOK_S: Final = 0.5
 STATUS_S: Final = 2.0
 #: How much of all jobs together may be on its way, so that it may lie in this process's memory.
 WINDOW_BYTES: Final = 16 << 20
-FORGET_S: Final = 3600.0
+#: How often old files of launches, and what killed jobs and removed stores left, are looked for.
+TIDY_S: Final = 600.0
+#: What ended jobs left is kept at least so long for a collector to come up, however short an agent is to stay without work.
+GIVE_UP_S: Final = 15.0
+#: Each job takes two descriptors: of this process's limit so many are asked for.
+DESCRIPTORS: Final = 4096
 
 
 class Agent:
-    """The daemon of the instance that serves ``store``: `start`, `serve` until told to stop, `stop`.
+    """The daemon of the instance that serves ``store``, whose lock is held: `start`, `serve` until told to stop, `stop`.
 
-    ``idle_s`` is how long it stays without a channel and without a living launcher.
+    ``idle_s`` is how long it stays without a running job, without a living launcher and without a collector that takes what ended
+    jobs left.
     """
 
     def __init__(self, store: str, idle_s: float) -> None:
@@ -49,7 +53,6 @@ class Agent:
         self.jobs: dict[int, Job] = {}
         self._store = store
         self._idle_s = idle_s
-        self._lock = daemons.Lock(self.place, start.AGENT)
         self._status = daemons.StatusFile(os.path.join(self.place, "agent.json"))
         self._collector = start.Keeper(self.place, store, start.COLLECTOR)
         self._finder = Finder(self.place, os.geteuid())
@@ -57,23 +60,22 @@ class Agent:
         self._sampler = Sampler()
         self._host = socket.gethostname()
         self._started_ns = time.time_ns()
+        self._living: set[int] = set()
         self._stopping = False
         self._error: str | None = None
         self._launches_changed_ns = -1
-        self._look_s = self._status_s = self._forget_s = 0.0
+        self._look_s = self._status_s = self._tidy_s = 0.0
         self._busy_s = time.monotonic()
 
-    def start(self) -> bool:
-        """Take the lock and the signals; False when another agent serves this instance."""
-        if not self._lock.acquire():
-            return False
+    def start(self) -> None:
+        """Take the signals and connect."""
+        _raise_limit(DESCRIPTORS)
         signal.signal(signal.SIGTERM, self._told_to_stop)
         signal.signal(signal.SIGINT, self._told_to_stop)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._link = Link(f"ipc://{os.path.join(self.place, places.COLLECTOR_SOCKET)}", self._greeting())
         self._rest = Rest(self._link.socket)
         self._write_status()
-        return True
 
     def _told_to_stop(self, _number: int, _frame: FrameType | None) -> None:
         self._stopping = True
@@ -93,12 +95,13 @@ class Agent:
         while not self._stopping:
             begun = time.monotonic()
             self.turn(begun)
-            if begun - self._busy_s > self._idle_s:
+            if begun - self._busy_s > (max(self._idle_s, GIVE_UP_S) if self.jobs else self._idle_s):
                 break
-            self._rest_until(begun + self._tick_s())
+            self._rest_until(begun + self._tick_s(begun))
 
-    def _tick_s(self) -> float:
-        jobs = self.jobs.values()
+    def _tick_s(self, now: float) -> float:
+        """Return how long to rest: short where something goes on, not where nobody takes what there is."""
+        jobs = [job for job in self.jobs.values() if job.is_lively(now)] if self._link.is_taking(now) else []
         if any(not job.is_running for job in jobs):
             return ENDING_TICK_S
         return BUSY_TICK_S if any(job.is_moving for job in jobs) else TICK_S
@@ -120,13 +123,24 @@ class Agent:
         return self._link.collector is None or any(job.wants_answers for job in self.jobs.values())
 
     def stop(self) -> None:
-        """Let go of everything; what is not acked stays in the rings for a successor."""
+        """Let go of everything; what running jobs have not got acked stays in their rings for a successor."""
+        left = [job for job in self.jobs.values() if not job.is_running]
+        if left:
+            lost = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in left)
+            stall = self._stall() or {"text": "it was told to stop"}
+            self._error = f"let go of {len(left)} ended jobs, {lost} records not stored: {stall['text']}"
         self._write_status()
         for job in self.jobs.values():
             job.channel.close()
         self._rest.close()
         self._link.close()
-        self._lock.release()
+
+    def hand_over(self) -> None:
+        """Start a successor if a launch began while this agent, which seemed to be there for it, ended as idle."""
+        if not self._stopping:
+            self._try_write(self._look_at_launches)
+        if not self._stopping and self._results.living:
+            start.start(self.place, self._store, start.AGENT)
 
     def turn(self, now: float) -> None:
         """Do everything that is due, once."""
@@ -137,7 +151,7 @@ class Agent:
             self._look_for_exec(now)
         if now >= self._look_s:
             self._look(now)
-            self._look_s = now + min(LOOK_S, self._tick_s())
+            self._look_s = now + min(LOOK_S, self._tick_s(now))
         self._talk(now)
         if now >= self._status_s:
             self._status_s = now + STATUS_S
@@ -152,14 +166,14 @@ class Agent:
                 self._send_all_again()
                 urgent = True
             elif head.type == wire.REOPEN:
-                self._reopen(head.uid)
+                self._reopen(head.uid, now)
                 urgent = True
             elif head.about == wire.SAMPLES:
                 self._hear_of_samples(head, now)
             elif head.uid in self.jobs:
                 job = self.jobs[head.uid]
-                self._hear_of_job(job.outbox, head, body, now)
-                urgent = urgent or job.can_go_on
+                self._hear_of_job(job, head, body, now)
+                urgent = urgent or (head.uid in self.jobs and job.can_go_on)
         return urgent
 
     def _hear_of_samples(self, head: Head, now: float) -> None:
@@ -168,26 +182,29 @@ class Agent:
         elif head.type in (wire.ACK, wire.REFUSE):
             self._sampler.landed(head.last, now)
 
-    def _hear_of_job(self, outbox: Outbox, head: Head, body: dict[str, Any], now: float) -> None:
+    def _hear_of_job(self, job: Job, head: Head, body: dict[str, Any], now: float) -> None:
         if head.type == wire.ACK:
-            outbox.landed(head.about, head.last)
+            job.outbox.landed(head.about, head.last)
         elif head.type == wire.STALL:
-            outbox.stalled(_reason(body), now)
+            job.outbox.stalled(_reason(body), now)
+        elif head.type == wire.REFUSE and head.about == wire.OPEN:
+            told = _reason(body)
+            self._refuse(job, FormatError(told["text"], told["slug"]))
         elif head.type == wire.REFUSE:
-            self._error = f"{body.get('text')} [{body.get('slug')}]"
-            outbox.given_up(head.about, head.last)
+            self._finder.refusals.add(job.launch, job.pid, **_reason(body))
+            job.outbox.given_up(head.about, head.last)
 
     def _send_all_again(self) -> None:
         for job in self.jobs.values():
             job.outbox.rewind()
         self._sampler.letters.rewind()
 
-    def _reopen(self, uid: int) -> None:
+    def _reopen(self, uid: int, now: float) -> None:
         job = self.jobs.get(uid)
         if job is None:
             self._sampler.forget(launches.name_of(uid))
         else:
-            job.outbox.rewind()
+            job.outbox.reopened(now)
             self._sampler.letters.rewind()
 
     def _talk(self, now: float) -> None:
@@ -211,10 +228,15 @@ class Agent:
     # -- jobs ------------------------------------------------------------------------------------
     def _adopt(self, found: list[Found]) -> None:
         for one in found:
-            launch = launches.read(self.place, one.channel.page.launch)
-            if launch is None or one.channel.page.uid in self.jobs:
+            page = one.channel.page
+            launch = launches.read(self.place, page.launch)
+            if launch is None or page.uid in self.jobs:
                 one.channel.close()
-                self._finder.forget(one.inode)
+                if launch is None:
+                    self._finder.forget(one.inode)
+                else:
+                    error = FormatError("a channel with the uid of another one", "bad-channel")
+                    self._finder.refuse(one.inode, page.launch, one.owner.pid if one.owner else page.pid, error)
                 continue
             job = self.jobs[one.channel.page.uid] = Job(one, launch, self._host)
             job.tell(time.monotonic())
@@ -226,6 +248,16 @@ class Agent:
 
     def _close(self, job: Job) -> None:
         self._results.closed(job)
+        if job.state != "exited" and job.owner is not None and job.owner.pid == job.channel.page.pid:
+            leftovers.remove_exports(job.owner.pid)
+        self._drop(job)
+
+    def _refuse(self, job: Job, error: FormatError) -> None:
+        """Have done with a job that the collector will not hear of: all else about it would be refused, too."""
+        self._drop(job)
+        self._finder.refuse(job.inode, job.launch, job.pid, error)
+
+    def _drop(self, job: Job) -> None:
         del self.jobs[job.uid]
         self._rest.forget(job.uid)
         job.channel.close()
@@ -244,22 +276,28 @@ class Agent:
                 job.gone(now)
                 self._sampler.soon()
         self._try_write(self._look_at_launches)
+        living = self._results.living
+        if living - self._living:
+            self._collector.soon()
+        self._living = living
         if self.jobs:
             self._keep_collector()
-        if self.jobs or self._results.has_living:
+        if living or any(job.is_running for job in self.jobs.values()) or (self.jobs and self._link.is_taking(now)):
             self._busy_s = now
         jobs, refusals, stall, scans = self.jobs.values(), self._finder.refusals, self._stall(), self._finder.scans
         self._try_write(lambda: self._results.tell(jobs, refusals, stall, scans))
-        if now >= self._forget_s:
-            self._forget_s = now + FORGET_S
-            self._try_write(lambda: launches.forget_old(self.place, time.time()))
+        if now >= self._tidy_s:
+            self._tidy_s = now + TIDY_S
+            self._try_write(lambda: launches.forget_old(self.place, time.time(), living))
+            leftovers.remove_exports()
+            leftovers.remove_instances(self.place)
 
     def _look_at_launches(self) -> None:
         changed_ns = os.stat(os.path.join(self.place, places.LAUNCHES)).st_mtime_ns
         if changed_ns == self._launches_changed_ns:
             return
         # A folder that changed just now may change again without a new time stamp.
-        settled = changed_ns < time.time_ns() - 100_000_000
+        settled = abs(time.time_ns() - changed_ns) > 100_000_000
         self._launches_changed_ns = changed_ns if settled else -1
         if self._results.refresh(self._finder.scans):
             self._finder.scan_soon()
@@ -269,13 +307,13 @@ class Agent:
             self._collector.look()
         except daemons.DaemonError as error:
             self._error = str(error)
+        self._link.met(self._collector.pid)
 
     def _stall(self) -> dict[str, str] | None:
         """Why nothing is stored for anybody, None when it is."""
         if self._link.refusal is not None:
             return self._link.refusal
-        trouble = self._collector.trouble
-        return {"slug": "collector", "text": trouble} if trouble else None
+        return self._collector.trouble
 
     def _write_status(self) -> None:
         jobs = {job.hex: job.summary() for job in self.jobs.values()}
@@ -288,9 +326,11 @@ class Agent:
             "version": VERSION,
             "store": self._store,
             "stopped": self._stopping,
+            "waiting_channels": self._finder.waiting,
             "collector": collector.get("pid"),
             "jobs": jobs,
             "lag_bytes": sum(job["lag_bytes"] for job in jobs.values()),
+            "refused": len(self._finder.refusals),
             "refusals": [one._asdict() for one in list(self._finder.refusals)[-20:]],
             "samples_dropped": self._sampler.letters.dropped,
             "stall": self._stall() or (stalls[0] if stalls else None),
@@ -313,6 +353,14 @@ def _reason(body: dict[str, Any]) -> dict[str, str]:
     return {"slug": str(body.get("slug")), "text": str(body.get("text"))}
 
 
+def _raise_limit(descriptors: int) -> None:
+    """Have so many descriptors, or as many as may be had."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = descriptors if hard == resource.RLIM_INFINITY else min(descriptors, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
 def _boot_id() -> str:
     try:
         with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
@@ -326,25 +374,13 @@ def _rss_bytes() -> int:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Run an agent until it is told to stop or has nothing to do; 0 also when one runs already."""
-    parser = argparse.ArgumentParser(prog="python -m tfprof.agent.daemon", description=main.__doc__)
-    parser.add_argument("--store", default=None, help="folder that results are kept in")
-    options = parser.parse_args(argv)
-    try:
-        idle_s = float(str(settings.SETTINGS["agent-idle"].read()))
-        agent = Agent(os.path.abspath(options.store or places.default_store()), idle_s)
-        if not agent.start():
-            return 0
-    except (TfprofError, OSError, ValueError) as error:
-        print(f"tfprof agent: {error}", file=sys.stderr)
-        return 1
+def serve(store: str, idle_s: float) -> int:
+    """Run an agent of ``store``, whose lock is held, until it is told to stop or has nothing to do; return the exit status."""
+    agent = Agent(store, idle_s)
+    agent.start()
     try:
         agent.serve()
     finally:
         agent.stop()
+    agent.hand_over()
     return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

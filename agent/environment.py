@@ -18,6 +18,16 @@ _WITH_VALUE: Final = frozenset("WX")
 _LAST: Final = frozenset("cm")
 
 
+def given() -> dict[str, str]:
+    """Return the environment that this process was started with: Python itself adds LC_CTYPE where a locale is plain C."""
+    try:
+        with open("/proc/self/environ", "rb") as file:
+            pairs = [os.fsdecode(entry).partition("=") for entry in file.read().split(b"\0")]
+    except OSError:
+        return dict(os.environ)
+    return {name: text for name, equals, text in reversed(pairs) if equals and name}
+
+
 def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str, str]) -> dict[str, str]:
     """Return ``environ`` with the shim on the module path, ``run`` as TFPROF_RUN, and ``settings``."""
     old = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry != INJECT]

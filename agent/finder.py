@@ -2,15 +2,17 @@
 
 import os
 import time
-from collections import deque
+from collections import Counter
 from typing import Final, NamedTuple
 
 from tfprof.shim.errors import FormatError
 
 from . import identity, launches, processes
 from .announcements import AnnounceFolder, Announcement
-from .channels import Channel, read_page
+from .channels import Channel, open_file, read_page
+from .launches import Launch
 from .processes import Holder, Inode, Process
+from .refusals import Refusals
 
 #: A scan may use this part of a core; and is never made more or less often than the bounds say (seconds).
 SCAN_SHARE: Final = 0.0004
@@ -19,7 +21,13 @@ SCAN_BOUNDS_S: Final = (2.0, 20.0)
 SCAN_SOONEST_S: Final = 0.25
 #: What looks wrong may be half made yet: so many scans must find it so.
 TRIES: Final = 3
-REFUSALS_MAX: Final = 1000
+#: What one call opens at most: so many channels that are ours, or what can be looked at in so long (seconds).
+TAKEN_MAX: Final = 32
+TAKEN_S: Final = 0.05
+#: A process has one channel, and one more for each time that it became another program. What it has beyond this is refused.
+PROCESS_MAX: Final = 16
+#: So many channels are open at a time; further ones wait until others are done with.
+OPEN_MAX: Final = 1000
 
 
 class Found(NamedTuple):
@@ -30,13 +38,10 @@ class Found(NamedTuple):
     owner: Process | None
 
 
-class Refusal(NamedTuple):
-    """Why a process has no channel that can be read; ``launch`` is 0 where that is not known."""
+class TooManyError(FormatError):
+    """A process with more channels than any program makes."""
 
-    launch: int
-    pid: int
-    slug: str
-    text: str
+    slug = "too-many-channels"
 
 
 class Finder:
@@ -47,29 +52,29 @@ class Finder:
         self._uid = uid
         self._folder = AnnounceFolder(place)
         self._announced: list[Announcement] = []
-        self._open: set[Inode] = set()
+        self._waiting: dict[Inode, list[Holder]] = {}
+        self._open: dict[Inode, int] = {}
         self._not_ours: set[Inode] = set()
         self._tries: dict[Inode, int] = {}
         self._next_scan_s = 0.0
         self._last_scan_s = 0.0
-        self.refusals: deque[Refusal] = deque(maxlen=REFUSALS_MAX)
+        self.refusals = Refusals()
         self.holders: dict[Inode, list[Holder]] = {}
         self.scans = 0
 
     def announced(self) -> list[Found]:
-        """Return the channels that were announced since the last call."""
+        """Return channels that were announced, and such as waited: some at a time, of each process one before the next of any."""
         news = self._folder.news()
         self._announced += news
-        found = []
         for one in news:
             if one.refusal is not None:
-                self.refusals.append(Refusal(_launch_of(one.pid), one.pid, **one.refusal))
-                continue
-            channels = processes.channels_of(one.pid)
-            found += [self._try(inode, [Holder(one.pid, path)]) for inode, path in channels.items()]
+                self.refusals.add(_launch_of(one.pid), one.pid, **one.refusal)
+        for pid in dict.fromkeys(one.pid for one in news if one.refusal is None):
+            channels = processes.channels_of(pid)
+            self._wait_for({inode: [Holder(pid, path)] for inode, path in channels.items()})
             if not channels:
                 self._next_scan_s = min(self._next_scan_s, self._last_scan_s + SCAN_SOONEST_S)
-        return [one for one in found if one is not None]
+        return self._next()
 
     def scan_is_due(self, now: float) -> bool:
         """Whether it is time to look through /proc again."""
@@ -80,18 +85,23 @@ class Finder:
         self._next_scan_s = 0.0
 
     def scan(self) -> list[Found]:
-        """Look through /proc and return the channels that were not known."""
+        """Look through /proc and return channels that were not known: some at a time, the others come with those announced."""
         started = time.monotonic()
         self.holders = processes.scan(self._uid)
         self._not_ours &= self.holders.keys()
         self._tries = {inode: tries for inode, tries in self._tries.items() if inode in self.holders}
-        found = [self._try(inode, holders) for inode, holders in self.holders.items()]
+        self._wait_for(self.holders)
         self._sweep()
         self.scans += 1
         now = self._last_scan_s = time.monotonic()
         low, high = SCAN_BOUNDS_S
         self._next_scan_s = now + min(high, max(low, (now - started) / SCAN_SHARE))
-        return [one for one in found if one is not None]
+        return self._next()
+
+    @property
+    def waiting(self) -> int:
+        """How many channels were found and not looked at yet."""
+        return len(self._waiting)
 
     def holds(self, pid: int, inode: Inode) -> bool:
         """Whether process ``pid`` had the channel open at the last scan, or has it mapped without."""
@@ -99,27 +109,47 @@ class Finder:
 
     def forget(self, inode: Inode) -> None:
         """Note that the channel ``inode`` is dealt with and closed."""
-        self._open.discard(inode)
+        self._open.pop(inode, None)
         self._not_ours.add(inode)
 
+    def refuse(self, inode: Inode, launch: int, pid: int, error: FormatError) -> None:
+        """Leave the channel ``inode`` alone from now on, and count that."""
+        self.forget(inode)
+        self.refusals.add(launch, pid, error.slug, error.args[0])
+
+    def _wait_for(self, holders: dict[Inode, list[Holder]]) -> None:
+        news = holders.keys() - self._open.keys() - self._not_ours
+        self._waiting.update((inode, holders[inode]) for inode in holders if inode in news)
+
+    def _next(self) -> list[Found]:
+        """Take what waits, in turn from each process: one with a thousand channels does not keep the others waiting."""
+        found: list[Found] = []
+        until = time.monotonic() + TAKEN_S
+        for inode in _in_turn(self._waiting):
+            if len(found) == TAKEN_MAX or len(self._open) >= OPEN_MAX or time.monotonic() > until:
+                break
+            one = self._try(inode, self._waiting.pop(inode))
+            if one is not None:
+                found.append(one)
+        return found
+
     def _try(self, inode: Inode, holders: list[Holder]) -> Found | None:
-        if inode in self._open or inode in self._not_ours:
-            return None
         try:
             return self._opened(inode, holders)
         except OSError:
             return None
         except FormatError as error:
             self._tries[inode] = self._tries.get(inode, 0) + 1
-            if self._tries[inode] >= TRIES:
-                self._not_ours.add(inode)
+            if self._tries[inode] >= TRIES or isinstance(error, TooManyError):
                 launch = _launch_of(holders[0].pid)
                 if launches.read(self._place, launch) is not None:
-                    self.refusals.append(Refusal(launch, holders[0].pid, error.slug, error.args[0]))
+                    self.refuse(inode, launch, holders[0].pid, error)
+                else:
+                    self._not_ours.add(inode)
             return None
 
     def _opened(self, inode: Inode, holders: list[Holder]) -> Found | None:
-        fd = os.open(holders[0].path, os.O_RDWR | os.O_CLOEXEC)
+        fd = open_file(holders[0].path, os.O_RDWR)
         info = os.fstat(fd)
         if (info.st_dev, info.st_ino) != inode:
             os.close(fd)
@@ -134,9 +164,14 @@ class Finder:
             os.close(fd)
             self._not_ours.add(inode)
             return None
+        owner = _owner(holders, page.pid, launch)
+        maker = owner.pid if owner else page.pid
+        if list(self._open.values()).count(maker) >= PROCESS_MAX:
+            os.close(fd)
+            raise TooManyError(f"more than {PROCESS_MAX} channels of one process")
         channel = Channel(fd)
-        self._open.add(inode)
-        return Found(channel, inode, _owner(holders, page.pid, launch.pid))
+        self._open[inode] = maker
+        return Found(channel, inode, owner)
 
     def _sweep(self) -> None:
         """Remove the announcements of processes that are gone."""
@@ -149,10 +184,21 @@ class Finder:
         self._announced = kept
 
 
-def _owner(holders: list[Holder], inner: int, launcher: int) -> Process | None:
-    """Return which of ``holders`` made the channel: forked children and the launcher hold it too."""
+def _in_turn(waiting: dict[Inode, list[Holder]]) -> list[Inode]:
+    """Return ``waiting`` ordered so that each process has its n-th turn before any has its next."""
+    turns: Counter[int] = Counter()
+    order = {}
+    for inode, holders in waiting.items():
+        pid = holders[0].pid
+        order[inode] = turns[pid]
+        turns[pid] += 1
+    return sorted(order, key=order.__getitem__)
+
+
+def _owner(holders: list[Holder], inner: int, launch: Launch) -> Process | None:
+    """Return which of ``holders`` made the channel: forked children hold it too, and the launcher unless it is the job."""
     for holder in holders:
-        if holder.pid != launcher and processes.inner_pid(holder.pid) == inner:
+        if (holder.pid != launch.pid or launch.has_become_job) and processes.inner_pid(holder.pid) == inner:
             return processes.process(holder.pid)
     return None
 

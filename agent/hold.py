@@ -1,7 +1,9 @@
 """What the launcher keeps an eye on while its job runs: new channels, which it holds open, and the agent's life."""
 
+import functools
 import os
 import time
+from collections.abc import Callable
 from typing import Final
 
 from tfprof.shim import daemons
@@ -9,7 +11,7 @@ from tfprof.shim.errors import FormatError, TfprofError
 
 from . import identity, processes, start
 from .announcements import AnnounceFolder, Announcement
-from .channels import read_page
+from .channels import agent_of, open_file, read_page
 from .launches import Launch
 
 #: How soon is looked again for new channels (seconds), and whether the agent lives: after the start and after a new channel,
@@ -18,6 +20,9 @@ SOON_S, LATER_S = 0.1, 0.5
 AGENT_SOON_S, AGENT_LATER_S = 0.25, 1.0
 #: How long it is soon.
 LIVELY_S: Final = 10.0
+
+_ChannelsOf = Callable[[int], dict[processes.Inode, str]]
+_Scan = Callable[[int], dict[processes.Inode, list[processes.Holder]]]
 
 
 class Hold:
@@ -42,10 +47,12 @@ class Hold:
     def look(self) -> float:
         """Open the channels that were announced since the last call, see to the agent; return how soon to call again."""
         now = time.monotonic()
+        # However many were announced, the system is asked once.
+        channels_of, scan = functools.cache(processes.channels_of), functools.cache(processes.scan)
         for one in self._folder.news():
             if one.made_ns >= self._since_ns:
                 self._lively_s = now + LIVELY_S
-                self._take(one)
+                self._take(one, channels_of, scan)
         lively = now < self._lively_s
         if now >= self._look_s:
             self._look_s = now + (AGENT_SOON_S if lively else AGENT_LATER_S)
@@ -65,27 +72,32 @@ class Hold:
     @property
     def trouble(self) -> dict[str, str] | None:
         """Why no agent comes up, None while it may."""
-        text = self._keeper.trouble
-        return {"slug": "agent", "text": text} if text else None
+        return self._keeper.trouble
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the agent that lives has all channels that are held here."""
+        agent = daemons.holder(self._place, start.AGENT)
+        return all(agent_of(fd) == agent != 0 for fd in self._fds.values())
 
     def _was_stopped(self) -> bool:
         """Whether somebody told the agent to stop: then it is not for this process to know better."""
         status = daemons.read_json(os.path.join(self._place, "agent.json"))
         return self._is_begun and status is not None and bool(status.get("stopped")) and self._keeper.starts == 0
 
-    def _take(self, one: Announcement) -> None:
+    def _take(self, one: Announcement, channels_of: _ChannelsOf, scan: _Scan) -> None:
         if one.refusal is not None:
             run = identity.environment_of(one.pid).get("TFPROF_RUN", "")
             if run.startswith(f"{self._launch:016x}@"):
                 self.refusal = one.refusal
                 self.announced += 1
             return
-        if not any(self._open(inode, path, one.uid) for inode, path in processes.channels_of(one.pid).items()):
-            self._seek(one.uid)
+        if not any(self._open(inode, path, one.uid) for inode, path in channels_of(one.pid).items()):
+            self._seek(one.uid, scan)
 
-    def _seek(self, uid: int) -> None:
+    def _seek(self, uid: int, scan: _Scan) -> None:
         """Look everywhere for the channel ``uid``: a process in a container announces itself by another number."""
-        for inode, holders in processes.scan(os.geteuid()).items():
+        for inode, holders in scan(os.geteuid()).items():
             if self._open(inode, holders[0].path, uid):
                 return
         self.missed += 1
@@ -95,7 +107,7 @@ class Hold:
         if inode in self._fds:
             return False
         try:
-            fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+            fd = open_file(path, os.O_RDONLY)
         except OSError:
             return False
         try:

@@ -15,6 +15,10 @@ from .processes import Family
 
 #: Counters are told when they changed, at most once in so long; the job is told as often that an agent lives.
 COUNTERS_S: Final = 2.0
+#: A hello that changes again and again is told no more often than this.
+HELLO_S: Final = 1.0
+#: After its end, or the last answer about it, so long something is expected to happen soon.
+LIVELY_S: Final = 5.0
 #: How long the launcher is waited for to say how its child ended.
 LAUNCHER_S: Final = 2.0
 
@@ -39,6 +43,7 @@ class Job:
         self._told_generation = -1
         self._told_counters: dict[str, Any] = {}
         self._counters_s = 0.0
+        self._hello_s = 0.0
         self._gone_s = 0.0
         self.channel.set_word("agent_pid", os.getpid())
 
@@ -55,7 +60,8 @@ class Job:
     def tell(self, now: float) -> None:
         """Queue what changed: the identity when the hello did, the counters every now and then."""
         generation = self.channel.hello_generation()
-        if generation != self._told_generation:
+        if generation != self._told_generation and now >= self._hello_s:
+            self._hello_s = now + HELLO_S
             hello = self.channel.hello()
             if hello or self._told_generation < 0:
                 self._told_generation = generation if hello else 0
@@ -98,6 +104,10 @@ class Job:
         except ChannelError:
             return True  # the next pump will find it, too, and read the channel no more
 
+    def is_lively(self, now: float) -> bool:
+        """Whether it has just ended, or the collector answered about it just now: not where nobody takes what it has."""
+        return self.outbox.stall is None and now < max(self._gone_s, self.outbox.moved_s) + LIVELY_S
+
     def sample(self, family: Family, apart: frozenset[int]) -> dict[str, float]:
         """Return what its processes use now; after their end what they had used last."""
         if self.is_running and self.owner is not None:
@@ -137,7 +147,8 @@ class Job:
         if launch.ended_ns:
             state = "exited" if launch.signal is None else "killed"
             return {"state": state, "status": launch.status, "signal": launch.signal}
-        return None if now < self._gone_s + LAUNCHER_S else ended
+        waits = not launch.has_become_job and now < self._gone_s + LAUNCHER_S
+        return None if waits else ended
 
     def summary(self) -> dict[str, Any]:
         """Return what the launcher and the status are told about it."""

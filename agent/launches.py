@@ -1,6 +1,8 @@
 """The files that a `tfprof-run` and the agent tell each other things by: LAUNCH.json and LAUNCH.done."""
 
+import contextlib
 import os
+from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from tfprof.shim import places
@@ -15,7 +17,7 @@ KEPT_S: Final = 24 * 3600.0
 class Launch(NamedTuple):
     """One `tfprof-run`: who started what for whom, and from `ended_ns` on how it ended.
 
-    ``job_pid`` is the launcher's direct child; exactly one of ``status`` and ``signal`` is set once it has ended.
+    ``job_pid`` is the launcher's direct child, or the launcher itself, which has become the job; exactly one of ``status`` and ``signal`` is set once a child has ended.
     """
 
     launch: int
@@ -31,6 +33,22 @@ class Launch(NamedTuple):
     ended_ns: int = 0
     status: int | None = None
     signal: int | None = None
+
+    @property
+    def has_become_job(self) -> bool:
+        """Whether nobody is there besides the job, to say how that ended."""
+        return self.job_pid == self.pid
+
+
+#: What kind of value each field of a description has.
+_KINDS: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("launch", "pid", "started_ns", "job_pid", "ended_ns"), int),
+    **dict.fromkeys(("store", "host", "user"), str),
+    **dict.fromkeys(("status", "signal"), int | None),
+    "name": str | None,
+    "command": list | None,
+    "tags": dict | None,
+}
 
 
 class Dump(NamedTuple):
@@ -72,10 +90,20 @@ def write(place: str, launch: Launch) -> None:
 def read(place: str, launch: int) -> Launch | None:
     """Return the description of ``launch``, None when it is none of this instance."""
     found = read_json(_path(place, launch, _DESCRIPTION))
+    if found is None or found.get("launch") != launch or not _is_sound(found):
+        return None
     try:
-        return None if found is None else Launch(**found)
+        return Launch(**found)
     except TypeError:
         return None
+
+
+def _is_sound(found: dict[str, Any]) -> bool:
+    """Whether every field is of its kind: a file may hold anything."""
+    if not all(isinstance(value, _KINDS.get(name, object)) for name, value in found.items()):
+        return False
+    texts = [*(found.get("command") or ()), *(found.get("tags") or {}).values()]
+    return all(isinstance(text, str) for text in texts)
 
 
 def write_result(place: str, result: Result) -> None:
@@ -98,12 +126,14 @@ def listed(place: str) -> list[int]:
     return [int(name[:16], 16) for name in names if name[16:] == _DESCRIPTION and _is_hex(name[:16])]
 
 
-def forget_old(place: str, now_s: float) -> None:
-    """Remove the files of launches that nobody has written to for a day."""
-    folder = os.path.join(place, places.LAUNCHES)
-    for entry in os.scandir(folder):
-        if entry.stat().st_mtime < now_s - KEPT_S:
-            os.unlink(entry.path)
+def forget_old(place: str, now_s: float, living: set[int]) -> None:
+    """Remove the files of launches that nobody has written to for a day, but not of those ``living``."""
+    names = {name_of(launch) for launch in living}
+    with os.scandir(os.path.join(place, places.LAUNCHES)) as entries:
+        for entry in entries:
+            with contextlib.suppress(OSError):  # a folder: none of ours, and in nobody's way
+                if entry.name[:16] not in names and entry.stat(follow_symlinks=False).st_mtime < now_s - KEPT_S:
+                    os.unlink(entry.path)
 
 
 def _is_hex(text: str) -> bool:

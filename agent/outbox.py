@@ -4,6 +4,7 @@ Bodies of records and spans are never kept: what was not acked still lies in the
 """
 
 import json
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
@@ -28,6 +29,8 @@ PRESSING: Final = 0.25
 SILENCE_S: Final = 5.0
 SILENCE_MAX_S: Final = 20.0
 STALL_S: Final = 1.0
+#: A collector that knows nothing of a job is told everything again, no more often than this.
+REOPEN_S: Final = 0.25
 #: How often is looked whether there was an answer.
 MIND_S: Final = 0.5
 
@@ -178,7 +181,10 @@ class Outbox:
         self.is_closed = False
         self._ended = False
         self._broken = False
+        self.moved_s = time.monotonic()
         self._not_before = 0.0
+        self._reopened_s = -math.inf
+        self._reopening = False
         self._waiting_since = 0.0
         self._mind_s = 0.0
         self._silence = SILENCE_S
@@ -188,6 +194,8 @@ class Outbox:
         """Send what is due, at most about ``room`` bytes of records; return how many; ChannelError when the channel is broken."""
         if now < self._not_before or (self.opens.is_due and not self.opens.pump(send)):
             return 0
+        if self._reopening:
+            self._reopening, self._reopened_s = False, now
         sent = 0
         if not self._broken:
             records_due = self._records_due(now)
@@ -253,6 +261,7 @@ class Outbox:
         """Take an ACK: give the ring's bytes back, forget the letters."""
         self.stall = None
         self.progress += 1
+        self.moved_s = time.monotonic()
         self._silence, self._waiting_since = SILENCE_S, 0.0
         if about == wire.RECORDS:
             self.records.landed(last)
@@ -274,6 +283,13 @@ class Outbox:
         """Take a STALL: try everything again in a second."""
         self.stall = stall
         self._not_before = now + STALL_S
+        self.rewind()
+
+    def reopened(self, now: float) -> None:
+        """Take a REOPEN: send everything again, at once unless that was done just now."""
+        if not self._reopening:
+            self._reopening = True
+            self._not_before = max(self._not_before, min(now, self._reopened_s) + REOPEN_S)
         self.rewind()
 
     def rewind(self) -> None:

@@ -1,12 +1,14 @@
 """What /proc tells of processes: who holds channels, who lives, who is whose parent."""
 
 import os
+import time
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
 from tfprof.shim import layout
 
-_LINK: Final = f"/memfd:{layout.MEMFD_NAME}"
+#: How a channel is called in /proc: an anonymous file has no name that could be kept.
+_LINK: Final = f"/memfd:{layout.MEMFD_NAME} (deleted)"
 
 
 class Holder(NamedTuple):
@@ -102,6 +104,15 @@ def process(pid: int) -> Process | None:
     return None if found is None else Process(pid, found.started)
 
 
+def ran_at(pid: int, real_ns: int) -> bool:
+    """Return whether process ``pid`` lives and did so at ``real_ns`` already, give or take what clocks are set by in a minute."""
+    found = _stat(pid)
+    if found is None:
+        return False
+    began_s = time.time() - time.clock_gettime(time.CLOCK_BOOTTIME) + found.started * _TICK_S
+    return began_s < real_ns / 1e9 + 60.0
+
+
 def descends(pid: int, ancestor: int) -> bool:
     """Return whether process ``pid`` is ``ancestor`` or was started by it or below it."""
     while pid > 1 and pid != ancestor:
@@ -160,7 +171,7 @@ def channels_of(pid: int) -> dict[Inode, str]:
     try:
         for name in os.listdir(folder):
             path = f"{folder}/{name}"
-            if os.readlink(path).startswith(_LINK):
+            if os.readlink(path) == _LINK:
                 info = os.stat(path)
                 found[info.st_dev, info.st_ino] = path
     except OSError:

@@ -18,7 +18,7 @@ PATIENCE_S: Final = 15.0
 #: Waiting ends earlier when nothing was stored for so long.
 STANDSTILL_S: Final = 5.0
 #: And earlier still when it is known why.
-STALLED_S: Final = 2.0
+STALLED_S: Final = 1.0
 POLL_S: Final = 0.02
 #: A command that was over sooner, with no channel announced, has not loaded TensorFlow: nobody is asked about it.
 TOO_SHORT_S: Final = 2.0
@@ -51,6 +51,14 @@ def say(text: str) -> None:
             sys.stderr.flush()
         except OSError:
             return
+
+
+def _log(path: str) -> int:
+    """Return a descriptor of the log at ``path``, emptied; of nowhere when there can be none."""
+    try:
+        return daemons.open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
 
 
 def no_profile(why: Mapping[str, Any]) -> None:
@@ -86,8 +94,6 @@ class Ending:
 
     def report(self, took_s: float) -> None:
         """Wait until everything is stored or cannot be, then print the report or the reason why there is none."""
-        if sys.stderr is None:
-            return
         if not self._hold.announced and not self._hold.missed and took_s < TOO_SHORT_S:
             no_profile(NO_TENSORFLOW)
             return
@@ -99,6 +105,14 @@ class Ending:
             self._print(problem)
         else:
             no_profile(problem or (TOO_SHORT if self._hold.missed else NO_TENSORFLOW))
+
+    def hand_over(self) -> None:
+        """Wait until the agent, which may only just be coming up, has the channels open, too: they are closed with this process."""
+        deadline = time.monotonic() + STANDSTILL_S
+        while not self._hold.is_taken and not self._hold.trouble and time.monotonic() < deadline:
+            self._hold.look()
+            if supervise.is_interrupted(POLL_S):
+                return
 
     def _wait(self) -> None:
         """Wait for the agent's result, starting an agent where there is none."""
@@ -133,7 +147,7 @@ class Ending:
 
     def _print(self, problem: dict[str, str] | None) -> None:
         """Run the report with standard error as its output."""
-        command = [sys.executable, "-m", REPORT, launches.name_of(self._launch.launch), "--store", self._launch.store]
+        command = daemons.isolated(REPORT, [launches.name_of(self._launch.launch), "--store", self._launch.store])
         if problem is not None:
             command += ["--problem", f"{problem['text']} [{problem['slug']}]"]
         if self._dump is not None:
@@ -142,6 +156,7 @@ class Ending:
             command.append("--quiet")
         log = os.path.join(self._place, "report.log")
         terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
+        log_fd = _log(log)
         pid = os.posix_spawn(
             sys.executable,
             command,
@@ -149,10 +164,11 @@ class Ending:
             file_actions=[
                 (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
                 (os.POSIX_SPAWN_DUP2, 2, 1),
-                (os.POSIX_SPAWN_OPEN, 2, log, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600),
+                (os.POSIX_SPAWN_DUP2, log_fd, 2),
             ],
             setsigmask=[],
         )
+        os.close(log_fd)
         why = self._waits_for(pid)
         if why is not None:
             say(f"no report: {why['text']}, see {log} [{why['slug']}]")

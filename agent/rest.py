@@ -1,6 +1,7 @@
 """How the agent rests: it wakes for the end of a process that it watches, and, where that matters, for what the collector says."""
 
 import os
+import select
 from typing import NamedTuple
 
 import zmq
@@ -19,7 +20,8 @@ class Rest:
     """The wait between two turns."""
 
     def __init__(self, socket: "zmq.Socket[bytes]") -> None:
-        self._ends = zmq.Poller()
+        # The system's own poll also waits when there is nothing to wait for; zmq's returns at once then.
+        self._ends = select.poll()
         self._both = zmq.Poller()
         self._both.register(socket, zmq.POLLIN)
         self._fds: dict[int, int] = {}
@@ -33,8 +35,9 @@ class Rest:
         if not process.is_alive:  # its number may be that of another one by now
             os.close(fd)
             return
+        self.forget(uid)
         self._fds[uid] = fd
-        self._ends.register(fd, zmq.POLLIN)
+        self._ends.register(fd, select.POLLIN)
         self._both.register(fd, zmq.POLLIN)
 
     def watches(self, uid: int) -> bool:
@@ -51,8 +54,8 @@ class Rest:
 
     def wait(self, seconds: float, *, listening: bool) -> Woken:
         """Return at the end of a process, at an answer of the collector if ``listening``, or after ``seconds``."""
-        poller = self._both if listening else self._ends
-        ready = {source for source, _ in poller.poll(round(1000 * max(0.0, seconds)))}
+        timeout_ms = round(1000 * max(0.0, seconds))
+        ready = {source for source, _ in (self._both.poll(timeout_ms) if listening else self._ends.poll(timeout_ms))}
         ended = [uid for uid, fd in self._fds.items() if fd in ready]
         for uid in ended:
             self.forget(uid)

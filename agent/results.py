@@ -4,9 +4,9 @@ from collections.abc import Iterable
 from typing import Any
 
 from . import launches, processes
-from .finder import Refusal
 from .job import Job
 from .launches import Launch, Result
+from .refusals import Refusal
 
 
 class Results:
@@ -51,9 +51,13 @@ class Results:
         self._closed[number] = closed + self._closed.get(number, [])
 
     @property
-    def has_living(self) -> bool:
-        """Whether a launcher still runs."""
-        return any(not launch.ended_ns and processes.process(launch.pid) for launch in self._launches.values())
+    def living(self) -> set[int]:
+        """The launches whose launcher still runs."""
+        return {
+            number
+            for number, launch in self._launches.items()
+            if not launch.ended_ns and processes.ran_at(launch.pid, launch.started_ns)
+        }
 
     def closed(self, job: Job) -> None:
         """Note a job whose end is stored."""

@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import signal
 import sys
 import time
 from collections.abc import Sequence
@@ -9,14 +10,17 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from tfprof.shim import layout, places, settings
 from tfprof.shim.errors import TfprofError
+from tfprof.shim.isolated import occupy_standard
 from tfprof.shim.policy import Policy
 from tfprof.shim.version import VERSION
 
-from . import environment, identity, launches, supervise
+from . import environment, identity, launches, processes, supervise, witness
+from .forwarding import Forwarding
 from .launches import Dump, Launch
 
 if TYPE_CHECKING:
     from .hold import Hold
+    from .supervise import Outcome
 
 PROG: Final = "tfprof-run"
 #: How soon is looked at nothing.
@@ -156,7 +160,7 @@ class Run:
     def __init__(self, options: Options, inherited: supervise.Inherited) -> None:
         self._options = options
         self._inherited = inherited
-        self._environ = dict(os.environ)
+        self._environ = environment.given()
         self._problem: dict[str, str] | None = None
         self._launch: Launch | None = None
         self._place = ""
@@ -187,10 +191,11 @@ class Run:
         launches.write(place, launch)
         self._place, self._launch = place, launch
         run = f"{launches.name_of(launch.launch)}@{place}"
-        self._environ = environment.job_environment(os.environ, run, options.changes)
+        self._environ = environment.job_environment(self._environ, run, options.changes)
 
     def execute(self) -> NoReturn:
         """Become the command."""
+        self._note(job_pid=os.getpid())
         hold = self._hold()
         if hold is not None:
             hold.revive()
@@ -199,28 +204,47 @@ class Run:
         try:
             supervise.execute(self._options.command, self._environ, self._inherited)
         except OSError as error:
-            raise supervise.not_started(self._options.command[0], error.errno or 0) from None
+            failed = supervise.not_started(self._options.command[0], error.errno or 0)
+            self._note(ended_ns=time.time_ns(), status=failed.exit_code)
+            raise failed from None
 
     def supervise(self) -> int:
         """Run the command to its end, report, and return its exit code."""
         begun = time.monotonic()
-        try:
-            pid = supervise.start(self._options.command, self._environ, self._inherited)
-        except supervise.NotStartedError as error:
-            self._note(ended_ns=time.time_ns(), status=error.exit_code)
-            raise
-        self._note(job_pid=pid)
         deaf = environment.deaf_option(self._options.command)
-        if deaf is not None:
-            self._explain({"slug": "not-armed", "text": f"python {deaf} keeps everything out that is not its own"})
-        hold = self._hold()
-        outcome = supervise.wait(pid, hold.look if hold is not None else _nothing)
-        self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
+        watched = witness.begin(self._was_killed)
+        try:
+            outcome, hold = self._stay(watched, deaf)
+        finally:
+            if watched is not None:
+                watched.dismiss()
         if hold is not None:
             hold.look()
         if deaf is None or (hold is not None and hold.announced):
             self._report(hold, time.monotonic() - begun)
         return outcome.exit_code
+
+    def _stay(self, watched: witness.Witness | None, deaf: str | None) -> "tuple[Outcome, Hold | None]":
+        """Start the command and stay with it to its end."""
+        introduce, heard = (watched.introduce, watched.heard) if watched is not None else (_nothing, _nothing)
+        try:
+            pid = supervise.start(self._options.command, self._environ, self._inherited, introduce)
+        except supervise.NotStartedError as error:
+            self._note(ended_ns=time.time_ns(), status=error.exit_code)
+            raise
+        heard()  # what was sent before the job was there is still to reach it
+        self._note(job_pid=pid)
+        if deaf is not None:
+            self._explain({"slug": "not-armed", "text": f"python {deaf} keeps everything out that is not its own"})
+        hold = self._hold()
+        forwarding = Forwarding(heard, lambda sender: processes.descends(sender, pid))
+        outcome = supervise.wait(pid, hold.look if hold is not None else _never, forwarding)
+        self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
+        return outcome, hold
+
+    def _was_killed(self, pid: int) -> None:
+        """Say how the job ended in the place of this process, which was killed."""
+        self._note(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
 
     def _hold(self) -> "Hold | None":
         """Return what looks after the channels, None where there is nothing to look after."""
@@ -242,8 +266,8 @@ class Run:
 
     @property
     def _tells(self) -> bool:
-        """Whether there is something to say or to write at the end."""
-        return not self._options.quiet or self._options.dump is not None
+        """Whether there is something to say, and somebody to say it to, or something to write at the end."""
+        return self._options.dump is not None or not (self._options.quiet or sys.stderr is None)
 
     def _explain(self, why: dict[str, str]) -> None:
         if self._tells:
@@ -254,18 +278,27 @@ class Run:
     def _report(self, hold: "Hold | None", took_s: float) -> None:
         if self._problem is not None or hold is None or self._launch is None:
             self._explain(self._problem or {"slug": "runtime-dir", "text": "no folder for it"})
-        elif self._tells:
+        else:
             from . import report  # noqa: PLC0415 - likewise
 
-            report.Ending(self._place, self._launch, hold, self._options.dump, self._options.quiet).report(took_s)
+            ending = report.Ending(self._place, self._launch, hold, self._options.dump, self._options.quiet)
+            if self._tells:
+                ending.report(took_s)
+            else:
+                ending.hand_over()
 
 
-def _nothing() -> float:
+def _never() -> float:
     return NEVER_S
+
+
+def _nothing() -> None:
+    return None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``argv`` (the command line by default) and return the exit code of the job, 2 for a command line that is wrong."""
+    occupy_standard()
     try:
         options = parse(sys.argv[1:] if argv is None else argv)
         run = Run(options, supervise.take_signals())

@@ -5,13 +5,17 @@ import time
 from typing import Final
 
 from tfprof.shim import daemons
+from tfprof.shim.daemons import read_file
 
 AGENT: Final = "agent"
 COLLECTOR: Final = "collector"
-_MODULES: Final = {AGENT: "tfprof.agent.daemon", COLLECTOR: "tfprof.collector.daemon"}
-#: A daemon that does not come up is tried again after so long, and after twice as long each further time (seconds).
+_MODULES: Final = {AGENT: "tfprof.agent.__main__", COLLECTOR: "tfprof.collector.__main__"}
+#: The slug of one that does not come up and does not say why.
+_SILENT: Final = {AGENT: {"slug": "agent"}, COLLECTOR: {"slug": "collector"}}
+#: A daemon that does not come up is tried again after so long, and after twice as long each further time; one that says why it
+#: cannot, as late as that (seconds).
 FIRST_DELAY_S: Final = 1.0
-LAST_DELAY_S: Final = 30.0
+LAST_DELAY_S: Final = 300.0
 #: One that was killed at its start is no trouble yet.
 TRIES: Final = 3
 
@@ -28,12 +32,7 @@ def start(place: str, store: str, name: str) -> None:
 
 def last_words(place: str, name: str) -> str:
     """Return the last line in the log of daemon ``name``, empty when there is none."""
-    try:
-        with open(log_path(place, name), "rb") as file:
-            file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
-            lines = file.read().decode(errors="replace").split("\n")
-    except OSError:
-        return ""
+    lines = (read_file(log_path(place, name), 4096, last=True) or b"").decode(errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
@@ -45,35 +44,57 @@ class Keeper:
         self._store = store
         self._name = name
         self._delay = FIRST_DELAY_S
-        self._not_before = 0.0
-        self._came_up = daemons.last_pid(place, name)
+        self._started_s = -LAST_DELAY_S
+        self._started_ns = 0
+        self._not_spawned: dict[str, str] | None = None
+        self._came_up = self.pid = daemons.last_pid(place, name)
         self.starts = 0
 
     def lives(self) -> bool:
         """Return whether it lives, and take note of one that came up."""
         lives = bool(daemons.holder(self._place, self._name))
-        last = daemons.last_pid(self._place, self._name)
-        if lives or last != self._came_up:  # one that came up and was killed since: its successor need not wait
-            self._came_up = last
-            self.starts = 0
-            self._delay = FIRST_DELAY_S
+        #: The process that is it, or was it last; 0 after one that ended in order.
+        self.pid = daemons.last_pid(self._place, self._name)
+        # One that came up and was killed since: its successor need not wait.
+        if self.pid != self._came_up and daemons.is_up(self._place, self._name, self.pid):
+            self._came_up = self.pid
+            self.soon()
         return lives
+
+    def soon(self) -> None:
+        """Have it tried again at once where it does not live: what stood in its way may be gone."""
+        self.starts = 0
+        self._not_spawned = None
+        self._delay = FIRST_DELAY_S
+        self._started_s = -LAST_DELAY_S
 
     def look(self) -> bool:
         """Return whether it lives; start it when it does not and its turn has come. DaemonError when it cannot be started."""
         if self.lives():
             return True
         now = time.monotonic()
-        if now >= self._not_before:
-            self._not_before = now + self._delay
-            self._delay = min(2 * self._delay, LAST_DELAY_S)
+        if now >= self._started_s + (LAST_DELAY_S if self._told() else self._delay if self.starts else 0.0):
+            self._delay = min(2 * self._delay, LAST_DELAY_S) if self.starts else FIRST_DELAY_S
             self.starts += 1
-            start(self._place, self._store, self._name)
+            self._started_s, self._started_ns = now, time.time_ns()
+            self._not_spawned = None
+            try:
+                start(self._place, self._store, self._name)
+            except daemons.DaemonError as error:
+                self._not_spawned = {"slug": error.slug, "text": error.args[0]}
+                raise
         return False
 
     @property
-    def trouble(self) -> str | None:
-        """Why it does not come up, None unless it was started `TRIES` times in vain."""
-        if self.starts < TRIES:
-            return None
-        return f"the {self._name} does not start: {last_words(self._place, self._name)} (see {log_path(self._place, self._name)})"
+    def trouble(self) -> dict[str, str] | None:
+        """Why it does not come up, as slug and text: what is known of it, else None unless it was started `TRIES` times in vain."""
+        failure = self._not_spawned or self._told()
+        if failure is not None or self.starts < TRIES:
+            return failure
+        words = last_words(self._place, self._name)
+        text = f"the {self._name} does not start: {words} (see {log_path(self._place, self._name)})"
+        return {**_SILENT[self._name], "text": text}
+
+    def _told(self) -> dict[str, str] | None:
+        """Return why it could not start when it was started last, as it said itself; None where it did not."""
+        return daemons.failure(self._place, self._name, self._started_ns) if self.starts else None

@@ -1,6 +1,8 @@
 """The job's parent that nobody notices: signals, stops and the way it ends pass through it unchanged."""
 
+import contextlib
 import errno
+import functools
 import os
 import signal
 import time
@@ -9,22 +11,13 @@ from typing import Final, NamedTuple, NoReturn
 
 from tfprof.shim.errors import TfprofError
 
-from . import processes
+from .forwarding import Forwarding
+from .inbox import ALL, Inbox, Signal
 
 #: Python ignores these in itself; a job starts with their default.
 _PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
-#: Raised by what a process itself does, or never to be had.
-_NOT_OURS: Final = frozenset(
-    [
-        *(signal.SIGKILL, signal.SIGSTOP),
-        *(signal.SIGSEGV, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGSYS, signal.SIGABRT),
-        *(signal.SIGPIPE, signal.SIGXFSZ, signal.SIGXCPU),
-    ]
-)
-#: Sent by the kernel to one process: the job would have got them in the launcher's place.
-_FROM_KERNEL: Final = frozenset([signal.SIGALRM])
-#: A whole process group that is told to go on has done so after this long; a job that has not was not told.
-_CONTINUE_S: Final = 0.02
+#: Of a signal that was sent with a value: SI_QUEUE of <bits/siginfo-consts.h>.
+_SI_QUEUE: Final = -1
 
 
 class NotStartedError(TfprofError):
@@ -58,22 +51,29 @@ class Inherited(NamedTuple):
 
 def take_signals() -> Inherited:
     """Hold back every signal from now on, to be waited for; return what a job is to be given back."""
-    mask = signal.pthread_sigmask(signal.SIG_BLOCK, _WAITED)
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
     ignores_children = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
     if ignores_children:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
     return Inherited({signal.Signals(number) for number in mask}, ignores_children)
 
 
-_WAITED: Final = signal.valid_signals() - _NOT_OURS
+def start(
+    command: Sequence[str], environ: Mapping[str, str], inherited: Inherited, introduce: Callable[[], object]
+) -> int:
+    """Start ``command`` in this process group and terminal and return its pid; NotStartedError when it cannot be.
 
-
-def start(command: Sequence[str], environ: Mapping[str, str], inherited: Inherited) -> int:
-    """Start ``command`` in this process group and terminal and return its pid; NotStartedError when it cannot be."""
+    ``introduce`` is called in the new process before it becomes the command.
+    """
     hear, say = os.pipe()
-    pid = os.fork()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        os.close(hear)
+        os.close(say)
+        raise NotStartedError(f"fork: {os.strerror(error.errno or errno.EAGAIN)}", 126) from None
     if pid == 0:
-        _become(command, environ, inherited, say)
+        _become(command, environ, inherited, introduce, say)
     os.close(say)
     with os.fdopen(hear, "rb") as pipe:
         code = pipe.read()
@@ -83,10 +83,17 @@ def start(command: Sequence[str], environ: Mapping[str, str], inherited: Inherit
     return pid
 
 
-def _become(command: Sequence[str], environ: Mapping[str, str], inherited: Inherited, say: int) -> NoReturn:
+def _become(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    inherited: Inherited,
+    introduce: Callable[[], object],
+    say: int,
+) -> NoReturn:
     """Turn this forked child into the job."""
     code = errno.ENOEXEC
     try:
+        introduce()
         execute(command, environ, inherited)
     except OSError as error:
         code = error.errno or code
@@ -132,52 +139,87 @@ def not_started(name: str, code: int) -> NotStartedError:
     return NotStartedError(f"{name}: {os.strerror(code)}", 126)
 
 
-def wait(pid: int, watch: Callable[[], float]) -> Outcome:
+@functools.cache
+def _inbox() -> Inbox:
+    return Inbox()
+
+
+def wait(pid: int, watch: Callable[[], float], forwarding: Forwarding) -> Outcome:
     """Stay with the job until its end: pass signals on, stop when it stops; call ``watch`` after the seconds that it says."""
     due = time.monotonic()
+    child, inbox = _Child(pid), _inbox()
     while True:
-        info = signal.sigtimedwait(_WAITED, max(0.0, due - time.monotonic()))
-        if info is not None and info.si_signo == signal.SIGCHLD:
-            outcome = _reap(pid)
+        until = min(due, forwarding.due)
+        came = inbox.next(until - time.monotonic())
+        now = time.monotonic()
+        if came is not None and came.number == signal.SIGCHLD:
+            outcome = child.look()
             if outcome is not None:
                 return outcome
-        elif info is not None and _is_for_job(info, pid):
-            os.kill(pid, info.si_signo)
-        if time.monotonic() >= due:
+        if came is not None and not (came.number == signal.SIGCHLD and came.code > 0):
+            forwarding.add(came, now)
+        for one in forwarding.ready(now):
+            _pass_on(one, child)
+        if child.stopped_by and not forwarding.awaits(signal.SIGCONT) and signal.SIGCONT not in signal.sigpending():
+            child.stop_together()
+        if now >= due:
             due = watch() + time.monotonic()
+
+
+class _Child:
+    """The job: whether it is stopped, by which signal, and what became of it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.stopped_by = 0
+
+    def look(self) -> Outcome | None:
+        """Take note of what happened to it; return how it ended, None when it did not."""
+        while True:
+            done, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            if not done:
+                return None
+            if os.WIFSTOPPED(status):
+                self.stopped_by = os.WSTOPSIG(status)
+            elif os.WIFCONTINUED(status):
+                self.stopped_by = 0
+            elif os.WIFSIGNALED(status):
+                return Outcome(None, os.WTERMSIG(status))
+            else:
+                return Outcome(os.WEXITSTATUS(status), None)
+
+    def stop_together(self) -> None:
+        """Stop as it did; return when somebody lets this process go on, who lets it go on, too, or not."""
+        number, self.stopped_by = self.stopped_by, 0
+        _stop_like(number)
+
+
+def _pass_on(one: Signal, child: _Child) -> None:
+    """Send the job what this process was sent, with the value that came along."""
+    if one.number == signal.SIGCONT:
+        child.stopped_by = 0
+    with contextlib.suppress(PermissionError, ProcessLookupError):  # it runs as somebody else now
+        if one.code != _SI_QUEUE or not _queue(one, child.pid):
+            os.kill(child.pid, one.number)
+
+
+def _queue(one: Signal, pid: int) -> bool:
+    """Return whether the signal was queued with its value."""
+    try:
+        import ctypes  # noqa: PLC0415 - few signals have a value
+    except ImportError:
+        return False
+    return bool(ctypes.CDLL(None).sigqueue(pid, one.number, ctypes.c_void_p(one.value)) == 0)
 
 
 def is_interrupted(seconds: float) -> bool:
     """Wait ``seconds``; True at once when somebody wants this process to end. For the time after the job."""
-    deadline = time.monotonic() + seconds
+    deadline, inbox = time.monotonic() + seconds, _inbox()
     while (left := deadline - time.monotonic()) > 0:
-        info = signal.sigtimedwait(_WAITED, left)
-        if info is not None and info.si_signo in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+        came = inbox.next(left)
+        if came is not None and came.number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
             return True
     return False
-
-
-def _reap(pid: int) -> Outcome | None:
-    """Return how the job ended, None when it runs on; stop together with it, and see that it goes on together."""
-    goes_on_by = 0.0
-    while True:
-        done, status = os.waitpid(pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
-        if not done:
-            if not goes_on_by:
-                return None
-            if time.monotonic() > goes_on_by:
-                os.kill(pid, signal.SIGCONT)
-                goes_on_by = 0.0
-            time.sleep(_CONTINUE_S / 10)
-        elif os.WIFSTOPPED(status):
-            _stop_like(os.WSTOPSIG(status))
-            goes_on_by = time.monotonic() + _CONTINUE_S
-        elif os.WIFCONTINUED(status):
-            goes_on_by = 0.0
-        elif os.WIFSIGNALED(status):
-            return Outcome(None, os.WTERMSIG(status))
-        else:
-            return Outcome(os.WEXITSTATUS(status), None)
 
 
 def _stop_like(number: int) -> None:
@@ -190,16 +232,3 @@ def _stop_like(number: int) -> None:
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
     signal.pthread_sigmask(signal.SIG_BLOCK, {number})
     signal.signal(number, before)
-
-
-def _is_for_job(info: signal.struct_siginfo, pid: int) -> bool:
-    """Return whether a signal that reached this process has still to reach the job.
-
-    What the terminal sends reaches the whole process group, what the job's own processes send is meant for others.
-    """
-    if info.si_signo == signal.SIGCONT:
-        return False  # it stopped with its job, and sees itself that both go on
-    if info.si_code > 0:
-        leads = info.si_signo == signal.SIGHUP and os.getsid(0) == os.getpid()
-        return leads or info.si_signo in _FROM_KERNEL
-    return not processes.descends(info.si_pid, pid)

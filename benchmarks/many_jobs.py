@@ -99,7 +99,7 @@ def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
     place, launch = begin_launch(store)
     collector = CollectorProcess(store).start()
     collector.await_status(lambda status: status["alive"])  # else the agent starts one of its own
-    agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent.daemon", "--store", str(store)])
+    agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent", "--store", str(store)])
     pids = start_jobs(jobs, place, launch, steps)
     try:
         collector.await_status(lambda status: status["jobs"] == jobs, timeout_s=60)

@@ -1,6 +1,5 @@
 """The collector daemon: receives what agents send and stores it, until it is stopped or nobody needs it any more."""
 
-import argparse
 import contextlib
 import gc
 import os
@@ -9,22 +8,22 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar, Final
 
 import pyarrow as pa
-from tfprof.collector.errors import StoreError, TfprofError, UsageError
+from tfprof.collector.errors import StoreError, UsageError
 from tfprof.collector.ingest.decode import decoder
 from tfprof.collector.ingest.jobs import Jobs
 from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.retention import Limits, retain
 from tfprof.collector.store.writer import StoreWriter
-from tfprof.shim.daemons import Lock, StatusFile
-from tfprof.shim.places import COLLECTOR_SOCKET, default_store, make_instance
+from tfprof.shim.daemons import StatusFile
+from tfprof.shim.places import COLLECTOR_SOCKET, make_instance
 from tfprof.shim.settings import SETTINGS
 from tfprof.shim.version import VERSION
 
@@ -61,25 +60,18 @@ class Collector:
         self._ticked = self._told = self._retained = float("-inf")
 
     def start(self) -> None:
-        """Take the store and open the socket; TfprofError when there is another collector, or no room for one."""
+        """Take the store and open the socket; TfprofError when that cannot be done."""
         place = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
-        self._lock = Lock(place, NAME)
-        if not self._lock.acquire():
-            raise StoreError(f"another collector serves {self._options.store}", "store-in-use")
-        try:
-            self._store = StoreWriter(self._options.store, socket.gethostname())
-            self._jobs = Jobs(self._store, self._decoder, self._stats.failed)
-            welcome = {
-                "collector": secrets.token_hex(8),
-                "pid": os.getpid(),
-                "version": VERSION,
-                "store": str(self._options.store),
-            }
-            self._receiver = Receiver(f"{place}/{COLLECTOR_SOCKET}", self._jobs, self._stats, welcome)
-        except BaseException:  # whatever it is, it is one job's
-            self._lock.release()
-            raise
+        self._store = StoreWriter(self._options.store, socket.gethostname())
+        self._jobs = Jobs(self._store, self._decoder, self._stats.failed)
+        welcome = {
+            "collector": secrets.token_hex(8),
+            "pid": os.getpid(),
+            "version": VERSION,
+            "store": str(self._options.store),
+        }
+        self._receiver = Receiver(f"{place}/{COLLECTOR_SOCKET}", self._jobs, self._stats, welcome)
         self._status = StatusFile(f"{place}/{NAME}.json")
         gc.freeze()  # what is here now stays: it need not be looked through again and again
 
@@ -109,10 +101,7 @@ class Collector:
         self._receiver.close()
         self._jobs.hand_over_counters(at_most=len(self._jobs.open))
         self._tell(time.monotonic())
-        try:
-            self._store.close()
-        finally:
-            self._lock.release()
+        self._store.close()
 
     def _tick(self, now: float) -> None:
         if now - self._ticked < TICK_S:
@@ -173,18 +162,6 @@ class Collector:
     )
 
 
-def _options(arguments: Sequence[str] | None) -> Options:
-    parser = argparse.ArgumentParser(prog="tfprof.collector.daemon", description=__doc__)
-    parser.add_argument("--store", type=Path, default=Path(default_store()), help="folder that results are kept in")
-    parser.add_argument("--idle", type=float, help="seconds without an agent after which it ends")
-    parser.add_argument("--decoder", default="auto", choices=["auto", "walker", "python"])
-    given = parser.parse_args(arguments)
-    idle_s = _setting("collector-idle") if given.idle is None else given.idle
-    days = _setting("keep-days")
-    keep = Limits(None if days is None else days * 86_400, _setting("keep-bytes"))
-    return Options(given.store.absolute(), idle_s, given.decoder, keep)
-
-
 def _setting(name: str) -> Any:
     """Return the value of a setting; UsageError when its variable cannot be read."""
     row = SETTINGS[name]
@@ -194,16 +171,19 @@ def _setting(name: str) -> Any:
         raise UsageError(f"{row.variable}: {error}") from None
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a collector to its end; return the exit status."""
+def serve(store: str, idle_s: float | None, decoder: str) -> int:
+    """Run a collector of ``store``, whose lock is held, to its end; return the exit status.
+
+    TfprofError when it cannot start, or cannot put away what it holds.
+    """
     os.nice(NICENESS)
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     pa.set_memory_pool(pa.mimalloc_memory_pool())
-    try:
-        collector = Collector(_options(arguments))
-    except UsageError as error:
-        return _failed(error)
+    days = _setting("keep-days")
+    keep = Limits(None if days is None else days * 86_400, _setting("keep-bytes"))
+    idle_s = _setting("collector-idle") if idle_s is None else idle_s
+    collector = Collector(Options(Path(store), idle_s, decoder, keep))
 
     def stopped(_number: int, _frame: FrameType | None) -> None:
         collector.stop()
@@ -211,29 +191,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, stopped)
-    try:
-        collector.start()
-    except TfprofError as error:
-        return _failed(error)
+    collector.start()
     try:
         collector.serve()
     finally:
-        status = _closed(collector)
-    return status
-
-
-def _closed(collector: Collector) -> int:
-    try:
-        collector.close()
-    except StoreError as error:
-        return _failed(error)
+        failed = _closed(collector)
+    if failed is not None:
+        raise failed
     return 0
 
 
-def _failed(error: TfprofError) -> int:
-    print(f"tfprof: {error}", file=sys.stderr, flush=True)
-    return error.exit_code
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+def _closed(collector: Collector) -> StoreError | None:
+    """Close ``collector``; return why that cannot be done, rather than hide a crash by it."""
+    try:
+        collector.close()
+    except StoreError as error:
+        return error
+    return None

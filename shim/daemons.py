@@ -1,16 +1,23 @@
-"""What agent and collector share as daemons: a locked pid file, a status file, a detached start."""
+"""What agent and collector share as daemons: a locked pid file, a status file, a detached start.
+
+The runtime folder is private, but anything may have come to lie in it: what is opened here is a regular file of this user's or
+nothing at all, never waits (as a FIFO does), follows no link, and is read up to a limit.
+"""
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 import signal
+import stat
 import sys
 import time
-from typing import Any, Mapping
+from typing import Any, Callable, Mapping
 
 from .errors import TfprofError
+from .places import PlaceError, make_instance
 
 #: What a daemon is given of the environment of whoever starts it; a job's own settings and secrets are none of its business.
 ENVIRONMENT = frozenset(
@@ -21,8 +28,6 @@ ENVIRONMENT = frozenset(
         "LD_LIBRARY_PATH",
         "LOGNAME",
         "PATH",
-        "PYTHONHOME",
-        "PYTHONPATH",
         "TMPDIR",
         "TZ",
         "USER",
@@ -36,6 +41,12 @@ JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPRO
 #: How long a lock is tried for: somebody who asks whether a daemon lives holds it for microseconds.
 LOCK_PATIENCE_S = 0.5
 LOG_MAX = 1 << 20
+#: What starts daemons, and the report at a job's end, out of reach of what jobs tell Python.
+ISOLATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated.py")
+#: The key of a status that a daemon leaves when it cannot start; `last_error` says why then.
+FAILED = "failed"
+#: A file of ours is never larger than this: the result of a launch with some ten thousand processes.
+FILE_MAX = 16 << 20
 
 
 class DaemonError(TfprofError):
@@ -53,7 +64,7 @@ class Lock:
 
     def acquire(self) -> bool:
         """Take the lock and write this process's pid; False when another process holds it, OSError when there can be none."""
-        fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fd = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         deadline = time.monotonic() + LOCK_PATIENCE_S
         while not _flock(fd, fcntl.LOCK_EX):
             if time.monotonic() > deadline:
@@ -84,13 +95,47 @@ class StatusFile:
         write_json(self.path, status)
 
 
+def open_regular(path: str, flags: int) -> int:
+    """Return a descriptor of the regular file ``path`` of this user's or of root's; OSError when it is anything else.
+
+    With ``O_CREAT`` in ``flags`` it is made, with mode 0600, where there is nothing.
+    """
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
+    info = os.fstat(fd)
+    if stat.S_ISREG(info.st_mode) and info.st_uid in (0, os.geteuid()):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "not a regular file of this user's", path)
+
+
+def read_file(path: str, limit: int, last: bool = False) -> bytes | None:
+    """Return the first (or ``last``) ``limit`` bytes of the regular file ``path``, None when it cannot be read."""
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):  # to open a device may do something by itself
+            return None
+        fd = open_regular(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        with os.fdopen(fd, "rb", 0) as file:
+            if last:
+                file.seek(max(0, os.fstat(fd).st_size - limit))
+            return file.read(limit)
+    except OSError:
+        return None
+
+
 def write_json(path: str, value: dict[str, Any]) -> None:
     """Replace the file ``path`` by ``value`` in one step; OSError when that cannot be done."""
     temporary = "%s.%d.tmp" % (path, os.getpid())
-    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    try:
+        os.unlink(temporary)  # of an earlier process with this number
+    except FileNotFoundError:
+        pass
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "w") as file:
-            json.dump(value, file)
+            file.write(json.dumps(value))  # in one piece: json.dump takes ten times as long
         os.replace(temporary, path)
     except OSError:
         os.unlink(temporary)
@@ -98,11 +143,11 @@ def write_json(path: str, value: dict[str, Any]) -> None:
 
 
 def read_json(path: str) -> dict[str, Any] | None:
-    """Return the JSON object in ``path``, None when there is none or it is no object."""
+    """Return the JSON object in the regular file ``path``, None when there is none or it is no object."""
+    data = read_file(path, FILE_MAX)
     try:
-        with open(path, encoding="utf-8") as file:
-            value = json.load(file)
-    except (OSError, ValueError):
+        value = None if data is None else json.loads(data)
+    except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
 
@@ -119,7 +164,7 @@ def last_pid(place: str, name: str) -> int:
 
 def _pid(place: str, name: str, is_alive: bool) -> int:
     try:
-        fd = os.open(os.path.join(place, name + ".pid"), os.O_RDONLY | os.O_CLOEXEC)
+        fd = open_regular(os.path.join(place, name + ".pid"), os.O_RDONLY)
     except OSError:
         return 0
     try:
@@ -142,12 +187,72 @@ def read_status(place: str, name: str) -> dict[str, Any] | None:
     return status
 
 
+def is_up(place: str, name: str, pid: int) -> bool:
+    """Return whether process ``pid`` is, or was, the daemon ``name`` and has come up: it may hold the lock and yet fail to start."""
+    status = read_json(os.path.join(place, name + ".json")) if pid else None
+    return status is not None and status.get("pid") == pid and not status.get(FAILED)
+
+
+def failure(place: str, name: str, since_ns: int) -> dict[str, str] | None:
+    """Return slug and text of why the daemon ``name`` could not start since then, None where it did not say."""
+    status = read_json(os.path.join(place, name + ".json"))
+    written_ns = status.get("written_ns") if status is not None and status.get(FAILED) else None
+    if status is None or not isinstance(written_ns, int) or written_ns < since_ns:
+        return None
+    told = status.get("last_error")
+    return {key: str(told.get(key)) for key in ("slug", "text")} if isinstance(told, dict) else None
+
+
+def run(name: str, store: str, serve: Callable[[], int]) -> int:
+    """Run ``serve`` as the daemon ``name`` of ``store`` and return its exit status; 1 at once where one lives already.
+
+    The lock is taken before anything that takes time, such as the daemon's own imports in ``serve``: so nobody starts a second
+    one meanwhile. Why it cannot start, or ended, is left in its status file.
+    """
+    try:
+        place = make_instance(store)
+        lock = Lock(place, name)
+        if not lock.acquire():
+            _say("another %s serves %s [store-in-use]" % (name, store))
+            return 1
+    except PlaceError as error:
+        _say(str(error))
+        return error.exit_code
+    except OSError as error:
+        return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
+    try:
+        return serve()
+    except TfprofError as error:
+        return _failed(place, name, error)
+    except OSError as error:
+        return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
+    finally:
+        lock.release()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write("tfprof: %s\n" % text)
+    sys.stderr.flush()
+
+
+def _failed(place: str, name: str, error: TfprofError) -> int:
+    """Tell why a daemon is not there; return its exit status."""
+    _say(str(error))
+    told = {"slug": error.slug, "text": error.args[0]}
+    status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": told}
+    try:
+        write_json(os.path.join(place, name + ".json"), status)
+    except OSError as problem:
+        _say("cannot write in %s: %s" % (place, problem.strerror))
+    return error.exit_code
+
+
 def spawn(module: str, args: list[str], log: str) -> None:
-    """Start ``python -m MODULE ARGS`` as a daemon that outlives this process and shares nothing with it but ``log``.
+    """Start `main` of ``module`` as a daemon that outlives this process and shares nothing with it but ``log``.
 
     It returns at once; whether the daemon came up is seen by its lock. DaemonError when nothing could be started.
     """
-    command = [sys.executable, "-m", module] + list(args)
+    command = isolated(module, args)
     environment = daemon_environment(os.environ)
     try:
         log_fd = _open_log(log)
@@ -160,18 +265,18 @@ def spawn(module: str, args: list[str], log: str) -> None:
     os.waitpid(child, 0)
 
 
+def isolated(module: str, args: list[str]) -> list[str]:
+    """Return the command that runs `main` of ``module`` with ``args``, and with nothing of a job's Python environment."""
+    return [sys.executable, "-I", "-S", ISOLATED, module] + list(args)
+
+
 def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what of ``environment`` a daemon is given: the written list, without the shim on the module path."""
-    kept = {
+    """Return what of ``environment`` a daemon is given: the written list, nothing that Python reads."""
+    return {
         name: text
         for name, text in environment.items()
         if name in ENVIRONMENT or (name.startswith(OWN_PREFIX) and name not in JOB_ONLY)
     }
-    inject = os.path.join(os.path.dirname(os.path.abspath(__file__)), "inject")
-    path = [entry for entry in kept.pop("PYTHONPATH", "").split(os.pathsep) if entry and entry != inject]
-    if path:
-        kept["PYTHONPATH"] = os.pathsep.join(path)
-    return kept
 
 
 def _flock(fd: int, how: int) -> bool:
@@ -189,7 +294,16 @@ def _open_log(path: str) -> int:
             os.replace(path, path + ".old")
     except FileNotFoundError:
         pass
-    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
+    return _above_standard(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+
+
+def _above_standard(fd: int) -> int:
+    """Return a descriptor for the same file that is none of 0, 1 and 2, where those were closed."""
+    if fd > 2:
+        return fd
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(fd)
+    return moved
 
 
 def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int) -> None:
@@ -200,7 +314,7 @@ def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int)
             os._exit(0)
         os.umask(0o077)
         os.chdir("/")
-        os.dup2(os.open(os.devnull, os.O_RDWR), 0)
+        os.dup2(_above_standard(os.open(os.devnull, os.O_RDWR)), 0)
         os.dup2(log_fd, 1)
         os.dup2(log_fd, 2)
         os.closerange(3, os.sysconf("SC_OPEN_MAX"))

@@ -1,5 +1,7 @@
 """Where runtime files and data of a user lie: one instance for each store, private to its owner."""
 
+from __future__ import annotations
+
 import hashlib
 import os
 import stat
@@ -9,6 +11,8 @@ from .errors import TfprofError
 ANNOUNCE = "announce"  # one file a channel, written by the shim: docs/channel.md
 LAUNCHES = "launches"  # one JSON file a tfprof-run
 COLLECTOR_SOCKET = "collector.sock"
+_PATH_MAX = 4096
+_STORE = "store"  # the path of the store that the folder is for
 
 
 class PlaceError(TfprofError):
@@ -38,8 +42,11 @@ def runtime_root() -> str:
 
 def instance_dir(store: str) -> str:
     """Return the runtime folder of the agent and the collector that serve ``store``; jobs of other stores are not theirs."""
-    digest = hashlib.sha256(os.path.realpath(store).encode()).hexdigest()
-    return os.path.join(runtime_root(), digest[:12])
+    return os.path.join(runtime_root(), _digest(os.path.realpath(store)))
+
+
+def _digest(path: str) -> str:
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
 
 
 def make_private(path: str) -> str:
@@ -62,4 +69,27 @@ def make_instance(store: str) -> str:
     place = make_private(instance_dir(store))
     for name in (ANNOUNCE, LAUNCHES):
         make_private(os.path.join(place, name))
+    _note_store(place, os.path.realpath(store))
     return place
+
+
+def _note_store(place: str, store: str) -> None:
+    try:
+        fd = os.open(os.path.join(place, _STORE), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise PlaceError("cannot write in %s: %s" % (place, error.strerror)) from None
+    try:
+        os.write(fd, os.fsencode(store))
+    finally:
+        os.close(fd)
+
+
+def store_of(place: str) -> str | None:
+    """Return the path of the store that the runtime folder ``place`` is for, None where that is not known."""
+    from .daemons import read_file  # which needs this module
+
+    data = read_file(os.path.join(place, _STORE), _PATH_MAX)
+    store = os.fsdecode(data) if data else None
+    return store if store and _digest(store) == os.path.basename(place) else None

@@ -21,6 +21,14 @@ def size(text: str) -> int:
     return number * unit
 
 
+def seconds(text: str) -> float:
+    """Return the seconds that ``text`` means; ValueError when it is no number, negative, or not finite."""
+    number = float(text)
+    if not 0 <= number < float("inf"):
+        raise ValueError("%r is no time in seconds" % text)
+    return number
+
+
 def flag(text: str) -> bool:
     """Return whether ``text`` switches something on; ValueError when it is neither yes nor no."""
     word = text.strip().lower()
@@ -118,7 +126,7 @@ _ROWS = (
         "agent-idle",
         "TFPROF_AGENT_IDLE",
         "60",
-        float,
+        seconds,
         ("agent",),
         "Seconds that the agent stays when there is no job for it.",
     ),
@@ -126,7 +134,7 @@ _ROWS = (
         "collector-idle",
         "TFPROF_COLLECTOR_IDLE",
         "60",
-        float,
+        seconds,
         ("collector",),
         "Seconds that the collector stays when no agent is heard of.",
     ),

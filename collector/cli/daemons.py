@@ -10,7 +10,7 @@ import click
 from tfprof.collector.cli.command import store_option
 from tfprof.collector.cli.status import DAEMONS
 from tfprof.collector.loader import load
-from tfprof.shim.daemons import DaemonError, holder
+from tfprof.shim.daemons import DaemonError, failure, holder, is_up
 from tfprof.shim.places import instance_dir, make_instance
 
 #: How daemons are started, and what one said last: the agent's own ways, named and never imported.
@@ -22,7 +22,7 @@ STOP_S: Final = 15.0
 _TICK_S: Final = 0.05
 
 
-def _until(true: Callable[[], bool], patience_s: float) -> bool:
+def _until(true: Callable[[], object], patience_s: float) -> bool:
     deadline = time.monotonic() + patience_s
     while not true():
         if time.monotonic() > deadline:
@@ -33,8 +33,13 @@ def _until(true: Callable[[], bool], patience_s: float) -> bool:
 
 def _start(name: str, store: str, place: str) -> int:
     """Start a daemon and return its pid; DaemonError with its last words when it does not come up."""
+    began_ns = time.time_ns()
     load(STARTER)(place, store, name)
-    if not _until(lambda: holder(place, name) != 0, START_S):
+    told = _until(lambda: is_up(place, name, holder(place, name)) or failure(place, name, began_ns), START_S)
+    why = failure(place, name, began_ns)
+    if why is not None:
+        raise DaemonError(f"the {name} did not start: {why['text']}", why["slug"])
+    if not told:
         raise DaemonError(f"the {name} did not start: {load(LAST_WORDS)(place, name)}")
     return holder(place, name)
 

@@ -35,7 +35,7 @@ def _lost(status: Mapping[str, Any]) -> int | None:
 
 def _refusals(status: Mapping[str, Any]) -> int | None:
     refusals = status.get("refusals")
-    return len(refusals) if isinstance(refusals, list) else refusals
+    return status.get("refused") if isinstance(refusals, list) else refusals
 
 
 def _last_refusal(status: Mapping[str, Any]) -> Any:
@@ -67,6 +67,7 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
     ("version", _key("version"), str),
     ("decoder", _key("decoder"), str),
     ("open jobs", _open_jobs, count),
+    ("waiting channels", lambda status: status.get("waiting_channels") or None, count),
     ("lag", _key("lag_bytes"), size),
     ("lag", _key("lag_s"), lambda seconds: duration(seconds * 1e9)),
     ("lost", _lost, count),

@@ -20,11 +20,13 @@ from tfprof.shim.version import CHANNEL_VERSION
 class ChannelWriter:
     """One channel; `put` and `put_span` say False when there was no room."""
 
-    def __init__(self, launch=0, uid=None, ring=layout.RING_MIN, version=CHANNEL_VERSION, hello=None):
-        self.uid = uid if uid is not None else int.from_bytes(os.urandom(8), "little")
+    def __init__(self, launch=0, uid=None, ring=layout.RING_MIN, version=CHANNEL_VERSION, hello=None, sealed=True):
+        self.uid = uid if uid is not None else int.from_bytes(os.urandom(8), "little") or 1
         self.ring = ring
         self.fd = os.memfd_create(layout.MEMFD_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
         os.posix_fallocate(self.fd, 0, layout.RING_AT)
+        if sealed:
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         self.map = mmap.mmap(self.fd, layout.RING_AT)
         self.set(
             uid=self.uid,
@@ -63,7 +65,7 @@ class ChannelWriter:
     def put(self, data, kind=layout.REFUSED, step=0):
         if not self.word("ring_size"):
             os.posix_fallocate(self.fd, 0, layout.RING_AT + self.ring)
-            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
+            fcntl.fcntl(self.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_GROW)
             self.set(ring_size=self.ring)
         size = layout.RECORD.size + len(data)
         head = self.word("head")

@@ -21,6 +21,7 @@ class FakeCollector:
         self.spans = {}
         self.duplicates = 0
         self.answer = self.ack
+        self.greet = self.welcome
         self.lock = Lock(place, "collector")
         assert self.lock.acquire()
         self._stop = threading.Event()
@@ -48,6 +49,10 @@ class FakeCollector:
 
     def closed(self):
         return {head.uid: json.loads(body) for head, body in list(self.messages) if head.type == wire.CLOSE}
+
+    def welcome(self, _head, _body):
+        """Greet back."""
+        return [(Head(wire.WELCOME), json.dumps({"collector": self.id, "pid": os.getpid()}).encode())]
 
     def ack(self, head, body):
         """Remember the message and ack it, once its job was opened; what is here already is counted."""
@@ -77,12 +82,8 @@ class FakeCollector:
             peer, head_bytes, body = router.recv_multipart()
             head = wire.unpack(head_bytes)
             self.messages.append((head, body))
-            if head.type == wire.GREETING:
-                answers = [(Head(wire.WELCOME), json.dumps({"collector": self.id, "pid": os.getpid()}).encode())]
-            else:
-                answers = self.answer(head, body)
-            for answer, text in answers:
-                router.send_multipart([peer, wire.pack(answer), text])
+            for answer, text in (self.greet if head.type == wire.GREETING else self.answer)(head, body):
+                router.send_multipart([peer, answer if isinstance(answer, bytes) else wire.pack(answer), text])
         context.destroy(linger=0)
 
 

@@ -20,7 +20,7 @@ class CollectorProcess:
     def __init__(self, store, *options):
         self.store = store
         self.place = places.instance_dir(str(store))
-        self._command = [sys.executable, "-m", "tfprof.collector.daemon", "--store", str(store), *options]
+        self._command = [sys.executable, "-m", "tfprof.collector", "--store", str(store), *options]
         self.process = None
 
     def start(self):

@@ -1,9 +1,12 @@
 """What is installed is what is in the tree."""
 
+import ast
 import configparser
+import re
 from pathlib import Path
 
 from house.tree import PARTS, ROOT
+from tfprof.shim import isolated
 from tfprof.shim.version import VERSION
 
 
@@ -31,9 +34,13 @@ def test_the_changelog_begins_with_the_version() -> None:
 def test_every_command_that_is_installed_exists() -> None:
     import importlib
 
-    for line in _setup()["options.entry_points"]["console_scripts"].strip().splitlines():
-        module, function = line.split("=")[1].strip().split(":")
-        assert callable(getattr(importlib.import_module(module), function))
+    for module in isolated.COMMANDS.values():
+        assert callable(importlib.import_module(module).main)
+
+
+def test_the_build_makes_the_commands_that_there_are() -> None:
+    (made,) = re.findall(r"^COMMANDS = (.*)$", (ROOT / "setup.py").read_text(), re.MULTILINE)
+    assert ast.literal_eval(made) == tuple(isolated.COMMANDS)
 
 
 def test_the_inject_folder_holds_one_file() -> None:

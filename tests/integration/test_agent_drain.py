@@ -17,9 +17,12 @@ from tfprof.agent import launches, processes
 from tfprof.agent.launches import Launch
 from tfprof.shim import layout, places, wire
 from tfprof.shim.daemons import read_status
+from tfprof.shim.version import CHANNEL_VERSION
 from tfprof.shim.wire import Head
 
 LAUNCH = 0xABCDEF
+#: The head of a message that this release does not read.
+STRANGE = b"TFPW" + (99).to_bytes(2, "little") + bytes(34)
 
 
 def until(true: Callable[[], object], what: str = "", patience_s: float = 30.0) -> None:
@@ -42,7 +45,7 @@ class Bench:
         self.jobs: list[subprocess.Popen[str]] = []
 
     def start_agent(self) -> None:
-        self.agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent.daemon", "--store", str(self.store)])
+        self.agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent", "--store", str(self.store)])
 
     def kill_agent(self) -> None:
         self.agent.kill()
@@ -211,17 +214,68 @@ def test_a_collector_that_forgot_a_job_is_told_again_who_it_is(bench: Bench) -> 
     assert len(bench.collector.of_type(wire.OPEN)) >= 2
 
 
-def test_another_wire_version_is_told_and_sent_nothing_more(bench: Bench) -> None:
+def test_another_wire_version_is_told_and_sent_nothing_more_until_one_of_ours_is_there(bench: Bench) -> None:
     text = {"slug": "unknown-version", "text": "wire version 1 is not spoken here (this build speaks 2)"}
     refusal = json.dumps(text).encode()
-    bench.collector.answer = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), refusal)]
+    bench.collector.greet = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), refusal)]
     bench.start_agent()
-    bench.job(5)
+    _, uid = bench.job(5)
     until(lambda: bench.status().get("stall"))
     assert bench.status()["stall"] == text
-    count = len(bench.collector.messages)
-    time.sleep(1.5)
-    assert len(bench.collector.messages) == count
+    until(lambda: len(bench.collector.messages) >= 2)
+    assert {head.type for head, _ in bench.collector.messages} == {wire.GREETING}
+    bench.collector.greet = bench.collector.welcome
+    until(lambda: len(bench.collector.records.get(uid, ())) == 5)
+    until(lambda: bench.status()["stall"] is None)
+
+
+def test_an_answer_of_another_version_is_outlived(bench: Bench) -> None:
+    bench.start_agent()
+    _, uid = bench.job(5)
+    strange = []
+
+    def once(head: Head, body: bytes) -> list[tuple[Head | bytes, bytes]]:
+        if not strange:
+            strange.append(head)
+            return [(STRANGE, b"{}")]
+        return bench.collector.ack(head, body)
+
+    bench.collector.answer = once
+    until(lambda: len(bench.collector.records.get(uid, ())) == 5)
+    assert strange
+
+
+def test_a_collector_that_welcomes_and_refuses_in_turn_is_asked_ever_more_seldom(bench: Bench) -> None:
+    refusal = json.dumps({"slug": "unknown-version", "text": "no"}).encode()
+    bench.collector.answer = lambda _head, _body: [(Head(wire.REFUSE), refusal)]
+    bench.start_agent()
+    bench.job(5)
+    greetings = lambda: [head for head, _ in bench.collector.messages if head.type == wire.GREETING]  # noqa: E731
+    until(lambda: len(greetings()) >= 3)
+    assert len(bench.collector.messages) < 50
+
+
+def test_a_job_that_the_collector_will_not_hear_of_is_let_go_of_and_the_others_go_on(bench: Bench) -> None:
+    refusal = json.dumps({"slug": "bad-format", "text": "no such job"}).encode()
+    refused: list[int] = []
+
+    def answer(head: Head, body: bytes) -> list[tuple[Head, bytes]]:
+        if head.type == wire.OPEN and not refused:
+            refused.append(head.uid)
+        if head.uid in refused:
+            kind = wire.REFUSE if head.type == wire.OPEN else wire.REOPEN
+            return [(Head(kind, head.uid, head.type, head.first, head.last), refusal)]
+        return bench.collector.ack(head, body)
+
+    bench.collector.answer = answer
+    bench.start_agent()
+    first, _ = bench.job(5)
+    until(lambda: bench.status().get("refusals"))
+    (told,) = bench.status()["refusals"]
+    assert (told["pid"], told["slug"], told["text"]) == (first.pid, "bad-format", "no such job")
+    _, uid = bench.job(5)
+    until(lambda: len(bench.collector.records.get(uid, ())) == 5)
+    assert len([head for head, _ in bench.collector.messages if head.uid in refused]) < 10
 
 
 def test_a_channel_of_another_version_is_refused_and_the_others_are_drained(bench: Bench) -> None:
@@ -243,7 +297,7 @@ def test_a_channel_of_another_version_is_refused_and_the_others_are_drained(benc
     assert refusal["slug"] == "unknown-version"
     assert refusal["pid"] == old.pid
     assert "77" in refusal["text"]
-    assert "(this build speaks 1)" in refusal["text"]
+    assert f"(this build speaks {CHANNEL_VERSION})" in refusal["text"]
 
 
 def test_a_channel_that_goes_bad_is_closed_as_lost(bench: Bench) -> None:
@@ -322,9 +376,9 @@ def test_one_agent_serves_an_instance(bench: Bench) -> None:
     until(lambda: bench.status().get("alive"))
     first = bench.status()["pid"]
     second = subprocess.run(
-        [sys.executable, "-m", "tfprof.agent.daemon", "--store", str(bench.store)], timeout=20, check=False
+        [sys.executable, "-m", "tfprof.agent", "--store", str(bench.store)], timeout=20, check=False
     )
-    assert second.returncode == 0
+    assert second.returncode == 1
     assert bench.status()["pid"] == first
 
 

@@ -212,15 +212,6 @@ def test_a_signal_that_the_job_sends_to_its_group_does_not_come_back() -> None:
     assert (ended.returncode, ended.stdout) == (0, "15\n")
 
 
-def test_a_job_outlives_a_launcher_that_is_killed() -> None:
-    code = "import time; print('up', flush=True); input(); print('still there')"
-    launcher = subprocess.Popen([*RUN, sys.executable, "-c", code], stdin=-1, stdout=-1, text=True)
-    assert launcher.stdout.readline() == "up\n"
-    launcher.kill()
-    launcher.wait()
-    assert launcher.communicate("\n")[0] == "still there\n"
-
-
 def test_the_launcher_stops_and_goes_on_with_its_job() -> None:
     code = "import os; print(os.getpid(), flush=True); input(); print('on')"
     launcher = subprocess.Popen([*RUN, "--quiet", sys.executable, "-c", code], stdin=-1, stdout=-1, text=True)

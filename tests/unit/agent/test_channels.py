@@ -1,5 +1,6 @@
 """A channel is read as it was written, and believed in nothing."""
 
+import fcntl
 import os
 import random
 import struct
@@ -9,9 +10,10 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfprof.agent.channels import Channel, ChannelError, read_page
+from tfprof.agent.channels import Channel, ChannelError, open_file, read_page
 from tfprof.shim import layout
 from tfprof.shim.errors import FormatError, VersionError
+from tfprof.shim.version import CHANNEL_VERSION
 
 
 @pytest.fixture
@@ -144,19 +146,45 @@ def test_only_the_agents_words_are_written(channel) -> None:
 
 def test_another_version_is_refused_and_both_are_named() -> None:
     writer = ChannelWriter(version=99)
-    with pytest.raises(VersionError, match=r"99.*1"):
+    with pytest.raises(VersionError, match=f"99.*{CHANNEL_VERSION}"):
         Channel(os.dup(writer.fd))
     writer.close()
 
 
 @pytest.mark.parametrize("size", [0, 100, layout.PAGE, layout.RING_AT - 1])
 def test_a_channel_that_is_too_short_is_refused(size: int) -> None:
-    writer = ChannelWriter()
+    writer = ChannelWriter(sealed=False)
     os.ftruncate(writer.fd, size)
+    fcntl.fcntl(writer.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
     with pytest.raises(FormatError):
         Channel(os.dup(writer.fd))
     os.ftruncate(writer.fd, layout.RING_AT)
     writer.close()
+
+
+def test_a_channel_that_could_be_cut_short_is_refused_and_no_page_of_it_touched() -> None:
+    writer = ChannelWriter(sealed=False)
+    fd = os.dup(writer.fd)
+    with pytest.raises(ChannelError, match="not sealed"):
+        Channel(fd)
+    os.ftruncate(writer.fd, 0)
+    os.ftruncate(writer.fd, layout.RING_AT)
+    writer.close()
+
+
+def test_a_channel_of_nobody_is_refused() -> None:
+    writer = ChannelWriter(uid=0)
+    with pytest.raises(ChannelError, match="without a uid"):
+        Channel(os.dup(writer.fd))
+    writer.close()
+
+
+def test_a_file_that_makes_its_reader_wait_is_not_opened(tmp_path) -> None:
+    os.mkfifo(tmp_path / "fifo")
+    with pytest.raises(OSError, match="not a regular file"):
+        open_file(str(tmp_path / "fifo"), os.O_RDONLY)
+    with pytest.raises(OSError, match="not a regular file"):
+        open_file(str(tmp_path / "fifo"), os.O_RDWR)
 
 
 def test_a_file_that_is_no_channel_is_refused() -> None:

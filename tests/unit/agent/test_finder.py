@@ -9,15 +9,19 @@ from pathlib import Path
 
 import pytest
 from fakes import channel_writer
-from tfprof.agent import launches
-from tfprof.agent.finder import SCAN_SOONEST_S, TRIES, Finder, Found
+from fakes.channel_writer import ChannelWriter
+from tfprof.agent import finder, launches
+from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder
+from tfprof.agent.finder import PROCESS_MAX, SCAN_SOONEST_S, TAKEN_MAX, TRIES, Finder, Found
 from tfprof.agent.launches import Launch
 from tfprof.shim import places
+from tfprof.shim.version import CHANNEL_VERSION
 
 SCRIPT = """
 import sys
 from fakes.channel_writer import ChannelWriter
 writer = ChannelWriter(int(sys.argv[2]), version=int(sys.argv[3]))
+others = [ChannelWriter(int(sys.argv[2])) for _ in range(1, int(sys.argv[5]))]
 if sys.argv[4] == "announce":
     writer.announce(sys.argv[1])
 print("up", flush=True)
@@ -35,13 +39,15 @@ class Place:
         self.children: list[subprocess.Popen[str]] = []
         self.found: list[Found] = []
 
-    def job(self, launch: int = 7, version: int = 1, announce: str = "no") -> subprocess.Popen[str]:
+    def job(
+        self, launch: int = 7, version: int = CHANNEL_VERSION, announce: str = "no", count: int = 1
+    ) -> subprocess.Popen[str]:
         environ = {
             **os.environ,
             "PYTHONPATH": str(Path(channel_writer.__file__).parent.parent),
             "TFPROF_RUN": f"{launch:016x}@{self.path}",
         }
-        command = [sys.executable, "-c", SCRIPT, self.path, str(launch), str(version), announce]
+        command = [sys.executable, "-c", SCRIPT, self.path, str(launch), str(version), announce, str(count)]
         child = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environ)
         self.children.append(child)
         child.stdout.readline()
@@ -112,6 +118,53 @@ def test_the_announcement_of_a_process_that_is_gone_is_removed(place) -> None:
     child.communicate()
     place.finder.scan()
     assert list(folder.iterdir()) == []
+
+
+def test_a_process_with_many_channels_has_some_refused_and_keeps_nobody_waiting(place) -> None:
+    many = [ChannelWriter(7) for _ in range(3 * TAKEN_MAX)]
+    for writer in many:
+        writer.announce(place.path)
+    # Announced last, and by a name that is listed last.
+    child = place.job(announce="announce")
+    first = Path(place.path, places.ANNOUNCE, f"{child.pid}-{'f' * 16}")
+    next(Path(place.path, places.ANNOUNCE).glob(f"{child.pid}-*")).rename(first)
+    assert child.pid in place.take(place.finder.announced())
+    while place.finder.waiting:
+        place.take(place.finder.announced())
+    for writer in many:
+        writer.close()
+    assert len(place.found) == PROCESS_MAX + 1
+    assert len(place.finder.refusals) == 0  # this process is of no launch: nobody's loss
+
+
+def test_what_a_process_of_the_launch_has_too_many_of_is_counted_once_each(place) -> None:
+    child = place.job(count=PROCESS_MAX + 5)
+    for _ in range(3):
+        place.take(place.finder.scan())
+    assert len(place.found) == PROCESS_MAX
+    (refusal,) = place.finder.refusals
+    assert (refusal.pid, refusal.slug, refusal.times) == (child.pid, "too-many-channels", 5)
+    for one in place.found:
+        place.finder.forget(one.inode)
+    assert place.take(place.finder.scan()) == []
+
+
+def test_no_more_channels_are_open_than_may_be_and_the_others_wait(place, monkeypatch) -> None:
+    monkeypatch.setattr(finder, "OPEN_MAX", 2)
+    for _ in range(3):
+        place.job()
+    assert len(place.take(place.finder.scan())) == 2
+    assert place.finder.waiting >= 1  # jobs of others on this host wait, too
+    place.finder.forget(place.found[0].inode)
+    assert len(place.take(place.finder.announced())) == 1
+
+
+def test_many_announcements_are_taken_some_at_a_time(tmp_path) -> None:
+    (tmp_path / places.ANNOUNCE).mkdir()
+    for number in range(NEWS_MAX + 10):
+        (tmp_path / places.ANNOUNCE / f"1-{number:016x}").write_text("channel\n")
+    folder = AnnounceFolder(str(tmp_path))
+    assert [len(folder.news()) for _ in range(3)] == [NEWS_MAX, 10, 0]
 
 
 def test_scans_are_spaced_by_what_they_cost(place) -> None:

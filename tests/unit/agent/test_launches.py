@@ -1,5 +1,6 @@
 """What launcher and agent write about a launch is read back as it was."""
 
+import json
 import os
 import time
 from pathlib import Path
@@ -31,6 +32,21 @@ def test_a_result_is_read_back_as_it_was(place) -> None:
     assert launches.listed(place) == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        *({"pid": "self"}, {"tags": ["a"]}, {"tags": {"a": 1}}, {"command": "ls"}, {"command": [1]}),
+        *({"ended_ns": None}, {"launch": 0xAC}, {"started_ns": "now"}, {"name": 7}, {"status": []}),
+    ],
+)
+def test_a_description_with_a_field_of_another_kind_is_none(place, change) -> None:
+    launches.write(place, LAUNCH)
+    assert launches.read(place, 0xAB) is not None
+    text = json.dumps({**LAUNCH._asdict(), **change})
+    Path(place, "launches", "00000000000000ab.json").write_text(text)
+    assert launches.read(place, 0xAB) is None
+
+
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"launch": 1, "strange": 2}'])
 def test_what_is_no_description_is_none(place, text: str) -> None:
     Path(place, "launches", "00000000000000ab.json").write_text(text)
@@ -40,7 +56,12 @@ def test_what_is_no_description_is_none(place, text: str) -> None:
 def test_old_files_are_removed(place) -> None:
     launches.write(place, LAUNCH)
     launches.write(place, LAUNCH._replace(launch=0xCD))
+    launches.write(place, LAUNCH._replace(launch=0xEF))
+    Path(place, "launches", "000-a-folder").mkdir()
+    Path(place, "launches", "000-a-link").symlink_to("nowhere")
     old = time.time() - launches.KEPT_S - 10
-    os.utime(Path(place, "launches", "00000000000000ab.json"), (old, old))
-    launches.forget_old(place, time.time())
-    assert launches.listed(place) == [0xCD]
+    for name in ("00000000000000ab.json", "00000000000000ef.json", "000-a-folder"):
+        os.utime(Path(place, "launches", name), (old, old))
+    launches.forget_old(place, time.time(), living={0xEF})
+    assert launches.read(place, 0xEF) is not None
+    assert sorted(launches.listed(place)) == [0xCD, 0xEF]

@@ -56,6 +56,15 @@ def test_a_rest_ends_with_its_time(ends: Ends) -> None:
     assert ends.wait(-1.0) == NOTHING
 
 
+@pytest.mark.parametrize("listening", [True, False])
+def test_a_rest_without_anything_to_wake_for_takes_its_time_and_no_processor(ends: Ends, *, listening: bool) -> None:
+    began, used = time.monotonic(), time.thread_time()
+    for _ in range(4):
+        assert ends.rest.wait(0.05, listening=listening) == NOTHING
+    assert time.monotonic() - began >= 0.19
+    assert time.thread_time() - used < 0.02
+
+
 def test_an_answer_ends_it_as_long_as_it_is_not_taken(ends: Ends) -> None:
     ends.theirs.send(b"ack")
     assert ends.wait(30.0) == ends.wait(30.0) == Woken(answered=True, ended=False)

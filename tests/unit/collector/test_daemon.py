@@ -3,6 +3,7 @@ from typing import ClassVar
 
 import pytest
 from tfprof.collector import daemon
+from tfprof.collector.__main__ import main
 from tfprof.collector.errors import StoreError
 from tfprof.collector.selfstats import SelfStats
 
@@ -34,7 +35,7 @@ class Scripted:
 
 
 @pytest.fixture
-def run(monkeypatch):
+def run(monkeypatch, private_places):
     monkeypatch.setattr(daemon, "Collector", Scripted)
     monkeypatch.setattr(daemon.os, "nice", lambda _by: None)
     Scripted.made.clear()
@@ -42,7 +43,7 @@ def run(monkeypatch):
 
     def run(*arguments, **fails):
         Scripted.fails = fails
-        return daemon.main(arguments)
+        return main(arguments)
 
     yield run
     for number, handler in before.items():

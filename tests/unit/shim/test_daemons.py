@@ -8,7 +8,8 @@ import time
 from pathlib import Path
 
 import pytest
-from tfprof.shim import daemons
+from fakes.odd_files import ODD_FILES
+from tfprof.shim import daemons, errors, places
 
 
 def test_a_lock_has_one_holder_whose_pid_is_known(tmp_path) -> None:
@@ -65,8 +66,63 @@ def test_a_status_that_cannot_be_written_leaves_the_old_one_and_no_rubbish(tmp_p
     assert daemons.read_json(str(path)) == {"old": 1}
 
 
+@pytest.mark.parametrize("kind", sorted(ODD_FILES))
+def test_what_is_no_regular_file_is_neither_read_nor_locked_nor_waited_for(tmp_path, kind: str) -> None:
+    for name in ("agent.pid", "agent.json"):
+        ODD_FILES[kind](tmp_path / name)
+    assert daemons.read_json(str(tmp_path / "agent.json")) is None
+    assert daemons.holder(str(tmp_path), "agent") == 0
+    assert daemons.last_pid(str(tmp_path), "agent") == 0
+    if kind not in ("sparse", "deep", "unreadable"):  # to a lock one regular file is as good as another
+        with pytest.raises(OSError, match=r"."):
+            daemons.Lock(str(tmp_path), "agent").acquire()
+
+
+def test_no_more_of_a_file_is_read_than_asked_for(tmp_path) -> None:
+    path = tmp_path / "log"
+    path.write_text("first" + "-" * 100 + "last")
+    assert daemons.read_file(str(path), 5) == b"first"
+    assert daemons.read_file(str(path), 4, last=True) == b"last"
+
+
+def test_json_is_written_over_whatever_an_earlier_process_left(tmp_path) -> None:
+    path = tmp_path / "agent.json"
+    os.mkfifo(f"{path}.{os.getpid()}.tmp")
+    daemons.write_json(str(path), {"new": 1})
+    assert daemons.read_json(str(path)) == {"new": 1}
+
+
+def test_why_a_daemon_could_not_start_is_told_until_it_starts_again(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    store, place = "/some/store", places.instance_dir("/some/store")
+
+    def fail() -> int:
+        assert daemons.holder(place, "agent") == os.getpid()
+        raise errors.TfprofError("no such luck", "store")
+
+    began_ns = time.time_ns()
+    assert daemons.failure(place, "agent", 0) is None
+    assert daemons.run("agent", store, fail) == 1
+    assert daemons.holder(place, "agent") == 0
+    assert daemons.failure(place, "agent", began_ns) == {"slug": "store", "text": "no such luck"}
+    assert daemons.failure(place, "agent", time.time_ns()) is None
+    assert not daemons.is_up(place, "agent", os.getpid())
+    daemons.write_json(os.path.join(place, "agent.json"), {"pid": os.getpid()})
+    assert daemons.is_up(place, "agent", os.getpid())
+    assert daemons.failure(place, "agent", 0) is None
+
+
+def test_a_second_daemon_is_none(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    lock = daemons.Lock(places.make_instance("/some/store"), "agent")
+    assert lock.acquire()
+    assert daemons.run("agent", "/some/store", lambda: 7) == 1
+    lock.release()
+    assert "[store-in-use]" in capsys.readouterr().err
+    assert daemons.run("agent", "/some/store", lambda: 7) == 7
+
+
 def test_a_daemon_is_given_only_what_is_on_the_list() -> None:
-    inject = str(Path(daemons.__file__).parent / "inject")
     environ = {
         "HOME": "/h",
         "TFPROF_AGENT_IDLE": "5",
@@ -74,31 +130,33 @@ def test_a_daemon_is_given_only_what_is_on_the_list() -> None:
         "TFPROF_TRACE": "all",
         "AWS_SECRET": "hush",
         "LD_PRELOAD": "/x.so",
-        "PYTHONPATH": f"{inject}:/mine",
+        "PYTHONPATH": "/mine",
+        "PYTHONHOME": "/of/another/version",
     }
-    assert daemons.daemon_environment(environ) == {"HOME": "/h", "TFPROF_AGENT_IDLE": "5", "PYTHONPATH": "/mine"}
-    assert "PYTHONPATH" not in daemons.daemon_environment({"PYTHONPATH": inject})
+    assert daemons.daemon_environment(environ) == {"HOME": "/h", "TFPROF_AGENT_IDLE": "5"}
 
 
 PROBE = """
 import json, os, signal, sys
 fds = sorted(os.listdir("/proc/self/fd"))
 print(json.dumps({
-    "session": os.getsid(0) != int(sys.argv[1]), "leader": os.getsid(0) == os.getpid(), "cwd": os.getcwd(),
+    "session": os.getsid(0) != int(sys.argv[2]), "leader": os.getsid(0) == os.getpid(), "cwd": os.getcwd(),
     "umask": os.umask(0), "stdin": os.readlink("/proc/self/fd/0"), "fds": len(fds), "parent": os.getppid(),
     "hup": signal.getsignal(signal.SIGHUP) == signal.SIG_DFL, "mask": len(signal.pthread_sigmask(0, [])),
 }), flush=True)
 """
 
 
-def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(tmp_path, monkeypatch) -> None:
-    (tmp_path / "probe_daemon.py").write_text(PROBE)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+@pytest.mark.parametrize("closed", [[], [0], [1], [2], [0, 1, 2]], ids=str)
+def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(tmp_path, closed: list[int]) -> None:
+    probe = tmp_path / "probe.py"
+    probe.write_text(PROBE)
     log = tmp_path / "log"
     starter = (
         "import os, signal, sys; from tfprof.shim import daemons\n"
         "signal.signal(signal.SIGHUP, signal.SIG_IGN); signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
         "open('/dev/null'); os.set_inheritable(os.open('/dev/null', 0), True)\n"
+        f"daemons.ISOLATED = {str(probe)!r}; [os.close(fd) for fd in {closed}]\n"
         f"daemons.spawn('probe_daemon', [str(os.getsid(0))], {str(log)!r})"
     )
     subprocess.run([sys.executable, "-c", starter], check=True, timeout=30)

@@ -27,6 +27,6 @@ def test_a_stall_is_told_with_its_slug_and_what_is_not_known_is_left_out() -> No
 def test_an_agent_tells_of_its_jobs_losses_and_refusals() -> None:
     jobs = {"aa": {"dropped_records": 2, "dropped_spans": 3}, "bb": {"dropped_records": 1}}
     refusals = [{"slug": "x", "text": "old"}, {"slug": "unknown-version", "text": "version 9"}]
-    status = {"alive": True, "pid": 5, "jobs": jobs, "refusals": refusals, "stall": None, "lag_bytes": 0}
+    status = {"alive": True, "pid": 5, "jobs": jobs, "refused": 7, "refusals": refusals, "stall": None, "lag_bytes": 0}
     text = [" ".join(line.split()) for line in lines("/s", {"agent": status})]
-    assert text[2:] == ["open jobs 2", "lag 0 B", "lost 6", "refusals 2", "last refusal version 9 [unknown-version]"]
+    assert text[2:] == ["open jobs 2", "lag 0 B", "lost 6", "refusals 7", "last refusal version 9 [unknown-version]"]

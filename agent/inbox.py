@@ -1,0 +1,63 @@
+"""The signals that reach this process, taken one by one while all are held back."""
+
+import os
+import select
+import signal
+import struct
+from typing import Final, NamedTuple
+
+#: Every signal but those that cannot be had.
+ALL: Final = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
+#: SFD_CLOEXEC and SFD_NONBLOCK of <sys/signalfd.h> are those of files.
+_FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK
+#: The first fields of a signalfd_siginfo: signo, errno, code, pid, uid, fd, tid, band, overrun, trapno, status, int, ptr.
+_RECORD: Final = struct.Struct("=IiiIIiIIIIiiQ")
+_SIZE: Final = 128
+
+
+class Signal(NamedTuple):
+    """A signal: its number, how it came to be (si_code), who sent it if anybody did, and the value that came along."""
+
+    number: int
+    code: int = 0
+    pid: int = 0
+    value: int = 0
+
+
+class Inbox:
+    """What waits for this process: `next` waits for it, too.
+
+    A descriptor, since Python's own sigtimedwait returns bytes of its stack for a signal when the process was stopped while it waited.
+    Only a Python without ctypes has to do with that; what is no signal at all is seen there.
+    """
+
+    def __init__(self) -> None:
+        self._fd = _signal_fd()
+        if self._fd is not None:
+            self._poll = select.poll()
+            self._poll.register(self._fd, select.POLLIN)
+
+    def next(self, seconds: float) -> Signal | None:
+        """Return the next signal, None when there is none after ``seconds``."""
+        if self._fd is None:
+            info = signal.sigtimedwait(ALL, max(0.0, seconds))
+            known = info is not None and info.si_signo in ALL
+            return Signal(info.si_signo, info.si_code, info.si_pid, info.si_status) if info and known else None
+        if not self._poll.poll(1000 * max(0.0, seconds)):
+            return None
+        try:
+            fields = _RECORD.unpack_from(os.read(self._fd, _SIZE))
+        except BlockingIOError:  # another signal took it back: SIGCONT takes stops
+            return None
+        return Signal(fields[0], fields[2], fields[3], fields[12])
+
+
+def _signal_fd() -> int | None:
+    """Return a descriptor that signals can be read from, None when Python lacks ctypes."""
+    try:
+        import ctypes  # noqa: PLC0415 - not before the job runs
+    except ImportError:
+        return None
+    mask = sum(1 << (number - 1) for number in ALL).to_bytes(128, "little")
+    fd = int(ctypes.CDLL(None).signalfd(-1, mask, _FLAGS))
+    return fd if fd >= 0 else None

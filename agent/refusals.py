@@ -1,0 +1,41 @@
+"""What was refused: each reason once for a process, with how often."""
+
+from collections.abc import Iterator
+from typing import Final, NamedTuple
+
+#: So many reasons are kept, the newest; all are counted.
+KEPT: Final = 1000
+_TEXT_MAX: Final = 512
+
+
+class Refusal(NamedTuple):
+    """Why something of a process is not taken, and how often; ``launch`` is 0 where that is not known."""
+
+    launch: int
+    pid: int
+    slug: str
+    text: str
+    times: int = 1
+
+
+class Refusals:
+    """All refusals of one agent, in the order in which their reasons came last; its length is their number."""
+
+    def __init__(self) -> None:
+        self._reasons: dict[tuple[int, int, str], Refusal] = {}
+        self._count = 0
+
+    def add(self, launch: int, pid: int, slug: str, text: str) -> None:
+        """Count one more; the newest text is told."""
+        self._count += 1
+        key = (launch, pid, slug)
+        earlier = self._reasons.pop(key, None)
+        self._reasons[key] = Refusal(launch, pid, slug, text[:_TEXT_MAX], earlier.times + 1 if earlier else 1)
+        if len(self._reasons) > KEPT:
+            del self._reasons[next(iter(self._reasons))]
+
+    def __iter__(self) -> Iterator[Refusal]:
+        return iter(list(self._reasons.values()))
+
+    def __len__(self) -> int:
+        return self._count

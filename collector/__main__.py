@@ -1,0 +1,30 @@
+"""The collector of a store: ``python -m tfprof.collector [--store DIR] [--idle S] [--decoder NAME]``."""
+
+import argparse
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from tfprof.shim import daemons
+from tfprof.shim.places import default_store
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a collector to its end; return the exit status, 0 also when one runs already."""
+    parser = argparse.ArgumentParser(prog="python -m tfprof.collector", description=main.__doc__)
+    parser.add_argument("--store", default=None, help="folder that results are kept in")
+    parser.add_argument("--idle", type=float, help="seconds without an agent after which it ends")
+    parser.add_argument("--decoder", default="auto", choices=["auto", "walker", "python"])
+    given = parser.parse_args(arguments)
+    store = str(Path(given.store or default_store()).absolute())
+    return daemons.run("collector", store, lambda: _serve(store, given.idle, given.decoder))
+
+
+def _serve(store: str, idle_s: float | None, decoder: str) -> int:
+    from tfprof.collector.daemon import serve  # noqa: PLC0415 - its imports take long: the lock comes first
+
+    return serve(store, idle_s, decoder)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,59 @@
+/* Starts the command that it is called as in Python without the variables that Python reads.
+ *
+ * A program, since those variables act before any Python does, and a shell would not hand the environment on as it is.
+ * Beside it lies tfprof-isolated, the first line of which names the Python that tfprof was installed with. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ISOLATED "tfprof-isolated"
+
+static int fail(const char *what) {
+    fprintf(stderr, "tfprof: %s: %s\n", what, strerror(errno));
+    return 127;
+}
+
+/* Puts the interpreter that the first line of `path` names into `python`: "#!/a/b/python". */
+static void read_interpreter(const char *path, char *python) {
+    char line[PATH_MAX + 4];
+    FILE *file = fopen(path, "re");
+    if (file == NULL)
+        return;
+    if (fgets(line, sizeof line, file) != NULL && strncmp(line, "#!/", 3) == 0) {
+        line[strcspn(line, "\r\n")] = '\0';
+        /* An installer's way around a path that is too long for a first line. */
+        if (strncmp(line, "#!/bin/sh", 9) != 0 && strlen(line + 2) < PATH_MAX)
+            strcpy(python, line + 2);
+    }
+    fclose(file);
+}
+
+int main(int argc, char **argv) {
+    char self[PATH_MAX], python[PATH_MAX] = "", isolated[PATH_MAX];
+    ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
+    if (length < 0)
+        return fail("/proc/self/exe");
+    self[length] = '\0';
+    char *name = strrchr(self, '/') + 1;
+    int folder = (int)(name - self);
+    if (folder + sizeof ISOLATED > sizeof isolated) {
+        errno = ENAMETOOLONG;
+        return fail(self);
+    }
+    snprintf(isolated, sizeof isolated, "%.*s%s", folder, self, ISOLATED);
+    read_interpreter(isolated, python);
+    if (python[0] == '\0')
+        snprintf(python, sizeof python, "%.*s%s", folder, self, "python3");
+    char **words = calloc((size_t)argc + 5, sizeof *words);
+    if (words == NULL)
+        return fail(self);
+    char *head[] = {python, "-I", "-S", isolated, name};
+    memcpy(words, head, sizeof head);
+    for (int at = 1; at < argc; at++)
+        words[at + 4] = argv[at];
+    execv(python, words);
+    return fail(python);
+}

@@ -1,0 +1,134 @@
+"""A daemon that has nothing to do uses next to no processor time, in whatever state it rests."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fakes import channel_writer
+from fakes.collector import FakeCollector
+from tfprof.agent import launches
+from tfprof.agent.launches import Launch
+from tfprof.shim import places, wire
+from tfprof.shim.daemons import holder, read_status
+from tfprof.shim.wire import Head
+
+LAUNCH = 0x5EED
+WINDOW_S = 3.0
+#: A quiet machine shows a fifth of a hundredth; what burns by mistake takes all of a core.
+SHARE = 0.01
+REFUSAL = json.dumps({"slug": "unknown-version", "text": "not spoken here"}).encode()
+
+
+def until(true: Callable[[], object], what: str, patience_s: float = 30.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while not true():
+        assert time.monotonic() < deadline, f"it never came to pass: {what}"
+        time.sleep(0.02)
+
+
+def share(*pids: int) -> list[float]:
+    """Return what part of a core each process uses in the time of a window."""
+    clocks = [(~pid << 3) | 2 for pid in pids]  # as clock_getcpuclockid has it: the CPU time of a process, ns
+    before, began = [time.clock_gettime(clock) for clock in clocks], time.monotonic()
+    time.sleep(WINDOW_S)
+    took = time.monotonic() - began
+    return [(time.clock_gettime(clock) - used) / took for clock, used in zip(clocks, before, strict=True)]
+
+
+def await_rest(*pids: int) -> None:
+    """Wait until a whole window passes in which each process hardly ran."""
+    until(lambda: max(share(*pids)) < SHARE, "rest")
+
+
+class Host:
+    """A store with a launch that lives, and what was started for it."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.place = places.make_instance(str(store))
+        launches.write(self.place, Launch(LAUNCH, os.getpid(), time.time_ns(), str(store), "host", "user"))
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(self, *command: str) -> subprocess.Popen[str]:
+        self.processes.append(subprocess.Popen(command, stdin=-1, stdout=-1, text=True))
+        return self.processes[-1]
+
+    def daemon(self, name: str) -> int:
+        self.start(sys.executable, "-m", f"tfprof.{name}", "--store", str(self.store))
+        until(lambda: self.status(name).get("written_ns") and holder(self.place, name), name)
+        return holder(self.place, name)
+
+    def job(self, count: int = 1) -> subprocess.Popen[str]:
+        job = self.start(sys.executable, channel_writer.__file__, self.place, f"{LAUNCH:x}", str(count), "0")
+        job.stdout.readline()
+        return job
+
+    def status(self, name: str = "agent") -> dict:
+        return read_status(self.place, name) or {}
+
+    def close(self) -> None:
+        for process in self.processes:
+            process.terminate()
+            process.communicate(timeout=30)
+
+
+@pytest.fixture
+def host(private_places: Path) -> Iterator[Host]:
+    made = Host(private_places)
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def collector(host: Host) -> Iterator[FakeCollector]:
+    made = FakeCollector(host.place)
+    yield made
+    made.close()
+
+
+def test_without_a_job_while_one_starts_and_with_one_that_is_idle(host: Host) -> None:
+    collector = host.daemon("collector")
+    agent = host.daemon("agent")
+    until(lambda: host.status()["collector"] == collector, "a welcome")
+    await_rest(agent, collector)
+    host.job()
+    until(lambda: any(job["acked"] for job in host.status()["jobs"].values()), "an ack")
+    await_rest(agent, collector)
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_while_the_collector_is_gone_and_much_waits_for_it(host: Host, collector: FakeCollector, *, ends: bool) -> None:
+    agent = host.daemon("agent")
+    until(lambda: host.status()["collector"], "a welcome")
+    collector.answer = lambda _head, _body: []
+    job = host.job(20_000)
+    until(lambda: any(job["lag_bytes"] > 500_000 for job in host.status()["jobs"].values()), "a ring that fills")
+    if ends:
+        job.kill()
+    collector.pause()
+    await_rest(agent)
+    collector.start()
+
+
+def test_with_a_collector_of_another_version(host: Host, collector: FakeCollector) -> None:
+    collector.greet = collector.answer = lambda _head, _body: [(Head(wire.REFUSE, 0, wire.GREETING), REFUSAL)]
+    agent = host.daemon("agent")
+    host.job()
+    until(lambda: host.status()["stall"], "a refusal")
+    await_rest(agent)
+
+
+def test_with_a_store_that_cannot_be_used_it_is_told_once_and_tried_once(host: Host, private_places: Path) -> None:
+    private_places.write_text("a file")
+    agent = host.daemon("agent")
+    host.job()
+    until(lambda: host.status()["stall"], "a reason")
+    assert host.status()["stall"]["slug"] == "store-unwritable"
+    await_rest(agent)
+    assert Path(host.place, "collector.log").read_text().count("\n") == 1
+    assert host.status("collector")["last_error"]["slug"] == "store-unwritable"

@@ -1,0 +1,173 @@
+"""Nothing that a job tells Python matters to tfprof-run, tfprof and the daemons, and the job gets all of it."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fakes import channel_writer
+from house.tree import ROOT
+
+BIN = Path(sys.executable).parent
+TESTS = Path(channel_writer.__file__).parent.parent
+FOREIGN = ("tfprof", "psutil", "click", "zmq", "json", "site", "sitecustomize", "usercustomize", "encodings")
+
+JOB = f"""
+import os, sys, time
+sys.path.insert(0, {str(TESTS)!r})
+from fakes.channel_writer import ChannelWriter
+launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
+writer = ChannelWriter(int(launch, 16))
+writer.announce(folder)
+for number in range(1, 101):
+    writer.put(b'{{"slug": "fake", "text": "step"}}')
+    writer.put_span(number)
+    time.sleep(0.005)
+"""
+
+
+@pytest.fixture(autouse=True)
+def places_of_its_own(private_places: Path) -> Path:
+    return private_places
+
+
+@pytest.fixture
+def foreign(tmp_path: Path) -> Path:
+    """A folder with packages that say so when they are imported."""
+    folder = tmp_path / "foreign"
+    for name in FOREIGN:
+        (folder / name).mkdir(parents=True)
+        (folder / name / "__init__.py").write_text(f"raise SystemExit('foreign {name}')\n")
+    return folder
+
+
+def command(name: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(BIN / name), *arguments],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+
+
+@pytest.mark.parametrize("variable", ["PYTHONPATH", "PYTHONHOME", "both"])
+def test_a_job_is_profiled_and_read_whatever_its_python_is_told(foreign: Path, variable: str) -> None:
+    told = {name: str(foreign) for name in ("PYTHONPATH", "PYTHONHOME") if variable in (name, "both")}
+    # The job is Python's own affair: here it starts one that minds neither.
+    ran = command(
+        "tfprof-run", "sh", "-c", f'exec env -u PYTHONHOME -u PYTHONPATH {sys.executable} -c "$0"', JOB, **told
+    )
+    assert (ran.returncode, ran.stdout) == (0, "")
+    assert "100 steps" in ran.stderr
+    assert "foreign" not in ran.stderr
+    jobs = command("tfprof", "jobs", "--json", **told)
+    assert [one["steps"] for one in json.loads(jobs.stdout)["jobs"]] == [100]
+    assert "stopped" in command("tfprof", "stop", **told).stdout
+
+
+def test_a_customization_runs_in_the_job_and_nowhere_else(tmp_path: Path) -> None:
+    (tmp_path / "sitecustomize.py").write_text("print('customized', flush=True)\n")
+    ran = command("tfprof-run", "--quiet", sys.executable, "-c", "print('job')", PYTHONPATH=str(tmp_path))
+    assert (ran.returncode, ran.stdout, ran.stderr) == (0, "customized\njob\n", "")
+    assert command("tfprof", "--version", PYTHONPATH=str(tmp_path)).stdout.startswith("tfprof ")
+
+
+def test_what_a_site_has_put_beside_us_runs_in_the_job_only(tmp_path: Path) -> None:
+    """As where one environment has both tfprof and the job's packages."""
+    code = (
+        "import runpy, site, sys; main = site.main\n"
+        f"site.main = lambda: (main(), site.addsitedir({str(tmp_path)!r}), site.execsitecustomize())\n"
+        f"sys.argv = ['isolated', 'tfprof', '--version']; runpy.run_path({str(ROOT / 'shim/isolated.py')!r}, run_name='__main__')"
+    )
+    (tmp_path / "sitecustomize.py").write_text("print('customized', flush=True)\n")
+    ran = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
+    assert ran.stdout.startswith("tfprof ")
+
+
+def test_the_job_gets_the_environment_that_was_given_and_nothing_else() -> None:
+    given = {
+        "HOME": "/h",
+        "PATH": os.environ["PATH"],
+        "XDG_RUNTIME_DIR": os.environ["XDG_RUNTIME_DIR"],
+        "XDG_STATE_HOME": os.environ["XDG_STATE_HOME"],
+        "PYTHONHOME": "/nowhere",
+        "PYTHONPATH": "/mine:",
+        "LANG": "C",
+        "BASH_FUNC_module%%": "() {  true; }",
+        "with.dot-and-dash": "x",
+        "EMPTY": "",
+    }
+    ran = subprocess.run(
+        [str(BIN / "tfprof-run"), "--quiet", "env", "-0"], env=given, capture_output=True, text=True, check=True
+    )
+    got = dict(line.split("=", 1) for line in ran.stdout.split("\0") if line)
+    assert got.pop("TFPROF_RUN")
+    assert got.pop("PYTHONPATH").endswith("/shim/inject:/mine:")
+    del given["PYTHONPATH"]
+    assert got == given
+
+
+@pytest.mark.parametrize("starter", ["compiled", "shell"])
+@pytest.mark.parametrize("way", ["direct", "link", "link to a link", "path"])
+def test_a_command_is_found_from_wherever_it_is_called(tmp_path: Path, starter: str, way: str) -> None:
+    folder = tmp_path / "with a blank" / "bin"
+    folder.mkdir(parents=True)
+    for name in ("tfprof-run", "tfprof-isolated"):
+        shutil.copy2(BIN / name, folder / name)
+    if starter == "shell":
+        shutil.copyfile(ROOT / "commands/starter.sh", folder / "tfprof-run")
+    (tmp_path / "one").symlink_to("with a blank/bin/tfprof-run")
+    (tmp_path / "two").symlink_to(tmp_path / "one")
+    words = {"direct": str(folder / "tfprof-run"), "link": "./one", "link to a link": "./two", "path": "tfprof-run"}[
+        way
+    ]
+    ran = subprocess.run(
+        [words, "--quiet", "sh", "-c", 'echo "$1"; exit 3', "", "a  b"],
+        cwd=tmp_path,
+        env={**os.environ, "PATH": f"{folder}:{os.environ['PATH']}", "PYTHONHOME": "/nowhere"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ran.returncode, ran.stdout, ran.stderr) == (3, "a  b\n", "")
+
+
+@pytest.mark.parametrize("closed", ["0<&-", "1>&-", "2>&-", "0<&- 1>&- 2>&-"])
+def test_descriptors_that_are_closed_stay_closed_for_the_job_and_free_for_nobody(tmp_path: Path, closed: str) -> None:
+    code = (
+        "import json, os, sys\n"
+        "def link(fd):\n try: return os.readlink(f'/proc/{pid}/fd/{fd}')\n except OSError: return None\n"
+        "told = {}\n"
+        "for name, pid in (('job', os.getpid()), ('launcher', os.getppid())): told[name] = [link(fd) for fd in range(3)]\n"
+        f"{JOB}\n"
+        f"json.dump(told, open({str(tmp_path / 'told')!r}, 'w'))\nsys.exit(4)"
+    )
+    (tmp_path / "job.py").write_text(code)
+    line = f"'{BIN}/tfprof-run' --name closed '{sys.executable}' '{tmp_path}/job.py' {closed}"
+    ran = subprocess.run(["sh", "-c", line], capture_output=True, text=True, timeout=60, check=False)
+    assert ran.returncode == 4
+    told = json.loads((tmp_path / "told").read_text())
+    for fd in range(3):
+        if f"{fd}<&-" in closed or f"{fd}>&-" in closed:
+            assert told["job"][fd] is None
+            assert told["launcher"][fd] == "/dev/null"
+        else:
+            assert told["job"][fd] == told["launcher"][fd] is not None
+    if "2>&-" not in closed:
+        assert "100 steps" in ran.stderr
+    deadline = time.monotonic() + 30
+    while (found := _ended()) == [] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert found == [(100, 0)]
+
+
+def _ended() -> list[tuple[int, int]]:
+    listed = command("tfprof", "jobs", "--json")
+    jobs = json.loads(listed.stdout)["jobs"] if listed.returncode == 0 else []
+    return [(one["steps"], one["lost"]) for one in jobs if one["state"] != "running"]

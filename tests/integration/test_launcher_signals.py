@@ -1,0 +1,291 @@
+"""A job under `tfprof-run` gets each signal once, in whatever way it is sent, and ends as it would alone."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+from fakes import channel_writer
+from tfprof.agent import launches
+from tfprof.shim import places
+
+RUN = [sys.executable, "-m", "tfprof.agent.run", "--quiet"]
+TESTS = Path(channel_writer.__file__).parent.parent
+
+#: Prints in its handler, where a second signal would find it, and then for a while what else comes.
+JOB = """
+import signal, sys, time
+got = []
+def told(number, frame):
+    got.append(int(number))
+    print("told", int(number), flush=True)
+for number in map(int, sys.argv[1].split(",")):
+    signal.signal(number, told)
+print("up", flush=True)
+until = time.monotonic() + 30
+while not got and time.monotonic() < until:
+    time.sleep(0.005)
+time.sleep(0.15)
+print("got", *got, flush=True)
+sys.exit(7)
+"""
+
+
+@pytest.fixture(autouse=True)
+def places_of_its_own(private_places: Path) -> Path:
+    return private_places
+
+
+class Started:
+    """A job in a session of its own, under the launcher or alone, that waits for signals."""
+
+    def __init__(self, prefix: list[str], numbers: str) -> None:
+        self.process = subprocess.Popen(
+            [*prefix, sys.executable, "-c", JOB, numbers], stdout=-1, text=True, start_new_session=True
+        )
+        assert self.process.stdout.readline() == "up\n"
+
+    @property
+    def group(self) -> list[int]:
+        """The processes of its group, the oldest first."""
+        return sorted(one for one in psutil.pids() if _group_of(one) == self.process.pid)
+
+    def end(self) -> tuple[list[str], int]:
+        """Return what the job got, and its exit status."""
+        printed = self.process.communicate(timeout=60)[0].splitlines()
+        return printed[-1].split()[1:], self.process.returncode
+
+
+def _group_of(pid: int) -> int:
+    try:
+        return os.getpgid(pid)
+    except ProcessLookupError:
+        return 0
+
+
+def _to_the_launcher(started: Started, number: int) -> None:
+    started.process.send_signal(number)
+
+
+def _to_the_group(started: Started, number: int) -> None:
+    os.killpg(started.process.pid, number)
+
+
+def _to_each_in_turn(started: Started, number: int) -> None:
+    for pid in started.group:
+        os.kill(pid, number)
+
+
+def _to_each_in_turn_the_other_way(started: Started, number: int) -> None:
+    for pid in reversed(started.group):
+        os.kill(pid, number)
+
+
+def _slowly_to_each(started: Started, number: int) -> None:
+    for pid in started.group:
+        os.kill(pid, number)
+        time.sleep(0.003)
+
+
+def _as_timeout_does(started: Started, number: int) -> None:
+    os.kill(started.process.pid, number)
+    os.killpg(started.process.pid, number)
+
+
+WAYS = [
+    _to_the_launcher,
+    _to_the_group,
+    _to_each_in_turn,
+    _to_each_in_turn_the_other_way,
+    _slowly_to_each,
+    _as_timeout_does,
+]
+
+
+@pytest.mark.parametrize("way", WAYS, ids=lambda way: way.__name__.strip("_"))
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGUSR1, signal.SIGCONT, signal.SIGRTMIN + 2], ids=int)
+def test_a_signal_reaches_the_job_once(way: Callable[[Started, int], None], number: int) -> None:
+    if way is _as_timeout_does and number > signal.SIGRTMIN:
+        pytest.skip("two queued signals are two")
+    started = Started(RUN, str(int(number)))
+    way(started, number)
+    assert started.end() == ([str(int(number))], 7)
+
+
+def test_a_signal_to_the_job_alone_reaches_it_once() -> None:
+    started = Started(RUN, "15")
+    (job,) = (one for one in psutil.Process(started.process.pid).children() if one.cmdline()[1:2] == ["-c"])
+    job.send_signal(15)
+    assert started.end() == (["15"], 7)
+
+
+def test_many_signals_to_the_launcher_alone_are_as_many_for_the_job() -> None:
+    number = signal.SIGRTMIN + 2
+    code = f"""
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [{int(number)}])
+print("up", flush=True)
+count = 0
+while signal.sigtimedwait([{int(number)}], 1 if count else 30): count += 1
+print(count)
+"""
+    with subprocess.Popen([*RUN, sys.executable, "-c", code], stdout=-1, text=True) as launcher:
+        assert launcher.stdout.readline() == "up\n"
+        for _ in range(20):
+            launcher.send_signal(number)
+        assert launcher.stdout.read() == "20\n"
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGABRT, signal.SIGXCPU, signal.SIGSEGV, signal.SIGPIPE])
+def test_a_job_that_minds_no_signal_ends_by_it(number: int) -> None:
+    with subprocess.Popen([*RUN, "sh", "-c", "echo up; exec sleep 60"], stdout=-1, text=True) as launcher:
+        assert launcher.stdout.readline() == "up\n"
+        launcher.send_signal(number)
+    assert launcher.returncode == 128 + number
+
+
+@pytest.mark.parametrize("to", ["group", "launcher"])
+def test_a_group_that_was_stopped_goes_on_whoever_is_told(to: str) -> None:
+    started = Started(RUN, "18")
+    os.killpg(started.process.pid, signal.SIGSTOP)
+    deadline = time.monotonic() + 10
+    while not all(_is_stopped(pid) for pid in started.group) and time.monotonic() < deadline:
+        time.sleep(0.01)
+    time.sleep(0.6)  # beyond the time that the launcher was waiting for something to do
+    (os.killpg if to == "group" else os.kill)(started.process.pid, signal.SIGCONT)
+    assert started.end() == (["18"], 7)
+
+
+def _is_stopped(pid: int) -> bool:
+    return psutil.Process(pid).status() == psutil.STATUS_STOPPED
+
+
+def test_the_value_that_comes_with_a_signal_is_passed_on() -> None:
+    code = """
+import signal
+signal.pthread_sigmask(signal.SIG_BLOCK, [10])
+print("up", flush=True)
+info = signal.sigwaitinfo([10])
+print(info.si_code, info.si_status)
+"""
+    import ctypes
+
+    with subprocess.Popen([*RUN, sys.executable, "-c", code], stdout=-1, text=True) as launcher:
+        assert launcher.stdout.readline() == "up\n"
+        assert ctypes.CDLL(None).sigqueue(launcher.pid, 10, ctypes.c_void_p(-5 & 0xFFFFFFFF)) == 0
+        assert launcher.stdout.read() == "-1 -5\n"
+
+
+def test_a_pipe_that_the_job_lets_go_of_is_at_its_end() -> None:
+    code = "import os, time; os.close(1); os.close(0); time.sleep(60)"
+    with subprocess.Popen([*RUN, sys.executable, "-c", code], stdin=-1, stdout=-1) as launcher:
+        held = {pid for pid in _group(launcher) if _holds(pid, launcher)}
+        deadline = time.monotonic() + 30
+        while len(held) > 1 and time.monotonic() < deadline:
+            time.sleep(0.02)
+            held = {pid for pid in _group(launcher) if _holds(pid, launcher)}
+        assert held == {launcher.pid}
+        launcher.terminate()
+
+
+def _group(launcher: subprocess.Popen) -> set[int]:
+    return {launcher.pid, *(child.pid for child in psutil.Process(launcher.pid).children())}
+
+
+def _holds(pid: int, launcher: subprocess.Popen) -> bool:
+    wanted = os.readlink(f"/proc/self/fd/{launcher.stdout.fileno()}")
+    try:
+        return any(os.readlink(f"/proc/{pid}/fd/{fd}") == wanted for fd in os.listdir(f"/proc/{pid}/fd"))
+    except OSError:
+        return True
+
+
+def test_the_job_has_no_child_but_its_own() -> None:
+    code = "import os\ntry: print(os.wait())\nexcept ChildProcessError: print('none')"
+    ended = subprocess.run([*RUN, sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
+    assert ended.stdout == "none\n"
+
+
+CHANNEL_JOB = f"""
+import os, sys, time
+sys.path.insert(0, {str(TESTS)!r})
+from fakes.channel_writer import ChannelWriter
+launch, _, folder = os.environ["TFPROF_RUN"].partition("@")
+writer = ChannelWriter(int(launch, 16))
+writer.announce(folder)
+for number in range(1, int(sys.argv[1]) + 1):
+    while not writer.put(b'{{"slug": "fake", "text": "step"}}'): time.sleep(0.01)
+    writer.put_span(number)
+    if number == 200: print("at 200", os.getpid(), flush=True)
+    time.sleep(0.005)
+raise SystemExit(6)
+"""
+
+
+def test_a_killed_launcher_takes_its_job_along_and_nothing_is_lost(places_of_its_own: Path) -> None:
+    launcher = subprocess.Popen([*RUN, sys.executable, "-c", CHANNEL_JOB, "100000"], stdout=-1, text=True)
+    pid = int(launcher.stdout.readline().split()[-1])
+    launcher.kill()
+    launcher.communicate(timeout=30)  # to the end of the pipe that the job held
+    place = places.instance_dir(str(places_of_its_own))
+    (launch,) = launches.listed(place)
+    (job,) = _result(place, launch).jobs
+    assert (job["pid"], job["state"], job["dropped_records"]) == (pid, "killed", 0)
+    assert job["records"] == job["acked"] >= 200
+    told = launches.read(place, launch)
+    assert (told.job_pid, told.signal, told.status) == (pid, 9, None)
+
+
+def _result(place: str, launch: int) -> launches.Result:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline:
+        result = launches.read_result(place, launch)
+        if result is not None and result.complete and result.jobs:
+            return result
+        time.sleep(0.02)
+    raise AssertionError("the agent has no result")
+
+
+def _jobs() -> list[dict]:
+    told = subprocess.run(
+        [sys.executable, "-m", "tfprof.collector.cli.main", "jobs", "--json"],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    return json.loads(told.stdout)["jobs"] if told.returncode == 0 else []
+
+
+def test_a_job_that_the_launcher_became_is_seen_drained_and_closed(places_of_its_own: Path) -> None:
+    with subprocess.Popen(
+        [*RUN, "--exec", "--name", "nightly", sys.executable, "-c", CHANNEL_JOB, "400"], stdout=-1, text=True
+    ) as job:
+        assert int(job.stdout.readline().split()[-1]) == job.pid
+    assert job.returncode == 6
+    deadline = time.monotonic() + 30
+    while not [one for one in _jobs() if one["state"] != "running"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    (told,) = _jobs()
+    assert (told["name"], told["pid"], told["state"], told["steps"]) == ("nightly", job.pid, "ended", 400)
+    assert (told["lost"], told["status"], told["signal"]) == (0, None, None)
+
+
+def test_an_agent_stays_for_a_job_that_the_launcher_became(places_of_its_own: Path, monkeypatch) -> None:
+    monkeypatch.setenv("TFPROF_AGENT_IDLE", "0.5")
+    place = places.instance_dir(str(places_of_its_own))
+    code = f"import time; print('up', flush=True); time.sleep(3)\n{CHANNEL_JOB}"
+    with subprocess.Popen([*RUN, "--exec", sys.executable, "-c", code, "300"], stdout=-1, text=True) as job:
+        assert job.stdout.read().split() == ["up", "at", "200", str(job.pid)]
+    deadline = time.monotonic() + 30
+    while not [one for one in _jobs() if one["state"] != "running"] and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert [(one["state"], one["steps"], one["lost"]) for one in _jobs()] == [("ended", 300, 0)]
+    (launch,) = launches.listed(place)
+    assert launches.read(place, launch).has_become_job

@@ -1,0 +1,81 @@
+"""Whatever lies in the runtime folder, nobody waits for it: not the launcher, no daemon, no command."""
+
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fakes import channel_writer
+from fakes.odd_files import ODD_FILES
+from tfprof.shim import places
+
+#: A job with a channel, as tfprof-run would start it.
+JOB = f"""
+import os, sys, time
+sys.path.insert(0, {str(Path(channel_writer.__file__).parent.parent)!r})
+from fakes.channel_writer import ChannelWriter
+launch, _, place = os.environ["TFPROF_RUN"].partition("@")
+writer = ChannelWriter(int(launch, 16))
+writer.announce(place)
+writer.put_span(1)
+time.sleep(1)
+"""
+#: What a command may take here, its own start and an orderly end of daemons included; what hangs takes for ever.
+PATIENCE_S = 20.0
+
+
+def run(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+
+
+def profiled() -> str:
+    """Run the job and the commands about daemons; return what the launcher said."""
+    ended = run("tfprof.agent.run", sys.executable, "-c", JOB)
+    assert ended.returncode == 0
+    for command in ("status", "stop"):
+        assert run("tfprof.collector.cli.main", command).returncode == 0
+    return ended.stderr
+
+
+@pytest.fixture
+def place(private_places: Path) -> Path:
+    return Path(places.make_instance(str(private_places)))
+
+
+def test_odd_files_beside_the_daemons_own_are_passed_over(place: Path) -> None:
+    for number, make in enumerate(ODD_FILES.values()):
+        make(place / "announce" / f"{100 + number}-{number:016x}")
+        make(place / "launches" / f"{number:016x}.json")
+        make(place / "launches" / f"{number + 16:016x}.done")
+    assert "1 spans" in profiled() or "tfprof op" in profiled()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"), [("agent.json", "fifo"), ("collector.json", "endless"), ("report.log", "fifo"), ("store", "fifo")]
+)
+def test_a_file_of_no_consequence_is_done_without(place: Path, name: str, kind: str) -> None:
+    (place / name).unlink(missing_ok=True)
+    ODD_FILES[kind](place / name)
+    assert "tfprof op" in profiled()
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "slug"),
+    [
+        ("agent.pid", "fifo", "runtime-dir"),
+        ("collector.pid", "loop", "runtime-dir"),
+        ("collector.sock", "folder", "runtime-dir"),
+        ("agent.log", "fifo", "daemon"),
+        ("collector.log", "folder", "daemon"),
+    ],
+)
+def test_one_that_there_is_no_daemon_without_is_named_in_one_line(place: Path, name: str, kind: str, slug: str) -> None:
+    ODD_FILES[kind](place / name)
+    began = time.monotonic()
+    said = profiled()
+    assert time.monotonic() - began < PATIENCE_S
+    assert said.startswith("tfprof: no profile: ")
+    assert said.endswith(f"[{slug}]\n")
+    assert said.count("\n") == 1
