@@ -28,6 +28,11 @@ LIMITS: Final = {
         True,
         "concrete functions that are called as such (signatures, what a coordinator schedules) are no steps.",
     ),
+    "remote": Limit(
+        frozenset(),
+        True,
+        "a session at a remote server has step statistics with `--trace-level full` only, which `auto` does not ask for.",
+    ),
     "xla": Limit(frozenset(), True, "XLA runs the function as one program and tells of no op in it."),
     "old-windows": Limit(frozenset(), True, "TensorFlow 1.15 has no profiler session that writes an XSpace."),
 }
@@ -88,7 +93,9 @@ ROWS: Final = (
         since=(2, 4),
         limits={"": "direct-calls"},
     ),
-    Row("parameter_server_session", "parameter servers, sessions", "parameter_server_session.py"),
+    Row(
+        "parameter_server_session", "parameter servers, sessions", "parameter_server_session.py", limits={"": "remote"}
+    ),
     Row("fork", "multiprocessing, fork", "processes.py", argument="fork"),
     Row("spawn", "multiprocessing, spawn", "processes.py", argument="spawn"),
 )

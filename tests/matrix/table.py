@@ -35,8 +35,8 @@ def terminal(outcomes: Mapping[tuple[str, str], Outcome]) -> str:
     for row in ROWS:
         cells = [_cell(row, version, outcomes.get((row.name, version.name))) for version in VERSIONS]
         lines.append("".join([f"{row.title:{width}}", *(f"{cell:>6}" for cell in cells)]))
-    for (row, version), outcome in outcomes.items():
-        lines += [f"{row} {version} {text}" for text in outcome.wrong()]
+    for names, outcome in outcomes.items():
+        lines += [" ".join([*names, text]) for text in outcome.wrong()]
     return "\n".join(lines)
 
 

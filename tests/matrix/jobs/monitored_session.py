@@ -17,7 +17,9 @@ with (
         checkpoint_dir=folder, hooks=[tf.train.StopAtStepHook(12)], save_checkpoint_steps=6, log_step_count_steps=None
     ) as session,
 ):
+    steps = 0
     while not session.should_stop():
-        done = session.run([train, count])[1]
-print("global step", done)
+        session.run([train, count])
+        steps += 1
+print(steps, "steps")
 told(run=len(runs))

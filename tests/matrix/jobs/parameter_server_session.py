@@ -26,9 +26,11 @@ def work(server, worker):
         loss = tf.reduce_mean(tf.matmul(w, w) ** 2)
         train = tf.train.GradientDescentOptimizer(0.01).minimize(loss, global_step=count)
     with tf.train.MonitoredTrainingSession(master=target, hooks=[tf.train.StopAtStepHook(10)]) as session:
+        steps = 0
         while not session.should_stop():
-            done = session.run([train, count])[1]
-    print("global step", done)
+            session.run([train, count])
+            steps += 1
+    print(steps, "steps")
     told(run=len(runs))
 
 
