@@ -32,4 +32,5 @@ def test_a_job_runs_as_without_tfprof_and_is_recorded(row: Row, version: Version
         if os.environ.get("CI"):
             pytest.fail(missing)
         pytest.skip(missing)
-    assert cell.run(row, version, private).wrong() == []
+    wrong = cell.run(row, version, private).wrong()
+    assert not wrong, "\n".join(wrong)

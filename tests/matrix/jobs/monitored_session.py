@@ -11,15 +11,12 @@ runs = counted_runs()
 w = tf.get_variable("w", [64, 64])
 count = tf.train.get_or_create_global_step()
 train = tf.train.GradientDescentOptimizer(0.01).minimize(tf.reduce_mean(tf.matmul(w, w) ** 2), global_step=count)
-with (
-    tempfile.TemporaryDirectory() as folder,
-    tf.train.MonitoredTrainingSession(
-        checkpoint_dir=folder, hooks=[tf.train.StopAtStepHook(12)], save_checkpoint_steps=6, log_step_count_steps=None
-    ) as session,
-):
-    steps = 0
-    while not session.should_stop():
-        session.run([train, count])
-        steps += 1
+hooks, steps = [tf.train.StopAtStepHook(12)], 0
+with tempfile.TemporaryDirectory() as folder:
+    often = {"save_checkpoint_steps": 6, "log_step_count_steps": None}
+    with tf.train.MonitoredTrainingSession(checkpoint_dir=folder, hooks=hooks, **often) as session:
+        while not session.should_stop():
+            session.run([train, count])
+            steps += 1
 print(steps, "steps")
 told(run=len(runs))
