@@ -19,7 +19,7 @@ from .rows import LIMITS, Limit, Row
 from .versions import Version
 
 RUN: Final = Path(sys.executable).parent / "tfprof-run"
-TIMEOUT_S: Final = 150
+TIMEOUT_S: Final = 120
 #: What differs from run to run on standard error: clocks, addresses, ports, process ids.
 _STAMP: Final = re.compile(r"\d+|0x[0-9a-f]+")
 _NO_LIMIT: Final = Limit(frozenset(), False, "")
