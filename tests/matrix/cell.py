@@ -21,7 +21,7 @@ from .versions import Version
 RUN: Final = Path(sys.executable).parent / "tfprof-run"
 TIMEOUT_S: Final = 120
 #: What differs from run to run on standard error: clocks, addresses, ports, process ids.
-_STAMP: Final = re.compile(r"\d+|0x[0-9a-f]+")
+_STAMP: Final = re.compile(r"0x[0-9a-f]+|\d+")
 _NO_LIMIT: Final = Limit(frozenset(), False, "")
 #: How a job tells what it did: with a line that begins so.
 _TOLD: Final = '{"spans"'
