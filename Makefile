@@ -4,13 +4,19 @@ PYTHONS := 3.11 3.12 3.13
 PYTHON := .venv/bin/python
 RUFF_PATHS := shim agent collector tests benchmarks examples setup.py
 
-.PHONY: help venv venvs demo test format check types bench protos clean
+# TensorFlow's environments; tools/venv knows whether one is made already.
+VENVS := .venvs/tf1 .venvs/tf2
+MATRIX_VENVS := .venvs/tf24 .venvs/tf210 .venvs/tf215 .venvs/tf218
+CI_VENVS := $(if $(CI),.venvs/tf24 .venvs/tf215)
+
+.PHONY: help venv venvs matrix matrix-venvs demo test format check types bench protos clean $(VENVS) $(MATRIX_VENVS)
 
 help:
 	@echo "make demo     profile two unmodified training scripts, end to end"
 	@echo "make test     all tests, with every TensorFlow"
 	@echo "make format   format the code        make check    ruff and house rules"
 	@echo "make types    mypy, strict           make bench    overhead, ingest and query against their limits"
+	@echo "make matrix   a small job of every kind with every version of TensorFlow (MATRIX='--versions 2.4 --rows fork')"
 
 venv:
 	@tools/venv .venv "$(PYTHONS)" setuptools wheel --editable '.[test,lint]'
@@ -27,13 +33,30 @@ venv:
 .venvs/tf2:
 	@tools/venv .venvs/tf2 "$(PYTHONS) 3.10" 'tensorflow==2.21.*' tf_keras scikit-learn
 
-venvs: .venvs/tf1 .venvs/tf2
+.venvs/tf24:
+	@tools/venv $@ "3.8" 'tensorflow-cpu==2.4.*' 'protobuf<3.21'
+
+.venvs/tf210:
+	@tools/venv $@ "3.10 3.9" 'tensorflow-cpu==2.10.*' 'numpy<2'
+
+.venvs/tf215:
+	@tools/venv $@ "3.11 3.10" 'tensorflow-cpu==2.15.*'
+
+.venvs/tf218:
+	@tools/venv $@ "3.12 3.11 3.10" 'tensorflow==2.18.*' 'tf_keras==2.18.*'
+
+venvs: $(VENVS) $(CI_VENVS)
+
+matrix-venvs: $(VENVS) $(MATRIX_VENVS)
 
 demo: venv .venvs/tf2
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" examples/demo.sh .venvs/tf2/bin/python
 
 test: venv venvs
 	$(PYTHON) -m pytest -rs $(TESTS)
+
+matrix: venv matrix-venvs
+	@PYTHONPATH=tests $(PYTHON) -m matrix $(MATRIX)
 
 format: venv
 	$(PYTHON) -m ruff format $(RUFF_PATHS)

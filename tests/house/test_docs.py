@@ -4,6 +4,9 @@ import re
 
 import pytest
 from house.tree import ROOT, slugs
+from matrix import table
+from matrix.rows import JOBS, LIMITS, ROWS
+from matrix.versions import VERSIONS
 from tfprof.collector.store import schema
 from tfprof.shim import layout, settings, version, wire
 
@@ -62,3 +65,16 @@ def test_every_setting_is_documented() -> None:
 def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
     linked = (ROOT / "README.md").read_text() + (DOCS / "index.md").read_text()
     assert [page.name for page in DOCS.glob("*.md") if page.name != "index.md" and page.name not in linked] == []
+
+
+def test_the_tracing_page_shows_the_matrix_as_it_is_tested() -> None:
+    assert table.markdown() in (DOCS / "tracing.md").read_text()
+
+
+def test_the_matrix_names_rows_and_limitations_that_there_are() -> None:
+    names = {row.name for row in ROWS}
+    assert len(names) == len(ROWS)
+    assert {name for version in VERSIONS for name in version.ci or ()} <= names
+    assert {limit for row in ROWS for limit in row.limits.values()} == set(LIMITS)
+    scripts = {row.script for row in ROWS}
+    assert scripts == {path.name for path in JOBS.glob("[a-z]*.py")}

@@ -1,0 +1,42 @@
+"""Runs the matrix, or some of it, and prints the table: python -m matrix [--rows a,b] [--versions 2.4,2.15] [--markdown]."""
+
+import argparse
+import sys
+import time
+
+from . import table
+from .cell import Outcome, environments_missing, run
+from .instance import instance
+from .rows import ROWS
+from .versions import VERSIONS
+
+
+def main() -> int:
+    """Run what is asked for; return the exit status."""
+    parser = argparse.ArgumentParser(prog="matrix", description=__doc__)
+    parser.add_argument("--rows", default="", help="names of rows, by default all")
+    parser.add_argument("--versions", default="", help="versions, by default all")
+    parser.add_argument("--markdown", action="store_true", help="print the table of the documentation and run nothing")
+    asked = parser.parse_args()
+    if asked.markdown:
+        print(table.markdown(), end="")
+        return 0
+    wanted = [version for version in VERSIONS if not asked.versions or version.name in asked.versions.split(",")]
+    missing = list(filter(None, map(environments_missing, wanted)))
+    if missing:
+        sys.exit("\n".join(missing))
+    outcomes: dict[tuple[str, str], Outcome] = {}
+    with instance() as private:
+        for version in wanted:
+            for row in ROWS:
+                if row.exists(version) and (not asked.rows or row.name in asked.rows.split(",")):
+                    begun = time.monotonic()
+                    outcome = outcomes[row.name, version.name] = run(row, version, private)
+                    took = f"{time.monotonic() - begun:.1f} s"
+                    print(row.name, version.name, took, *outcome.wrong() or ["as expected"], sep="  ", flush=True)
+    print(table.terminal(outcomes))
+    return int(any(outcome.wrong() for outcome in outcomes.values()))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

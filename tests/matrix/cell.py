@@ -1,0 +1,205 @@
+"""One cell of the matrix: a job run bare and armed at the same time, and what tfprof says of it held against what the job tells."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import uuid
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import psutil
+
+from .instance import Instance
+from .rows import LIMITS, Limit, Row
+from .versions import Version
+
+RUN: Final = Path(sys.executable).parent / "tfprof-run"
+TIMEOUT_S: Final = 120
+#: What differs from run to run on standard error: clocks, addresses, ports, process ids.
+_STAMP: Final = re.compile(r"0x[0-9a-f]+|\d+")
+_NO_LIMIT: Final = Limit(frozenset(), False, "")
+#: How a job tells what it did: with a line that begins so.
+_TOLD: Final = '{"spans"'
+_CELL: Final = "TFPROF_MATRIX_CELL"
+PARTS: Final = ("status", "steps", "ops", "spans")
+
+
+class Ended(NamedTuple):
+    """How a command ended."""
+
+    status: int | None
+    out: str
+    errors: str
+    left: list[str]
+
+
+class Outcome(NamedTuple):
+    """What is wrong with each part of a cell, '' where nothing is."""
+
+    status: str
+    steps: str
+    ops: str
+    spans: str
+
+    def wrong(self) -> list[str]:
+        """Return all that is wrong, a line each."""
+        return [f"{part}: {text}" for part, text in self._asdict().items() if text]
+
+
+def run(row: Row, version: Version, instance: Instance) -> Outcome:
+    """Run a cell."""
+    name = f"{row.name}-{version.name}"
+    command = row.command(version)
+    jobs = [
+        _Job(command, instance.environment),
+        _Job([str(RUN), "--no-report", "--name", name, "--", *command], instance.environment),
+    ]
+    bare, armed = [job.end() for job in jobs]
+    recorded = instance.jobs(name)
+    limit = LIMITS.get(row.limit(version), _NO_LIMIT)
+    told = [json.loads(line) for line in armed.out.splitlines() if line.startswith(_TOLD)]
+    steps = _summed(line["steps"] for line in told)
+    spans = _summed(line["spans"] for line in told)
+    entries = [entry for job in recorded for entry in instance.ask("spans", job["uid"])["spans"]]
+    return Outcome(
+        "; ".join(_status(bare, armed)),
+        "; ".join(_steps(steps, _counted(instance, recorded), limit, recorded)),
+        "; ".join(_ops(row.op, instance, recorded, limit)),
+        "; ".join(_spans({**steps, **spans}, entries, limit)),
+    )
+
+
+class _Job:
+    """A process with children that can be told from all others."""
+
+    def __init__(self, command: list[str], environment: dict[str, str]) -> None:
+        self._mark = uuid.uuid4().hex
+        pipe = subprocess.PIPE
+        self._process = subprocess.Popen(
+            command,
+            env={**environment, _CELL: self._mark},
+            stdin=subprocess.DEVNULL,
+            stdout=pipe,
+            stderr=pipe,
+            text=True,
+        )
+
+    def end(self) -> Ended:
+        """Wait for its end, then end what it has left."""
+        status: int | None = None
+        try:
+            out, errors = self._process.communicate(timeout=TIMEOUT_S)
+            status = self._process.returncode
+        except subprocess.TimeoutExpired:
+            self._process.terminate()
+            out = errors = ""
+        left = list(self._left())
+        for process in left:
+            with suppress(psutil.Error):
+                process.kill()
+        self._process.communicate()
+        return Ended(status, out, errors, [f"{process.pid}" for process in left])
+
+    def _left(self) -> Iterator[psutil.Process]:
+        for process in psutil.process_iter():
+            with suppress(psutil.Error):
+                if process.environ().get(_CELL) == self._mark and process.status() != psutil.STATUS_ZOMBIE:
+                    yield process
+
+
+def _summed(counts: Any) -> dict[str, int | None]:
+    """Return the sum of several counts; None, which is any number, stays."""
+    total: dict[str, int | None] = {}
+    for each in counts:
+        for kind, number in each.items():
+            known = total.get(kind, 0)
+            total[kind] = None if number is None or known is None else known + number
+    return total
+
+
+def _status(bare: Ended, armed: Ended) -> Iterator[str]:
+    """Yield where the armed job went otherwise than the bare one."""
+    if bare.status != 0:
+        yield f"the bare job ended with {bare.status}: {bare.errors[-600:]}"
+    if armed.status != bare.status:
+        yield f"{armed.status} instead of {bare.status}: {armed.errors[-600:]}"
+    mine, theirs = ([line for line in job.out.splitlines() if not line.startswith(_TOLD)] for job in (armed, bare))
+    if mine != theirs:
+        yield f"printed {mine} instead of {theirs}"
+    more, less = (Counter(_STAMP.sub("", job.errors).splitlines()) for job in (armed, bare))
+    if more != less:
+        yield f"standard error has {list(more - less)} more, {list(less - more)} less"
+    if armed.left or bare.left:
+        yield f"left processes behind: armed {armed.left}, bare {bare.left}"
+
+
+def _counted(instance: Instance, recorded: list[Any]) -> Counter[str]:
+    """Return how many steps of each kind were counted."""
+    found: Counter[str] = Counter()
+    for job in recorded:
+        for group in instance.ask("steps", job["uid"])["groups"]:
+            found[group["kind"]] += group["count"]
+    return found
+
+
+def _differences(expected: dict[str, int | None], found: Counter[str], limit: Limit) -> Iterator[str]:
+    for kind in sorted({*expected, *found}):
+        wanted = 0 if kind in limit.kinds else expected.get(kind, 0)
+        if found[kind] != wanted and not (wanted is None and found[kind]):
+            yield f"{found[kind]} of {'some' if wanted is None else wanted} {kind}"
+
+
+def _steps(expected: dict[str, int | None], found: Counter[str], limit: Limit, recorded: list[Any]) -> Iterator[str]:
+    """Yield where the steps that were counted are others than those that ran."""
+    yield from _differences(expected, found, limit)
+    for job in recorded:
+        if job["lost"] or job["state"] not in {"exited", "ended"}:
+            yield f"{job['lost']} lost, {job['state']} {job['status']}"
+
+
+def _spans(expected: dict[str, int | None], entries: list[Any], limit: Limit) -> Iterator[str]:
+    """Yield where the spans are others than those that ran."""
+    found: Counter[str] = Counter()
+    for entry in entries:
+        found[entry["kind"]] += entry["count"]
+        if entry["running"]:
+            yield f"{entry['label']} has not ended"
+    yield from _differences(expected, found, limit)
+
+
+def _ops(op: str, instance: Instance, recorded: list[Any], limit: Limit) -> Iterator[str]:
+    """Yield what is missing of the ops of traced steps."""
+    traced, shown, runs = 0, 0, 0
+    for job in recorded:
+        view = instance.ask("op", job["uid"], "-max_depth", "100000")
+        traced += job["traced"]
+        shown += view["traces"] if view else 0
+        runs += _executions(view["profile"], op) if view and view["profile"] else 0
+    if limit.ops:
+        if runs:
+            yield f"{runs} executions of {op} where there can be none"
+        return
+    if not runs:
+        events = {event["slug"] for job in recorded for event in instance.ask("steps", job["uid"])["events"]}
+        yield f"no {op} in {traced} traced steps {sorted(events) or ''}"
+    if shown != traced:
+        yield f"{shown} of {traced} traced steps are there"
+
+
+def _executions(entry: Any, op: str) -> int:
+    """Return how often ops of a type ran, in an op view: each entry's child is the next one."""
+    while entry["children"]:
+        (entry,) = entry["children"]
+        if entry["name"] == op:
+            return sum(int(node["run_count"]) for node in entry["graph_nodes"])
+    return 0
+
+
+def environments_missing(version: Version) -> str:
+    """Return what to do where a version's environment is missing, '' where it is there."""
+    return "" if os.access(version.python, os.X_OK) else f"no {version.python.parents[1]}: run `make matrix-venvs`"

@@ -1,0 +1,63 @@
+"""A private tfprof: runtime folder, store, agent and collector of its own, and questions to the store."""
+
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from typing import Any, Final
+
+from tfprof.collector.cli import main as cli
+
+#: Seconds in which a job that has ended is in the store with all it has left.
+SETTLED_S: Final = 30.0
+_MODULE: Final = "tfprof.collector.cli.main"
+
+
+class Instance:
+    """What jobs are to be started with, and what was recorded of them."""
+
+    def __init__(self, environment: dict[str, str]) -> None:
+        self.environment = environment
+        self.store = environment["TFPROF_STORE"]
+
+    def ask(self, *words: str) -> Any:
+        """Return the answer of a `tfprof` command; None when it has none, a name that no job has for example."""
+        out, errors = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+            try:
+                cli.main([*words, "--store", self.store, "--json"])
+            except SystemExit as ended:
+                return json.loads(out.getvalue()) if not ended.code else None
+        return None
+
+    def jobs(self, name: str) -> list[Any]:
+        """Return the jobs of a name, all ended."""
+        end = time.monotonic() + SETTLED_S
+        while True:
+            found = [job for job in self.ask("jobs")["jobs"] if job["name"] == name]
+            if all(job["state"] != "running" for job in found) or time.monotonic() > end:
+                return found
+            time.sleep(0.1)
+
+
+@contextlib.contextmanager
+def instance() -> Iterator[Instance]:
+    """Start agent and collector in folders of their own; stop them and remove the folders in the end."""
+    with tempfile.TemporaryDirectory(prefix="matrix-") as folder:
+        os.chmod(folder, 0o700)
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(("TFPROF_", "PYTHON"))}
+        kept |= {"XDG_RUNTIME_DIR": folder, "TFPROF_STORE": f"{folder}/store", "TF_CPP_MIN_LOG_LEVEL": "3"}
+        _command("start", kept)
+        try:
+            yield Instance(kept)
+        finally:
+            _command("stop", kept)
+
+
+def _command(word: str, environment: dict[str, str]) -> None:
+    subprocess.run([sys.executable, "-m", _MODULE, word], check=True, capture_output=True, timeout=60, env=environment)

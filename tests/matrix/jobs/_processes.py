@@ -1,0 +1,35 @@
+"""Starts a job's script again in several roles, and ends what is left of it: nothing outlives the job."""
+
+import json
+import os
+import subprocess
+import sys
+
+SECONDS = 90
+
+
+def start(role, **environment):
+    """Start the running script in a role; return the process."""
+    command = [sys.executable, sys.argv[0], role]
+    return subprocess.Popen(command, env=dict(os.environ, **environment), stdout=subprocess.PIPE)
+
+
+def finish(processes, servers=()):
+    """Wait for the processes, print what they printed, in order, end the servers; exit as the worst of them."""
+    try:
+        for process in processes:
+            sys.stdout.write(process.communicate(timeout=SECONDS)[0].decode())
+    finally:
+        for server in servers:
+            server.terminate()
+        for process in [*processes, *servers]:
+            if process.poll() is None and process not in servers:
+                process.kill()
+            process.wait()
+    sys.stdout.flush()
+    sys.exit(max(abs(process.returncode) for process in processes))
+
+
+def config(cluster, kind, index):
+    """Return the TF_CONFIG of a task."""
+    return json.dumps({"cluster": cluster, "task": {"type": kind, "index": index}})

@@ -1,0 +1,19 @@
+"""The same with XLA: ten steps of a compiled tf.function."""
+
+import tensorflow as tf
+from _told import told
+
+w = tf.Variable(tf.ones([64, 64]))
+
+
+def step(x):
+    with tf.GradientTape() as tape:
+        loss = tf.reduce_mean(tf.matmul(x, w) ** 2)
+    w.assign_sub(0.01 * tape.gradient(loss, w))
+
+
+compiled = {"experimental_compile" if tf.__version__.startswith("2.4") else "jit_compile": True}
+step = tf.function(step, **compiled)
+for _ in range(10):
+    step(tf.ones([8, 64]))
+told(function=10)

@@ -1,0 +1,44 @@
+"""multiprocessing, by `fork` or `spawn`: two processes, one after the other; what was forked has TensorFlow from its parent."""
+
+import multiprocessing
+import sys
+
+from _told import told
+
+
+def runs(tf):
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [8, 64])
+        loss = tf.reduce_sum(tf.matmul(x, tf.ones([64, 64])))
+        return [float(session.run(loss, {x: [[1.0] * 64] * 8})) for _ in range(10)]
+
+
+def calls(tf):
+    step = tf.function(lambda x: tf.reduce_sum(tf.matmul(x, x)))
+    return [float(step(tf.ones([64, 64]))) for _ in range(10)]
+
+
+def work(number):
+    import tensorflow as tf
+
+    print(number, runs(tf))
+    if tf.__version__.startswith("1."):
+        told(run=10)
+    else:
+        print(number, calls(tf))
+        told(run=10, function=10)
+
+
+if __name__ == "__main__":
+    context = multiprocessing.get_context(sys.argv[1])
+    if sys.argv[1] == "fork":
+        import tensorflow as tf  # noqa: F401 - for the children
+    for number in range(2):
+        process = context.Process(target=work, args=(number,))
+        process.start()
+        process.join(90)
+        if process.is_alive():
+            process.kill()
+        if process.exitcode != 0:
+            sys.exit(1)

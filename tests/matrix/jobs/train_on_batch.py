@@ -1,0 +1,19 @@
+"""Keras, batch by batch: ten of training, and six each of testing and prediction."""
+
+import numpy as np
+import tensorflow as tf
+from _told import keras_of, told
+
+keras = keras_of(tf)
+x, y = np.ones([8, 64], "float32"), np.zeros([8, 1], "float32")
+model = keras.Sequential([keras.layers.Dense(32, activation="relu"), keras.layers.Dense(1)])
+model.compile("sgd", "mse")
+for _ in range(10):
+    model.train_on_batch(x, y)
+for _ in range(6):
+    model.test_on_batch(x, y)
+    model.predict_on_batch(x)
+steps = {"batch": 10, "test_batch": 6, "predict_batch": 6}
+if tf.__version__.startswith("1."):
+    steps["run"] = None
+told(**steps)

@@ -1,0 +1,101 @@
+"""The rows of the matrix: one small job each, what it is called, which versions have it, and what tfprof cannot see there."""
+
+from pathlib import Path
+from typing import Final, NamedTuple
+
+from .versions import Version
+
+JOBS: Final = Path(__file__).parent / "jobs"
+#: TensorFlow's own Keras is Keras 3 from here on; Keras 2 is the package tf_keras.
+KERAS_3: Final = (2, 16)
+
+
+class Limit(NamedTuple):
+    """A limitation: the kinds of steps that are not counted, whether ops are missing, and why, as the documentation says."""
+
+    kinds: frozenset[str]
+    ops: bool
+    text: str
+
+
+LIMITS: Final = {
+    "eager": Limit(frozenset({"eager"}), True, "ops that run eagerly, outside of functions and Keras, are no steps."),
+    "old-functions": Limit(
+        frozenset({"function"}), True, "TensorFlow 1.15 does not tell of calls of its early `tf.function`."
+    ),
+    "direct-calls": Limit(
+        frozenset({"function"}),
+        True,
+        "concrete functions that are called as such (signatures, what a coordinator schedules) are no steps.",
+    ),
+    "remote": Limit(
+        frozenset(),
+        True,
+        "a session at a remote server has step statistics with `--trace-level full` only, which `auto` does not ask for.",
+    ),
+    "xla": Limit(frozenset(), True, "XLA runs the function as one program and tells of no op in it."),
+    "old-windows": Limit(frozenset(), True, "TensorFlow 1.15 has no profiler session that writes an XSpace."),
+}
+
+
+class Row(NamedTuple):
+    """A job: its script with an argument, and the versions from ``since`` to before ``until``; ``op`` is one that its steps run.
+
+    ``keras``: a package that is given to the script where TensorFlow's own Keras is Keras 3. ``limits``: version (or `` `` for
+    any) -> name of the limitation.
+    """
+
+    name: str
+    title: str
+    script: str
+    since: tuple[int, ...] = (1, 15)
+    until: tuple[int, ...] = (3,)
+    op: str = "MatMul"
+    argument: str = ""
+    keras: str = ""
+    limits: dict[str, str] = {}  # noqa: RUF012 - never changed
+
+    def exists(self, version: Version) -> bool:
+        """Tell whether TensorFlow has this at all in ``version``."""
+        return self.since <= version.number < self.until
+
+    def command(self, version: Version) -> list[str]:
+        """Return the command line of the job."""
+        keras = self.keras if version.number >= KERAS_3 else ""
+        return [str(version.python), "-W", "ignore", str(JOBS / self.script), *filter(None, (self.argument, keras))]
+
+    def limit(self, version: Version) -> str:
+        """Return the name of the limitation that there is in ``version``, '' for none."""
+        return self.limits.get(version.name) or self.limits.get("", "")
+
+
+_OLD_FUNCTIONS, _OLD_WINDOWS = {"1.15": "old-functions"}, {"1.15": "old-windows"}
+
+ROWS: Final = (
+    Row("session_run", "`Session.run`", "session_run.py"),
+    Row("monitored_session", "MonitoredTrainingSession", "monitored_session.py"),
+    Row("estimator", "Estimator", "estimator.py", until=KERAS_3),
+    Row("keras_graph", "Keras in graph mode", "keras_graph.py", keras="tf_keras"),
+    Row("keras_fit", "Keras `fit` with validation", "keras_fit.py", limits=_OLD_WINDOWS),
+    Row("tf_keras_fit", "tf_keras `fit` with validation", "keras_fit.py", since=KERAS_3, keras="tf_keras"),
+    Row("steps_per_execution", "`steps_per_execution`", "steps_per_execution.py", since=(2, 4)),
+    Row("train_on_batch", "`train_on_batch`", "train_on_batch.py"),
+    Row("function_loop", "loop of a `tf.function`", "function_loop.py", limits=_OLD_FUNCTIONS),
+    Row("jit_compile", "`jit_compile=True`", "jit_compile.py", since=(2, 4), limits={"": "xla"}),
+    Row("eager_tape", "eager GradientTape", "eager_tape.py", limits={"": "eager"}),
+    Row("saved_model", "SavedModel signature", "saved_model.py", since=(2,), limits={"": "direct-calls"}),
+    Row("mirrored", "MirroredStrategy", "mirrored.py", since=(2,)),
+    Row("multi_worker", "MultiWorkerMirroredStrategy", "multi_worker.py", since=(2, 4)),
+    Row(
+        "parameter_server",
+        "parameter servers, coordinator",
+        "parameter_server.py",
+        since=(2, 4),
+        limits={"": "direct-calls"},
+    ),
+    Row(
+        "parameter_server_session", "parameter servers, sessions", "parameter_server_session.py", limits={"": "remote"}
+    ),
+    Row("fork", "multiprocessing, fork", "processes.py", argument="fork"),
+    Row("spawn", "multiprocessing, spawn", "processes.py", argument="spawn"),
+)

@@ -1,0 +1,46 @@
+"""The table of rows and versions, as what is expected of each cell has it: for the documentation and the terminal."""
+
+from collections.abc import Mapping
+from typing import Final
+
+from .cell import Outcome
+from .rows import LIMITS, ROWS, Row
+from .versions import VERSIONS, Version
+
+RIGHT, ABSENT, WRONG, NOT_RUN = "✓", "–", "✗", " "
+#: Limitations by the letters that stand for them.
+LETTERS: Final = dict(zip(LIMITS, "abcdefghijklm", strict=False))
+
+
+def expected(row: Row, version: Version) -> str:
+    """Return what a cell says when all is as expected."""
+    if not row.exists(version):
+        return ABSENT
+    limit = row.limit(version)
+    return LETTERS[limit] if limit else RIGHT
+
+
+def markdown() -> str:
+    """Return the table that the documentation shows, with its notes."""
+    lines = ["| | " + " | ".join(version.name for version in VERSIONS) + " |", "|---" * (1 + len(VERSIONS)) + "|"]
+    lines += ["| " + " | ".join([row.title, *(expected(row, version) for version in VERSIONS)]) + " |" for row in ROWS]
+    notes = [f"- {letter}: {LIMITS[name].text}" for name, letter in LETTERS.items()]
+    return "\n".join([*lines, "", *notes, ""])
+
+
+def terminal(outcomes: Mapping[tuple[str, str], Outcome]) -> str:
+    """Return the table with what came out, and below it what is wrong."""
+    width = max(len(row.title) for row in ROWS)
+    lines = ["".join([" " * width, *(f"{version.name:>6}" for version in VERSIONS)])]
+    for row in ROWS:
+        cells = [_cell(row, version, outcomes.get((row.name, version.name))) for version in VERSIONS]
+        lines.append("".join([f"{row.title:{width}}", *(f"{cell:>6}" for cell in cells)]))
+    for names, outcome in outcomes.items():
+        lines += [" ".join([*names, text]) for text in outcome.wrong()]
+    return "\n".join(lines)
+
+
+def _cell(row: Row, version: Version, outcome: Outcome | None) -> str:
+    if outcome is None:
+        return NOT_RUN if row.exists(version) else ABSENT
+    return WRONG if outcome.wrong() else expected(row, version)

@@ -1,0 +1,104 @@
+"""What a cell of the matrix calls wrong."""
+
+from collections import Counter
+
+import pytest
+from matrix import cell, table
+from matrix.cell import Ended, Outcome
+from matrix.rows import LIMITS, ROWS, Limit
+from matrix.versions import VERSIONS
+
+BARE = Ended(0, 'loss 1\n{"spans": {}, "steps": {"run": 10}}\n', "W0000 12:01 slow\n", [])
+NONE = Limit(frozenset(), ops=False, text="")
+NO_FUNCTIONS = Limit(frozenset({"function"}), ops=True, text="")
+
+
+def job(**more):
+    return {"uid": "1", "lost": 0, "state": "exited", "status": 0, "traced": 3, **more}
+
+
+class Asked:
+    """Answers as the store would."""
+
+    def __init__(self, runs, traces):
+        node = {"name": "MatMul", "graph_nodes": [{"run_count": runs}], "children": []}
+        profile = {"children": [{"name": "Add", "graph_nodes": [], "children": [node]}]}
+        self._answers = {"op": {"traces": traces, "profile": profile}, "steps": {"events": [{"slug": "profiler-busy"}]}}
+
+    def ask(self, view, *_words):
+        return self._answers[view]
+
+
+def test_a_job_that_ends_and_prints_as_alone_is_right():
+    armed = Ended(0, 'loss 1\n{"spans": {}, "steps": {"run": 11}}\n', "W0000 12:02 slow\n", [])
+    assert list(cell._status(BARE, armed)) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"status": 1},
+        {"status": None},
+        {"out": "loss 2\n"},
+        {"errors": ""},
+        {"errors": BARE.errors * 2},
+        {"left": ["7"]},
+    ],
+    ids=str,
+)
+def test_any_other_end_is_wrong(other):
+    assert len(list(cell._status(BARE, BARE._replace(**other)))) == 1
+
+
+def test_a_job_that_fails_by_itself_is_wrong_too():
+    failed = BARE._replace(status=1)
+    assert len(list(cell._status(failed, failed))) == 1
+
+
+@pytest.mark.parametrize(
+    ("told", "found", "limit", "right"),
+    [
+        ({"run": 10}, {"run": 10}, NONE, True),
+        ({"run": 10}, {"run": 9}, NONE, False),
+        ({"run": 10}, {"run": 10, "function": 1}, NONE, False),
+        ({"run": None}, {"run": 3}, NONE, True),
+        ({"run": None}, {}, NONE, False),
+        ({"function": 10, "batch": 4}, {"batch": 4}, NO_FUNCTIONS, True),
+        ({"function": 10}, {"function": 10}, NO_FUNCTIONS, False),
+    ],
+)
+def test_steps_and_spans_are_those_that_the_job_told_of_or_the_limitation_leaves(told, found, limit, right):
+    assert (list(cell._steps(told, Counter(found), limit, [job()])) == []) is right
+    entries = [{"kind": kind, "count": count, "running": False} for kind, count in found.items()]
+    assert (list(cell._spans(told, entries, limit)) == []) is right
+
+
+@pytest.mark.parametrize("other", [{"lost": 1}, {"state": "killed"}, {"state": "running"}])
+def test_what_was_lost_or_has_not_ended_is_wrong(other):
+    assert len(list(cell._steps({"run": 1}, Counter(run=1), NONE, [job(**other)]))) == 1
+
+
+@pytest.mark.parametrize(
+    ("runs", "traces", "limit", "right"),
+    [
+        (6, 3, NONE, True),
+        (0, 3, NONE, False),
+        (6, 2, NONE, False),
+        (0, 0, NO_FUNCTIONS, True),
+        (6, 3, NO_FUNCTIONS, False),
+    ],
+)
+def test_ops_are_those_of_every_traced_step_or_none_at_all(runs, traces, limit, right):
+    assert (list(cell._ops("MatMul", Asked(runs, traces), [job()], limit)) == []) is right
+
+
+def test_the_terminal_shows_what_is_wrong_and_what_was_not_run():
+    right, wrong = Outcome("", "", "", ""), Outcome("", "9 of 10 run", "", "")
+    names = [(ROWS[0].name, version.name) for version in VERSIONS]
+    text = table.terminal({names[0]: right, names[1]: wrong})
+    assert text.splitlines()[1].split()[1:] == ["✓", "✗"]
+    assert text.splitlines()[-1] == f"{ROWS[0].name} {VERSIONS[1].name} steps: 9 of 10 run"
+
+
+def test_each_limitation_has_a_letter():
+    assert set(table.LETTERS) == set(LIMITS)

@@ -1,0 +1,36 @@
+"""The cells of the matrix that CI runs; `make matrix` runs all."""
+
+import os
+from collections.abc import Iterator
+
+import pytest
+from matrix import cell
+from matrix.instance import Instance, instance
+from matrix.rows import ROWS, Row
+from matrix.versions import VERSIONS, Version
+
+pytestmark = pytest.mark.tf
+CELLS = [
+    pytest.param(row, version, id=f"{row.name}-{version.name}")
+    for version in VERSIONS
+    for row in ROWS
+    if row.exists(version) and (version.ci is None or row.name in version.ci)
+]
+
+
+@pytest.fixture(scope="module")
+def private() -> Iterator[Instance]:
+    """Agent, collector and store of this module alone."""
+    with instance() as made:
+        yield made
+
+
+@pytest.mark.parametrize(("row", "version"), CELLS)
+def test_a_job_runs_as_without_tfprof_and_is_recorded(row: Row, version: Version, private: Instance) -> None:
+    missing = cell.environments_missing(version)
+    if missing:
+        if os.environ.get("CI"):
+            pytest.fail(missing)
+        pytest.skip(missing)
+    wrong = cell.run(row, version, private).wrong()
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,36 @@
+"""The versions of TensorFlow that the matrix has, each in a virtual environment of its own (`make matrix-venvs`)."""
+
+import os
+from pathlib import Path
+from typing import Final, NamedTuple
+
+ROOT: Final = Path(__file__).resolve().parents[2]
+VENVS: Final = Path(os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs"))
+
+
+class Version(NamedTuple):
+    """A version, the folder of its environment, and the rows that CI runs with it (None: all)."""
+
+    name: str
+    folder: str
+    ci: frozenset[str] | None
+
+    @property
+    def number(self) -> tuple[int, ...]:
+        """The version to be compared with others."""
+        return tuple(map(int, self.name.split(".")))
+
+    @property
+    def python(self) -> Path:
+        """The interpreter with this version."""
+        return VENVS / self.folder / "bin/python"
+
+
+VERSIONS: Final = (
+    Version("1.15", "tf1", None),
+    Version("2.4", "tf24", frozenset({"keras_fit", "function_loop"})),
+    Version("2.10", "tf210", frozenset()),
+    Version("2.15", "tf215", frozenset({"keras_fit", "estimator"})),
+    Version("2.18", "tf218", frozenset()),
+    Version("2.21", "tf2", None),
+)
