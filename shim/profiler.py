@@ -118,9 +118,9 @@ class Session(object):
 
 
 def start_of(cls: type) -> Callable[..., object]:
-    """Return the method that starts a session, without our own tap on it."""
+    """Return the method that starts a session, without what we put around it."""
     start: Callable[..., object] = cls.__dict__["start"]
-    return getattr(start, "original", start)
+    return getattr(start, "__wrapped__", start)
 
 
 def _reason(error: Exception) -> tuple[str, str]:

@@ -6,17 +6,16 @@ import _thread
 import atexit
 import importlib
 
-from . import clock, core, graph, layout
+from . import clock, entry, graph, layout
 from .guard import guarded
 from .pace import FIRST
 from .profiler import MODULE, Session
 from .ring import WORD, ChannelError
-from .tap import Tap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable
+    from typing import Any
 
     from .ring import Channel
     from .step import Step
@@ -250,15 +249,11 @@ def patch(module: ModuleType) -> None:
     """Give way to the job's own profiler sessions, in TensorFlow's module of them."""
     session = getattr(module, "ProfilerSession", None)
     if session is not None:
-        core.replace(session, "start", lambda start: Tap(start, lambda _session: give_way()))
-    core.replace(module, "start_server", _serving)
+        entry.tell(session, "start", lambda _session: give_way())
+    entry.tell(module, "start_server", _serving)
 
 
-def _serving(original: Callable[[int], object]) -> Callable[[int], object]:
-    def start_server(port: int) -> object:
-        global _served
-        _served = True
-        give_way()
-        return original(port)
-
-    return start_server
+def _serving(_port: int) -> None:
+    global _served
+    _served = True
+    give_way()

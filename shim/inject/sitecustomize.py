@@ -16,24 +16,35 @@ def _tfprof():
     sys.path_importer_cache.pop(here, None)
     if sys.version_info < (3, 7) or not os.environ.get("TFPROF_RUN") or "_tfprof_shim" in sys.modules:
         return
+    import _imp
+
+    external = sys.modules["_frozen_importlib_external"]
+
+    class Loader(external.SourceFileLoader):
+        def get_code(self, fullname):
+            code = super(Loader, self).get_code(fullname)
+            _imp._fix_co_filename(code, "<tfprof/%s>" % os.path.basename(self.path))  # tools leave such names alone
+            return code
+
     package = type(sys)("_tfprof_shim")
     package.__path__ = [os.path.dirname(here)]
+    sys.path_importer_cache[package.__path__[0]] = external.FileFinder(package.__path__[0], (Loader, [".py"]))
     sys.modules["_tfprof_shim"] = package
     try:
-        from _tfprof_shim import core
-
-        core.arm(os.environ)
+        __import__("_tfprof_shim.core").core.arm(os.environ)
     except Exception:
-        for name in [name for name in sys.modules if name.partition(".")[0] == "_tfprof_shim"]:
-            del sys.modules[name]
-        raise
+        try:
+            if __import__("_tfprof_shim.settings").settings.SETTINGS["debug"].read():
+                __import__("traceback").print_exc()
+        finally:
+            for name in [name for name in sys.modules if name.partition(".")[0] == "_tfprof_shim"]:
+                del sys.modules[name]
 
 
 try:
     _tfprof()
 except Exception:
-    if __import__("os").environ.get("TFPROF_DEBUG"):
-        __import__("traceback").print_exc()
+    pass  # nothing of ours is the job's business
 
 # Errors of the shadowed one are site's business. importlib takes this module out of sys.modules by its name when
 # it is done, so that something must be there under it.
