@@ -8,11 +8,8 @@ def _tfprof():
 
     here = os.path.dirname(os.path.abspath(__file__))
     for place in list(sys.path):
-        try:
-            if place and os.path.abspath(place) == here:
-                sys.path.remove(place)
-        except Exception:
-            pass  # whatever else somebody put there
+        if isinstance(place, str) and place and os.path.abspath(place) == here:
+            sys.path.remove(place)
     sys.path_importer_cache.pop(here, None)
     if sys.version_info < (3, 7) or not os.environ.get("TFPROF_RUN") or "_tfprof_shim" in sys.modules:
         return
@@ -20,12 +17,16 @@ def _tfprof():
 
     external = sys.modules["_frozen_importlib_external"]
 
+    def rename(code, path):
+        _imp._fix_co_filename(code, "<tfprof/%s>" % os.path.basename(path))  # tools leave code of such names alone
+        return code
+
     class Loader(external.SourceFileLoader):
         def get_code(self, fullname):
-            code = super(Loader, self).get_code(fullname)
-            _imp._fix_co_filename(code, "<tfprof/%s>" % os.path.basename(self.path))  # tools leave such names alone
-            return code
+            return rename(super(Loader, self).get_code(fullname), self.path)
 
+    for each in (rename, Loader.get_code):
+        rename(each.__code__, __file__)
     package = type(sys)("_tfprof_shim")
     package.__path__ = [os.path.dirname(here)]
     sys.path_importer_cache[package.__path__[0]] = external.FileFinder(package.__path__[0], (Loader, [".py"]))
