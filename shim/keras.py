@@ -60,7 +60,7 @@ class Bracket(object):
         self.each = _steps_per_execution(getattr(callbacks, "model", None))
         self.left: int | None = None  # batches of the epoch that are still to come, where that is known
         self.start = clock.mono()
-        self.callbacks = weakref.ref(callbacks, self._gone)
+        self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
         self.stack.append(self)
         _open.add(self)
         if len(_open) == 1:
@@ -112,6 +112,7 @@ class Bracket(object):
         if self not in _open:
             return
         _open.discard(self)
+        self.callbacks = _nobody  # Python need not call back for a bracket that has ended
         if self in self.stack:
             self.stack.remove(self)
         if self.pid != clock.getpid():
@@ -307,6 +308,10 @@ def _steps_per_execution(model: Any) -> int:
     if hasattr(value, "numpy"):
         value = int(value.numpy())
     return value if isinstance(value, int) and value > 0 else 1
+
+
+def _nobody() -> None:
+    """Stand for a reference to what is no more."""
 
 
 @guarded
