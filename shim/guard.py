@@ -82,6 +82,8 @@ def theirs(error: BaseException) -> bool:
     """
     if not isinstance(error, Exception):
         return True
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+        error = error.__cause__  # which Python lets out of no generator as it is
     caller, last = None, None
     trace = error.__traceback__
     while trace is not None:

@@ -21,7 +21,8 @@ _CACHES = {(3, 11): {"PRECALL": 1, "CALL": 4}}.get(_VERSION, {"CALL": 3} if _VER
 _RELATIVE = _VERSION >= (3, 11)  # jumps and tables count from where they are, or in a table of their own
 _GENERATORS = 0x20 | 0x80 | 0x200  # flags of code whose call runs nothing of it
 _ARG_MAX = 0xFF  # of an instruction that needs no extension
-_NO_COLUMNS = 13  # form of an entry in the table of places: a line alone
+#: Forms of an entry in the table of places: with 0, 1 or 2 lines more, with any number and no columns, with both.
+_SHORT, _LINE, _LINE_AND_COLUMNS = (10, 11, 12), 13, 14
 
 
 def with_call(code: types.CodeType, called: Callable[..., Any], count: int) -> types.CodeType | None:
@@ -85,21 +86,42 @@ def _body(code: bytes, numbers: dict[str, int]) -> int:
 
 
 def _places_moved(table: bytes, at: int, units: int) -> bytes | None:
-    """Return the table of places with ``units`` more behind the first ``at``, on the line of those; None where none ends there."""
+    """Return the table of places with ``units`` more behind the first ``at``, on the line of what follows; None where none ends there."""
     covered = index = 0
     while covered < at and index < len(table):
         covered += (table[index] & 7) + 1
-        index += 1
-        while index < len(table) and not table[index] & 0x80:
-            index += 1
+        index = _entry_end(table, index)
     if covered != at:
         return None
+    line, following = _line_taken(table[index:])
     more = b""
     while units:
         each = min(units, 8)
-        more += bytes((0x80 | _NO_COLUMNS << 3 | each - 1, 0))
+        more += bytes((0x80 | _LINE << 3 | each - 1,)) + line
         units -= each
-    return table[:index] + more + table[index:]
+        line = b"\0"
+    return table[:index] + more + following
+
+
+def _entry_end(table: bytes, index: int) -> int:
+    """Return where the entry at ``index`` ends: the first byte of each has its highest bit set."""
+    index += 1
+    while index < len(table) and not table[index] & 0x80:
+        index += 1
+    return index
+
+
+def _line_taken(table: bytes) -> tuple[bytes, bytes]:
+    """Return by how many lines the table's first entry is further on, as in the table, and the table without that."""
+    form = table[0] >> 3 & 0xF
+    if form in _SHORT:
+        return bytes((2 * (form - _SHORT[0]),)), bytes((table[0] & 0x87 | _SHORT[0] << 3,)) + table[1:]
+    if form not in (_LINE, _LINE_AND_COLUMNS):
+        return b"\0", table
+    end = 1
+    while table[end] & 0x40:
+        end += 1
+    return table[1 : end + 1], table[:1] + b"\0" + table[end + 1 :]
 
 
 def _handlers_moved(table: bytes, units: int) -> bytes:
