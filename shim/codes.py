@@ -32,6 +32,8 @@ _FIELDS = [
 def replaced(code: types.CodeType, **fields: Any) -> types.CodeType:
     """Return ``code`` with other ``fields``, named as its attributes are."""
     if sys.version_info >= (3, 8):
-        return code.replace(**fields)
-    names = ["co_" + name for name in _FIELDS]
-    return types.CodeType(*[fields.get(name, getattr(code, name)) for name in names])
+        made = code.replace(**fields)
+    else:
+        names = ["co_" + name for name in _FIELDS]
+        made = types.CodeType(*[fields.get(name, getattr(code, name)) for name in names])
+    return made

@@ -13,12 +13,11 @@ def _tfprof():
     sys.path_importer_cache.pop(here, None)
     if sys.version_info < (3, 7) or not os.environ.get("TFPROF_RUN") or "_tfprof_shim" in sys.modules:
         return
+    import _frozen_importlib_external as external
     import _imp
 
-    external = sys.modules["_frozen_importlib_external"]
-
-    def rename(code, path):
-        _imp._fix_co_filename(code, "<tfprof/%s>" % os.path.basename(path))  # tools leave code of such names alone
+    def rename(code, path):  # as code of frozen modules is named: tools leave it alone
+        getattr(_imp, "_fix_co_filename")(code, "<tfprof/%s>" % os.path.basename(path))  # noqa: B009 - no stub has it
         return code
 
     class Loader(external.SourceFileLoader):
