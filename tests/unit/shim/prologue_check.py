@@ -11,7 +11,7 @@ import traceback
 import types
 import xml.dom.minidom
 
-calls = []
+calls: "list[int]" = []
 
 
 def told(_first):
@@ -27,14 +27,9 @@ def load(shim):
 
 def instructions(code):
     """Return (name, argument or number of the instruction jumped to, line, columns) of each instruction."""
-    found, numbers, begin = [], {}, 0
-    for each in dis.get_instructions(code):
-        if each.opname == "EXTENDED_ARG":
-            continue
-        while begin <= each.offset:  # a jump may go to the extensions of what it goes to
-            numbers[begin] = len(found)
-            begin += 2
-        found.append(each)
+    found = [each for each in dis.get_instructions(code) if each.opname != "EXTENDED_ARG"]
+    begins = [0] + [each.offset + 2 for each in found]  # a jump may go to the extensions of what it goes to
+    numbers = {at: number for number, each in enumerate(found) for at in range(begins[number], each.offset + 2)}
     lines, line, result = dict(dis.findlinestarts(code)), None, []
     at = 0
     for each in found:
