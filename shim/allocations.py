@@ -6,6 +6,7 @@ import ctypes
 import os
 
 from . import native, quiet
+from .guard import called_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,4 +59,4 @@ def hush() -> None:
         _off = None
 
 
-os.register_at_fork(after_in_child=hush)
+os.register_at_fork(after_in_child=called_back(hush))

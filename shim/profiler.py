@@ -10,7 +10,7 @@ import sys
 import time
 
 from . import allocations, clock
-from .guard import stop
+from .guard import stop, theirs
 from .quiet import NoisyError, silence
 
 TYPE_CHECKING = False
@@ -48,6 +48,8 @@ class Session(object):
         try:
             _thread.start_new_thread(self._hold, ())
         except RuntimeError as error:
+            if theirs(error):
+                raise
             self.refused = ("profiler-failed", str(error))
             self._done.release()
         else:

@@ -12,6 +12,7 @@ import os
 import sys
 
 from . import native
+from .guard import theirs
 
 _CLOSE_RANGE, _UNSHARE_ON_CLOSE = 436, 2
 _CLONE_FILES = 0x400
@@ -66,6 +67,8 @@ def silence() -> Muted | Silent:
     try:
         private_descriptors()
     except OSError as error:
+        if theirs(error):
+            raise
         raise NoisyError("no descriptors of our own: %s" % error.strerror) from None
     return Silent()
 
@@ -98,5 +101,6 @@ def _close_copies() -> None:
         if int(name) > 2:
             try:
                 os.close(int(name))
-            except OSError:
-                pass  # the one of the listing itself
+            except OSError as error:
+                if theirs(error):
+                    raise  # else it is the one of the listing itself

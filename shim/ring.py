@@ -9,6 +9,7 @@ import os
 from . import layout
 from .clock import getpid, mono, real
 from .errors import TfprofError
+from .guard import theirs
 from .version import CHANNEL_VERSION
 
 TYPE_CHECKING = False
@@ -82,6 +83,8 @@ class Channel(object):
             self.view = _mapping(self._fd, layout.RING_AT)
         except OSError as error:
             os.close(self._fd)
+            if theirs(error):
+                raise
             raise ChannelError("no memory for a channel: %s" % error.strerror, "channel-memory") from None
         self.words = self.view.cast("Q")
         for name, value in (
@@ -173,6 +176,8 @@ class Channel(object):
             ring = _mapping(self._fd, whole)[layout.RING_AT :]
             fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK | _SEAL_GROW)
         except OSError as error:
+            if theirs(error):
+                raise
             raise ChannelError("no memory for the record ring: %s" % error.strerror, "channel-memory") from None
         self.words[WORD["ring_size"]] = self.ring_bytes
         self.ring = ring
@@ -208,6 +213,8 @@ def _memfd() -> int:
         try:
             return _memfd_create(layout.MEMFD_NAME, flags)
         except OSError as error:
+            if theirs(error):
+                raise
             reason = error.strerror
     raise ChannelError("the system refuses anonymous memory files: %s" % reason, "memfd-refused")
 
@@ -241,6 +248,8 @@ def _mapping(fd: int, size: int) -> memoryview[int]:
 def _inode(fd: int) -> tuple[int, int] | None:
     try:
         info = os.fstat(fd)
-    except OSError:
+    except OSError as error:
+        if theirs(error):
+            raise
         return None
     return info.st_dev, info.st_ino

@@ -7,7 +7,7 @@ import atexit
 import importlib
 
 from . import clock, entry, graph, layout
-from .guard import guarded
+from .guard import guarded, theirs
 from .pace import FIRST
 from .profiler import MODULE, Session
 from .ring import WORD, ChannelError
@@ -211,7 +211,9 @@ def _hindrance(channel: Channel) -> tuple[str, str] | None:
     try:
         module = importlib.import_module(MODULE)
         channel.grow()  # here: the session's thread has no descriptors
-    except ImportError:
+    except ImportError as error:
+        if theirs(error):
+            raise
         module = None
     except ChannelError as error:
         return (error.slug, error.args[0])
