@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, MODERN, ROOT, environment, name_of
 
-#: Way -> each how-manieth line is tried.
-WAYS = {"handler": 1, "timer": 11, "outside": 11}
 INTERPRETERS = [python for python in MODERN if name_of(python).startswith("3.7")] + [Path(sys.executable)]
+#: Way -> each how-manieth line is tried: at those of signals the interpreters take turns.
+WAYS = {"handler": len(INTERPRETERS), "timer": 11, "outside": 11}
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -19,8 +19,9 @@ def test_the_job_sees_each_exception_once(python, way, tmp_path):
     (tmp_path / "announce").mkdir()
     path = os.pathsep.join(map(str, (ROOT / "tests", FAKE_TENSORFLOW)))
     environ = {**environment(tmp_path, TFPROF_RING="1M"), "PYTHONPATH": path, "TFPROF_DEBUG": ""}
+    share = f"{INTERPRETERS.index(python)}/{WAYS[way]}"
     done = subprocess.run(
-        [str(python), str(JOBS / "handlers.py"), str(ROOT / "shim"), str(WAYS[way]), way],
+        [str(python), str(JOBS / "handlers.py"), str(ROOT / "shim"), share, way],
         env=environ,
         capture_output=True,
         text=True,

@@ -1,7 +1,8 @@
 """Raises exceptions from a signal handler, or another thread, at each line of ours; prints those that the job does not see once.
 
 Each case runs in a forked child: its entry into the shim with one exception at one line. Arguments: the folder of the shim,
-which of the lines (each N-th), and the way: ``handler`` (at the line), ``timer`` (soon after), ``outside`` (by the C interface).
+which of the lines (I/N: each N-th from the I-th on), and the way: ``handler`` (at the line), ``timer`` (soon after),
+``outside`` (by the C interface).
 """
 
 import _signal
@@ -333,8 +334,9 @@ def lines_of(entry):
     return json.loads(forked(work))
 
 
-def main(shim, every, way):
-    """Run the cases of each ``every``-th line, and print what is wrong."""
+def main(shim, share, way):
+    """Run the cases of a share of the lines, and print what is wrong."""
+    first, every = (int(each) for each in share.split("/"))
     warnings.simplefilter("ignore")
     runpy.run_path(os.path.join(shim, "inject", "sitecustomize.py"))
     core = sys.modules["_tfprof_shim.core"]
@@ -362,7 +364,7 @@ def main(shim, every, way):
             if tuple(place) in known:
                 continue
             known.add(tuple(place))
-            if len(known) % int(every):
+            if len(known) % every != first:
                 continue
             for cls in (ALWAYS, turn[len(known) % len(turn)]):
                 cases += 1
