@@ -7,6 +7,7 @@ import os
 import sys
 
 from . import native
+from .guard import called_back
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -62,4 +63,4 @@ def accelerated() -> bool:
     return any(device.device_type not in _CPUS for device in devices or ())
 
 
-os.register_at_fork(after_in_child=hush)
+os.register_at_fork(after_in_child=called_back(hush))

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 
 from .descriptors import open_file
+from .guard import theirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +43,9 @@ def _probe(tf_session: Any) -> bool:
     try:
         give(tf_session, buffer, _PROBE)
         return bytes(tf_session.TF_GetBuffer(buffer)) == _PROBE
-    except (OSError, ValueError):
+    except (OSError, ValueError) as error:
+        if theirs(error):
+            raise
         return False
     finally:
         tf_session.TF_DeleteBuffer(buffer)

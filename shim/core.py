@@ -80,7 +80,7 @@ def arm(environ: "Mapping[str, str]") -> None:
     if os.getuid() != os.geteuid() or os.getgid() != os.getegid():
         return
     _state = State(*run)
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=guard.called_back(_forked))
     hook.install(PATCHES, _patch)
 
 
@@ -92,7 +92,7 @@ def disarm() -> None:
     old, _state = _state, None
     hook.remove()
     for owner, name, original, ours in reversed(old.replaced):
-        if owner.__dict__.get(name) is ours:
+        if _held(owner, name) is ours:
             setattr(owner, name, original)
     for tracker in old.trackers.values():
         tracker.stop()
@@ -106,12 +106,17 @@ def disarm() -> None:
 def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
     """Replace ``owner.name`` by ``make(original)`` until ``disarm``; nothing happens where that was done already."""
     assert _state is not None
-    original = owner.__dict__.get(name)
+    original = _held(owner, name)
     if original is None or any(original is ours for _, _, _, ours in _state.replaced):
         return
     ours = make(original)
     setattr(owner, name, ours)
     _state.replaced.append((owner, name, original, ours))
+
+
+def _held(owner: "Any", name: str) -> "Any":
+    """Return what ``owner`` itself has as ``name``: a function its code, a class or a module what it defines."""
+    return owner.__code__ if name == "__code__" else owner.__dict__.get(name)
 
 
 def tracker(kind: int, costed: bool = True) -> "Tracker":
@@ -144,7 +149,9 @@ def _run(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
     launch, at, folder = environ.get("TFPROF_RUN", "").partition("@")
     try:
         return (int(launch, 16), folder) if at and len(launch) == 16 else None
-    except ValueError:
+    except ValueError as error:
+        if guard.theirs(error):
+            raise
         return None
 
 

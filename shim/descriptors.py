@@ -5,6 +5,8 @@ from __future__ import annotations
 import errno
 import os
 
+from .guard import theirs
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
@@ -44,9 +46,9 @@ def _standard_open() -> bool:
         try:
             os.fstat(fd)
         except OSError as error:
-            if error.errno == errno.EBADF:
-                return False
-            raise
+            if error.errno != errno.EBADF or theirs(error):
+                raise
+            return False
     return True
 
 
@@ -54,7 +56,9 @@ def is_file(fd: int, file: os.stat_result) -> bool:
     """Tell whether ``fd`` is a descriptor of ``file``."""
     try:
         return os.path.samestat(os.fstat(fd), file)
-    except OSError:
+    except OSError as error:
+        if theirs(error):
+            raise
         return False
 
 
@@ -63,7 +67,9 @@ def write(fd: int, data: bytes) -> None:
     try:
         while data:
             data = data[os.write(fd, data) :]
-    except OSError:
+    except OSError as error:
+        if theirs(error):
+            raise
         return  # closed, full, or broken: as it would have been without us
 
 

@@ -8,9 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 
+from .guard import theirs
+
 try:
     import resource
-except ImportError:  # an interpreter that was built without
+except ImportError as error:  # an interpreter that was built without
+    if theirs(error):
+        raise
     resource = None  # type: ignore[assignment]
 
 TYPE_CHECKING = False

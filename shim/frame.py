@@ -7,18 +7,19 @@ it wraps, and that function's own entry is dropped instead.
 
 from __future__ import annotations
 
-import os
 import sys
-import types
+
+from .codes import replaced
+from .guard import OURS
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    import types
     from typing import Any, Callable, TypeVar
 
     F = TypeVar("F", bound=Callable[..., Any])
 
 _LOOKS = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
-_OURS = os.path.dirname(os.path.abspath(__file__)) + os.sep
 _DROPS = sys.version_info >= (3, 11)
 #: Before 3.8 a call that spans lines is at its last one.
 _LAST_LINE = sys.version_info < (3, 8)
@@ -26,58 +27,51 @@ _LAST_LINE = sys.version_info < (3, 8)
 
 def resemble(ours: F, original: Any, marker: str) -> F:
     """Return ``ours`` with the names and, where tracebacks need it, the place of ``original`` at its call of ``marker``."""
-    for name in _LOOKS:
-        if hasattr(original, name):
-            setattr(ours, name, getattr(original, name))
+    look_like(ours, original)
     code = getattr(original, "__code__", None)
     if code is not None and not _DROPS:
         ours.__code__ = _placed(ours.__code__, code, _line(code, marker))
     return ours
 
 
+def look_like(ours: Any, original: Any) -> None:
+    """Give the function ``ours`` the names, defaults and annotations of ``original``, and where to look for more."""
+    for name in _LOOKS:
+        if hasattr(original, name):
+            setattr(ours, name, getattr(original, name))
+    ours.__wrapped__ = original
+
+
 def leave(error: BaseException, original: Any) -> None:
     """Take our entries out of the traceback of ``error``, just before a bare ``raise`` in a function that resembles ``original``."""
     own = error.__traceback__
     rest = own.tb_next if own is not None else None
-    while rest is not None and rest.tb_frame.f_code.co_filename.startswith(_OURS):
+    while rest is not None and rest.tb_frame.f_code.co_filename.startswith(OURS):
         rest = rest.tb_next
-    if own is None or rest is None:
-        return
     if _DROPS:
         error.__traceback__ = rest
-    elif rest.tb_frame.f_code is getattr(original, "__code__", None):
-        own.tb_next = rest.tb_next
-    else:
-        own.tb_next = rest
+    elif own is not None and rest is not None:
+        wraps = rest.tb_frame.f_code is getattr(original, "__code__", None)
+        own.tb_next = rest.tb_next if wraps else rest
 
 
 def _placed(code: types.CodeType, original: types.CodeType, line: int) -> types.CodeType:
-    """Return ``code`` with the file and name of ``original``, all of it at ``line``."""
+    """Return ``code`` with the file, name and first line of ``original``, all of it at ``line``."""
+    table = "co_lnotab" if sys.version_info < (3, 10) else "co_linetable"
+    fields: dict[str, Any] = {
+        "co_filename": original.co_filename,
+        "co_name": original.co_name,
+        "co_firstlineno": original.co_firstlineno,
+        table: _table(line - original.co_firstlineno, len(code.co_code)),
+    }
+    return replaced(code, **fields)
+
+
+def _table(lines: int, size: int) -> bytes:
+    """Return the table that puts ``size`` bytes of code ``lines`` below the first line: pairs of (bytes, lines)."""
+    table = b"\0\x7f" * (lines // 127) + bytes((0, lines % 127))
     if sys.version_info >= (3, 10):
-        table = _table(len(code.co_code))
-        placed = code.replace(
-            co_filename=original.co_filename, co_name=original.co_name, co_firstlineno=line, co_linetable=table
-        )
-    elif sys.version_info >= (3, 8):
-        placed = code.replace(
-            co_filename=original.co_filename, co_name=original.co_name, co_firstlineno=line, co_lnotab=b""
-        )
-    else:
-        placed = types.CodeType(
-            code.co_argcount, code.co_kwonlyargcount, code.co_nlocals, code.co_stacksize, code.co_flags, code.co_code,
-            code.co_consts, code.co_names, code.co_varnames, original.co_filename, original.co_name, line, b"",
-            code.co_freevars, code.co_cellvars,
-        )  # fmt: skip
-    return placed
-
-
-def _table(size: int) -> bytes:
-    """Return Python 3.10's table that puts ``size`` bytes of code at one line."""
-    table = b""
-    while size > 0:
-        step = min(size, 254)
-        table += bytes((step, 0))
-        size -= step
+        table += b"\xfe\0" * (size // 254) + bytes((size % 254, 0))
     return table
 
 

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .keras import Bracket
 
 _CONTEXT = "tensorflow.python.eager.context"
+_DEEPEST = 32  # frames from a function to the method of Keras's that it is a batch of
 
 
 class Scope(_thread._local):
@@ -30,7 +31,8 @@ class Scope(_thread._local):
     def __init__(self) -> None:
         self.brackets: list[Bracket] = []
         self.depth = 0
-        self.mark = 0  # span kind that the next outermost call is to have, 0 for its own
+        #: span kind that the next outermost call is to have if it is made below this code of Keras's
+        self.mark: tuple[int, types.CodeType] | None = None
         #: a model, by a weak reference, and the batch that it was given by hand
         self.by_hand: tuple[Callable[[], object], Step] | None = None
 
@@ -89,10 +91,24 @@ def _annotation(base: Any) -> Any:
 
 @guarded
 def _begin(here: Scope, name: object) -> Step:
-    kind, here.mark = here.mark or layout.FUNCTION, 0
+    kind = layout.FUNCTION if here.mark is None else _marked(here)
     tracker = core.tracker(kind)
     key = zlib.crc32(str(name).encode()) if kind == layout.FUNCTION else 0
     return Step(tracker, tracker.next(), key, True)
+
+
+def _marked(here: Scope) -> int:
+    """Return the kind that was marked for a call of this function, and take the mark away."""
+    assert here.mark is not None
+    (kind, code), here.mark = here.mark, None
+    frame: Any = sys._getframe(1)
+    for _ in range(_DEEPEST):
+        if frame is None:
+            break
+        if frame.f_code is code:
+            return kind
+        frame = frame.f_back
+    return layout.FUNCTION
 
 
 @guarded

@@ -5,30 +5,20 @@ import sys
 
 TYPE_CHECKING = False  # types are quoted here: even __future__ would make every interpreter start slower
 if TYPE_CHECKING:
-    from types import CodeType
-    from typing import Callable, ParamSpec, TypeVar
+    from types import FrameType, TracebackType
+    from typing import Any, Callable, ParamSpec, TypeVar
 
     from .ring import Channel
 
     P = ParamSpec("P")
     R = TypeVar("R")
 
-_OURS = os.path.dirname(os.path.abspath(__file__))
-#: Packages whose errors our own calls can end with.
-_CALLED = {
-    "builtins",
-    "ctypes",
-    "google",
-    "json",
-    "keras",
-    "struct",
-    "tensorflow",
-    "tensorflow_core",
-    "tf_keras",
-    __name__.partition(".")[0],
-}
-_raise = os.environ.get("TFPROF_RAISE") == "1"
-_debug = bool(os.environ.get("TFPROF_DEBUG"))
+#: What the file names of our code begin with, as frames show them.
+OURS = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
+#: Where our own calls end by such an error, nothing is said of it: it is no sign that somebody else set it.
+_SPEECHLESS = (MemoryError, StopIteration)
+_asked = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
+_raise: "bool | None" = None  # whether our errors reach the job; None: not asked yet
 _channel: "Channel | None" = None
 
 
@@ -54,15 +44,125 @@ def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
     return call
 
 
+def called_back(function: "Callable[P, R]") -> "Callable[P, R | None]":
+    """Return ``function`` behind the fence, for Python to call where it drops all errors: the job's are raised soon after."""
+
+    def call(*args: "P.args", **kwargs: "P.kwargs") -> "R | None":
+        try:
+            return function(*args, **kwargs)
+        except BaseException as error:
+            if not stop(error):
+                _raise_later(sys._getframe(1), error)
+            return None
+
+    return call
+
+
 def stop(error: BaseException) -> bool:
     """Count ``error``, which is being handled, and return True; False when it is the job's own and is to be raised again."""
-    if _raise or theirs(error):
+    global _raise
+    if theirs(error):
+        return False
+    if _raise is None:
+        _raise = _switch("raise")
+    if _raise:
         return False
     if _channel is not None:
         _keep(_channel, error)
-    if _debug:
+    if _switch("debug"):
         sys.stderr.write(_text(error))
     return True
+
+
+def theirs(error: BaseException) -> bool:
+    """Tell whether the job raised ``error`` while our code happened to run; every handler of ours asks, and raises it again.
+
+    A signal handler or a trace function of the job's did, which are given the frame that they interrupt; or another
+    thread set it, of which comes an instance without arguments that no statement raised.
+    """
+    if not isinstance(error, Exception):
+        return True
+    if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
+        error = error.__cause__  # which Python lets out of no generator as it is
+    caller, last = None, None
+    trace = error.__traceback__
+    while trace is not None:
+        if caller is not None and _interrupts(trace.tb_frame, caller):
+            return True
+        caller, last, trace = trace.tb_frame, trace, trace.tb_next
+    return last is not None and not error.args and not isinstance(error, _SPEECHLESS) and not _raises(last)
+
+
+def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
+    """Tell whether ``frame`` is of a function that was given ``caller``, below which it runs, or of a known handler."""
+    code = frame.f_code
+    if (code.co_filename, code.co_name) in _handlers():
+        return True
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
+    for name in code.co_varnames[:count]:
+        given = frame.f_locals.get(name)
+        if given is caller or (type(given) is tuple and any(each is caller for each in given)):
+            return True
+    return False
+
+
+def _raises(trace: "TracebackType") -> bool:
+    """Tell whether the error came from a statement that raises it."""
+    import opcode
+
+    number = trace.tb_frame.f_code.co_code[trace.tb_lasti]
+    return opcode.opname[number] in ("RAISE_VARARGS", "RERAISE")
+
+
+def _handlers() -> "set[tuple[str, str]]":
+    """Return (file, name) of the job's signal handlers that are in force; compiled ones are given no frame."""
+    import _signal
+
+    found = set()
+    for number in range(1, _signal.NSIG):
+        handler: "Any" = _signal.getsignal(number)
+        own = getattr(type(handler), "__call__", None)  # noqa: B004 - it is wanted, not whether there is one
+        for candidate in (handler, getattr(handler, "func", None), own):
+            code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
+            if code is not None:
+                found.add((code.co_filename, code.co_name))
+    return found
+
+
+def _raise_later(frame: "FrameType | None", error: BaseException) -> None:
+    """Raise ``error`` at the next line of the job's, in ``frame`` or what called it; what a finaliser raises is dropped, too."""
+    while frame is not None and (_is_ours(frame) or frame.f_code.co_name == "__del__"):
+        frame = frame.f_back
+    if frame is None:
+        return
+    while error.__traceback__ is not None and _is_ours(error.__traceback__.tb_frame):
+        error.__traceback__ = error.__traceback__.tb_next
+    before = sys.gettrace()
+
+    def trace(frame: "FrameType", _event: str, _arg: object) -> None:
+        sys.settrace(before)
+        frame.f_trace = None
+        raise error
+
+    frame.f_trace = trace
+    sys.settrace(lambda *_: None)
+
+
+def _is_ours(frame: "FrameType") -> bool:
+    return frame.f_code.co_filename.startswith(OURS)
+
+
+def _switch(name: str) -> bool:
+    """Return whether the job was started with the setting ``name`` on; what is neither on nor off is off."""
+    from .settings import SETTINGS
+
+    row, text = SETTINGS[name], _asked[name]
+    try:
+        return bool(row.parse(row.default if text is None else text))
+    except ValueError as error:
+        if theirs(error):
+            raise
+        return False
 
 
 def _text(error: BaseException) -> str:
@@ -82,34 +182,3 @@ def _keep(channel: "Channel", error: BaseException) -> None:
         at = layout.FAULT_AT
         channel.view[at + 4 : at + 4 + len(text)] = text
         channel.view[at : at + 4] = len(text).to_bytes(4, "little")
-
-
-def theirs(error: BaseException) -> bool:
-    """Tell whether the job raised ``error`` while our code happened to run: a signal handler, or an exception set from outside."""
-    trace = error.__traceback__
-    handlers = _handlers()
-    last = None
-    while trace is not None:
-        last = trace.tb_frame.f_code
-        if last in handlers:
-            return True
-        trace = trace.tb_next
-    ours = last is not None and os.path.dirname(os.path.abspath(last.co_filename)) == _OURS
-    return ours and type(error).__module__.partition(".")[0] not in _CALLED
-
-
-def _handlers() -> "set[CodeType]":
-    """Return the code objects of the job's signal handlers."""
-    import _signal
-
-    codes = set()
-    for number in range(1, _signal.NSIG):
-        try:
-            handler = _signal.getsignal(number)
-        except ValueError:
-            continue
-        for candidate in (handler, getattr(handler, "func", None), vars(type(handler)).get("__call__")):
-            code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
-            if code is not None:
-                codes.add(code)
-    return codes

@@ -1,6 +1,6 @@
 """Keras: fits, evaluations and predictions, their epochs and batches, as its list of callbacks is told of them.
 
-Keras calls that list at each begin and end, in every version and mode. Our taps on its methods are told first; a bracket
+Keras calls that list at each begin and end, in every version and mode. We are told of these calls first; a bracket
 (a fit, an evaluation, a prediction) that is never told its end has failed, and is noticed by the list's own end.
 """
 
@@ -10,11 +10,10 @@ import atexit
 import sys
 import weakref
 
-from . import clock, core, layout, window
+from . import clock, core, entry, layout, window
 from .function import scope
-from .guard import guarded
+from .guard import called_back, guarded
 from .step import Step
-from .tap import Tap
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
     from .ring import Channel
     from .tracker import Tracker
 
-    Note = Callable[[Any], None]
+    Note = Callable[..., None]
 
 _CONTEXT = "tensorflow.python.eager.context"
 #: What an outer span is called in methods -> its kind, and that of its batches.
@@ -34,6 +33,7 @@ _MODES = {
     "predict": (layout.PREDICT, layout.PREDICT_BATCH),
 }
 _DEEPEST = 64  # frames that are looked through for an outer bracket's
+_CALLER = 3  # frames from a note to the caller of what it is told of: the fence and the function itself are between
 
 _open: set[Bracket] = set()  # every bracket of this process that is open
 _spare: dict[int, tuple[Channel, int]] = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
@@ -60,7 +60,7 @@ class Bracket(object):
         self.each = _steps_per_execution(getattr(callbacks, "model", None))
         self.left: int | None = None  # batches of the epoch that are still to come, where that is known
         self.start = clock.mono()
-        self.callbacks = weakref.ref(callbacks, self._gone)
+        self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
         self.stack.append(self)
         _open.add(self)
         if len(_open) == 1:
@@ -115,6 +115,7 @@ class Bracket(object):
         if self not in _open:
             return
         _open.discard(self)
+        self.callbacks = _nobody  # Python need not call back for a bracket that has ended
         if self in self.stack:
             self.stack.remove(self)
         if self.pid != clock.getpid():
@@ -138,7 +139,7 @@ class Bracket(object):
                 return True
         return True
 
-    @guarded
+    @called_back
     def _gone(self, _reference: object) -> None:
         """The list of callbacks is no more: an exception has ended the bracket."""
         self.end(layout.FLAG_FAILED)
@@ -148,7 +149,7 @@ def _begin(mode: str) -> Note:
     kind, batch_kind = _MODES[mode]
 
     def note(callbacks: Any) -> None:
-        frame = sys._getframe(2)
+        frame = sys._getframe(_CALLER)
         # A bracket whose frame is gone ended by an exception that is still being handled.
         while scope.brackets and not scope.brackets[-1].under(frame):
             scope.brackets[-1].end(layout.FLAG_FAILED)
@@ -202,18 +203,18 @@ def _end_batch(callbacks: Any) -> None:
         bracket.end_batch()
 
 
-def _either(callbacks: Any) -> None:
-    """A batch begins or ends where Keras runs a session: the one method for both is looked up in turn."""
+def _batch_hook(callbacks: Any, _mode: str, hook: str) -> None:
+    """A batch begins or ends where Keras runs a session: one method is for both."""
     bracket = _of(callbacks)
     if bracket is None or bracket.told:
         return
-    if bracket.batch is None:
+    if hook == "begin":
         bracket.begin_batch()
     else:
         bracket.end_batch()
 
 
-_NOTES: dict[str, Note] = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_epoch, "_call_batch_hook": _either}
+_NOTES: dict[str, Note] = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_epoch, "_call_batch_hook": _batch_hook}
 for _mode in _MODES:
     _NOTES["on_%s_begin" % _mode] = _begin(_mode)
     _NOTES["on_%s_end" % _mode] = _end(_mode)
@@ -222,15 +223,11 @@ for _mode in _MODES:
 
 
 def patch_callbacks(module: ModuleType) -> None:
-    """Tap the list of callbacks in a version's module of it."""
+    """Be told of the calls of the list of callbacks in a version's module of it."""
     cls = getattr(module, "CallbackList", None)
     if isinstance(cls, type) and cls.__module__ == module.__name__:
         for name, note in _NOTES.items():
-            core.replace(cls, name, _tapping(note))
-
-
-def _tapping(note: Note) -> Callable[[Any], Tap]:
-    return lambda original: Tap(original, note)
+            entry.tell(cls, name, note, 3 if note is _batch_hook else 1)
 
 
 # -- steps by hand: train_on_batch and the like --------------------------------------------------
@@ -244,24 +241,23 @@ _RESETS = "reset_metrics"
 
 
 def patch_model(module: ModuleType) -> None:
-    """Tap the methods for single batches in a version's module of models."""
+    """Be told of the calls of the methods for single batches in a version's module of models."""
     for cls in (getattr(module, "TensorFlowTrainer", None), getattr(module, "Model", None)):
         if not isinstance(cls, type) or cls.__module__ != module.__name__:
             continue
         old = "_standardize_user_data" in cls.__dict__
         for name, kind in _BY_HAND.items():
-            note = _started(kind) if old else _marked(kind)
-            core.replace(cls, name, _tapping(note))
+            entry.tell(cls, name, _started(kind) if old else _marked(kind))
         if old:
-            core.replace(cls, _RESETS, _tapping(_reset))
+            entry.tell(cls, _RESETS, _reset)
 
 
 def _marked(kind: int) -> Note:
-    """Return a note that the next function called is a batch."""
+    """Return a note that the next function that is called below the method is a batch."""
 
     def note(_model: object) -> None:
         if not scope.brackets and not scope.depth:
-            scope.mark = kind
+            scope.mark = (kind, sys._getframe(_CALLER - 1).f_code)
 
     return note
 
@@ -311,6 +307,10 @@ def _steps_per_execution(model: Any) -> int:
     if hasattr(value, "numpy"):
         value = int(value.numpy())
     return value if isinstance(value, int) and value > 0 else 1
+
+
+def _nobody() -> None:
+    """Stand for a reference to what is no more."""
 
 
 @guarded

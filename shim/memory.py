@@ -6,6 +6,7 @@ import ctypes
 import os
 
 from .descriptors import StandardPlugged
+from .guard import theirs
 
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
 #: The number of the system call, for Python before 3.8.
@@ -16,7 +17,9 @@ def create(name: str) -> int:
     """Return the descriptor of a new file, not inherited and never executable where the kernel knows that; else OSError."""
     try:
         return _create(name, _CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL)
-    except OSError:
+    except OSError as error:
+        if theirs(error):
+            raise
         return _create(name, _CLOEXEC | _ALLOW_SEALING)
 
 

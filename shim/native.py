@@ -6,6 +6,8 @@ import ctypes
 import os
 import sys
 
+from .guard import theirs
+
 LIBRARY = "libtensorflow_framework.so.2"
 
 
@@ -16,5 +18,7 @@ def library() -> ctypes.CDLL | None:
         return None
     try:
         return ctypes.CDLL(os.path.join(os.path.dirname(package), LIBRARY), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
-    except OSError:
+    except OSError as error:
+        if theirs(error):
+            raise
         return None

@@ -48,7 +48,9 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
     draft = os.path.join(place, "." + name)
     try:
         fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
-    except OSError:
+    except OSError as error:
+        if guard.theirs(error):
+            raise
         return  # no such folder, or not ours: the agent finds channels without
     try:
         os.write(fd, text.encode("utf-8", "replace"))
@@ -91,7 +93,9 @@ def _name() -> str:
 def _ring_bytes() -> int:
     try:
         asked: int = settings.SETTINGS["ring"].read()
-    except ValueError:
+    except ValueError as error:
+        if guard.theirs(error):
+            raise
         return layout.RING_DEFAULT
     return min(max(asked, layout.RING_MIN), layout.RING_MAX)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import layout
 from .errors import TfprofError
+from .guard import theirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -73,7 +74,9 @@ class Policy(object):
             return cls(MODES[word], chosen)
         try:
             return cls(level=chosen, **_VALUES.get(word, _unknown)(value))
-        except ValueError:
+        except ValueError as error:
+            if theirs(error):
+                raise
             raise PolicyError("%r is no trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
 
     @classmethod

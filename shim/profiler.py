@@ -61,14 +61,16 @@ class Session(object):
                 start_of(made)(session, self._place, {})
                 self._held.append(session)
         except Exception as error:
+            self.free()
             if guard.theirs(error):
                 raise
-            self.free()
             return _reason(error)
         try:
             self._watch(seconds)
         except RuntimeError as error:
             self.drop()
+            if guard.theirs(error):
+                raise
             return ("profiler-failed", str(error))
         self.began, self.began_real = clock.mono(), clock.real()
         allocations.tell()

@@ -11,6 +11,7 @@ import ctypes
 import os
 
 from . import descriptors, memory
+from .guard import theirs
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -93,7 +94,9 @@ def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
     libc = ctypes.CDLL(None)
     try:
         streams = [ctypes.c_void_p.in_dll(libc, name) for name in _STREAMS]
-    except ValueError:
+    except ValueError as error:
+        if theirs(error):
+            raise
         streams = []
     numbers = [ctypes.c_int.from_address(stream.value + _FILENO_AT) for stream in streams if stream.value]
     if len(numbers) != len(_STREAMS) or any(

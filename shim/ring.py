@@ -10,6 +10,7 @@ import os
 from . import layout, memory
 from .clock import getpid, mono, real
 from .errors import TfprofError
+from .guard import theirs
 from .version import CHANNEL_VERSION
 
 TYPE_CHECKING = False
@@ -77,6 +78,8 @@ class Channel(object):
         try:
             self._fd = memory.create(layout.MEMFD_NAME)
         except OSError as error:
+            if theirs(error):
+                raise
             raise ChannelError(
                 "the system refuses anonymous memory files: %s" % error.strerror, "memfd-refused"
             ) from None
@@ -88,6 +91,8 @@ class Channel(object):
             self.view = _mapping(self._fd, layout.RING_AT)
         except OSError as error:
             os.close(self._fd)
+            if theirs(error):
+                raise
             raise ChannelError("no memory for a channel: %s" % error.strerror, "channel-memory") from None
         self.words = self.view.cast("Q")
         for name, value in (
@@ -177,6 +182,8 @@ class Channel(object):
             ring = _mapping(self._fd, whole)[layout.RING_AT :]
             fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_GROW)
         except OSError as error:
+            if theirs(error):
+                raise
             raise ChannelError("no memory for the record ring: %s" % error.strerror, "channel-memory") from None
         self.words[WORD["ring_size"]] = self.ring_bytes
         self.ring = ring
@@ -221,6 +228,8 @@ def _mapping(fd: int, size: int) -> memoryview[int]:
 def _inode(fd: int) -> tuple[int, int] | None:
     try:
         info = os.fstat(fd)
-    except OSError:
+    except OSError as error:
+        if theirs(error):
+            raise
         return None
     return info.st_dev, info.st_ino

@@ -12,14 +12,14 @@ import importlib
 import os
 import weakref
 
-from . import clock, core, graph, guard, layout, profiler
-from .guard import guarded
+from . import clock, core, entry, graph, guard, layout, profiler
+from .guard import called_back, guarded
 from .ring import WORD, ChannelError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable
+    from typing import Any
 
     from .ring import Channel
     from .step import Step
@@ -290,28 +290,14 @@ def patch(module: ModuleType) -> None:
     """Give way to the job's own profiler sessions, in TensorFlow's module of them."""
     session = getattr(module, "ProfilerSession", None)
     if session is not None:
-        core.replace(session, "start", _starting)
-    core.replace(module, "start_server", _serving)
+        entry.tell(session, "start", lambda _session: give_way())
+    entry.tell(module, "start_server", _serving)
 
 
-def _starting(original: Callable[..., object]) -> Callable[..., object]:
-    def start(self: Any, logdir: str, options: Any) -> object:
-        give_way()
-        return original(self, logdir, options)
-
-    start.__wrapped__ = original  # type: ignore[attr-defined]
-    return start
+def _serving(_port: int) -> None:
+    global _served
+    _served = True
+    give_way()
 
 
-def _serving(original: Callable[..., object]) -> Callable[..., object]:
-    def start_server(port: int) -> object:
-        global _served
-        _served = True
-        give_way()
-        return original(port)
-
-    start_server.__wrapped__ = original  # type: ignore[attr-defined]
-    return start_server
-
-
-os.register_at_fork(after_in_child=_forked)
+os.register_at_fork(after_in_child=called_back(_forked))

@@ -8,32 +8,43 @@ def _tfprof():
 
     here = os.path.dirname(os.path.abspath(__file__))
     for place in list(sys.path):
-        try:
-            if place and os.path.abspath(place) == here:
-                sys.path.remove(place)
-        except Exception:
-            pass  # whatever else somebody put there
+        if isinstance(place, str) and place and os.path.abspath(place) == here:
+            sys.path.remove(place)
     sys.path_importer_cache.pop(here, None)
     if sys.version_info < (3, 7) or not os.environ.get("TFPROF_RUN") or "_tfprof_shim" in sys.modules:
         return
+    import _frozen_importlib_external as external
+    import _imp
+
+    def rename(code, path):  # as code of frozen modules is named: tools leave it alone
+        getattr(_imp, "_fix_co_filename")(code, "<tfprof/%s>" % os.path.basename(path))  # noqa: B009 - no stub has it
+        return code
+
+    class Loader(external.SourceFileLoader):
+        def get_code(self, fullname):
+            return rename(super(Loader, self).get_code(fullname), self.path)
+
+    for each in (rename, Loader.get_code):
+        rename(each.__code__, __file__)
     package = type(sys)("_tfprof_shim")
     package.__path__ = [os.path.dirname(here)]
+    sys.path_importer_cache[package.__path__[0]] = external.FileFinder(package.__path__[0], (Loader, [".py"]))
     sys.modules["_tfprof_shim"] = package
     try:
-        from _tfprof_shim import core
-
-        core.arm(os.environ)
+        __import__("_tfprof_shim.core").core.arm(os.environ)
     except Exception:
-        for name in [name for name in sys.modules if name.partition(".")[0] == "_tfprof_shim"]:
-            del sys.modules[name]
-        raise
+        try:
+            if __import__("_tfprof_shim.settings").settings.SETTINGS["debug"].read():
+                __import__("traceback").print_exc()
+        finally:
+            for name in [name for name in sys.modules if name.partition(".")[0] == "_tfprof_shim"]:
+                del sys.modules[name]
 
 
 try:
     _tfprof()
 except Exception:
-    if __import__("os").environ.get("TFPROF_DEBUG"):
-        __import__("traceback").print_exc()
+    pass  # nothing of ours is the job's business
 
 # Errors of the shadowed one are site's business. importlib takes this module out of sys.modules by its name when
 # it is done, so that something must be there under it.

@@ -44,6 +44,33 @@ def test_only_the_fence_catches_everything() -> None:
     assert not broad
 
 
+#: Errors that nobody but us raises.
+OWN = {"ChannelError", "PolicyError", "NoisyError"}
+
+
+def test_every_handler_in_a_job_tells_our_errors_from_the_jobs() -> None:
+    deaf = []
+    for path in sources("shim"):
+        if path.name in OUTSIDE_JOBS | {"sitecustomize.py"}:
+            continue
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ExceptHandler):
+                kinds = getattr(node.type, "elts", [node.type])
+                caught = {getattr(each, "attr", getattr(each, "id", "")) for each in kinds}
+                if not caught <= OWN and not _asks(node):
+                    deaf.append(f"{path.relative_to(ROOT)}:{node.lineno}")
+    assert not deaf
+
+
+def _asks(handler: ast.ExceptHandler) -> bool:
+    """Tell whether the handler asks the fence whose the error is, or ends by raising it again."""
+    last = handler.body[-1]
+    if isinstance(last, ast.Raise) and last.exc is None:
+        return True
+    calls = (node.func for node in ast.walk(handler) if isinstance(node, ast.Call))
+    return any(getattr(call, "id", getattr(call, "attr", "")) in {"stop", "theirs"} for call in calls)
+
+
 def _passes_on(handler: ast.ExceptHandler) -> bool:
     """Tell whether what is caught is raised again, or given to the fence."""
     inner = list(ast.walk(handler))

@@ -1,7 +1,13 @@
 """The fence: ours is kept from the job, the job's is kept from nobody."""
 
+import bdb
+import ctypes
+import functools
 import os
 import signal
+import sys
+import threading
+import weakref
 
 import pytest
 from tfprof.shim import guard
@@ -65,6 +71,115 @@ def test_an_error_of_the_jobs_signal_handler_is_the_jobs(channel, reader, error)
         finally:
             signal.signal(signal.SIGUSR1, before)
     assert reader.word("faults") == 0
+
+
+def raises(error):
+    raise error
+
+
+HANDLERS = {
+    "lambda": lambda _number, _frame: raises(OSError("theirs")),
+    "any arguments": lambda *_: raises(OSError("theirs")),
+    "of an object": functools.partial(functools.partial(lambda _one, *_: raises(OSError("theirs"))), 1),
+}
+
+
+@pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
+def test_a_handler_is_known_by_the_frame_that_it_is_given_also_when_it_is_one_no_more(channel, reader, handler):
+    def once(number, frame):
+        signal.signal(number, signal.SIG_IGN)
+        handler(number, frame)
+
+    def writes():
+        try:
+            os.kill(os.getpid(), signal.SIGUSR1)
+        except OSError as error:
+            if guard.theirs(error):
+                raise
+
+    before = signal.signal(signal.SIGUSR1, once)
+    try:
+        with pytest.raises(OSError, match="theirs"):
+            guarded(writes)()
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert reader.word("faults") == 0
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(2, "no such file"), ValueError("no number"), KeyError("none"), MemoryError()]
+)
+def test_what_our_own_calls_end_with_is_ours(error):
+    def fails():
+        try:
+            list(map(raises, [error]))
+        except type(error) as caught:
+            return guard.theirs(caught)
+        return None
+
+    assert fails() is False
+
+
+def test_a_statement_without_words_is_ours_and_an_error_set_from_outside_is_not():
+    main = ctypes.c_ulong(threading.get_ident())
+
+    def set_from_outside():
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(main, ctypes.py_object(TimeoutError))
+        for _ in range(1000):
+            ""
+
+    def says_nothing():
+        raise TimeoutError
+
+    for function, theirs in ((set_from_outside, True), (says_nothing, False)):
+        with pytest.raises(TimeoutError) as caught:
+            function()
+        assert guard.theirs(caught.value) is theirs
+
+
+def test_a_debugger_that_is_told_to_quit_in_our_code_quits():
+    def trace(frame, _event, _argument):
+        if frame.f_code is inner.__code__:
+            raise bdb.BdbQuit
+
+    def inner():
+        return 1
+
+    sys.settrace(trace)
+    try:
+        with pytest.raises(bdb.BdbQuit):
+            guarded(inner)()
+    finally:
+        sys.settrace(None)
+
+
+def test_what_python_would_drop_is_raised_at_the_next_line(channel, reader):
+    class Thing:
+        """Something to refer to."""
+
+    def handler(_number, _frame):
+        raise TimeoutError("theirs")
+
+    def gone(_reference):
+        os.kill(os.getpid(), signal.SIGUSR1)
+
+    before = signal.signal(signal.SIGUSR1, handler)
+    try:
+        thing = Thing()
+        reference = weakref.ref(thing, guard.called_back(gone))
+        with pytest.raises(TimeoutError, match="theirs"):  # noqa: PT012 - it is raised at the line after
+            del thing
+            assert reference() is not None
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    assert sys.gettrace() is None
+    assert reader.word("faults") == 0
+
+
+@pytest.mark.parametrize(("text", "on"), [("0", False), ("no", False), ("", False), ("perhaps", False), ("yes", True)])
+def test_the_switches_are_read_as_the_table_of_settings_says(monkeypatch, text, on):
+    monkeypatch.setitem(guard._asked, "debug", text)
+    assert guard._switch("debug") is on
 
 
 def test_our_own_tests_see_our_errors(monkeypatch):

@@ -1,0 +1,150 @@
+"""A call in front of a function's own code: the function stays what it is, and nothing of ours is on the stack while it runs.
+
+The bytecode is changed, as debuggers do it: a call of ours is put where the body begins, jumps and tables move along. Only for the versions of CPython whose bytecode is written down here.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from .codes import replaced
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    import types
+    from typing import Any, Callable, Iterator
+
+_VERSION = sys.version_info[:2]
+_KNOWN = sys.implementation.name == "cpython" and (3, 7) <= _VERSION <= (3, 13)
+#: Units of two bytes that the interpreter keeps for itself behind an instruction.
+_CACHES = {(3, 11): {"PRECALL": 1, "CALL": 4}}.get(_VERSION, {"CALL": 3} if _VERSION > (3, 11) else {})
+_RELATIVE = _VERSION >= (3, 11)  # jumps and tables count from where they are, or in a table of their own
+_GENERATORS = 0x20 | 0x80 | 0x200  # flags of code whose call runs nothing of it
+_ARG_MAX = 0xFF  # of an instruction that needs no extension
+#: Forms of an entry in the table of places: with 0, 1 or 2 lines more, with any number and no columns, with both.
+_SHORT, _LINE, _LINE_AND_COLUMNS = (10, 11, 12), 13, 14
+
+
+def with_call(code: types.CodeType, called: Callable[..., Any], count: int) -> types.CodeType | None:
+    """Return ``code`` that begins with ``called(its first count arguments)``, None where that cannot be made."""
+    if not _KNOWN or code.co_flags & _GENERATORS or code.co_argcount < count or len(code.co_consts) > _ARG_MAX:
+        return None
+    import opcode
+
+    numbers = opcode.opmap
+    call = b"".join(_instruction(numbers[name], name, arg) for name, arg in _steps(code, count))
+    fields: dict[str, Any] = {
+        "co_consts": (*code.co_consts, called),
+        "co_stacksize": max(code.co_stacksize, count + 3),
+    }
+    if _VERSION < (3, 11):
+        from . import relocation
+
+        body, place = relocation.moved(code.co_code, len(call))
+        fields["co_code"] = call + body
+        table = "lnotab" if _VERSION < (3, 10) else "linetable"
+        fields["co_" + table] = getattr(relocation, table)(getattr(code, "co_" + table), place)
+    else:
+        at = _body(code.co_code, numbers)
+        places = _places_moved(code.co_linetable, at // 2, len(call) // 2)
+        if places is None:
+            return None
+        fields["co_code"] = code.co_code[:at] + call + code.co_code[at:]
+        fields["co_linetable"] = places
+        fields["co_exceptiontable"] = _handlers_moved(code.co_exceptiontable, len(call) // 2)
+    return replaced(code, **fields)
+
+
+def _steps(code: types.CodeType, count: int) -> Iterator[tuple[str, int]]:
+    """Yield (name, argument) of the instructions of the call; its function is the constant behind the others."""
+    target = [("LOAD_CONST", len(code.co_consts))]
+    if _RELATIVE:
+        target.insert(1 if _VERSION >= (3, 13) else 0, ("PUSH_NULL", 0))
+    yield from target
+    for index, name in enumerate(code.co_varnames[:count]):
+        if name in code.co_cellvars:
+            yield "LOAD_DEREF", index if _RELATIVE else code.co_cellvars.index(name)
+        else:
+            yield "LOAD_FAST", index
+    if _VERSION == (3, 11):
+        yield "PRECALL", count
+    yield "CALL" if _RELATIVE else "CALL_FUNCTION", count
+    yield "POP_TOP", 0
+
+
+def _instruction(number: int, name: str, arg: int) -> bytes:
+    """Return the bytes of one instruction, with the room that the interpreter wants behind it."""
+    return bytes((number, arg)) + b"\0\0" * _CACHES.get(name, 0)
+
+
+def _body(code: bytes, numbers: dict[str, int]) -> int:
+    """Return where the body begins: behind what prepares the frame."""
+    return next(at for at in range(0, len(code), 2) if code[at] == numbers["RESUME"]) + 2
+
+
+# -- since Python 3.11: tables of variable-length numbers -------------------------------------------
+
+
+def _places_moved(table: bytes, at: int, units: int) -> bytes | None:
+    """Return the table of places with ``units`` more behind the first ``at``, on the line of what follows; None where none ends there."""
+    covered = index = 0
+    while covered < at and index < len(table):
+        covered += (table[index] & 7) + 1
+        index = _entry_end(table, index)
+    if covered != at:
+        return None
+    line, following = _line_taken(table[index:])
+    more = b""
+    while units:
+        each = min(units, 8)
+        more += bytes((0x80 | _LINE << 3 | each - 1,)) + line
+        units -= each
+        line = b"\0"
+    return table[:index] + more + following
+
+
+def _entry_end(table: bytes, index: int) -> int:
+    """Return where the entry at ``index`` ends: the first byte of each has its highest bit set."""
+    index += 1
+    while index < len(table) and not table[index] & 0x80:
+        index += 1
+    return index
+
+
+def _line_taken(table: bytes) -> tuple[bytes, bytes]:
+    """Return by how many lines the table's first entry is further on, as in the table, and the table without that."""
+    form = table[0] >> 3 & 0xF
+    if form in _SHORT:
+        return bytes((2 * (form - _SHORT[0]),)), bytes((table[0] & 0x87 | _SHORT[0] << 3,)) + table[1:]
+    if form not in (_LINE, _LINE_AND_COLUMNS):
+        return b"\0", table
+    end = 1
+    while table[end] & 0x40:
+        end += 1
+    return table[1 : end + 1], table[:1] + b"\0" + table[end + 1 :]
+
+
+def _handlers_moved(table: bytes, units: int) -> bytes:
+    """Return the table of exception handlers for code that begins ``units`` later."""
+    numbers: list[int] = []
+    value = 0
+    for byte in table:
+        value = value << 6 | byte & 0x3F
+        if not byte & 0x40:
+            numbers.append(value)
+            value = 0
+    moved = b""
+    for at in range(0, len(numbers), 4):
+        start, length, target, depth = numbers[at : at + 4]
+        entry = b"".join(_number(each) for each in (start + units, length, target + units, depth))
+        moved += bytes((entry[0] | 0x80,)) + entry[1:]
+    return moved
+
+
+def _number(value: int) -> bytes:
+    """Return ``value`` in groups of six bits, the highest first."""
+    groups = [value & 0x3F]
+    while value > 0x3F:
+        value >>= 6
+        groups.append(value & 0x3F | 0x40)
+    return bytes(reversed(groups))

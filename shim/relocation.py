@@ -1,0 +1,101 @@
+"""Moves bytecode of Python 3.7 to 3.10: jumps there count from the beginning, and a larger number may need a longer instruction."""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Iterator, List, Tuple
+
+    Place = Callable[[int], int]  # a new offset for an old one
+
+_UNIT = 1 if sys.version_info < (3, 10) else 2  # bytes that a jump of one goes
+
+
+class _Instruction(object):
+    """One instruction with its extensions: ``begin`` and ``end`` are offsets, old ones; ``target`` is that of a jump."""
+
+    __slots__ = ("arg", "begin", "end", "number", "relative", "target", "units")
+
+    def __init__(self, code: bytes, begin: int, end: int, jumps: tuple[list[int], list[int]]) -> None:
+        self.begin, self.end = begin, end
+        self.units = (end - begin) // 2
+        self.number = code[end - 2]
+        self.arg = int.from_bytes(code[begin + 1 : end : 2], "big")
+        self.relative = self.number in jumps[1]
+        self.target: int | None = None
+        if self.relative:
+            self.target = end + self.arg * _UNIT
+        elif self.number in jumps[0]:
+            self.target = self.arg * _UNIT
+
+
+def moved(code: bytes, size: int) -> tuple[bytes, Place]:
+    """Return ``code`` for a place ``size`` bytes further on, and where each instruction of it is then."""
+    import opcode
+
+    instructions = list(_instructions(code, opcode.EXTENDED_ARG, (opcode.hasjabs, opcode.hasjrel)))
+    grown = True
+    while grown:
+        grown = False
+        at, places = size, {}
+        for each in instructions:
+            places[each.begin] = at
+            at += 2 * each.units
+        places[len(code)] = at
+        for each in instructions:
+            if each.target is not None:
+                origin = places[each.begin] + 2 * each.units if each.relative else 0
+                each.arg = (places[each.target] - origin) // _UNIT
+                if each.arg >> 8 * each.units:
+                    each.units += 1
+                    grown = True
+    out = bytearray()
+    for each in instructions:
+        for left in range(each.units - 1, -1, -1):
+            out += bytes((opcode.EXTENDED_ARG if left else each.number, each.arg >> 8 * left & 0xFF))
+    return bytes(out), places.__getitem__
+
+
+def _instructions(code: bytes, extended: int, jumps: tuple[list[int], list[int]]) -> Iterator[_Instruction]:
+    begin = 0
+    for end in range(2, len(code) + 2, 2):
+        if code[end - 2] != extended:
+            yield _Instruction(code, begin, end, jumps)
+            begin = end
+
+
+def lnotab(table: bytes, place: Place) -> bytes:
+    """Return the table of lines of Python 3.7 to 3.9: (bytes up to here, lines more from here on)."""
+    out, at, last = bytearray(), 0, 0
+    for index in range(0, len(table), 2):
+        at += table[index]
+        lines = table[index + 1]
+        if lines:
+            to = place(at) if at else 0  # what is in front is on the first line of the body
+            out += b"\xff\0" * ((to - last) // 255) + bytes(((to - last) % 255, lines))
+            last = to
+    return bytes(out)
+
+
+def linetable(table: bytes, place: Place) -> bytes:
+    """Return the table of lines of Python 3.10: (bytes, lines more for them)."""
+    ranges: List[Tuple[int, int]] = []  # where one ends, its lines
+    at = 0
+    for index in range(0, len(table), 2):
+        at += table[index]
+        lines = table[index + 1]
+        if ranges and not lines:
+            ranges[-1] = (at, ranges[-1][1])
+        else:
+            ranges.append((at, lines))
+    out, last = bytearray(), 0
+    for end, lines in ranges:
+        size = (place(end) if end else 0) - last
+        first = min(size, 254)
+        out += bytes((first, lines)) + b"\xfe\0" * ((size - first) // 254)
+        if (size - first) % 254:
+            out += bytes(((size - first) % 254, 0))
+        last += size
+    return bytes(out)

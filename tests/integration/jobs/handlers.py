@@ -1,0 +1,382 @@
+"""Raises exceptions from a signal handler, or another thread, at each line of ours; prints those that the job does not see once.
+
+Each case runs in a forked child: its entry into the shim with one exception at one line. Arguments: the folder of the shim,
+which of the lines (I/N: each N-th from the I-th on), and the way: ``handler`` (at the line), ``timer`` (soon after),
+``outside`` (by the C interface).
+"""
+
+import _signal
+import builtins
+import collections
+import ctypes
+import fcntl  # noqa: F401 - what ours imports late, so that each child has it
+import gc
+import inspect  # noqa: F401
+import json
+import opcode  # noqa: F401
+import os
+import runpy
+import sys
+import traceback  # noqa: F401
+import types
+import warnings
+
+OURS = "<tfprof/"
+ALARM = _signal.SIGALRM
+MAIN = ctypes.c_ulong(__import__("threading").get_ident())
+WITH_ARGUMENTS = {
+    "UnicodeDecodeError": ("utf-8", b"x", 0, 1, "theirs"),
+    "UnicodeEncodeError": ("utf-8", "x", 0, 1, "theirs"),
+    "UnicodeTranslateError": ("x", 0, 1, "theirs"),
+    "ExceptionGroup": ("theirs", [ValueError("theirs")]),
+    "BaseExceptionGroup": ("theirs", [KeyboardInterrupt("theirs")]),
+}
+#: What an alarm raises, and what most handlers of ours catch by name: at every line. The others take turns.
+ALWAYS = TimeoutError
+SOON_S = 0.00002
+MISSED = "fewer lines than before"  # as where another thread was faster this time
+
+
+def classes():
+    """Return all built-in exceptions."""
+    found = [each for each in vars(builtins).values() if isinstance(each, type) and issubclass(each, BaseException)]
+    return sorted(set(found), key=lambda each: each.__name__)
+
+
+def arm(shim, trace):
+    """Arm the shim in this process, as the injected file does."""
+    core = sys.modules["_tfprof_shim.core"]
+    os.environ["TFPROF_TRACE"] = trace
+    core.arm(os.environ)
+    return core
+
+
+# -- entries into the shim: each prepares, and returns what is run with exceptions -------------------
+
+
+def arming():
+    """Arm, with the session's module loaded already."""
+    import tensorflow.python.client.session  # noqa: F401
+
+    return lambda: arm(None, "all")
+
+
+def importing():
+    """Import the session's module, which patches it and makes the channel."""
+    arm(None, "all")
+    return lambda: __import__("tensorflow.python.client.session")
+
+
+def session(trace):
+    """Return a function that makes a session with a graph of one op."""
+    arm(None, trace)
+    from tensorflow.python.client.session import BaseSession
+
+    made = BaseSession()
+    shape = types.SimpleNamespace(ndims=1, as_list=lambda: [None])
+    frame = types.SimpleNamespace(filename="job.py", lineno=1, name="main")
+    op = types.SimpleNamespace(name="op", outputs=[types.SimpleNamespace(shape=shape)], traceback=[frame])
+    made.graph.get_operations = lambda: [op]
+    made.graph.version = 1
+    return made
+
+
+def first_run():
+    """Run a step that is traced: the ring is made, the graph sent."""
+    made = session("all")
+    return lambda: made.run(["a"], {"x": 1})
+
+
+def own_metadata():
+    """Run a step for which the job wants RunMetadata of its own."""
+    made = session("all")
+    made.run(["a"], {"x": 1})
+    return lambda: made.run(["a"], {"x": 1}, b"\x08\x01", [])
+
+
+def plain_runs():
+    """Run steps that are not traced, in all three ways."""
+    made = session("off")
+
+    def runs():
+        for _ in range(3):
+            made.run(["a"], {"x": 1})
+        made._call_tf_sessionprun("handle", {"x": 1}, ["a"])
+
+    return runs
+
+
+class Options:
+    """CallableOptions, as far as they are looked at."""
+
+    feed = fetch = (1,)
+    target = ()
+
+    def SerializeToString(self):  # noqa: N802 - the name of protobuf
+        """Return the bytes."""
+        return b"\x0a\x01x"
+
+
+def callables():
+    """Make, call and drop a callable of a session."""
+    made = session("all")
+
+    def all_of_it():
+        call = made._Callable(made, Options())
+        call(1)
+        del call
+        gc.isenabled()
+
+    return all_of_it
+
+
+def eager(trace="off"):
+    """Return (functions, keras) of a TensorFlow made by hand, patched."""
+    from fakes import eager_tensorflow
+
+    core = arm(None, trace)
+    patch = types.SimpleNamespace(setitem=lambda table, name, value: table.__setitem__(name, value))
+    _, functions, module = eager_tensorflow.install(patch)
+    for name in ("keras", "function"):
+        __import__("_tfprof_shim." + name)
+    sys.modules["_tfprof_shim.keras"].patch_callbacks(module)
+    sys.modules["_tfprof_shim.keras"].patch_model(module)
+    sys.modules["_tfprof_shim.function"].patch(functions)
+    assert core.channel() is not None
+    return functions, module
+
+
+def fitting():
+    """Fit for two epochs with an evaluation in each, after a channel was made."""
+    _, module = eager()
+    model = module.Model()
+    return lambda: model.fit(module.CallbackList(model), epochs=2, calls=2, validate=1)
+
+
+def failing():
+    """Fit until an exception ends it, which drops the list of callbacks."""
+    _, module = eager()
+    model = module.Model()
+
+    def work():
+        raise LookupError("the job's own")
+
+    def fit():
+        try:
+            model.fit(module.CallbackList(model), work=work)
+        except LookupError as error:
+            if error in theirs:
+                raise
+        gc.isenabled()
+        gc.isenabled()
+
+    return fit
+
+
+def functions():
+    """Call functions by themselves, and as batches by hand."""
+    made, module = eager()
+    step, model = made.Function("step"), module.Model()
+
+    def calls():
+        step()
+        model.train_on_batch(step)
+        step()
+
+    return calls
+
+
+def forking():
+    """Fork, and run a step in the child."""
+    made = session("off")
+    made.run(["a"], {"x": 1})
+
+    def fork():
+        pid = os.fork()
+        if pid:
+            os._exit(os.WEXITSTATUS(os.waitpid(pid, 0)[1]))
+        made.run(["a"], {"x": 1})
+
+    return fork
+
+
+ENTRIES = (
+    arming,
+    importing,
+    first_run,
+    own_metadata,
+    plain_runs,
+    callables,
+    fitting,
+    failing,
+    functions,
+    forking,
+)
+
+# -- one case ---------------------------------------------------------------------------------------
+
+called_back = []  # the code of what Python calls back: what is raised before its ``try`` is dropped
+theirs = []  # the exception that was raised
+
+
+def raised(cls):
+    """Return an instance of ``cls``."""
+    return cls(*WITH_ARGUMENTS.get(cls.__name__, ("theirs",)))
+
+
+def handler_of(cls):
+    """Return a handler that forgets itself and raises, as that of a timeout does."""
+
+    def handler(_number, _frame):
+        _signal.signal(ALARM, _signal.SIG_IGN)
+        theirs.append(raised(cls))
+        raise theirs[0]
+
+    return handler
+
+
+def dropped(frame):
+    """Tell whether Python drops what is raised in ``frame``: in a finaliser, as it does in TensorFlow's own."""
+    while frame is not None:
+        if frame.f_code.co_name == "__del__":
+            return True
+        frame = frame.f_back
+    return False
+
+
+def at_line(number, act):
+    """Call ``act`` at line ``number`` of ours from now on; return what counts them."""
+    count = collections.Counter()
+
+    def local(frame, event, arg):
+        first = frame.f_code in called_back and frame.f_lineno <= frame.f_code.co_firstlineno + 1
+        place = frame.f_code.co_filename, frame.f_lineno
+        del frame, arg
+        if event == "line" and not first:
+            count["lines"] += 1
+            count.setdefault(place, count["lines"])
+            if count["lines"] == number:
+                sys.settrace(None)
+                act()
+        return local
+
+    def tracer(frame, _event, _arg):
+        return local if frame.f_code.co_filename.startswith(OURS) and not dropped(frame) else None
+
+    sys.settrace(tracer)
+    return count
+
+
+WAYS = {
+    "handler": lambda _cls: os.kill(os.getpid(), ALARM),
+    "timer": lambda _cls: _signal.setitimer(_signal.ITIMER_REAL, SOON_S),
+    "outside": lambda cls: ctypes.pythonapi.PyThreadState_SetAsyncExc(MAIN, ctypes.py_object(cls)),
+}
+
+
+def case(entry, number, cls, way):
+    """Run ``entry`` with ``cls`` raised at line ``number``; return what is wrong, an empty text for nothing."""
+    run = entry()
+    seen = count = None
+    _signal.signal(ALARM, handler_of(cls))
+    try:
+        count = at_line(number, lambda: WAYS[way](cls))
+        run()
+        sys.settrace(None)
+        if way == "timer":
+            for _ in range(100000000):
+                if theirs:
+                    break
+    except BaseException as error:
+        seen = error
+    sys.settrace(None)
+    if seen is None and count is not None and count["lines"] < number:
+        return MISSED
+    return wrong(seen, cls, way)
+
+
+def wrong(seen, cls, way):
+    """Say what is wrong with ``seen``, what the job saw."""
+    if isinstance(seen, RuntimeError) and isinstance(seen.__cause__, StopIteration):
+        seen = seen.__cause__  # what Python makes of it in a generator
+    if way == "outside":
+        return "" if type(seen) is cls else f"{seen!r} instead of {cls.__name__}"
+    return "" if theirs and seen is theirs[0] else f"{seen!r} instead of {theirs}"
+
+
+def forked(work):
+    """Return what ``work`` returns in a child, a text."""
+    reader, writer = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        try:
+            os.write(writer, work().encode() or b".")
+        except BaseException as error:
+            os.write(writer, repr(error).encode())
+        os._exit(0)
+    os.close(writer)
+    with open(reader) as file:
+        text = file.read()
+    os.waitpid(pid, 0)
+    return "" if text == "." else text or "nothing said"
+
+
+def lines_of(entry):
+    """Return [number, file, line] of the lines of ours that ``entry`` runs through, each where it comes first."""
+
+    def work():
+        run = entry()
+        count = at_line(0, None)
+        run()
+        sys.settrace(None)
+        return json.dumps([[number, *place] for place, number in count.items() if place != "lines"])
+
+    return json.loads(forked(work))
+
+
+def main(shim, share, way):
+    """Run the cases of a share of the lines, and print what is wrong."""
+    first, every = (int(each) for each in share.split("/"))
+    warnings.simplefilter("ignore")
+    runpy.run_path(os.path.join(shim, "inject", "sitecustomize.py"))
+    core = sys.modules["_tfprof_shim.core"]
+    for name in [
+        "session",
+        "callables",
+        "keras",
+        "function",
+        "graph",
+        "opening",
+        "buffer",
+        "exclusive",
+        "window",
+        "policy",
+        "entry",
+        "prologue",
+    ]:
+        __import__("_tfprof_shim." + name)
+    core.disarm()
+    called_back.append(sys.modules["_tfprof_shim.guard"].called_back(main).__code__)
+    turn = [each for each in classes() if way != "outside" or not issubclass(each, SPEECHLESS)]
+    known, cases, missed = set(), 0, 0
+    for entry in ENTRIES:
+        for number, *place in lines_of(entry):
+            if tuple(place) in known:
+                continue
+            known.add(tuple(place))
+            if len(known) % every != first:
+                continue
+            for cls in (ALWAYS, turn[len(known) % len(turn)]):
+                cases += 1
+                found = forked(lambda: case(entry, number, cls, way))  # noqa: B023 - it is called at once
+                missed += found == MISSED
+                if found and found != MISSED:
+                    print(entry.__name__, *place, cls.__name__, found)
+    print(cases, "cases", "too few" if missed * 50 > cases else "run")
+
+
+#: An error without a word is also what Python's own functions end with, or cannot be made without one.
+SPEECHLESS = (MemoryError, StopIteration, *(getattr(builtins, name, MemoryError) for name in WITH_ARGUMENTS))
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,34 @@
+"""Exceptions of the job's signal handlers and other threads at each line of ours: the job sees each of them once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fakes.armed_job import FAKE_TENSORFLOW, JOBS, MODERN, ROOT, environment, name_of
+
+INTERPRETERS = [python for python in MODERN if name_of(python).startswith("3.7")] + [Path(sys.executable)]
+#: Way -> each how-manieth line is tried: at those of signals the interpreters take turns.
+WAYS = {"handler": len(INTERPRETERS), "timer": 11, "outside": 11}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("python", INTERPRETERS, ids=name_of)
+def test_the_job_sees_each_exception_once(python, way, tmp_path):
+    (tmp_path / "announce").mkdir()
+    path = os.pathsep.join(map(str, (ROOT / "tests", FAKE_TENSORFLOW)))
+    environ = {**environment(tmp_path, TFPROF_RING="1M"), "PYTHONPATH": path, "TFPROF_DEBUG": ""}
+    share = f"{INTERPRETERS.index(python)}/{WAYS[way]}"
+    done = subprocess.run(
+        [str(python), str(JOBS / "handlers.py"), str(ROOT / "shim"), share, way],
+        env=environ,
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=True,
+    )
+    *wrong, count = done.stdout.splitlines()
+    assert wrong == []
+    assert count.endswith("cases run")
+    assert int(count.split()[0]) * WAYS[way] > 1000

@@ -1,0 +1,107 @@
+"""Gives functions of the standard library a call in front, compares their code, and runs some; for any Python since 3.7."""
+
+import argparse
+import configparser
+import dis
+import inspect
+import json
+import sys
+import textwrap
+import traceback
+import types
+import xml.dom.minidom
+
+calls: "list[int]" = []
+
+
+def told(_first):
+    calls.append(1)
+
+
+def load(shim):
+    package = types.ModuleType("_tfprof_shim")
+    package.__path__ = [shim]
+    sys.modules["_tfprof_shim"] = package
+    return __import__("_tfprof_shim.prologue").prologue
+
+
+def instructions(code):
+    """Return (name, argument or number of the instruction jumped to, line, columns) of each instruction."""
+    found = [each for each in dis.get_instructions(code) if each.opname != "EXTENDED_ARG"]
+    begins = [0] + [each.offset + 2 for each in found]  # a jump may go to the extensions of what it goes to
+    numbers = {at: number for number, each in enumerate(found) for at in range(begins[number], each.offset + 2)}
+    lines, line, result = dict(dis.findlinestarts(code)), None, []
+    at = 0
+    for each in found:
+        while at <= each.offset:
+            line = lines.get(at, line)
+            at += 2
+        jumps = each.opcode in dis.hasjabs or each.opcode in dis.hasjrel
+        result.append([each.opname, numbers.get(each.argval) if jumps else each.argval, line, jumps])
+    return result
+
+
+def check(code, changed):
+    """Compare the two, but for the call in front."""
+    old, new = instructions(code), instructions(changed)
+    more = len(new) - len(old)
+    begin = [each[0] for each in old].index("RESUME") + 1 if sys.version_info >= (3, 11) else 0
+    for one, other in zip(old, new[:begin] + new[begin + more :]):  # noqa: B905 - Python 3.7 knows no strict
+        argument = one[1] + more if one[3] and one[1] is not None and one[1] >= begin else one[1]
+        assert one[0] == other[0], (code, one, other)
+        assert argument is other[1] or repr(argument) == repr(other[1]), (code, one, other)
+        assert one[2] == other[2], (code, one, other)
+    if hasattr(code, "co_positions"):
+        old, new = list(code.co_positions()), list(changed.co_positions())
+        more = len(new) - len(old)
+        begin = next(
+            at for at, each in enumerate(dis.get_instructions(code, show_caches=True)) if each.opname == "RESUME"
+        )
+        assert new[: begin + 1] + new[begin + 1 + more :] == old, code
+
+
+def functions():
+    """Yield the functions of the modules that are tried."""
+    for module in (argparse, configparser, inspect, json.encoder, json.decoder, textwrap, traceback, xml.dom.minidom):
+        for holder in [module] + [each for each in vars(module).values() if isinstance(each, type)]:
+            for each in list(vars(holder).values()):
+                if isinstance(each, types.FunctionType) and each.__module__ == module.__name__:
+                    yield each
+
+
+def use():
+    """Run a good part of them."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--number", type=int, help="a number of things")
+    assert parser.parse_args(["--number", "3"]).number == 3
+    assert "--number" in parser.format_help()
+    config = configparser.ConfigParser()
+    config.read_string("[a]\nb = 1\nc = %(b)s2\n")
+    assert config.get("a", "c") == "12"
+    assert config.get("a", "nothing", fallback="x") == "x"
+    assert "in main" in "".join(traceback.format_stack())
+    assert str(inspect.signature(textwrap.wrap)).startswith("(text, width=70")
+    assert "def wrap" in inspect.getsource(textwrap.wrap)
+    assert json.loads(json.dumps({"a": [1, 2.5, None]}, indent=1)) == {"a": [1, 2.5, None]}
+    assert textwrap.fill("a word " * 20, 20).count("\n") == 6
+    assert "<b/>" in xml.dom.minidom.parseString("<a><b/></a>").toprettyxml()
+
+
+def main():
+    prologue = load(sys.argv[1])
+    changed = tried = 0
+    for function in functions():
+        code = function.__code__
+        if not code.co_argcount or code.co_flags & prologue._GENERATORS:
+            continue
+        tried += 1
+        made = prologue.with_call(code, told, 1)
+        if made is not None:
+            check(code, made)
+            function.__code__ = made
+            changed += 1
+    use()
+    print(changed, len(calls), tried)
+
+
+main()

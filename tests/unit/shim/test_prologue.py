@@ -1,0 +1,19 @@
+"""Code with a call in front of it: the same code in all else, in every interpreter that jobs run in."""
+
+import subprocess
+
+import pytest
+from fakes.armed_job import MODERN, ROOT, name_of
+
+SCRIPT = ROOT / "tests/unit/shim/prologue_check.py"
+
+
+@pytest.mark.parametrize("python", MODERN, ids=name_of)
+def test_functions_of_the_library_do_what_they_did(python):
+    command = [str(python), "-B", "-W", "ignore", str(SCRIPT), str(ROOT / "shim")]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    changed, called, tried = map(int, done.stdout.split())
+    assert changed > 500
+    assert changed > 0.9 * tried
+    assert called > 300
