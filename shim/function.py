@@ -17,7 +17,7 @@ from .step import Step
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from types import ModuleType
-    from typing import Any, Callable
+    from typing import Any, Callable, Iterator
 
     from .keras import Bracket
 
@@ -55,32 +55,40 @@ def _annotating(original: ModuleType) -> ModuleType:
 
 def _annotation(base: Any) -> Any:
     executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
+    initialize, leave = base.__init__, base.__exit__
+    tracker = core.tracker(layout.FUNCTION)
+    count_at = tracker.count_at
 
     class Trace(base):  # type: ignore[misc]  # known when TensorFlow is
         """TensorFlow's own annotation, telling us when it is entered and left."""
 
-        def __init__(self, name: str, **kwargs: Any) -> None:
-            base.__init__(self, name, **kwargs)
-            self._call: Any = name  # from its entry on the step, None where it is none
+        _call: Any = None  # the step, or the ordinal of one that is only counted; None where it is none
 
-        def __enter__(self) -> object:
+        def __init__(self, name: str, **kwargs: Any) -> None:
+            initialize(self, name, **kwargs)
             here = scope
-            here.depth += 1
-            step = None
-            if here.depth == 1 and not here.brackets and executing_eagerly():
-                step = _begin(here, self._call)
-            self._call = step
-            return base.__enter__(self)
+            here.depth = depth = here.depth + 1
+            if depth == 1 and not here.brackets and executing_eagerly():
+                left = tracker.left
+                if not here.mark:
+                    for ordinal in left:
+                        tracker.words[count_at] = self._call = ordinal
+                        return
+                self._call = _begin(here, name, left)
 
         def __exit__(self, kind: object, value: object, trace: object) -> object:
-            done = base.__exit__(self, kind, value, trace)
+            done = leave(self, kind, value, trace)
             here = scope
-            here.depth -= 1
-            if here.depth == 0:
+            here.depth = depth = here.depth - 1
+            if not depth:
                 if window.current is not None:
                     window.called(sys._getframe(1).f_locals.get("self"))
-                if self._call is not None:
-                    _end(self._call, kind)
+                call = self._call
+                if type(call) is int:
+                    if kind is not None:
+                        tracker.failed(call)
+                elif call is not None:
+                    _end(call, kind)
             return done
 
     Trace.__name__, Trace.__qualname__, Trace.__module__ = base.__name__, base.__qualname__, base.__module__
@@ -88,11 +96,11 @@ def _annotation(base: Any) -> Any:
 
 
 @guarded
-def _begin(here: Scope, name: object) -> Step:
+def _begin(here: Scope, name: object, left: Iterator[int]) -> Step:
     kind, here.mark = here.mark or layout.FUNCTION, 0
     tracker = core.tracker(kind)
     key = zlib.crc32(str(name).encode()) if kind == layout.FUNCTION else 0
-    return Step(tracker, tracker.next(), key, True)
+    return Step(tracker, tracker.next(), key, True, left if kind == layout.FUNCTION else None)
 
 
 @guarded

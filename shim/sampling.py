@@ -1,0 +1,41 @@
+"""Which steps of one kind are timed: all while they are long, one in so many while they are short."""
+
+from __future__ import annotations
+
+from .policy import DEFAULT, MILLION
+from .spans import SHORT
+
+SHARE = 4  # timing may take one part in so many of the budget
+MOST = 64  # steps of which one is timed, on average, where they are shortest
+MARGIN = 8  # steps before the next trace that are all timed: other threads take ordinals, too
+COUNTED = 200  # ns that a step which is only counted takes longer, about
+_OWN = 3000  # ns that the timing of a step takes, until it is known
+_OWN_MOST = 20 * _OWN  # what takes longer was interrupted
+
+
+class Sampling(object):
+    """How many steps are only counted after a timed one.
+
+    They are drawn around a mean, lest they keep step with the job, which at most doubles from one timed step to the next and
+    is one again after a step of a millisecond.
+    """
+
+    __slots__ = ("_each", "_mean", "_own")
+
+    def __init__(self) -> None:
+        self._each = 1  # one step in so many is timed, on average
+        self._mean = 0  # ns that a step takes
+        self._own = _OWN
+
+    def cost(self, own: int) -> None:
+        """Take note that the timing of a step took ``own`` ns."""
+        self._own += (min(own, _OWN_MOST) - self._own) // 8
+
+    def skip(self, ordinal: int, duration: int, budget: int) -> int:
+        """Return how many steps to count after step ``ordinal``, which took ``duration`` ns; ``budget`` in parts per million."""
+        self._mean += (duration - self._mean) // 4 if self._mean else duration
+        usual = max(self._mean, duration, 1)
+        affordable = self._own * SHARE * MILLION // (budget or DEFAULT.budget) // usual
+        self._each = 1 if usual >= SHORT else max(1, min(affordable, 2 * self._each, MOST))
+        half = self._each // 2
+        return self._each - half - 1 + (ordinal * 2654435761 >> 8) % (2 * half + 1)
