@@ -24,8 +24,10 @@ if TYPE_CHECKING:
 _CONTEXT = "tensorflow.python.eager.context"
 
 
-class Scope(_thread._local):
+class Place(object):
     """One thread's place: the ``brackets`` of Keras that are open, outermost first, and the ``depth`` of function calls."""
+
+    __slots__ = ("brackets", "by_hand", "depth", "mark")
 
     def __init__(self) -> None:
         self.brackets: list[Bracket] = []
@@ -33,6 +35,19 @@ class Scope(_thread._local):
         self.mark = 0  # span kind that the next outermost call is to have, 0 for its own
         #: a model, by a weak reference, and the batch that it was given by hand
         self.by_hand: tuple[Callable[[], object], Step] | None = None
+
+
+class Scope(_thread._local):
+    """The calling thread's ``place``, whose attributes it has as well."""
+
+    def __init__(self) -> None:
+        vars(self)["place"] = Place()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["place"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(vars(self)["place"], name, value)
 
 
 scope = Scope()
@@ -66,8 +81,9 @@ def _annotation(base: Any) -> Any:
 
         def __init__(self, name: str, **kwargs: Any) -> None:
             initialize(self, name, **kwargs)
-            here = scope
+            here: Place = scope.place  # once: it takes as long as all the rest
             here.depth = depth = here.depth + 1
+            self._here = here
             if depth == 1 and not here.brackets and executing_eagerly():
                 left = tracker.left
                 if not here.mark:
@@ -78,7 +94,7 @@ def _annotation(base: Any) -> Any:
 
         def __exit__(self, kind: object, value: object, trace: object) -> object:
             done = leave(self, kind, value, trace)
-            here = scope
+            here = self._here
             here.depth = depth = here.depth - 1
             if not depth:
                 if window.current is not None:
@@ -96,7 +112,7 @@ def _annotation(base: Any) -> Any:
 
 
 @guarded
-def _begin(here: Scope, name: object, left: Iterator[int]) -> Step:
+def _begin(here: Place, name: object, left: Iterator[int]) -> Step:
     kind, here.mark = here.mark or layout.FUNCTION, 0
     tracker = core.tracker(kind)
     key = zlib.crc32(str(name).encode()) if kind == layout.FUNCTION else 0

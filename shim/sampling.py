@@ -10,7 +10,7 @@ MOST = 64  # steps of which one is timed, on average, where they are shortest
 MARGIN = 8  # steps before the next trace that are all timed: other threads take ordinals, too
 COUNTED = 200  # ns that a step which is only counted takes longer, about
 _OWN = 3000  # ns that the timing of a step takes, until it is known
-_OWN_MOST = 20 * _OWN  # what takes longer was interrupted
+_LEAST = 1000
 
 
 class Sampling(object):
@@ -27,9 +27,14 @@ class Sampling(object):
         self._mean = 0  # ns that a step takes
         self._own = _OWN
 
-    def cost(self, own: int) -> None:
-        """Take note that the timing of a step took ``own`` ns."""
-        self._own += (min(own, _OWN_MOST) - self._own) // 8
+    def cost(self, own: int, others: int) -> int:
+        """Return what a timed step and ``others`` that were only counted cost, in ns, where the timing took ``own``.
+
+        What the timing takes is followed by its median: it takes far longer where another process has the core meanwhile.
+        """
+        usual = self._own
+        self._own = max(_LEAST, usual + (usual if own > usual else -usual) // 16)
+        return min(own, 2 * usual) + others * COUNTED
 
     def skip(self, ordinal: int, duration: int, budget: int) -> int:
         """Return how many steps to count after step ``ordinal``, which took ``duration`` ns; ``budget`` in parts per million."""

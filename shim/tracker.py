@@ -11,7 +11,7 @@ from .clock import mono
 from .pace import FIRST, Pace
 from .policy import NEVER, Policy, PolicyError
 from .ring import WORD, Turn
-from .sampling import COUNTED, MARGIN, Sampling
+from .sampling import MARGIN, Sampling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -113,9 +113,8 @@ class Tracker(object):
             if not stop(error):
                 raise
         self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, others)
-        own = mono() - start - duration
-        self._sampling.cost(own)
-        self.words[_SELF] += own + others * COUNTED
+        own = 2 * (mono() - start - duration)  # as much again before the step
+        self.words[_SELF] += self._sampling.cost(own, others)
 
     def failed(self, ordinal: int) -> None:
         """Put a span without a time of a step that was only counted, and ended by an exception."""
