@@ -21,7 +21,9 @@ _RUN, _FAILED, _SETUP = layout.RUN, layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
 _TWINS = "_tfprof_twins"
 
-asked: list[bool] = []  # not empty from the first callable on that the job made to be traced: each must be looked at then
+asked: list[
+    bool
+] = []  # not empty from the first callable on that the job made to be traced: each must be looked at then
 
 
 def patch(kind: Any, tracker: Tracker, tf_session: Any) -> None:

@@ -68,7 +68,7 @@ def _annotating(original: ModuleType) -> ModuleType:
     return ours
 
 
-def _annotation(base: Any) -> Any:
+def _annotation(base: Any) -> Any:  # noqa: C901 - one class over plain variables, for its cost
     executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
     initialize, leave = base.__init__, base.__exit__
     tracker = core.tracker(layout.FUNCTION)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from .policy import DEFAULT, MILLION
-from .spans import SHORT
 
 SHARE = 4  # timing may take one part in so many of the budget
 MOST = 64  # steps of which one is timed, on average, where they are shortest
@@ -16,8 +15,8 @@ _LEAST = 1000
 class Sampling(object):
     """How many steps are only counted after a timed one.
 
-    They are drawn around a mean, lest they keep step with the job, which at most doubles from one timed step to the next and
-    is one again after a step of a millisecond.
+    They are drawn around a mean, lest they keep step with the job. It at most doubles from one timed step to the next, and
+    falls at once when a timed step is longer.
     """
 
     __slots__ = ("_each", "_mean", "_own")
@@ -41,6 +40,6 @@ class Sampling(object):
         self._mean += (duration - self._mean) // 4 if self._mean else duration
         usual = max(self._mean, duration, 1)
         affordable = self._own * SHARE * MILLION // (budget or DEFAULT.budget) // usual
-        self._each = 1 if usual >= SHORT else max(1, min(affordable, 2 * self._each, MOST))
+        self._each = max(1, min(affordable, 2 * self._each, MOST))
         half = self._each // 2
         return self._each - half - 1 + (ordinal * 2654435761 >> 8) % (2 * half + 1)

@@ -104,7 +104,7 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
         try:
             thread = threads.tid
             free = wait(count + others) if owned() or not acquire(False) else release
-            if words[counts + kind] < ordinal + count - 1:  # steps that are only counted raise it without a turn
+            if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730 # steps that are only counted raise it without a turn
                 words[counts + kind] = ordinal + count - 1
             if free is None:
                 return

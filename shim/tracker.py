@@ -6,8 +6,8 @@ import _thread
 import itertools
 
 from . import layout
-from .guard import guarded, stop
 from .clock import mono
+from .guard import guarded, stop
 from .pace import FIRST, Pace
 from .policy import NEVER, Policy, PolicyError
 from .ring import WORD, Turn

@@ -11,8 +11,9 @@ import time
 
 os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})  # what started it, and the daemons, are elsewhere
 
-import tensorflow as tf
-from _hooks import bare
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from _hooks import bare  # noqa: E402
 
 v1 = tf.compat.v1
 STEPS = 50  # of a block
@@ -68,16 +69,12 @@ def _model(length):
 
 def train(length):
     """Keras's train_on_batch."""
-    import numpy as np
-
     model, data = _model(length), np.zeros((8, 4), "float32")
     return lambda: model.train_on_batch(data, data)
 
 
 def fit(length):
     """A batch of Keras's fit; a call of it has as many as a block has steps."""
-    import numpy as np
-
     model, data = _model(length), np.zeros((8 * STEPS, 4), "float32")
     return lambda: model.fit(data, data, batch_size=8, epochs=1, verbose=0)
 

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 from tfprof.shim import clock, guard, layout, session, spans, tracker
 from tfprof.shim.policy import Policy
-from tfprof.shim.ring import WORD
 from tfprof.shim.sampling import MOST, Sampling
 from tfprof.shim.tracker import Tracker
 
