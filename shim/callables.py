@@ -120,7 +120,8 @@ def _call(original: Original, tracker: Tracker, tf_session: Any) -> Original:
                 try:
                     return original(self, *args, **kwargs)
                 except BaseException as error:
-                    tracker.failed(ordinal)
+                    twins = self.__dict__.get(_TWINS)
+                    tracker.failed(ordinal, 0 if twins is None else twins.key)
                     leave(error, original)
                     raise
         ordinal = tracker.next()

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Iterator
 
     from .keras import Bracket
+    from .tracker import Tracker
 
 _CONTEXT = "tensorflow.python.eager.context"
 
@@ -39,6 +40,12 @@ class Place(object):
 
 class Scope(_thread._local):
     """The calling thread's ``place``, whose attributes it has as well."""
+
+    place: Place
+    brackets: list[Bracket]
+    by_hand: tuple[Callable[[], object], Step] | None
+    depth: int
+    mark: int
 
     def __init__(self) -> None:
         vars(self)["place"] = Place()
@@ -102,7 +109,7 @@ def _annotation(base: Any) -> Any:  # noqa: C901 - one class over plain variable
                 call = self._call
                 if type(call) is int:
                     if kind is not None:
-                        tracker.failed(call)
+                        _failed(tracker, call, sys._getframe(1).f_locals.get("self"))
                 elif call is not None:
                     _end(call, kind)
             return done
@@ -111,11 +118,20 @@ def _annotation(base: Any) -> Any:  # noqa: C901 - one class over plain variable
     return Trace
 
 
+def _key(name: object) -> int:
+    return zlib.crc32(str(name).encode())
+
+
+@guarded
+def _failed(tracker: Tracker, ordinal: int, function: object) -> None:
+    tracker.failed(ordinal, _key(getattr(function, "_name", "")))
+
+
 @guarded
 def _begin(here: Place, name: object, left: Iterator[int]) -> Step:
     kind, here.mark = here.mark or layout.FUNCTION, 0
     tracker = core.tracker(kind)
-    key = zlib.crc32(str(name).encode()) if kind == layout.FUNCTION else 0
+    key = _key(name) if kind == layout.FUNCTION else 0
     return Step(tracker, tracker.next(), key, True, left if kind == layout.FUNCTION else None)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .policy import DEFAULT, MILLION
 
 SHARE = 4  # timing may take one part in so many of the budget
+FIRST = 256  # steps that are all timed, so that a short job shows all of its calls
 MOST = 64  # steps of which one is timed, on average, where they are shortest
 MARGIN = 8  # steps before the next trace that are all timed: other threads take ordinals, too
 COUNTED = 200  # ns that a step which is only counted takes longer, about
@@ -40,6 +41,6 @@ class Sampling(object):
         self._mean += (duration - self._mean) // 4 if self._mean else duration
         usual = max(self._mean, duration, 1)
         affordable = self._own * SHARE * MILLION // (budget or DEFAULT.budget) // usual
-        self._each = max(1, min(affordable, 2 * self._each, MOST))
+        self._each = max(1, min(affordable, 2 * self._each, MOST)) if ordinal >= FIRST else 1
         half = self._each // 2
         return self._each - half - 1 + (ordinal * 2654435761 >> 8) % (2 * half + 1)

@@ -43,7 +43,7 @@ def _run(original: Original, tracker: Tracker, tf_session: Any) -> Original:
                 try:
                     return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
                 except BaseException as error:
-                    tracker.failed(ordinal)
+                    tracker.failed(ordinal, span_key(len(feed_dict), len(fetch_list), len(target_list)))
                     leave(error, original)
                     raise
         ordinal = tracker.next()

@@ -116,10 +116,10 @@ class Tracker(object):
         own = 2 * (mono() - start - duration)  # as much again before the step
         self.words[_SELF] += self._sampling.cost(own, others)
 
-    def failed(self, ordinal: int) -> None:
+    def failed(self, ordinal: int, key: int) -> None:
         """Put a span without a time of a step that was only counted, and ended by an exception."""
         self._others -= 1
-        self.put(self.kind, mono(), 0, ordinal, 0, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
+        self.put(self.kind, mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
 
     @guarded
     def level(self, ordinal: int, key: int) -> int | None:

@@ -1,6 +1,7 @@
 """Step times as text."""
 
 import time
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
@@ -64,6 +65,16 @@ def _step(step: Step) -> list[str]:
     return [step.kind, number, at, duration(step.mean_ns), _mark(step)]
 
 
+def _untold(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield a row for the steps of each kind that are in no entry: counted since the last timed one, or dropped."""
+    told: Counter[str] = Counter()
+    for group in steps.groups:
+        told[group.kind] += group.count
+    for kind, number in told.items():
+        if number < counts.get(kind, 0):
+            yield [kind, "only counted", count(counts[kind] - number), *[""] * 6]
+
+
 def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
     """Say of each kind of which not all steps were timed how many were; ``counts`` is how many there were."""
     for kind, number in steps.timed.items():
@@ -74,7 +85,8 @@ def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
 def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[Event], width: int | None) -> Iterator[str]:
     """Yield the groups, how many were timed, what tracing costs, what befell the job, and the single steps."""
     if steps.groups:
-        yield from render(_GROUPS, [row for group in steps.groups for row in _rows(group)], width=width)
+        rows = [row for group in steps.groups for row in _rows(group)]
+        yield from render(_GROUPS, [*rows, *_untold(steps, counts)], width=width)
     yield from timed(steps, counts)
     for group in steps.groups:
         text = costs(group)

@@ -51,8 +51,9 @@ def _sums(spans: pa.Table, by: list[str]) -> list[dict[str, Any]]:
 
 
 def _phase(depth: int, kind: int, label: str, sums: Mapping[str, Any]) -> Phase:
-    numbers = (sums[name] for name in ("count_sum", "total_ns_sum", "min_ns_min", "max_ns_max", "start_ns_min"))
-    return Phase(depth, layout.SPAN_NAMES[kind], label, *(number or 0 for number in numbers))
+    names = ("count_sum", "total_ns_sum", "min_ns_min", "max_ns_max", "start_ns_min")
+    numbers: list[Any] = [sums[name] or 0 for name in names]
+    return Phase(depth, layout.SPAN_NAMES[kind], label, *numbers)
 
 
 def _single(depth: int, row: Mapping[str, Any]) -> Phase:
