@@ -21,6 +21,10 @@ _RUN, _FAILED, _SETUP = layout.RUN, layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
 _TWINS = "_tfprof_twins"
 
+asked: list[
+    bool
+] = []  # not empty from the first callable on that the job made to be traced: each must be looked at then
+
 
 def patch(kind: Any, tracker: Tracker, tf_session: Any) -> None:
     """Measure and trace the callables of class ``kind``."""
@@ -98,14 +102,28 @@ def _init(original: Original) -> Original:
 
 @guarded
 def _remember(made: Any, callable_options: Any) -> None:
-    setattr(made, _TWINS, _Twins(callable_options))
+    twins = _Twins(callable_options)
+    if twins.asked:
+        asked.append(True)
+    setattr(made, _TWINS, twins)
 
 
 def _call(original: Original, tracker: Tracker, tf_session: Any) -> Original:
     """Return the replacement of ``_Callable.__call__``."""
-    measured = _measured(original, tracker, tf_session)
+    measured, count_at = _measured(original, tracker, tf_session), tracker.count_at
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
+        left = tracker.left
+        if not asked:
+            for ordinal in left:
+                tracker.words[count_at] = ordinal
+                try:
+                    return original(self, *args, **kwargs)
+                except BaseException as error:
+                    twins = self.__dict__.get(_TWINS)
+                    tracker.failed(ordinal, 0 if twins is None else twins.key)
+                    leave(error, original)
+                    raise
         ordinal = tracker.next()
         twins = self.__dict__.get(_TWINS)
         key = 0 if twins is None else twins.key
@@ -122,7 +140,7 @@ def _call(original: Original, tracker: Tracker, tf_session: Any) -> Original:
                 tracker.put(_RUN, start, mono() - start, ordinal, key, _FAILED)
                 leave(error, original)
                 raise
-            tracker.put(_RUN, start, mono() - start, ordinal, key)
+            tracker.timed(start, mono() - start, ordinal, key, left)
             return result
         try:
             return measured(self, ordinal, twins, key, args, kwargs)

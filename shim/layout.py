@@ -37,7 +37,7 @@ JOB_WORDS = {
     "span_head": 112,  # span entries ever written
     "dropped_spans": 120,  # span entries lost
     "traced": 128,  # traced steps
-    "self_ns": 136,  # time spent in our own code off the hot path: puts, graphs, policy, windows
+    "self_ns": 136,  # time spent in our own code: timing and counting of steps, puts, graphs, policy, windows
     "extra_ns": 144,  # how much longer traced steps took than untraced ones, estimated
     "step_ns": 152,  # time in steps of the traced kind, traced or not
     "faults": 160,  # exceptions of ours that the fence stopped
@@ -46,7 +46,7 @@ JOB_WORDS = {
     "detached": 184,  # 1 when the shim has put everything back
     "span_open": 192,  # span_head + 1 while the entry at span_head holds short steps that more may join
 }
-#: One counter for each span kind: how many spans of it there ever were, put or dropped.
+#: One counter for each span kind: how many of it there ever were, put, dropped or only counted: the highest ordinal.
 COUNTS_AT = 512
 
 # -- the control page: words that the agent writes -----------------------------------------------
@@ -103,6 +103,7 @@ STEP_KINDS = (BATCH, RUN, FUNCTION, TEST_BATCH, PREDICT_BATCH)
 FLAG_TRACED = 1  # op tracing was on in the span: never mixed into averages of step times
 FLAG_FAILED = 2  # it ended by an exception
 FLAG_SETUP = 4  # one-off work of ours fell into it (a graph, a twin callable)
+FLAG_SAMPLED = 8  # one step of the entry was timed, the last: total is its time times count. With FLAG_FAILED: none was
 
 # -- records -------------------------------------------------------------------------------------
 #: size with this header, kind, flags, seq, step, start (monotonic ns), start (real ns), duration ns, thread, key

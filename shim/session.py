@@ -31,11 +31,21 @@ def patch(module: Any) -> None:
 
 def _run(original: Original, tracker: Tracker, tf_session: Any) -> Original:
     """Return the replacement of ``BaseSession._call_tf_sessionrun``: what it costs is paid at every step."""
-    measured = _measured(original, tracker, tf_session)
+    measured, count_at = _measured(original, tracker, tf_session), tracker.count_at
 
     def _call_tf_sessionrun(
         self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
     ) -> Any:
+        left = tracker.left
+        if options is None:
+            for ordinal in left:
+                tracker.words[count_at] = ordinal
+                try:
+                    return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
+                except BaseException as error:
+                    tracker.failed(ordinal, span_key(len(feed_dict), len(fetch_list), len(target_list)))
+                    leave(error, original)
+                    raise
         ordinal = tracker.next()
         if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
             key = len(feed_dict) << 20 | len(fetch_list) << 10 | len(target_list)
@@ -47,7 +57,7 @@ def _run(original: Original, tracker: Tracker, tf_session: Any) -> Original:
                     tracker.put(_RUN, start, mono() - start, ordinal, key, _FAILED)
                     leave(error, original)
                     raise
-                tracker.put(_RUN, start, mono() - start, ordinal, key)
+                tracker.timed(start, mono() - start, ordinal, key, left)
                 return result
         try:
             return measured(self, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)

@@ -1,4 +1,4 @@
-"""The span ring: one entry a step, or one for many where steps are shorter than a millisecond (docs/channel.md)."""
+"""The span ring: one entry a step, or one for many where steps are short (docs/channel.md)."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
             __flags: int = 0,
             __parent: int = 0,
             __count: int = 1,
+            __others: int = 0,
         ) -> None:
             """Put it."""
 
@@ -39,33 +40,34 @@ _TOTAL, _TAG, _LOW, _HIGH = 1, 3, 5, 6  # words of an entry; the tag is count | 
 
 
 def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - one function, for its cost
-    """Return ``put(kind, start, duration, ordinal, key, flags, parent, count)``; times in ns, start on the monotonic clock.
+    """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, others)``; times in ns, start on the monotonic clock.
+
+    ``others`` is how many steps before this one were only counted, and are taken to have been as long.
 
     ``costed`` is the set of kinds whose time counts as the job's steps; ``threads`` knows the calling thread's ``tid``. It is
     a closure over plain variables, and keeps at hand what it alone writes: it runs at every step, after a step has driven
     everything out of the core's caches, so that each object that it touches costs more than what is done with it.
     """
     words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
+    # An entry of its own: one that stands for steps that were only counted, and one whose trace is looked up by it.
+    sampled, alone = layout.FLAG_SAMPLED, layout.FLAG_SAMPLED | layout.FLAG_TRACED
     spans_at, size, slots, head_at, step_at = layout.SPANS_AT, layout.SPAN_SIZE, layout.SPAN_COUNT, _HEAD, _STEP_NS
-    traced = layout.FLAG_TRACED
     turn = Turn()
     owned, acquire, release = turn.ways()
     head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # below the limit there is room
-    last = counted = costs = 0  # the kind put last, how many there were of it, whether its time counts
+    last = costs = 0  # the kind put last, whether its time counts
     # The entry that is being filled: what may join it, and what it holds. o_next is 0 when there is none.
     o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
 
-    def wait(kind: int, count: int) -> Callable[[], None] | None:
+    def wait(count: int) -> Callable[[], None] | None:
         """Take the turn that is not to be had at once, and return what releases it; else None, and the span is dropped."""
-        nonlocal owned, acquire, release, last
+        nonlocal owned, acquire, release
         taken = turn.take()
         owned, acquire, release = turn.ways()
         if taken is not None:
             return taken.release
-        words[counts + kind] += count
         words[_DROPPED] += count
-        last = 0
         return None
 
     def publish(kind: int, total: int) -> None:
@@ -95,18 +97,20 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
         flags: int = 0,
         parent: int = 0,
         count: int = 1,
+        others: int = 0,
     ) -> None:
-        nonlocal head, step_ns, last, counted, costs
+        nonlocal head, step_ns, last, costs
         nonlocal o_next, o_kind, o_key, o_flags, o_parent, o_thread, o_at, o_total, o_tag, o_low, o_high
         free = None
         try:
             thread = threads.tid
-            free = wait(kind, count) if owned() or not acquire(False) else release
+            free = wait(count + others) if owned() or not acquire(False) else release
+            if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730 # steps that are only counted raise it without a turn
+                words[counts + kind] = ordinal + count - 1
             if free is None:
                 return
             if kind != last:
-                last, counted, costs = kind, words[counts + kind], kind in costed
-            words[counts + kind] = counted = counted + count
+                last, costs = kind, kind in costed
             if o_next:
                 if (
                     ordinal == o_next
@@ -117,6 +121,7 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
                     and flags == o_flags
                     and parent == o_parent
                     and count == 1
+                    and not others
                 ):
                     words[o_at + _TOTAL] = o_total = o_total + duration
                     words[o_at + _TAG] = o_tag = o_tag + 1
@@ -132,12 +137,15 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
                     return
                 o_next = 0
                 publish(o_kind, o_total)
+            each = duration if count == 1 else duration // count
+            if others:
+                start, duration = max(0, start - each * others), duration + each * others
+                ordinal, count, flags = max(1, ordinal - others), count + others, flags | sampled
             if head >= limit and full(duration, count):
                 return
             at = spans_at + head % slots * size
-            each = duration if count == 1 else duration // count
             pack(view, at, start, duration, ordinal, count, kind, flags, key, thread, each, each, parent)
-            if duration >= short or flags & traced:  # what a traced step recorded is cut by its own span
+            if duration >= short or flags & alone:
                 words[head_at] = head = head + 1
                 if costs:
                     words[step_at] = step_ns = step_ns + duration

@@ -9,6 +9,8 @@ from .tracker import POLICY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from typing import Iterator
+
     from .tracker import Tracker
 
 _TRACED = WORD["traced"]
@@ -17,18 +19,22 @@ _TRACED = WORD["traced"]
 class Step(object):
     """A step that has begun; ``flags`` say whether it is traced.
 
-    ``windows``: only a window can trace it; else it consists of session runs, and is traced if one of them is.
+    ``windows``: only a window can trace it; else it consists of session runs, and is traced if one of them is. ``left``:
+    what the tracker had left when it began, nothing; for kinds of which some steps are only counted.
     """
 
-    __slots__ = ("asked", "before", "flags", "key", "ordinal", "start", "tracker", "windows")
+    __slots__ = ("asked", "before", "flags", "key", "left", "ordinal", "start", "tracker", "windows")
 
-    def __init__(self, tracker: Tracker, ordinal: int, key: int, windows: bool) -> None:
+    def __init__(
+        self, tracker: Tracker, ordinal: int, key: int, windows: bool, left: Iterator[int] | None = None
+    ) -> None:
         self.tracker = tracker
         self.ordinal = ordinal
         self.key = key
         self.flags = 0
         self.asked = False
         self.windows = windows
+        self.left = left
         if window.current is not None or not (
             ordinal < tracker.trigger and tracker.words[POLICY] == tracker.generation and key in tracker.known
         ):
@@ -48,7 +54,11 @@ class Step(object):
             tracker.untraced(self.key, duration)
         elif not self.windows and tracker.words[_TRACED] != self.before:
             flags |= layout.FLAG_TRACED
-        tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, self.flags | flags, parent, count)
+        flags |= self.flags
+        if self.left is None or flags or self.asked:
+            tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, count)
+        else:
+            tracker.timed(self.start, duration, self.ordinal, self.key, self.left)
 
     def _ask(self, windows: bool) -> None:
         if windows:

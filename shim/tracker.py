@@ -1,18 +1,21 @@
-"""One kind of step in this process: its ordinals, its pace, and the way into the channel."""
+"""One kind of step in this process: its ordinals, which are timed, its pace, and the way into the channel."""
 
 from __future__ import annotations
 
+import _thread
 import itertools
 
 from . import layout
-from .guard import guarded
+from .clock import mono
+from .guard import guarded, stop
 from .pace import FIRST, Pace
 from .policy import NEVER, Policy, PolicyError
 from .ring import WORD, Turn
+from .sampling import MARGIN, Sampling
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Container
+    from typing import Any, Callable, Container, Iterator
 
     from .core import Made
     from .ring import Channel
@@ -28,20 +31,28 @@ _TRACED, _EXTRA, _SELF, _STEP = WORD["traced"], WORD["extra_ns"], WORD["self_ns"
 class Tracker(object):
     """Steps of ``kind``, as the wrappers around the job's calls see them.
 
-    ``next()`` gives the ordinal of a step that begins. The step is plain, and is measured without asking more, when
-    ``ordinal < trigger and words[POLICY] == generation and key in known``. For any other ``level`` decides. ``put`` writes
-    the span: (kind, start, duration, ordinal, key, flags, parent, count). Before the first step and in a forked child there
-    is no channel: then ``trigger`` is 0 and ``level`` sees to one.
+    A step that begins may take its ordinal from ``left``: then it is only counted, by ``words[count_at] = ordinal``, and
+    told of again only if it fails (``failed``). When nothing is left ``next()`` gives the ordinal. Such a step is plain, and is
+    measured without asking more, when ``ordinal < trigger and words[POLICY] == generation and key in known``; its time goes
+    to ``timed``. For any other ``level`` decides. ``put`` writes the span: (kind, start, duration, ordinal, key, flags,
+    parent, count). Before the first step and in a forked child there is no channel: then ``trigger`` is 0, nothing is left
+    and ``level`` sees to a channel.
     """
 
     __slots__ = (
+        "_counter",
+        "_filling",
         "_first",
         "_make",
+        "_others",
+        "_sampling",
         "_turn",
         "channel",
+        "count_at",
         "generation",
         "kind",
         "known",
+        "left",
         "next",
         "pace",
         "put",
@@ -53,7 +64,7 @@ class Tracker(object):
         self.kind = kind
         self._make = make  # returns (channel, put, policy), None where there is no channel
         self._first = first
-        self.next = itertools.count(1).__next__
+        self.count_at = layout.COUNTS_AT // 8 + kind
         self.forget()
 
     def forget(self) -> None:
@@ -61,18 +72,54 @@ class Tracker(object):
         self._turn = Turn()  # at the pace; a forked child's own, for another thread may have the parent's
         self.channel: Channel | None = None
         self.put: Put = _nowhere
+        self._filling = _thread.allocate_lock()
+        self._sampling = Sampling()
+        self._others = 0  # steps that were only counted, or may be now, and are in no entry yet
+        self.left: Iterator[int] = _NOTHING
         self.words: memoryview[int] = _NO_WORDS
         self.generation = 0
         self.known: Container[int] = frozenset()
         self.pace: Pace | None = None
         self.trigger = 0
-        self.next = itertools.count(1).__next__
+        self._counter = itertools.count(1)
+        self.next = self._counter.__next__
 
     def stop(self) -> None:
         """Trace and count nothing any more."""
         self.forget()
         self.known = _Everything()
         self.trigger = NEVER
+        self.left = itertools.repeat(0)
+
+    def timed(self, start: int, duration: int, ordinal: int, key: int, left: Iterator[int]) -> None:
+        """Put the span of a plain step that found nothing ``left``, for it and those only counted before it.
+
+        Then let the next steps be only counted, if they are to be so short that timing each would cost too much.
+        """
+        others = 0
+        try:
+            # Who cannot have the lock at once, as below a signal handler, puts the span of the one step. Where something else is
+            # left by now, another thread has done this.
+            if self._filling.acquire(False):
+                try:
+                    if self.left is left:
+                        others, self._others = self._others, 0
+                        if others < 0:
+                            others, self._others = 0, others
+                        self._fill(ordinal, duration)
+                finally:
+                    self._filling.release()
+        except Exception as error:
+            if not stop(error):
+                raise
+        self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, others)
+        own = 2 * (mono() - start - duration)  # as much again before the step
+        self.words[_SELF] += self._sampling.cost(own, others)
+
+    def failed(self, ordinal: int, key: int) -> None:
+        """Put a span without a time of a step that was only counted, and ended by an exception."""
+        self._others -= 1
+        self.put(self.kind, mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
 
     @guarded
     def level(self, ordinal: int, key: int) -> int | None:
@@ -126,6 +173,16 @@ class Tracker(object):
         finally:
             turn.release()
 
+    def _fill(self, ordinal: int, duration: int) -> None:
+        pace = self.pace
+        if pace is None:
+            return
+        number = self._sampling.skip(ordinal, duration, pace.policy.budget)
+        number = min(number, self.trigger - ordinal - MARGIN)
+        if number > 0:
+            self._others += number
+            self.left = itertools.islice(self._counter, number)
+
     def _begin(self) -> bool:
         made = self._make()
         if made is None:
@@ -173,8 +230,10 @@ def _nowhere(
     _flags: int = 0,
     _parent: int = 0,
     _count: int = 1,
+    _others: int = 0,
 ) -> None:
     """Put a span nowhere."""
 
 
-_NO_WORDS: Any = (0,) * (max(WORD.values()) + 1)
+_NO_WORDS: Any = [0] * (max(WORD.values()) + 1)
+_NOTHING: Iterator[int] = iter(())

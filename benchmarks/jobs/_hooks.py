@@ -22,14 +22,23 @@ def taken():
 def turn(line):
     """Read a line of STEPS, or STEPS and `bare`; in a bare turn the hooks are out. Yield a Turn."""
     steps, *words = line.split()
+    with bare("bare" in words):
+        run = Turn(int(steps))
+        try:
+            yield run
+        finally:
+            run.faults += taken()
+
+
+@contextmanager
+def bare(out):
+    """Take the hooks out for a while if ``out``."""
     core = sys.modules.get("_tfprof_shim.core")
-    replaced = core.state().replaced if core is not None and "bare" in words else []
+    replaced = core.state().replaced if core is not None and out else []
     for owner, name, original, _ in replaced:
         setattr(owner, name, original)
-    run = Turn(int(steps))
     try:
-        yield run
+        yield
     finally:
-        run.faults += taken()
         for owner, name, _, ours in replaced:
             setattr(owner, name, ours)

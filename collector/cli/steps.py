@@ -14,6 +14,7 @@ from tfprof.collector.cli.command import (
 from tfprof.collector.render import steps_text
 from tfprof.collector.store.reader import Store
 from tfprof.collector.views.events import events
+from tfprof.collector.views.jobs import counts_of
 from tfprof.collector.views.steps import steps as fold
 
 
@@ -26,10 +27,12 @@ from tfprof.collector.views.steps import steps as fold
 def steps(job: str, store: str, as_json: bool, last: int, everything: bool) -> None:
     """Step times of JOB: percentiles of the untraced steps, the traced ones apart, and the last steps one by one.
 
-    Steps shorter than 1 ms are recorded several at a time; the list shows their mean. What befell the job besides is told, too.
+    Of steps shorter than 1 ms one in so many is timed, and stands for those since the last one; what is recorded of several
+    at a time is listed with their mean. What befell the job besides is told, too.
     """
     chosen = Store(store).job(job)
     found = fold(chosen.table("spans"), None if everything else last)
+    counts = counts_of(chosen.info)
     befallen = events(chosen.table("events"))
     if as_json:
         groups = [
@@ -38,8 +41,8 @@ def steps(job: str, store: str, as_json: bool, last: int, everything: bool) -> N
             for one in found.groups
         ]
         told = {"groups": groups, "entries": found.rows, "steps": found.steps, "events": befallen}
-        print_json({"job": chosen.info.hex, **told})
+        print_json({"job": chosen.info.hex, "counts": counts, "timed": found.timed, **told})
     elif found.rows or befallen:
-        print_lines(steps_text.lines(found, befallen, width()))
+        print_lines(steps_text.lines(found, counts, befallen, width()))
     if not found.rows:
         note(unspanned(chosen, "step"))

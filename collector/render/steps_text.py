@@ -1,7 +1,8 @@
 """Step times as text."""
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from tfprof.collector.render import events_text
@@ -47,7 +48,13 @@ def costs(group: StepGroup) -> str | None:
 
 
 def _mark(step: Step) -> str:
-    marks = ((step.traced, "traced"), (step.failed, "failed"), (step.setup, "set up"), (step.count > 1, "mean of each"))
+    marks = (
+        (step.traced, "traced"),
+        (step.failed, "failed"),
+        (step.setup, "set up"),
+        (step.sampled and not step.failed, "the last one's"),
+        (step.count > 1 and not step.sampled, "mean of each"),
+    )
     return ", ".join(word for flag, word in marks if flag)
 
 
@@ -58,10 +65,29 @@ def _step(step: Step) -> list[str]:
     return [step.kind, number, at, duration(step.mean_ns), _mark(step)]
 
 
-def lines(steps: Steps, events: Sequence[Event], width: int | None) -> Iterator[str]:
-    """Yield the groups, what tracing costs, what befell the job, and the single steps."""
+def _untold(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield a row for the steps of each kind that are in no entry: counted since the last timed one, or dropped."""
+    told: Counter[str] = Counter()
+    for group in steps.groups:
+        told[group.kind] += group.count
+    for kind, number in told.items():
+        if number < counts.get(kind, 0):
+            yield [kind, "only counted", count(counts[kind] - number), *[""] * 6]
+
+
+def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
+    """Say of each kind of which not all steps were timed how many were; ``counts`` is how many there were."""
+    for kind, number in steps.timed.items():
+        if number < counts.get(kind, 0):
+            yield f"{count(number)} of {count(counts[kind])} {kind} steps were timed, the others counted"
+
+
+def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[Event], width: int | None) -> Iterator[str]:
+    """Yield the groups, how many were timed, what tracing costs, what befell the job, and the single steps."""
     if steps.groups:
-        yield from render(_GROUPS, [row for group in steps.groups for row in _rows(group)], width=width)
+        rows = [row for group in steps.groups for row in _rows(group)]
+        yield from render(_GROUPS, [*rows, *_untold(steps, counts)], width=width)
+    yield from timed(steps, counts)
     for group in steps.groups:
         text = costs(group)
         if text is not None:

@@ -71,7 +71,7 @@ TRACES = pa.schema(
 NAMES = pa.schema([("kind", _U16), ("id", _U32), ("text", _BYTES)])
 NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS = range(5)
 
-#: One row a span entry; count > 1 where steps shorter than 1 ms were put together.
+#: One row a span entry; count > 1 where short steps were put together, or (layout.FLAG_SAMPLED) one stands for those before it.
 SPANS = pa.schema(
     [
         ("kind", _U16),

@@ -66,6 +66,12 @@ def words(info: JobInfo) -> dict[str, Any]:
     return {**info.counters, **info.end}
 
 
+def counts_of(info: JobInfo) -> dict[str, int]:
+    """Return how many spans of each kind a job has had, those only counted too."""
+    counts = words(info).get("counts")
+    return {name: _whole(counts, name) for name in layout.SPAN_NAMES.values()} if isinstance(counts, Mapping) else {}
+
+
 def steps_of(counts: Mapping[str, Any]) -> tuple[str, int]:
     """Return the kind of span that is *the* step of a job, and how many there were."""
     for kind in layout.STEP_KINDS:
@@ -85,8 +91,7 @@ def cost(values: Mapping[str, Any]) -> float | None:
 def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
     """Fold the record of one job."""
     identity, values = info.identity, words(info)
-    counts = values.get("counts")
-    counts = counts if isinstance(counts, Mapping) else {}
+    counts = counts_of(info)
     kind, steps = steps_of(counts)
     started = _whole(identity, "created_real_ns") or info.opened_ns
     ended = None if info.state == RUNNING else _whole(info.end, "t_ns") or info.closed_ns

@@ -44,11 +44,15 @@ class Phase:
 
 def _sums(spans: pa.Table, by: list[str]) -> list[dict[str, Any]]:
     aggregates: Any = [("count", "sum"), ("total_ns", "sum"), ("min_ns", "min"), ("max_ns", "max"), ("start_ns", "min")]
+    untimed = pc.equal(spans["max_ns"], pa.scalar(0, pa.int64()))
+    least = pc.if_else(untimed, pa.scalar(None, pa.int64()), spans["min_ns"])
+    spans = spans.set_column(spans.schema.get_field_index("min_ns"), "min_ns", least)
     return spans.group_by(by, use_threads=False).aggregate(aggregates).to_pylist()
 
 
 def _phase(depth: int, kind: int, label: str, sums: Mapping[str, Any]) -> Phase:
-    numbers = (sums[name] for name in ("count_sum", "total_ns_sum", "min_ns_min", "max_ns_max", "start_ns_min"))
+    names = ("count_sum", "total_ns_sum", "min_ns_min", "max_ns_max", "start_ns_min")
+    numbers: list[Any] = [sums[name] or 0 for name in names]
     return Phase(depth, layout.SPAN_NAMES[kind], label, *numbers)
 
 

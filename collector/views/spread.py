@@ -1,15 +1,19 @@
 """How a set of times spreads, where one row may stand for many short ones."""
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from tfprof.shim import layout
+
+_SAMPLED: Final[Any] = pa.scalar(layout.FLAG_SAMPLED, pa.uint16())
+_FAILED: Final[Any] = pa.scalar(layout.FLAG_FAILED, pa.uint16())
 
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Number, percentiles, extremes and mean of some times, all in ns."""
+    """Number, percentiles, extremes and mean of some times, all in ns; ``timed`` of them were taken, the others are estimated."""
 
     count: int
     p50_ns: float
@@ -19,6 +23,7 @@ class Spread:
     max_ns: int
     mean_ns: float
     total_ns: int
+    timed: int
 
 
 def _sum(values: Any) -> int:
@@ -34,7 +39,7 @@ def _percentile(times: Any, ends: Any, rank: float) -> float:
 def spread(spans: pa.Table) -> Spread | None:
     """Return the spread of the durations in ``spans`` (columns of schema.SPANS), None when there is none.
 
-    A row that stands for ``count`` steps counts as that many of its mean duration.
+    A row that stands for ``count`` steps counts as that many of its mean duration; of one that is sampled one was timed.
     """
     if not spans.num_rows:
         return None
@@ -45,4 +50,12 @@ def spread(spans: pa.Table) -> Spread | None:
     count, total = _sum(spans["count"]), _sum(spans["total_ns"])
     p50, p90, p99 = (_percentile(times, ends, share * (count - 1)) for share in (0.5, 0.9, 0.99))
     least, most = int(pc.min(spans["min_ns"]).as_py()), int(pc.max(spans["max_ns"]).as_py())
-    return Spread(count, p50, p90, p99, least, most, total / count, total)
+    return Spread(count, p50, p90, p99, least, most, total / count, total, timed(spans))
+
+
+def timed(spans: pa.Table) -> int:
+    """Return how many of the steps in ``spans`` were timed."""
+    sampled = pc.not_equal(pc.bit_wise_and(spans["flags"], _SAMPLED), pa.scalar(0, pa.uint16()))
+    failed = pc.not_equal(pc.bit_wise_and(spans["flags"], _FAILED), pa.scalar(0, pa.uint16()))
+    one = pc.if_else(failed, pa.scalar(0, pa.uint32()), pa.scalar(1, pa.uint32()))
+    return _sum(pc.if_else(sampled, one, spans["count"]))

@@ -1,11 +1,12 @@
 """Step times: those of untraced steps, and apart from them what tracing costs a step."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from tfprof.collector.views.spread import Spread, spread
+from tfprof.collector.views.spread import Spread, spread, timed
 from tfprof.shim import layout
 
 #: A step with one of these tells nothing of how long steps take.
@@ -38,7 +39,10 @@ class StepGroup:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step, or ``count`` consecutive short ones from ``ordinal`` on; durations are means, in ns."""
+    """One step, or ``count`` consecutive short ones from ``ordinal`` on; durations are means, in ns.
+
+    ``sampled``: only the last of them was timed, or none where it failed.
+    """
 
     kind: str
     ordinal: int
@@ -48,15 +52,17 @@ class Step:
     traced: bool
     failed: bool
     setup: bool
+    sampled: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Groups by importance, and single steps in order of time."""
+    """Groups by importance, and single steps in order of time; ``timed`` is how many steps of each kind were timed."""
 
     groups: tuple[StepGroup, ...]
     steps: tuple[Step, ...]
     rows: int
+    timed: Mapping[str, int]
 
 
 def call(kind: int, key: int) -> str:
@@ -116,6 +122,7 @@ def _step(row: dict[str, Any]) -> Step:
         bool(flags & layout.FLAG_TRACED),
         bool(flags & layout.FLAG_FAILED),
         bool(flags & layout.FLAG_SETUP),
+        bool(flags & layout.FLAG_SAMPLED),
     )
 
 
@@ -131,4 +138,6 @@ def steps(spans: pa.Table, last: int | None) -> Steps:
     groups.sort(key=lambda group: importance[group.kind])
     ordered = taken.sort_by("start_ns")
     shown = ordered if last is None else ordered.slice(max(0, ordered.num_rows - last))
-    return Steps(tuple(groups), tuple(map(_step, shown.to_pylist())), ordered.num_rows)
+    kinds = dict.fromkeys(row["kind"] for row in keys.to_pylist())
+    taken_times = {layout.SPAN_NAMES[kind]: timed(of_kinds(taken, (kind,))) for kind in kinds}
+    return Steps(tuple(groups), tuple(map(_step, shown.to_pylist())), ordered.num_rows, taken_times)

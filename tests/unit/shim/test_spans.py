@@ -1,5 +1,6 @@
 """Spans: written, put together when short, dropped when there is no room."""
 
+import itertools
 import signal
 import sys
 import threading
@@ -93,8 +94,10 @@ def test_puts_of_many_threads_all_add_up(put, reader):
     interval = sys.getswitchinterval()
     sys.setswitchinterval(1e-6)
 
+    ordinals = itertools.count(1)
+
     def many(key):
-        for ordinal in range(1, each + 1):
+        for ordinal in itertools.islice(ordinals, each):
             put(layout.RUN, 0, SHORT if ordinal % 3 else 7, ordinal, key)
 
     try:

@@ -1,0 +1,129 @@
+"""Steps of a wanted length on one path, with the hooks in and out in turns: prints JSON of what each turn's steps took.
+
+usage: short_steps.py session|callable|function|train|fit MICROSECONDS TURNS SECONDS. A turn is three blocks of steps: with the
+hooks, without, and without again, in an order that changes. A block's figure is the mean of the middle half of its steps' times.
+"""
+
+import json
+import os
+import sys
+import time
+
+os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})  # what started it, and the daemons, are elsewhere
+
+import numpy as np  # noqa: E402
+import tensorflow as tf  # noqa: E402
+from _hooks import bare  # noqa: E402
+
+v1 = tf.compat.v1
+STEPS = 50  # of a block
+WARM_UP = 300
+LONGEST = 4000  # operations
+
+
+def chain(value, length):
+    """Return ``value`` after so many small operations in a row."""
+    for _ in range(length):
+        value = tf.sin(value)  # which TensorFlow cannot put together
+    return value
+
+
+def config():
+    """Return a session's options: no threads, which come and go as the machine pleases."""
+    return v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
+
+
+def session(length):
+    """Session.run with one feed and one fetch."""
+    with tf.Graph().as_default() as graph:
+        given = v1.placeholder(tf.float32, [])
+        result = chain(given, length)
+    running = v1.Session(graph=graph, config=config())
+    return lambda: running.run(result, {given: 1.0})
+
+
+def callable_(length):
+    """A callable of Session.make_callable."""
+    with tf.Graph().as_default() as graph:
+        variable = v1.get_variable("given", [], use_resource=True)
+        result, start = chain(variable.read_value(), length), variable.initializer
+    running = v1.Session(graph=graph, config=config())
+    running.run(start)
+    return running.make_callable(result)
+
+
+def function(length):
+    """A call of a tf.function."""
+    step = tf.function(lambda value: chain(value, length))
+    given = tf.constant(1.0)
+    return lambda: step(given)
+
+
+def _model(length):
+    keras = tf.keras
+    layers = [keras.layers.Dense(4, input_shape=(4,))] + [keras.layers.Dense(4) for _ in range(length // 4)]
+    model = keras.Sequential(layers)
+    model.compile(keras.optimizers.SGD(0.01) if hasattr(keras.optimizers, "SGD") else "sgd", "mse")
+    return model
+
+
+def train(length):
+    """Keras's train_on_batch."""
+    model, data = _model(length), np.zeros((8, 4), "float32")
+    return lambda: model.train_on_batch(data, data)
+
+
+def fit(length):
+    """A batch of Keras's fit; a call of it has as many as a block has steps."""
+    model, data = _model(length), np.zeros((8 * STEPS, 4), "float32")
+    return lambda: model.fit(data, data, batch_size=8, epochs=1, verbose=0)
+
+
+PATHS = {"session": session, "callable": callable_, "function": function, "train": train, "fit": fit}
+
+
+def block(step, steps):
+    """Return the mean of the middle half of the times of ``steps`` steps, in microseconds."""
+    clock, took = time.perf_counter, []
+    for _ in range(steps):
+        began = clock()
+        step()
+        took.append(clock() - began)
+    took.sort()
+    middle = took[steps // 4 : steps - steps // 4] or took
+    return 1e6 * sum(middle) / len(middle)
+
+
+def batches(step, calls):
+    """Return what a batch takes in ``calls`` calls of fit, in microseconds."""
+    return block(step, calls) / STEPS
+
+
+def length_of(path, wanted):
+    """Return how many operations make a step of about ``wanted`` microseconds."""
+    measure, steps = (batches, 3) if path == "fit" else (block, WARM_UP)
+    shortest, longer = (measure(PATHS[path](length), steps) for length in (0, 40))
+    return min(LONGEST, max(0, int((wanted - shortest) / max(longer - shortest, 1) * 40)))
+
+
+def main():
+    """Run the turns."""
+    path, wanted, turns, seconds = sys.argv[1], float(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4])
+    with bare(True):
+        step = PATHS[path](length_of(path, wanted))
+        block(step, 3 if path == "fit" else WARM_UP)
+    measure, steps, before = (batches, 1, 1) if path == "fit" else (block, STEPS, STEPS // 5)
+    block(step, 3 if path == "fit" else WARM_UP)
+    took = {"armed": [], "bare": [], "again": []}
+    names = list(took)
+    end = time.monotonic() + seconds
+    while len(took["bare"]) < turns and time.monotonic() < end:
+        first = len(took["bare"]) % 3
+        for name in names[first:] + names[:first]:
+            with bare(name != "armed"):
+                block(step, before)
+                took[name].append(measure(step, steps))
+    print(json.dumps(took), flush=True)
+
+
+main()

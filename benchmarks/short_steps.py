@@ -1,0 +1,92 @@
+"""What short steps pay: Session.run, callables, tf.function and Keras at 20 µs to 1 ms, with the hooks in and out in turns.
+
+A process has blocks of steps with its hooks and without them by turns, in one process, since two processes of the same program
+differ for good. The launcher and the daemons have the first core, the job the last one. Prints for each path, version, length and
+mode the median over all pairs of blocks of the ratio armed to bare, and of bare to bare, which is the noise; and the median
+difference of a step. A length that a path cannot be as short as is its shortest.
+
+usage: benchmarks/short_steps.py [--versions tf1,tf2] [--paths session,callable,function,train,fit] [--lengths 20,50,100,1000]
+[--modes armed,default] [--starts 3] [--turns 300] [--seconds 10]. Environments: .venvs, or $TFPROF_TEST_VENVS.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).resolve().parent
+VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
+RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
+STOP = [sys.executable, "-m", "tfprof.collector.cli.main", "stop"]
+MODES = {"armed": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
+#: Where each version can be short at all: TF 1.15 has no annotation around functions, and Keras runs callables there.
+PATHS = {"tf1": ("session", "callable", "train"), "tf2": ("session", "callable", "function", "train", "fit")}
+LIMIT = 1.0  # percent
+
+
+def one_start(version: str, path: str, length: int, mode: str, turns: int, seconds: float) -> dict[str, list[float]]:
+    """Return the microseconds a step took in each block, by kind of block."""
+    with tempfile.TemporaryDirectory() as folder:
+        environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
+        job = [str(VENVS / version / "bin/python"), str(HERE / "jobs/short_steps.py"), path, str(length), str(turns)]
+        try:
+            done = subprocess.run(
+                ["taskset", "-c", "0", *MODES[mode], *job, str(seconds)],
+                env=environment,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                text=True,
+                check=True,
+            )
+        finally:
+            stop = [*STOP, "--store", f"{folder}/tfprof"]
+            subprocess.run(stop, env=environment, capture_output=True, check=False)
+        found: dict[str, list[float]] = json.loads(done.stdout.splitlines()[-1])
+        return found
+
+
+def compare(version: str, path: str, length: int, mode: str, args: argparse.Namespace) -> None:
+    """Print the ratios of one case."""
+    starts = [one_start(version, path, length, mode, args.turns, args.seconds) for _ in range(args.starts)]
+    ratios = {
+        name: [100 * (a / b - 1) for start in starts for a, b in zip(start[name], start["bare"], strict=True)]
+        for name in ("armed", "again")
+    }
+    more = [a - b for start in starts for a, b in zip(start["armed"], start["bare"], strict=True)]
+    each = " ".join(
+        f"{statistics.median(100 * (a / b - 1) for a, b in zip(start['armed'], start['bare'], strict=True)):+.2f}"
+        for start in starts
+    )
+    took = statistics.median(time for start in starts for time in start["bare"])
+    print(
+        f"{version} {path:9} {length:5} µs {mode:8} bare {took:7.1f} µs  {statistics.median(ratios['armed']):+6.2f} %"
+        f" ({statistics.median(more):+5.2f} µs)  noise {statistics.median(ratios['again']):+5.2f} %"
+        f"  (starts: {each})  limit {LIMIT} %",
+        flush=True,
+    )
+
+
+def main() -> None:
+    """Measure all that is asked for."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--versions", default=",".join(PATHS))
+    parser.add_argument("--paths", default=",".join(PATHS["tf2"]))
+    parser.add_argument("--lengths", default="20,50,100,1000")
+    parser.add_argument("--modes", default=",".join(MODES))
+    parser.add_argument("--starts", type=int, default=3)
+    parser.add_argument("--turns", type=int, default=300)
+    parser.add_argument("--seconds", type=float, default=10)
+    args = parser.parse_args()
+    for version in args.versions.split(","):
+        for path in (path for path in args.paths.split(",") if path in PATHS[version]):
+            for length in map(int, args.lengths.split(",")):
+                for mode in args.modes.split(","):
+                    compare(version, path, length, mode, args)
+
+
+if __name__ == "__main__":
+    main()
