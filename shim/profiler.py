@@ -24,6 +24,7 @@ MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
 _PLACES = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private, and made under a random name
 _SUFFIX = ".xplane.pb"
 _BUSY = ("AlreadyExistsError", "UnavailableError")
+_BUSY_REASON = ("profiler-busy", "another profiler session is active: batches run untraced meanwhile")
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library keeps to itself
 _DROP_WAIT = 10.0  # seconds to wait for a session that is being dropped
 
@@ -60,6 +61,9 @@ class Session(object):
                 session = made()
                 start_of(made)(session, self._place, {})
                 self._held.append(session)
+            if self.is_stopped:  # by another thread meanwhile
+                self.free()
+                return _BUSY_REASON
         except Exception as error:
             self.free()
             if guard.theirs(error):
@@ -169,7 +173,7 @@ def start_of(cls: type) -> Callable[..., object]:
 def _reason(error: Exception) -> tuple[str, str]:
     """Return (slug, text) of what kept a session from starting."""
     if type(error).__name__ in _BUSY:
-        return ("profiler-busy", "another profiler session is active: batches run untraced meanwhile")
+        return _BUSY_REASON
     if isinstance(error, quiet.NoisyError):
         return ("profiler-noisy", "TensorFlow's log lines about a session cannot be kept away: %s" % error)
     return ("profiler-failed", "%s: %s" % (type(error).__name__, error))

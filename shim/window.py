@@ -192,10 +192,13 @@ def give_way() -> None:
     """Drop the window at once, whose ever it is: the job is about to start a profiler session of its own, or ends."""
     global current
     window = current
-    if window is not None and window.pid == clock.getpid():
-        current = None
-        if window.session.drop():
-            window.channel.words[_DROPPED] += 1
+    if window is None or window.pid != clock.getpid():
+        return
+    if not window.session.began and window.thread == _thread.get_ident():
+        return  # it is our own session that starts
+    current = None
+    if window.session.drop():
+        window.channel.words[_DROPPED] += 1
 
 
 def _is_left_over(window: Window) -> bool:

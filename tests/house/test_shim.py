@@ -45,7 +45,7 @@ def test_only_the_fence_catches_everything() -> None:
 
 
 #: Errors that nobody but us raises.
-OWN = {"ChannelError", "PolicyError", "NoisyError"}
+OWN = {"ChannelError", "PolicyError", "NoisyError", "TooLargeError"}
 
 
 def test_every_handler_in_a_job_tells_our_errors_from_the_jobs() -> None:
