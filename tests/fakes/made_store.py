@@ -80,7 +80,7 @@ def traced(graph: bytes, parts: Sequence[bytes]) -> dict[str, pa.Table | pa.Reco
             ],
         ),
         "names": interner.new_names(),
-        "graph_nodes": pa.Table.from_batches([graph_nodes(graph, 0)]),
+        "graph_nodes": graph_nodes(graph, 0),
     }
 
 

@@ -21,7 +21,14 @@ def threads():
 def fake(monkeypatch, armed):
     state, _, _ = eager_tensorflow.install(monkeypatch)
     window.patch(importlib.import_module(profiler.MODULE))
-    fresh = {"current": None, "_told": set(), "_vain": {}, "_rate": 0.0, "_served": False, "_ending": False}
+    fresh: dict[str, object] = {
+        "current": None,
+        "_told": set(),
+        "_vain": {},
+        "_rate": 0.0,
+        "_served": False,
+        "_ending": False,
+    }
     for name, value in fresh.items():
         monkeypatch.setattr(window, name, value)
     yield state
@@ -175,6 +182,7 @@ def test_a_window_that_fills_the_ring_fast_is_given_less_time(fake, read, monkey
     monkeypatch.setenv("TFPROF_TRACE", "all")
     run(1)
     channel = core.channel()
+    assert channel is not None
     monkeypatch.setattr(window, "_rate", channel.ring_bytes / 2)
     assert window.limit_s(channel) == 2
     monkeypatch.setattr(window, "_rate", channel.ring_bytes * 1000)

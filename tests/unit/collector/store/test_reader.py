@@ -335,7 +335,7 @@ def test_sql_while_segments_are_merged_all_the_time(job, writer):
     sealed = [COUNT]
 
     def seal():
-        while not stop.is_set():
+        while not stop.wait(0.02):  # still ten times as often as a collector does
             number = sealed[0]
             writer.job(UID).append({"traces": stored.traces(number, 1)}, 3, number + 1)
             writer.job(UID).seal()

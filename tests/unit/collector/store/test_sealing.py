@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from fakes import stored
 from tfprof.collector.errors import StoreError
-from tfprof.collector.store import lock, sealing
+from tfprof.collector.store import lock, sealing, wal
 from tfprof.collector.store.catalog import job_folder, lock_file
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import StoreWriter
@@ -234,6 +234,7 @@ def test_a_job_whose_total_is_damaged_says_so_and_others_go_on(tmp_path):
 @pytest.mark.parametrize("rows", [1, 40, 1_000_000])
 def test_row_groups_hold_whole_traces_in_order_of_nodes_and_are_summed_up_together(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(sealing, "PART_ROWS", rows)
+    monkeypatch.setattr(wal, "_GROUP_BYTES", 1)
     writer = StoreWriter(tmp_path, "here")
     job = writer.job(UID)
     for number in range(12):
