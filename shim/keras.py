@@ -6,13 +6,13 @@ Keras calls that list at each begin and end, in every version and mode. We are t
 
 from __future__ import annotations
 
-import atexit
 import sys
 import weakref
 
 from . import clock, core, entry, layout, window
+from .ending import at_end
 from .function import scope
-from .guard import called_back, guarded
+from .guard import called_back
 from .step import Step
 
 TYPE_CHECKING = False
@@ -63,8 +63,7 @@ class Bracket(object):
         self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
         self.stack.append(self)
         _open.add(self)
-        if len(_open) == 1:
-            atexit.register(_at_exit)
+        at_end(_at_exit)
 
     def begin_epoch(self, callbacks: object) -> None:
         """An epoch begins; a batch that found no data in the one before never was."""
@@ -126,8 +125,6 @@ class Bracket(object):
             self.end_epoch(flags)
         self.drop_batch()
         self.tracker.put(self.kind, self.start, clock.mono() - self.start, self.ordinal, 0, flags, self.parent)
-        if not _open:
-            atexit.unregister(_at_exit)
 
     def under(self, frame: FrameType | None) -> bool:
         """Tell whether code called by ``frame`` can be inside of this bracket: whether its frame is further out."""
@@ -313,7 +310,6 @@ def _nobody() -> None:
     """Stand for a reference to what is no more."""
 
 
-@guarded
 def _at_exit() -> None:
     """The process ends while brackets are open: they have failed."""
     for bracket in list(_open):

@@ -7,12 +7,12 @@ that was traced has its bytes in the ring when the job goes on.
 from __future__ import annotations
 
 import _thread
-import atexit
 import importlib
 import os
 import weakref
 
 from . import clock, core, entry, graph, guard, layout, profiler
+from .ending import at_end
 from .guard import called_back, guarded
 from .ring import WORD, ChannelError
 
@@ -39,7 +39,6 @@ _vain: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> windows in a r
 _rate = 0.0  # bytes a second of the window with most
 _served = False  # a profiler server of the job's may start a session at any moment
 _ending = False  # the process ends: no window is opened any more
-_minded = False  # the hook for the end of the process is set
 
 
 class Window(object):
@@ -240,7 +239,7 @@ def _hindrance(channel: Channel, kind: int, key: int) -> tuple[str, str] | None:
         return ("", "")
     if _served:
         return ("profiler-server", "the job runs a profiler server, which a session of ours would disturb")
-    _mind_end()
+    at_end(_end)
     try:
         module = importlib.import_module(profiler.MODULE)
         channel.grow()
@@ -255,15 +254,8 @@ def _hindrance(channel: Channel, kind: int, key: int) -> tuple[str, str] | None:
     return None
 
 
-def _mind_end() -> None:
-    """Have windows of other threads ended before the interpreter goes: TensorFlow must not run then."""
-    global _minded
-    if not _minded:
-        _minded = True
-        atexit.register(_end)
-
-
 def _end() -> None:
+    """End the windows of other threads before the interpreter goes: TensorFlow must not run then."""
     global _ending
     _ending = True
     give_way()

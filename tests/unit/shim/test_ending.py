@@ -1,0 +1,34 @@
+"""The one exit hook."""
+
+import subprocess
+import sys
+
+SCRIPT = """
+import atexit
+from tfprof.shim.ending import at_end
+
+class Never:
+    def __call__(self):
+        print("theirs")
+    def __eq__(self, other):
+        print("compared")
+        return True
+    __hash__ = None
+
+atexit.register(Never())
+
+def first():
+    print("first")
+    raise ValueError
+
+def second():
+    print("second")
+
+for call in (first, second, first):
+    at_end(call)
+"""
+
+
+def test_what_is_to_be_done_is_done_once_and_nothing_of_the_jobs_is_compared():
+    ended = subprocess.run([sys.executable, "-c", SCRIPT], check=False, capture_output=True, text=True, timeout=60)
+    assert (ended.stdout.split(), ended.stderr, ended.returncode) == (["first", "second", "theirs"], "", 0)
