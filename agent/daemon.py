@@ -17,6 +17,7 @@ from tfprof.shim.wire import Head
 
 from . import identity, launches, leftovers, start
 from .finder import Finder, Found
+from .folder_watch import FolderWatch
 from .job import Job
 from .link import Link
 from .rest import Rest
@@ -74,7 +75,7 @@ class Agent:
         signal.signal(signal.SIGINT, self._told_to_stop)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         self._link = Link(f"ipc://{os.path.join(self.place, places.COLLECTOR_SOCKET)}", self._greeting())
-        self._rest = Rest(self._link.socket)
+        self._rest = Rest(self._link.socket, FolderWatch(os.path.join(self.place, places.ANNOUNCE)))
         self._write_status()
 
     def _told_to_stop(self, _number: int, _frame: FrameType | None) -> None:
@@ -113,7 +114,7 @@ class Agent:
             woken = self._rest.wait(left, listening=self._wants_answers())
             if woken.ended:
                 self._look_s = 0.0
-            if (woken.answered and self._hear(time.monotonic())) or woken.ended:
+            if (woken.answered and self._hear(time.monotonic())) or woken.ended or woken.announced:
                 return
             left = until - time.monotonic()
             if left <= 0:

@@ -6,12 +6,13 @@ import time
 from collections.abc import Callable
 from typing import Final
 
-from tfprof.shim import daemons
+from tfprof.shim import daemons, places
 from tfprof.shim.errors import FormatError, TfprofError
 
 from . import identity, processes, start
 from .announcements import AnnounceFolder, Announcement
 from .channels import agent_of, open_file, read_page
+from .folder_watch import FolderWatch
 from .launches import Launch
 
 #: How soon is looked again for new channels (seconds), and whether the agent lives: after the start and after a new channel,
@@ -34,6 +35,8 @@ class Hold:
         # Files keep coarser time than the clock.
         self._since_ns = launch.started_ns - 100_000_000
         self._folder = AnnounceFolder(place)
+        #: Wakes for announcements; without it they are looked for.
+        self.announcements = FolderWatch(os.path.join(place, places.ANNOUNCE))
         self._fds: dict[processes.Inode, int] = {}
         self._keeper = start.Keeper(place, launch.store, start.AGENT)
         self._look_s = 0.0
@@ -47,6 +50,7 @@ class Hold:
     def look(self) -> float:
         """Open the channels that were announced since the last call, see to the agent; return how soon to call again."""
         now = time.monotonic()
+        self.announcements.clear()
         # However many were announced, the system is asked once.
         channels_of, scan = functools.cache(processes.channels_of), functools.cache(processes.scan)
         for one in self._folder.news():

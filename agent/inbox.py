@@ -33,12 +33,17 @@ class Inbox:
 
     def __init__(self) -> None:
         self._fd = _signal_fd()
+        self._poll = select.poll()
         if self._fd is not None:
-            self._poll = select.poll()
             self._poll.register(self._fd, select.POLLIN)
 
+    def listen(self, fd: int) -> None:
+        """Let ``next`` return, too, when ``fd`` can be read."""
+        if fd >= 0:
+            self._poll.register(fd, select.POLLIN)
+
     def next(self, seconds: float) -> Signal | None:
-        """Return the next signal, None when there is none after ``seconds``."""
+        """Return the next signal, None when there is none after ``seconds`` or something else is to be looked at."""
         if self._fd is None:
             info = signal.sigtimedwait(ALL, max(0.0, seconds))
             known = info is not None and info.si_signo in ALL

@@ -238,7 +238,10 @@ class Run:
             self._explain({"slug": "not-armed", "text": f"python {deaf} keeps everything out that is not its own"})
         hold = self._hold()
         forwarding = Forwarding(heard, lambda sender: processes.descends(sender, pid))
-        outcome = supervise.wait(pid, hold.look if hold is not None else _never, forwarding)
+        if hold is None:
+            outcome = supervise.wait(pid, _never, forwarding)
+        else:
+            outcome = supervise.wait(pid, hold.look, forwarding, hold.announcements.fd)
         self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
         return outcome, hold
 

@@ -144,14 +144,20 @@ def _inbox() -> Inbox:
     return Inbox()
 
 
-def wait(pid: int, watch: Callable[[], float], forwarding: Forwarding) -> Outcome:
-    """Stay with the job until its end: pass signals on, stop when it stops; call ``watch`` after the seconds that it says."""
+def wait(pid: int, watch: Callable[[], float], forwarding: Forwarding, news: int = -1) -> Outcome:
+    """Stay with the job until its end: pass signals on, stop when it stops.
+
+    ``watch`` is called after the seconds that it says, and at once when the descriptor ``news`` can be read.
+    """
     due = time.monotonic()
     child, inbox = _Child(pid), _inbox()
+    inbox.listen(news)
     while True:
         until = min(due, forwarding.due)
         came = inbox.next(until - time.monotonic())
         now = time.monotonic()
+        if came is None and now < until:
+            due = now
         if came is not None and came.number == signal.SIGCHLD:
             outcome = child.look()
             if outcome is not None:

@@ -17,7 +17,7 @@ from .step import Step
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from types import FrameType, ModuleType
+    from types import CodeType, FrameType, ModuleType
     from typing import Any, Callable
 
     from .ring import Channel
@@ -35,6 +35,9 @@ _MODES = {
 _DEEPEST = 64  # frames that are looked through for an outer bracket's
 _CALLER = 3  # frames from a note to the caller of what it is told of: the fence and the function itself are between
 
+_LASTING = 2  # frames that a bracket is known by: that of Keras's loop is one of them
+_GENERATOR = 0x20  # flag of a generator's code
+
 _open: set[Bracket] = set()  # every bracket of this process that is open
 _spare: dict[int, tuple[Channel, int]] = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
 
@@ -47,7 +50,7 @@ class Bracket(object):
         self.stack = scope.brackets
         outer = self.stack[-1] if self.stack else None
         self.pid = clock.getpid()
-        self.places = [(id(each), each.f_code) for each in (frame, frame.f_back) if each is not None]
+        self.places = _places(frame)
         self.eager = _eager()
         self.tracker = _tracker(kind, False)
         self.ordinal = self.tracker.next()
@@ -140,6 +143,20 @@ class Bracket(object):
     def _gone(self, _reference: object) -> None:
         """The list of callbacks is no more: an exception has ended the bracket."""
         self.end(layout.FLAG_FAILED)
+
+
+def _places(frame: FrameType | None) -> list[tuple[int, CodeType]]:
+    """Return which frames a bracket that begins below ``frame`` lies in: the two next ones that stay for as long as it.
+
+    Version 1.15 begins a fit in a context manager made of a generator, whose frames are gone when it is entered.
+    """
+    found: list[tuple[int, CodeType]] = []
+    while frame is not None and len(found) < _LASTING:
+        code = frame.f_code
+        if not code.co_flags & _GENERATOR and code.co_name != "__enter__":
+            found.append((id(frame), code))
+        frame = frame.f_back
+    return found
 
 
 def _begin(mode: str) -> Note:

@@ -34,6 +34,9 @@ LIMITS: Final = {
         "a session at a remote server has step statistics with `--trace-level full` only, which `auto` does not ask for.",
     ),
     "xla": Limit(frozenset(), True, "XLA runs the function as one program and tells of no op in it."),
+    "old-predict": Limit(
+        frozenset({"predict_batch"}), False, "TensorFlow 1.15 does not tell when `predict_on_batch` ends."
+    ),
     "old-windows": Limit(frozenset(), True, "TensorFlow 1.15 has no profiler session that writes an XSpace."),
 }
 
@@ -79,7 +82,7 @@ ROWS: Final = (
     Row("keras_fit", "Keras `fit` with validation", "keras_fit.py", limits=_OLD_WINDOWS),
     Row("tf_keras_fit", "tf_keras `fit` with validation", "keras_fit.py", since=KERAS_3, keras="tf_keras"),
     Row("steps_per_execution", "`steps_per_execution`", "steps_per_execution.py", since=(2, 4)),
-    Row("train_on_batch", "`train_on_batch`", "train_on_batch.py"),
+    Row("train_on_batch", "`train_on_batch`", "train_on_batch.py", limits={"1.15": "old-predict"}),
     Row("function_loop", "loop of a `tf.function`", "function_loop.py", limits=_OLD_FUNCTIONS),
     Row("jit_compile", "`jit_compile=True`", "jit_compile.py", since=(2, 4), limits={"": "xla"}),
     Row("eager_tape", "eager GradientTape", "eager_tape.py", limits={"": "eager"}),

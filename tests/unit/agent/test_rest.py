@@ -3,15 +3,17 @@
 import subprocess
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 import zmq
 from tfprof.agent import processes
+from tfprof.agent.folder_watch import FolderWatch
 from tfprof.agent.processes import Process
 from tfprof.agent.rest import Rest, Woken
 
-NOTHING = Woken(answered=False, ended=False)
+NOTHING = Woken(answered=False, ended=False, announced=False)
 UID = 7
 
 
@@ -40,11 +42,11 @@ def known(process: "subprocess.Popen[bytes]") -> Process:
 
 
 @pytest.fixture
-def ends() -> Iterator[Ends]:
+def ends(tmp_path: Path) -> Iterator[Ends]:
     with zmq.Context() as context, context.socket(zmq.PAIR) as ours, context.socket(zmq.PAIR) as theirs:
         ours.bind("inproc://rest")
         theirs.connect("inproc://rest")
-        rest = Rest(ours)
+        rest = Rest(ours, FolderWatch(str(tmp_path)))
         yield Ends(rest, ours, theirs)
         rest.close()
 
@@ -67,7 +69,7 @@ def test_a_rest_without_anything_to_wake_for_takes_its_time_and_no_processor(end
 
 def test_an_answer_ends_it_as_long_as_it_is_not_taken(ends: Ends) -> None:
     ends.theirs.send(b"ack")
-    assert ends.wait(30.0) == ends.wait(30.0) == Woken(answered=True, ended=False)
+    assert ends.wait(30.0) == ends.wait(30.0) == Woken(answered=True, ended=False, announced=False)
     ends.ours.recv()
     assert ends.wait(0.0) == NOTHING
 
@@ -84,7 +86,7 @@ def test_the_end_of_a_process_ends_it_once(ends: Ends, sleeping: "subprocess.Pop
     assert ends.rest.watches(UID)
     assert ends.wait(0.0) == NOTHING
     sleeping.kill()
-    assert ends.rest.wait(30.0, listening=listening) == Woken(answered=False, ended=True)
+    assert ends.rest.wait(30.0, listening=listening) == Woken(answered=False, ended=True, announced=False)
     assert not ends.rest.watches(UID)
     assert ends.wait(0.0) == NOTHING
     ends.rest.forget(UID)
@@ -96,7 +98,7 @@ def test_both_at_once_are_both_told(ends: Ends, sleeping: "subprocess.Popen[byte
     sleeping.wait()
     ends.theirs.send(b"ack")
     time.sleep(0.05)
-    assert ends.wait(30.0) == Woken(answered=True, ended=True)
+    assert ends.wait(30.0) == Woken(answered=True, ended=True, announced=False)
 
 
 def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
@@ -115,3 +117,10 @@ def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeping: "
 def test_another_process_with_its_number_is_not_watched(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
     ends.rest.watch(UID, Process(sleeping.pid, 1))
     assert not ends.rest.watches(UID)
+
+
+@pytest.mark.parametrize("listening", [True, False])
+def test_a_rest_ends_when_a_channel_is_announced(ends: Ends, tmp_path: Path, *, listening: bool) -> None:
+    (tmp_path / "1-0123456789abcdef").touch()
+    assert ends.rest.wait(20, listening=listening) == Woken(answered=False, ended=False, announced=True)
+    assert ends.rest.wait(0.05, listening=listening) == NOTHING

@@ -91,6 +91,7 @@ def test_one_that_was_ended_is_no_trouble(launcher: Launcher) -> None:
 
 
 def test_it_holds_nothing_of_what_its_launcher_has_open(launcher: Launcher) -> None:
+    assert launcher.heard() == "[]"  # it is past its beginning
     folder = f"/proc/{launcher.witness}/fd"
     held = {int(fd): os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)}
     assert [held.pop(fd) for fd in range(3)] == ["/dev/null"] * 3
