@@ -38,7 +38,7 @@ TAGS: Final[Mapping[str, str]] = {
 #: Where a process's place among its peers is looked for, most telling first.
 RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK", "RANK", "SLURM_PROCID")
 #: What of the hello is believed, all of it text.
-HELLO: Final = ("name", "framework", "framework_version", "python", "executable")
+HELLO: Final = ("name", "framework", "framework_version", "python", "executable", "trace")
 
 _TEXT_MAX: Final = 512
 _CONTAINER: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")

@@ -31,6 +31,11 @@ def taken() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt if resource is not None else 0
 
 
+def peak_kib() -> int:
+    """Return the largest size that this process has had in memory so far, in KiB; 0 where that is not told."""
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource is not None else 0
+
+
 class Faults(object):
     """Compares steps after traces with those before; ``count`` returns how many faults there were so far.
 

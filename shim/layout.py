@@ -31,7 +31,7 @@ JOB_WORDS = {
     "ring_size": 64,  # 0 until the first record
     "head": 72,  # bytes ever written to the ring
     "records": 80,  # sequence number of the last record put
-    "dropped_records": 88,
+    "dropped_records": 88,  # and such as were never made of a traced step
     "dropped_bytes": 96,
     "dropped_traces": 104,  # traced steps whose data found no place
     "span_head": 112,  # span entries ever written

@@ -71,6 +71,7 @@ def write_hello(channel: Channel) -> None:
         "framework_version": getattr(versions, "VERSION", None),
         "ppid": os.getppid(),
         "executable": sys.executable,
+        "trace": settings.SETTINGS["trace"].read(),
     }
     data = json.dumps(text).encode()
     while len(data) > layout.HELLO_MAX:

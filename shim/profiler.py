@@ -7,6 +7,7 @@ trace function or hook of the job's can run in it.
 
 from __future__ import annotations
 
+import _queue
 import _signal
 import _thread
 import ctypes
@@ -47,9 +48,9 @@ class Session(object):
         self._log: quiet.Captured | None = None
         self._held: list[Any] = []
         self._turn = {0: False}  # the one that is to stop the session takes the entry
-        self._over, self._gone = _thread.allocate_lock(), _thread.allocate_lock()
+        self._over = _thread.allocate_lock()
         self._over.acquire()
-        self._gone.acquire()
+        self._gone = _queue.SimpleQueue()  # has an entry once the session is gone
 
     def open(self, seconds: float) -> tuple[str, str] | None:
         """Start recording; return (slug, text) of what prevents it."""
@@ -120,8 +121,7 @@ class Session(object):
             if log is not None:
                 log.close()
             allocations.hush()
-            if self._gone.locked():
-                self._gone.release()
+            self._gone.put(None)
 
     def leak(self) -> None:
         """Keep the copy of the session in a forked child for good: its end would log, and stop the parent's devices."""
@@ -145,7 +145,7 @@ class Session(object):
             starmap(setattr, [(log.fileno, "value", log.fd)]),
             starmap(self._held.clear, [()]),
             starmap(setattr, [(log.fileno, "value", log.job)]),
-            starmap(self._gone.release, [()]),
+            starmap(self._gone.put, [(None,)]),
         )
         # A signal for the process is for the job's threads: this one blocks all of them.
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)
@@ -159,8 +159,12 @@ class Session(object):
         taken = not self._turn.pop(0, True)
         if self._over.locked():
             self._over.release()
-        if not taken and self._gone.acquire(True, _DROP_WAIT):
-            self._gone.release()
+        if not taken:
+            try:
+                self._gone.put(self._gone.get(True, _DROP_WAIT))
+            except _queue.Empty as error:
+                if guard.theirs(error):
+                    raise
         return taken
 
 

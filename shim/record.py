@@ -5,7 +5,6 @@ from __future__ import annotations
 from . import core, exclusive, fields, graph, layout
 from .clock import mono, real
 from .guard import guarded
-from .ring import WORD
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +15,6 @@ if TYPE_CHECKING:
 
 #: Numbers of TensorFlow's fields: RunOptions.trace_level, RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
 TRACE_LEVEL, REPORT_ON_OOM, STEP_STATS = 1, 7, 1
-_DROPPED_TRACES = WORD["dropped_traces"]
 
 
 def span_key(feeds: int, fetches: int, targets: int) -> int:
@@ -98,7 +96,7 @@ class Record(object):
                 layout.RUN,
             )
             if not kept:
-                channel.words[_DROPPED_TRACES] += 1
+                channel.lose_trace(put=True)
             _send_graph(session, channel)
         self.own += mono() - put_at
         tracker.traced(self.key, self.duration, self.own, self.asked)

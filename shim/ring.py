@@ -24,6 +24,7 @@ _SHARED_READ_WRITE = (3, 1)
 _WAIT = 1.0  # seconds that a writer waits for another thread's: far more than a switch between many busy threads takes
 
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
+_DROPPED_TRACES = WORD["dropped_traces"]
 _DROPPED, _DROPPED_BYTES = WORD["dropped_records"], WORD["dropped_bytes"]
 
 
@@ -145,6 +146,12 @@ class Channel(object):
             return True
         finally:
             lock.release()
+
+    def lose_trace(self, *, put: bool = False) -> None:
+        """Count a traced step whose data is lost; ``put``: its record was dropped, and is counted itself."""
+        self.words[_DROPPED_TRACES] += 1
+        if not put:
+            self.words[_DROPPED] += 1
 
     def fits(self, size: int) -> bool:
         """Tell whether a record with ``size`` bytes of data can be put at all, however empty the ring."""

@@ -11,7 +11,7 @@ import importlib
 import os
 import weakref
 
-from . import clock, core, entry, graph, guard, layout, profiler
+from . import clock, core, entry, faults, graph, guard, layout, profiler
 from .ending import at_end
 from .guard import called_back, guarded
 from .ring import WORD, ChannelError
@@ -26,10 +26,12 @@ if TYPE_CHECKING:
     from .tracker import Tracker
 
 LONGEST = 5.0  # seconds that a window may last; a step that lasts longer is not recorded
+_FIRST = 1.0  # seconds that it may last as long as it is not known how fast its bytes grow
+_GROWTH = 32 << 10  # KiB by which the process may grow until another try may last longer
 _SHORTEST = 0.25  # seconds that it may last at least, however fast its bytes grow
 _TELLING = 1 << 16  # bytes from which on their growth is measured: each session has some that do not grow
 _TRIES = 3  # windows that may end in vain in a row: a first step may compile for long
-_DROPPED, _SELF = WORD["dropped_traces"], WORD["self_ns"]
+_SELF = WORD["self_ns"]
 
 #: The process's one window.
 current: Window | None = None
@@ -44,9 +46,10 @@ _ending = False  # the process ends: no window is opened any more
 class Window(object):
     """The recording of step ``ordinal`` of ``tracker``, of kind and ``key``."""
 
-    __slots__ = ("channel", "functions", "key", "ordinal", "own", "pid", "session", "thread", "tracker")
+    __slots__ = ("channel", "functions", "key", "ordinal", "own", "pid", "put", "session", "size", "thread", "tracker")
 
     def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, key: int) -> None:
+        self.size = faults.peak_kib()
         self.tracker = tracker
         self.channel = channel
         self.ordinal = ordinal
@@ -55,6 +58,7 @@ class Window(object):
         self.thread = _thread.get_ident()
         self.functions: list[weakref.ref[Any]] = []  # functions that were called in it
         self.own = 0  # our work for it, ns
+        self.put = False  # whether a record was put, or dropped
         self.session = profiler.Session()
 
     def is_of(self, step: Step) -> bool:
@@ -69,7 +73,7 @@ class Window(object):
             kept = self._put(step, duration, count)
         finally:
             if not kept:
-                self.channel.words[_DROPPED] += 1
+                self.channel.lose_trace(put=self.put)
             self.own += clock.mono() - start
 
     def _put(self, step: Step, duration: int, count: int) -> bool:
@@ -83,11 +87,14 @@ class Window(object):
             self._refuse("window-too-large", text)
             return False
         if data is None:
-            self._refuse("window-too-long", "steps of more than %.3g s are not traced op by op" % limit_s(channel))
+            self._refuse("window-too-long", "a step was recorded for as long as that may take, and did not end")
+            if faults.peak_kib() - self.size > _GROWTH:
+                _vain[kind, self.key] = _TRIES
             return False
         _vain.pop((kind, self.key), None)
-        if len(data) >= _TELLING:
+        if len(data) >= _TELLING or session.ended - session.began > _FIRST * 5e8:
             _rate = max(_rate, len(data) * 1e9 / max(session.ended - session.began, 1))
+        self.put = True
         return channel.put(
             layout.XSPACE,
             layout.XSPACE_HEAD.pack(session.began_real, count, 0) + data,
@@ -112,9 +119,11 @@ class Window(object):
         tell(self.channel, slug, text)
 
 
-def limit_s(channel: Channel) -> float:
-    """Return how many seconds a window may last, so that its bytes fit the ring as far as that is known."""
-    return max(_SHORTEST, min(LONGEST, channel.ring_bytes / _rate)) if _rate else LONGEST
+def limit_s(channel: Channel, tries: int = 0) -> float:
+    """Return how many seconds a window may last after so many in vain, so that its bytes fit the ring as far as that is known."""
+    if _rate:
+        return max(_SHORTEST, min(LONGEST, channel.ring_bytes / _rate))
+    return LONGEST if tries else _FIRST
 
 
 def tell(channel: Channel, slug: str, text: str) -> None:
@@ -197,7 +206,7 @@ def give_way() -> None:
         return  # it is our own session that starts
     current = None
     if window.session.drop():
-        window.channel.words[_DROPPED] += 1
+        window.channel.lose_trace()
 
 
 def _is_left_over(window: Window) -> bool:
@@ -218,7 +227,7 @@ def _open(tracker: Tracker, ordinal: int, key: int) -> bool:
     if refused is None:
         window = current = Window(tracker, channel, ordinal, key)
         try:
-            refused = window.session.open(limit_s(channel))
+            refused = window.session.open(limit_s(channel, _vain.get((tracker.kind, key), 0)))
         except BaseException:
             current = None
             window.session.free()

@@ -18,7 +18,7 @@ from tfprof.collector.render import report_text
 from tfprof.collector.render.report_text import Summary
 from tfprof.collector.render.why_text import befell, untraced
 from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.views.jobs import JobRow, job_rows
+from tfprof.collector.views.jobs import JobRow, job_rows, over_budget
 from tfprof.collector.views.steps import steps
 from tfprof.collector.views.top import top_ops
 
@@ -37,6 +37,11 @@ def _processes(store: Store, launch: str) -> list[tuple[Job, JobRow]]:
     return sorted(mine, key=lambda pair: -pair[1].steps)
 
 
+def _dear(row: JobRow) -> str | None:
+    why = over_budget(row)
+    return f"the cost is above the budget: {why}" if why else None
+
+
 def report(store: Store, launch: str, problem: str | None, width: int) -> Iterator[str]:
     """Yield the lines of the report on ``launch``; ``problem`` is what its launcher has to tell besides."""
     processes = _processes(store, launch)
@@ -49,8 +54,8 @@ def report(store: Store, launch: str, problem: str | None, width: int) -> Iterat
     first = processes[0][0]
     found = profile(first, averaged=False, needs=())
     ops = top_ops(found.nodes) if found else []
-    note = befell(first) if found else untraced(first)
-    yield from report_text.lines([*shown, *rest], ops, found.traces if found else 0, note, width)
+    notes = [befell(first) if found else untraced(first), _dear(shown[0].row)]
+    yield from report_text.lines([*shown, *rest], ops, found.traces if found else 0, list(filter(None, notes)), width)
     if problem:
         yield f"tfprof: {problem}"
 

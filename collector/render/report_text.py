@@ -54,7 +54,7 @@ def _cells(op: TopOp, traces: int, told: bool) -> list[str]:
 
 
 def lines(
-    summaries: Sequence[Summary], ops: Sequence[TopOp], traces: int, note: str | None, width: int
+    summaries: Sequence[Summary], ops: Sequence[TopOp], traces: int, notes: Sequence[str], width: int
 ) -> Iterator[str]:
     """Yield a line a process, the first few of all ``ops`` of the ``traces`` traced steps, and where there is more."""
     for summary in summaries[:PROCESSES]:
@@ -65,7 +65,7 @@ def lines(
         # Where no op has any, TensorFlow told of none: not the same as none used.
         told = any(op.stats.bytes for op in ops)
         yield from render(_COLUMNS, [_cells(op, traces, told) for op in ops[:OPS]], indent="  ", width=width)
-    if note:
+    for note in notes:
         yield f"tfprof: {clean(note)}"
     if summaries:
         short = summaries[0].row.id

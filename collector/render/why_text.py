@@ -26,6 +26,7 @@ def untraced(job: Job) -> str:
     steps, running = values.get("traced") or 0, job.info.state == RUNNING
     told = befell(job)
     reasons = (
+        (steps and told and values.get("dropped_traces") == steps, f": all {steps} are lost: {told}"),
         (
             steps and values.get("dropped_traces") == steps,
             f": all {steps} found no room, because the collector did not keep up",

@@ -6,10 +6,13 @@ from typing import Any, Final
 
 from tfprof.collector.store.catalog import RUNNING, JobInfo
 from tfprof.shim import layout
+from tfprof.shim.settings import SETTINGS
 
 #: The fewest digits that a job goes by.
 SHORTEST: Final = 4
 #: Words of the channel that count what found no place, and what the collector counts of what never came or is stored no more.
+#: A cost is an estimate: so many times its budget it may seem to be.
+_TOLERANCE: Final = 1.1
 _LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
 
 
@@ -39,6 +42,7 @@ class JobRow:
     ended_ns: int | None
     duration_ns: int
     launch: str
+    trace: str
 
 
 def short_ids(uids: Sequence[str]) -> dict[str, str]:
@@ -88,6 +92,24 @@ def cost(values: Mapping[str, Any]) -> float | None:
     return spent / untouched if untouched > 0 else None
 
 
+def over_budget(row: JobRow) -> str | None:
+    """Return why profiling cost more than its budget; None where it did not."""
+    if not row.traced or row.cost is None or row.cost <= _share(row.trace) * _TOLERANCE:
+        return None
+    if row.trace.startswith("budget") or not row.trace:
+        return "the first steps of each kind are traced in any case"
+    return f"the steps are traced that were asked for (--trace {row.trace})"
+
+
+def _share(trace: str) -> float:
+    """Return the part of the time that a policy allows, 0 where it names none; without a policy what the default allows."""
+    word, _, value = (trace or str(SETTINGS["trace"].default)).partition("=")
+    try:
+        return float(value.removesuffix("%")) / 100 if word == "budget" else 0.0
+    except ValueError:
+        return 0.0
+
+
 def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
     """Fold the record of one job."""
     identity, values = info.identity, words(info)
@@ -118,6 +140,7 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
         ended_ns=ended,
         duration_ns=max(0, (ended or now_ns) - started),
         launch=str(identity.get("launch") or ""),
+        trace=str(identity.get("trace") or ""),
     )
 
 

@@ -163,6 +163,7 @@ def test_bytes_that_fit_no_ring_are_refused_unread_and_given_up_after_some(fake,
 
 def test_a_step_that_lasts_too_long_is_recorded_no_further(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
+    monkeypatch.setattr(window, "_FIRST", 0.01)
     monkeypatch.setattr(window, "LONGEST", 0.02)
 
     def stay(_number):

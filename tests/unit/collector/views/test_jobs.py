@@ -1,9 +1,11 @@
 """One line a job."""
 
+from dataclasses import replace
+
 import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.views.jobs import cost, job_rows, short_ids
+from tfprof.collector.views.jobs import cost, job_row, job_rows, over_budget, short_ids
 
 COUNTERS = {
     "traced": 3,
@@ -48,3 +50,22 @@ def test_a_job_that_never_said_who_it_is_still_has_a_line() -> None:
 
 def test_without_steps_there_is_no_cost() -> None:
     assert cost({"self_ns": 5}) is None
+
+
+@pytest.mark.parametrize(
+    ("trace", "traced", "cost", "why"),
+    [
+        ("budget=1%", 3, 0.009, None),
+        ("budget=1%", 3, 0.02, "the first steps"),
+        ("budget=5%", 3, 0.02, None),
+        ("", 3, 0.02, "the first steps"),
+        ("all", 3, 0.02, "--trace all"),
+        ("budget=x", 3, 0.02, "the first steps"),
+        ("off", 0, 0.02, None),
+        ("budget=1%", 3, None, None),
+    ],
+)
+def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: float | None, why: str | None) -> None:
+    row = replace(job_row(JobInfo(1), "0001", 0), trace=trace, traced=traced, cost=cost)
+    found = over_budget(row)
+    assert found is None if why is None else why in (found or "")
