@@ -50,7 +50,7 @@ class Session(object):
         self._turn = {0: False}  # the one that is to stop the session takes the entry
         self._over = _thread.allocate_lock()
         self._over.acquire()
-        self._gone = _queue.SimpleQueue()  # has an entry once the session is gone
+        self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
 
     def open(self, seconds: float) -> tuple[str, str] | None:
         """Start recording; return (slug, text) of what prevents it."""
