@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 OURS = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
 #: Where our own calls end by such an error, nothing is said of it: it is no sign that somebody else set it.
 _SPEECHLESS = (MemoryError, StopIteration)
+#: Packages whose compiled parts raise errors that carry their text elsewhere than in their arguments.
+_COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
 _asked = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
 _raise: "bool | None" = None  # whether our errors reach the job; None: not asked yet
 _channel: "Channel | None" = None
@@ -90,7 +92,9 @@ def theirs(error: BaseException) -> bool:
         if caller is not None and _interrupts(trace.tb_frame, caller):
             return True
         caller, last, trace = trace.tb_frame, trace, trace.tb_next
-    return last is not None and not error.args and not isinstance(error, _SPEECHLESS) and not _raises(last)
+    if last is None or error.args or isinstance(error, _SPEECHLESS):
+        return False
+    return type(error).__module__.partition(".")[0] not in _COMPILED and not _raises(last)
 
 
 def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:

@@ -13,6 +13,7 @@ import _thread
 import ctypes
 import os
 import sys
+import time
 from itertools import chain, starmap
 
 from . import allocations, clock, descriptors, guard, quiet
@@ -27,7 +28,8 @@ _SUFFIX = ".xplane.pb"
 _BUSY = ("AlreadyExistsError", "UnavailableError")
 _BUSY_REASON = ("profiler-busy", "another profiler session is active: batches run untraced meanwhile")
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library keeps to itself
-_DROP_WAIT = 10.0  # seconds to wait for a session that is being dropped
+_DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
+_DROP_PAUSE = 0.002  # seconds between looks at it
 
 
 class TooLargeError(Exception):
@@ -159,12 +161,9 @@ class Session(object):
         taken = not self._turn.pop(0, True)
         if self._over.locked():
             self._over.release()
-        if not taken:
-            try:
-                self._gone.put(self._gone.get(True, _DROP_WAIT))
-            except _queue.Empty as error:
-                if guard.theirs(error):
-                    raise
+        until = clock.mono() + (0 if taken else _DROP_WAIT)
+        while self._gone.empty() and clock.mono() < until:
+            time.sleep(_DROP_PAUSE)
         return taken
 
 

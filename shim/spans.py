@@ -49,8 +49,7 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
     everything out of the core's caches, so that each object that it touches costs more than what is done with it.
     """
     words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
-    # An entry of its own: one that stands for steps that were only counted, and one whose trace is looked up by it.
-    sampled, alone = layout.FLAG_SAMPLED, layout.FLAG_SAMPLED | layout.FLAG_TRACED
+    sampled = layout.FLAG_SAMPLED
     spans_at, size, slots, head_at, step_at = layout.SPANS_AT, layout.SPAN_SIZE, layout.SPAN_COUNT, _HEAD, _STEP_NS
     turn = Turn()
     owned, acquire, release = turn.ways()
@@ -145,7 +144,7 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
                 return
             at = spans_at + head % slots * size
             pack(view, at, start, duration, ordinal, count, kind, flags, key, thread, each, each, parent)
-            if duration >= short or flags & alone:
+            if duration >= short or flags & sampled:
                 words[head_at] = head = head + 1
                 if costs:
                     words[step_at] = step_ns = step_ns + duration

@@ -73,6 +73,12 @@ def _until(condition: Callable[[], object], seconds: float = 30.0) -> object:
     pytest.fail("waited in vain")
 
 
+def _daemon_that_is_up(store: Path, name: str) -> int:
+    """Return the pid of the agent or collector once it has done with its start, 0 for none."""
+    pid = _daemon(store, name)
+    return pid if daemons.is_up(places.instance_dir(str(store)), name, pid) else 0
+
+
 def _daemon(store: Path, name: str) -> int:
     """Return the pid of the running agent or collector of ``store``, 0 for none."""
     return daemons.holder(places.instance_dir(str(store)), name)
@@ -189,7 +195,7 @@ def test_the_successor_of_a_killed_daemon_goes_on_where_it_was(
         try:
             _until(lambda: _stored(private_places))
             for _ in range(TIMES):
-                pid = int(str(_until(lambda: _daemon(private_places, name))))
+                pid = int(str(_until(lambda: _daemon_that_is_up(private_places, name))))
                 os.kill(pid, signal.SIGKILL)
                 _until(lambda pid=pid: _daemon(private_places, name) != pid)
         finally:

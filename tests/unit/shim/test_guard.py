@@ -187,3 +187,16 @@ def test_our_own_tests_see_our_errors(monkeypatch):
     monkeypatch.setattr(guard, "_raise", True)
     with pytest.raises(KeyError):
         guarded(lambda: empty["none"])()
+
+
+def test_an_error_without_arguments_from_tensorflows_compiled_parts_is_ours(monkeypatch):
+    """Such errors carry their text elsewhere; one that another thread set has none either."""
+    monkeypatch.setattr(guard, "_raise", False)
+    kinds = {name: type("Error", (Exception,), {"__module__": name}) for name in ("tensorflow.errors", "theirs")}
+
+    def fail(kind):
+        ctypes.pythonapi.PyErr_SetNone(ctypes.py_object(kind))
+
+    guard.guarded(fail)(kinds["tensorflow.errors"])
+    with pytest.raises(kinds["theirs"]):
+        guard.guarded(fail)(kinds["theirs"])

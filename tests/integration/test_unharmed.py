@@ -1,0 +1,57 @@
+"""Jobs that are traced at every step end, print and keep what they would alone; what was traced is shown or counted as lost."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.tf
+
+SCRIPT = str(Path(__file__).parent / "jobs" / "unharmed.py")
+TFPROF = str(Path(sys.executable).parent / "tfprof")
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Mapping[str, str]]:
+    folder = tmp_path_factory.mktemp("unharmed")
+    found = {**os.environ, "XDG_RUNTIME_DIR": str(folder), "TFPROF_STORE": str(folder / "store")}
+    yield {**found, "TF_CPP_MIN_LOG_LEVEL": "0"}
+    subprocess.run([TFPROF, "stop"], env=found, check=False, capture_output=True, timeout=60)
+
+
+def _run(environment: Mapping[str, str], *command: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(command, env=environment, check=False, capture_output=True, text=True, timeout=120)
+
+
+@pytest.mark.parametrize(
+    ("scenario", "output"),
+    [
+        ("finalisers", "500 500 1000 0\n"),
+        ("deleted", "12\n"),
+        ("daemon", ""),
+        ("eager", "0 0\n"),
+        ("descriptors", "0\n"),
+    ],
+)
+def test_a_job_is_as_alone(scenario: str, output: str, environment: Mapping[str, str], tf2_python: Path) -> None:
+    command = [TFPROF + "-run", "--quiet", "--trace", "all", str(tf2_python), SCRIPT, scenario]
+    ended = _run(environment, *command)
+    assert (ended.returncode, ended.stdout) == (7, output), ended.stderr
+    assert "profiler_session" not in ended.stderr
+    assert "Exception ignored" not in ended.stderr
+
+
+def test_what_short_lived_children_traced_is_shown_or_counted(environment: Mapping[str, str], tf2_python: Path) -> None:
+    ended = _run(environment, TFPROF + "-run", "--trace", "all", "--name", "kids", str(tf2_python), SCRIPT, "children")
+    assert (ended.returncode, ended.stdout) == (7, "0\n9\n0\n9\n"), ended.stderr
+    jobs: list[dict[str, Any]] = json.loads(_run(environment, TFPROF, "jobs", "--json").stdout)["jobs"]
+    kids = [job for job in jobs if job["name"] == "kids" and job["steps"]]
+    assert [(job["steps"], job["traced"], job["lost"]) for job in kids] == [(11, 11, 0)] * 4
+    for job in kids:
+        root = json.loads(_run(environment, TFPROF, "op", job["uid"], "-select", "occurrence", "--json").stdout)
+        assert '"MatMul"' in json.dumps(root)
