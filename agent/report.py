@@ -28,6 +28,10 @@ _DUMP_S: Final = 600.0
 #: What a report may know of the terminal.
 _TERMINAL: Final = ("TERM", "COLUMNS", "NO_COLOR")
 
+NOT_TAKEN: Final[Mapping[str, str]] = {
+    "slug": "agent",
+    "text": "the agent has not taken what was recorded; one of another release may run: `tfprof stop` ends it",
+}
 NO_TENSORFLOW: Final[Mapping[str, str]] = {
     "slug": "no-tensorflow",
     "text": "nothing in this command loaded TensorFlow",
@@ -104,7 +108,13 @@ class Ending:
         if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
             self._print(problem)
         else:
-            no_profile(problem or (TOO_SHORT if self._hold.missed else NO_TENSORFLOW))
+            no_profile(problem or self._unseen())
+
+    def _unseen(self) -> Mapping[str, str]:
+        """Return why an agent that has done its part has no process of this launch."""
+        if self._hold.announced:
+            return NOT_TAKEN
+        return TOO_SHORT if self._hold.missed else NO_TENSORFLOW
 
     def hand_over(self) -> None:
         """Wait until the agent, which may only just be coming up, has the channels open, too: they are closed with this process."""
