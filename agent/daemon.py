@@ -30,7 +30,7 @@ TICK_S: Final = 0.5
 BUSY_TICK_S: Final = 0.2
 ENDING_TICK_S: Final = 0.05
 #: How often is looked whether jobs still run, and what is told to launchers.
-LOOK_S: Final = 0.5
+LOOK_S: Final = 1.0
 STATUS_S: Final = 2.0
 #: How much of all jobs together may be on its way, so that it may lie in this process's memory.
 WINDOW_BYTES: Final = 16 << 20
@@ -152,7 +152,8 @@ class Agent:
             self._look_for_exec(now)
         if now >= self._look_s:
             self._look(now)
-            self._look_s = now + min(LOOK_S, self._tick_s(now))
+            tick_s = self._tick_s(now)
+            self._look_s = now + (tick_s if tick_s < TICK_S else LOOK_S)
         self._talk(now)
         if now >= self._status_s:
             self._status_s = now + STATUS_S
