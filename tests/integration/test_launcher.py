@@ -353,7 +353,7 @@ def test_an_agent_that_does_not_start_costs_a_job_nothing_but_its_profile(monkey
     ended = run(sys.executable, "-c", JOB, "10", "0.1")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
     assert ended.stderr.startswith("tfprof: no profile: TFPROF_AGENT_IDLE: could not convert")
-    assert ended.stderr.endswith(" [agent]\n")
+    assert ended.stderr.endswith(" [usage]\n")
     assert ended.stderr.count("\n") == 1
 
 
