@@ -29,7 +29,7 @@ PRESSING: Final = 0.25
 SILENCE_S: Final = 5.0
 SILENCE_MAX_S: Final = 20.0
 STALL_S: Final = 1.0
-#: A collector that knows nothing of a job is told everything again, no more often than this.
+#: Minimum interval between full resends to a collector that does not know the job (seconds).
 REOPEN_S: Final = 0.25
 #: How often is looked whether there was an answer.
 MIND_S: Final = 0.5

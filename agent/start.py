@@ -10,7 +10,7 @@ from tfprof.shim.daemons import read_file
 AGENT: Final = "agent"
 COLLECTOR: Final = "collector"
 _MODULES: Final = {AGENT: "tfprof.agent.__main__", COLLECTOR: "tfprof.collector.__main__"}
-#: The slug of one that does not come up and does not say why.
+#: Slug of a daemon that does not start and gives no reason.
 _SILENT: Final = {AGENT: {"slug": "agent"}, COLLECTOR: {"slug": "collector"}}
 #: A daemon that does not come up is tried again after so long, and after twice as long each further time; one that says why it
 #: cannot, as late as that (seconds).

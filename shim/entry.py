@@ -1,4 +1,4 @@
-"""Being told that a function of the job's is called, while it stays the function that it is.
+"""Calls a note of ours whenever a function of the job's is called; the function object stays the same.
 
 A Python function gets a call of ours in front of its code. What has no such code is replaced by a function that calls it.
 """

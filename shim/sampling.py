@@ -9,7 +9,7 @@ FIRST = 256  # steps that are all timed, so that a short job shows all of its ca
 MOST = 64  # steps of which one is timed, on average, where they are shortest
 MARGIN = 8  # steps before the next trace that are all timed: other threads take ordinals, too
 COUNTED = 200  # ns that a step which is only counted takes longer, about
-_OWN = 3000  # ns that the timing of a step takes, until it is known
+_OWN = 3000  # ns: assumed cost of timing a step, until it is measured
 _LEAST = 1000
 
 

@@ -236,7 +236,7 @@ class StoreWriter:
 
     @property
     def lost_hosts(self) -> list[JobWriter]:
-        """The writers of hosts' samples whose folders are gone."""
+        """Writers of host samples that lost their folder."""
         return [writer for writer in self._open.values() if not writer.info.uid and writer.is_gone]
 
     def release(self, uid: int) -> None:
