@@ -52,8 +52,11 @@ matrix-venvs: $(VENVS) $(MATRIX_VENVS)
 demo: venv .venvs/tf2
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" examples/demo.sh .venvs/tf2/bin/python
 
+# Files of tests are dealt out to two workers: most of their time is TensorFlow's start. Sockets lie in folders of short names.
 test: venv venvs
-	$(PYTHON) -m pytest -rs $(TESTS)
+	@folder=$$(mktemp -d); status=0; \
+	$(PYTHON) -m pytest -rs --numprocesses 2 --dist loadfile --basetemp $$folder/t $(TESTS) || status=$$?; \
+	rm -rf $$folder; exit $$status
 
 matrix: venv matrix-venvs
 	@PYTHONPATH=tests $(PYTHON) -m matrix $(MATRIX)

@@ -19,6 +19,8 @@ _HELLO_WORDS: Final = ("hello_size", "hello_generation")
 #: What COUNTERS and CLOSE tell of the page.
 COUNTED: Final = tuple(name for name in layout.JOB_WORDS if name not in _HELLO_WORDS)
 _COUNTS: Final = {name: layout.COUNTS_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
+_TIMES: Final = {name: layout.TIMES_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
+_FAILED: Final = {name: layout.FAILED_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
 
 _HEAD, _TAIL, _RING_SIZE = _WORD["head"], _WORD["tail"], _WORD["ring_size"]
 _SPAN_HEAD, _SPAN_OPEN, _SPAN_TAIL = _WORD["span_head"], _WORD["span_open"], _WORD["span_tail"]
@@ -55,6 +57,8 @@ def read_page(fd: int) -> Page:
     magic, version, page = _START.unpack_from(data)
     if magic != layout.MAGIC:
         raise ChannelError("no channel: its magic is wrong")
+    if not version:
+        raise ChannelError("a channel without a version")  # not made yet
     if version != CHANNEL_VERSION:
         raise VersionError("channel", version, CHANNEL_VERSION)
     if page != layout.PAGE:
@@ -143,10 +147,12 @@ class Channel:
         self._words[_WORD[name]] = value
 
     def counters(self) -> dict[str, Any]:
-        """Return the job's words by name, and under `counts` how many spans of each kind there were."""
+        """Return the job's words by name, and of the spans of each kind `counts`, `times` (ns), and how many `failed`."""
         words = self._words
         return {name: words[_WORD[name]] for name in COUNTED} | {
-            "counts": {name: words[at] for name, at in _COUNTS.items()}
+            "counts": {name: words[at] for name, at in _COUNTS.items()},
+            "times": {name: words[at] for name, at in _TIMES.items()},
+            "failed": {name: words[at] for name, at in _FAILED.items()},
         }
 
     # -- hello -----------------------------------------------------------------------------------
@@ -182,16 +188,21 @@ class Channel:
         """Return what part of the ring the records from ``start`` on fill."""
         return unread / self._ring_size if (unread := self.unread(start)) else 0.0
 
-    def records(self, start: int, limit: int) -> Batch | None:
-        """Return whole records from ``start`` on, at most ``limit`` bytes unless a single one is larger; None when there are none."""
+    def records(self, start: int, limit: int, *, strictly: bool = False) -> Batch | None:
+        """Return whole records from ``start`` on, at most ``limit`` bytes unless a single one is larger; None when there are none.
+
+        ``strictly``: nor is there one when that is larger.
+        """
         unread = self.unread(start)
         if not unread:
             return None
         batch = _cut(self._copy(start, min(unread, limit)), start)
         if batch is None:
             size = int.from_bytes(self._copy(start, 4), "little")
-            if not layout.RECORD.size <= size <= unread:
+            if not layout.RECORD.size <= size <= min(unread, layout.RECORD_MAX):
                 raise ChannelError(f"a record of {size} bytes where {unread} are unread")
+            if strictly and size > limit:
+                return None
             batch = _cut(self._copy(start, size), start)
         if batch is None:
             raise ChannelError("a record that changes while it is read")
@@ -228,9 +239,9 @@ class Channel:
             raise ChannelError(f"{unread} entries unread in a span ring of {layout.SPAN_COUNT}")
         return unread
 
-    def spans(self, start: int, *, ended: bool) -> Batch | None:
-        """Return all span entries from ``start`` on, numbered from 1; None when there are none."""
-        unread = self.unread_spans(start, ended=ended)
+    def spans(self, start: int, limit: int, *, ended: bool) -> Batch | None:
+        """Return the span entries from ``start`` on, ``limit`` at most, numbered from 1; None when there are none."""
+        unread = min(self.unread_spans(start, ended=ended), limit)
         if not unread:
             return None
         slot = start % layout.SPAN_COUNT

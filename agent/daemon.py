@@ -32,8 +32,11 @@ ENDING_TICK_S: Final = 0.05
 #: How often is looked whether jobs still run, and what is told to launchers.
 LOOK_S: Final = 1.0
 STATUS_S: Final = 2.0
-#: How much of all jobs together may be on its way, so that it may lie in this process's memory.
+#: How much of all jobs together may be on its way, so that it may lie in this process's memory; each has its share of it
+#: at any time, so that none waits for what the collector still does for the others.
 WINDOW_BYTES: Final = 16 << 20
+#: Of ended jobs so many at a time have something on its way: a thousand that end at once do not keep those that run waiting.
+ENDED_AT_ONCE: Final = 16
 #: How often old files of launches, and what killed jobs and removed stores left, are looked for.
 TIDY_S: Final = 600.0
 #: What ended jobs left is kept at least so long for a collector to come up, however short an agent is to stay without work.
@@ -101,7 +104,10 @@ class Agent:
             self._rest_until(begun + self._tick_s(begun))
 
     def _tick_s(self, now: float) -> float:
-        """Return how long to rest: short where something goes on, not where nobody takes what there is."""
+        """Return how long to rest: short where something goes on or has just ended, not where nobody takes what there is."""
+        wanted = self._results.wants_scan(self._finder.scans)
+        if wanted or any(job.has_just_ended(now) for job in self.jobs.values()):
+            return ENDING_TICK_S
         jobs = [job for job in self.jobs.values() if job.is_lively(now)] if self._link.is_taking(now) else []
         if any(not job.is_running for job in jobs):
             return ENDING_TICK_S
@@ -162,6 +168,14 @@ class Agent:
     # -- the collector ---------------------------------------------------------------------------
     def _hear(self, now: float) -> bool:
         """Take all answers; return whether something waited for one of them."""
+        refusal = self._link.refusal
+        urgent = self._heard(now)
+        if self._link.refusal is not None and refusal is None:  # launchers are told why nothing is stored
+            self._look_s = 0.0
+            urgent = True
+        return urgent
+
+    def _heard(self, now: float) -> bool:
         urgent = False
         for head, body in self._link.answers(now):
             if head.type == wire.WELCOME:
@@ -220,8 +234,13 @@ class Agent:
                 job.close_if_over(self.place, now)
         self._sampler.take(jobs, now)
         room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)
-        for job in sorted(jobs, key=lambda job: job.outbox.records.last_sent_s):
-            room -= job.pump(now, self._link.send, max(0, room))
+        ending = sum(job.is_ending for job in jobs)
+        share = WINDOW_BYTES // (sum(job.is_running for job in jobs) + ENDED_AT_ONCE)
+        for job in sorted(jobs, key=lambda job: (not job.is_running, job.outbox.records.last_sent_s)):
+            if job.is_running or job.is_ending or ending < ENDED_AT_ONCE:
+                before = job.is_ending
+                room -= job.pump(now, self._link.send, max(0, room), share)
+                ending += job.is_ending - before
         self._sampler.pump(self._link.send, now)
         for job in jobs:
             if job.outbox.is_closed:

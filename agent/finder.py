@@ -5,7 +5,7 @@ import time
 from collections import Counter
 from typing import Final, NamedTuple
 
-from tfprof.shim.errors import FormatError
+from tfprof.shim.errors import FormatError, VersionError
 
 from . import identity, launches, processes
 from .announcements import AnnounceFolder, Announcement
@@ -140,8 +140,10 @@ class Finder:
             return None
         except FormatError as error:
             self._tries[inode] = self._tries.get(inode, 0) + 1
-            if self._tries[inode] >= TRIES or isinstance(error, TooManyError):
+            if self._tries[inode] >= TRIES or isinstance(error, (TooManyError, VersionError)):
                 launch = _launch_of(holders[0].pid)
+                if not launch and isinstance(error, VersionError):
+                    launch = self._launched_by(holders[0].pid)
                 if launches.read(self._place, launch) is not None:
                     self.refuse(inode, launch, holders[0].pid, error)
                 else:
@@ -172,6 +174,14 @@ class Finder:
         channel = Channel(fd)
         self._open[inode] = maker
         return Found(channel, inode, owner)
+
+    def _launched_by(self, pid: int) -> int:
+        """Return the launch whose launcher is process ``pid``, which holds what its processes leave; 0 when there is none."""
+        for number in launches.listed(self._place):
+            launch = launches.read(self._place, number)
+            if launch is not None and launch.pid == pid and processes.ran_at(pid, launch.started_ns):
+                return number
+        return 0
 
     def _sweep(self) -> None:
         """Remove the announcements of processes that are gone."""

@@ -87,10 +87,10 @@ class HostSampler:
         self._disk_stats, self._net = _Proc("/proc/diskstats"), _Proc("/proc/net/dev")
 
     def sample(self) -> dict[str, float]:
-        """Return a row of the store's `host_samples` (but for its time)."""
-        self._look_seldom(time.monotonic())
+        """Return a row of the store's `host_samples` (but for its time, which is that of the call)."""
         # user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time already
         ticks = [int(field) for field in self._stat.lines()[0].split()[1:9]]
+        self._look_seldom(time.monotonic())  # takes long, and the clock was read just now
         memory = dict(line.split()[:2] for line in self._memory.lines()[:_MEMORY_LINES])
         disks = [fields for line in self._disk_stats.lines() if (fields := line.split())[2] in self._disks]
         nets = [line.rpartition(b":")[2].split() for line in self._net.lines()[2:]]

@@ -41,6 +41,8 @@ RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK",
 HELLO: Final = ("name", "framework", "framework_version", "python", "executable", "trace")
 
 _TEXT_MAX: Final = 512
+_FUNCTIONS_MAX: Final = 256
+_KEY: Final = re.compile(r"[0-9]{1,10}")
 _CONTAINER: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
 
 
@@ -103,6 +105,13 @@ def process_tags(pid: int) -> dict[str, str]:
     return tags(environment_of(pid)) | ({"container": inside} if inside else {})
 
 
-def hello_part(hello: Mapping[str, Any]) -> dict[str, str]:
-    """Return what is believed of a job's own hello: known names, text of a bounded length."""
-    return {name: hello[name][:_TEXT_MAX] for name in HELLO if isinstance(hello.get(name), str)}
+def hello_part(hello: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is believed of a job's own hello: known names, text of a bounded length; names of functions by their keys."""
+    believed: dict[str, Any] = {name: hello[name][:_TEXT_MAX] for name in HELLO if isinstance(hello.get(name), str)}
+    functions = hello.get("functions")
+    if isinstance(functions, dict):
+        pairs = [
+            (key, name[:_TEXT_MAX]) for key, name in functions.items() if _KEY.fullmatch(key) and isinstance(name, str)
+        ]
+        believed["functions"] = dict(pairs[:_FUNCTIONS_MAX])
+    return believed

@@ -45,6 +45,7 @@ class Job:
         self._counters_s = 0.0
         self._hello_s = 0.0
         self._gone_s = 0.0
+        self._gone_ns = 0
         self.channel.set_word("agent_pid", os.getpid())
 
     @property
@@ -60,7 +61,7 @@ class Job:
     def tell(self, now: float) -> None:
         """Queue what changed: the identity when the hello did, the counters every now and then."""
         generation = self.channel.hello_generation()
-        if generation != self._told_generation and now >= self._hello_s:
+        if generation != self._told_generation and (now >= self._hello_s or not self.is_running):
             self._hello_s = now + HELLO_S
             hello = self.channel.hello()
             if hello or self._told_generation < 0:
@@ -74,10 +75,10 @@ class Job:
                 self._told_counters = counters
                 self.outbox.counters.put(counters)
 
-    def pump(self, now: float, send: Send, room: int) -> int:
+    def pump(self, now: float, send: Send, room: int, share: int) -> int:
         """Send what is due; return how many bytes; a channel that turns out broken is read no more."""
         try:
-            return self.outbox.pump(now, send, room)
+            return self.outbox.pump(now, send, room, share)
         except ChannelError as error:
             self.error = str(error)
             self.outbox.give_up(error)
@@ -94,6 +95,11 @@ class Job:
         return self._says(lambda: self.outbox.wants_answers)
 
     @property
+    def is_ending(self) -> bool:
+        """Whether it has ended, and something of it is on its way."""
+        return not self.is_running and self.outbox.unanswered > 0
+
+    @property
     def can_go_on(self) -> bool:
         """Whether there is more to do now that an answer came: much to send, or its end to tell."""
         return not self.is_running or self._says(lambda: self.outbox.is_full)
@@ -108,6 +114,10 @@ class Job:
         """Whether it has just ended, or the collector answered about it just now: not where nobody takes what it has."""
         return self.outbox.stall is None and now < max(self._gone_s, self.outbox.moved_s) + LIVELY_S
 
+    def has_just_ended(self, now: float) -> bool:
+        """Whether its launcher is about to say how it ended, and to ask what became of it."""
+        return not self.is_running and now < self._gone_s + LAUNCHER_S
+
     def sample(self, family: Family, apart: frozenset[int]) -> dict[str, float]:
         """Return what its processes use now; after their end what they had used last."""
         if self.is_running and self.owner is not None:
@@ -117,7 +127,7 @@ class Job:
     # -- the end ---------------------------------------------------------------------------------
     def gone(self, now: float) -> None:
         """Note that its process is gone, or has become another program: all that it wrote is there."""
-        self._gone_s = now
+        self._gone_s, self._gone_ns = now, time.time_ns()
         self.outbox.end()
 
     def close_if_over(self, place: str, now: float) -> None:
@@ -127,7 +137,7 @@ class Job:
         end = self._end(launches.read(place, self.launch), now)
         if end is not None:
             self.state = end["state"]
-            self.outbox.closes.put({**self.channel.counters(), **end, "t_ns": time.time_ns()}, 1)
+            self.outbox.closes.put({**self.channel.counters(), **end}, 1)
 
     def _is_drained(self) -> bool:
         try:
@@ -138,15 +148,15 @@ class Job:
             return True
 
     def _end(self, launch: Launch | None, now: float) -> dict[str, Any] | None:
-        """Return state, status and signal; None while the launcher has still to say."""
+        """Return state, status, signal and when (real ns) it ended, or was seen to; None while the launcher has still to say."""
+        ended = {"state": "ended", "status": None, "signal": None, "t_ns": self._gone_ns}
         if self.error is not None:
-            return {"state": "lost", "status": None, "signal": None}
-        ended = {"state": "ended", "status": None, "signal": None}
+            return {**ended, "state": "lost"}
         if launch is None or launch.job_pid != self.pid:
             return ended
         if launch.ended_ns:
             state = "exited" if launch.signal is None else "killed"
-            return {"state": state, "status": launch.status, "signal": launch.signal}
+            return {"state": state, "status": launch.status, "signal": launch.signal, "t_ns": launch.ended_ns}
         waits = not launch.has_become_job and now < self._gone_s + LAUNCHER_S
         return None if waits else ended
 

@@ -93,9 +93,9 @@ class Letters:
         return self._sent < len(self._waiting)
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether an answer is awaited."""
-        return self._sent > 0
+    def unanswered(self) -> int:
+        """How many were sent and not answered."""
+        return self._sent
 
     def __len__(self) -> int:
         return len(self._waiting)
@@ -113,9 +113,9 @@ class Standing(Letters):
         self._acked = last
 
     @property
-    def is_waiting(self) -> bool:
-        """Whether an answer to the newest is awaited."""
-        return super().is_waiting and self._acked < self._last
+    def unanswered(self) -> int:
+        """One when the newest was sent and not answered."""
+        return super().unanswered if self._acked < self._last else 0
 
 
 class _Flight(NamedTuple):
@@ -133,6 +133,11 @@ class Cursor:
         self.in_flight = 0
         self.last_sent_s = 0.0
         self._flights: deque[_Flight] = deque()
+
+    @property
+    def unanswered(self) -> int:
+        """How many batches were sent and not answered."""
+        return len(self._flights)
 
     def flown(self, batch: Batch, now: float) -> None:
         """Note that ``batch`` was sent."""
@@ -190,8 +195,11 @@ class Outbox:
         self._silence = SILENCE_S
 
     # -- sending ---------------------------------------------------------------------------------
-    def pump(self, now: float, send: Send, room: int) -> int:
-        """Send what is due, at most about ``room`` bytes of records; return how many; ChannelError when the channel is broken."""
+    def pump(self, now: float, send: Send, room: int, share: int = 0) -> int:
+        """Send what is due; return how many bytes of records; ChannelError when the channel is broken.
+
+        Of records about ``room`` bytes at most; where that is less, so many that ``share`` bytes of the job are on their way.
+        """
         if now < self._not_before or (self.opens.is_due and not self.opens.pump(send)):
             return 0
         if self._reopening:
@@ -202,7 +210,7 @@ class Outbox:
             if records_due or self._spans_due(now):
                 self._send_spans(now, send)
             if records_due:
-                sent = self._send_records(now, send, min(room, WINDOW_BYTES - self.records.in_flight))
+                sent = self._send_records(now, send, min(room, WINDOW_BYTES - self.records.in_flight), share)
         for box in self._letters.values():
             if box.is_due:
                 box.pump(send)
@@ -210,6 +218,12 @@ class Outbox:
             self._mind_s = now + MIND_S
             self._mind_silence(now)
         return sent
+
+    @property
+    def unanswered(self) -> int:
+        """How many messages of the job were sent and not answered."""
+        letters = sum(box.unanswered for box in self._letters.values())
+        return self.records.unanswered + self.spans.unanswered + letters
 
     @property
     def is_full(self) -> bool:
@@ -234,13 +248,16 @@ class Outbox:
         return unread > 0 and (self._ended or now >= self.records.last_sent_s + FLUSH_S or self.is_full)
 
     def _spans_due(self, now: float) -> bool:
+        if self.spans.unanswered:  # one message at a time: so many take the collector long, and others wait behind them
+            return False
         unread = self._channel.unread_spans(self.spans.sent, ended=self._ended)
         return unread > 0 and (self._ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + FLUSH_S)
 
-    def _send_records(self, now: float, send: Send, room: int) -> int:
+    def _send_records(self, now: float, send: Send, room: int, share: int) -> int:
         sent = 0
-        while sent < room:
-            batch = self._channel.records(self.records.sent, min(BATCH_BYTES, room - sent))
+        while (most := max(room - sent, share - self.records.in_flight)) > 0:
+            strictly = sent >= room
+            batch = self._channel.records(self.records.sent, min(BATCH_BYTES, most), strictly=strictly)
             if batch is None or not send(Head(wire.RECORDS, self.uid, 0, batch.first, batch.last), batch.data):
                 break
             self.records.flown(batch, now)
@@ -248,7 +265,7 @@ class Outbox:
         return sent
 
     def _send_spans(self, now: float, send: Send) -> None:
-        batch = self._channel.spans(self.spans.sent, ended=self._ended)
+        batch = self._channel.spans(self.spans.sent, FLUSH_SPANS, ended=self._ended)
         if batch is None:
             return
         mono, real = both_clocks()
@@ -301,10 +318,7 @@ class Outbox:
         self._waiting_since = 0.0
 
     def _mind_silence(self, now: float) -> None:
-        waiting = (
-            self.records.in_flight or self.spans.in_flight or any(box.is_waiting for box in self._letters.values())
-        )
-        if not waiting:
+        if not self.unanswered:
             self._waiting_since = 0.0
         elif not self._waiting_since:
             self._waiting_since = now

@@ -7,7 +7,7 @@ import time
 from collections.abc import Mapping
 from typing import Any, Final
 
-from tfprof.shim import daemons
+from tfprof.shim import daemons, streams
 
 from . import launches, supervise
 from .hold import Hold
@@ -49,12 +49,7 @@ LATE: Final[Mapping[str, str]] = {
 
 def say(text: str) -> None:
     """Print a line on standard error, where there is one."""
-    if sys.stderr is not None:
-        try:
-            sys.stderr.write(f"tfprof: {text}\n")
-            sys.stderr.flush()
-        except OSError:
-            return
+    streams.say(f"tfprof: {text}")
 
 
 def _log(path: str) -> int:
@@ -79,6 +74,11 @@ def _missing(result: Result) -> str:
         "spans lost": sum(job["dropped_spans"] for job in result.jobs),
     }
     return ", ".join(f"{number:,} {what}" for what, number in counts.items())
+
+
+def _moves(before: Result | None, now: Result | None) -> bool:
+    """Return whether something goes on: where it is said why nothing is stored, only what is stored all the same counts."""
+    return now is None or now.stall is None or now.progress != (before.progress if before is not None else 0)
 
 
 class Ending:
@@ -133,8 +133,8 @@ class Ending:
             self._hold.revive()
             result = launches.read_result(self._place, self._launch.launch)
             if result != self._result:
+                moved = time.monotonic() if _moves(self._result, result) else moved
                 self._result = result
-                moved = time.monotonic()
             if result is not None and result.complete:
                 return
             if supervise.is_interrupted(POLL_S):
@@ -189,7 +189,8 @@ class Ending:
         while True:
             done, status = os.waitpid(pid, os.WNOHANG)
             if done:
-                return FAILED if status else None
+                is_interrupted = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT
+                return FAILED if status and not is_interrupted else None
             late = time.monotonic() > deadline
             if late or supervise.is_interrupted(POLL_S / 4):
                 os.kill(pid, signal.SIGKILL)

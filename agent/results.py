@@ -59,6 +59,10 @@ class Results:
             if not launch.ended_ns and processes.ran_at(launch.pid, launch.started_ns)
         }
 
+    def wants_scan(self, scans: int) -> bool:
+        """Whether a launch has ended and nobody has looked yet, in ``scans`` scans, for what it left."""
+        return any(at >= scans for at in self._scanned_at.values())
+
     def closed(self, job: Job) -> None:
         """Note a job whose end is stored."""
         self._closed.setdefault(job.launch, []).append(job.summary())

@@ -8,8 +8,8 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from tfprof.shim import layout, places, settings
-from tfprof.shim.errors import TfprofError
+from tfprof.shim import layout, places, settings, streams
+from tfprof.shim.errors import TfprofError, UsageError
 from tfprof.shim.isolated import occupy_standard
 from tfprof.shim.policy import Policy
 from tfprof.shim.version import VERSION
@@ -38,18 +38,11 @@ examples:
 """
 
 
-class UsageError(TfprofError):
-    """A command line that cannot be carried out as it stands."""
-
-    slug = "usage"
-    exit_code = 2
-
-
 class _Parser(argparse.ArgumentParser):
     """An argument parser that says what is wrong in one line."""
 
     def error(self, message: str) -> NoReturn:
-        raise UsageError(message)
+        raise UsageError(f"{message} ({PROG} --help)")
 
 
 class Options(NamedTuple):
@@ -104,17 +97,16 @@ def parse(argv: Sequence[str]) -> Options:
     given = _parser().parse_args(list(argv))
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:
-        raise UsageError("no command to run; see tfprof-run --help")
-    environ = os.environ
-    trace = given.trace or settings.SETTINGS["trace"].read(environ)
-    level = given.trace_level or settings.SETTINGS["trace-level"].read(environ)
-    Policy.from_text(str(trace), str(level))
+        raise UsageError(f"no command to run ({PROG} --help)")
+    for name, text in vars(given).items():
+        if text == "":
+            raise UsageError(f"--{name.replace('_', '-')} is empty")
     changes = {
         settings.SETTINGS[name].variable: text
         for name, text in (("trace", given.trace), ("trace-level", given.trace_level), ("ring", given.ring))
         if text is not None
     }
-    _check_ring({**environ, **changes})
+    _check_settings({**os.environ, **changes})
     dump = _dump(given.dump_steps, given.dump_dir)
     if dump is not None and given.execute:
         raise UsageError(
@@ -122,8 +114,8 @@ def parse(argv: Sequence[str]) -> Options:
         )
     return Options(
         command=command,
-        store=os.path.abspath(given.store) if given.store else places.default_store(),
-        name=given.name,
+        store=places.default_store() if given.store is None else places.store_path(given.store),
+        name=given.name if given.name is None else _name(given.name),
         records_command=given.record_command,
         quiet=given.quiet,
         execute=given.execute,
@@ -138,20 +130,34 @@ def _dump(steps: str | None, folder: str | None) -> Dump | None:
         if folder is not None:
             raise UsageError("--dump-dir without --dump-steps: which steps are to be written?")
         return None
-    numbers = [int(part) for part in steps.split(",") if part.isascii() and part.isdigit()]
-    if len(numbers) != len(steps.split(",")) or 0 in numbers:
+    numbers = [number for part in steps.split(",") if (number := settings.whole(part))]
+    if len(numbers) != len(steps.split(",")):
         raise UsageError(f"{steps!r} are no steps for --dump-steps: numbers from 1, separated by commas")
-    return Dump(sorted(set(numbers)), os.path.abspath(folder or "."))
-
-
-def _check_ring(environ: dict[str, str]) -> None:
-    setting = settings.SETTINGS["ring"]
     try:
-        size = setting.read(environ)
-    except ValueError:
-        size = 0
-    if not isinstance(size, int) or not layout.RING_MIN <= size <= layout.RING_MAX:
-        raise UsageError(f"{environ.get(setting.variable)!r} is no size from 1M to 1G for --ring")
+        place = os.path.abspath(folder or ".")
+    except OSError as error:
+        raise UsageError(
+            f"the working folder, which profiles were to be written to, is gone: {error.strerror}"
+        ) from None
+    if os.path.exists(place) and not os.path.isdir(place):
+        raise UsageError(f"--dump-dir {place} is not a folder")
+    return Dump(sorted(set(numbers)), place)
+
+
+def _name(text: str) -> str:
+    try:
+        return settings.job_name(text)
+    except ValueError as error:
+        raise UsageError(f"--name: {error}") from None
+
+
+def _check_settings(environ: dict[str, str]) -> None:
+    """Raise UsageError, or PolicyError, where a setting of the job is none."""
+    values = {row.name: row.read(environ) for row in settings.SETTINGS.values() if "shim" in row.users}
+    Policy.from_text(values["trace"], values["trace-level"])
+    if not layout.RING_MIN <= values["ring"] <= layout.RING_MAX:
+        variable = settings.SETTINGS["ring"].variable
+        raise UsageError(f"{environ[variable]!r} is no size from 1M to 1G for --ring")
 
 
 class Run:
@@ -299,20 +305,27 @@ def _nothing() -> None:
     return None
 
 
+def _parsed(argv: Sequence[str]) -> Options:
+    """Return the options in ``argv``; where help or the version was asked for, end when it is written."""
+    try:
+        return parse(argv)
+    except SystemExit:
+        streams.flush_output()
+        raise
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``argv`` (the command line by default) and return the exit code of the job, 2 for a command line that is wrong."""
     occupy_standard()
+    streams.stand_in()
     try:
-        options = parse(sys.argv[1:] if argv is None else argv)
+        options = _parsed(sys.argv[1:] if argv is None else argv)
         run = Run(options, supervise.take_signals())
         if options.execute:
             run.execute()
         return run.supervise()
-    except supervise.NotStartedError as error:
-        print(f"{PROG}: {error.args[0]}", file=sys.stderr)
-        return error.exit_code
     except TfprofError as error:
-        print(f"{PROG}: {error}", file=sys.stderr)
+        streams.say(f"{PROG}: {error}")
         return error.exit_code
 
 

@@ -65,7 +65,7 @@ class Sampler:
         """Send what is queued, again after a silence."""
         if now < self._not_before:
             return
-        was_waiting = self.letters.is_waiting
+        was_waiting = self.letters.unanswered > 0
         self.letters.pump(send)
         if not was_waiting:
             self._silent_since = now

@@ -1,6 +1,7 @@
 """Starts the daemons of an instance when they do not live."""
 
 import os
+import re
 import time
 from typing import Final
 
@@ -11,6 +12,7 @@ AGENT: Final = "agent"
 COLLECTOR: Final = "collector"
 _MODULES: Final = {AGENT: "tfprof.agent.__main__", COLLECTOR: "tfprof.collector.__main__"}
 #: Slug of a daemon that does not start and gives no reason.
+_SLUG: Final = re.compile(r"(?:tfprof: )?(.*) \[([a-z-]+)\]")
 _SILENT: Final = {AGENT: {"slug": "agent"}, COLLECTOR: {"slug": "collector"}}
 #: A daemon that does not come up is tried again after so long, and after twice as long each further time; one that says why it
 #: cannot, as late as that (seconds).
@@ -30,10 +32,25 @@ def start(place: str, store: str, name: str) -> None:
     daemons.spawn(_MODULES[name], ["--store", store], log_path(place, name))
 
 
-def last_words(place: str, name: str) -> str:
-    """Return the last line in the log of daemon ``name``, empty when there is none."""
-    lines = (read_file(log_path(place, name), 4096, last=True) or b"").decode(errors="replace").split("\n")
+def last_words(place: str, name: str, since_ns: int = 0) -> str:
+    """Return the last line in the log of daemon ``name``, empty when there is none, or none since then (real time, ns)."""
+    path = log_path(place, name)
+    try:
+        written_ns = os.stat(path).st_mtime_ns
+    except OSError:
+        return ""
+    if written_ns < since_ns:
+        return ""
+    lines = (read_file(path, 4096, last=True) or b"").decode(errors="replace").split("\n")
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
+
+
+def silent(place: str, name: str, since_ns: int = 0) -> dict[str, str]:
+    """Return slug and text of why daemon ``name``, which left no status, does not come up: by its last words since then."""
+    words = last_words(place, name, since_ns) or "it says nothing"
+    said = _SLUG.fullmatch(words)
+    slug = {"slug": said[2]} if said else _SILENT[name]
+    return {**slug, "text": f"the {name} does not start: {said[1] if said else words} (see {log_path(place, name)})"}
 
 
 class Keeper:
@@ -91,9 +108,7 @@ class Keeper:
         failure = self._not_spawned or self._told()
         if failure is not None or self.starts < TRIES:
             return failure
-        words = last_words(self._place, self._name)
-        text = f"the {self._name} does not start: {words} (see {log_path(self._place, self._name)})"
-        return {**_SILENT[self._name], "text": text}
+        return silent(self._place, self._name)
 
     def _told(self) -> dict[str, str] | None:
         """Return why it could not start when it was started last, as it said itself; None where it did not."""

@@ -3,20 +3,20 @@
 import argparse
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 
 from tfprof.shim import daemons
-from tfprof.shim.places import default_store
+from tfprof.shim.places import default_store, store_path
+from tfprof.shim.settings import seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run a collector to its end; return the exit status, 0 also when one runs already."""
     parser = argparse.ArgumentParser(prog="python -m tfprof.collector", description=main.__doc__)
     parser.add_argument("--store", default=None, help="folder that results are kept in")
-    parser.add_argument("--idle", type=float, help="seconds without an agent after which it ends")
+    parser.add_argument("--idle", type=seconds, help="seconds without an agent after which it ends")
     parser.add_argument("--decoder", default="auto", choices=["auto", "walker", "python"])
     given = parser.parse_args(arguments)
-    store = str(Path(given.store or default_store()).absolute())
+    store = default_store() if given.store is None else store_path(given.store)
     return daemons.run("collector", store, lambda: _serve(store, given.idle, given.decoder))
 
 

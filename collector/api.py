@@ -11,10 +11,11 @@ from tfprof.collector.answers.desk import VIEWS, About, Desk
 from tfprof.collector.answers.selection import choose
 from tfprof.collector.errors import NoSuchStepError, UsageError
 from tfprof.collector.loader import load
-from tfprof.collector.render.why_text import why
+from tfprof.collector.render.why_text import left_out, why
 from tfprof.collector.render.wrapper_text import AFTER, BEFORE, BETWEEN, table
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.views.jobs import JobRow, job_rows
+from tfprof.collector.views.kinds import from_text
 from tfprof.collector.views.options import Options, from_dict, warnings
 from tfprof.collector.views.output import STDOUT, TIMELINE, InvalidOutputError
 from tfprof.collector.views.rules import COMPAT, Rules
@@ -104,7 +105,9 @@ class Profiler:
         if len(about.jobs) != 1 or about.device is not None:
             raise UsageError("a ProfileProto is of one job, with all its devices")
         return b"".join(
-            load("tfprof.collector.export.profile_proto:pieces")(about.jobs[0], about.steps, about.rules.compat)
+            load("tfprof.collector.export.profile_proto:pieces")(
+                about.jobs[0], about.steps, about.rules.compat, about.kinds
+            )
         )
 
     # -- answering ---------------------------------------------------------------------------------
@@ -126,18 +129,20 @@ class Profiler:
 
     def _answered(self, view: str, options: Options) -> Any:
         try:
-            answer, said, notes = deliver(self._desk, self._about, view, options, whole=True)
+            delivery = deliver(self._desk, self._about, view, options, whole=True)
         except NoSuchStepError as error:
             _say(not_found(error))
             return VIEWS[view].bare()
         except RefusedError as error:
             _say(str(error.args[0]))
             return VIEWS[view].bare(ROOT)
-        if not answer.shows_something and (reason := why(answer)):
-            _say(reason)
-        for text in notes:
+        answer = delivery.answer
+        for reason in (left_out(answer), None if answer.shows_something else why(answer)):
+            if reason:
+                _say(reason)
+        for text in delivery.notes:
             _say(text)
-        _print(said)
+        _print(delivery.said)
         if not answer.is_known:
             return VIEWS[view].bare()
         if view == "graph" and options.output.type == TIMELINE and options.step < 0:
@@ -170,12 +175,14 @@ class OpenStore:
         host: str | Sequence[str] = (),
         pid: int | Sequence[int] = (),
         device: str | None = None,
+        kind: str | Sequence[str] | None = None,
         steps: tuple[int, int] | None = None,
         compat: str = COMPAT[0],
         strict: bool = False,
     ) -> Profiler:
         """Return jobs put together by the names of their nodes: those that selectors mean, or all, of hosts and process ids.
 
+        ``kind``: of which kind, or kinds, the traced steps are, as `--kind` has it; None: of the one that the jobs are about.
         ``device``: only what ran on devices with this in their names (`*` and `?` stand for any); ``steps``: only the traced steps from
         the first to the last. Raises NoSuchJobError, UsageError.
         """
@@ -186,7 +193,8 @@ class OpenStore:
         found: list[Job] = (
             choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
         )
-        return Profiler(About(tuple(found), steps, device, rules))
+        kinds = None if kind is None else from_text(kind if isinstance(kind, str) else ",".join(kind))
+        return Profiler(About(tuple(found), steps, device, rules, kinds))
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar, Final
+from typing import ClassVar, Final
 
 import pyarrow as pa
-from tfprof.collector.errors import StoreError, UsageError
+from tfprof.collector.errors import StoreError
 from tfprof.collector.ingest.decode import decoder
 from tfprof.collector.ingest.jobs import Jobs
 from tfprof.collector.ingest.receiver import Receiver
@@ -94,9 +94,9 @@ class Collector:
         while time.monotonic() < deadline:
             before = self._stats.messages
             self._receiver.turn(0)
-            if self._stats.messages == before:
+            if self._stats.messages == before and not self._jobs.is_waiting:
                 break
-        self._receiver.pump()
+        self._receiver.retry()
         self._jobs.close()
         self._receiver.close()
         self._jobs.hand_over_counters(at_most=len(self._jobs.open))
@@ -115,8 +115,8 @@ class Collector:
             except Exception as error:  # noqa: BLE001  # the other duties, and the messages, do not wait for a remedy
                 self._stats.failed(0, error)
 
-    def _pump(self, _now: float) -> None:
-        self._receiver.pump()
+    def _retry(self, _now: float) -> None:
+        self._receiver.retry()
 
     def _hand_over(self, _now: float) -> None:
         self._jobs.hand_over_counters(at_most=COUNTERS_A_TICK)
@@ -154,21 +154,12 @@ class Collector:
 
     #: What is done every `TICK_S`; none waits for the others to succeed.
     _DUTIES: ClassVar[tuple[Callable[["Collector", float], None], ...]] = (
-        _pump,
+        _retry,
         _hand_over,
         _tick_store,
         _retain,
         _tell_if_due,
     )
-
-
-def _setting(name: str) -> Any:
-    """Return the value of a setting; UsageError when its variable cannot be read."""
-    row = SETTINGS[name]
-    try:
-        return row.read()
-    except ValueError as error:
-        raise UsageError(f"{row.variable}: {error}") from None
 
 
 def serve(store: str, idle_s: float | None, decoder: str) -> int:
@@ -180,9 +171,9 @@ def serve(store: str, idle_s: float | None, decoder: str) -> int:
     pa.set_cpu_count(1)
     pa.set_io_thread_count(1)
     pa.set_memory_pool(pa.mimalloc_memory_pool())
-    days = _setting("keep-days")
-    keep = Limits(None if days is None else days * 86_400, _setting("keep-bytes"))
-    idle_s = _setting("collector-idle") if idle_s is None else idle_s
+    days = SETTINGS["keep-days"].read()
+    keep = Limits(None if days is None else days * 86_400, SETTINGS["keep-bytes"].read())
+    idle_s = SETTINGS["collector-idle"].read() if idle_s is None else idle_s
     collector = Collector(Options(Path(store), idle_s, decoder, keep))
 
     def stopped(_number: int, _frame: FrameType | None) -> None:

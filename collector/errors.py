@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfprof.shim.errors import FormatError, TfprofError, VersionError
+from tfprof.shim.errors import FormatError, TfprofError, UsageError, VersionError
 
 __all__ = [
     "DecodeError",
@@ -32,13 +32,6 @@ class NoSuchJobError(TfprofError):
     """A job selector matches no job, or several."""
 
     slug = "no-such-job"
-
-
-class UsageError(TfprofError):
-    """A command line that cannot be carried out as it stands."""
-
-    slug = "usage"
-    exit_code = 2
 
 
 class NoSuchStepError(UsageError):

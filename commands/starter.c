@@ -4,9 +4,11 @@
  * Beside it lies tfprof-isolated, the first line of which names the Python that tfprof was installed with. */
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #define ISOLATED "tfprof-isolated"
@@ -31,7 +33,21 @@ static void read_interpreter(const char *path, char *python) {
     fclose(file);
 }
 
+/* Holds back Ctrl-C until Python lets it end the process without a word; returns whether it was not held back already. */
+static int hold_interrupt(void) {
+    sigset_t interrupt, before;
+    sigemptyset(&interrupt);
+    sigaddset(&interrupt, SIGINT);
+    return sigprocmask(SIG_BLOCK, &interrupt, &before) == 0 && !sigismember(&before, SIGINT);
+}
+
 int main(int argc, char **argv) {
+    struct stat input;
+    if (fstat(STDIN_FILENO, &input) == 0 && S_ISDIR(input.st_mode)) {
+        /* Python would end with several lines about itself. */
+        fprintf(stderr, "tfprof: standard input is a folder [usage]\n");
+        return 2;
+    }
     char self[PATH_MAX], python[PATH_MAX] = "", isolated[PATH_MAX];
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0)
@@ -47,13 +63,13 @@ int main(int argc, char **argv) {
     read_interpreter(isolated, python);
     if (python[0] == '\0')
         snprintf(python, sizeof python, "%.*s%s", folder, self, "python3");
-    char **words = calloc((size_t)argc + 5, sizeof *words);
+    char **words = calloc((size_t)argc + 7, sizeof *words);
     if (words == NULL)
         return fail(self);
-    char *head[] = {python, "-I", "-S", isolated, name};
+    char *head[] = {python, "-I", "-S", "-X", hold_interrupt() ? "tfprof=held" : "tfprof", isolated, name};
     memcpy(words, head, sizeof head);
     for (int at = 1; at < argc; at++)
-        words[at + 4] = argv[at];
+        words[at + 6] = argv[at];
     execv(python, words);
     return fail(python);
 }

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Starts the command that it is called as in Python without the variables that Python reads. Stands in for starter.c where
 # there is no compiler: a shell takes a millisecond more, and passes no variable on of which the name is none to a shell.
+[ -d /dev/stdin ] && echo "tfprof: standard input is a folder [usage]" >&2 && exit 2
 self=$0
 while [ -h "$self" ]; do
     link=$(readlink "$self")

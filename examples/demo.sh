@@ -20,7 +20,8 @@ tfprof-run "$python" "$here/keras_digits.py" &
 tfprof-run "$python" "$here/session_digits.py"
 wait $!
 show tfprof jobs
-show tfprof op session_digits.py -select micros,bytes,occurrence -order_by micros -max_depth 8
+show tfprof op session_digits.py
+show tfprof scope keras_digits.py
 show tfprof steps session_digits.py --last 5
 show tfprof spans keras_digits.py
 show tfprof host keras_digits.py

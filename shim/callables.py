@@ -6,18 +6,20 @@ from . import core, fields, layout
 from .clock import mono
 from .frame import leave, resemble
 from .guard import guarded
-from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, span_key, with_level
+from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, with_level
+from .roles import fed
 from .tracker import POLICY
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
+    from .runs import Runs
     from .tracker import Tracker
 
     Original = Callable[..., Any]
 
-_RUN, _FAILED, _SETUP = layout.RUN, layout.FLAG_FAILED, layout.FLAG_SETUP
+_FAILED, _SETUP = layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
 _TWINS = "_tfprof_twins"
 
@@ -26,21 +28,23 @@ asked: list[
 ] = []  # not empty from the first callable on that the job made to be traced: each must be looked at then
 
 
-def patch(kind: Any, tracker: Tracker, tf_session: Any) -> None:
+def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
     """Measure and trace the callables of class ``kind``."""
-    core.replace(kind, "__init__", _init)
-    core.replace(kind, "__call__", lambda original: _call(original, tracker, tf_session))
+    core.replace(kind, "__init__", lambda original: _init(original, runs))
+    core.replace(kind, "__call__", lambda original: _call(original, runs, tf_session))
     core.replace(kind, "__del__", lambda original: _del(original, tf_session))
 
 
 class _Twins(object):
-    """What is known of one callable: its options as bytes, its span key, and the handles of its twins by trace level."""
+    """What is known of one callable: its options as bytes, its span key and kind, and the handles of its twins by trace level."""
 
-    __slots__ = ("asked", "given", "handles", "key", "options")
+    __slots__ = ("asked", "given", "handles", "key", "options", "tracker")
 
-    def __init__(self, callable_options: Any) -> None:
+    def __init__(self, session: Any, callable_options: Any, runs: Runs) -> None:
         self.options: bytes = callable_options.SerializeToString()
-        self.key = span_key(len(callable_options.feed), len(callable_options.fetch), len(callable_options.target))
+        role = runs.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
+        self.key = fed(role.key, len(callable_options.feed))
+        self.tracker = role.tracker
         self.given = b"".join(
             self.options[value:end] for field, _, end, value in fields.fields(self.options) if field == _OPTIONS
         )
@@ -88,44 +92,44 @@ class _Catcher(object):
         self.raw = raw
 
 
-def _init(original: Original) -> Original:
+def _init(original: Original, runs: Runs) -> Original:
     def __init__(self: Any, session: Any, callable_options: Any) -> None:  # noqa: N807 - it replaces one
         try:
             original(self, session, callable_options)
         except BaseException as error:
             leave(error, original)
             raise
-        _remember(self, callable_options)
+        _remember(self, session, callable_options, runs)
 
     return resemble(__init__, original, "TF_SessionMakeCallable")
 
 
 @guarded
-def _remember(made: Any, callable_options: Any) -> None:
-    twins = _Twins(callable_options)
+def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> None:
+    twins = _Twins(session, callable_options, runs)
     if twins.asked:
         asked.append(True)
     setattr(made, _TWINS, twins)
 
 
-def _call(original: Original, tracker: Tracker, tf_session: Any) -> Original:
+def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
     """Return the replacement of ``_Callable.__call__``."""
-    measured, count_at = _measured(original, tracker, tf_session), tracker.count_at
+    measured, unknown = _measured(original, tf_session), runs.unknown.tracker
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
+        twins = self.__dict__.get(_TWINS)
+        tracker = unknown if twins is None else twins.tracker
         left = tracker.left
         if not asked:
             for ordinal in left:
-                tracker.words[count_at] = ordinal
+                tracker.words[tracker.count_at] = ordinal
                 try:
                     return original(self, *args, **kwargs)
                 except BaseException as error:
-                    twins = self.__dict__.get(_TWINS)
                     tracker.failed(ordinal, 0 if twins is None else twins.key)
                     leave(error, original)
                     raise
         ordinal = tracker.next()
-        twins = self.__dict__.get(_TWINS)
         key = 0 if twins is None else twins.key
         if (
             ordinal < tracker.trigger
@@ -137,13 +141,13 @@ def _call(original: Original, tracker: Tracker, tf_session: Any) -> Original:
             try:
                 result = original(self, *args, **kwargs)
             except BaseException as error:
-                tracker.put(_RUN, start, mono() - start, ordinal, key, _FAILED)
+                tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
                 leave(error, original)
                 raise
             tracker.timed(start, mono() - start, ordinal, key, left)
             return result
         try:
-            return measured(self, ordinal, twins, key, args, kwargs)
+            return measured(self, tracker, ordinal, twins, key, args, kwargs)
         except BaseException as error:
             leave(error, original)
             raise
@@ -151,16 +155,22 @@ def _call(original: Original, tracker: Tracker, tf_session: Any) -> Original:
     return resemble(__call__, original, "TF_SessionRunCallable")
 
 
-def _measured(original: Original, tracker: Tracker, tf_session: Any) -> Original:
+def _measured(original: Original, tf_session: Any) -> Original:
     """Return the way of a call that is not plain: it may be traced."""
 
     def measured(
-        made: Any, ordinal: int, twins: _Twins | None, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+        made: Any,
+        tracker: Tracker,
+        ordinal: int,
+        twins: _Twins | None,
+        key: int,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
     ) -> Any:
         metadata = kwargs.get("run_metadata") or None
         record, on = _begin(tf_session, tracker, made, ordinal, twins, key, metadata) or (None, None)
         if record is None:
-            return untraced(made, ordinal, key, args, kwargs)
+            return untraced(made, tracker, ordinal, key, args, kwargs)
         catcher, flags = _Catcher(), _FAILED
         record.starts()
         try:
@@ -171,7 +181,9 @@ def _measured(original: Original, tracker: Tracker, tf_session: Any) -> Original
             record.ends(flags)
             _finish(record, made._session, catcher.raw, metadata)
 
-    def untraced(made: Any, ordinal: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def untraced(
+        made: Any, tracker: Tracker, ordinal: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
         flags, start = _FAILED, mono()
         try:
             result = original(made, *args, **kwargs)
@@ -179,7 +191,7 @@ def _measured(original: Original, tracker: Tracker, tf_session: Any) -> Original
             return result
         finally:
             duration = mono() - start
-            tracker.put(_RUN, start, duration, ordinal, key, flags)
+            tracker.put(tracker.kind, start, duration, ordinal, key, flags)
             if not flags:
                 tracker.untraced(key, duration)
 

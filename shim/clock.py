@@ -17,10 +17,10 @@ def _native_id() -> int:
     if sys.version_info >= (3, 8):
         tid = _thread.get_native_id()
     else:
-        import ctypes
+        from .libc import plain
 
         number = _GETTID.get(os.uname().machine)
-        tid = 0 if number is None else int(ctypes.CDLL(None).syscall(number))
+        tid = 0 if number is None else int(plain.syscall(number))
     return tid
 
 

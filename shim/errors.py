@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+#: What is quoted in a message is shortened in the middle to so many characters without a blank, and the message to so many in all.
+WORD_MAX = 240
+TEXT_MAX = 1200
+
 
 class TfprofError(Exception):
     """An error with a message for a person.
@@ -19,7 +23,32 @@ class TfprofError(Exception):
             self.slug = slug
 
     def __str__(self) -> str:
-        return "%s [%s]" % (self.args[0], self.slug)
+        return "%s [%s]" % (one_line(self.args[0]), self.slug)
+
+
+def one_line(text: str) -> str:
+    """Return ``text`` as one line that a terminal can show: what is long is shortened, what is not printable is spelled out."""
+    words = (shortened("".join(map(_printable, word)), WORD_MAX) for word in text.split())
+    return shortened(" ".join(words), TEXT_MAX)
+
+
+def shortened(text: str, most: int) -> str:
+    """Return ``text`` with dots in the place of its middle when it has more than ``most`` characters."""
+    if len(text) <= most:
+        return text
+    half = (most - 3) // 2
+    return text[:half] + "..." + text[-half:]
+
+
+def _printable(character: str) -> str:
+    return character if character.isprintable() else character.encode("unicode_escape").decode("ascii")
+
+
+class UsageError(TfprofError):
+    """A command line, or a variable of the environment, that cannot be carried out as it stands."""
+
+    slug = "usage"
+    exit_code = 2
 
 
 class FormatError(TfprofError):

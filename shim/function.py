@@ -8,7 +8,9 @@ from __future__ import annotations
 import _thread
 import sys
 import types
+import weakref
 import zlib
+from functools import partial
 
 from . import core, layout, window
 from .guard import guarded
@@ -20,24 +22,51 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Iterator
 
     from .keras import Bracket
+    from .outside import Taped
     from .tracker import Tracker
 
 _CONTEXT = "tensorflow.python.eager.context"
+#: What TensorFlow's annotation uses when it is made and left, so far as it can be told that it does no more.
+_BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
 _DEEPEST = 32  # frames from a function to the method of Keras's that it is a batch of
 
 
-class Place(object):
-    """One thread's place: the ``brackets`` of Keras that are open, outermost first, and the ``depth`` of function calls."""
+def nobody() -> None:
+    """Stand for a weak reference to what is no more."""
 
-    __slots__ = ("brackets", "by_hand", "depth", "mark")
+
+class Place(object):
+    """One thread's place: the ``brackets`` of Keras that are open, outermost first, and the ``outermost`` measured call."""
+
+    __slots__ = ("applies", "applying", "brackets", "mark", "optimizers", "outermost", "taped")
 
     def __init__(self) -> None:
         self.brackets: list[Bracket] = []
-        self.depth = 0
+        #: by a weak reference, so that a call whose annotation was never entered is none
+        self.outermost: Callable[[], object] = nobody
+        self.taped: Taped | None = None  # the training step that is under way
+        self.applies = False  # whether an optimizer applied the last gradients that a tape recorded
+        self.applying = False  # whether one is at it
+        #: how many functions were called before the last that did, and which have since
+        self.optimizers: tuple[int, list[int]] = (0, [])
         #: span kind that the next outermost call is to have if it is made below this code of Keras's
         self.mark: tuple[int, types.CodeType] | None = None
-        #: a model, by a weak reference, and the batch that it was given by hand
-        self.by_hand: tuple[Callable[[], object], Step] | None = None
+
+    @property
+    def calling(self) -> bool:
+        """Whether the thread is in a measured call."""
+        return self.outermost() is not None
+
+    def changed(self) -> None:
+        """Keep in ``inside`` whether a call made here may be none of a step of its own."""
+        if self.brackets or self.mark is not None or self.calling:
+            inside.add(self)
+        else:
+            inside.discard(self)
+
+
+#: Places within a measured call or a bracket, or with a mark. While there are any, each call looks at its own thread's place.
+inside: set[Place] = set()
 
 
 class Scope(_thread._local):
@@ -45,8 +74,8 @@ class Scope(_thread._local):
 
     place: Place
     brackets: list[Bracket]
-    by_hand: tuple[Callable[[], object], Step] | None
-    depth: int
+    calling: bool
+    changed: Callable[[], None]
     mark: tuple[int, types.CodeType] | None
 
     def __init__(self) -> None:
@@ -63,82 +92,146 @@ scope = Scope()
 
 
 def patch(module: ModuleType) -> None:
-    """Let the calls of functions be told, in TensorFlow's module of them; versions without the annotation are left alone."""
+    """Let the calls of functions be told, in TensorFlow's module of them; in versions without the annotation by themselves."""
     trace = getattr(module, "trace", None)
     if isinstance(getattr(trace, "Trace", None), type):
         core.replace(module, "trace", _annotating)
+    elif (
+        getattr(vars(module).get("Function"), "__module__", None) == module.__name__
+    ):  # not another module's, which is told of
+        from . import outside
+
+        outside.patch_old_functions(vars(module)["Function"])
 
 
 def _annotating(original: ModuleType) -> ModuleType:
     """Return a module like ``original`` with an annotation that tells us of the call that it is put around."""
     ours = types.ModuleType(original.__name__, original.__doc__)
     ours.__dict__.update(original.__dict__)
-    vars(ours)["Trace"] = _annotation(vars(original)["Trace"])
+    tracker = core.tracker(layout.FUNCTION)
+    base = vars(original)["Trace"]
+    measured = _measured(base, tracker)
+    known = _names(base.__init__) >= _BEGINS and _names(base.__exit__) == _ENDS
+    vars(ours)["Trace"] = _counting(original, tracker, measured) if known else measured
     return ours
 
 
-def _annotation(base: Any) -> Any:  # noqa: C901 - one class over plain variables, for its cost
+def _names(function: Any) -> set[str]:
+    """Return the names of attributes and variables of others that a function of Python's uses."""
+    code = getattr(function, "__code__", None)
+    return set() if code is None else set(code.co_names)
+
+
+def _counting(original: Any, tracker: Tracker, measured: Callable[..., object]) -> Callable[..., object]:
+    """Return what makes the annotation of a call: one for all that are only counted, while nobody records annotations."""
     executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
-    initialize, leave = base.__init__, base.__exit__
-    tracker = core.tracker(layout.FUNCTION)
+    inert, count_at = _inert(original.Trace, tracker), tracker.count_at
+    # A function, or a variable that TensorFlow sets.
+    recorded = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
+
+    def Trace(name: str, **kwargs: Any) -> object:  # noqa: N802 - it replaces the class
+        # What every call pays: nothing of its thread's is looked at, nothing is made, and nothing is kept of it.
+        if not inside and not kwargs and not recorded() and executing_eagerly():
+            for ordinal in tracker.left:
+                tracker.words[count_at] = ordinal
+                return inert
+        return measured(name, **kwargs)
+
+    return Trace
+
+
+def _inert(base: Any, tracker: Tracker) -> object:
+    """Return an annotation that is not recorded, and can be put around any number of calls at once."""
     count_at = tracker.count_at
 
-    class Trace(base):  # type: ignore[misc]  # known when TensorFlow is
+    class Inert(base):  # type: ignore[misc]  # known when TensorFlow is
+        """TensorFlow's own annotation of calls that are only counted."""
+
+        _traceme = None
+
+        def __exit__(self, kind: object, value: object, trace: object) -> None:
+            if window.current is not None:
+                window.called(sys._getframe(1).f_locals)
+            if kind is not None:
+                _failed(tracker, tracker.words[count_at], sys._getframe(1).f_locals.get("self"))
+
+    return object.__new__(_named(Inert, base))
+
+
+def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C901 - one class over plain variables, for its cost
+    enter, leave = base.__init__, base.__exit__
+    executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
+
+    class Measured(base):  # type: ignore[misc]  # known when TensorFlow is
         """TensorFlow's own annotation, telling us when it is entered and left."""
 
         _call: Any = None  # the step, or the ordinal of one that is only counted; None where it is none
 
         def __init__(self, name: str, **kwargs: Any) -> None:
-            initialize(self, name, **kwargs)
-            here: Place = scope.place  # once: it takes as long as all the rest
-            here.depth = depth = here.depth + 1
-            self._here = here
-            if depth == 1 and not here.brackets and executing_eagerly():
+            enter(self, name, **kwargs)
+            here: Place = scope.place
+            if here.calling:
+                return
+            here.outermost = weakref.ref(self)
+            inside.add(here)
+            if not here.brackets and executing_eagerly():
                 left = tracker.left
                 if here.mark is None:
                     for ordinal in left:
-                        tracker.words[count_at] = self._call = ordinal
+                        tracker.words[tracker.count_at] = self._call = ordinal
                         return
                 self._call = _begin(here, name, left)
 
         def __exit__(self, kind: object, value: object, trace: object) -> object:
             done = leave(self, kind, value, trace)
-            here = self._here
-            here.depth = depth = here.depth - 1
-            if not depth:
+            here: Place = scope.place
+            if here.outermost() is self:
+                here.outermost = nobody
+                here.changed()
                 if window.current is not None:
-                    window.called(sys._getframe(1).f_locals.get("self"))
+                    window.called(sys._getframe(1).f_locals)
                 call = self._call
                 if type(call) is int:
                     if kind is not None:
                         _failed(tracker, call, sys._getframe(1).f_locals.get("self"))
                 elif call is not None:
                     _end(call, kind)
+            elif window.current is not None and not isinstance(here.outermost(), base):
+                window.called(sys._getframe(1).f_locals)
             return done
 
-    Trace.__name__, Trace.__qualname__, Trace.__module__ = base.__name__, base.__qualname__, base.__module__
-    return Trace
+    made: Callable[..., object] = _named(Measured, base)
+    return made
 
 
-def _key(name: object) -> int:
+def _named(ours: Any, base: Any) -> Any:
+    """Return the class ``ours``, called as ``base`` is."""
+    ours.__name__, ours.__qualname__, ours.__module__ = base.__name__, base.__qualname__, base.__module__
+    return ours
+
+
+def key_of(name: object) -> int:
+    """Return the key of the calls of what has this name."""
     return zlib.crc32(str(name).encode())
 
 
 @guarded
 def _failed(tracker: Tracker, ordinal: int, function: object) -> None:
-    tracker.failed(ordinal, _key(getattr(function, "_name", "")))
+    tracker.failed(ordinal, key_of(getattr(function, "_name", "")))
 
 
 @guarded
 def _begin(here: Place, name: object, left: Iterator[int]) -> Step:
-    kind = layout.FUNCTION if here.mark is None else _marked(here)
+    kind = layout.FUNCTION if here.mark is None else marked(here)
     tracker = core.tracker(kind)
-    key = _key(name) if kind == layout.FUNCTION else 0
+    key = key_of(name) if kind == layout.FUNCTION else 0
+    if kind == layout.FUNCTION and key not in tracker.names.known:
+        tracker.told(key, str(name))
     return Step(tracker, tracker.next(), key, True, left if kind == layout.FUNCTION else None)
 
 
-def _marked(here: Place) -> int:
-    """Return the kind that was marked for a call of this function, and take the mark away."""
+def marked(here: Place, otherwise: int = layout.FUNCTION) -> int:
+    """Return the kind that was marked for what is called next, and take the mark away; ``otherwise`` where that is not it."""
     assert here.mark is not None
     (kind, code), here.mark = here.mark, None
     frame: Any = sys._getframe(1)
@@ -148,7 +241,7 @@ def _marked(here: Place) -> int:
         if frame.f_code is code:
             return kind
         frame = frame.f_back
-    return layout.FUNCTION
+    return otherwise
 
 
 @guarded

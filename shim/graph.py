@@ -7,7 +7,7 @@ import json
 import sys
 import weakref
 
-from . import clock, layout, variables
+from . import clock, layout, models, variables
 from .fields import encoded, fields, varint
 
 TYPE_CHECKING = False
@@ -43,8 +43,13 @@ class _Known(object):
         self.library = -1
         self.refused = False
         self.pending: bytes | None = None  # frames that found no room yet
-        self.variables: dict[str, Sizes] = {}  # nodes of variables, not sent yet
-        self.told: set[str] = set()  # those that were found before
+        self.variables: dict[str, dict[str, Sizes]] = {}  # nodes of variables that are not sent yet, by the frames' key
+        self.told: set[tuple[str, str]] = set()  # keys and nodes that were found before
+
+    def add(self, found: dict[str, dict[str, Sizes]]) -> None:
+        """Take in variables that were found."""
+        for key, nodes in found.items():
+            self.variables.setdefault(key, {}).update(nodes)
 
 
 class _Sent(object):
@@ -80,8 +85,11 @@ def ensure_sent(graph: Any, channel: Channel) -> int:
         sent.lock.release()
 
 
-def ensure_functions_sent(graph: Any, channel: Channel) -> int:
-    """Send a function's graph and those of the functions that it calls; return the ns spent."""
+def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
+    """Send a function's graph and those of the functions that it calls; return the ns spent.
+
+    ``call`` is what leads to the models: TensorFlow's function, whose Python refers to some, and what it was called with.
+    """
     sent = _sent_into(channel)
     if not sent.lock.acquire(False):
         return 0
@@ -89,9 +97,10 @@ def ensure_functions_sent(graph: Any, channel: Channel) -> int:
         start = clock.mono()
         graphs = _reachable(graph)
         entries = [(each, sent.known(each)) for each in graphs]
-        for each, known in reversed(entries):  # the innermost function names a variable's placeholder by what it does
-            if known.version < 0:
-                known.variables.update(variables.captured(each, sent.variables))
+        new = [(each, known) for each, known in entries if known.version < 0]
+        weights = models.Weights(models.of(call) if new else [])
+        for each, known in reversed(new):  # the innermost function names a variable's placeholder by what it does
+            known.add(variables.captured(each, sent.variables, weights))
         return clock.mono() - start + sum(_ensure(each, sent) for each in graphs)
     finally:
         sent.lock.release()
@@ -150,19 +159,19 @@ def _send(graph: Any, known: _Known, channel: Channel, version: int) -> None:
         known.version, known.library = version, library
         known.nodes += len(ops)
         record = frames(ops)
-        known.variables.update(variables.own(graph, known.told))
-        if known.variables:
-            record["variables"], known.variables = known.variables, {}
+        known.add(variables.own(graph, ops, known.told))
+        record.update(known.variables)
+        known.variables = {}
         known.pending = json.dumps(record, separators=(",", ":")).encode()
     if known.pending is not None and _put(channel, known, layout.FRAMES, known.pending):
         known.pending = None
 
 
 def _put(channel: Channel, known: _Known, kind: int, data: bytes) -> bool:
-    """Put one record of a graph; a record that no ring of this size can take is refused for good."""
-    if not channel.fits(len(data)):
+    """Put one record of a graph; one that can never be put is refused for good."""
+    if len(data) > channel.room:
         known.refused, known.pending = True, None
-        text = "graph %d: a record of %d bytes is larger than the ring" % (known.number, len(data))
+        text = "graph %d: a record of %d bytes, of which the ring takes %d" % (known.number, len(data), channel.room)
         channel.refuse("graph-too-large", text)
         return False
     return channel.put(kind, data, step=known.number, start_mono=clock.mono(), start_real=clock.real())
@@ -272,7 +281,7 @@ def frames(ops: list[Any]) -> dict[str, Any]:
     known: dict[Any, int] = {}
     nodes: dict[str, int] = {}
     for op in ops:
-        trace = _trace(op)
+        trace = variables.frames_of(op)
         if trace is None:
             continue  # made by TensorFlow out of another op's definition
         # Newer versions hash and compare a trace without making its frames.
@@ -299,12 +308,6 @@ def frames(ops: list[Any]) -> dict[str, Any]:
     if max(starts, default=-1) > 0:
         told["starts"] = starts
     return told
-
-
-def _trace(op: Any) -> Any:
-    """Return the frames of ``op``, outermost first, in whatever sequence its version of TensorFlow keeps."""
-    trace = getattr(op, "_traceback", None)
-    return op.traceback if trace is None else trace
 
 
 def _index(table: dict[K, int], key: K) -> int:

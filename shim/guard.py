@@ -98,15 +98,19 @@ def theirs(error: BaseException) -> bool:
 
 
 def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
-    """Tell whether ``frame`` is of a function that was given ``caller``, below which it runs, or of a known handler."""
+    """Tell whether ``frame`` is of a function that was given ``caller``, below which it runs, or of a known handler.
+
+    Some versions give the caller of a function that has only just been entered.
+    """
     code = frame.f_code
     if (code.co_filename, code.co_name) in _handlers():
         return True
     count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & 4) + bool(code.co_flags & 8)
     for name in code.co_varnames[:count]:
         given = frame.f_locals.get(name)
-        if given is caller or (type(given) is tuple and any(each is caller for each in given)):
-            return True
+        for each in given if type(given) is tuple else (given,):
+            if each is not None and (each is caller or each is caller.f_back):
+                return True
     return False
 
 
@@ -160,9 +164,8 @@ def _switch(name: str) -> bool:
     """Return whether the job was started with the setting ``name`` on; what is neither on nor off is off."""
     from .settings import SETTINGS
 
-    row, text = SETTINGS[name], _asked[name]
     try:
-        return bool(row.parse(row.default if text is None else text))
+        return bool(SETTINGS[name].value(_asked[name]))
     except ValueError as error:
         if theirs(error):
             raise

@@ -4,6 +4,7 @@ Started as ``python -I -S isolated.py NAME ARGUMENT…``. ``-I`` shuts out the w
 reads; ``-S`` is made up for here, but for what a user or a site has put into sitecustomize and usercustomize.
 """
 
+import _signal
 import os
 import sys
 from importlib import import_module
@@ -38,6 +39,14 @@ def _is_found() -> bool:
         return False
 
 
+def release_interrupt() -> None:
+    """Let Ctrl-C end the process, as it ends a program in C, while things are only being imported; starter.c held it back so far."""
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
+    if sys._xoptions.get("tfprof") == "held":
+        _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGINT])
+
+
 def occupy_standard() -> None:
     """See that nothing that is opened later becomes descriptor 0, 1 or 2; programs that are started get them closed, as they were."""
     while True:
@@ -49,6 +58,7 @@ def occupy_standard() -> None:
 
 def main() -> None:
     """Run what the command line names; never returns."""
+    release_interrupt()
     occupy_standard()
     set_up_path()
     del sys.argv[0]

@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 import weakref
 
-from . import clock, core, entry, layout, window
+from . import clock, core, entry, layout, models, window
 from .ending import at_end
-from .function import scope
+from .function import nobody, scope
 from .guard import called_back
+from .outside import Call
 from .step import Step
 
 TYPE_CHECKING = False
@@ -20,10 +21,11 @@ if TYPE_CHECKING:
     from types import CodeType, FrameType, ModuleType
     from typing import Any, Callable
 
+    from .function import Place
     from .ring import Channel
     from .tracker import Tracker
 
-    Note = Callable[..., None]
+    Note = Callable[..., object]
 
 _CONTEXT = "tensorflow.python.eager.context"
 #: What an outer span is called in methods -> its kind, and that of its batches.
@@ -47,8 +49,8 @@ class Bracket(object):
 
     def __init__(self, callbacks: Any, kind: int, batch_kind: int, frame: FrameType) -> None:
         self.kind = kind
-        self.stack = scope.brackets
-        outer = self.stack[-1] if self.stack else None
+        self.place = scope.place
+        outer = self.place.brackets[-1] if self.place.brackets else None
         self.pid = clock.getpid()
         self.places = _places(frame)
         self.eager = _eager()
@@ -60,11 +62,14 @@ class Bracket(object):
         self.epoch_start = 0
         self.batch: Step | None = None
         self.told = False  # batches are told of by methods of their own
-        self.each = _steps_per_execution(getattr(callbacks, "model", None))
+        model = getattr(callbacks, "model", None)
+        models.note(model)
+        self.each = _steps_per_execution(model)
         self.left: int | None = None  # batches of the epoch that are still to come, where that is known
         self.start = clock.mono()
         self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
-        self.stack.append(self)
+        self.place.brackets.append(self)
+        self.place.changed()
         _open.add(self)
         at_end(_at_exit)
 
@@ -117,9 +122,10 @@ class Bracket(object):
         if self not in _open:
             return
         _open.discard(self)
-        self.callbacks = _nobody  # Python need not call back for a bracket that has ended
-        if self in self.stack:
-            self.stack.remove(self)
+        self.callbacks = nobody  # Python need not call back for a bracket that has ended
+        if self in self.place.brackets:
+            self.place.brackets.remove(self)
+            self.place.changed()
         if self.pid != clock.getpid():
             return
         if flags:
@@ -251,7 +257,6 @@ _BY_HAND = {
     "test_on_batch": layout.TEST_BATCH,
     "predict_on_batch": layout.PREDICT_BATCH,
 }
-_RESETS = "reset_metrics"
 
 
 def patch_model(module: ModuleType) -> None:
@@ -261,39 +266,29 @@ def patch_model(module: ModuleType) -> None:
             continue
         old = "_standardize_user_data" in cls.__dict__
         for name, kind in _BY_HAND.items():
-            entry.tell(cls, name, _started(kind) if old else _marked(kind))
-        if old:
-            entry.tell(cls, _RESETS, _reset)
+            entry.tell(cls, name, _started(kind) if old else _marked(kind), ends=old)
 
 
 def _marked(kind: int) -> Note:
     """Return a note that the next function that is called below the method is a batch."""
 
     def note(_model: object) -> None:
-        if not scope.brackets and not scope.depth:
+        if not scope.brackets and not scope.calling:
             scope.mark = (kind, sys._getframe(_CALLER - 1).f_code)
+            scope.changed()
 
     return note
 
 
 def _started(kind: int) -> Note:
-    """Return a note that a batch begins now: older versions call no function, and reset the metrics when it ends."""
+    """Return a note that a batch begins now: older versions call no function, or none that tells."""
 
-    def note(model: Any) -> None:
-        if not scope.brackets and kind != layout.PREDICT_BATCH:
-            tracker = core.tracker(kind, False)
-            scope.by_hand = (weakref.ref(model), Step(tracker, tracker.next(), 0, False))
+    def note(model: object) -> entry.Ending | None:
+        models.note(model)
+        here: Place = scope.place
+        return None if here.brackets or here.calling else entry.Ending(Call(here, kind, windows=False).end)
 
     return note
-
-
-def _reset(model: object) -> None:
-    if scope.by_hand is None:
-        return
-    of, step = scope.by_hand
-    if of() is model and not scope.brackets:
-        scope.by_hand = None
-        step.end()
 
 
 # -- helpers -------------------------------------------------------------------------------------
@@ -321,10 +316,6 @@ def _steps_per_execution(model: Any) -> int:
     if hasattr(value, "numpy"):
         value = int(value.numpy())
     return value if isinstance(value, int) and value > 0 else 1
-
-
-def _nobody() -> None:
-    """Stand for a reference to what is no more."""
 
 
 def _at_exit() -> None:

@@ -45,9 +45,16 @@ JOB_WORDS = {
     "launch": 176,  # id of the tfprof-run that started the job, 0 for none
     "detached": 184,  # 1 when the shim has put everything back
     "span_open": 192,  # span_head + 1 while the entry at span_head holds short steps that more may join
+    "missed": 200,  # steps that were to be traced by their number, while a session recorded another one
 }
+#: Room for so many span kinds in each of the tables below.
+KINDS_MAX = 20
 #: One counter for each span kind: how many of it there ever were, put, dropped or only counted: the highest ordinal.
 COUNTS_AT = 512
+#: One word for each span kind: the time in its spans, ns.
+TIMES_AT = COUNTS_AT + 8 * KINDS_MAX
+#: One counter for each span kind: how many ended by an exception, be it that there was no more data for them.
+FAILED_AT = TIMES_AT + 8 * KINDS_MAX
 
 # -- the control page: words that the agent writes -----------------------------------------------
 AGENT_WORDS = {
@@ -75,7 +82,7 @@ LEVEL_AUTO, LEVEL_SOFTWARE, LEVEL_FULL = 0, 1, 3
 #: start (monotonic ns), total ns, ordinal of the first, count, kind, flags, key, thread, min ns, max ns, parent
 SPAN = struct.Struct("<QQQIHHIIQQQ")
 (
-    RUN,  # one Session.run or callable
+    RUN,  # one Session.run or callable that is none of the kinds of runs below
     BATCH,  # one batch of fit
     TEST_BATCH,
     PREDICT_BATCH,
@@ -85,7 +92,14 @@ SPAN = struct.Struct("<QQQIHHIIQQQ")
     PREDICT,
     FUNCTION,  # one outermost tf.function call outside of the above
     PARTIAL_RUN,  # a session's partial run: cannot be traced
-) = range(1, 11)
+    TRAIN,  # a run of a session that trains
+    INIT,  # one that gives variables, tables or iterators their first values
+    CHECKPOINT,  # one that saves or restores
+    SUMMARY,  # one that yields summaries alone
+    INPUT,  # one that feeds a queue
+    EAGER,  # one training step of eager ops: from a gradient tape to what an optimizer does with it
+    CALL,  # one call of a Keras model, outside of all that trains, evaluates or predicts
+) = range(1, 18)
 SPAN_NAMES = {
     RUN: "run",
     BATCH: "batch",
@@ -97,9 +111,32 @@ SPAN_NAMES = {
     PREDICT: "predict",
     FUNCTION: "function",
     PARTIAL_RUN: "partial_run",
+    TRAIN: "train",
+    INIT: "init",
+    CHECKPOINT: "checkpoint",
+    SUMMARY: "summary",
+    INPUT: "input",
+    EAGER: "eager",
+    CALL: "call",
 }
-#: Kinds that are steps, in the order in which one of them is taken as *the* step of a job.
-STEP_KINDS = (BATCH, RUN, FUNCTION, TEST_BATCH, PREDICT_BATCH)
+#: Kinds of a session's runs.
+RUN_KINDS = (TRAIN, RUN, SUMMARY, CHECKPOINT, INIT, INPUT)
+#: Kinds that are steps, and what their time weighs where one of them is taken as *the* step of a job (kinds.py).
+STEP_WEIGHTS = {
+    BATCH: 10,
+    TRAIN: 10,
+    EAGER: 10,
+    RUN: 1,
+    FUNCTION: 1,
+    CALL: 1,
+    TEST_BATCH: 1,
+    PREDICT_BATCH: 1,
+    SUMMARY: 0,
+    CHECKPOINT: 0,
+    INIT: 0,
+    INPUT: 0,
+}
+STEP_KINDS = tuple(STEP_WEIGHTS)
 FLAG_TRACED = 1  # op tracing was on in the span: never mixed into averages of step times
 FLAG_FAILED = 2  # it ended by an exception
 FLAG_SETUP = 4  # one-off work of ours fell into it (a graph, a twin callable)
@@ -132,5 +169,5 @@ RECORD_NAMES = {
     BYE: "bye",
     FRAMES: "frames",
 }
-#: No record is larger than the largest ring.
-RECORD_MAX = RING_MAX
+#: No record is larger, in however large a ring: agent and collector have each in their memory as a whole.
+RECORD_MAX = 64 << 20

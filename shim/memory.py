@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 
+from . import libc
 from .descriptors import StandardPlugged
 from .guard import theirs
 
@@ -31,7 +32,7 @@ def _create(name: str, flags: int) -> int:
         number = _MEMFD_CREATE.get(os.uname().machine)
         if number is None:
             raise OSError(0, "unknown machine")
-        fd = int(ctypes.CDLL(None, use_errno=True).syscall(number, ctypes.c_char_p(name.encode()), flags))
+        fd = int(libc.telling.syscall(number, ctypes.c_char_p(name.encode()), flags))
     if fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

@@ -17,23 +17,42 @@ if TYPE_CHECKING:
 
     from .core import State
 
+_FUNCTIONS = len(', "functions": {}')
 _VERSIONS = "tensorflow.python.framework.versions"
 
 
 def open_channel(state: State) -> None:
-    """Give ``state`` a channel, put and policy; where there can be none, say why in the announcement."""
+    """Give ``state`` a channel, put and policy; where there can be none, say why in the announcement.
+
+    Where an exception of the job's comes in between, nothing is left behind, and the next step tries again.
+    """
     state.refused = True
+    try:
+        _open_channel(state)
+    except BaseException as error:
+        state.refused = state.put is None and not guard.theirs(error)
+        raise
+
+
+def _open_channel(state: State) -> None:
     uid = int.from_bytes(os.urandom(8), "little") or 1
     try:
         channel = Channel(uid, state.launch, _ring_bytes())
     except ChannelError as error:
         announce(state.folder, state.pid, uid, "refused %s %s\n" % (error.slug, error.args[0]))
         return
-    guard.watch(channel)
-    write_hello(channel)
-    chosen, problem = _policy()
-    state.channel, state.policy, state.threads = channel, chosen, clock.ThreadId()
-    state.put = spans.writer(channel, state.costed, state.threads)
+    try:
+        guard.watch(channel)
+        write_hello(channel)
+        chosen, problem = _policy()
+        threads = clock.ThreadId()
+        put = spans.writer(channel, state.costed, threads)
+    except BaseException:
+        guard.watch(None)
+        channel.leave()
+        raise
+    state.channel, state.policy, state.threads = channel, chosen, threads
+    state.put = put
     state.refused = False
     announce(state.folder, state.pid, uid, "channel\n")
     if problem is not None:
@@ -61,7 +80,7 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
 
 @guard.guarded
 def write_hello(channel: Channel) -> None:
-    """Write what is known of this process into the hello page."""
+    """Write what is known of this process into the hello page, with as many of the channel's names as there is room for."""
     versions = sys.modules.get(_VERSIONS)
     text: dict[str, Any] = {
         "name": _name(),
@@ -77,6 +96,11 @@ def write_hello(channel: Channel) -> None:
     while len(data) > layout.HELLO_MAX:
         longest = max(text, key=lambda key: len(str(text[key])))
         text[longest] = text[longest][: len(text[longest]) // 2]
+        data = json.dumps(text).encode()
+    if channel.names:
+        from .names import fitting
+
+        text["functions"] = fitting(channel.names, layout.HELLO_MAX - len(data) - _FUNCTIONS)
         data = json.dumps(text).encode()
     channel.hello(data)
 

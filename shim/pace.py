@@ -21,6 +21,7 @@ LOOK = 2  # of them, how many are taken beside each trace, since steps change
 KEPT = 9
 LATE = 32  # durations that wait for what is usual to be known
 KEYS = 8  # keys that get first traces of their own
+PATIENCE = 512  # steps, at the most, between two questions whether others have had enough
 TRIES = 4  # further traces, FIRST steps each, to undo what one has done to the steps after it
 FAULT = 1000  # ns that a page fault takes, at the least
 LEAST = 256  # page faults a step that are worth a further trace
@@ -29,11 +30,12 @@ LEAST = 256  # page faults a step that are worth a further trace
 class _Key(object):
     """What is known of the steps of one key: the durations of late, in ns."""
 
-    __slots__ = ("base", "first", "pending", "seen", "slow", "traced")
+    __slots__ = ("base", "first", "late", "pending", "seen", "slow", "traced")
 
     def __init__(self) -> None:
         self.seen = 0
         self.first = 0  # of the FIRST traces, how many were
+        self.late = False  # whether one of them was put off, since steps of other kinds had to be traced first
         self.base: deque[int] = deque(maxlen=KEPT)  # untraced
         self.traced: deque[int] = deque(maxlen=SAMPLES)
         self.pending: deque[int] = deque(maxlen=LATE)  # traced, their extra time not estimated yet
@@ -41,14 +43,14 @@ class _Key(object):
 
 
 class Pace(object):
-    """Decides for the steps of one kind; ``ledger`` is a function that returns (time of all steps, what tracing cost) so far, ns.
+    """Decides for the steps of one kind; ``ledger`` is a function that returns (time of the steps, what tracing cost) so far, ns.
 
     A step whose ordinal is below ``trigger`` and whose key is in ``known`` need not be asked about: it is not traced. All
     others are: ``want``, then ``traced`` or ``untraced`` with how long it took. Of each key ``first`` steps are traced soon.
 
     Under a budget, steps that take more page faults after a trace than before are traced again at once, for that mostly
     undoes it; ``lasting`` becomes the number of faults more that a step takes where it did not. ``faults`` returns the
-    process's page faults so far.
+    process's page faults so far. ``gives_way`` tells whether steps of another kind are to be traced first.
     """
 
     def __init__(
@@ -57,12 +59,15 @@ class Pace(object):
         ledger: Callable[[], tuple[int, int]],
         first: int = FIRST,
         faults: Callable[[], int] = taken,
+        gives_way: Callable[[], bool] = bool,
     ) -> None:
         self.policy = policy
         self.known: set[int] = set()
         self.lasting = 0
         self._ledger = ledger
         self._firsts = first
+        self._gives_way = gives_way
+        self._patience = 1  # steps to the next question whether it still does
         self._keys: dict[int, _Key] = {}
         self._costs: deque[int] = deque(maxlen=SAMPLES)  # of the last traces
         self._look = 0  # untraced steps to look at before the next trace
@@ -75,6 +80,15 @@ class Pace(object):
         self._more = 0  # steps that are still to be traced in this try
         self._plan = _PLANS[policy.mode]
         self.trigger = self._plan(self, 0)
+
+    def names(self, ordinal: int) -> bool:
+        """Tell whether the policy says by its number that step ``ordinal`` is to be traced; a budget names none."""
+        policy = self.policy
+        if policy.mode == layout.MODE_EVERY:
+            return ordinal % policy.every == 0
+        if policy.mode == layout.MODE_STEPS:
+            return any(first <= ordinal <= last for first, last in policy.ranges)
+        return policy.mode == layout.MODE_ALL
 
     def want(self, ordinal: int, key: int) -> bool:
         """Tell whether step ``ordinal`` (from 1) is to be traced."""
@@ -114,7 +128,7 @@ class Pace(object):
         entry.base.append(duration)
         if len(entry.base) < SAMPLES:
             return 0
-        if entry.first >= self._firsts or self.policy.mode != layout.MODE_BUDGET:
+        if entry.first >= self._firsts or entry.late or self.policy.mode != layout.MODE_BUDGET:
             self._know(key)
         late = [self._extra(entry, each) for each in entry.pending]
         self._costs.extend(late)
@@ -143,6 +157,9 @@ class Pace(object):
             self._know(key)
             return False
         if self.policy.mode != layout.MODE_BUDGET or entry.seen <= WARM_UP or entry.first >= self._firsts:
+            return False
+        if self._gives_way():
+            entry.late = True
             return False
         entry.first += 1
         return True
@@ -234,7 +251,14 @@ class Pace(object):
         if (spent + self._next_cost()) * MILLION > self.policy.budget * elapsed:
             self.trigger = self._plan(self, ordinal)
             return False
-        return not self._look
+        if self._look:
+            return False
+        if self._gives_way():
+            self._patience = min(2 * self._patience, PATIENCE)
+            self.trigger = ordinal + self._patience
+            return False
+        self._patience = 1
+        return True
 
     def _plan_never(self, _ordinal: int) -> int:
         return NEVER

@@ -6,7 +6,7 @@ import hashlib
 import os
 import stat
 
-from .errors import TfprofError
+from .errors import TfprofError, UsageError
 
 ANNOUNCE = "announce"  # one file a channel, written by the shim: docs/channel.md
 LAUNCHES = "launches"  # one JSON file a tfprof-run
@@ -21,28 +21,60 @@ class PlaceError(TfprofError):
     slug = "runtime-dir"
 
 
+def store_path(given: str) -> str:
+    """Return the absolute path of the store that a user calls ``given``; UsageError when that is nothing."""
+    if not given.strip():
+        raise UsageError("an empty --store names no folder")
+    try:
+        return os.path.abspath(os.path.expanduser(given))
+    except OSError as error:
+        raise PlaceError(
+            "the working folder, which %r counts from, is gone: %s" % (given, error.strerror), "io"
+        ) from None
+
+
 def default_store() -> str:
-    """Return the store folder of the user: $TFPROF_STORE, else under $XDG_STATE_HOME or ~/.local/state."""
+    """Return the store folder of the user: $TFPROF_STORE, else under $XDG_STATE_HOME or ~/.local/state; see ``absolute``."""
     given = os.environ.get("TFPROF_STORE")
-    if given:
-        return os.path.abspath(given)
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
-    return os.path.join(state, "tfprof")
+    return store_path(given) if given else os.path.join(state_home(), "tfprof")
+
+
+def state_home() -> str:
+    """Return the folder for what programs of this user keep: $XDG_STATE_HOME, else ~/.local/state."""
+    return os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+
+
+def absolute(store: str) -> str:
+    """Return ``store``; PlaceError when it is the user's own and follows from a variable that counts from nowhere."""
+    if not os.path.isabs(store):
+        name = "XDG_STATE_HOME" if os.environ.get("XDG_STATE_HOME") else "HOME"
+        raise PlaceError("%s is %r, which is no absolute path" % (name, os.environ.get(name, "")))
+    return store
 
 
 def runtime_root() -> str:
-    """Return the folder of runtime files of this user: $XDG_RUNTIME_DIR/tfprof, else tfprof-UID under the temporary folder."""
+    """Return the folder of runtime files of this user: $XDG_RUNTIME_DIR/tfprof, else tfprof-UID under the temporary folder.
+
+    PlaceError when neither can be one.
+    """
     base = os.environ.get("XDG_RUNTIME_DIR")
-    if base and os.path.isabs(base):
+    if base and not os.path.isabs(base):
+        raise PlaceError("XDG_RUNTIME_DIR is %r, which is no absolute path" % base)
+    if base and os.path.exists(base) and not os.path.isdir(base):
+        raise PlaceError("XDG_RUNTIME_DIR is %r, which is not a folder" % base)
+    if base:
         return os.path.join(base, "tfprof")
     import tempfile  # a tenth of the launcher's start, seldom needed
 
-    return os.path.join(tempfile.gettempdir(), "tfprof-%d" % os.getuid())
+    try:
+        return os.path.join(tempfile.gettempdir(), "tfprof-%d" % os.getuid())
+    except OSError as error:
+        raise PlaceError("there is no temporary folder: %s" % error.strerror) from None
 
 
 def instance_dir(store: str) -> str:
     """Return the runtime folder of the agent and the collector that serve ``store``; jobs of other stores are not theirs."""
-    return os.path.join(runtime_root(), _digest(os.path.realpath(store)))
+    return os.path.join(runtime_root(), _digest(os.path.realpath(absolute(store))))
 
 
 def _digest(path: str) -> str:

@@ -1,8 +1,8 @@
 """One profiler session of TensorFlow's own, begun and exported by the thread whose step it records.
 
-A step may last longer than a recording may. So a second thread drops the session when its time is over. That thread runs no
-Python: it is a chain of built-in functions, made before it starts, that allocates nothing. No finaliser, signal handler,
-trace function or hook of the job's can run in it.
+A step may last longer than a recording may, or record more. So a second thread drops the session when its time is over or the
+process has grown too much. That thread runs no Python: it is a chain of built-in functions, made before it starts, that
+allocates nothing that is collected. No finaliser, signal handler, trace function or hook of the job's can run in it.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ import _queue
 import _signal
 import _thread
 import ctypes
+import operator
 import os
 import sys
 import time
-from itertools import chain, starmap
+from itertools import chain, repeat, starmap
 
-from . import allocations, clock, descriptors, guard, quiet
+from . import allocations, clock, descriptors, guard, libc, quiet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -25,10 +26,18 @@ if TYPE_CHECKING:
 MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
 _PLACES = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private, and made under a random name
 _SUFFIX = ".xplane.pb"
+_LEVEL = (
+    3  # at 2, its default, TensorFlow tells of no op that took less than some 8,000 cycles when it was not recorded
+)
 _BUSY = ("AlreadyExistsError", "UnavailableError")
 _BUSY_REASON = ("profiler-busy", "another profiler session is active: batches run untraced meanwhile")
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library keeps to itself
 _DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
+_LOOK = 0.05  # seconds between looks at how large the process is
+_Usage = (
+    ctypes.c_long * 18
+)  # struct rusage; kept, as a class that nobody keeps is left for the job's garbage collection
+_PEAK = 4  # where the largest size is in it (KiB)
 _DROP_PAUSE = 0.002  # seconds between looks at it
 
 
@@ -36,8 +45,23 @@ class TooLargeError(Exception):
     """A session's bytes are more than their taker has room for."""
 
 
+class _Number(object):
+    """A number that is no truth value: as such TensorFlow 2.21 takes any option that can be one, and then leaves it out."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def __index__(self) -> int:
+        return self._value
+
+    __int__ = __index__
+
+
+_OPTIONS = {"host_tracer_level": _Number(_LEVEL)}
+
+
 class Session(object):
-    """A session that records from ``open`` to ``export`` or ``drop``, for at most ``seconds``.
+    """A session that records from ``open`` to ``export`` or ``drop``, for at most ``seconds``, and until the process has ``kib``.
 
     ``began`` and ``ended`` are monotonic ns, ``began_real`` real ns.
     """
@@ -54,7 +78,7 @@ class Session(object):
         self._over.acquire()
         self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
 
-    def open(self, seconds: float) -> tuple[str, str] | None:
+    def open(self, seconds: float, kib: int) -> tuple[str, str] | None:
         """Start recording; return (slug, text) of what prevents it."""
         made = sys.modules[MODULE].ProfilerSession
         self._place = _place()
@@ -62,7 +86,7 @@ class Session(object):
             self._log = quiet.Captured()
             with self._log:
                 session = made()
-                start_of(made)(session, self._place, {})
+                start_of(made)(session, self._place, _OPTIONS)
                 self._held.append(session)
             if self.is_stopped:  # by another thread meanwhile
                 self.free()
@@ -73,7 +97,7 @@ class Session(object):
                 raise
             return _reason(error)
         try:
-            self._watch(seconds)
+            self._watch(seconds, kib)
         except RuntimeError as error:
             self.drop()
             if guard.theirs(error):
@@ -138,12 +162,19 @@ class Session(object):
         assert self._log is not None
         return self._log
 
-    def _watch(self, seconds: float) -> None:
-        """Have the session dropped after ``seconds`` unless it was taken before."""
+    def _watch(self, seconds: float, kib: int) -> None:
+        """Have the session dropped after ``seconds``, or when the process has had ``kib``, unless it was taken before."""
         log = self._logged
+        pause = min(_LOOK, seconds)
+        looks = max(1, round(seconds / pause))
+        usage = _Usage()
+        ended = starmap(self._over.acquire, repeat((True, pause), looks))
+        told = starmap(libc.plain.getrusage, repeat((0, usage)))  # 0, whatever comes of it
+        sizes = map(operator.or_, told, starmap(operator.getitem, repeat((usage, _PEAK))))
         calls = chain(
-            starmap(self._over.acquire, [(True, seconds)]),  # true: the recording ended in time, which ends the chain
-            starmap(self._turn.pop, [(0, True)]),  # true: it is being ended
+            # Until the recording has ended, or is to: any result of the whole is false, as the next ones are.
+            map(operator.is_, map(any, [map(operator.or_, ended, map(operator.lt, repeat(kib), sizes))]), [None]),
+            starmap(self._turn.pop, [(0, True)]),  # true: it has ended, or is being ended, which ends the chain
             starmap(setattr, [(log.fileno, "value", log.fd)]),
             starmap(self._held.clear, [()]),
             starmap(setattr, [(log.fileno, "value", log.job)]),

@@ -1,6 +1,9 @@
 """A call in front of a function's own code: the function stays what it is, and nothing of ours is on the stack while it runs.
 
 The bytecode is changed, as debuggers do it: a call of ours is put where the body begins, jumps and tables move along. Only for the versions of CPython whose bytecode is written down here.
+
+What the call returns may be kept for as long as the function runs, below all else on its frame's stack of values. The
+interpreter lets go of it when the function returns or raises, and that is how the end is told: by the object's ``__del__``.
 """
 
 from __future__ import annotations
@@ -18,29 +21,49 @@ _VERSION = sys.version_info[:2]
 _KNOWN = sys.implementation.name == "cpython" and (3, 7) <= _VERSION <= (3, 13)
 #: Units of two bytes that the interpreter keeps for itself behind an instruction.
 _CACHES = {(3, 11): {"PRECALL": 1, "CALL": 4}}.get(_VERSION, {"CALL": 3} if _VERSION > (3, 11) else {})
+#: CPython 3.11.0 shows a frame that it takes apart to what is finalised then (GH-99729).
+_KEEPS = sys.version_info < (3, 11) or sys.version_info >= (3, 11, 1)
+#: These do not look for values that are left when a function returns: there the code itself lets go of the one that was kept.
+_LETS_GO = ((3, 9), (3, 10))
+_LETTING_GO = ("ROT_TWO", "POP_TOP")
 _RELATIVE = _VERSION >= (3, 11)  # jumps and tables count from where they are, or in a table of their own
 _GENERATORS = 0x20 | 0x80 | 0x200  # flags of code whose call runs nothing of it
+_VARARGS = 0x04
 _ARG_MAX = 0xFF  # of an instruction that needs no extension
 #: Forms of an entry in the table of places: with 0, 1 or 2 lines more, with any number and no columns, with both.
 _SHORT, _LINE, _LINE_AND_COLUMNS = (10, 11, 12), 13, 14
 
 
-def with_call(code: types.CodeType, called: Callable[..., Any], count: int) -> types.CodeType | None:
-    """Return ``code`` that begins with ``called(its first count arguments)``, None where that cannot be made."""
-    if not _KNOWN or code.co_flags & _GENERATORS or code.co_argcount < count or len(code.co_consts) > _ARG_MAX:
+def with_call(
+    code: types.CodeType, called: Callable[..., Any], count: int, keep: bool = False
+) -> types.CodeType | None:
+    """Return ``code`` that begins with ``called(its first count arguments)``, None where that cannot be made.
+
+    Where it has fewer, the last may be the tuple of all others.
+    ``keep``: what the call returns is let go of when the code ends.
+    """
+    if (
+        (keep and not _KEEPS)
+        or not _KNOWN
+        or code.co_flags & _GENERATORS
+        or _arguments(code) < count
+        or len(code.co_consts) > _ARG_MAX
+    ):
         return None
     import opcode
 
     numbers = opcode.opmap
-    call = b"".join(_instruction(numbers[name], name, arg) for name, arg in _steps(code, count))
+    call = b"".join(_instruction(numbers[name], name, arg) for name, arg in _steps(code, count, keep))
     fields: dict[str, Any] = {
         "co_consts": (*code.co_consts, called),
-        "co_stacksize": max(code.co_stacksize, count + 3),
+        "co_stacksize": max(code.co_stacksize + keep, count + 3),
     }
     if _VERSION < (3, 11):
         from . import relocation
 
-        body, place = relocation.moved(code.co_code, len(call))
+        kept = keep and _VERSION in _LETS_GO
+        letting_go = b"".join(bytes((numbers[name], 0)) for name in _LETTING_GO if kept)
+        body, place = relocation.moved(code.co_code, len(call), letting_go)
         fields["co_code"] = call + body
         table = "lnotab" if _VERSION < (3, 10) else "linetable"
         fields["co_" + table] = getattr(relocation, table)(getattr(code, "co_" + table), place)
@@ -51,11 +74,16 @@ def with_call(code: types.CodeType, called: Callable[..., Any], count: int) -> t
             return None
         fields["co_code"] = code.co_code[:at] + call + code.co_code[at:]
         fields["co_linetable"] = places
-        fields["co_exceptiontable"] = _handlers_moved(code.co_exceptiontable, len(call) // 2)
+        fields["co_exceptiontable"] = _handlers_moved(code.co_exceptiontable, len(call) // 2, keep)
     return replaced(code, **fields)
 
 
-def _steps(code: types.CodeType, count: int) -> Iterator[tuple[str, int]]:
+def _arguments(code: types.CodeType) -> int:
+    """Return how many arguments are at hand in this order: those by position, and the tuple of all others."""
+    return code.co_argcount + bool(code.co_flags & _VARARGS and not code.co_kwonlyargcount)
+
+
+def _steps(code: types.CodeType, count: int, keep: bool) -> Iterator[tuple[str, int]]:
     """Yield (name, argument) of the instructions of the call; its function is the constant behind the others."""
     target = [("LOAD_CONST", len(code.co_consts))]
     if _RELATIVE:
@@ -69,7 +97,8 @@ def _steps(code: types.CodeType, count: int) -> Iterator[tuple[str, int]]:
     if _VERSION == (3, 11):
         yield "PRECALL", count
     yield "CALL" if _RELATIVE else "CALL_FUNCTION", count
-    yield "POP_TOP", 0
+    if not keep:
+        yield "POP_TOP", 0
 
 
 def _instruction(number: int, name: str, arg: int) -> bytes:
@@ -124,8 +153,8 @@ def _line_taken(table: bytes) -> tuple[bytes, bytes]:
     return table[1 : end + 1], table[:1] + b"\0" + table[end + 1 :]
 
 
-def _handlers_moved(table: bytes, units: int) -> bytes:
-    """Return the table of exception handlers for code that begins ``units`` later."""
+def _handlers_moved(table: bytes, units: int, more: int) -> bytes:
+    """Return the table of exception handlers for code that begins ``units`` later, with ``more`` values below its own."""
     numbers: list[int] = []
     value = 0
     for byte in table:
@@ -136,7 +165,7 @@ def _handlers_moved(table: bytes, units: int) -> bytes:
     moved = b""
     for at in range(0, len(numbers), 4):
         start, length, target, depth = numbers[at : at + 4]
-        entry = b"".join(_number(each) for each in (start + units, length, target + units, depth))
+        entry = b"".join(_number(each) for each in (start + units, length, target + units, depth + 2 * more))
         moved += bytes((entry[0] | 0x80,)) + entry[1:]
     return moved
 

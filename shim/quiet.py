@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 import os
 
-from . import descriptors, memory
+from . import descriptors, libc, memory
 from .guard import theirs
 
 TYPE_CHECKING = False
@@ -91,19 +91,18 @@ class Captured(object):
 
 def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
     """Return the descriptor in the C library's ``stderr``, and what flushes that stream; NoisyError when it is not as expected."""
-    libc = ctypes.CDLL(None)
     try:
-        streams = [ctypes.c_void_p.in_dll(libc, name) for name in _STREAMS]
+        streams = [ctypes.c_void_p.in_dll(libc.plain, name) for name in _STREAMS]
     except ValueError as error:
         if theirs(error):
             raise
         streams = []
     numbers = [ctypes.c_int.from_address(stream.value + _FILENO_AT) for stream in streams if stream.value]
     if len(numbers) != len(_STREAMS) or any(
-        number.value != libc.fileno(stream) for number, stream in zip(numbers, streams)
+        number.value != libc.plain.fileno(stream) for number, stream in zip(numbers, streams)
     ):
         raise NoisyError("this C library's stderr is not as expected")
-    return numbers[-1], lambda: libc.fflush(streams[-1])
+    return numbers[-1], lambda: libc.plain.fflush(streams[-1])
 
 
 def others(text: bytes) -> bytes:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 from . import core, exclusive, fields, graph, layout
 from .clock import mono, real
 from .guard import guarded
@@ -11,15 +13,13 @@ if TYPE_CHECKING:
     from typing import Any
 
     from .ring import Channel
+    from .step import Step
     from .tracker import Tracker
 
+_SCOPE = __package__ + ".function"  # loaded where TensorFlow has what it is about
+_OF_BATCHES = (layout.TRAIN, layout.RUN)  # kinds of runs that a batch of Keras's consists of
 #: Numbers of TensorFlow's fields: RunOptions.trace_level, RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
 TRACE_LEVEL, REPORT_ON_OOM, STEP_STATS = 1, 7, 1
-
-
-def span_key(feeds: int, fetches: int, targets: int) -> int:
-    """Return the key of a run with so many feeds, fetches and targets."""
-    return min(feeds, 4095) << 20 | min(fetches, 1023) << 10 | min(targets, 1023)
 
 
 def with_level(options: bytes, level: int) -> bytes:
@@ -80,26 +80,41 @@ class Record(object):
         """Put the span, and ``raw``, the run's RunMetadata, with what is new of the session's graph; None: there is no such."""
         tracker = self.tracker
         put_at = mono()
-        tracker.put(layout.RUN, self.start, self.duration, self.ordinal, self.key, self.flags)
+        tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
         channel = tracker.channel
         if channel is not None and raw is not None and tracker.tracing:
-            thread = core.thread_id()
+            batch = _batch() if tracker.kind in _OF_BATCHES else None
+            kind, ordinal = (tracker.kind, self.ordinal) if batch is None else (batch.tracker.kind, batch.ordinal)
             kept = channel.put(
                 layout.RUN_METADATA,
                 raw,
-                self.ordinal,
+                ordinal,
                 self.start,
                 self.start_real,
                 self.duration,
-                thread,
+                core.thread_id(),
                 self.key,
-                layout.RUN,
+                kind,
             )
             if not kept:
                 channel.lose_trace(put=True)
             _send_graph(session, channel)
         self.own += mono() - put_at
         tracker.traced(self.key, self.duration, self.own, self.asked)
+
+
+def _batch() -> Step | None:
+    """Return the batch of Keras's that the calling thread is in, once: users know its run by the batch's number."""
+    module = sys.modules.get(_SCOPE)
+    if module is None:
+        return None
+    here = module.scope.place
+    # One that is run by hand is the outermost call, whose step no window can trace.
+    found: Step | None = here.brackets[-1].batch if here.brackets else getattr(here.outermost(), "step", None)
+    if found is None or found.windows or found.has_run:
+        return None
+    found.has_run = True
+    return found
 
 
 @guarded

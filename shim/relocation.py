@@ -16,11 +16,12 @@ _UNIT = 1 if sys.version_info < (3, 10) else 2  # bytes that a jump of one goes
 class _Instruction(object):
     """One instruction with its extensions: ``begin`` and ``end`` are offsets, old ones; ``target`` is that of a jump."""
 
-    __slots__ = ("arg", "begin", "end", "number", "relative", "target", "units")
+    __slots__ = ("arg", "before", "begin", "end", "number", "relative", "target", "units")
 
     def __init__(self, code: bytes, begin: int, end: int, jumps: tuple[list[int], list[int]]) -> None:
         self.begin, self.end = begin, end
         self.units = (end - begin) // 2
+        self.before = b""
         self.number = code[end - 2]
         self.arg = int.from_bytes(code[begin + 1 : end : 2], "big")
         self.relative = self.number in jumps[1]
@@ -31,18 +32,24 @@ class _Instruction(object):
             self.target = self.arg * _UNIT
 
 
-def moved(code: bytes, size: int) -> tuple[bytes, Place]:
-    """Return ``code`` for a place ``size`` bytes further on, and where each instruction of it is then."""
+def moved(code: bytes, size: int, before_return: bytes = b"") -> tuple[bytes, Place]:
+    """Return ``code`` for a place ``size`` bytes further on, and where each instruction of it is then.
+
+    ``before_return``: instructions to run just before it returns.
+    """
     import opcode
 
     instructions = list(_instructions(code, opcode.EXTENDED_ARG, (opcode.hasjabs, opcode.hasjrel)))
+    for each in instructions:
+        if each.number == opcode.opmap["RETURN_VALUE"]:
+            each.before = before_return
     grown = True
     while grown:
         grown = False
         at, places = size, {}
         for each in instructions:
             places[each.begin] = at
-            at += 2 * each.units
+            at += len(each.before) + 2 * each.units
         places[len(code)] = at
         for each in instructions:
             if each.target is not None:
@@ -53,6 +60,7 @@ def moved(code: bytes, size: int) -> tuple[bytes, Place]:
                     grown = True
     out = bytearray()
     for each in instructions:
+        out += each.before
         for left in range(each.units - 1, -1, -1):
             out += bytes((opcode.EXTENDED_ARG if left else each.number, each.arg >> 8 * left & 0xFF))
     return bytes(out), places.__getitem__

@@ -7,7 +7,8 @@ import ctypes
 import fcntl
 import os
 
-from . import layout, memory
+from . import layout, libc, memory
+from .accounts import Accounts
 from .clock import getpid, mono, real
 from .errors import TfprofError
 from .guard import theirs
@@ -63,7 +64,7 @@ class Turn(object):
 
 
 class Channel(object):
-    """One process's channel; ``words`` are its 8-byte words, ``view`` its bytes up to the record ring.
+    """One process's channel; ``words`` are its 8-byte words, ``view`` its bytes up to the record ring, ``accounts`` what tracing cost.
 
     ``uid`` and ``launch`` are 64-bit numbers, ``ring_bytes`` the size that the record ring will have. ChannelError when the
     system refuses the memory.
@@ -73,9 +74,13 @@ class Channel(object):
         self.uid = uid
         self.pid = getpid()
         self.ring_bytes = ring_bytes
+        self.room = min(ring_bytes, layout.RECORD_MAX) - layout.RECORD.size  # bytes of data that a record may have
         self.ring: memoryview[int] | None = None
         self.broken: tuple[str, str] | None = None  # why there is no record ring and will be none: (slug, text)
+        self.names: dict[int, str] = {}  # of what steps call, by the keys of their spans
+        self.naming = _thread.allocate_lock()  # held while these are added to
         self._turn = Turn()
+        self._told = False  # that a record was too large
         try:
             self._fd = memory.create(layout.MEMFD_NAME)
         except OSError as error:
@@ -90,12 +95,13 @@ class Channel(object):
             os.posix_fallocate(self._fd, 0, layout.RING_AT)
             self._inode = _inode(self._fd)
             self.view = _mapping(self._fd, layout.RING_AT)
-        except OSError as error:
+        except BaseException as error:
             os.close(self._fd)
-            if theirs(error):
+            if theirs(error) or not isinstance(error, OSError):
                 raise
             raise ChannelError("no memory for a channel: %s" % error.strerror, "channel-memory") from None
         self.words = self.view.cast("Q")
+        self.accounts = Accounts(self.words)
         for name, value in (
             ("uid", uid),
             ("pid", self.pid),
@@ -129,6 +135,10 @@ class Channel(object):
     ) -> bool:
         """Put one record with the bytes ``data``; False when it was dropped, and counted."""
         size = layout.RECORD.size + len(data)
+        if len(data) > self.room:
+            self._drop(size)
+            self._tell_too_large(kind, len(data))
+            return False
         lock = self._turn.take()
         if lock is None:
             self._drop(size)
@@ -153,15 +163,23 @@ class Channel(object):
         if not put:
             self.words[_DROPPED] += 1
 
-    def fits(self, size: int) -> bool:
-        """Tell whether a record with ``size`` bytes of data can be put at all, however empty the ring."""
-        return layout.RECORD.size + size <= self.ring_bytes
-
     def refuse(self, slug: str, text: str) -> bool:
         """Put a record that says what was not done, and why; False when it was dropped."""
         import json
 
         return self.put(layout.REFUSED, json.dumps({"slug": slug, "text": text}).encode(), 0, mono(), real())
+
+    def _tell_too_large(self, kind: int, size: int) -> None:
+        """Say once that there was a record that can never be put."""
+        if self._told:
+            return
+        self._told = True
+        text = "a %s of %d bytes: no record has more than %d, in this ring" % (
+            layout.RECORD_NAMES.get(kind, "record"),
+            size,
+            self.room,
+        )
+        self.refuse("record-too-large", text)
 
     def grow(self) -> None:
         """Make the record ring, once; ChannelError when it cannot be, then and ever after."""
@@ -222,7 +240,7 @@ class Channel(object):
 
 def _mapping(fd: int, size: int) -> memoryview[int]:
     """Map ``size`` bytes of ``fd`` for good, without a second descriptor (Python's own mmap keeps one, and closes it by number)."""
-    mmap = ctypes.CDLL(None, use_errno=True).mmap
+    mmap = libc.telling.mmap
     mmap.restype = ctypes.c_void_p
     mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
     address = mmap(None, size, _SHARED_READ_WRITE[0], _SHARED_READ_WRITE[1], fd, 0)

@@ -6,7 +6,9 @@ from . import buffer, callables, core, fields, layout
 from .clock import mono
 from .frame import leave, resemble
 from .guard import guarded
-from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, span_key, with_level
+from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, with_level
+from .roles import fed
+from .runs import Role, Runs
 from .tracker import POLICY
 
 TYPE_CHECKING = False
@@ -17,50 +19,54 @@ if TYPE_CHECKING:
 
     Original = Callable[..., Any]
 
-_RUN, _PARTIAL, _FAILED = layout.RUN, layout.PARTIAL_RUN, layout.FLAG_FAILED
+_PARTIAL, _FAILED = layout.PARTIAL_RUN, layout.FLAG_FAILED
 
 
 def patch(module: Any) -> None:
     """Measure and trace the sessions of ``tensorflow.python.client.session``."""
     base, tf_session = module.BaseSession, module.tf_session
-    tracker = core.tracker(_RUN)
-    core.replace(base, "_call_tf_sessionrun", lambda original: _run(original, tracker, tf_session))
+    runs = Runs(tf_session)
+    core.replace(base, "_call_tf_sessionrun", lambda original: _run(original, runs, tf_session))
     core.replace(base, "_call_tf_sessionprun", lambda original: _partial_run(original, core.tracker(_PARTIAL, False)))
-    callables.patch(base._Callable, tracker, tf_session)
+    callables.patch(base._Callable, runs, tf_session)
 
 
-def _run(original: Original, tracker: Tracker, tf_session: Any) -> Original:
+def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
     """Return the replacement of ``BaseSession._call_tf_sessionrun``: what it costs is paid at every step."""
-    measured, count_at = _measured(original, tracker, tf_session), tracker.count_at
+    measured, find, unknown = _measured(original, tf_session), runs.find, runs.unknown
 
     def _call_tf_sessionrun(
         self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
     ) -> Any:
+        role = getattr(self, "_tfprof_run", unknown)
+        if fetch_list != role.fetches or target_list != role.targets:
+            role = find(self, fetch_list, target_list)
+        tracker = role.tracker
         left = tracker.left
         if options is None:
             for ordinal in left:
-                tracker.words[count_at] = ordinal
+                tracker.words[tracker.count_at] = ordinal
                 try:
                     return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
                 except BaseException as error:
-                    tracker.failed(ordinal, span_key(len(feed_dict), len(fetch_list), len(target_list)))
+                    tracker.failed(ordinal, fed(role.key, len(feed_dict)))
                     leave(error, original)
                     raise
         ordinal = tracker.next()
         if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
-            key = len(feed_dict) << 20 | len(fetch_list) << 10 | len(target_list)
+            key = fed(role.key, len(feed_dict))
             if key in tracker.known:
                 start = mono()
                 try:
                     result = original(self, options, feed_dict, fetch_list, target_list, run_metadata)
                 except BaseException as error:
-                    tracker.put(_RUN, start, mono() - start, ordinal, key, _FAILED)
+                    tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
                     leave(error, original)
                     raise
                 tracker.timed(start, mono() - start, ordinal, key, left)
                 return result
         try:
-            return measured(self, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
+            return measured(self, role, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
         except BaseException as error:
             leave(error, original)
             raise
@@ -68,16 +74,23 @@ def _run(original: Original, tracker: Tracker, tf_session: Any) -> Original:
     return resemble(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
 
 
-def _measured(original: Original, tracker: Tracker, tf_session: Any) -> Original:
+def _measured(original: Original, tf_session: Any) -> Original:
     """Return the way of a run that is not plain: it may be traced."""
 
     def measured(
-        session: Any, ordinal: int, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
+        session: Any,
+        role: Role,
+        ordinal: int,
+        options: Any,
+        feed_dict: Any,
+        fetch_list: Any,
+        target_list: Any,
+        run_metadata: Any,
     ) -> Any:
-        key = span_key(len(feed_dict), len(fetch_list), len(target_list))
+        tracker, key = role.tracker, fed(role.key, len(feed_dict))
         traced = _TracedRun.of(tf_session, tracker, session, ordinal, key, options, run_metadata)
         if traced is None:
-            return untraced(session, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata)
+            return untraced(session, tracker, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata)
         flags = _FAILED
         traced.record.starts()
         try:
@@ -85,12 +98,15 @@ def _measured(original: Original, tracker: Tracker, tf_session: Any) -> Original
             flags = 0
             return result
         finally:
-            traced.record.ends(flags)
-            traced.finish(session, run_metadata)
-            traced.free()
+            try:
+                traced.record.ends(flags)
+                traced.finish(session, run_metadata)
+            finally:
+                traced.free()
 
     def untraced(
         session: Any,
+        tracker: Tracker,
         ordinal: int,
         key: int,
         options: Any,
@@ -107,7 +123,7 @@ def _measured(original: Original, tracker: Tracker, tf_session: Any) -> Original
             return result
         finally:
             duration = mono() - start
-            tracker.put(_RUN, start, duration, ordinal, key, flags)
+            tracker.put(tracker.kind, start, duration, ordinal, key, flags)
             if not flags:
                 tracker.untraced(key, duration)
 
@@ -191,7 +207,7 @@ def _partial_run(original: Original, tracker: Tracker) -> Original:
 
     def _call_tf_sessionprun(self: Any, handle: Any, feed_dict: Any, fetch_list: Any) -> Any:
         ordinal = tracker.next()
-        key = span_key(len(feed_dict), len(fetch_list), 0)
+        key = fed(min(len(fetch_list), 15) << 24, len(feed_dict))
         if tracker.channel is None:
             tracker.level(ordinal, key)
         start = mono()

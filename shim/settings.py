@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 
+from .errors import UsageError
+from .guard import theirs
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Mapping
@@ -11,22 +14,66 @@ if TYPE_CHECKING:
 UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 
+#: The longest number that is read: more digits than any that can be meant, and fewer than Python refuses.
+DIGITS_MAX = 18
+#: What nobody waits for to the end, in seconds and days: a hundred years.
+SECONDS_MAX = 100 * 365.25 * 86400
+DAYS_MAX = SECONDS_MAX / 86400
+NAME_MAX = 200
+
+
+class SettingError(UsageError, ValueError):
+    """A variable whose text is no value of its setting; the message names both."""
+
+
+def whole(text: str) -> int | None:
+    """Return the number from 0 that ``text`` is, in the digits 0 to 9; None when it is none."""
+    return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else None
+
+
 def size(text: str) -> int:
     """Return the bytes that ``text`` means: a number with K, M or G behind it, or none; ValueError when it is neither."""
     word = text.strip().lower()
     unit = UNITS.get(word[-1:], 1)
-    number = int(word[:-1] if unit != 1 else word)
-    if number <= 0:
-        raise ValueError("%r is not a size" % text)
+    number = whole(word[:-1] if unit != 1 else word)
+    if not number:
+        raise ValueError("%r is no size: a number from 1, with K, M or G behind it or none" % text)
     return number * unit
 
 
 def seconds(text: str) -> float:
-    """Return the seconds that ``text`` means; ValueError when it is no number, negative, or not finite."""
-    number = float(text)
-    if not 0 <= number < float("inf"):
-        raise ValueError("%r is no time in seconds" % text)
+    """Return the seconds that ``text`` means; ValueError when it is no number above 0, or more than a hundred years."""
+    number = _decimal(text)
+    if not 0 < number <= SECONDS_MAX:
+        raise ValueError("%r is no time in seconds: a number above 0" % text)
     return number
+
+
+def days(text: str) -> float:
+    """Return the days that ``text`` means; ValueError when it is no number above 0, or more than a hundred years."""
+    number = _decimal(text)
+    if not 0 < number <= DAYS_MAX:
+        raise ValueError("%r is no time in days: a number above 0" % text)
+    return number
+
+
+def _decimal(text: str) -> float:
+    """Return the number that ``text`` is, -1 when it is none."""
+    try:
+        return float(text) if text.isascii() and "_" not in text else -1.0
+    except ValueError as error:
+        if theirs(error):
+            raise
+        return -1.0
+
+
+def job_name(text: str) -> str:
+    """Return the name of a job; ValueError when a job of that name could not be shown, or asked about."""
+    if not text.strip() or not text.isprintable() or len(text) > NAME_MAX:
+        raise ValueError("%r is no name for a job: 1 to %d printable characters" % (text, NAME_MAX))
+    if text == "last":
+        raise ValueError("'last' is no name for a job: it stands for the last one")
+    return text
 
 
 def flag(text: str) -> bool:
@@ -60,9 +107,20 @@ class Setting(object):
         self.sentence = sentence
 
     def read(self, environ: Mapping[str, str] | None = None) -> Any:
-        """Return the value in ``environ`` (the process's by default), else the default; ValueError when it cannot be read."""
-        text = (os.environ if environ is None else environ).get(self.variable)
-        return self.parse(self.default if text is None else text)
+        """Return the value in ``environ`` (the process's by default); SettingError when it cannot be read.
+
+        Without the variable, or with an empty one, it is the default.
+        """
+        return self.value((os.environ if environ is None else environ).get(self.variable))
+
+    def value(self, text: str | None) -> Any:
+        """Return the value that ``text`` of the variable means; SettingError when it means none."""
+        try:
+            return self.parse(text or self.default)
+        except ValueError as error:
+            if theirs(error):
+                raise
+            raise SettingError("%s: %s" % (self.variable, error)) from None
 
 
 _ROWS = (
@@ -103,8 +161,8 @@ _ROWS = (
         "TFPROF_DEBUG",
         "",
         flag,
-        ("shim",),
-        "Print what went wrong inside the job's process on its standard error.",
+        ("shim", "commands"),
+        "Print what went wrong inside the job's process, or in a command, on its standard error.",
     ),
     Setting(
         "raise",
@@ -142,9 +200,9 @@ _ROWS = (
         "keep-days",
         "TFPROF_KEEP_DAYS",
         "",
-        limit(float),
+        limit(days),
         ("collector",),
-        "Days that a job is kept after its end; without it for ever.",
+        "Days that a job is kept after its end, more than 0; without it for ever.",
     ),
     Setting(
         "keep-bytes",

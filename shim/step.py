@@ -23,7 +23,7 @@ class Step(object):
     what the tracker had left when it began, nothing; for kinds of which some steps are only counted.
     """
 
-    __slots__ = ("asked", "before", "flags", "key", "left", "ordinal", "start", "tracker", "windows")
+    __slots__ = ("asked", "before", "flags", "has_run", "key", "left", "ordinal", "start", "tracker", "windows")
 
     def __init__(
         self, tracker: Tracker, ordinal: int, key: int, windows: bool, left: Iterator[int] | None = None
@@ -33,6 +33,7 @@ class Step(object):
         self.key = key
         self.flags = 0
         self.asked = False
+        self.has_run = False  # whether a run is recorded as this step
         self.windows = windows
         self.left = left
         if window.current is not None or not (
@@ -42,9 +43,9 @@ class Step(object):
         self.before = tracker.words[_TRACED]
         self.start = mono()
 
-    def end(self, flags: int = 0, parent: int = 0, count: int = 1) -> None:
-        """Put the step's span; it stood for ``count`` steps of its kind."""
-        duration = mono() - self.start
+    def end(self, flags: int = 0, parent: int = 0, count: int = 1, ended: int = 0) -> None:
+        """Put the step's span; it stood for ``count`` steps of its kind, and ends now unless it ``ended`` before."""
+        duration = (ended or mono()) - self.start
         tracker = self.tracker
         for _ in range(count - 1):
             tracker.next()
@@ -55,7 +56,7 @@ class Step(object):
         elif not self.windows and tracker.words[_TRACED] != self.before:
             flags |= layout.FLAG_TRACED
         flags |= self.flags
-        if self.left is None or flags or self.asked:
+        if self.left is None or flags or self.asked or ended:
             tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, count)
         else:
             tracker.timed(self.start, duration, self.ordinal, self.key, self.left)

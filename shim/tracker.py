@@ -6,8 +6,10 @@ import _thread
 import itertools
 
 from . import layout
+from .accounts import Account
 from .clock import mono
 from .guard import guarded, stop
+from .names import Names
 from .pace import FIRST, Pace
 from .policy import NEVER, Policy, PolicyError
 from .ring import WORD, Turn
@@ -17,6 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Container, Iterator
 
+    from .accounts import Accounts
     from .core import Made
     from .ring import Channel
     from .spans import Put
@@ -25,7 +28,9 @@ POLICY = WORD["policy"]
 _SEEN = WORD["policy_seen"]
 _ASKED = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
 _LASTING = "steps take %d page faults more each since some were traced, and tracing further ones did not undo it"
-_TRACED, _EXTRA, _SELF, _STEP = WORD["traced"], WORD["extra_ns"], WORD["self_ns"], WORD["step_ns"]
+_MISSED = WORD["missed"]
+_missing = Turn()  # at the count of steps of any kind that were missed
+_TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 
 
 class Tracker(object):
@@ -47,12 +52,14 @@ class Tracker(object):
         "_others",
         "_sampling",
         "_turn",
+        "account",
         "channel",
         "count_at",
         "generation",
         "kind",
         "known",
         "left",
+        "names",
         "next",
         "pace",
         "put",
@@ -71,6 +78,7 @@ class Tracker(object):
         """Begin anew, as in a forked child: without a channel, and with step 1."""
         self._turn = Turn()  # at the pace; a forked child's own, for another thread may have the parent's
         self.channel: Channel | None = None
+        self.account = Account()
         self.put: Put = _nowhere
         self._filling = _thread.allocate_lock()
         self._sampling = Sampling()
@@ -79,6 +87,7 @@ class Tracker(object):
         self.words: memoryview[int] = _NO_WORDS
         self.generation = 0
         self.known: Container[int] = frozenset()
+        self.names = Names()
         self.pace: Pace | None = None
         self.trigger = 0
         self._counter = itertools.count(1)
@@ -114,7 +123,18 @@ class Tracker(object):
                 raise
         self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, others)
         own = 2 * (mono() - start - duration)  # as much again before the step
-        self.words[_SELF] += self._sampling.cost(own, others)
+        self.spend(self._sampling.cost(own, others))
+
+    def spend(self, own: int, extra: int = 0) -> None:
+        """Take note of so many ns of our own work, and of so many that traced steps took longer."""
+        self.account.spent += own + extra
+        self.words[_SELF] += own
+        if extra:
+            self.words[_EXTRA] += extra
+
+    def told(self, key: int, name: str) -> None:
+        """Have it told that steps with ``key``, which is not among the known ``names``, are called ``name``."""
+        self.spend(self.names.tell(key, name) or 0)
 
     def failed(self, ordinal: int, key: int) -> None:
         """Put a span without a time of a step that was only counted, and ended by an exception."""
@@ -139,24 +159,32 @@ class Tracker(object):
         # Where there will never be room for it, a trace would only cost.
         return pace.policy.level if wanted and channel.broken is None else None
 
+    def missed(self, ordinal: int) -> None:
+        """Count step ``ordinal`` as one that could not be traced, if it was to be."""
+        pace = self.pace
+        turn = _missing.take() if pace is not None and pace.names(ordinal) else None
+        if turn is not None:
+            try:
+                self.words[_MISSED] += 1
+            finally:
+                turn.release()
+
     @guarded
     def untraced(self, key: int, duration: int) -> None:
         """Take note of a step for which ``level`` gave None."""
         if self.pace is not None:
-            extra = self._paced(self.pace.untraced, key, duration)
-            self.words[_EXTRA] += extra
+            self.account.can_be = True
+            self.spend(0, self._paced(self.pace.untraced, key, duration))
 
     @guarded
     def traced(self, key: int, duration: int, own: int, asked: bool = False) -> None:
         """Take note of a traced step of ``duration`` ns, our own work for it in ns, and whether the job asked for it itself."""
         if self.pace is None:
             return
-        words = self.words
-        words[_TRACED] += 1
-        words[_SELF] += own
-        if not asked:
-            extra = self._paced(self.pace.traced, key, duration, own)
-            words[_EXTRA] += extra
+        self.words[_TRACED] += 1
+        self.account.can_be = True
+        self.account.traced += 1
+        self.spend(own, 0 if asked else self._paced(self.pace.traced, key, duration, own))
 
     @property
     def tracing(self) -> bool:
@@ -189,8 +217,10 @@ class Tracker(object):
             self.stop()
             return False
         channel, self.put, policy = made
-        self.channel, self.words = channel, channel.words
-        self._follow(policy)
+        self.words = channel.words
+        self.account = channel.accounts.of(self.kind)
+        self._follow(policy, channel.accounts)
+        self.channel = channel  # last: what an exception interrupts is begun anew
         return True
 
     def _obey(self) -> None:
@@ -204,12 +234,18 @@ class Tracker(object):
                 self.channel.refuse(error.slug, error.args[0])
             self.generation = generation
             return
-        self._follow(policy)
+        if self.channel is not None:
+            self._follow(policy, self.channel.accounts)
         self.generation = words[_SEEN] = generation
 
-    def _follow(self, policy: Policy) -> None:
-        words = self.words
-        self.pace = Pace(policy, lambda: (words[_STEP], words[_SELF] + words[_EXTRA]), self._first)
+    def _follow(self, policy: Policy, accounts: Accounts) -> None:
+        kind = self.kind
+        self.pace = Pace(
+            policy,
+            lambda: accounts.ledger(kind, policy.budget),
+            self._first,
+            gives_way=lambda: accounts.gives_way(kind, FIRST),
+        )
         self.known = self.pace.known
         self.trigger = self.pace.trigger
 

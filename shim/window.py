@@ -9,12 +9,13 @@ from __future__ import annotations
 import _thread
 import importlib
 import os
+import sys
 import weakref
 
-from . import clock, core, entry, faults, graph, guard, layout, profiler
+from . import clock, core, entry, faults, graph, guard, layout, models, profiler
 from .ending import at_end
 from .guard import called_back, guarded
-from .ring import WORD, ChannelError
+from .ring import ChannelError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +29,10 @@ if TYPE_CHECKING:
 LONGEST = 5.0  # seconds that a window may last; a step that lasts longer is not recorded
 _FIRST = 1.0  # seconds that it may last as long as it is not known how fast its bytes grow
 _GROWTH = 32 << 10  # KiB by which the process may grow until another try may last longer
+_MOST = 256 << 10  # KiB by which it may grow in a first try: the step's own memory is a part of that
 _SHORTEST = 0.25  # seconds that it may last at least, however fast its bytes grow
 _TELLING = 1 << 16  # bytes from which on their growth is measured: each session has some that do not grow
 _TRIES = 3  # windows that may end in vain in a row: a first step may compile for long
-_SELF = WORD["self_ns"]
 
 #: The process's one window.
 current: Window | None = None
@@ -46,17 +47,32 @@ _ending = False  # the process ends: no window is opened any more
 class Window(object):
     """The recording of step ``ordinal`` of ``tracker``, of kind and ``key``."""
 
-    __slots__ = ("channel", "functions", "key", "ordinal", "own", "pid", "put", "session", "size", "thread", "tracker")
+    __slots__ = (
+        "channel",
+        "functions",
+        "key",
+        "most",
+        "ordinal",
+        "own",
+        "pid",
+        "put",
+        "session",
+        "size",
+        "thread",
+        "tracker",
+    )
 
     def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, key: int) -> None:
         self.size = faults.peak_kib()
+        self.most = _GROWTH if _vain.get((tracker.kind, key)) else _MOST  # KiB by which the process may grow meanwhile
         self.tracker = tracker
         self.channel = channel
         self.ordinal = ordinal
         self.key = key
         self.pid = clock.getpid()
         self.thread = _thread.get_ident()
-        self.functions: list[weakref.ref[Any]] = []  # functions that were called in it
+        #: functions that were called in it, and the models that they were given
+        self.functions: list[tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = []
         self.own = 0  # our work for it, ns
         self.put = False  # whether a record was put, or dropped
         self.session = profiler.Session()
@@ -79,7 +95,7 @@ class Window(object):
     def _put(self, step: Step, duration: int, count: int) -> bool:
         global _rate
         session, channel, kind = self.session, self.channel, self.tracker.kind
-        most = channel.ring_bytes - layout.RECORD.size - layout.XSPACE_HEAD.size
+        most = channel.room - layout.XSPACE_HEAD.size
         try:
             data = session.export(most)
         except profiler.TooLargeError as error:
@@ -87,13 +103,12 @@ class Window(object):
             self._refuse("window-too-large", text)
             return False
         if data is None:
-            self._refuse("window-too-long", "a step was recorded for as long as that may take, and did not end")
-            if faults.peak_kib() - self.size > _GROWTH:
-                _vain[kind, self.key] = _TRIES
+            self._given_up(faults.peak_kib() - self.size)
             return False
         _vain.pop((kind, self.key), None)
         if len(data) >= _TELLING or session.ended - session.began > _FIRST * 5e8:
             _rate = max(_rate, len(data) * 1e9 / max(session.ended - session.began, 1))
+        self.send_graphs()  # first, for they say where the ops ran
         self.put = True
         return channel.put(
             layout.XSPACE,
@@ -107,11 +122,23 @@ class Window(object):
             kind,
         )
 
+    @guarded
     def send_graphs(self) -> None:
         """Send the graphs of the functions that were called."""
-        for reference in self.functions:
-            for concrete in concretes(reference()):
-                self.own += graph.ensure_functions_sent(concrete.graph, self.channel)
+        for reference, given in self.functions:
+            function = reference()
+            for concrete in concretes(function):
+                graph.ensure_functions_sent(concrete.graph, self.channel, (function, given))
+
+    def _given_up(self, growth: int) -> None:
+        """Say why the recording was given up while the step went on, and the process grew by ``growth`` KiB."""
+        if growth > self.most:
+            text = "the process grew by %d MiB while a step was recorded, more than %d"
+            self._refuse("window-too-large", text % (growth >> 10, self.most >> 10))
+        else:
+            self._refuse("window-too-long", "a step was recorded for as long as that may take, and did not end")
+        if growth > _GROWTH and (growth <= self.most or self.most < _MOST):
+            _vain[self.tracker.kind, self.key] = _TRIES
 
     def _refuse(self, slug: str, text: str) -> None:
         steps = (self.tracker.kind, self.key)
@@ -122,7 +149,7 @@ class Window(object):
 def limit_s(channel: Channel, tries: int = 0) -> float:
     """Return how many seconds a window may last after so many in vain, so that its bytes fit the ring as far as that is known."""
     if _rate:
-        return max(_SHORTEST, min(LONGEST, channel.ring_bytes / _rate))
+        return max(_SHORTEST, min(LONGEST, channel.room / _rate))
     return LONGEST if tries else _FIRST
 
 
@@ -137,15 +164,17 @@ def tell(channel: Channel, slug: str, text: str) -> None:
 def _ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None:
     global current
     if not _opening.acquire(False):
+        tracker.missed(ordinal)
         return None
     try:
         window = current
         if window is not None:
             if window.pid == clock.getpid() and not _is_left_over(window):
+                tracker.missed(ordinal)
                 return None
             current = None
-        wanted = tracker.level(ordinal, key) is not None
-        return True, wanted and _open(tracker, ordinal, key)
+        level = tracker.level(ordinal, key)
+        return True, level is not None and _open(tracker, ordinal, key, level)
     finally:
         _opening.release()
 
@@ -173,16 +202,17 @@ def _close(step: Step, duration: int, count: int) -> int:
     finally:
         current = None
         window.session.free()
-    window.send_graphs()
     return window.own
 
 
 @guarded
-def called(function: Any) -> None:
-    """Take note of a function that was called: its graph is wanted if a window is open."""
+def called(call: dict[str, Any]) -> None:
+    """Take note of a function that was called, by the ``self`` and ``args`` of the call: its graph is wanted if a window is open."""
     window = current
+    function = call.get("self")
     if window is not None and function is not None:
-        window.functions.append(weakref.ref(function))
+        given = [weakref.ref(each) for each in call.get("args") or () if models.is_model(each)]
+        window.functions.append((weakref.ref(function), given))
 
 
 @guarded
@@ -217,17 +247,18 @@ def _is_left_over(window: Window) -> bool:
     return True
 
 
-def _open(tracker: Tracker, ordinal: int, key: int) -> bool:
+def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
     """Open a window for step ``ordinal``; False when that was refused."""
     global current
     channel = tracker.channel
     assert channel is not None
     start = clock.mono()
-    refused = _hindrance(channel, tracker.kind, key)
+    refused = _hindrance(channel, tracker.kind, key, level)
     if refused is None:
         window = current = Window(tracker, channel, ordinal, key)
         try:
-            refused = window.session.open(limit_s(channel, _vain.get((tracker.kind, key), 0)))
+            seconds = limit_s(channel, _vain.get((tracker.kind, key), 0))
+            refused = window.session.open(seconds, window.size + window.most if window.size else sys.maxsize)
         except BaseException:
             current = None
             window.session.free()
@@ -236,16 +267,18 @@ def _open(tracker: Tracker, ordinal: int, key: int) -> bool:
             window.own = clock.mono() - start
             return True
         current = None
-    channel.words[_SELF] += clock.mono() - start
+    tracker.spend(clock.mono() - start)
     if refused[0]:
         tell(channel, *refused)
     return False
 
 
-def _hindrance(channel: Channel, kind: int, key: int) -> tuple[str, str] | None:
+def _hindrance(channel: Channel, kind: int, key: int, level: int) -> tuple[str, str] | None:
     """Return (slug, text) of what speaks against a window, None when nothing does; without a slug when it was told."""
     if _ending or _vain.get((kind, key), 0) >= _TRIES:
         return ("", "")
+    if level == layout.LEVEL_SOFTWARE:
+        return ("profiler-off", "steps that only a profiler session can trace are not, with --trace-level software")
     if _served:
         return ("profiler-server", "the job runs a profiler server, which a session of ours would disturb")
     at_end(_end)
@@ -281,7 +314,7 @@ def _forked() -> None:
 
 def concretes(function: Any) -> list[Any]:
     """Return the concrete functions that ``function`` has made so far; nothing is traced by asking."""
-    found: list[Any] = []
+    found: list[Any] = [function] if hasattr(function, "structured_input_signature") else []
     for holder in (function, getattr(function, "_stateful_fn", None), getattr(function, "_stateless_fn", None)):
         cache = getattr(holder, "_function_cache", None)
         values = getattr(cache, "values", None) or getattr(cache, "all_values", None)

@@ -3,14 +3,15 @@
 import struct
 from typing import NamedTuple
 
+from . import layout
 from .errors import FormatError, VersionError
 from .version import WIRE_VERSION
 
 MAGIC = b"TFPW"
 #: magic, version, type, uid, about (the type an ACK answers), first, last
 HEAD = struct.Struct("<4sHHQQQQ")
-#: A body larger than this is refused before it is looked at.
-BODY_MAX = (1 << 30) + (1 << 20)
+#: A body larger than this is refused before it is looked at: no record is larger, and several are sent together only if small.
+BODY_MAX = layout.RECORD_MAX + (1 << 20)
 
 # agent -> collector
 GREETING = 1  # JSON of the agent: agent, host, boot, pid, user, version

@@ -39,9 +39,10 @@ def _of_job(job: Job, rules: Rules, names: Collection[str] | None) -> JobAdvice:
     return JobAdvice(job, ask(evidence, names), evidence.has_steps)
 
 
-def told(found: Sequence[JobAdvice], rules: Rules) -> Iterator[str]:
-    """Yield the advice as text, each job's name above it where there are several."""
-    for one in found:
+def told(found: Sequence[JobAdvice], rules: Rules, width: int | None = None) -> Iterator[str]:
+    """Yield the advice as text, no line wider than ``width``, each job's name above it where there are several."""
+    for at, one in enumerate(found):
         if len(found) > 1:
-            yield from ("", f"job {one.job.info.hex[:4]} {clean(one.job.info.name)}")
-        yield from lines(one.advice, strict=rules.strict)
+            yield from [""] if at or rules.strict else []
+            yield f"job {one.job.info.hex[:4]} {clean(one.job.info.name)}"
+        yield from lines(one.advice, width, strict=rules.strict)

@@ -21,11 +21,15 @@ class RefusedError(UsageError):
 
 
 class Delivery(NamedTuple):
-    """An answer, the lines to print on standard output, and those on standard error."""
+    """An answer, the lines to print on standard output, and those on standard error.
+
+    ``for_people``: the lines are not tfprof's own.
+    """
 
     answer: Answer
     said: Iterable[str] = ()
     notes: Iterable[str] = ()
+    for_people: bool = False
 
 
 def refuse(view: str, options: Options) -> None:
@@ -34,15 +38,30 @@ def refuse(view: str, options: Options) -> None:
         raise RefusedError(_REFUSALS[options.output.type])
 
 
-def deliver(desk: Desk, about: About, view: str, options: Options, *, whole: bool = False) -> Delivery:
+class Terminal(NamedTuple):
+    """What is printed on: so many columns wide, None where that does not matter."""
+
+    width: int | None
+
+
+def deliver(
+    desk: Desk, about: About, view: str, options: Options, *, whole: bool = False, terminal: Terminal | None = None
+) -> Delivery:
     """Ask ``view``, write the file that ``options.output`` names, and return the answer with what is to be printed.
+
+    ``terminal``: what is printed is for people to read, unless tfprof is followed strictly; else it is as tfprof prints it.
 
     ``whole``: the answer is to have all that its message has. Nothing is written where nothing is known: no step was traced,
     or no stack for the code view. Raises RefusedError where the view cannot be written so, TfprofError ``io`` when a file
     cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
     """
-    answer = desk.ask(about, view, options, whole=whole)
     refuse(view, options)
+    if terminal is not None and options.output.type == STDOUT and not about.rules.strict:
+        screen = load("tfprof.collector.answers.screen:ask")(desk, about, view, options, terminal.width)
+        if not screen.answer.is_known:
+            return Delivery(screen.answer)
+        return Delivery(screen.answer, screen.lines(), screen.notes(), for_people=True)
+    answer = desk.ask(about, view, options, whole=whole)
     return _DELIVERIES[options.output.type](desk, answer) if answer.is_known else Delivery(answer)
 
 

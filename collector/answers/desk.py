@@ -95,12 +95,16 @@ VIEWS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What questions are about: jobs, which of their traced steps (first, last), which device, and whose numbers count."""
+    """What questions are about: jobs, which of their traced steps (first, last), which device, and whose numbers count.
+
+    ``kinds``: of which kinds the steps are, None for the one that the jobs are about.
+    """
 
     jobs: tuple[Job, ...]
     steps: tuple[int, int] | None = None
     device: str | None = None
     rules: Rules = DEFAULT
+    kinds: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,13 +139,13 @@ class Answer:
         lines: Callable[..., Iterator[str]] = load(self.view.lines)
         missing = self.profile is not None and self.profile.missing_stream
         what = (self.folded,) if isinstance(self.folded, OpView) else (self.view.name, self.folded)
-        return lines(*what, self.options.select, missing_stream=missing, rules=self.about.rules, **self._values())
+        return lines(*what, self.options.select, missing_stream=missing, rules=self.about.rules, **self.values())
 
     def message(self) -> Any:
         """Return the GraphNodeProto or MultiGraphNodeProto."""
-        return load(self.view.message)(self.folded, **self._values())
+        return load(self.view.message)(self.folded, **self.values())
 
-    def _values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Any]:
         """Return what looks up values of variables, for views that show them, where they are asked for."""
         if TENSOR_VALUE not in self.options.select or not self.view.has_values:
             return {}
@@ -170,14 +174,15 @@ class Desk:
     def ask(self, about: About, view: str, options: Options, *, whole: bool = False) -> Answer:
         """Return what ``view`` says; ``whole``: with all that the message has, not only what the text shows.
 
-        Raises NoSuchStepError, and UsageError ``no-such-device``.
+        Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
         """
         chosen = VIEWS[view]
-        found = self._profile(about, options.step, needs(chosen, options, whole=whole))
+        found = self.profile(about, options.step, needs(chosen, options, whole=whole))
         folded = load(chosen.fold)(found.nodes if found else [], options, about.rules)
         return Answer(about, chosen, options, found, folded)
 
-    def _profile(self, about: About, step: int, wanted: frozenset[str]) -> Profile | None:
+    def profile(self, about: About, step: int, wanted: frozenset[str], *, averaged: bool = True) -> Profile | None:
+        """Return the nodes that are asked about, with the facts ``wanted``; ``averaged`` over the steps that each ran in, or sums."""
         ended = all(job.info.state != RUNNING for job in about.jobs)
         key = (
             tuple((job.info.uid, job.info.total) for job in about.jobs),
@@ -185,11 +190,22 @@ class Desk:
             about.steps,
             about.device,
             about.rules,
+            averaged,
+            about.kinds,
         )
         known, found = self._kept.get(key, (frozenset(), None)) if ended else (frozenset(), None)
         if found is None or not wanted <= known:
             wanted |= known  # so that questions which take turns are read once
-            found = profile(about.jobs, step, steps=about.steps, device=about.device, needs=wanted, rules=about.rules)
+            found = profile(
+                about.jobs,
+                step,
+                steps=about.steps,
+                kinds=about.kinds,
+                device=about.device,
+                averaged=averaged,
+                needs=wanted,
+                rules=about.rules,
+            )
             self._kept.pop(key, None)
             if ended:
                 self._kept[key] = wanted, found

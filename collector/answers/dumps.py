@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from tfprof.collector.answers.profile import of_first_kind
+from tfprof.collector.answers.kinds import of_job
 from tfprof.collector.errors import TfprofError
 from tfprof.collector.export import files
 from tfprof.collector.render.why_text import untraced
 from tfprof.collector.store.columns import listed
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.jobs import JobRow
-from tfprof.shim import layout
+from tfprof.collector.views.kinds import named
 
 
 def dump(processes: Sequence[tuple[Job, JobRow]], steps: Sequence[int], folder: Path) -> Iterator[tuple[str, bool]]:
@@ -30,10 +30,9 @@ def dump(processes: Sequence[tuple[Job, JobRow]], steps: Sequence[int], folder: 
 
 
 def _traced(job: Job) -> tuple[str, list[int]]:
-    """Return which span is the step of ``job``, and its traced steps in order."""
-    traces = of_first_kind(job.table("traces", ["kind", "step"]))
-    kinds = listed(traces, "kind")
-    return layout.SPAN_NAMES.get(kinds[0], "") if kinds else "", sorted(set(listed(traces, "step")))
+    """Return the kind of step that ``job`` is about, and its traced steps in order."""
+    traces, kinds = of_job(job, ["step"])
+    return named(kinds[0]) if kinds else "", sorted(set(listed(traces, "step")))
 
 
 def _written(job: Job, path: Path, step: int, traced: Sequence[int], reached: int | None) -> tuple[str, bool]:

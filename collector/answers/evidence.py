@@ -1,5 +1,6 @@
 """From a store to the evidence that checkers look at."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -7,13 +8,18 @@ import pyarrow as pa
 from tfprof.collector.answers.executions import by_step, step_traces
 from tfprof.collector.answers.needs import GRAPH, STACKS
 from tfprof.collector.answers.profile import profile
+from tfprof.collector.answers.step_times import step_times
+from tfprof.collector.answers.surroundings import host_samples, levels, load, steady
 from tfprof.collector.store.columns import pc
 from tfprof.collector.store.devices import is_canonical
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE
-from tfprof.collector.views.advice.evidence import Alike, Evidence, Kept, Level, New, Timed, Took, Traced
+from tfprof.collector.views.advice.evidence import Alike, Evidence, Kept, New, Timed, Took, Traced
 from tfprof.collector.views.entries import Entry
+from tfprof.collector.views.jobs import words
+from tfprof.collector.views.kinds import leading, of_names
 from tfprof.collector.views.nodes import Node, texts
+from tfprof.collector.views.own_files import own_place
 from tfprof.collector.views.rules import DEFAULT, Rules
 from tfprof.collector.views.steps import UNUSUAL
 from tfprof.shim import layout
@@ -24,6 +30,7 @@ _ROWS: Final = 400_000
 #: Rows of timed steps that are looked at, the latest.
 TIMED: Final = 100_000
 
+_TIMED: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key"]
 _KEPT: Final = """
     SELECT trace, sum(live_bytes + persistent_bytes)::BIGINT AS residual, max(in_use_bytes) AS in_use
     FROM ops GROUP BY trace"""
@@ -31,7 +38,7 @@ _FIRST: Final = (
     "SELECT first, count(*) AS nodes FROM (SELECT node, min(trace) AS first FROM ops GROUP BY node) GROUP BY first"
 )
 _GRAPHS: Final = """
-    SELECT count(*) AS graphs, nodes, min(example) AS example FROM (
+    SELECT count(*) AS graphs, nodes, min(example) AS example, min(graph) AS graph FROM (
         SELECT graph, count(*) AS nodes, sum(hash(name, op)) AS kind, min(name) AS example FROM graph_nodes GROUP BY graph
     ) GROUP BY nodes, kind"""
 _LAST: Final = "SELECT node, device, max(trace) AS trace FROM ops GROUP BY node, device"
@@ -45,20 +52,23 @@ def gather(job: Job, rules: Rules = DEFAULT) -> Evidence:
     last = _last(job, nodes, steps)
     if rules.strict:
         return Evidence(nodes=nodes, has_steps=bool(steps), last=last, rules=rules)
-    spans = job.table("spans")
-    kind, timed = _timed(spans)
+    spans, samples = job.table("spans"), job.table("samples")
+    kind, timed = _timed(job, spans)
+    during = steady(spans)
     return Evidence(
         nodes=nodes,
         has_steps=bool(steps),
         last=last,
+        times=step_times(found).nodes if found and found.traces else {},
         rules=rules,
         step_kind=kind,
         timed=timed,
         traced=_traced(job, nodes, steps),
         kept=_kept(job, steps),
-        levels=_levels(job),
+        levels=levels(samples, during) if during else (),
+        load=load(samples, host_samples(job, samples)),
         new=_new(job),
-        graphs=_graphs(job),
+        graphs=_graphs(job, nodes),
         first_calls=_first_calls(spans),
     )
 
@@ -90,19 +100,17 @@ def _last(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -
     }
 
 
-def _timed(spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
-    """Return the job's kind of step, and the latest steps of the thread that has most of them."""
-    kinds: set[Any] = set(pc.unique(spans["kind"]).to_pylist())
-    kind = next((kind for kind in layout.STEP_KINDS if kind in kinds), None)
+def _timed(job: Job, spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
+    """Return the kind of step that the job is about, and the latest of them of the thread that has most."""
+    there: dict[int, Any] = dict.fromkeys(pc.unique(spans["kind"]).to_pylist())
+    kind = leading(there, of_names(words(job.info).get("times")))
     if kind is None:
         return "", ()
     mine = spans.filter(pc.equal(spans["kind"], pa.scalar(kind, pa.uint16())))
     threads = mine.group_by("thread").aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     mine = mine.filter(pc.equal(mine["thread"], threads["thread"][0])).sort_by("start_ns")
-    rows = _rows(
-        mine.slice(max(0, mine.num_rows - TIMED)).select(["ordinal", "count", "start_ns", "total_ns", "flags"])
-    )
-    return layout.SPAN_NAMES[kind], tuple(Timed._make((*row[:-1], not row[-1] & UNUSUAL)) for row in rows)
+    rows = _rows(mine.slice(max(0, mine.num_rows - TIMED)).select(_TIMED))
+    return layout.SPAN_NAMES[kind], tuple(Timed._make((*row[:4], not row[4] & UNUSUAL, row[5])) for row in rows)
 
 
 def _first_calls(spans: pa.Table) -> tuple[float, ...]:
@@ -162,16 +170,21 @@ def _kept(job: Job, steps: Mapping[int, Sequence[int]]) -> tuple[Kept, ...]:
     return tuple(sorted(found))
 
 
-def _levels(job: Job) -> tuple[Level, ...]:
-    samples = job.table("samples", ["t_ns", "rss_bytes"])
-    return tuple(sorted(Level(*row) for row in _rows(samples.select(["t_ns", "rss_bytes"]))))
-
-
 def _new(job: Job) -> tuple[New, ...]:
     first = dict(_rows(job.query(_FIRST)))
     traces = job.table("traces", ["trace", "kind", "key"]).select(["trace", "kind", "key"])
     return tuple(New((kind, key), first.get(trace, 0)) for trace, kind, key in sorted(_rows(traces)))
 
 
-def _graphs(job: Job) -> tuple[Alike, ...]:
-    return tuple(Alike(graphs, nodes, example) for graphs, nodes, example in _rows(job.query(_GRAPHS)))
+def _graphs(job: Job, nodes: Sequence[Node]) -> tuple[Alike, ...]:
+    """Return the graphs that are alike; the line is told of the largest, of which alone anything is said."""
+    rows = _rows(job.query(_GRAPHS))
+    largest = max(rows, key=lambda row: row[1], default=None)
+    return tuple(Alike._make((*row[:3], _line(job, nodes, row[3]) if row is largest else "")) for row in rows)
+
+
+def _line(job: Job, nodes: Sequence[Node], graph: int) -> str:
+    """Return the user's own line that most nodes of a graph come from."""
+    names = {name for (name,) in _rows(job.query(f"SELECT name FROM graph_nodes WHERE graph = {graph}"))}  # noqa: S608  # a number
+    places = Counter(place for node in nodes if node.name in names and (place := own_place(node.facts.stack)))
+    return places.most_common(1)[0][0] if places else ""

@@ -5,7 +5,7 @@ from itertools import chain
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.answers.profile import of_first_kind
+from tfprof.collector.answers.kinds import of_job
 from tfprof.collector.store import segment
 from tfprof.collector.store.columns import flat, floor_divided, pc
 from tfprof.collector.store.devices import Devices, only
@@ -25,9 +25,9 @@ _STARTS: Final = ("trace", "base_ns")
 _KEPT: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
 
 
-def step_traces(job: Job) -> dict[int, tuple[int, ...]]:
-    """Return the traces of each step of a job, both ascending."""
-    return {step: tuple(number for number, _ in traces) for step, traces in _steps(job).items()}
+def step_traces(job: Job, kinds: Sequence[int] | None = None) -> dict[int, tuple[int, ...]]:
+    """Return the traces of each step of a job, both ascending; ``kinds``: of which the steps are, None: of what the job is about."""
+    return {step: tuple(number for number, _ in traces) for step, traces in _steps(job, kinds).items()}
 
 
 def read(job: Job, traces: Collection[int]) -> dict[str, Steps]:
@@ -35,9 +35,11 @@ def read(job: Job, traces: Collection[int]) -> dict[str, Steps]:
     return job.settled(lambda snapshot: _read(snapshot, traces)) if traces else {}
 
 
-def by_step(job: Job, steps: Collection[int] | None = None) -> Iterator[tuple[int, dict[str, Entry]]]:
+def by_step(
+    job: Job, steps: Collection[int] | None = None, kinds: Sequence[int] | None = None
+) -> Iterator[tuple[int, dict[str, Entry]]]:
     """Yield each of ``steps`` that was traced (all that were), ascending, with its entries by node; not all are held at once."""
-    known = _steps(job)
+    known = _steps(job, kinds)
     wanted = sorted(known) if steps is None else sorted(set(steps) & set(known))
     for batch in _batches(wanted, known):
         found: dict[int, dict[str, Entry]] = {step: {} for step in batch}
@@ -47,15 +49,15 @@ def by_step(job: Job, steps: Collection[int] | None = None) -> Iterator[tuple[in
         yield from found.items()
 
 
-def persistent_bytes(job: Job) -> dict[str, int]:
+def persistent_bytes(job: Job, kinds: Sequence[int] | None = None) -> dict[str, int]:
     """Return what each node of a GPU keeps there from step to step: the most bytes of any step, where there are any."""
-    steps = {number: step for step, traces in _steps(job).items() for number, _ in traces}
+    steps = {number: step for step, traces in _steps(job, kinds).items() for number, _ in traces}
     return job.settled(lambda snapshot: _persistent(snapshot, steps))
 
 
-def _steps(job: Job) -> dict[int, list[tuple[int, int]]]:
+def _steps(job: Job, kinds: Sequence[int] | None) -> dict[int, list[tuple[int, int]]]:
     """Return (trace, rows) of each step."""
-    traces = of_first_kind(job.table("traces", ["trace", "kind", "step", "rows"]))
+    traces, _ = of_job(job, ["trace", "step", "rows"], kinds)
     columns: Any = (traces[name].to_pylist() for name in ("trace", "step", "rows"))
     found: dict[int, list[tuple[int, int]]] = {}
     for number, step, rows in sorted(zip(*columns, strict=True)):

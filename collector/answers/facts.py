@@ -8,7 +8,7 @@ import pyarrow as pa
 from tfprof.collector.answers.needs import FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.answers.recorded import Recorder
 from tfprof.collector.store.reader import Ask, Job
-from tfprof.collector.store.schema import NODE
+from tfprof.collector.store.schema import NODE, STATE, TRAINABLE, UNTRAINED
 from tfprof.collector.views import attributes
 from tfprof.collector.views.counts import Count, Counting, Ran, registered
 from tfprof.collector.views.definitions import Definition, Source, complete, definitions
@@ -19,8 +19,8 @@ from tfprof.collector.views.rules import Rules
 from tfprof.collector.views.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown, sized_nodes
 from tfprof.collector.views.stacks import FRAME_COLUMNS, stacks
 
-#: What stands for something that is fed, not for something to learn.
-_PLACEHOLDERS: Final = frozenset({"Placeholder", "PlaceholderV2", "PlaceholderWithDefault"})
+#: Op types of what has parameters; others' attribute `shape` is that of what is fed, or put out.
+_VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,18 +46,26 @@ class Steps(NamedTuple):
 class _OpLog:
     """What an op log, or the job itself, says of nodes."""
 
-    def __init__(self, rows: pa.Table) -> None:
+    def __init__(self, rows: pa.Table, rules: Rules) -> None:
         self.float_ops: dict[str, int] = {}
         self.types: dict[str, list[str]] = {}
         self.shapes: dict[str, Shape] = {}
+        self.state: set[str] = set()
+        untrained: set[str] = set()
         columns: list[list[Any]] = [rows[name].to_pylist() for name in ("name", "float_ops", "types", "shape")]
         for name, float_ops, types, shape in zip(*columns, strict=True):
             if float_ops:
                 self.float_ops[name] = float_ops
-            if types:
+            if STATE in types:
+                self.state.add(name)
+            elif UNTRAINED in types:
+                untrained.add(name)
+            elif types:
                 self.types.setdefault(name, []).extend(types)
             if shape:
                 self.shapes[name] = tuple(shape)
+        for name in () if rules.strict else untrained & set(self.types):
+            self.types[name] = [each for each in self.types[name] if each != TRAINABLE]
 
 
 def known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rules: Rules) -> Known:
@@ -81,7 +89,7 @@ def _with_stacks(facts: Mapping[str, Facts], job: Job, names: pa.Table, rules: R
 
 def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rules: Rules) -> Known:
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
-    log = _OpLog(job.table("op_log"))
+    log = _OpLog(job.table("op_log"), rules)
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
     slots = rules._replace(compat="1.15") if job.info.tells_slots else rules
     of_graph = attributes.facts([(name, node_def) for _, name, _, node_def in rows], slots)
@@ -114,9 +122,10 @@ def _logged(name: str, fact: Facts, log: _OpLog, rules: Rules) -> Facts:
 def _without_parameters(
     rows: Iterable[tuple[int, str, str, bytes]], facts: Mapping[str, Facts], log: _OpLog
 ) -> dict[str, Facts]:
-    """Return the placeholders, which have no parameters but where they stand for a variable."""
-    fed = {name for _, name, op, _ in rows if op in _PLACEHOLDERS and name not in log.shapes}
-    return {name: replace(facts[name], parameter_shape=()) for name in fed if facts[name].parameter_shape}
+    """Return what has none: all but variables and placeholders that stand for one, and what optimizers and metrics made."""
+    variables = {name for _, name, op, _ in rows if op in _VARIABLES} | log.shapes.keys()
+    none = (facts.keys() - variables) | (facts.keys() & log.state)
+    return {name: replace(facts[name], parameter_shape=()) for name in none if facts[name].parameter_shape}
 
 
 def _with_counts(facts: Mapping[str, Facts], counts: Mapping[str, Count]) -> dict[str, Facts]:
@@ -163,7 +172,7 @@ def _counted(
     counting = Counting(ran, log.float_ops, varying, rules) if FLOAT_OPS in needs else None
     agreed = Agreed(nodes) if SHAPES in needs else None
     for alike in recorder.alike(varying, sized_nodes(nodes, varying)):
-        shapes = StepShapes(nodes, alike.rows)
+        shapes = StepShapes(nodes, alike.rows, alike.orders)
         if agreed is not None:
             agreed.add(shapes)
         if counting is not None:

@@ -1,5 +1,6 @@
 """What traces recorded of nodes' outputs, read from a store: no more of it than tells one step from another."""
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -9,7 +10,7 @@ from tfprof.collector.store.devices import is_canonical
 from tfprof.collector.store.reader import Ask
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 from tfprof.collector.views.executed import Alike, Row, Sample
-from tfprof.collector.views.nodes import texts
+from tfprof.collector.views.nodes import raw, texts
 
 #: Traces whose rows are read at once; traces that are looked at for one execution of each node.
 _AT_ONCE: Final = 256
@@ -27,8 +28,8 @@ class Recorder:
         self._node_names = texts(names, NODE)
         self._nodes = {name: number for number, name in self._node_names.items()}
         self._labels = texts(names, LABEL)
-        self._signatures = _raw(names, OUTPUTS)
-        devices = {number: is_canonical(text.lower()) for number, text in _raw(names, DEVICE).items()}
+        self._signatures = raw(names, OUTPUTS)
+        devices = {number: is_canonical(text.lower()) for number, text in raw(names, DEVICE).items()}
         self._devices = None if all(devices.values()) else [number for number, own in devices.items() if own]
 
     def name(self, number: int) -> str:
@@ -58,8 +59,29 @@ class Recorder:
         numbers = list(kinds)
         for at in range(0, len(numbers), _AT_ONCE):
             rows = self._of_traces(numbers[at : at + _AT_ONCE], where, size)
+            orders = self._orders(rows, where)
             for number in numbers[at : at + _AT_ONCE]:
-                yield Alike(kinds[number], rows[number])
+                yield Alike(kinds[number], rows[number], orders.get(number, {}))
+
+    def _orders(self, rows: Mapping[int, Sequence[Row]], where: str) -> dict[int, dict[str, list[bytes]]]:
+        """Return by trace the output signatures of the executions of each node with several, as they began."""
+        several = {
+            trace: {name for name, count in Counter(row.node for row in found).items() if count > 1}
+            for trace, found in rows.items()
+        }
+        traces = [trace for trace, names in several.items() if names]
+        if not traces:
+            return {}
+        among = self._among(set().union(*several.values()))
+        found = self._ask(f"""
+            SELECT trace, node, outputs FROM ops WHERE trace IN ({_listed(traces)}) AND {where} AND {among}
+            ORDER BY trace, node, start_ns""")  # noqa: S608  # numbers and names of ours
+        orders: dict[int, dict[str, list[bytes]]] = {}
+        for trace, node, outputs in _rows(found, "trace", "node", "outputs"):
+            name = self.name(node)
+            if name in several[trace]:
+                orders.setdefault(trace, {}).setdefault(name, []).append(self._signatures.get(outputs, b""))
+        return orders
 
     def _of_traces(self, traces: Sequence[int], where: str, size: str) -> Mapping[int, list[Row]]:
         found = self._ask(f"""
@@ -167,9 +189,3 @@ def _rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
     """Yield the rows of some columns."""
     columns: list[list[Any]] = [table[name].to_pylist() for name in names]
     return zip(*columns, strict=True)
-
-
-def _raw(names: pa.Table, kind: int) -> dict[int, bytes]:
-    """Return the interned bytes of one kind by id."""
-    rows = names.filter(pc.equal(names["kind"], kind))
-    return dict(_rows(rows, "id", "text"))

@@ -36,12 +36,11 @@ def _of_steps(desk: Desk, answer: Answer) -> Iterator[Timeline]:
     if len(about.jobs) != 1 or about.device is not None:
         raise RefusedError("a timeline of the graph view is of one job, with all its devices")
     job = about.jobs[0]
-    first, last = (
-        (options.step, options.step) if options.step >= 0 else about.steps or (0, max(step_traces(job), default=0))
-    )
-    steps = [step for step in step_traces(job) if first <= step <= last]
-    persistent = persistent_bytes(job)
-    for step, entries in by_step(job, steps):
+    known = step_traces(job, about.kinds)
+    first, last = (options.step, options.step) if options.step >= 0 else about.steps or (0, max(known, default=0))
+    steps = [step for step in known if first <= step <= last]
+    persistent = persistent_bytes(job, about.kinds)
+    for step, entries in by_step(job, steps, about.kinds):
         found = answer if options.step >= 0 else desk.ask(about, "graph", replace(options, step=step))
         drawn = graph_timeline(found.tree, entries, persistent, about.rules)
         yield _timeline(options.output.outfile, step, drawn.data, drawn.says())

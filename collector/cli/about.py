@@ -9,8 +9,10 @@ from tfprof.collector.answers.desk import About
 from tfprof.collector.answers.selection import check, choose
 from tfprof.collector.cli.arguments import spellings, translate
 from tfprof.collector.cli.command import store_option
+from tfprof.collector.cli.values import GIVEN, WHOLE
 from tfprof.collector.errors import UsageError
 from tfprof.collector.store.reader import Store
+from tfprof.collector.views.kinds import from_text
 from tfprof.collector.views.options import TABLE
 from tfprof.collector.views.rules import COMPAT, Rules
 
@@ -19,7 +21,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 _RANGE: Final = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
 #: Sections of a view's help: heading, and the parameters below it.
 _SECTIONS: Final = (
-    ("Jobs and steps", ("hosts", "pids", "steps", "device", "store")),
+    ("Jobs and steps", ("hosts", "pids", "kinds", "steps", "device", "store")),
     ("View (one dash or two)", tuple(option.name for option in TABLE)),
     ("Form", ("as_json", "compat", "strict")),
 )
@@ -36,15 +38,36 @@ def step_range(_context: click.Context, _parameter: click.Parameter, value: str 
     return first, last
 
 
+def step_kinds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """Read the value of `--kind`."""
+    return None if value is None else from_text(value)
+
+
+kind_option: Callable[[Any], Any] = click.option(
+    "--kind",
+    "kinds",
+    metavar="KIND",
+    callback=step_kinds,
+    help="Only steps of this kind, as batch or train, or of several (KIND,KIND), or all; else those the jobs are about.",
+)
 _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
-    click.argument("jobs", nargs=-1, metavar="JOB..."),
+    click.argument("jobs", nargs=-1, type=GIVEN, metavar="JOB..."),
     click.option(
-        "--host", "hosts", metavar="H", multiple=True, help="Only jobs of this host; `*` stands for anything."
+        "--host",
+        "hosts",
+        metavar="H",
+        type=GIVEN,
+        multiple=True,
+        help="Only jobs of this host; `*` stands for anything.",
     ),
-    click.option("--pid", "pids", metavar="P", type=int, multiple=True, help="Only jobs with this process id."),
+    click.option("--pid", "pids", metavar="P", type=WHOLE, multiple=True, help="Only jobs with this process id."),
+    kind_option,
     click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B."),
     click.option(
-        "--device", metavar="D", help="Only what ran on devices with this in their names; `*` stands for anything."
+        "--device",
+        metavar="D",
+        type=GIVEN,
+        help="Only what ran on devices with this in their names; `*` stands for anything.",
     ),
     click.option(
         "--compat",
@@ -84,13 +107,14 @@ def about(
     *,
     hosts: Sequence[str],
     pids: Sequence[int],
+    kinds: tuple[int, ...] | None,
     steps: tuple[int, int] | None,
     device: str | None,
     rules: Rules,
 ) -> About:
     """Return what is asked about; NoSuchJobError, StoreError or UsageError when there is no such thing."""
     check(jobs, hosts, pids)
-    return About(tuple(choose(Store(store), jobs, hosts, pids)), steps, device, rules)
+    return About(tuple(choose(Store(store), jobs, hosts, pids)), steps, device, rules, kinds)
 
 
 class TfprofCommand(click.Command):

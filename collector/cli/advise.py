@@ -8,7 +8,8 @@ from tfprof.collector.answers.advising import JobAdvice, told
 from tfprof.collector.answers.advising import advise as ask
 from tfprof.collector.answers.desk import About
 from tfprof.collector.answers.selection import choose
-from tfprof.collector.cli.command import json_option, note, print_json, print_lines, store_option
+from tfprof.collector.cli.command import json_option, note, print_json, print_lines, store_option, width
+from tfprof.collector.cli.values import GIVEN
 from tfprof.collector.render.why_text import untraced
 from tfprof.collector.store.reader import Store
 from tfprof.collector.views.advice.report import Report
@@ -16,7 +17,7 @@ from tfprof.collector.views.rules import COMPAT, Rules
 
 
 def _report(report: Report) -> dict[str, Any]:
-    return {"text": report.text, "numbers": report.numbers, "todo": report.todo or None}
+    return {"text": report.text, "numbers": report.numbers, "line": report.line or None, "todo": report.todo or None}
 
 
 def _document(found: JobAdvice) -> dict[str, Any]:
@@ -31,7 +32,7 @@ def _document(found: JobAdvice) -> dict[str, Any]:
 
 def tell(found: Sequence[JobAdvice], rules: Rules) -> None:
     """Print advice, and on standard error why there is none."""
-    print_lines(told(found, rules))
+    print_lines(told(found, rules, width()))
     notes(found)
 
 
@@ -46,7 +47,7 @@ def notes(found: Sequence[JobAdvice]) -> None:
 
 
 @click.command()
-@click.argument("jobs", nargs=-1, metavar="JOB...")
+@click.argument("jobs", nargs=-1, type=GIVEN, metavar="JOB...")
 @click.option(
     "--compat",
     type=click.Choice(COMPAT),

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
+from tfprof.collector.cli.suggestion import suggestion
 from tfprof.collector.errors import UsageError
 from tfprof.collector.views.option_values import FALSE_WORDS, TRUE_WORDS
 from tfprof.collector.views.options import TABLE
@@ -48,7 +49,8 @@ def translate(
         option = known.get(name)
         if option is None:
             if _SINGLE.fullmatch(name):
-                raise UsageError(f"no such option {name}: tfprof {command} --help lists them")
+                meant = suggestion(name.lstrip("-").replace("-", "_"), [one.lstrip("-") for one in known])
+                raise UsageError(f"no such option {name}{meant} (tfprof {command} --help)")
             words.append(word)
         elif equals:
             words.append(f"{option}={value}")

@@ -1,35 +1,34 @@
 """What the commands share: their options, reading the store, printing."""
 
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, is_dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from tfprof.collector.cli.values import GIVEN
 from tfprof.collector.store.catalog import IMPORTED, RUNNING
 from tfprof.collector.store.reader import Job
-from tfprof.shim import places
+from tfprof.shim import places, streams
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _absolute(_context: click.Context, _parameter: click.Parameter, value: str) -> str:
-    return str(Path(value).expanduser().absolute())
+def _store(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    return places.absolute(places.default_store()) if value is None else places.store_path(value)
 
 
 store_option: Callable[[F], F] = click.option(
     "--store",
     metavar="DIR",
-    type=click.Path(),
-    default=places.default_store,
-    callback=_absolute,
+    callback=_store,
     help="The folder with the results (TFPROF_STORE, or ~/.local/state/tfprof).",
 )
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-job_argument: Callable[[F], F] = click.argument("job")
+job_argument: Callable[[F], F] = click.argument("job", type=GIVEN)
 
 
 def plain(value: Any) -> Any:
@@ -63,12 +62,14 @@ def print_pieces(pieces: Iterable[str]) -> None:
 
 def note(text: str) -> None:
     """Tell on stderr what a table cannot: why it is empty, what it leaves out."""
-    click.echo(f"tfprof: {text}", err=True)
+    streams.say(f"tfprof: {text}")
 
 
 def width() -> int | None:
-    """Return the columns of the terminal that is printed to, None when it is none."""
-    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+    """Return the columns that COLUMNS names, else those of the terminal that is printed to; None when it is none."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
+        return shutil.get_terminal_size().columns
+    return None
 
 
 def unspanned(job: Job, what: str) -> str:

@@ -8,14 +8,15 @@ from typing import Final
 
 import click
 from tfprof.collector.cli.command import store_option
-from tfprof.collector.cli.status import DAEMONS
+from tfprof.collector.cli.status import DAEMONS, serving
 from tfprof.collector.loader import load
 from tfprof.shim.daemons import DaemonError, failure, holder, is_up
-from tfprof.shim.places import instance_dir, make_instance
+from tfprof.shim.places import make_instance
+from tfprof.shim.settings import SETTINGS
 
-#: How daemons are started, and what one said last: the agent's own ways, named and never imported.
+#: How daemons are started, and why one that says nothing does not come up: the agent's own ways, named and never imported.
 STARTER: Final = "tfprof.agent.start:start"
-LAST_WORDS: Final = "tfprof.agent.start:last_words"
+SILENT: Final = "tfprof.agent.start:silent"
 #: A daemon has so long to come up, or to put away what it holds.
 START_S: Final = 10.0
 STOP_S: Final = 15.0
@@ -40,7 +41,8 @@ def _start(name: str, store: str, place: str) -> int:
     if why is not None:
         raise DaemonError(f"the {name} did not start: {why['text']}", why["slug"])
     if not told:
-        raise DaemonError(f"the {name} did not start: {load(LAST_WORDS)(place, name)}")
+        why = load(SILENT)(place, name, began_ns)
+        raise DaemonError(why["text"], why["slug"])
     return holder(place, name)
 
 
@@ -60,6 +62,9 @@ def _stop(name: str, place: str, pid: int) -> None:
 @store_option
 def start(store: str) -> None:
     """Start the agent and the collector of a store now; tfprof-run does so by itself when they are needed."""
+    for setting in SETTINGS.values():
+        if set(DAEMONS) & set(setting.users):
+            setting.read()  # what is none is told here, and not by a daemon that does not start
     place = make_instance(store)
     for name in reversed(DAEMONS):
         pid = holder(place, name)
@@ -71,7 +76,7 @@ def start(store: str) -> None:
 @store_option
 def stop(store: str) -> None:
     """Stop the agent and the collector of a store; what jobs record meanwhile waits in their own memory."""
-    place = instance_dir(store)
+    place = serving(store)
     for name in DAEMONS:
         pid = holder(place, name)
         if pid:

@@ -1,26 +1,13 @@
 """`tfprof host`: what a job's processes and its host did."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
-import pyarrow as pa
+from tfprof.collector.answers.surroundings import host_samples
 from tfprof.collector.cli.command import job_argument, json_option, note, print_json, print_lines, store_option, width
-from tfprof.collector.errors import NoSuchJobError
 from tfprof.collector.render import host_text
-from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.store.schema import HOST_SAMPLES
-from tfprof.collector.views.host import Series, between, cpus, host_series, job_series
-
-
-def _host_samples(store: Store, job: Job, samples: pa.Table) -> pa.Table:
-    """Return the samples of the job's host while the job's own were taken; none where there are none."""
-    times: list[Any] = samples["t_ns"].to_pylist()
-    try:
-        host = store.host(str(job.info.identity.get("host") or ""))
-    except NoSuchJobError:
-        return HOST_SAMPLES.empty_table()
-    return between(host.table("host_samples"), min(times), max(times))
+from tfprof.collector.store.reader import Store
+from tfprof.collector.views.host import Series, cpus, host_series, job_series
 
 
 def _documents(series: Sequence[Series]) -> dict[str, dict[str, object]]:
@@ -33,12 +20,11 @@ def _documents(series: Sequence[Series]) -> dict[str, dict[str, object]]:
 @store_option
 def host(job: str, store: str, as_json: bool) -> None:
     """CPU, memory and I/O of JOB's processes, and of its host while the job ran; one sample a second."""
-    opened = Store(store)
-    chosen = opened.job(job)
+    chosen = Store(store).job(job)
     samples = chosen.table("samples")
-    own = job_series(samples)
-    around = _host_samples(opened, chosen, samples) if samples.num_rows else HOST_SAMPLES.empty_table()
-    others, cores = host_series(around), cpus(around)
+    around = host_samples(chosen, samples)
+    cores = cpus(around)
+    own, others = job_series(samples, cores), host_series(around)
     name = str(chosen.info.identity.get("host") or "unknown host")
     if as_json:
         print_json(

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 from tfprof.collector.cli.about import TfprofCommand
 from tfprof.collector.cli.command import json_option, note, print_json, print_lines, store_option
+from tfprof.collector.cli.values import GIVEN, NAME
 from tfprof.collector.errors import UsageError
 from tfprof.collector.imports import steps as run_metadata
 from tfprof.collector.imports.files import BINARY, TEXT, contents, parsed
@@ -19,13 +20,16 @@ from tfprof.collector.imports.steps import Coverage, Step
 from tfprof.collector.imports.writing import Source, store_job
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
 from tfprof.collector.store.columns import listed
+from tfprof.shim.settings import job_name
 
 
-def _run_metadata(paths: Sequence[str]) -> Iterator[Step]:
+def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[Step]:
     for number, path in enumerate(paths):
         step = run_metadata.step(number, contents(path), path)
         if step is None:
-            note(f"Invalid RunMetadata for step {number}: {path} has no step_stats, so that step was not traced")
+            notes.append(
+                f"Invalid RunMetadata for step {number}: {path} has no step_stats, so that step was not traced"
+            )
         else:
             yield step
 
@@ -35,50 +39,64 @@ def _of_profile(path: str, name: str) -> Source:
     return Source(name, file.graph(), [file.op_log()], file.steps(), {"op_log": True, "slots": True})
 
 
-def _of_graph(given: Mapping[str, str], name: str) -> Source:
+def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> Source:
     nodes = graph(contents(given["graph_path"]), given["graph_path"])
     names = frozenset(listed(nodes, "name"))
     known: list[Iterable[Rows]] = []
     if "op_log_path" in given:
-        known.append([_op_log(given["op_log_path"], names)])
+        known.append([_op_log(given["op_log_path"], names, notes)])
     if "checkpoint_path" in given:
-        known.append(_values(given["checkpoint_path"], names))
-    steps = _run_metadata([path for path in given.get("run_meta_path", "").split(",") if path])
+        known.append(_values(given["checkpoint_path"], names, notes))
+    steps = _run_metadata(_listed(given.get("run_meta_path")), notes)
     return Source(name, nodes, chain.from_iterable(known), steps, {"op_log": "op_log_path" in given})
 
 
-def _op_log(path: str, names: Collection[str]) -> Rows:
+def _listed(paths: str | None) -> list[str]:
+    """Return the files of a list with commas; UsageError when one has no name: it would be a step that is left out."""
+    listed = paths.split(",") if paths is not None else []
+    if "" in listed:
+        raise UsageError(f"--run_meta_path {paths!r} has a comma too many")
+    return listed
+
+
+def _op_log(path: str, names: Collection[str], notes: list[str]) -> Rows:
     said = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
     if said.strangers:
-        note(f"{said.strangers} entries of {path} are of no node of the graph, and left out")
+        notes.append(f"{said.strangers} entries of {path} are of no node of the graph, and left out")
     return said.rows
 
 
-def _values(path: str, names: Collection[str]) -> Iterator[Rows]:
+def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Rows]:
     from tfprof.collector.imports.checkpoint import Checkpoint, values  # noqa: PLC0415  # few imports have one
 
     checkpoint = Checkpoint(path)
     strangers = [name for name in checkpoint.names if name not in names]
     if strangers:
-        note(
+        notes.append(
             f"{len(strangers)} tensors of {path} are called as no node of the graph is, as {strangers[0]}, and left out"
         )
-    return values(checkpoint, names, lambda one: note(f"no value of {one.name}: {one.why}"))
+    return values(checkpoint, names, lambda one: notes.append(f"no value of {one.name}: {one.why}"))
 
 
 @click.command("import", cls=TfprofCommand)
-@click.option("--profile-path", metavar="FILE", help="A profile that tfprof wrote (ProfileProto).")
-@click.option("--graph-path", metavar="FILE", help="A GraphDef, text or binary.")
+@click.option("--profile-path", metavar="FILE", type=GIVEN, help="A profile that tfprof wrote (ProfileProto).")
+@click.option("--graph-path", metavar="FILE", type=GIVEN, help="A GraphDef, text or binary.")
 @click.option(
-    "--run-meta-path", metavar="FILE,…", help="RunMetadata of the steps 0, 1, …, separated by commas; binary or text."
+    "--run-meta-path",
+    metavar="FILE,…",
+    type=GIVEN,
+    help="RunMetadata of the steps 0, 1, …, separated by commas; binary or text.",
 )
-@click.option("--op-log-path", metavar="FILE", help="What an op log says of the graph's nodes (OpLogProto).")
+@click.option(
+    "--op-log-path", metavar="FILE", type=GIVEN, help="What an op log says of the graph's nodes (OpLogProto)."
+)
 @click.option(
     "--checkpoint-path",
     metavar="PREFIX",
+    type=GIVEN,
     help="A checkpoint of the variables: its files' names up to .index (-select tensor_value).",
 )
-@click.option("--name", help="What to call the job (default: the file's name).")
+@click.option("--name", metavar="NAME", type=NAME, help="What to call the job (default: the file's name).")
 @json_option
 @store_option
 def import_(store: str, as_json: bool, name: str | None, **paths: str | None) -> None:
@@ -92,9 +110,20 @@ def import_(store: str, as_json: bool, name: str | None, **paths: str | None) ->
         raise UsageError("--profile_path has all in it: it goes with none of the other paths")
     if not profile_path and not graph_path:
         raise UsageError("nothing to import: give --profile_path, or --graph_path")
-    called = name or Path(profile_path or graph_path).name
-    source = _of_profile(profile_path, called) if profile_path else _of_graph(given, called)
+    called = name or _named_after(profile_path or graph_path)
+    notes: list[str] = []
+    source = _of_profile(profile_path, called) if profile_path else _of_graph(given, called, notes)
     _report(source, Path(store), as_json=as_json)
+    for text in notes:
+        note(text)
+
+
+def _named_after(path: str) -> str:
+    """Return the name of a job that is made of the file at ``path``."""
+    try:
+        return job_name(Path(path).name or path)
+    except ValueError as error:
+        raise UsageError(f"{error}: give one, --name NAME") from None
 
 
 def _report(source: Source, store: Path, *, as_json: bool) -> None:

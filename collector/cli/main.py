@@ -1,13 +1,20 @@
 """The `tfprof` command: a table of commands that are imported when they are called for."""
 
+import contextlib
 import os
 import sys
 import traceback
+from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import click
+from tfprof.collector.cli.interrupt import Interruptible, StoppedError
+from tfprof.collector.cli.suggestion import suggestion
 from tfprof.collector.loader import load
-from tfprof.shim.errors import TfprofError
+from tfprof.shim import streams
+from tfprof.shim.errors import TfprofError, UsageError
+from tfprof.shim.isolated import occupy_standard
+from tfprof.shim.settings import SETTINGS
 from tfprof.shim.version import VERSION
 
 #: Name of each command, where it is, and what `tfprof --help` says of it.
@@ -31,23 +38,47 @@ COMMANDS: Final = {
     "start": ("tfprof.collector.cli.daemons:start", "Start agent and collector (tfprof-run does it when needed)."),
     "stop": ("tfprof.collector.cli.daemons:stop", "Stop agent and collector."),
 }
-#: What a shell reports for a program that Ctrl-C ended.
-INTERRUPTED: Final = 130
 
 
 class ReaderGoneError(Exception):
     """Nobody reads what a command prints any more; click would end with 1 on the system's own error."""
 
 
+class InternalError(TfprofError):
+    """Something in a command that should not happen."""
+
+
+@contextlib.contextmanager
+def _past_click() -> Iterator[None]:
+    """Bring past click what it would make something of."""
+    try:
+        yield
+    except BrokenPipeError:
+        raise ReaderGoneError from None
+    except KeyboardInterrupt:
+        raise StoppedError from None
+
+
 class Commands(click.Group):
     """The group of the commands in the table: it imports the one that is called."""
 
+    def make_context(self, *args: Any, **given: Any) -> click.Context:
+        """Read what stands before the command."""
+        with _past_click():
+            return super().make_context(*args, **given)
+
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command that is called."""
-        try:
+        with _past_click():
             return super().invoke(ctx)
-        except BrokenPipeError:
-            raise ReaderGoneError from None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that is called; UsageError with what may have been meant when there is none of that name."""
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            raise UsageError(f"no such command {args[0]!r}{suggestion(args[0], COMMANDS)} (tfprof --help)")
+        return super().resolve_command(ctx, args)
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names in the order of the table."""
@@ -78,57 +109,88 @@ def tfprof() -> None:
     \b
     tfprof-run python train.py         profile a job
     tfprof jobs                        list all jobs
-    tfprof op JOB -order_by micros     what its ops cost
+    tfprof op JOB                      what its ops cost
 
     JOB is the start of a job's id, its name, or `last`.
     """  # noqa: D301  # click's mark for lines that are not to be filled
 
 
-class OutputError(TfprofError):
-    """What was asked for cannot be written to standard output, or a file cannot be read."""
-
-    slug = "io"
-
-
-def _fail(message: str, code: int) -> int:
-    if os.environ.get("TFPROF_DEBUG") not in {None, "", "0"}:
-        traceback.print_exc()
-    print(f"tfprof: {message}", file=sys.stderr)
-    return code
+def _fail(error: TfprofError) -> int:
+    """Say what went wrong, with the traceback where that is asked for; return the exit status."""
+    if SETTINGS["debug"].read():
+        streams.say(traceback.format_exc().rstrip())
+    streams.say(f"tfprof: {error}")
+    return error.exit_code
 
 
-def _run(arguments: list[str]) -> int:
+def _wrong(error: click.ClickException) -> TfprofError:
+    """Return what click says is wrong with a command line as an error of ours, with the command that helps."""
+    message = error.format_message().rstrip(".")
+    context = getattr(error, "ctx", None)
+    return UsageError(message if context is None else f"{message} ({context.command_path} --help)")
+
+
+def _unusable(error: OSError) -> TfprofError:
+    """Return what the system refused as an error of ours: without a file's name it is of what was printed."""
+    if error.filename is None:
+        return streams.unwritten(error)
+    return TfprofError(f"{os.fsdecode(error.filename)}: {error.strerror}", "io")
+
+
+def _internal(error: Exception) -> TfprofError:
+    """Return an error that nobody expected as one of ours."""
+    return InternalError(f"{type(error).__name__}: {error}; TFPROF_DEBUG=1 shows where")
+
+
+#: How each error becomes one of ours; the first kind that fits.
+_OURS: Final[tuple[tuple[type[Exception], Callable[[Any], TfprofError]], ...]] = (
+    (TfprofError, lambda error: error),
+    (click.ClickException, _wrong),
+    (OSError, _unusable),
+    (Exception, _internal),
+)
+
+
+def _failed(error: Exception) -> int:
+    """Tell of an error, whatever it is; return the exit status."""
+    return _fail(next(ours(error) for kind, ours in _OURS if isinstance(error, kind)))
+
+
+def _run(arguments: list[str], stretch: Interruptible) -> int:
+    """Run one command to its end and return its exit status; every error ends here, as one line."""
     try:
         result = tfprof.main(arguments or ["--help"], prog_name="tfprof", standalone_mode=False)
-        sys.stdout.flush()
-    except TfprofError as error:
-        return _fail(" ".join(line.strip() for line in str(error).splitlines()), error.exit_code)
-    except click.ClickException as error:
-        return _fail(" ".join(error.format_message().split()) + " [usage]", 2)
-    except click.Abort:
-        return INTERRUPTED
+        streams.flush_output()
+    except ReaderGoneError:
+        streams.let_go(sys.stdout)
+        return 0
+    except Exception as error:
+        if stretch.came:
+            raise StoppedError from error
+        return _failed(error)
     return result if isinstance(result, int) else 0
 
 
-def _let_go_of_stdout() -> None:
-    """Give the interpreter's last flush somewhere to go."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+def _settled(code: int) -> int:
+    """Return ``code`` when standard output has taken what was printed; what it has not is told unless a failure was."""
+    try:
+        streams.flush_output()
+    except TfprofError as error:
+        return code or _fail(error)
+    return code
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run one command and exit with its status; every error ends here, as one line."""
+    """Run one command and exit with its status."""
+    occupy_standard()
+    streams.stand_in()
     try:
-        code = _run(sys.argv[1:] if arguments is None else arguments)
-    except (BrokenPipeError, ReaderGoneError):
-        code = 0
-        _let_go_of_stdout()
-    except OSError as error:
-        code = _fail(
-            str(OutputError(f"{error.filename or 'standard output'}: {error.strerror}")), OutputError.exit_code
-        )
-        _let_go_of_stdout()
-    except KeyboardInterrupt:
-        code = INTERRUPTED
+        SETTINGS["debug"].read()
+    except UsageError as error:
+        streams.say(f"tfprof: {error}")
+        sys.exit(error.exit_code)
+    with Interruptible() as stretch:
+        code = _settled(_run(sys.argv[1:] if arguments is None else arguments, stretch))
     sys.exit(code)
 
 

@@ -1,8 +1,9 @@
 """`tfprof profile-proto`: a job as the files of TensorFlow's own tfprof."""
 
 import click
-from tfprof.collector.cli.about import TfprofCommand, step_range
+from tfprof.collector.cli.about import TfprofCommand, kind_option, step_range
 from tfprof.collector.cli.command import job_argument, store_option
+from tfprof.collector.cli.values import GIVEN
 from tfprof.collector.errors import UsageError
 from tfprof.collector.export import files
 from tfprof.collector.store.reader import Store
@@ -11,10 +12,16 @@ from tfprof.collector.views.rules import COMPAT
 
 @click.command("profile-proto", cls=TfprofCommand)
 @job_argument
-@click.option("-o", "--output", "file", metavar="FILE", help="Where the profile is written to (ProfileProto).")
 @click.option(
-    "--op-log", metavar="FILE", help="Where an op log is written to (OpLogProto): operations, types, Python stacks."
+    "-o", "--output", "file", metavar="FILE", type=GIVEN, help="Where the profile is written to (ProfileProto)."
 )
+@click.option(
+    "--op-log",
+    metavar="FILE",
+    type=GIVEN,
+    help="Where an op log is written to (OpLogProto): operations, types, Python stacks.",
+)
+@kind_option
 @click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B.")
 @click.option(
     "--compat",
@@ -25,7 +32,13 @@ from tfprof.collector.views.rules import COMPAT
 )
 @store_option
 def profile_proto(
-    job: str, store: str, file: str | None, op_log: str | None, steps: tuple[int, int] | None, compat: str
+    job: str,
+    store: str,
+    file: str | None,
+    op_log: str | None,
+    kinds: tuple[int, ...] | None,
+    steps: tuple[int, int] | None,
+    compat: str,
 ) -> None:
     """Write JOB as a file that TensorFlow's own tools read: tfprof --profile_path, ProfilerFromFile, profiler-ui."""
     if not file and not op_log:
@@ -38,4 +51,4 @@ def profile_proto(
     if file:
         from tfprof.collector.export.profile_proto import pieces  # noqa: PLC0415  # likewise
 
-        files.write(file, b"".join(pieces(chosen, steps, compat)))
+        files.write(file, b"".join(pieces(chosen, steps, compat, kinds)))

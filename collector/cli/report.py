@@ -9,14 +9,16 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from tfprof.collector.answers.needs import STACKS
 from tfprof.collector.answers.profile import profile
+from tfprof.collector.answers.step_times import step_times
 from tfprof.collector.errors import StoreError, TfprofError
 from tfprof.collector.render import report_text
 from tfprof.collector.render.report_text import Summary
-from tfprof.collector.render.why_text import befell, untraced
+from tfprof.collector.render.why_text import befell, missed, of_kinds, untraced
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.views.jobs import JobRow, job_rows, over_budget
 from tfprof.collector.views.steps import steps
@@ -37,8 +39,9 @@ def _processes(store: Store, launch: str) -> list[tuple[Job, JobRow]]:
     return sorted(mine, key=lambda pair: -pair[1].steps)
 
 
-def _dear(row: JobRow) -> str | None:
-    why = over_budget(row)
+def _dear(rows: Iterable[JobRow]) -> str | None:
+    """Return why the first of ``rows`` whose cost is above the budget is."""
+    why = next(filter(None, map(over_budget, rows)), None)
     return f"the cost is above the budget: {why}" if why else None
 
 
@@ -52,10 +55,11 @@ def report(store: Store, launch: str, problem: str | None, width: int) -> Iterat
     shown = [Summary(row, _median(job, row.step_kind)) for job, row in processes[: report_text.PROCESSES]]
     rest = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
     first = processes[0][0]
-    found = profile(first, averaged=False, needs=())
-    ops = top_ops(found.nodes) if found else []
-    notes = [befell(first) if found else untraced(first), _dear(shown[0].row)]
-    yield from report_text.lines([*shown, *rest], ops, found.traces if found else 0, list(filter(None, notes)), width)
+    found = profile(first, averaged=False, needs=(STACKS,))
+    ops = top_ops(found.nodes, step_times(found).nodes, found.traces) if found and found.traces else []
+    why = (of_kinds(found), befell(first), missed(first)) if found else (untraced(first),)
+    notes = [*why, _dear(one.row for one in shown)]
+    yield from report_text.lines([*shown, *rest], ops, list(filter(None, notes)), width)
     if problem:
         yield f"tfprof: {problem}"
 

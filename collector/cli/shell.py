@@ -6,20 +6,22 @@ from dataclasses import replace
 from typing import Any, Final
 
 import click
-from tfprof.collector.answers.deliver import RefusedError, deliver
+from tfprof.collector.answers.deliver import RefusedError, Terminal, deliver
 from tfprof.collector.answers.desk import VIEWS, About, Desk
 from tfprof.collector.api import invalid_argument, not_found
 from tfprof.collector.cli.about import TfprofCommand, about, about_options, view_options
-from tfprof.collector.cli.command import note, print_lines
+from tfprof.collector.cli.command import note, print_lines, width
 from tfprof.collector.cli.shell_history import Lines, history_file
-from tfprof.collector.cli.shell_line import COMMANDS, Line, parse
+from tfprof.collector.cli.shell_line import COMMANDS, STEP_KIND, Line, parse
 from tfprof.collector.cli.shell_names import JobNames
 from tfprof.collector.cli.telling import tell
 from tfprof.collector.errors import NoSuchStepError, TfprofError, UsageError
 from tfprof.collector.render.table import clean
 from tfprof.collector.render.wrapper_text import table
+from tfprof.collector.views.kinds import from_text
 from tfprof.collector.views.options import TABLE, Options, from_texts, warnings
 from tfprof.collector.views.rules import Rules
+from tfprof.shim import streams
 from tfprof.shim.version import VERSION
 
 PROMPT: Final = "tfprof> "
@@ -34,6 +36,7 @@ class Shell:
         self._desk = Desk()
         self._lines = lines
         self.options = options
+        self.kinds: tuple[int, ...] | None = None  # of steps, as far as this session says
         self.failed = False
 
     def run(self, text: str) -> bool:
@@ -47,18 +50,11 @@ class Shell:
             if line.command in {"exit", "quit"}:
                 return False
             self._carry_out(line)
-        except RefusedError as error:
-            self._refuse(str(error.args[0]))
-        except UsageError as error:
-            self._refuse(f"E: {invalid_argument(self._rules, str(error.args[0]).rstrip())}")
         except TfprofError as error:
-            self._refuse(f"tfprof: {error}")
+            self.failed = True
+            streams.say(_theirs(error, self._rules) if self._rules.strict else f"tfprof: {error}")
         sys.stdout.flush()
         return True
-
-    def _refuse(self, text: str) -> None:
-        self.failed = True
-        click.echo(text, err=True)
 
     def _carry_out(self, line: Line) -> None:
         if line.command == "help":
@@ -68,13 +64,16 @@ class Shell:
         elif line.command == "history":
             print_lines(f"{number:5}  {text}" for number, text in enumerate(self._lines.texts, 1))
         else:
-            options = from_texts(line.texts, self.options, strict=self._rules.strict)
+            texts = dict(line.texts)
+            kind = texts.pop(STEP_KIND.name, None)
+            kinds = self.kinds if kind is None else from_text(kind)
+            options = from_texts(texts, self.options, strict=self._rules.strict)
             for text in warnings(options):
                 note(text)
             if line.command == "set":
-                self.options = options
+                self.options, self.kinds = options, kinds
             elif line.command in VIEWS:
-                self._show(line.command, options)
+                self._show(line.command, options, kinds)
 
     def _advise(self) -> None:
         from tfprof.collector.answers.advising import advise  # noqa: PLC0415  # reads all of a job, for those who ask for it
@@ -83,11 +82,21 @@ class Shell:
         about = self._ask()
         tell(advise(about), about.rules)
 
-    def _show(self, view: str, options: Options) -> None:
-        try:
-            tell(deliver(self._desk, self._ask(), view, options))
-        except NoSuchStepError as error:
-            self._refuse(not_found(error))
+    def _show(self, view: str, options: Options, kinds: tuple[int, ...] | None) -> None:
+        about = self._ask()
+        about = about if kinds is None else replace(about, kinds=kinds)
+        tell(deliver(self._desk, about, view, options, terminal=Terminal(width())))
+
+
+def _theirs(error: TfprofError, rules: Rules) -> str:
+    """Return what tfprof's own shell says where ours says ``error``."""
+    if isinstance(error, NoSuchStepError):
+        return not_found(error)
+    if isinstance(error, RefusedError):
+        return str(error.args[0])
+    if isinstance(error, UsageError):
+        return f"E: {invalid_argument(rules, getattr(error, 'theirs', str(error.args[0])).rstrip())}"
+    return f"tfprof: {error}"
 
 
 def _help(view: str = "") -> Iterator[str]:
@@ -95,7 +104,7 @@ def _help(view: str = "") -> Iterator[str]:
         yield "COMMAND [-option value ...]   lists are separated by commas; an empty line shows the options of this session"
         yield from (f"  {name:<8} {text}" for name, text in COMMANDS.items())
         yield ""
-    for option in TABLE:
+    for option in (*TABLE, STEP_KIND):
         yield f"  {f'-{option.name} {option.metavar}':<32} {option.explained(view)}"
 
 
@@ -116,9 +125,16 @@ def _piped(shell: Shell) -> None:
     """Read lines as they come."""
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="surrogateescape")
-    for text in sys.stdin:
-        if not shell.run(text):
-            break
+    while (text := _next()) and shell.run(text):
+        pass
+
+
+def _next() -> str:
+    """Return the next line of standard input, '' at its end."""
+    try:
+        return sys.stdin.readline()
+    except OSError as error:
+        raise TfprofError(f"standard input: {error.strerror}", "io") from None
 
 
 @click.command(cls=TfprofCommand)
@@ -130,15 +146,13 @@ def shell(compat: str, strict: bool, **given: Any) -> int:
     On a terminal lines can be edited, completed (Tab) and found again; else they are read as they come, and the exit
     status is 1 if any was no good. Options given here are the defaults of the session, as is what `set` changes.
     """
-    asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "steps", "device")}
+    asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
     options = from_texts(given, strict=strict)
     first = about(**asked, rules=Rules(compat, strict))
     found = [job.info.hex for job in first.jobs]
 
     def ask() -> About:
-        return replace(
-            about(found, asked["store"], hosts=(), pids=(), steps=first.steps, device=first.device, rules=first.rules)
-        )
+        return replace(first, jobs=about(**{**asked, "jobs": found, "hosts": (), "pids": ()}, rules=first.rules).jobs)
 
     if sys.stdin.isatty() and sys.stdout.isatty():
         names = " ".join(f"{job.info.hex[:4]} {job.info.name}" for job in first.jobs[:4])

@@ -4,14 +4,14 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
 from tfprof.collector.answers.desk import VIEWS
-from tfprof.collector.cli.shell_line import COMMANDS, OPTIONS
+from tfprof.collector.cli.shell_line import COMMANDS, OPTIONS, STEP_KIND
 from tfprof.collector.views.option_values import ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH
 from tfprof.collector.views.options import TABLE, Option
 from tfprof.collector.views.output import FILE, PPROF, TIMELINE
 
 #: More are of no help.
 MOST: Final = 200
-_LISTS: Final = frozenset({SELECT, REGEXES})
+_LISTS: Final = frozenset({SELECT, REGEXES, STEP_KIND.kind})
 _WITH_FILE: Final = frozenset({FILE, PPROF, TIMELINE})
 
 #: What regexes of an option may name in a view.
@@ -62,6 +62,6 @@ def complete(text: str, names: Names) -> Completions:
         return Completions(len(last), _starting(VIEWS, last))
     option = OPTIONS.get(words[-1]) if len(words) > 1 else None
     if option is None or (option.kind is TRUTH and last.startswith("-")):
-        return Completions(len(last), _starting((f"-{one.name}" for one in TABLE), last), ends=True)
+        return Completions(len(last), _starting((f"-{one.name}" for one in (*TABLE, STEP_KIND)), last), ends=True)
     piece = last.rpartition(",")[2] if option.kind in _LISTS else last
     return Completions(len(piece), _starting(_values(option, command, names), piece))

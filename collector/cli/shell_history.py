@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Final
 
 from tfprof.collector.cli.command import note
+from tfprof.shim import places
 
 #: Lines that are kept.
 KEPT: Final = 1000
@@ -12,8 +13,7 @@ KEPT: Final = 1000
 
 def history_file() -> Path:
     """Return where lines are kept: `shell_history` in $XDG_STATE_HOME/tfprof."""
-    state = os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")  # noqa: PTH111  # HOME may be unset
-    return Path(state) / "tfprof" / "shell_history"
+    return Path(places.absolute(places.state_home())) / "tfprof" / "shell_history"
 
 
 class Lines:

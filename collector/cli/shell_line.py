@@ -4,8 +4,10 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from tfprof.collector.cli.arguments import SPELLINGS
+from tfprof.collector.cli.suggestion import suggestion
 from tfprof.collector.errors import UsageError
-from tfprof.collector.views.option_values import TRUTH, invalid
+from tfprof.collector.views.kinds import from_text
+from tfprof.collector.views.option_values import TRUTH, Kind, invalid, text_of
 from tfprof.collector.views.options import TABLE, Option
 
 #: Commands, and what `help` says of them.
@@ -21,13 +23,28 @@ COMMANDS: Final = {
     "exit": "end, as do quit and Ctrl-D",
     "quit": "end",
 }
+#: What views and `set` take besides the options of tfprof's: which kinds of steps are meant.
+STEP_KIND: Final = Option(
+    "kind",
+    Kind(lambda _name, value: from_text(value), lambda _name, value: from_text(text_of("kind", value))),
+    "KIND",
+    "only steps of this kind, as batch or train, or of several (KIND,KIND), or all",
+)
 #: Options by every spelling.
-OPTIONS: Final = {
+OPTIONS: Final = {"-kind": STEP_KIND, "--kind": STEP_KIND} | {
     spelling: option
     for option in TABLE
     for spelling, name in SPELLINGS.items()
     if name == f"--{option.name.replace('_', '-')}"
 }
+
+
+class LineError(UsageError):
+    """A line that names no command or no option; ``theirs`` is what tfprof says of it."""
+
+    def __init__(self, message: str, theirs: str) -> None:
+        super().__init__(message)
+        self.theirs = theirs
 
 
 class Line(NamedTuple):
@@ -43,10 +60,11 @@ _WORDS: Final = frozenset({"help", "history", "exit", "quit"})
 
 
 def parse(text: str) -> Line:
-    """Take a line with a command apart; UsageError in tfprof's words."""
+    """Take a line with a command apart; UsageError when it is none."""
     command, *words = text.split()
     if command not in COMMANDS:
-        raise UsageError("First string must be a valid command.")
+        message = f"no such command {command!r}{suggestion(command, COMMANDS)} (help)"
+        raise LineError(message, "First string must be a valid command.")
     if command in _WORDS:
         return Line(command, {}, tuple(words))
     texts = {}
@@ -55,7 +73,8 @@ def parse(text: str) -> Line:
         name, equals, value = words[at].partition("=")
         option = OPTIONS.get(name)
         if option is None:
-            raise UsageError(f"Invalid option '{words[at]}' value: '{''.join(words[at + 1 : at + 2])}'")
+            message = f"no such option {words[at]!r}{suggestion(name, OPTIONS)} (help {command})"
+            raise LineError(message, f"Invalid option '{words[at]}' value: '{''.join(words[at + 1 : at + 2])}'")
         at += 1
         if not equals:
             value, taken = _value(option, words[at:])

@@ -4,15 +4,16 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from tfprof.collector.answers.profile import of_first_kind
+from tfprof.collector.answers.kinds import counted, of_job
 from tfprof.collector.errors import TfprofError
 from tfprof.collector.store.reader import Job
 from tfprof.collector.store.schema import DEVICE, NODE
+from tfprof.collector.views.kinds import ALL, named
 from tfprof.collector.views.nodes import texts
 
 
 class JobNames:
-    """Nodes, op types, devices, lines of code and steps of jobs, each in order."""
+    """Nodes, op types, devices, lines of code, steps and kinds of steps of jobs, each in order."""
 
     def __init__(self, jobs: Sequence[Job]) -> None:
         self._jobs = jobs
@@ -23,6 +24,8 @@ class JobNames:
         try:
             if option == "step":
                 return ["-1", *self._known("step")]
+            if option == "kind":
+                return [ALL, *self._known("kind")]
             if option == "account_type_regexes":
                 return [*self._known("op"), *self._known("device")]
             return self._known({"op": "op", "code": "line"}.get(view, "node")) if option.endswith("regexes") else ()
@@ -56,5 +59,9 @@ class JobNames:
 
     @staticmethod
     def _steps(job: Job) -> Iterable[int]:
-        steps: list[Any] = of_first_kind(job.table("traces", ["kind", "step"]))["step"].to_pylist()
+        steps: list[Any] = of_job(job, ["step"])[0]["step"].to_pylist()
         return steps
+
+    @staticmethod
+    def _kinds(job: Job) -> Iterable[str]:
+        return map(named, counted([job.table("traces", ["kind"])]))

@@ -14,6 +14,7 @@ from tfprof.collector.cli.command import (
 from tfprof.collector.render import spans_text
 from tfprof.collector.store.catalog import RUNNING
 from tfprof.collector.store.reader import Store
+from tfprof.collector.views.jobs import functions_of
 from tfprof.collector.views.spans import phases
 
 
@@ -24,7 +25,7 @@ from tfprof.collector.views.spans import phases
 def spans(job: str, store: str, as_json: bool) -> None:
     """The phases of JOB: fits with their epochs and batches, evaluations, predictions, session runs."""
     chosen = Store(store).job(job)
-    tree = phases(chosen.table("spans"), live=chosen.info.state == RUNNING)
+    tree = phases(chosen.table("spans"), functions_of(chosen.info), live=chosen.info.state == RUNNING)
     if as_json:
         print_json({"job": chosen.info.hex, "spans": tree})
     elif tree:

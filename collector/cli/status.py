@@ -1,21 +1,48 @@
 """`tfprof status`: how agent and collector are."""
 
+import errno
+import stat
+from pathlib import Path
 from typing import Any, Final
 
 import click
 from tfprof.collector.cli.command import json_option, print_json, print_lines, store_option
+from tfprof.collector.errors import StoreError
 from tfprof.collector.ingest.decode import decoder
 from tfprof.collector.render import status_text
-from tfprof.shim.daemons import read_status
+from tfprof.collector.store import catalog
+from tfprof.shim.daemons import holder, read_status
 from tfprof.shim.places import instance_dir
 
 #: The daemons by name, as their pid and status files are called.
 DAEMONS: Final = ("agent", "collector")
 
 
+def serving(store: str) -> str:
+    """Return the runtime folder of the daemons of ``store``; StoreError where none lives and there can be none.
+
+    A store need not be there yet.
+    """
+    place = instance_dir(store)
+    if not any(holder(place, name) for name in DAEMONS):
+        try:
+            catalog.check(Path(store))
+        except StoreError as error:
+            if error.slug != "store-missing" or not _may_become_one(store):
+                raise
+    return place
+
+
+def _may_become_one(store: str) -> bool:
+    try:
+        return stat.S_ISDIR(Path(store).stat().st_mode)
+    except OSError as error:
+        return error.errno == errno.ENOENT
+
+
 def statuses(store: str) -> dict[str, dict[str, Any]]:
     """Return the last status of each daemon of ``store``; `alive` says whether it lives."""
-    place = instance_dir(store)
+    place = serving(store)
     return {name: read_status(place, name) or {"alive": False} for name in DAEMONS}
 
 

@@ -2,7 +2,7 @@
 
 from tfprof.collector.answers.deliver import Delivery
 from tfprof.collector.cli.command import note, print_lines
-from tfprof.collector.render.why_text import hint, why
+from tfprof.collector.render.why_text import hint, left_out, why
 
 
 def tell(delivery: Delivery) -> None:
@@ -12,7 +12,8 @@ def tell(delivery: Delivery) -> None:
         print_lines(delivery.said)
     for text in delivery.notes:
         note(text)
-    for reason in (why(answer), hint(answer) if answer.shows_something else None):
+    told = (why(answer),) if delivery.for_people else (left_out(answer), why(answer))
+    for reason in (*told, hint(answer) if answer.shows_something and not delivery.for_people else None):
         if reason:
             note(reason)
     if answer.view.name == "code" and answer.options.account_displayed_op_only:

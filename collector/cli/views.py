@@ -6,13 +6,13 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 import click
-from tfprof.collector.answers.deliver import Delivery, deliver, refuse
+from tfprof.collector.answers.deliver import Delivery, Terminal, deliver, refuse
 from tfprof.collector.answers.desk import Answer, Desk
 from tfprof.collector.cli.about import TfprofCommand, about, about_options, view_options
-from tfprof.collector.cli.command import json_option, note, print_pieces
+from tfprof.collector.cli.command import json_option, note, print_pieces, width
 from tfprof.collector.cli.telling import tell
 from tfprof.collector.errors import UsageError
-from tfprof.collector.render.why_text import why
+from tfprof.collector.render.why_text import kinds_of, why
 from tfprof.collector.views.options import Options, from_texts, warnings
 from tfprof.collector.views.output import NONE, STDOUT
 from tfprof.collector.views.rules import Rules
@@ -21,21 +21,21 @@ from tfprof.collector.views.rules import Rules
 _SAYS: Final = {
     "scope": """What the nodes of JOB cost, in the tree of their names: layers, towers, optimizers.
 
-    Each row has the node's own numbers, then those with all that is below it.""",
+    What took most comes first; numbers are of a step, with all that is below a row.""",
     "graph": """What the nodes of JOB cost, each below the one that uses its output: where a loss comes from.
 
-    Each row has the node's own numbers, then those with all that is below it. A node that several use is below one of them.""",
+    Numbers are of a step, with all that is below a row; *self* is the node's own. A node that several use is below one of them.""",
     "op": """What each op type of JOB cost, as TensorFlow's own profiler counts it.
 
-    Of the two percentages of a number the first is of this row and all below it, the second of this row.""",
+    What took most comes first; numbers are of a step.""",
     "code": """What each line of Python of JOB cost, in the tree of calls that made the nodes of the graph.
 
-    Each row has the line's own numbers, then those with all that is below it. Stacks are deep: give a large -max_depth.""",
+    Numbers are of a step, with all that a line calls. Lines of packages are left out: -show_name_regexes '.*' shows them.""",
 }
 _SAYS_ALL: Final = """
 
-    Numbers are averages over the traced steps in which a node ran, added up, or those of one step (-step). Several JOBs are put
-    together by the names of nodes. Lists are separated by commas; regexes match whole names."""
+    Numbers are means over the traced steps, or those of one step (-step). Several JOBs are put together by the names of nodes.
+    Lists are separated by commas; regexes match whole names. --strict-tfprof prints as TensorFlow's own profiler does."""
 
 
 def _json(answer: Answer) -> Iterator[str]:
@@ -50,6 +50,7 @@ def _json(answer: Answer) -> Iterator[str]:
         "job": jobs[0] if len(jobs) == 1 else None,
         "jobs": jobs,
         "step": answer.options.step,
+        "kinds": dict(kinds_of(answer)),
         "steps": about.steps,
         "device": about.device,
         "traces": answer.profile.traces if answer.profile else 0,
@@ -84,7 +85,9 @@ def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
         print_pieces(_json(answer))
         told = Delivery(answer)
     else:
-        told = deliver(desk, what, view, options)
+        told = deliver(desk, what, view, options, terminal=Terminal(width()))
+    for text in warnings(options):
+        note(text)
     tell(told)
 
 
@@ -94,11 +97,9 @@ def _command(view: str) -> click.Command:
     @view_options(view)
     @json_option
     def command(as_json: bool, compat: str, strict: bool, **given: Any) -> None:
-        asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "steps", "device")}
+        asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
         texts: Mapping[str, str | None] = given
         options = from_texts(texts, strict=strict)
-        for text in warnings(options):
-            note(text)
         _show(view, options, as_json, rules=Rules(compat, strict), **asked)
 
     return command

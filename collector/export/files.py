@@ -18,14 +18,15 @@ def write(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
     """
     pieces = (data,) if isinstance(data, bytes) else data
     try:
-        target = Path(path).resolve()
+        target = Path(os.path.realpath(path))
         if _is_special(os.fspath(path), target):
             with open(path, "wb") as file:  # noqa: PTH123  # as it was given: /dev/stdout may be a file without a name
                 file.writelines(pieces)
         else:
             _replace(target, pieces)
-    except OSError as error:
-        raise TfprofError(f"cannot write {os.fspath(path)}: {error.strerror or error}", slug="io") from None
+    except (OSError, ValueError) as error:  # the latter of a name with a character that no name has
+        why = (error.strerror if isinstance(error, OSError) else None) or error
+        raise TfprofError(f"cannot write {os.fspath(path)}: {why}", slug="io") from None
 
 
 def _is_special(given: str, target: Path) -> bool:

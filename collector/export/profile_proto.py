@@ -2,64 +2,78 @@
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
+from tfprof.collector.answers.kinds import of_kinds, resolved
 from tfprof.collector.answers.needs import EVERYTHING
-from tfprof.collector.answers.profile import misses_streams, of_first_kind, profile
-from tfprof.collector.errors import StoreError
+from tfprof.collector.answers.profile import misses_streams, profile
+from tfprof.collector.errors import FormatError, StoreError
 from tfprof.collector.export.code_defs import CodeDefs
 from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
 from tfprof.collector.render.why_text import untraced
+from tfprof.collector.store import outputs as signatures
 from tfprof.collector.store.columns import flat, listed, pc
 from tfprof.collector.store.devices import host_device
 from tfprof.collector.store.reader import Job
-from tfprof.collector.store.schema import NODE
+from tfprof.collector.store.schema import NODE, OUTPUTS
 from tfprof.collector.views.attributes import attributes
-from tfprof.collector.views.entries import COLUMNS, Entry, entries
-from tfprof.collector.views.nodes import COPY, NEVER, Node, canonical_devices, octets, texts
+from tfprof.collector.views.entries import COLUMNS, Entry, MemoryRecord, Output, entries
+from tfprof.collector.views.nodes import COPY, NEVER, Node, canonical_devices, octets, raw, texts
 from tfprof.collector.views.rules import Rules
 
 #: Nodes with about so many executions are written at once: what is known of one takes half a kilobyte meanwhile.
 PART_ROWS: Final = 50_000
-_TRACES: Final = ("trace", "kind", "step", "base_ns", "accelerator")
+_TRACES: Final = ("trace", "kind", "step", "base_ns", "accelerator", "duration_ns")
 
 Steps = tuple[int, int]
 
 
-def profile_proto(job: Job, steps: Steps | None = None, compat: str = "2.21") -> Any:
+def profile_proto(
+    job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+) -> Any:
     """Return the ProfileProto of ``pieces``."""
-    return ProfileProto.FromString(b"".join(pieces(job, steps, compat)))
+    return ProfileProto.FromString(b"".join(pieces(job, steps, compat, kinds)))
 
 
-def pieces(job: Job, steps: Steps | None = None, compat: str = "2.21") -> Iterator[bytes]:
+def pieces(
+    job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+) -> Iterator[bytes]:
     """Yield a serialised ProfileProto of ``job``, of its steps from ``steps[0]`` to ``steps[1]`` or of all, bit by bit.
 
     Nodes have numbers in the order of the graph, then in that of their first execution. Numbers of operations are
     those of tfprof. ``compat``: 1.15 tells which output an input is of, newer versions take the first. Steps of a second
-    kind go on after the last of the first (``renumbered``). Raises UsageError ``no-such-step``, StoreError ``no-data``.
+    kind go on after the last of the first (``renumbered``). ``kinds``: of which kinds the steps are; None: of all, and of the
+    one that the job is about where ``steps`` are named. Raises UsageError ``no-such-step``, ``no-such-kind``, StoreError ``no-data``.
     """
     table = job.table("traces", _TRACES)
-    traces = renumbered(table) if steps is None else _between(table, steps)
+    if kinds is not None or steps is not None:
+        table = of_kinds(table, resolved([(job, table)], kinds))
+    if steps is not None:
+        table = table.filter(pc.and_(pc.greater_equal(table["step"], steps[0]), pc.less_equal(table["step"], steps[1])))
+    traces = renumbered(table, resolved([(job, table)], None))
     recorded = _Recorded.of(job, traces)
     slots = compat == "1.15" or job.info.tells_slots
-    writer = _Writer(strict_nodes(job, steps, compat), recorded, CodeDefs.of(job.info), slots=slots)
+    writer = _Writer(strict_nodes(job, steps, compat, kinds), recorded, CodeDefs.of(job.info), slots=slots)
     for part in recorded.parts(writer.order):
         yield writer.nodes(part).SerializeToString(deterministic=True)
     yield writer.rest(traces, job.table("op_log", ["code"])).SerializeToString(deterministic=True)
 
 
-def strict_nodes(job: Job, steps: Steps | None = None, compat: str = "2.21") -> list[Node]:
+def strict_nodes(
+    job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+) -> list[Node]:
     """Return the nodes of ``job`` with all that tfprof would know of them; StoreError ``no-data`` where nothing was traced."""
-    found = profile(job, steps=steps, averaged=False, needs=EVERYTHING, rules=Rules(compat, strict=True))
+    found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, rules=Rules(compat, strict=True))
     if found is None:
         raise StoreError(untraced(job), slug="no-data")
     return found.nodes
 
 
-def renumbered(traces: pa.Table) -> pa.Table:
-    """Return ``traces`` with steps that no two kinds share: those that users call steps keep their numbers, the others follow."""
-    first = of_first_kind(traces)
+def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
+    """Return ``traces`` with steps that no two kinds share: those of ``kinds``, of one, keep their numbers, the others follow."""
+    first = of_kinds(traces, kinds[:1])
     last = pc.max(first["step"]).as_py() if first.num_rows else 0
     kinds = sorted(set(listed(traces, "kind")) - set(listed(first, "kind")))
     parts = [first]
@@ -69,11 +83,6 @@ def renumbered(traces: pa.Table) -> pa.Table:
         parts.append(other.set_column(other.schema.get_field_index("step"), "step", moved))
         last = pc.max(moved).as_py()
     return pa.concat_tables(parts)
-
-
-def _between(traces: pa.Table, steps: Steps) -> pa.Table:
-    mine = of_first_kind(traces)
-    return mine.filter(pc.and_(pc.greater_equal(mine["step"], steps[0]), pc.less_equal(mine["step"], steps[1])))
 
 
 # -- what the store has --------------------------------------------------------------------------
@@ -92,6 +101,7 @@ class _Recorded:
     rows: Mapping[int, int]
     graph: tuple[str, ...]
     node_ids: Mapping[str, int]
+    signatures: Mapping[int, bytes]
 
     @classmethod
     def of(cls, job: Job, traces: pa.Table) -> "_Recorded":
@@ -113,6 +123,7 @@ class _Recorded:
             rows=dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)),
             graph=tuple(dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name"))),
             node_ids={name: number for number, name in texts(names, NODE).items()},
+            signatures=raw(names, OUTPUTS),
         )
 
     def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:
@@ -146,6 +157,7 @@ class _Writer:
         self._slots = slots
         self._codes = codes
         self._stacks = False
+        self._signatures = recorded.signatures
         in_graph = frozenset(recorded.graph)
         ran = (name for name, number in recorded.node_ids.items() if number in recorded.rows)
         self.order = [*recorded.graph, *(name for name in ran if name not in in_graph and _is_node(name))]
@@ -189,10 +201,47 @@ class _Writer:
             self._stacks = self._stacks or bool(facts.stack)
             message.trace.CopyFrom(self._codes.code(facts.stack))
         for step, entry in steps.items():
-            _fill_entry(message.execs[step], entry)
+            self._fill_entry(message.execs[step], entry)
+
+    def _fill_entry(self, message: ExecProfile, entry: Entry) -> None:
+        _fill_times(message, entry)
+        for record in entry.memory:
+            made = message.memory_execs.add(
+                memory_micros=record.micros,
+                host_temp_bytes=record.host_temp,
+                host_persistent_bytes=record.host_persistent,
+                accelerator_temp_bytes=record.accelerator_temp,
+                accelerator_persistent_bytes=record.accelerator_persistent,
+                requested_bytes=record.requested,
+                peak_bytes=record.peak,
+                residual_bytes=record.residual,
+                output_bytes=record.output,
+                allocator_bytes_in_use=record.in_use,
+            )
+            for slot, (size, pointer) in self._put_out(record).items():
+                made.output_memory[slot].bytes = size
+                made.output_memory[slot].ptr = pointer
+
+    def _put_out(self, record: MemoryRecord) -> Mapping[int, Output]:
+        """Return what an execution put out: bytes that nobody knows the outputs of are of the first that was allocated.
+
+        A profile without any would be none that tfprof could have written.
+        """
+        if record.output_memory or not record.output:
+            return record.output_memory
+        return {_allocated(self._signatures.get(record.outputs, b"")): (record.output, 0)}
 
 
-def _fill_entry(message: ExecProfile, entry: Entry) -> None:
+@lru_cache(maxsize=1 << 12)
+def _allocated(signature: bytes) -> int:
+    """Return the first slot of an output signature that has memory of its own, 0 where it does not tell."""
+    try:
+        return next((output.slot for output in signatures.decode(signature) if output.allocated), 0)
+    except FormatError:
+        return 0
+
+
+def _fill_times(message: ExecProfile, entry: Entry) -> None:
     message.run_count = entry.runs
     message.all_start_micros, message.latest_end_micros = entry.start_us, entry.end_us
     message.devices.extend(sorted(map(octets, entry.devices)))
@@ -203,22 +252,6 @@ def _fill_entry(message: ExecProfile, entry: Entry) -> None:
                 to.add(int64_values=pair)
     for micros, size in entry.allocations:
         message.allocations.add(alloc_micros=micros, alloc_bytes=size)
-    for record in entry.memory:
-        made = message.memory_execs.add(
-            memory_micros=record.micros,
-            host_temp_bytes=record.host_temp,
-            host_persistent_bytes=record.host_persistent,
-            accelerator_temp_bytes=record.accelerator_temp,
-            accelerator_persistent_bytes=record.accelerator_persistent,
-            requested_bytes=record.requested,
-            peak_bytes=record.peak,
-            residual_bytes=record.residual,
-            output_bytes=record.output,
-            allocator_bytes_in_use=record.in_use,
-        )
-        for slot, (size, pointer) in record.output_memory.items():
-            made.output_memory[slot].bytes = size
-            made.output_memory[slot].ptr = pointer
 
 
 def _is_node(name: str) -> bool:

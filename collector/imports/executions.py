@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from tfprof.collector.imports.files import NotRepresentableError, text_of
+from tfprof.collector.imports.steps import COLON
 from tfprof.collector.proto.tensorflow_pb2 import NodeExecStats
 from tfprof.collector.proto.tfprof_log_pb2 import ExecMemory, ExecProfile, ProfileNode
 from tfprof.collector.store.devices import is_canonical
@@ -41,7 +42,7 @@ class _Entry:
         return NotRepresentableError(f"{self._where}: {what}")
 
     def stats(self, start: int = 0, lasted: int = 0) -> Any:
-        return NodeExecStats(node_name=self.name, all_start_micros=start, op_end_rel_micros=lasted)
+        return NodeExecStats(node_name=self.name.replace(":", COLON), all_start_micros=start, op_end_rel_micros=lasted)
 
 
 def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, Any]]:
@@ -67,7 +68,7 @@ def _check(entry: _Entry) -> None:
     of_others = [device for device in entry.exec.cpu_execs if device != entry.own or STREAM in device]
     kernels = [device for device in entry.exec.accelerator_execs if STREAM not in device]
     wrong = (
-        (":" in entry.name, "names of what runs have no colon"),
+        (COLON in entry.name, "its name has a character that stands for colons here"),
         (not devices, "it ran on no device"),
         (bool(strange), f"it ran on {sorted(strange)}, which it does not belong to"),
         (not set(entry.pairs) <= devices, "it has times of devices that it did not run on"),

@@ -38,8 +38,10 @@ def contents(path: str) -> bytes:
             if file.seekable():
                 file.seek(0)
             data = file.read(BYTES_MAX + 1)
-    except OSError as error:
-        raise TfprofError(f"cannot read {path}: {error.strerror or error}", slug="io") from None
+    except (OSError, MemoryError) as error:
+        raise TfprofError(
+            f"cannot read {path}: {getattr(error, 'strerror', None) or 'no memory for it'}", slug="io"
+        ) from None
     if len(data) > BYTES_MAX:
         raise _too_large(path)
     return data

@@ -65,7 +65,7 @@ class ProfileFile:
                         if device not in devices:
                             devices[device] = message.step_stats.dev_stats.add(device=device)
                         devices[device].node_stats.append(stats)
-            yield Step(number, message.SerializeToString(), message, self._path, GPU if misses else 0)
+            yield Step(number, message.SerializeToString(), message, self._path, GPU if misses else 0, escaped=True)
             misses = False
 
     def _check(self) -> None:

@@ -17,11 +17,14 @@ from tfprof.shim import layout
 
 Tables = dict[str, pa.Table]
 
+#: Stands for a colon in what a profile says that ran: a RunMetadata's names end at one. No text may have this character.
+COLON: Final = "\ufdd0"
+
 
 class Step(NamedTuple):
     """One step of an import: its number, its RunMetadata serialised and parsed, and what errors call it.
 
-    ``accelerator`` is said where the message does not tell it (devices.accelerator).
+    ``accelerator`` is said where the message does not tell it (devices.accelerator). ``escaped``: COLON stands for colons.
     """
 
     number: int
@@ -29,6 +32,7 @@ class Step(NamedTuple):
     message: Any
     path: str
     accelerator: int | None = None
+    escaped: bool = False
 
 
 def step(number: int, data: bytes, path: str) -> Step | None:
@@ -65,7 +69,7 @@ class StepTables:
             "ops": ops,
             "allocations": allocations,
             "output_memory": self._output_memory(step, trace),
-            "names": self._interner.new_names(),
+            "names": _with_colons(self._interner.new_names()) if step.escaped else self._interner.new_names(),
             "traces": trace_rows([_trace(step, trace, parts[0])]),
         }
         return {name: as_table(batch) for name, batch in batches.items() if batch.num_rows}
@@ -91,6 +95,14 @@ class StepTables:
                             memory = output.tensor_description.allocation_description
                             size = max(memory.allocated_bytes, memory.requested_bytes)
                             yield trace, number, device, execution, output.slot, size, memory.ptr
+
+
+def _with_colons(names: pa.Table) -> pa.Table:
+    """Return NAMES with colons where COLON stands for them."""
+    column = names.schema.get_field_index("text")
+    texts: list[Any] = names["text"].to_pylist()
+    named = pa.array([text.replace(COLON.encode(), b":") for text in texts], names.schema.field(column).type)
+    return names.set_column(column, names.schema.field(column), named)
 
 
 def node_name(stats: Any) -> str:

@@ -17,10 +17,10 @@ import pyarrow as pa
 from tfprof.collector.ingest.rows import RowMaker, Tables
 from tfprof.collector.records import Record
 
-#: What collector and process may take together, and the least that the process may; and what rows it may make.
-MEMORY_MAX: Final = 216 << 20
-LEAST: Final = 64 << 20
-ROWS_BYTES_MAX: Final = 40 << 20
+#: What collector, process and the rows that it makes may take together; of it the least that the process may, and the rows.
+MEMORY_MAX: Final = 240 << 20
+LEAST: Final = 32 << 20
+ROWS_BYTES_MAX: Final = 32 << 20
 #: How long it may compute, and how long that may take on a busy machine.
 CPU_S: Final = 20
 WALL_S: Final = 60.0
@@ -171,7 +171,7 @@ def _confine(result: int) -> None:
     pa.set_memory_pool(pa.system_memory_pool())
     shared, data = (int(Path("/proc/self/statm").read_text().split()[column]) * _PAGE for column in (1, 5))
     limits = (
-        (resource.RLIMIT_DATA, data + max(LEAST, MEMORY_MAX - shared)),
+        (resource.RLIMIT_DATA, data + max(LEAST, MEMORY_MAX - ROWS_BYTES_MAX - shared)),
         (resource.RLIMIT_CPU, CPU_S),
         (resource.RLIMIT_FSIZE, ROWS_BYTES_MAX),
         (resource.RLIMIT_CORE, 0),

@@ -1,4 +1,4 @@
-"""The JSON of a `frames` record to rows: which Python code made which node, and which nodes are trainable variables."""
+"""The JSON of a `frames` record to rows: which Python code made which node, and which nodes are parameters."""
 
 import json
 from collections.abc import Sequence
@@ -7,12 +7,14 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from tfprof.collector.errors import DecodeError
 from tfprof.collector.ingest.columns import from_rows
-from tfprof.collector.store.schema import TRAINABLE
+from tfprof.collector.store.schema import STATE, TRAINABLE, UNTRAINED
 
 #: Rows and bytes of text that the frames of one graph may come to: indexes make a small record a large table.
 ROWS_MAX: Final = 1 << 20
 TEXT_MAX: Final = 64 << 20
 
+#: Keys of a record → what it says of variables.
+_VARIABLES: Final = {"variables": TRAINABLE, "others": UNTRAINED, "state": STATE}
 
 #: (file, line, function, start line)
 _Place = tuple[str, int, str, int]
@@ -36,9 +38,8 @@ def frames(data: bytes | memoryview, graph: int) -> Told:
         stacks = [_picked(places, stack) for stack in _listed(record["stacks"])]
         nodes = {str(name): _index(number, len(stacks)) for name, number in record["nodes"].items()}
         _check_size(stacks)
-        return Told(
-            _frame_rows(stacks, graph), _stack_rows(nodes, graph), _variable_rows(record.get("variables", {}), graph)
-        )
+        rows = [row for key, kind in _VARIABLES.items() for row in _variables(record.get(key, {}), graph, [kind])]
+        return Told(_frame_rows(stacks, graph), _stack_rows(nodes, graph), from_rows(rows, "op_log"))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
         raise DecodeError(f"the frames of graph {graph} are not to be read: {error!r}") from error
 
@@ -93,12 +94,11 @@ def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
     return from_rows([(graph, name, stack) for name, stack in nodes.items()], "stacks")
 
 
-def _variable_rows(variables: Any, graph: int) -> pa.RecordBatch:
-    """Return the trainable variables: node name → sizes of what a function's placeholder stands for, null for others."""
+def _variables(variables: Any, graph: int, types: list[str]) -> list[tuple[Any, ...]]:
+    """Return variables as rows: node name → sizes of what a function's placeholder stands for, null for others."""
     if not isinstance(variables, dict):
         raise TypeError("not an object")
-    rows = [(graph, str(name), 0, [TRAINABLE], False, _shape(sizes)) for name, sizes in variables.items()]
-    return from_rows(rows, "op_log")
+    return [(graph, str(name), 0, types, False, _shape(sizes)) for name, sizes in variables.items()]
 
 
 def _shape(sizes: Any) -> list[int]:

@@ -10,10 +10,10 @@ from tfprof.collector.errors import FormatError, StoreError, TfprofError
 from tfprof.collector.ingest.apart import Work, Workshop
 from tfprof.collector.ingest.decode import TooManyRowsError
 from tfprof.collector.ingest.parsing import TEXT_MAX, Event, event_of, event_rows, fits, sample_row, span_rows, whole
-from tfprof.collector.ingest.rows import RowMaker
+from tfprof.collector.ingest.rows import UNDECODABLE, RowMaker
 from tfprof.collector.ingest.sequence import Sequence
 from tfprof.collector.records import Record, cut_records, cut_spans, document
-from tfprof.collector.store.columns import as_table
+from tfprof.collector.store.columns import as_table, constant, pc
 from tfprof.collector.store.wal import Rows
 from tfprof.collector.store.writer import JobWriter
 from tfprof.shim import layout, wire
@@ -29,12 +29,13 @@ LARGE_BYTES: Final = 8 << 20
 END_STATES: Final = ("exited", "killed", "ended", "lost")
 #: The keys of CLOSE itself; the others are those of COUNTERS.
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
-#: The counter that is the collector's own: records and span entries that never came, or are stored no more.
+#: The counter that is the collector's own: records and span entries that never came, or of which nothing is stored, or no more.
 LOST: Final = "never_stored"
 _REMOVED: Final = {
     wire.RECORDS: "records that were in a store that was removed or moved away",
     wire.SPANS: "span entries that were in a store that was removed or moved away",
 }
+_UNDECODABLE: Final = constant(UNDECODABLE, pa.string())
 Tables = Mapping[str, Rows]
 
 
@@ -80,18 +81,25 @@ class Job:
     @property
     def is_busy(self) -> bool:
         """Whether there is something to do, now or as soon as another process has done its part."""
-        return self._work is not None or bool(self._lot())
+        return self.is_waiting or self._end is not None
 
     @property
     def is_ready(self) -> bool:
         """Whether there is something to do now."""
-        lot = self._lot() if self._work is None else []
-        return bool(lot) and not (self._is_large(lot[0]) and self._shared.workshop.is_taken)
+        if self._work is not None or not self.is_busy:
+            return False
+        lot = self._lot()
+        return not (lot and self._is_large(lot[0]) and self._shared.workshop.is_taken)
 
     @property
     def is_waiting(self) -> bool:
         """Whether there are records that are not stored."""
         return self._work is not None or bool(self._waiting)
+
+    @property
+    def is_stalled(self) -> bool:
+        """Whether there are rows that could not be stored."""
+        return self._unsent is not None
 
     def opened(self, identity: Mapping[str, Any]) -> None:
         """Take what an OPEN says: the job goes on, whatever was said of its end."""
@@ -134,7 +142,7 @@ class Job:
         self._waiting_bytes = 0
 
     def pump(self) -> list[Head]:
-        """Store a slice of the records that wait."""
+        """Store a slice of the records that wait, and the job's end after the last."""
         self.retry()
         before = len(self._waiting)
         if self._work is not None:
@@ -209,11 +217,12 @@ class Job:
             if values.get(name) is not None:
                 whole(values, name, 0)
         self._counters_now = {k: v for k, v in values.items() if k not in END_KEYS} or self._counters_now
-        self._end = head, values
-        return self.pump()
+        self._end = head, values  # sealing takes a while: when it is this job's turn, as where many end at once
+        return []
 
     def _finish(self, head: Head, values: Mapping[str, Any]) -> Head:
-        """Store the job's end; return the answer to the CLOSE that told of it."""
+        """Store the job's end; return the answer to the CLOSE that told of it. Where that fails it is to come again."""
+        self._end = None
         if self._events:
             self._append({}, 0, 0)
         self.hand_over_counters()
@@ -288,6 +297,9 @@ class Job:
         self._append_records(outcome.tables, record)
 
     def _append_records(self, tables: Tables, last: Record) -> None:
+        if "events" in tables:
+            events = as_table(tables["events"])
+            self._count_lost(pc.sum(pc.equal(events["slug"], _UNDECODABLE)).as_py())
         self._append(tables, wire.RECORDS, last.seq)
         self.lag_s = max(0.0, (time.time_ns() - last.start_real_ns - last.duration_ns) / 1e9)
 
@@ -303,11 +315,12 @@ class Job:
         self._shared.workshop.waits(waiting - self._waiting_bytes)
         self._waiting_bytes = waiting
 
-    def _give_up(self, record: Record, why: str, slug: str = "undecodable") -> None:
+    def _give_up(self, record: Record, why: str, slug: str = UNDECODABLE) -> None:
         """Store that no rows could be made of ``record``."""
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
         text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
         self._events.append(Event(time.time_ns(), slug=slug, text=text[:TEXT_MAX]))
+        self._count_lost(1)
         self._append({}, wire.RECORDS, record.seq)
 
     def _append(self, tables: Tables, about: int, last: int) -> None:
@@ -323,6 +336,11 @@ class Job:
         """Count what will never be here: in an event, and among what the job has lost."""
         if count:
             self._events.append(Event(time.time_ns(), slug=slug, text=what, times=fits(count)))
+            self._count_lost(count)
+
+    def _count_lost(self, count: int) -> None:
+        """Count records or entries of which nothing is stored; the counters tell of them."""
+        if count:
             self._lost_count = fits(self._lost_count + count)
             self._counters_now = dict(self.writer.info.counters if self._counters_now is None else self._counters_now)
 

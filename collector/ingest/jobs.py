@@ -5,7 +5,7 @@ import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import pyarrow.compute as pc
 from tfprof.collector.errors import FormatError, StoreError, TfprofError
@@ -28,6 +28,13 @@ _WORK_MS: Final = 20
 #: Is told the job and the exception, or what another process said of one.
 Failed = Callable[[int, Exception | str], None]
 _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
+
+
+class Stored(NamedTuple):
+    """What job ``uid`` is to be answered now that something of it was stored, or why it was not."""
+
+    uid: int
+    answers: list[Head] | StoreError
 
 
 class QuarantinedError(FormatError):
@@ -76,8 +83,8 @@ class Jobs:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether any job has records that are not stored."""
-        return any(job.is_waiting for job in self.open.values())
+        """Whether any job has records, or an end, that are not stored."""
+        return any(job.is_busy for job in self.open.values())
 
     def patience_ms(self, most: int) -> int:
         """Return how long may be waited for messages, ``most`` at most, before ``work`` is called."""
@@ -134,13 +141,24 @@ class Jobs:
             raise failures[0]
         return [Head(wire.ACK, 0, wire.SAMPLES, head.first, head.last)]
 
-    def pump(self) -> Iterator[tuple[int, list[Head]]]:
-        """Store what waited long enough or could not be stored before; yield job and answers where something was."""
-        for uid in list(self.open):
-            yield from self._pumped(uid)
+    def retry(self) -> Iterator[Stored]:
+        """Store what could not be stored before; yield the answer about jobs whose folder is gone."""
+        for uid in [uid for uid, job in self.open.items() if job.is_stalled]:
+            try:
+                self.open[uid].retry()
+            except StoreError:  # told when it was tried first, and when the agent sends again
+                if self._bereaved(uid):
+                    yield Stored(uid, [Head(wire.REOPEN, uid)])
+                continue
+            except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
+                self._failed(uid, error)
+            self._look_after(uid)
 
-    def work(self, seconds: float) -> Iterator[tuple[int, list[Head]]]:
-        """Store a slice of each job that has something to do, those first that waited longest, for about so long; yield as above."""
+    def work(self, seconds: float) -> Iterator[Stored]:
+        """Store a slice of each job that has something to do, those first that waited longest, for about so long; yield as above.
+
+        Where something cannot be stored, the reason is yielded.
+        """
         ends = time.monotonic() + seconds
         for uid in list(self._busy):
             if time.monotonic() >= ends:
@@ -148,23 +166,22 @@ class Jobs:
             self._busy.move_to_end(uid)
             yield from self._pumped(uid)
 
-    def _pumped(self, uid: int) -> Iterator[tuple[int, list[Head]]]:
+    def _pumped(self, uid: int) -> Iterator[Stored]:
         job = self.open.get(uid)
         if job is None:
             return
         answers: list[Head] = []
         try:
             answers = job.pump()
-        except StoreError:  # told to the agent when it sends again
+        except StoreError as error:
             self._busy.pop(uid, None)
-            if self._bereaved(uid):
-                yield uid, [Head(wire.REOPEN, uid)]
+            yield Stored(uid, [Head(wire.REOPEN, uid)] if self._bereaved(uid) else error)
             return
         except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
             self._failed(uid, error)
         self._look_after(uid)
         if answers:
-            yield uid, answers
+            yield Stored(uid, answers)
 
     def tick(self, now: float) -> None:
         """Have the store do what is due (store.writer), ``now`` of the monotonic clock; StoreError as it says."""
@@ -239,7 +256,8 @@ class Jobs:
         writer = self._store.job(uid)
         last_trace = pc.max(writer.table("traces", ["trace"])["trace"]).as_py()
         next_trace = 0 if last_trace is None else last_trace + 1
-        maker = RowMaker(self._decoder, writer.names(), next_trace)
+        nodes = writer.table("graph_nodes", ["name", "device"])
+        maker = RowMaker(self._decoder, writer.names(), next_trace, nodes)
         return Job(uid, writer, maker, self._shared)
 
     def _look_after(self, uid: int) -> None:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Final
 import zmq
 from tfprof.collector.errors import FormatError, StoreError, TfprofError
 from tfprof.collector.ingest.job import BusyError
-from tfprof.collector.ingest.jobs import InternalError, Jobs
+from tfprof.collector.ingest.jobs import InternalError, Jobs, Stored
 from tfprof.collector.ingest.parsing import TEXT_MAX
 from tfprof.collector.records import document
 from tfprof.collector.selfstats import SelfStats
@@ -81,14 +81,19 @@ class Receiver:
                 break
         self._tell(answers)
 
-    def pump(self) -> None:
-        """Store what waited, and tell the agents."""
-        self._send_all(self._jobs.pump())
+    def retry(self) -> None:
+        """Store what could not be stored before, and tell the agents."""
+        self._send_all(self._jobs.retry())
         self._senders = {uid: peer for uid, peer in self._senders.items() if uid in self._jobs.open}
 
-    def _send_all(self, stored: Iterable[tuple[int, list[Head]]]) -> None:
+    def _send_all(self, stored: Iterable[Stored]) -> None:
         for uid, answers in stored:
-            self._send(self._senders.get(uid, b""), [(answer, b"") for answer in answers])
+            if isinstance(answers, StoreError):
+                self._stats.stalled(answers)
+                told = [_told(wire.STALL, Head(0, uid), answers)]
+            else:
+                told = [(answer, b"") for answer in answers]
+            self._send(self._senders.get(uid, b""), told)
 
     def close(self) -> None:
         """Let go of the socket; answers on their way are given a moment."""

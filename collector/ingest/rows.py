@@ -21,6 +21,7 @@ from tfprof.collector.ingest.parsing import (
     trace_of_step,
     trace_rows,
 )
+from tfprof.collector.ingest.placement import Placement
 from tfprof.collector.ingest.xspace import xspace
 from tfprof.collector.records import Record, document
 from tfprof.collector.store.columns import as_table
@@ -30,6 +31,8 @@ from tfprof.shim import layout
 _WALKED_BYTE_S: Final = 3e-9
 _RECORD_S: Final = 0.2e-3
 _BYTE_S: Final = 0.5e-6
+#: The events of records that no rows could be made of: they are counted as lost.
+UNDECODABLE: Final = "undecodable"
 Tables = Mapping[str, pa.Table]
 
 
@@ -46,10 +49,14 @@ class RowMaker:
     A step that cannot be decoded leaves its trace number unused.
     """
 
-    def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int) -> None:
+    def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int, nodes: pa.Table | None = None) -> None:
+        """Go on behind ``names`` and before ``next_trace``; ``nodes``: the names and devices in the job's graphs so far."""
         self._decoder = decoder
         self._interner = Interner.restored(names)
+        self._placement = Placement()
         self.next_trace = next_trace
+        if nodes is not None:
+            self._placement.learn(nodes)
 
     def cost(self, record: Record) -> float:
         """Return how many seconds it will take, roughly, to make rows of ``record``."""
@@ -70,6 +77,8 @@ class RowMaker:
         """Go on after ``tables``, which a copy of this maker made."""
         if "names" in tables:
             self._interner.restore(tables["names"])
+        if "graph_nodes" in tables:
+            self._placement.learn(tables["graph_nodes"])
         self.next_trace = next_trace
 
     def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
@@ -99,7 +108,7 @@ class RowMaker:
         for record in records:
             try:
                 step, start_ns, data = profiled_step(record)
-                session = xspace(data, start_ns, self.next_trace, self._interner)
+                session = xspace(data, start_ns, self.next_trace, self._interner, self._placement)
             except DecodeError as error:
                 made.undecodable(record, error.args[0])
                 continue
@@ -110,9 +119,12 @@ class RowMaker:
     def _graph(self, records: list[Record], made: "Made") -> None:
         for record in records:
             try:
-                made.add("graph_nodes", graph_nodes(record.body, graph_number(record)))
+                nodes = graph_nodes(record.body, graph_number(record))
             except DecodeError as error:
                 made.undecodable(record, error.args[0])
+            else:
+                self._placement.learn(nodes)
+                made.add("graph_nodes", nodes)
 
     def _frames(self, records: list[Record], made: "Made") -> None:
         for record in records:
@@ -163,7 +175,7 @@ class Made:
         """Count ``record`` as one that no rows could be made of."""
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
         text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
-        self.events.append(Event(self.now_ns, slug="undecodable", text=text))
+        self.events.append(Event(self.now_ns, slug=UNDECODABLE, text=text))
 
     def tables(self) -> dict[str, pa.Table]:
         """Return what was made, by table."""

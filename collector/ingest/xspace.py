@@ -11,9 +11,10 @@ from google.protobuf.message import DecodeError as ParseError
 from tfprof.collector.errors import DecodeError
 from tfprof.collector.ingest.columns import from_rows
 from tfprof.collector.ingest.decode import Decoded
-from tfprof.collector.ingest.executions import Execution, executions
+from tfprof.collector.ingest.executions import HOST_DEVICE, Execution, executions
 from tfprof.collector.ingest.interner import Interner, NamesFullError
 from tfprof.collector.ingest.messages import CutShortError, parts, without
+from tfprof.collector.ingest.placement import Placement
 from tfprof.collector.ingest.proto.xplane_pb2 import XLine, XPlane, XSpace
 from tfprof.collector.store.devices import accelerator
 from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
@@ -35,13 +36,18 @@ class Session(NamedTuple):
     step: Decoded
 
 
-def xspace(data: bytes | memoryview, start_ns: int, trace: int, interner: Interner) -> Session:
+def xspace(
+    data: bytes | memoryview, start_ns: int, trace: int, interner: Interner, placement: Placement | None = None
+) -> Session:
     """Return the op executions of a session that recorded the step of number ``trace`` from ``start_ns`` (real time) on.
+
+    ``placement``: on which CPUs nodes run.
 
     DecodeError when ``data`` is no XSpace or too much of one; then no name is left behind.
     """
+    placement = placement or Placement()
     try:
-        rows = list(executions(_Parts(data), start_ns))
+        rows = [_placed(row, placement) for row in executions(_Parts(data), start_ns)]
     except (CutShortError, ParseError) as error:
         raise DecodeError("not an XSpace") from error
     base_ns = min((row.start_ns for row in rows), default=0)
@@ -90,6 +96,11 @@ class _Plane:
     def lines(self) -> Iterator[XLine]:
         """The lines, each parsed when it is its turn."""
         return (XLine.FromString(bytes(line)) for line in self._lines)
+
+
+def _placed(row: Execution, placement: Placement) -> Execution:
+    device = placement.of(row.node, row.device) if row.device == HOST_DEVICE else row.device
+    return row if device == row.device else row._replace(device=device)
 
 
 def _row(row: Execution, trace: int, base_ns: int, interner: Interner) -> tuple[int, ...]:

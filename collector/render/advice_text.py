@@ -1,21 +1,50 @@
-"""Advice as text: tfprof's own form, and below each finding what to do."""
+"""Advice as text: sentences, below them the line and what to do; under strict rules in tfprof's own form."""
 
+import re
 from collections.abc import Iterable, Iterator
+from textwrap import wrap
 from typing import Final
 
 from tfprof.collector.render.table import clean
-from tfprof.collector.views.advice.report import Advice
+from tfprof.collector.views.advice.report import Advice, Report
 
-_TODO: Final = "  → "
+#: The blank between a number and its unit, at which no line ends.
+_UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")
+_LINE: Final = "  your line:  "
+_TODO: Final = "  what to do: "
 
 
-def lines(advice: Iterable[Advice], *, strict: bool = False) -> Iterator[str]:
-    """Yield each checker's name and reports; ``strict``: as tfprof prints them, those that have nothing to say too."""
+def lines(advice: Iterable[Advice], width: int | None = None, *, strict: bool = False) -> Iterator[str]:
+    """Yield what the checkers say, no line wider than ``width``; ``strict``: as tfprof prints it, with those that have nothing to say."""
+    if strict:
+        yield from _strict(advice)
+        return
+    reports = [(checker.title, report) for checker, found in advice for report in found]
+    for at, (title, report) in enumerate(reports):
+        if at:
+            yield ""
+        yield from _paragraphs(title, report, width)
+
+
+def _paragraphs(title: str, report: Report, width: int | None) -> Iterator[str]:
+    yield from _wrapped(f"{title}: ", report.text, width)
+    if report.line:
+        yield from _wrapped(_LINE, report.line, width)
+    if report.todo:
+        yield from _wrapped(_TODO, report.todo, width)
+
+
+def _wrapped(head: str, text: str, width: int | None) -> list[str]:
+    indent = " " * (len(head) if head in {_LINE, _TODO} else 2)
+    told = head + clean(text)
+    if width is None:
+        return [told]
+    lines = wrap(_UNIT.sub("\u00a0", told), width, subsequent_indent=indent, break_on_hyphens=False)
+    return [line.replace("\u00a0", " ") for line in lines]
+
+
+def _strict(advice: Iterable[Advice]) -> Iterator[str]:
     for checker, reports in advice:
-        if not (reports or strict):
-            continue
         yield from ("", f"{checker.name}:")
         for report in reports:
             yield from (clean(line) for line in report.text.split("\n"))
-            if report.todo and not strict:
-                yield f"{_TODO}{report.todo}"

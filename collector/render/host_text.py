@@ -7,8 +7,9 @@ from tfprof.collector.render import numbers
 from tfprof.collector.render.table import Column, render
 from tfprof.collector.views.host import Series
 
-_CURVE: Final = 32
-_COLUMNS: Final = (Column("", least=8), Column("MEAN", right=True), Column("MAX", right=True), Column("OVER TIME"))
+#: Characters of a curve, and of all before it.
+_CURVE, _BEFORE = 32, 38
+_COLUMNS: Final = (Column("", least=16), Column("MEAN", right=True), Column("MAX", right=True), Column("OVER TIME"))
 
 
 def _number(value: float | None) -> str:
@@ -34,13 +35,14 @@ _UNITS: Final[tuple[tuple[str, str, Callable[[float | None], str]], ...]] = (
 )
 
 
-def _cells(series: Series) -> list[str]:
+def _cells(series: Series, curve: int) -> list[str]:
     ending, shown, form = next(unit for unit in _UNITS if series.name.endswith(unit[0]))
     name = (series.name.removesuffix(ending) + shown).replace("_", " ")
-    return [name, form(series.mean), form(series.most), numbers.sparkline(list(series.values), _CURVE)]
+    return [name, form(series.mean), form(series.most), numbers.sparkline(list(series.values), curve)]
 
 
 def lines(title: str, series: Sequence[Series], width: int | None) -> Iterator[str]:
-    """Yield a title and a table with one row a series."""
+    """Yield a title and a table with one row a series; in a narrow terminal with shorter curves."""
     yield title
-    yield from render(_COLUMNS, [_cells(one) for one in series if one.values], indent="  ", width=width)
+    curve = _CURVE if width is None else max(1, min(_CURVE, width - _BEFORE))
+    yield from render(_COLUMNS, [_cells(one, curve) for one in series if one.values], indent="  ", width=width)

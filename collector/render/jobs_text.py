@@ -11,20 +11,18 @@ from tfprof.collector.views.jobs import JobRow
 
 _COLUMNS: Final = (
     Column("ID"),
-    Column("NAME", least=8),
-    Column("USER", least=4),
-    Column("HOST", least=4),
-    Column("PID", right=True),
-    Column("FRAMEWORK", least=9),
+    Column("NAME", least=12, fair=60),
+    Column("USER", least=4, spare=8),
+    Column("HOST", least=4, spare=6),
+    Column("PID", right=True, spare=4),
+    Column("FRAMEWORK", least=9, spare=7),
     Column("STEPS", right=True),
-    Column("TRACED", right=True),
-    Column("LOST", right=True),
-    Column("STATE", least=7),
-    Column("FOR", right=True),
-    Column("STARTED"),
+    Column("TRACED", right=True, spare=2),
+    Column("LOST", right=True, spare=3),
+    Column("STATE", least=7, fair=14),
+    Column("FOR", right=True, spare=5),
+    Column("STARTED", spare=9),
 )
-#: Columns at the end that a narrow terminal does without.
-_SPARE: Final = 2
 _FRAMEWORKS: Final = {"tensorflow": "TF"}
 _DAY_NS: Final = 24 * 3600 * 10**9
 
@@ -69,10 +67,5 @@ def _cells(row: JobRow, now_ns: int) -> list[str]:
 
 
 def lines(rows: Sequence[JobRow], now_ns: int, width: int | None) -> list[str]:
-    """Return a table of jobs; in a narrow terminal without its last columns, and only then with names cut."""
-    cells = [_cells(row, now_ns) for row in rows]
-    for columns in range(len(_COLUMNS), len(_COLUMNS) - _SPARE, -1):
-        text = render(_COLUMNS[:columns], [row[:columns] for row in cells])
-        if width is None or max(map(len, text)) <= width:
-            return text
-    return render(_COLUMNS[:-_SPARE], [row[:-_SPARE] for row in cells], width=width)
+    """Return a table of jobs; a narrow terminal does without some columns, so that names tell rows apart."""
+    return render(_COLUMNS, [_cells(row, now_ns) for row in rows], width=width)

@@ -1,10 +1,13 @@
 """Numbers as people read them: tfprof's own forms, and those of the other tables."""
 
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
 _COUNT: Final = ((1e9, "b"), (1e6, "m"), (1e3, "k"))
 _SIZES: Final = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "KB"))
+_QUANTITIES: Final = ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+_TIMES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
 
@@ -58,6 +61,30 @@ def duration(ns: float | None) -> str:
 def count(number: int | None) -> str:
     """Return a count with thousands marked."""
     return "-" if number is None else f"{number:,}"
+
+
+def quantity(number: float) -> str:
+    """Return how many of something in three digits or so: 0.17, 2, 14.5, 3.21 M."""
+    for unit, name in _QUANTITIES:
+        if abs(number) >= unit:
+            number, ending = number / unit, f" {name}"
+            break
+    else:
+        ending = ""
+    if number == int(number) and not ending:
+        return f"{number:.0f}"
+    return f"{number:.{0 if abs(number) >= 100 else 1 if abs(number) >= 10 else 2}f}{ending}"
+
+
+def range_of(times_ns: Sequence[float]) -> str:
+    """Return minimum, median and maximum of some times in one unit, that of the largest: 0.81/0.84/1.24 ms."""
+    values = sorted(times_ns)
+    at = len(values) // 2
+    median = values[at] if len(values) % 2 else (values[at - 1] + values[at]) / 2
+    most = values[-1]
+    unit, name = next((unit, name) for unit, name in _TIMES if most >= unit or unit == 1)
+    digits = 0 if most >= 100 * unit or unit == 1 else 1 if most >= 10 * unit else 2
+    return "/".join(f"{value / unit:.{digits}f}" for value in (values[0], median, most)) + f" {name}"
 
 
 def percent(part: float | None) -> str:

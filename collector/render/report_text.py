@@ -14,12 +14,15 @@ from tfprof.collector.views.top import TopOp
 PROCESSES: Final = 3
 OPS: Final = 5
 _COLUMNS: Final = (
-    Column("op", least=12),
-    Column("device"),
-    Column("calls", right=True),
-    Column("total", right=True),
+    Column("op", least=12, fair=40),
+    Column("device", spare=2),
+    Column("calls/step", right=True, spare=5),
+    Column("time/step", right=True),
     Column("share", right=True),
-    Column("memory/step", right=True),
+    Column("min", right=True, spare=4),
+    Column("max", right=True, spare=3),
+    Column("memory/step", right=True, spare=6),
+    Column("line", least=12, fair=30),
 )
 
 
@@ -48,23 +51,32 @@ def _summary(summary: Summary, named: bool) -> str:
     return " · ".join(parts)
 
 
-def _cells(op: TopOp, traces: int, told: bool) -> list[str]:
-    stats, memory = op.stats, size(op.stats.bytes / traces if told else None)
-    return [op.op, op.device, count(stats.runs), duration(stats.micros * 1000), percent(op.share), memory]
+def _calls(number: float) -> str:
+    return count(round(number)) if number >= 10 or number == round(number) else f"{number:.1f}"
 
 
-def lines(
-    summaries: Sequence[Summary], ops: Sequence[TopOp], traces: int, notes: Sequence[str], width: int
-) -> Iterator[str]:
-    """Yield a line a process, the first few of all ``ops`` of the ``traces`` traced steps, and where there is more."""
+def _cells(op: TopOp, told: bool) -> list[str]:
+    times = [duration(us * 1000) for us in (op.median_us, op.least_us, op.most_us)]
+    memory = size(op.bytes if told else None)
+    return [op.op, op.device, _calls(op.calls), times[0], percent(op.share), *times[1:], memory, op.line or "-"]
+
+
+def _table(ops: Sequence[TopOp], width: int) -> list[str]:
+    """Return the table of ``ops``: where no op has any memory TensorFlow told of none, which is not the same as none used."""
+    rows = [_cells(op, any(one.bytes for one in ops)) for op in ops[:OPS]]
+    if any(op.line for op in ops[:OPS]):
+        return render(_COLUMNS, rows, "  ", width)
+    return render(_COLUMNS[:-1], [row[:-1] for row in rows], "  ", width)
+
+
+def lines(summaries: Sequence[Summary], ops: Sequence[TopOp], notes: Sequence[str], width: int) -> Iterator[str]:
+    """Yield a line a process, the first few of all ``ops`` of the traced steps, and where there is more."""
     for summary in summaries[:PROCESSES]:
         yield _summary(summary, named=len(summaries) > 1)
     if len(summaries) > PROCESSES:
         yield f"tfprof: and {len(summaries) - PROCESSES} more processes: tfprof jobs"
     if ops:
-        # Where no op has any, TensorFlow told of none: not the same as none used.
-        told = any(op.stats.bytes for op in ops)
-        yield from render(_COLUMNS, [_cells(op, traces, told) for op in ops[:OPS]], indent="  ", width=width)
+        yield from _table(ops, width)
     for note in notes:
         yield f"tfprof: {clean(note)}"
     if summaries:

@@ -14,9 +14,12 @@ from tfprof.collector.views.steps import Step, StepGroup, Steps
 
 _GROUPS: Final = (
     Column("STEP"),
-    Column("", least=8),
+    Column("", least=16, fair=40),
     Column("COUNT", right=True),
-    *(Column(title, right=True) for title in ("P50", "P90", "P99", "MIN", "MAX", "MEAN")),
+    *(
+        Column(title, right=True, spare=spare)
+        for title, spare in {"P50": 0, "P90": 2, "P99": 5, "MIN": 4, "MAX": 3, "MEAN": 6}.items()
+    ),
 )
 _STEPS: Final = (Column("STEP"), Column("NUMBER", right=True), Column("AT"), Column("TIME", right=True), Column(""))
 
@@ -39,12 +42,12 @@ def _rows(group: StepGroup) -> Iterator[list[str]]:
 
 def costs(group: StepGroup) -> str | None:
     """Say what tracing costs a step of a group, None where nothing can be said."""
-    if group.cost_ns is None or group.untraced is None:
+    if group.cost is None:
         return None
-    part = group.cost_ns / group.untraced.p50_ns if group.untraced.p50_ns else 0.0
-    sign = "+" if group.cost_ns >= 0 else "-"
     name = f"{group.kind} {group.call}".strip()
-    return f"a traced {name} takes {sign}{duration(abs(group.cost_ns))} ({sign}{percent(abs(part))}) by the medians"
+    ns, share, pairs = group.cost
+    more = f"{duration(ns)} ({percent(share)}) longer than" if ns > 0 else "no longer than"
+    return f"a traced {name} takes {more} the steps beside it, by the median of {count(pairs)}"
 
 
 def _mark(step: Step) -> str:

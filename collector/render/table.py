@@ -4,16 +4,26 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from tfprof.collector.render.short import shortened
+
 #: What would move a terminal's cursor or colours, were it printed as it is.
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 
+_GAP: Final = 2
+
 
 class Column(NamedTuple):
-    """A column's heading and side; where lines get too wide it may be cut to ``least`` characters (0: never)."""
+    """A column's heading and side, and what is done where lines get too wide.
+
+    Its texts may be shortened to ``least`` characters (0: never). Where that is not enough, columns with a ``spare`` are left
+    out, the highest first; ``fair``: before it is shortened to fewer than that, columns with a ``spare`` above 1 are left out.
+    """
 
     title: str
     right: bool = False
     least: int = 0
+    spare: int = 0
+    fair: int = 0
 
 
 def clean(text: str) -> str:
@@ -21,12 +31,8 @@ def clean(text: str) -> str:
     return CONTROL.sub("?", text)
 
 
-def _cut(text: str, width: int) -> str:
-    return text if len(text) <= width else text[: width - 1] + "…"
-
-
 def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int]:
-    """Return ``widths`` with the widest of the columns that may be cut made narrower until all fit into ``room``."""
+    """Return ``widths`` with the widest of the columns that may be shortened made narrower until all fit into ``room``."""
     widths = list(widths)
     while sum(widths) > room:
         spare = [(width, at) for at, width in enumerate(widths) if columns[at].least and width > columns[at].least]
@@ -34,6 +40,33 @@ def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int
             break
         widths[max(spare)[1]] -= 1
     return widths
+
+
+def _least(natural: int, column: Column, *, fair: bool) -> int:
+    """Return how narrow a column may get, ``fair``: as long as others can be left out."""
+    return min(natural, max(column.least, column.fair if fair else 0) or natural)
+
+
+def _chosen(widths: list[int], columns: Sequence[Column], width: int) -> list[int]:
+    """Return the positions of the columns that there is room for, others left out from the highest ``spare`` on."""
+    chosen = list(range(len(columns)))
+    while chosen:
+        last = max(chosen, key=lambda at: columns[at].spare)
+        spare = columns[last].spare
+        least = [_least(widths[at], columns[at], fair=spare > 1) + _GAP for at in chosen]
+        if not spare or sum(least) - _GAP <= width:
+            break
+        chosen.remove(last)
+    return chosen
+
+
+def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
+    cells = (shortened(text, width) for text, width in zip(texts, widths, strict=True))
+    placed = (
+        text.rjust(width) if column.right else text.ljust(width)
+        for text, width, column in zip(cells, widths, columns, strict=True)
+    )
+    return (" " * _GAP).join(placed).rstrip()
 
 
 def render(
@@ -45,12 +78,8 @@ def render(
     lines = [heads, *cells] if any(heads) else cells
     widths = [max((len(line[at]) for line in lines), default=0) for at in range(len(columns))]
     if width is not None:
-        widths = _fitted(widths, columns, width - len(indent) - 2 * (len(columns) - 1))
-    return [
-        indent
-        + "  ".join(
-            _cut(text, room).rjust(room) if column.right else _cut(text, room).ljust(room)
-            for text, room, column in zip(line, widths, columns, strict=True)
-        ).rstrip()
-        for line in lines
-    ]
+        chosen = _chosen(widths, columns, width - len(indent))
+        columns, widths = [columns[at] for at in chosen], [widths[at] for at in chosen]
+        lines = [[line[at] for at in chosen] for line in lines]
+        widths = _fitted(widths, columns, width - len(indent) - _GAP * (len(columns) - 1))
+    return [indent + _line(line, widths, columns) for line in lines]

@@ -11,11 +11,16 @@ from tfprof.collector.render import events_text
 from tfprof.collector.store.catalog import IMPORTED, RUNNING
 from tfprof.collector.store.reader import Job
 from tfprof.collector.views.events import events
-from tfprof.collector.views.jobs import words
+from tfprof.collector.views.jobs import counts_of, words
+from tfprof.collector.views.kinds import named
 from tfprof.collector.views.op import OpView
 from tfprof.collector.views.options import ALL, Options
 from tfprof.collector.views.tree import TreeView
+from tfprof.shim import layout
+from tfprof.shim.settings import SETTINGS
 
+#: What the kinds of spans are called that are steps.
+STEPS: Final = tuple(layout.SPAN_NAMES[kind] for kind in layout.STEP_KINDS)
 #: So many of a user's files are named.
 _OWN_FILES: Final = 4
 
@@ -33,12 +38,57 @@ def untraced(job: Job) -> str:
         ),
         (steps and running, f" stored yet: {steps} are on their way"),
         (told, f"{' yet' if running else ''}: {told}"),
+        (
+            steps and job.table("traces", ["trace"]).num_rows == steps,
+            f": {steps} were recorded, and no op ran in this process: XLA or a remote server ran them",
+        ),
         (steps, f": what was recorded of {steps} did not reach the store, or held no ops"),
         (running, " yet: the job has not come so far, or its tracing is off"),
         (job.info.state == IMPORTED, ": the job was imported without any"),
-        (True, ": the job ended before its first one, or its tracing was off (tfprof-run --trace)"),
+        (True, _never(job)),
     )
     return "no traced steps" + next(text for applies, text in reasons if applies)
+
+
+_STEP_MISSED: Final = "step-missed"
+_UNSEEN: Final = (
+    ": TensorFlow ran nothing that is a step: no session, no batch of Keras, and no call of a function or a model;"
+    " ops that run one by one outside of these are none"
+)
+
+
+def _never(job: Job) -> str:
+    """Say why no step of a job that has ended was traced, though nothing stood in the way."""
+    counts, values = counts_of(job.info), words(job.info)
+    number = sum(counts.get(name, 0) for name in STEPS)
+    policy = str(job.info.identity.get("trace") or SETTINGS["trace"].default)
+    steps = f"its {number:,} steps" if number > 1 else "its only step"
+    missed = values.get("missed") or 0
+    if not number:
+        runs = counts.get(layout.SPAN_NAMES[layout.PARTIAL_RUN], 0)
+        return f": TensorFlow has no way to trace its {runs:,} partial runs" if runs else _UNSEEN
+    if missed:
+        return f": {_missed(missed)}"
+    if values.get("policy_seen"):
+        return f": {steps} ran before the first that an order asked for, or while tracing was off"
+    if policy == "off":
+        return f": {steps} were timed only, as was asked for (--trace off)"
+    if policy.startswith("budget"):
+        return f": {steps} ran before the first that is traced under a budget (--trace all traces every one)"
+    return f": none of {steps} is among those that were asked for (--trace {policy})"
+
+
+def _missed(number: int) -> str:
+    return (
+        f"{number:,} steps that were asked for were not traced: TensorFlow records one at a time, and another thread's was"
+        f" being recorded [{_STEP_MISSED}]"
+    )
+
+
+def missed(job: Job) -> str | None:
+    """Say how many steps could not be traced because another one was; None where none was missed."""
+    number = words(job.info).get("missed")
+    return _missed(number) if number else None
 
 
 def befell(job: Job) -> str | None:
@@ -111,6 +161,25 @@ def _uncounted(profile: Profile, options: Options) -> str | None:
     if not profile.uncounted or "float_ops" not in options.select | {options.order_by}:
         return None
     return f"the operations of {profile.uncounted} nodes are not counted: shapes of theirs are not known"
+
+
+def kinds_of(answer: Answer) -> list[tuple[str, int]]:
+    """Return the kinds of the steps that an answer is about, each with how many of its steps were traced."""
+    return [(named(kind), number) for kind, number in (answer.profile.kinds if answer.profile else {}).items()]
+
+
+def left_out(answer: Answer) -> str | None:
+    """Say which traced steps an answer is about, and of which other kinds there are; None where there are none."""
+    return None if answer.profile is None or answer.about.rules.strict else of_kinds(answer.profile)
+
+
+def of_kinds(profile: Profile) -> str | None:
+    """Say of which kinds the steps of a profile are, and which it leaves out; None where it leaves out none."""
+    mine, others = (
+        ", ".join(f"{number} {named(kind)}" for kind, number in kinds.items())
+        for kinds in (profile.kinds, profile.others)
+    )
+    return f"shown: {mine} steps; traced besides, and left out: {others} (--kind)" if others else None
 
 
 def hint(answer: Answer) -> str | None:

@@ -2,6 +2,7 @@
 
 import json
 import re
+import stat
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -131,9 +132,15 @@ def check(store: Path) -> None:
     """Raise StoreError unless ``store`` is a store of this version."""
     path = store / STORE_FILE
     try:
+        if not stat.S_ISDIR(store.stat().st_mode):
+            raise StoreError(f"{store} is no tfprof store: it is not a folder", "store-missing")
         document = _json(path)
     except FileNotFoundError:
         raise StoreError(f"{store} is no tfprof store: no job was profiled into it yet", "store-missing") from None
+    except OSError as error:
+        barred = durable.unread(store, error)
+        missing = StoreError(f"{store} is no tfprof store: {error.strerror}", "store-missing")
+        raise (barred if barred.slug == "store-unreadable" else missing) from None
     _check_version(document, path)
 
 
@@ -144,7 +151,7 @@ def folders(store: Path) -> list[Path]:
     except FileNotFoundError:
         return []
     except OSError as error:
-        raise StoreError(f"cannot read {store}: {error.strerror}", "store-missing") from None
+        raise durable.unread(jobs_folder(store), error) from None
 
 
 def hosts(store: Path) -> list[str]:
@@ -196,8 +203,8 @@ def _json(path: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise StoreError(f"cannot read {path}: {error.strerror}", "store-damaged") from None
-    except ValueError:
+        raise durable.unread(path, error) from None
+    except (ValueError, RecursionError):
         raise StoreError(f"{path} is damaged: it is not JSON", "store-damaged") from None
     if not isinstance(document, dict):
         raise StoreError(f"{path} is damaged: it is not a JSON object", "store-damaged")

@@ -14,6 +14,8 @@ from typing import NamedTuple
 from tfprof.collector.errors import StoreError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
+#: What keeps from reading a file that may be in order.
+_BARRED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MODE = 0o600
 #: How files are opened to be written: never through a symbolic link, never waiting for the other end of a pipe.
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -81,6 +83,14 @@ def read(path: Path) -> bytes:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise OSError(errno.EINVAL, "not a file")
         return file.read()
+
+
+def unread(path: Path, error: Exception) -> StoreError:
+    """Return what is wrong with a store in which ``path`` cannot be read: it is barred, or is not what it should be."""
+    if isinstance(error, OSError) and error.errno in _BARRED:
+        return StoreError(f"cannot read {path}: {error.strerror}", "store-unreadable")
+    why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
+    return StoreError(f"{path} is damaged: {why.splitlines()[0]}", "store-damaged")
 
 
 @contextlib.contextmanager

@@ -10,11 +10,12 @@ from tfprof.collector.store import segment
 from tfprof.collector.store.columns import flat, listed, pc
 from tfprof.collector.store.devices import Devices, only
 from tfprof.collector.store.merging import merge
-from tfprof.collector.store.rollup import NONE, by_node, canonical_after, canonical_of, rollup_of
+from tfprof.collector.store.rollup import NONE, bases, by_node, canonical_after, canonical_of, rollup_of
 from tfprof.collector.store.snapshot import Snapshot
-from tfprof.collector.store.sums import INPUTS
+from tfprof.collector.store.sums import INPUTS, durations
 
 _OPS: Final = ("trace", "node", "device", *INPUTS)
+_TIMES: Final = ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "start_us_fix", "end_us_fix")
 _TRACES: Final = ("trace", "base_ns")
 
 
@@ -45,6 +46,27 @@ def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
             parts += [rollup_of(_of(lot, one.traces), known, devices, canonical) for lot in lots]
     parts.append(rollup_of(by_node(_of(ops, traces), devices), known, devices, canonical))
     return _settled(merge(*parts), canonical)
+
+
+def by_trace(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
+    """Return how long each node of ``traces``, which ascend, ran on each device in each of them: trace, node, device, us."""
+    known, devices = snapshot.table("traces", _TRACES), Devices(only(snapshot.table("names")))
+    lots = [_of(snapshot.unsealed("ops", _TIMES), traces)]
+    for one in generations(snapshot, traces) if traces else ():
+        lots += [_of(lot, one.traces) for lot in snapshot.groups("ops", one.generation, one.traces, _TIMES)]
+    return pa.concat_tables([_times(lot, known, devices) for lot in lots])
+
+
+def _times(ops: pa.Table, known: pa.Table, devices: Devices) -> pa.Table:
+    columns = {name: flat(ops[name]) for name in _TIMES}
+    columns["base"] = bases(columns["trace"], known)
+    us, started = durations(columns)
+    table = pa.table(
+        {"trace": columns["trace"], "node": columns["node"], "device": devices.plain(columns["device"]), "us": us}
+    )
+    keys = ["trace", "node", "device"]
+    summed = table.filter(started).group_by(keys, use_threads=False).aggregate([("us", "sum")])
+    return summed.select([*keys, "us_sum"]).rename_columns([*keys, "us"])
 
 
 def _settled(rollup: pa.Table, canonical: Any) -> pa.Table:

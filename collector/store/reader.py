@@ -43,6 +43,11 @@ class Job:
         wanted = sorted(set(traces))
         return self.settled(lambda snapshot: ranges.some(snapshot, wanted))
 
+    def times(self, traces: Iterable[int]) -> pa.Table:
+        """Return how long each node ran on each device in each of ``traces``: columns trace, node, device, us."""
+        wanted = sorted(set(traces))
+        return self.settled(lambda snapshot: ranges.by_trace(snapshot, wanted))
+
     def query(self, sql: str) -> pa.Table:
         """Return what ``sql`` selects from the job's tables (and ``rollup``); UsageError says what is wrong with it."""
         return self.asked(lambda ask: ask(sql))

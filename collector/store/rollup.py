@@ -65,7 +65,7 @@ def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any)
     if not ops.num_rows:
         return EMPTY
     columns = {name: flat(ops[name]) for name in ("node", "trace", *sums.INPUTS)}
-    columns |= {"device": devices.plain(flat(ops["device"])), "base": _bases(columns["trace"], traces)}
+    columns |= {"device": devices.plain(flat(ops["device"])), "base": bases(columns["trace"], traces)}
     if sums.native is not None:
         return _by_native(sums.native, columns, canonical, devices.flags)
     return _by_python(columns, devices, canonical)
@@ -118,7 +118,7 @@ def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
     return pa.table(columns, schema=ROLLUP)
 
 
-def _bases(trace: Any, traces: pa.Table) -> Any:
+def bases(trace: Any, traces: pa.Table) -> Any:
     """Return the real time (ns) that each row of ``trace`` counts from, 0 where it is not known."""
     return pc.fill_null(flat(traces["base_ns"]).take(pc.index_in(trace, value_set=flat(traces["trace"]))), 0)
 

@@ -180,6 +180,9 @@ OP_LOG = pa.schema(
     ]
 )
 TRAINABLE: Final = "_trainable_variables"
+#: What a job says besides, none of them types of nodes: a model does not train the weight, the variable is none of a model's.
+UNTRAINED: Final = "_tfprof_untrained"
+STATE: Final = "_tfprof_state"
 
 #: Values of variables, of jobs that were imported with a checkpoint; `data` is as there: elements in the order of the rows.
 TENSORS = pa.schema([("name", _TEXT), ("dtype", _U32), ("shape", pa.list_(_I64)), ("data", _BYTES)])

@@ -9,6 +9,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 from tfprof.collector.errors import StoreError
+from tfprof.collector.store.durable import unread
 from tfprof.collector.store.schema import JOB_TABLES, LAST_TRACE, ROLLUP
 
 ROLLUP_NAME: Final = "rollup"
@@ -59,7 +60,7 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
+        raise unread(path, error) from None
     expected = pa.schema([schema.field(column) for column in wanted])
     if not table.schema.equals(_required(expected)):
         raise StoreError(f"{path} is damaged: its columns are not those of {name}", "store-damaged")
@@ -80,7 +81,7 @@ def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str])
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException, KeyError) as error:
-        raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
+        raise unread(path, error) from None
 
 
 def _lots(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[list[int]]:
@@ -117,7 +118,7 @@ def metadata(path: Path) -> dict[str, int]:
     except FileNotFoundError:
         raise
     except (OSError, pa.ArrowException, ValueError) as error:
-        raise StoreError(f"{path} is damaged: {_first_line(error)}", "store-damaged") from None
+        raise unread(path, error) from None
 
 
 def _required(schema: pa.Schema) -> pa.Schema:
@@ -139,7 +140,3 @@ def _settings(schema: pa.Schema) -> dict[str, Any]:
 
 def _leaf(field: Any) -> str:
     return f"{field.name}.list.element" if pa.types.is_list(field.type) else str(field.name)
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).splitlines() or [type(error).__name__])[0]

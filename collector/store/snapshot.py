@@ -8,7 +8,7 @@ from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
 from tfprof.collector.errors import NoSuchJobError, StoreError
-from tfprof.collector.store import catalog, parts, segment, wal
+from tfprof.collector.store import catalog, durable, parts, segment, wal
 
 T = TypeVar("T")
 
@@ -83,6 +83,10 @@ def settled(folder: Path, action: Callable[[Snapshot], T]) -> T:
         except FileNotFoundError:
             if not (folder / catalog.JOB_FILE).exists():
                 raise NoSuchJobError(f"the job {folder.name} is not in the store any more") from None
+        except OSError as error:
+            if error.filename is None:
+                raise
+            raise durable.unread(Path(error.filename), error) from None
     raise StoreError(f"{folder} lacks files that its {catalog.JOB_FILE} speaks of", "store-damaged")
 
 

@@ -125,17 +125,24 @@ def histograms(row: Any, bucket: Any, counts: Any, rows: int) -> Columns:
     return {"first_bucket": first, "histogram": lists(row, pc.subtract(bucket, first.take(row)), wrapped, rows)}
 
 
+def durations(column: Columns) -> tuple[Any, Any]:
+    """Return how long executions took in us, 0 counted as 1, and whether each has a start time; columns as of ``by_run``."""
+    start = pc.add(column["base"], column["start_ns"])
+    end = pc.add(start, pc.add(column["op_start_ns"], column["op_end_ns"]))
+    start_us = floor_divided(start, 1000)
+    lasted = pc.add(pc.subtract(floor_divided(end, 1000), start_us), column["end_us_fix"])
+    started = pc.greater(pc.add(start_us, column["start_us_fix"]), integer(0))
+    return pc.if_else(pc.equal(lasted, integer(0)), integer(1), lasted), started
+
+
 def _measured(column: Columns) -> Columns:
     """Return what is summed up, by column; null where an execution has no start time."""
-    start = pc.add(column["base"], column["start_ns"])
     lasted = pc.add(column["op_start_ns"], column["op_end_ns"])
-    start_us = floor_divided(start, 1000)
-    duration = pc.add(pc.subtract(floor_divided(pc.add(start, lasted), 1000), start_us), column["end_us_fix"])
     kept = pc.add(column["persistent_bytes"], column["temp_bytes"])
     squared = lasted.cast(pa.float64(), safe=False)
-    started = pc.greater(pc.add(start_us, column["start_us_fix"]), integer(0))
+    duration, started = durations(column)
     columns = {
-        "sum_us": pc.if_else(pc.equal(duration, integer(0)), integer(1), duration),
+        "sum_us": duration,
         "sum_ns": lasted,
         "sum_squares_ns2": pc.multiply(squared, squared),
         "wait_ns": column["wait_ns"],

@@ -2,24 +2,16 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from tfprof.collector.views.definitions import Definition, Outputs, Source
 from tfprof.collector.views.executed import Alike, Said, Sample, ran, recorded
 from tfprof.collector.views.flops import float_ops, formula
+from tfprof.collector.views.fusions import COMPOSED, Fusions
 from tfprof.collector.views.kernels import op_type
 from tfprof.collector.views.registry import Dims
 from tfprof.collector.views.rules import DEFAULT, Rules
 from tfprof.collector.views.shapes import Nodes, StepShapes
-
-_FUSED: Final = "_Fused"
-_NORMALIZATION: Final = "FusedBatchNorm"
-#: Ops that a library fuses into the node that ends them, going from there to the inputs until one that is the bulk.
-_BULK: Final = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
-_ABSORBED: Final = _BULK | {
-    *("Add", "AddV2", "BiasAdd", "BiasAddV1", "Elu", "Erf", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
-    *("LeakyRelu", "Mul", "Pow", "RealDiv", "Relu", "Relu6", "Sigmoid", "Softplus", "Sub", "Tanh"),
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +63,27 @@ class Counting:
         self._ones: dict[str, set[int]] = {}
         self._unknown: set[str] = set()
         self._numbers: dict[Any, int | None] = {}
+        self._fusions = Fusions(ran.nodes, ran.samples, op_log, self._formula)
 
     def add(self, alike: Alike, shapes: StepShapes) -> None:
         """Count the operations of some traces."""
         for name, signature, _, runs in alike.rows:
             if not self._op_log.get(name) and self._ran.said(name) is not None:
-                number = self._known(name, self._number(name, signature, shapes))
-                self._ones.setdefault(name, set()).add(number)
-                self._totals[name] = self._totals.get(name, 0) + number * runs * alike.traces
+                turns = self._turns(name, signature, runs, alike, shapes)
+                for there, times in [(shapes, runs)] if turns is None else turns:
+                    number = self._known(name, self._number(name, signature, there))
+                    self._ones.setdefault(name, set()).add(number)
+                    self._totals[name] = self._totals.get(name, 0) + number * times * alike.traces
+
+    def _turns(
+        self, name: str, signature: bytes, runs: int, alike: Alike, shapes: StepShapes
+    ) -> list[tuple[StepShapes, int]] | None:
+        """Return the shapes of each execution with ``signature``; None where all have the same."""
+        said = self._ran.said(name)
+        if not any(shapes.by_turns(node, said) for node in shapes.named(name) or [Definition(-1, name, "", {})]):
+            return None
+        order = alike.orders.get(name, (signature,) * runs)
+        return [(shapes.at(turn, len(order)), 1) for turn, each in enumerate(order) if each == signature]
 
     def counted(self) -> Counted:
         """Return what was counted; nodes without formula, or without operations, are left out."""
@@ -104,7 +109,8 @@ class Counting:
         if said is None:
             return None
         seen = recorded(signature)
-        for node in shapes.named(name) or [Definition(-1, name, said.op, {})]:
+        known = shapes.named(name.removesuffix(COMPOSED)) or self._nodes.rewritten(name, said.op)
+        for node in known or [Definition(-1, name, said.op, {})]:
             outputs = tuple(
                 shapes.output(node.graph, Source(node.name, slot)) if dims is None else dims
                 for slot, dims in enumerate(seen or (None,) * len(node.outputs))
@@ -115,46 +121,20 @@ class Counting:
         return None
 
     def _of(self, node: Definition, name: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
-        if said.op.startswith(_FUSED) and not node.op.startswith(_FUSED):
-            fused = self._fused(node, name.removesuffix(node.name), said, outputs, shapes)
-            if fused is not None:
-                return fused
-        return self._formula(node, said.op, shapes.inputs(node, said), outputs)
+        scope = name.removesuffix(COMPOSED).removesuffix(node.name)
+        count = self._fusions.count(node, scope, said, outputs, shapes)
+        if count is not None:
+            return count
+        number = self._formula(node, said.op, shapes.inputs(node, said), outputs)
+        if number is None and said.op == node.op and said.inputs is not None:  # an optimizer made what it ran on
+            return self._formula(node, said.op, shapes.inputs(node), outputs)
+        return number
 
     def _formula(self, node: Definition, op: str, inputs: Outputs, outputs: Outputs) -> int | None:
         key = (node.graph, node.name, op, inputs, outputs)
         if key not in self._numbers:
             self._numbers[key] = float_ops(op, node.attrs, inputs, outputs, self._rules)
         return self._numbers[key]
-
-    def _fused(self, node: Definition, scope: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
-        """Return the count of the nodes that ran as one, all with the output of the last; None where none was absorbed."""
-        parts = self._absorbed(node, scope)
-        if not any(part.op in _BULK or part.op.startswith(_NORMALIZATION) for part in parts):
-            return None
-        total = 0
-        for part in (node, *parts):
-            inputs = shapes.inputs(part, said) if part.op in _BULK else outputs[:1] * len(part.inputs)
-            number = self._op_log.get(part.name) or self._formula(part, part.op, inputs, outputs)
-            if number is None and part.op in _BULK:
-                return None
-            total += number or 0
-        return total
-
-    def _absorbed(self, node: Definition, scope: str) -> list[Definition]:
-        """Return the nodes before ``node`` that did not run by themselves; ``scope``: what precedes names in its body."""
-        parts: dict[str, Definition] = {}
-        ahead = [node]
-        while ahead:
-            for source in ahead.pop().inputs:
-                part = self._nodes.by_key.get((node.graph, source.name))
-                if part is None or source.control or part.name in parts or part.op not in _ABSORBED:
-                    continue
-                if scope + part.name not in self._ran.samples:
-                    parts[part.name] = part
-                    if part.op not in _BULK:
-                        ahead.append(part)
-        return list(parts.values())
 
 
 # -- as TensorFlow's Python layer counts ------------------------------------------------------------

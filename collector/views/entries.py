@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 from tfprof.collector.store.columns import flat, floor_divided, pc
 from tfprof.collector.store.devices import is_canonical, only
-from tfprof.collector.store.schema import NODE
+from tfprof.collector.store.schema import NODE, NONE_ID
 from tfprof.collector.views.nodes import STREAM, texts
 
 #: Start and duration in µs.
@@ -34,13 +34,17 @@ COLUMNS: Final = (
     "output_bytes",
     "temp_bytes",
     "persistent_bytes",
+    "outputs",
 )
 
 _NOTHING: Final[Mapping[int, Output]] = {}
 
 
 class MemoryRecord(NamedTuple):
-    """The memory of one execution, in bytes; `micros`: when it ended, real time. `output_memory` is by slot."""
+    """The memory of one execution, in bytes; `micros`: when it ended, real time. `output_memory` is by slot.
+
+    `outputs`: id of the signature of what it put out; a live job tells what all of it took, and not each.
+    """
 
     micros: int
     host_temp: int
@@ -53,6 +57,7 @@ class MemoryRecord(NamedTuple):
     output: int
     in_use: int
     output_memory: Mapping[int, Output]
+    outputs: int = NONE_ID
 
 
 @dataclass(slots=True)
@@ -108,6 +113,7 @@ class _Row(NamedTuple):
     in_use: int
     temp: int
     persistent: int
+    outputs: int
 
 
 def entries(
@@ -170,7 +176,7 @@ def _record(device: _Device, row: _Row, outputs: Mapping[int, Output]) -> Memory
     kept = (row.temp, row.persistent)
     host, accelerator = (kept, (0, 0)) if device.cpu else ((0, 0), kept)
     sizes = (row.requested, row.peak, row.residual, row.output, row.in_use)
-    return MemoryRecord(row.start + row.lasted, *host, *accelerator, *sizes, outputs)
+    return MemoryRecord(row.start + row.lasted, *host, *accelerator, *sizes, outputs, row.outputs)
 
 
 def _devices(names: pa.Table) -> dict[int, _Device]:
@@ -201,6 +207,7 @@ def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
         column["in_use_bytes"],
         column["temp_bytes"],
         column["persistent_bytes"],
+        column["outputs"],
     )
     return map(_Row._make, zip(*(_numbers(value) for value in values), strict=True))
 

@@ -1,8 +1,9 @@
 """What traces say of executions: the shapes in output signatures, the ops in labels, the nodes behind names."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
+from types import MappingProxyType
 from typing import Final, NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -18,6 +19,9 @@ _ARGUMENT: Final = re.compile(r"_arg_(.+)_(\d+)_\d+", re.DOTALL)
 _LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(?P<name>\S+) = (?P<op>\w+)\((?P<inputs>[^()]*)\)")
 #: A body that was put in the place of a call, loop or branch: its nodes keep their names behind the call's.
 _BODY: Final = re.compile(r".*/_\d+/(.+)")
+
+#: What an optimizer puts in the place of a node: `scope/ArithmeticOptimizer/FoldTransposeIntoMatMul_MatMul_8`.
+_OPTIMIZED: Final = re.compile(r"(?P<scope>(?:.*/)?)\w+Optimizer/(?P<rest>[^/]+)")
 
 
 class Sample(NamedTuple):
@@ -37,10 +41,14 @@ class Row(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """Traces in which the nodes that graphs leave open ran equally often, with the same outputs: ``rows``."""
+    """Traces in which the nodes that graphs leave open ran equally often, with the same outputs: ``rows``.
+
+    ``orders``: the output signatures of all executions of a node as they began, of nodes in loops with several.
+    """
 
     traces: int
     rows: Sequence[Row]
+    orders: Mapping[str, Sequence[bytes]] = MappingProxyType({})
 
 
 @lru_cache(maxsize=1 << 16)
@@ -51,6 +59,12 @@ def recorded(signature: bytes) -> Outputs:
         if 0 <= output.slot <= len(shapes):
             shapes[output.slot] = _dims(output.shape)
     return tuple(shapes[slot] for slot in range(len(shapes)))
+
+
+@lru_cache(maxsize=1 << 16)
+def by_slot(signature: bytes) -> Mapping[int, Dims | None]:
+    """Return the shapes in an output signature: a switch puts out one of its two outputs."""
+    return {output.slot: _dims(output.shape) for output in _outputs(signature)}
 
 
 def in_order(signature: bytes) -> list[Dims]:
@@ -86,6 +100,15 @@ def inlined(name: str) -> str:
     """Return the name that a node of a function's body had before it was put in the place of a call."""
     match = _BODY.fullmatch(name) if "/_" in name else None
     return match[1] if match else name
+
+
+def originals(name: str) -> list[str]:
+    """Return what may have been the name of the node that TensorFlow's graph optimizer made ``name`` of."""
+    match = _OPTIMIZED.fullmatch(name) if "Optimizer/" in name else None
+    if match is None:
+        return []
+    parts = match["rest"].split("_")
+    return [match["scope"] + "_".join(parts[first:]) for first in range(1, len(parts))]
 
 
 class Said(NamedTuple):

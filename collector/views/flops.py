@@ -92,10 +92,15 @@ def _contraction(call: Call) -> int:
     So it does not matter which of the two is transposed, or adjoint; and one of them will do.
     """
     result = call.output()
+    found = set()
     for matrix, side in ((0, -2), (1, -1)):
         dims = call.inputs[matrix]
         if dims is not None and len(dims) > 1 and min(dims[-2:]) >= 0 and result[side]:
-            return dims[-2] * dims[-1] // result[side] * size(result) * 2
+            if result[side] not in dims[-2:]:
+                raise UnknownError  # they are of another execution
+            found.add(dims[-2] * dims[-1] // result[side])
+    if len(found) == 1:
+        return found.pop() * size(result) * 2
     if size(result) == 0:
         return 0
     raise UnknownError
@@ -132,14 +137,39 @@ def _normalization_gradient(call: Call) -> int:
     return size(call.output()) * (9 if call.truth("is_training", default=True) else 6)
 
 
-def _fused(contraction: Formula) -> Formula:
-    """Return the count of ``contraction`` and of what is done with each of its outputs right away."""
+def _normalization_and_more(call: Call) -> int:
+    """Count a batch normalization with the addition of a further input, if there is one, and a Relu, which there always is."""
+    return _normalization(call) + size(call.output()) * (1 + max(0, len(call.inputs) - 5))
+
+
+def _fused(contraction: Formula, others: int = 2) -> Formula:
+    """Return the count of ``contraction`` and of what is done with each of its outputs right away.
+
+    ``others``: inputs besides those for the latter.
+    """
 
     def of(call: Call) -> int:
-        more = len(call.attrs["fused_ops"].list.s) if "fused_ops" in call.attrs else max(0, len(call.inputs) - 2)
+        more = len(call.attrs["fused_ops"].list.s) if "fused_ops" in call.attrs else max(0, len(call.inputs) - others)
         return contraction(call) + more * size(call.output())
 
     return of
+
+
+def _with_bias_gradient(call: Call) -> int:
+    """Count the gradients of a convolution's kernel and of its bias, which is a sum over all but the channels."""
+    return BETTER["Conv2DBackpropFilter"](call) + size(call.input(2)) - call.output()[-1]
+
+
+def _unary_composition(call: Call) -> int:
+    """Count element-wise ops, one after the other."""
+    if "op_names" not in call.attrs:
+        raise UnknownError
+    return len(call.attrs["op_names"].list.s) * size(call.output())
+
+
+def _convolution_of(kernel: int) -> Formula:
+    """Return the count of a convolution whose kernel is another input than the second."""
+    return lambda call: size(call.output()) * math.prod(call.input(kernel)[:3]) * 2
 
 
 def _einsum(call: Call) -> int:
@@ -156,17 +186,27 @@ def _kernel_output(call: Call) -> Dims:
 
 
 _UNARY: Final = (
+    *("BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0", "BesselJ1", "BesselK0", "BesselK0e", "BesselK1"),
+    *("BesselK1e", "BesselY0", "BesselY1", "Dawsn", "Digamma", "Erfinv", "Expint", "FresnelCos", "FresnelSin"),
+    *("Lgamma", "Ndtri", "Spence"),
     *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu", "Erf", "Erfc", "Exp"),
     *("Expm1", "Floor", "Inv", "LeakyRelu", "Log1p", "Relu", "Relu6", "Rint", "Round", "Selu", "Sigmoid", "Sign"),
     *("Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh"),
     *("EluGrad", "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SigmoidGrad"),
     *("SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad"),
 )
+#: Ops of one input that TensorFlow's optimizer puts together.
+ELEMENT_WISE: Final = frozenset({*_UNARY, "Log", "Neg", "Reciprocal", "Rsqrt", "Square"})
 _BINARY: Final = (
     *("Atan2", "Div", "DivNoNan", "FloorDiv", "FloorMod", "Mod", "MulNoNan", "TruncateDiv", "TruncateMod"),
-    *("Xdivy", "Xlogy"),
+    *("Igamma", "IgammaGradA", "Igammac", "NextAfter", "Polygamma", "Xdivy", "Xlog1py", "Xlogy", "Zeta"),
 )
-_POOLS: Final = ("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D", "MaxPoolWithArgmax")
+#: Ops whose output is all that their count depends on.
+OF_OUTPUT: Final = ELEMENT_WISE | {*_BINARY, "Add", "AddV2", "Maximum", "Minimum", "Mul", "Pow", "RealDiv", "Sub"}
+_POOLS: Final = (
+    *("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D", "MaxPoolWithArgmax"),
+    *("QuantizedAvgPool", "QuantizedMaxPool", "_QuantizedMaxPool3D"),
+)
 _MATRIX_PRODUCTS: Final = ("MatMul", "SparseMatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
 
 BETTER: Final[Mapping[str, Formula]] = {
@@ -179,6 +219,11 @@ BETTER: Final[Mapping[str, Formula]] = {
     **dict.fromkeys(("Sum", "Max", "Min", "Prod", "ArgMax", "ArgMin", "BiasAddGrad"), _reduction),
     **dict.fromkeys(_UNARY, _per_element(1)),
     **dict.fromkeys(_BINARY, of_output(1)),
+    **dict.fromkeys(
+        ("QuantizedAdd", "QuantizedBiasAdd", "QuantizedMul", "QuantizedRelu", "QuantizedRelu6"), of_output(1)
+    ),
+    "QuantizedBatchNormWithGlobalNormalization": of_output(2),
+    "QuantizedInstanceNorm": of_output(6),
     **dict.fromkeys(("AssignAddVariableOp", "AssignSubVariableOp"), lambda call: size(call.input(1))),
     **dict.fromkeys(_POOLS, pool),
     **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), average_pool_gradient),
@@ -196,15 +241,28 @@ BETTER: Final[Mapping[str, Formula]] = {
     **dict.fromkeys(("DepthwiseConv2dNative", "Dilation2D"), _forward(2)),
     **dict.fromkeys(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), _normalization),
     **{f"FusedBatchNormGrad{version}": _normalization_gradient for version in ("", "V2", "V3")},
-    "_FusedBatchNormEx": _normalization,
+    "BatchNormWithGlobalNormalization": of_output(2),
+    "_FusedBatchNormEx": _normalization_and_more,
+    "_FusedBatchNormGradEx": lambda call: _normalization_gradient(call) + size(call.output()),
+    **dict.fromkeys(("LayerNorm", "FusedInstanceNorm"), of_output(6)),
+    "Swish": of_output(2),
+    "FusedMish": of_output(3),
+    "_UnaryOpsComposition": _unary_composition,
     "Einsum": _einsum,
+    "Conv": _forward(-1),
+    "PadWithConv2D": _forward(3),
+    "PadWithFusedConv2D": _fused(_forward(3), others=3),
+    "Conv2DWithBias": lambda call: _forward(3)(call) + size(call.output()),
+    "Conv2DBackpropFilterWithBias": _with_bias_gradient,
+    "FusedPadConv2D": _convolution_of(2),
+    "FusedResizeAndPadConv2D": _convolution_of(3),
     "_FusedConv2D": _fused(_forward(3)),
     "_FusedConv3D": _fused(_forward(4)),
     "_FusedDepthwiseConv2dNative": _fused(_forward(2)),
     **dict.fromkeys(("_FusedMatMul", "_FusedBatchMatMulV2"), _fused(_contraction)),
 }
 
-_QUANTIZED: Final = re.compile("_?Quantized(Fused)?(Conv2D|Conv3D|DepthwiseConv2D|MatMul|BatchMatMul)([A-Z]\\w*)?")
+_QUANTIZED: Final = re.compile("_?(Fused)?Quantized(Conv2D|Conv3D|DepthwiseConv2D|MatMul|BatchMatMul)([A-Z]\\w*)?")
 _OF_QUANTIZED: Final[Mapping[str, Formula]] = {
     "Conv2D": _forward(3),
     "Conv3D": _forward(4),

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import inf
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
@@ -61,18 +62,29 @@ def _column(table: pa.Table, name: str) -> list[Any]:
     return [-value for value in values] if name.startswith("-") else values
 
 
-def _rates(times: Sequence[int], totals: Sequence[float]) -> tuple[float, ...]:
+def _rates(times: Sequence[int], totals: Sequence[float], most: float = inf) -> tuple[float, ...]:
+    """Return how fast ``totals`` grow, a second; what is more than ``most`` was used earlier, and is moved there.
+
+    CPU time is told in ticks, and a moment after the clock was read; and that of a process which is found late comes all at once.
+    """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
-    return tuple(max(0.0, (b - a) * 1e9 / (after - before)) for (before, after), (a, b) in pairs if after > before)
+    steps = [((after - before) / 1e9, max(0.0, b - a)) for (before, after), (a, b) in pairs if after > before]
+    rates, over = [], 0.0
+    for seconds, used in reversed(steps):
+        fits = min(used + over, most * seconds)
+        over += used - fits
+        rates.append(fits / seconds)
+    return tuple(reversed(rates))
 
 
-def _series(table: pa.Table, sources: Sequence[_Source]) -> list[Series]:
+def _series(table: pa.Table, sources: Sequence[_Source], cores: int | None) -> list[Series]:
     table = table.sort_by("t_ns")
     times: list[Any] = table["t_ns"].to_pylist()
     found = []
     for source in sources:
         totals = [sum(row) for row in zip(*(_column(table, name) for name in source.columns), strict=True)]
-        found.append(Series(source.name, _rates(times, totals) if source.rate else tuple(map(float, totals))))
+        most = float(cores) if cores and source.name.endswith("_cores") else inf
+        found.append(Series(source.name, _rates(times, totals, most) if source.rate else tuple(map(float, totals))))
     return found
 
 
@@ -84,14 +96,19 @@ def between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
     return pa.concat_tables([before.slice(max(0, before.num_rows - 1)), inside])
 
 
-def job_series(samples: pa.Table) -> list[Series]:
-    """Return what the job's processes did, from a table of SAMPLES."""
-    return _series(samples, _JOB)
+def job_series(samples: pa.Table, cores: int | None = None) -> list[Series]:
+    """Return what the job's processes did, from a table of SAMPLES, on a host of so many ``cores``.
+
+    A sample that was taken when they were gone tells what they used until then, and of no level.
+    """
+    there = pc.or_(*(pc.greater(samples[name], pa.scalar(0)) for name in ("rss_bytes", "processes")))
+    rates, levels = _series(samples, _JOB, cores), _series(samples.filter(there), _JOB, cores)
+    return [mine if source.rate else level for source, mine, level in zip(_JOB, rates, levels, strict=True)]
 
 
 def host_series(samples: pa.Table) -> list[Series]:
     """Return what the host did, from a table of HOST_SAMPLES."""
-    return _series(samples, _HOST)
+    return _series(samples, _HOST, cpus(samples))
 
 
 def cpus(samples: pa.Table) -> int | None:

@@ -4,16 +4,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from tfprof.collector.render.numbers import duration
 from tfprof.collector.store.catalog import RUNNING, JobInfo
+from tfprof.collector.views.kinds import leading, named, of_names
 from tfprof.shim import layout
 from tfprof.shim.settings import SETTINGS
 
 #: The fewest digits that a job goes by.
 SHORTEST: Final = 4
 #: Words of the channel that count what found no place, and what the collector counts of what never came or is stored no more.
+_LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
 #: A cost is an estimate: so many times its budget it may seem to be.
 _TOLERANCE: Final = 1.1
-_LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
+#: With less time in steps (ns) a job is short: what is traced in any case weighs.
+SHORT_NS: Final = 60 * 10**9
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +39,7 @@ class JobRow:
     traced: int
     lost: int
     cost: float | None
+    steps_ns: int
     state: str
     status: int | None
     signal: int | None
@@ -76,29 +81,45 @@ def counts_of(info: JobInfo) -> dict[str, int]:
     return {name: _whole(counts, name) for name in layout.SPAN_NAMES.values()} if isinstance(counts, Mapping) else {}
 
 
-def steps_of(counts: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the kind of span that is *the* step of a job, and how many there were."""
-    for kind in layout.STEP_KINDS:
-        name = layout.SPAN_NAMES[kind]
-        if _whole(counts, name):
-            return name, _whole(counts, name)
-    return "", 0
+def functions_of(info: JobInfo) -> dict[int, str]:
+    """Return what a job calls the functions that its steps are calls of, by their keys."""
+    told = info.identity.get("functions")
+    return {int(key): str(name) for key, name in told.items() if key.isdecimal()} if isinstance(told, Mapping) else {}
+
+
+def steps_of(values: Mapping[str, Any]) -> tuple[str, int]:
+    """Return the kind of step that a job is about by its last words, and how many of it did not fail.
+
+    A session's run that finds no more data fails, and is no step to those who count them.
+    """
+    counts = of_names(values.get("counts"))
+    kind = leading(counts, of_names(values.get("times")))
+    failed = of_names(values.get("failed"))
+    return ("", 0) if kind is None else (named(kind), max(0, counts[kind] - failed.get(kind, 0)))
 
 
 def cost(values: Mapping[str, Any]) -> float | None:
     """Return the part of the time in steps that profiling took, as measured by the job itself; None without steps."""
-    spent, steps = _whole(values, "self_ns") + _whole(values, "extra_ns"), _whole(values, "step_ns")
-    untouched = steps - _whole(values, "extra_ns")
+    spent, untouched = _whole(values, "self_ns") + _whole(values, "extra_ns"), _untouched_ns(values)
     return spent / untouched if untouched > 0 else None
+
+
+def _untouched_ns(values: Mapping[str, Any]) -> int:
+    """Return the time in steps without what tracing added to it."""
+    return max(0, _whole(values, "step_ns") - _whole(values, "extra_ns"))
 
 
 def over_budget(row: JobRow) -> str | None:
     """Return why profiling cost more than its budget; None where it did not."""
     if not row.traced or row.cost is None or row.cost <= _share(row.trace) * _TOLERANCE:
         return None
-    if row.trace.startswith("budget") or not row.trace:
-        return "the first steps of each kind are traced in any case"
-    return f"the steps are traced that were asked for (--trace {row.trace})"
+    if row.trace and not row.trace.startswith("budget"):
+        return f"the steps are traced that were asked for (--trace {row.trace})"
+    why = "the first steps of each kind are traced in any case"
+    if row.steps_ns >= SHORT_NS:
+        return why
+    spent, steps = duration(row.cost * row.steps_ns), duration(row.steps_ns)
+    return f"{why}, and the job is short: {spent} for {steps} of steps"
 
 
 def _share(trace: str) -> float:
@@ -114,7 +135,7 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
     """Fold the record of one job."""
     identity, values = info.identity, words(info)
     counts = counts_of(info)
-    kind, steps = steps_of(counts)
+    kind, steps = steps_of(values)
     started = _whole(identity, "created_real_ns") or info.opened_ns
     ended = None if info.state == RUNNING else _whole(info.end, "t_ns") or info.closed_ns
     return JobRow(
@@ -133,6 +154,7 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
         traced=_whole(values, "traced"),
         lost=sum(_whole(values, name) for name in _LOST),
         cost=cost(values),
+        steps_ns=_untouched_ns(values),
         state=info.state,
         status=info.end.get("status"),
         signal=info.end.get("signal"),

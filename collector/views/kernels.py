@@ -4,7 +4,15 @@ import re
 from typing import Final
 
 #: oneDNN's kernels: `_MklMatMul` is a MatMul, `_MklNativeFusedConv2D` TensorFlow's `_FusedConv2D`.
-_ONEDNN: Final = re.compile("_Mkl(Native)?(Fused)?(.+)")
+_ONEDNN: Final = re.compile("_?_Mkl(?:Native|Dummy)?(.+)")
+_LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(\S+) = (\w+)\(.*", re.DOTALL)
+#: Ops that TensorFlow's optimizer makes itself, whichever library runs them; their names begin with `_`.
+FUSED: Final = frozenset(
+    {
+        *("_FusedConv2D", "_FusedConv3D", "_FusedDepthwiseConv2dNative", "_FusedMatMul", "_FusedBatchMatMulV2"),
+        *("_FusedBatchNormEx", "_FusedBatchNormGradEx"),
+    }
+)
 
 
 def op_type(kernel: str) -> str:
@@ -12,4 +20,15 @@ def op_type(kernel: str) -> str:
     match = _ONEDNN.fullmatch(kernel)
     if match is None:
         return kernel
-    return f"_Fused{match[3]}" if match[2] else match[3]
+    return f"_{match[1]}" if f"_{match[1]}" in FUSED else match[1]
+
+
+def of_library(kernel: str) -> bool:
+    """Whether ``kernel`` is one of a library's, so that its op goes by another name."""
+    return _ONEDNN.fullmatch(kernel) is not None
+
+
+def labelled(label: str) -> tuple[str, str] | None:
+    """Return the node and the kernel that an executor's timeline label tells of; None where it tells of none."""
+    match = _LABEL.fullmatch(label)
+    return (match[1], match[2]) if match else None

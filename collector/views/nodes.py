@@ -86,6 +86,7 @@ class Node:
     """One node of one job, or of several: what it is and what it cost; `devices` are lower case, none where it never ran.
 
     `entries`: in how many of the traced steps that are looked at it has one; None where it has none in the whole job.
+    `in_graph`: whether a graph of the job has it, or none is known; else TensorFlow put it in, or it ran outside of graphs.
     """
 
     name: str
@@ -94,6 +95,7 @@ class Node:
     stats: Stats
     facts: Facts = NO_FACTS
     entries: int | None = None
+    in_graph: bool = True
 
     @property
     def op_types(self) -> tuple[str, ...]:
@@ -142,12 +144,17 @@ def octets(text: str) -> bytes:
     return text.encode("utf-8", "surrogateescape")
 
 
-def texts(names: pa.Table, kind: int) -> dict[int, str]:
-    """Return the interned strings of one kind by id."""
+def raw(names: pa.Table, kind: int) -> dict[int, bytes]:
+    """Return the interned bytes of one kind by id."""
     rows = names.filter(pc.equal(names["kind"], pa.scalar(kind, pa.uint16())))
     ids: list[Any] = rows["id"].to_pylist()
     known: list[Any] = rows["text"].to_pylist()
-    return {number: text.decode("utf-8", "surrogateescape") for number, text in zip(ids, known, strict=True)}
+    return dict(zip(ids, known, strict=True))
+
+
+def texts(names: pa.Table, kind: int) -> dict[int, str]:
+    """Return the interned strings of one kind by id."""
+    return {number: text.decode("utf-8", "surrogateescape") for number, text in raw(names, kind).items()}
 
 
 def _integers(column: Any) -> list[int]:
@@ -221,7 +228,9 @@ def sums(
         stats = mine.stats(devices, device) if mine else NOTHING
         op = types.get(number) or known.get(name, name)
         entries = (mine.entries if mine else 0) if number in canonical else None
-        nodes[name] = Node(name, op, (device,) if device else (), stats, known_facts.get(name, NO_FACTS), entries)
+        in_graph = name in known or not known
+        found = known_facts.get(name, NO_FACTS)
+        nodes[name] = Node(name, op, (device,) if device else (), stats, found, entries, in_graph)
     for name, op in known.items():
         if name not in nodes:
             nodes[name] = Node(name, op, (), NOTHING, known_facts.get(name, NO_FACTS))
@@ -242,7 +251,8 @@ def _together(first: Node, second: Node) -> Node:
     devices = tuple(sorted({*first.devices, *second.devices}))
     facts = second.facts if first.facts is NO_FACTS else first.facts
     stats = first.stats.plus(second.stats)
-    return Node(first.name, first.op, devices, stats, facts, sum(some) if some else None)
+    in_graph = first.in_graph or second.in_graph
+    return Node(first.name, first.op, devices, stats, facts, sum(some) if some else None, in_graph)
 
 
 def finished(nodes: Iterable[Node], *, averaged: bool = True, rules: Rules = DEFAULT) -> list[Node]:
@@ -251,7 +261,15 @@ def finished(nodes: Iterable[Node], *, averaged: bool = True, rules: Rules = DEF
     Under strict rules, float_ops are those of one execution as often as the node ran, or once if it never did.
     """
     return [
-        Node(node.name, node.op, node.devices, _finished(node, rules, averaged=averaged), node.facts, node.entries)
+        Node(
+            node.name,
+            node.op,
+            node.devices,
+            _finished(node, rules, averaged=averaged),
+            node.facts,
+            node.entries,
+            node.in_graph,
+        )
         for node in nodes
     ]
 

@@ -1,7 +1,7 @@
 """The options of tfprof's views: names, defaults and what they do, in one written table."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from tfprof.collector.errors import UsageError
@@ -54,7 +54,10 @@ _STDOUT: Final = Output()
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a view accounts, shows and prints; empty regex lists mean nothing, `('.*',)` everything."""
+    """What a view accounts, shows and prints; empty regex lists mean nothing, `('.*',)` everything.
+
+    `given` are the names of the options that somebody gave, be it with the value of the default.
+    """
 
     max_depth: int = 10
     min_bytes: int = 0
@@ -77,6 +80,7 @@ class Options:
     account_displayed_op_only: bool = False
     select: frozenset[str] = _DEFAULT_SELECT
     output: Output = _STDOUT
+    given: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
     def minima(self) -> list[tuple[str, int]]:
@@ -87,7 +91,8 @@ class Options:
 class Option(NamedTuple):
     """One row of the table of options: its name, how its values are read, and what it does.
 
-    ``help`` is true of the scope and the graph view; ``op`` and ``code`` say what is different there.
+    ``help`` is true of the scope and the graph view; ``op`` and ``code`` say what is different there. ``least``: numbers below
+    it mean nothing; tfprof takes them.
     """
 
     name: str
@@ -96,6 +101,7 @@ class Option(NamedTuple):
     help: str
     op: str = ""
     code: str = ""
+    least: int = 0
 
     def explained(self, view: str) -> str:
         """Return what the option does in ``view``."""
@@ -108,8 +114,8 @@ TABLE: Final = (
         "max_depth",
         NUMBER,
         "N",
-        "Show so many levels, the root counted (10).",
-        op="Show entries up to this position, counted from 0 (10).",
+        "Show so many levels, the root counted (all; in TensorFlow's layout 10).",
+        op="Show entries up to this position, counted from 0 (all; in TensorFlow's layout 10).",
     ),
     Option(
         "min_bytes",
@@ -154,14 +160,14 @@ TABLE: Final = (
         op="Hide op types with fewer nodes in the graph.",
         code="No effect in this view.",
     ),
-    Option("step", NUMBER, "N", "This traced step only; -1: the average of each node's traced steps (-1)."),
+    Option("step", NUMBER, "N", "This traced step only; -1: the average of each node's traced steps (-1).", least=-1),
     Option(
         "order_by",
         ORDER,
         "WHAT",
-        "Sort those side by side by " + ", ".join(ORDERS[:-1]) + " (name).",
-        op="Sort by " + ", ".join(ORDERS) + " (name).",
-        code="Sort those side by side by " + ", ".join(ORDERS) + " (name).",
+        "Sort those side by side by " + ", ".join(ORDERS[:-1]) + " (the first column; in TensorFlow's layout name).",
+        op="Sort by " + ", ".join(ORDERS) + " (the first column; in TensorFlow's layout name).",
+        code="Sort those side by side by " + ", ".join(ORDERS) + " (the first column; in TensorFlow's layout name).",
     ),
     Option("account_type_regexes", REGEXES, "R,R", "Count nodes of which op type, device or a label matches (.*)."),
     Option(
@@ -194,7 +200,7 @@ TABLE: Final = (
         "Totals are of what is shown only (false).",
         code="No effect in this view.",
     ),
-    Option("select", SELECT, "A,B", "Columns: " + ", ".join(SELECTS) + " (micros)."),
+    Option("select", SELECT, "A,B", "Columns: " + ", ".join(SELECTS) + " (time, calls and lines)."),
     Option(
         "output",
         OUTPUT,
@@ -215,6 +221,16 @@ def _wrong_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
                     yield option.name, pattern, why
 
 
+def _senseless(options: Options) -> Iterator[UsageError]:
+    """Yield what is wrong with values of ``options`` that tfprof takes, and makes nothing of."""
+    for option in TABLE:
+        value = getattr(options, option.name)
+        if option.kind is NUMBER and value < option.least:
+            yield invalid(option.name, value, f"a whole number from {option.least}")
+    for name, pattern, why in _wrong_regexes(options):
+        yield invalid(name, pattern, f"not a regular expression: {why}")
+
+
 def warnings(options: Options) -> list[str]:
     """Return a line for each regex of ``options`` that is none, and so matches nothing."""
     return [f"-{name} '{pattern}' matches nothing: {why}" for name, pattern, why in _wrong_regexes(options)]
@@ -223,18 +239,22 @@ def warnings(options: Options) -> list[str]:
 def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, strict: bool = False) -> Options:
     """Build options from texts by option name, None for those not given; these are as in ``base``.
 
-    Raises UsageError on the first bad value; ``strict``: a bad regex is none, as in tfprof, it matches nothing.
+    Raises UsageError on the first bad value; ``strict``: what makes no sense is taken, as by tfprof: numbers that are negative,
+    regexes that are none and match nothing, and an empty `output`.
     """
     known = {option.name: getattr(base, option.name) for option in TABLE} if base else {}
+    if not strict and texts.get("output") == "":
+        raise invalid("output", "", "stdout, none, file:outfile=F, timeline:outfile=F or pprof:outfile=F")
     values = {
         option.name: option.kind.parse(option.name, text)
         for option in TABLE
         if (text := texts.get(option.name)) is not None
     }
-    options = Options(**{**known, **values})
+    given = frozenset(values) | (base.given if base else frozenset())
+    options = Options(**{**known, **values}, given=given)
     if not strict:
-        for name, pattern, why in _wrong_regexes(options):
-            raise invalid(name, pattern, f"not a regular expression: {why}")
+        for error in _senseless(options):
+            raise error
     return options
 
 

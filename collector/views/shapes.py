@@ -1,18 +1,23 @@
 """Shapes of outputs in traced steps: as recorded, as graphs have them, or as follows; and as TensorFlow's Python fills them in."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from functools import cached_property
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from tfprof.collector.views.batches import ITERATORS, Batch, batch_of_arguments, batch_of_iterator
 from tfprof.collector.views.calls import Calls
 from tfprof.collector.views.definitions import Definition, Outputs, Source, complete
 from tfprof.collector.views.dims import Evidence, OpenSizes, Solved
-from tfprof.collector.views.executed import Row, Said, fed, in_order, inlined, recorded
-from tfprof.collector.views.flops import formula
+from tfprof.collector.views.executed import Row, Said, by_slot, fed, in_order, inlined, originals
+from tfprof.collector.views.flops import OF_OUTPUT, formula
 from tfprof.collector.views.nodes import Shape
 from tfprof.collector.views.registry import Dims
 from tfprof.collector.views.rules import DEFAULT, Rules
+
+#: A batch normalization that does not train becomes two ops: one keeps its name, the other has this behind it.
+_SCALED: Final = "/Mul"
+_NORMALIZATIONS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
 class Nodes:
@@ -30,6 +35,13 @@ class Nodes:
         """Return what may be meant by the name of something that ran: nodes, also of a function's body."""
         return self.by_name.get(name) or self.by_name.get(inlined(name)) or []
 
+    def rewritten(self, name: str, op: str) -> list[Definition]:
+        """Return the nodes that an optimizer has put ``name`` in the place of, whose output ``op`` makes as well."""
+        found = next(filter(None, (self.by_name.get(original) for original in originals(name))), None)
+        if found is None:
+            return [node for node in self.by_name.get(name.removesuffix(_SCALED), ()) if node.op in _NORMALIZATIONS]
+        return [node for node in found if op in OF_OUTPUT or node.op == op]
+
     def output(self, graph: int, source: Source) -> Dims | None:
         """Return the shape of an output as the graph has it."""
         node = self.by_key.get((graph, source.name))
@@ -46,6 +58,15 @@ class Nodes:
             return found
         functions = ([self.by_key[key] for key in function] for function in self.calls.roots())
         return [*found, *(batch_of_arguments(function, size) for function in functions)]
+
+    @cached_property
+    def consumers(self) -> Mapping[tuple[int, str], list[Definition]]:
+        """The nodes that have another as a data input, by graph and name."""
+        found: dict[tuple[int, str], list[Definition]] = {}
+        for node in self.by_key.values():
+            for name in {source.name for source in node.inputs if not source.control}:
+                found.setdefault((node.graph, name), []).append(node)
+        return found
 
     @cached_property
     def calls(self) -> Calls:
@@ -83,13 +104,15 @@ def _is_open(nodes: Nodes, name: str, rules: Rules) -> bool:
 class StepShapes:
     """The shapes of one traced step: as it recorded them, as the graph has them, else as follows from the others."""
 
-    def __init__(self, nodes: Nodes, rows: Sequence[Row]) -> None:
-        """Take what the step recorded of nodes that graphs leave open."""
+    def __init__(self, nodes: Nodes, rows: Sequence[Row], orders: Mapping[str, Sequence[bytes]] | None = None) -> None:
+        """Take what the step recorded of nodes that graphs leave open; ``orders``: see Alike."""
         self._nodes = nodes
+        self.turn = -1, 0  # which execution of how many is looked at
+        self._turns = _turns(orders or {})
         self._seen: dict[Source, Dims | None] = {}
         for row in rows:
             placeholder = fed(row.node)
-            for slot, dims in enumerate(recorded(row.signature)):
+            for slot, dims in by_slot(row.signature).items():
                 self._seen.setdefault(Source(row.node, slot), dims)
                 if placeholder is not None and slot == 0:
                     self._seen.setdefault(placeholder, dims)
@@ -103,13 +126,34 @@ class StepShapes:
         known = self._nodes.named(name)
         return [node for node in known if node.graph in self._ran] or known if len(known) > 1 else known
 
+    def by_turns(self, node: Definition, said: Said | None = None) -> bool:
+        """Tell whether inputs of a node have other shapes in each turn of a loop."""
+        return bool(self._turns) and not self._turns.keys().isdisjoint(self._sources(node, said))
+
+    def at(self, turn: int, turns: int) -> "StepShapes":
+        """Return the shapes as they are for execution number ``turn`` of the ``turns`` that a node in a loop has.
+
+        What ran as often ran in the same turn; what did not has, of several shapes, what these have in common.
+        """
+        there = copy(self)
+        there.turn = turn, turns
+        return there
+
+    @staticmethod
+    def _sources(node: Definition, said: Said | None) -> Sequence[Source]:
+        return node.inputs if said is None or said.inputs is None else said.inputs
+
     def inputs(self, node: Definition, said: Said | None = None) -> Outputs:
         """Return the shapes of a node's inputs: of those that it ran on, where the step tells; control inputs are None."""
-        sources = node.inputs if said is None or said.inputs is None else said.inputs
+        sources = self._sources(node, said)
         return tuple(None if source.control else self.output(node.graph, source) for source in sources)
 
     def output(self, graph: int, source: Source) -> Dims | None:
         """Return the shape of a node's output, complete, or as far as it is known."""
+        turns = self._turns.get(source)
+        if turns is not None:
+            turn, of = self.turn
+            return turns[turn] if len(turns) == of else agreed([dims for dims in turns if dims is not None])
         seen = self._seen.get(source)
         if seen is not None:
             return seen
@@ -123,7 +167,7 @@ class StepShapes:
 
     def _evidence(self) -> Iterator[Evidence]:
         for source, dims in self._seen.items():
-            if dims is not None:
+            if dims is not None and source not in self._turns:
                 for node in self.named(source.name):
                     yield Evidence(node.graph, node.name, source.slot, dims)
         for batch in self._batches:
@@ -131,6 +175,16 @@ class StepShapes:
                 for source, dims in batch.parts:
                     known = tuple(batch.examples if size < 0 else size for size in dims)
                     yield Evidence(batch.graph, source.name, source.slot, known)
+
+
+def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[Source, Sequence[Dims | None]]:
+    """Return the shapes of outputs that have several in one step, execution by execution."""
+    found: dict[Source, list[Dims | None]] = {}
+    for name, order in orders.items():
+        for signature in order:
+            for slot, dims in by_slot(signature).items():
+                found.setdefault(Source(name, slot), []).append(dims)
+    return {source: shapes for source, shapes in found.items() if len(set(shapes)) > 1}
 
 
 class Agreed:

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from tfprof.collector.views.steps import call, of_kinds
+from tfprof.collector.views.steps import NO_NAMES, Names, call, of_kinds
 from tfprof.shim import layout
 
 #: Kinds without a place under fit, and the steps that belong to some of them.
@@ -15,9 +15,11 @@ _OTHERS: Final = (
     layout.TEST_BATCH,
     layout.PREDICT,
     layout.PREDICT_BATCH,
-    layout.RUN,
+    *layout.RUN_KINDS,
     layout.PARTIAL_RUN,
     layout.FUNCTION,
+    layout.EAGER,
+    layout.CALL,
 )
 _INNER: Final = frozenset({layout.TEST_BATCH, layout.PREDICT_BATCH})
 
@@ -98,15 +100,15 @@ def _fits(spans: pa.Table, live: bool) -> list[Phase]:
     return phases
 
 
-def _others(spans: pa.Table) -> list[Phase]:
+def _others(spans: pa.Table, names: Names) -> list[Phase]:
     rows = _sums(of_kinds(spans, _OTHERS), ["kind", "key"])
     rows.sort(key=lambda row: (_OTHERS.index(row["kind"]), -row["total_ns_sum"]))
-    return [_phase(int(row["kind"] in _INNER), row["kind"], call(row["kind"], row["key"]), row) for row in rows]
+    return [_phase(int(row["kind"] in _INNER), row["kind"], call(row["kind"], row["key"], names), row) for row in rows]
 
 
-def phases(spans: pa.Table, *, live: bool) -> list[Phase]:
+def phases(spans: pa.Table, names: Names = NO_NAMES, *, live: bool) -> list[Phase]:
     """Fold SPANS into the lines of a tree, parents first; ``live`` says whether what has not ended may still end."""
-    return [*_fits(spans, live), *_others(spans)]
+    return [*_fits(spans, live), *_others(spans, names)]
 
 
 def within(spans: pa.Table) -> tuple[int, int] | None:

@@ -30,9 +30,13 @@ def _sum(values: Any) -> int:
     return int(pc.sum(values).as_py() or 0)
 
 
-def _percentile(times: Any, ends: Any, rank: float) -> float:
-    """Return the time of the item at ``rank``, given sorted times and how many items end at each row."""
-    before = _sum(pc.less_equal(ends, pa.scalar(rank, pa.float64())))
+def _percentile(times: Any, ends: Any, percent: int, count: int) -> float:
+    """Return the least of the times that ``percent`` of all ``count`` do not exceed: one of them, of few the longest.
+
+    ``times`` are sorted; at each of them so many items as ``ends`` says have come.
+    """
+    number = -(-percent * count // 100)
+    before = _sum(pc.less(ends, pa.scalar(number, pa.float64())))
     return float(times[min(before, len(times) - 1)].as_py())
 
 
@@ -48,7 +52,7 @@ def spread(spans: pa.Table) -> Spread | None:
     order = pc.sort_indices(means)
     times, ends = means.take(order), pc.cumulative_sum(counts.take(order))
     count, total = _sum(spans["count"]), _sum(spans["total_ns"])
-    p50, p90, p99 = (_percentile(times, ends, share * (count - 1)) for share in (0.5, 0.9, 0.99))
+    p50, p90, p99 = (_percentile(times, ends, percent, count) for percent in (50, 90, 99))
     least, most = int(pc.min(spans["min_ns"]).as_py()), int(pc.max(spans["max_ns"]).as_py())
     return Spread(count, p50, p90, p99, least, most, total / count, total, timed(spans))
 

@@ -7,16 +7,22 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from tfprof.collector.views.spread import Spread, spread, timed
+from tfprof.collector.views.step_cost import StepCost, step_cost
 from tfprof.shim import layout
 
 #: A step with one of these tells nothing of how long steps take.
 UNUSUAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
-_FIELD: Final = (1 << 10) - 1
+#: So many feeds, fetches or targets, or more, as a key tells of them.
+_MOST: Final = 15
+
+#: What calls are named by their keys.
+Names = Mapping[int, str]
+NO_NAMES: Final[Names] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class StepGroup:
-    """The steps of one kind and key; ``cost_ns`` is how much longer a traced one takes, by the medians."""
+    """The steps of one kind and key; ``cost`` is how much longer a traced one takes, None where that cannot be said."""
 
     kind: str
     call: str
@@ -25,16 +31,12 @@ class StepGroup:
     traced: Spread | None
     failed: int
     setup: int
+    cost: StepCost | None = None
 
     @property
     def count(self) -> int:
         """Number of all steps."""
         return sum(part.count for part in (self.untraced, self.traced) if part) + self.failed + self.setup
-
-    @property
-    def cost_ns(self) -> float | None:
-        """How much longer a traced step takes than another, in ns; None where that cannot be said."""
-        return self.traced.p50_ns - self.untraced.p50_ns if self.traced and self.untraced else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,13 +67,12 @@ class Steps:
     timed: Mapping[str, int]
 
 
-def call(kind: int, key: int) -> str:
-    """Say what distinguishes a call from others of its kind, as far as its key tells."""
-    if kind not in {layout.RUN, layout.PARTIAL_RUN}:
-        return f"#{key}" if key else ""
-    feeds, fetches, targets = key >> 20, key >> 10 & _FIELD, key & _FIELD
-    parts = ((feeds, "feed"), (fetches, "fetch"), (targets, "target"))
-    return ", ".join(f"{number} {_plural(word, number)}" for number, word in parts if number)
+def call(kind: int, key: int, names: Names = NO_NAMES) -> str:
+    """Say what distinguishes a call from others of its kind: the name of its key, else what the key tells."""
+    if kind not in {*layout.RUN_KINDS, layout.PARTIAL_RUN}:
+        return names.get(key, f"#{key}") if key else ""
+    parts = ((key >> 28, "feed"), (key >> 24 & _MOST, "fetch"), (key >> 20 & _MOST, "target"))
+    return ", ".join(f"{number}{'+' * (number == _MOST)} {_plural(word, number)}" for number, word in parts if number)
 
 
 def _plural(word: str, number: int) -> str:
@@ -94,7 +95,7 @@ def _items(spans: pa.Table) -> int:
     return int(pc.sum(spans["count"]).as_py() or 0)
 
 
-def _group(kind: int, key: int, spans: pa.Table) -> StepGroup:
+def _group(kind: int, key: int, spans: pa.Table, names: Names) -> StepGroup:
     failed = flagged(spans, layout.FLAG_FAILED)
     whole = spans.filter(pc.invert(failed))
     setup = flagged(whole, layout.FLAG_SETUP)
@@ -102,12 +103,13 @@ def _group(kind: int, key: int, spans: pa.Table) -> StepGroup:
     traced = flagged(clean, layout.FLAG_TRACED)
     return StepGroup(
         layout.SPAN_NAMES[kind],
-        call(kind, key),
+        call(kind, key, names),
         key,
         spread(clean.filter(pc.invert(traced))),
         spread(clean.filter(traced)),
         _items(spans.filter(failed)),
         _items(whole.filter(setup)),
+        step_cost(clean),
     )
 
 
@@ -126,14 +128,14 @@ def _step(row: dict[str, Any]) -> Step:
     )
 
 
-def steps(spans: pa.Table, last: int | None) -> Steps:
-    """Fold SPANS into groups of steps, and list the ``last`` of them (None: all)."""
+def steps(spans: pa.Table, last: int | None, names: Names = NO_NAMES) -> Steps:
+    """Fold SPANS into groups of steps, whose keys have ``names``, and list the ``last`` of them (None: all)."""
     taken = of_kinds(spans, layout.STEP_KINDS).combine_chunks()
     keys = taken.group_by(["kind", "key"]).aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     groups = []
     for row in keys.to_pylist():
         mine = pc.and_(pc.equal(taken["kind"], row["kind"]), pc.equal(taken["key"], row["key"]))
-        groups.append(_group(row["kind"], row["key"], taken.filter(mine)))
+        groups.append(_group(row["kind"], row["key"], taken.filter(mine), names))
     importance = {layout.SPAN_NAMES[kind]: at for at, kind in enumerate(layout.STEP_KINDS)}
     groups.sort(key=lambda group: importance[group.kind])
     ordered = taken.sort_by("start_ns")

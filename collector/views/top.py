@@ -1,20 +1,32 @@
-"""Ops by the time they took: what a report ends with."""
+"""Ops by the time they take of a step: what a report ends with."""
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tfprof.collector.views.nodes import Node, Stats, total
+from tfprof.collector.views.nodes import Frame, Node, total
+from tfprof.collector.views.own_files import own_line, own_place
+from tfprof.collector.views.shares import Times, shares
+
+Stack = tuple[Frame, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class TopOp:
-    """One op type on one device: its sums, and its share of the time of all."""
+    """One op type on one device: times of a step in us, calls and bytes of a step on average, and the line that most of it comes from.
+
+    `share` is that of the median step.
+    """
 
     op: str
     device: str
-    stats: Stats
+    least_us: int
+    median_us: float
+    most_us: int
     share: float
+    calls: float
+    bytes: float
+    line: str
 
 
 def short_device(device: str) -> str:
@@ -22,13 +34,40 @@ def short_device(device: str) -> str:
     return device.rsplit("/", 1)[-1].removeprefix("device:").upper() or "-"
 
 
-def top_ops(nodes: Sequence[Node]) -> list[TopOp]:
-    """Return the (op type, device) pairs that took any time, most time first."""
+def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
+    """Return the (op type, device) pairs that took any time, most of a median step first.
+
+    ``nodes`` have their sums over ``steps`` steps, ``times`` their times in each step that is looked at.
+    """
     groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
     for node in nodes:
-        if node.stats.micros > 0:
-            groups[node.op, short_device("|".join(node.devices))].append(node)
-    sums = {key: total(group) for key, group in groups.items()}
-    whole = sum(stats.micros for stats in sums.values())
-    ranked = sorted(sums, key=lambda key: (-sums[key].micros, key))
-    return [TopOp(*key, sums[key], sums[key].micros / whole) for key in ranked]
+        groups[node.op, short_device("|".join(node.devices))].append(node)
+    ranked = shares(((key, node.name) for key, group in groups.items() for node in group), times)
+    found = []
+    for (op, device), least, middle, most, share in ranked:
+        group = groups[op, device]
+        stats = total(group)
+        found.append(
+            TopOp(
+                op, device, least, middle, most, share, stats.runs / steps, stats.bytes / steps, top_line(group, times)
+            )
+        )
+    return found
+
+
+def top_line(nodes: Sequence[Node], times: Times) -> str:
+    """Return the user's own line that most of the time of ``nodes`` comes from; empty where none is known."""
+    return _heaviest(nodes, times, own_line)
+
+
+def top_place(nodes: Sequence[Node], times: Times) -> str:
+    """Return what ``top_line`` does, with the line's function."""
+    return _heaviest(nodes, times, own_place)
+
+
+def _heaviest(nodes: Sequence[Node], times: Times, told: Callable[[Stack | None], str]) -> str:
+    weights: dict[str, int] = defaultdict(int)
+    for node in nodes:
+        if line := told(node.facts.stack):
+            weights[line] += sum(times.get(node.name, ()))
+    return max(weights, key=weights.__getitem__, default="")

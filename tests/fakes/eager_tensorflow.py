@@ -63,6 +63,7 @@ def install(monkeypatch):
     context.context = lambda: types.SimpleNamespace(_logical_devices=[types.SimpleNamespace(device_type="CPU")])
     functions = module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
     functions.trace = module("trace")
+    functions.trace.enabled = enabled
     functions.trace.Trace = type("Trace", (), {"__init__": _init, "__enter__": _enter, "__exit__": _exit})
     functions.Function = _function(functions)
     keras = module("keras.src.callbacks.callback_list")
@@ -78,8 +79,20 @@ def module(name):
     return types.ModuleType(name)
 
 
+#: Whether annotations are recorded.
+enabled = False
+
+
+class _Recorded:
+    """What TensorFlow makes of an annotation that is recorded."""
+
+    def Stop(self):  # noqa: N802 - TensorFlow's name
+        """Stop."""
+
+
 def _init(self, name, **_kwargs):
     self.named = name
+    self._traceme = _Recorded() if enabled else None
 
 
 def _enter(self):
@@ -87,7 +100,8 @@ def _enter(self):
 
 
 def _exit(self, *_error):
-    return None
+    if self._traceme:
+        self._traceme.Stop()
 
 
 def _function(functions):
@@ -98,7 +112,7 @@ def _function(functions):
             self._name, self.body, self._function_cache = name, body, {}
 
         def __call__(self):
-            with functions.trace.Trace(self._name):
+            with functions.trace.Trace(self._name) as annotation:  # noqa: F841 - looked at from outside
                 return self.body()
 
     return Function

@@ -9,7 +9,7 @@ from house.tree import ROOT, sources
 
 INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python"))
 #: Files of the shim that only agent and collector load.
-OUTSIDE_JOBS = {"places.py", "wire.py", "daemons.py", "errors.py", "isolated.py"}
+OUTSIDE_JOBS = {"places.py", "wire.py", "daemons.py", "errors.py", "isolated.py", "streams.py"}
 #: Where everything is caught on purpose: the fence, the file that is injected, the forked child that becomes a daemon.
 FENCES = {"guard.py", "sitecustomize.py", "daemons.py", "apart.py"}
 

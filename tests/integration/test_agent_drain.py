@@ -98,6 +98,7 @@ def test_everything_that_a_job_put_arrives_once_and_its_end_is_told(bench: Bench
     assert sorted(bench.collector.spans[uid].values()) == list(range(1, 301))
     end = bench.collector.closed()[uid]
     assert (end["state"], end["signal"], end["status"], end["records"]) == ("killed", 9, None, 300)
+    assert end["t_ns"] == launches.read(bench.place, LAUNCH).ended_ns
     (identity,) = bench.collector.of_type(wire.OPEN)
     assert (identity["pid"], identity["name"], identity["framework"]) == (job.pid, "fake.py", "tensorflow")
     assert identity["launch"] == f"{LAUNCH:016x}"

@@ -1,6 +1,8 @@
 """The tfprof command as a process: pipes, signals, what it imports."""
 
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -9,10 +11,11 @@ from pathlib import Path
 
 import pytest
 from fakes import asked_store
-from fakes.made_store import rows, span, traced, write_job
+from fakes.made_store import SECOND, START_NS, rows, span, traced, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.shim import layout
 
+BIN = Path(sys.executable).parent
 TFPROF = [sys.executable, "-m", "tfprof.collector.cli.main"]
 
 
@@ -21,6 +24,18 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store with one job of many steps."""
     path = tmp_path_factory.mktemp("cli") / "store"
     write_job(path, 1, {"spans": rows("spans", [span(layout.RUN, at, at, 1) for at in range(20_000)])})
+    return path
+
+
+@pytest.fixture(scope="module")
+def told_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a job of which every command has something to tell."""
+    path = tmp_path_factory.mktemp("told") / "store"
+    made = traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"net/MatMul"])])
+    made["spans"] = rows("spans", [span(layout.RUN, at, at, 1) for at in range(3)])
+    samples = [{"t_ns": START_NS + n * SECOND, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9} for n in range(4)]
+    made["samples"] = rows("samples", samples)
+    write_job(path, asked_store.FIRST, made, end={"status": 0})
     return path
 
 
@@ -35,7 +50,7 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
         assert process.wait(30) == 0
 
 
-@pytest.mark.parametrize("words", [("op", "--json"), ("scope", "-max_depth", "100")])
+@pytest.mark.parametrize("words", [("op", "--json"), ("scope", "-min_micros", "0"), ("scope", "--strict-tfprof")])
 def test_a_reader_of_a_view_that_goes_away_is_no_error(tmp_path: Path, words: tuple[str, ...]) -> None:
     names = [b"scope_%d/node_%d" % (number, number) for number in range(5000)]
     write_job(tmp_path, 1, traced(b"", [run_metadata(names)]))
@@ -67,9 +82,118 @@ def test_ctrl_c_ends_it_without_a_word(store: Path) -> None:
         time.sleep(0.2)
         process.send_signal(signal.SIGINT)
         os.close(write)
-        assert process.wait(30) == 130
-        assert process.stderr.read().strip() == b""
+        assert process.wait(30) == -signal.SIGINT  # 130, as shells say
+        assert process.stderr.read() == b""
     os.close(read)
+
+
+@pytest.mark.parametrize("words", [("tfprof", "jobs"), ("tfprof", "advise", "last"), ("tfprof-run", "--help")])
+def test_ctrl_c_is_silent_from_the_first_moment_on(store: Path, words: tuple[str, ...]) -> None:
+    """Whenever it comes: while the command is started, imports, works, or after its end."""
+    environ = {**os.environ, "TFPROF_STORE": str(store)}
+    ended = []
+    for tick in range(40):
+        with subprocess.Popen([str(BIN / words[0]), *words[1:]], stdout=-1, stderr=-1, env=environ) as process:
+            time.sleep(tick * 0.01)
+            process.send_signal(signal.SIGINT)
+            _, err = process.communicate(timeout=60)
+        ended.append(process.returncode)
+        assert b"Traceback" not in err
+        assert b"Interrupt" not in err
+    assert set(ended) <= {0, -signal.SIGINT}
+    assert ended[0] == -signal.SIGINT
+
+
+def test_ctrl_c_that_a_shell_ignores_is_ignored(store: Path) -> None:
+    command = f"trap '' INT; '{BIN}/tfprof' jobs --store '{store}' & job=$!; kill -INT $job; wait $job"
+    done = subprocess.run(["sh", "-c", command], capture_output=True, text=True, check=False, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+#: Each with something to print; how they end where nobody can be told.
+PRINTING = (
+    "jobs",
+    "steps last",
+    "spans last",
+    "host last",
+    "op last",
+    "advise last",
+    "status",
+    "stop",
+    "--help",
+    "--version",
+)
+SAYS = {">&-": "Bad file descriptor", ">/dev/full": "No space left on device"}
+
+
+def shell(line: str, store: Path) -> subprocess.CompletedProcess[str]:
+    """Run a line of a shell, in which the commands are found."""
+    environ = {**os.environ, "TFPROF_STORE": str(store), "PATH": f"{BIN}:{os.environ['PATH']}"}
+    return subprocess.run(["bash", "-c", line], env=environ, capture_output=True, text=True, check=False, timeout=60)
+
+
+@pytest.mark.usefixtures("private_places")
+@pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
+@pytest.mark.parametrize("words", PRINTING)
+def test_an_output_that_takes_nothing_is_one_line(told_store: Path, words: str, stream: str) -> None:
+    done = shell(f"tfprof {words} {stream}", told_store)
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.splitlines()[-1] == f"tfprof: standard output: {SAYS[stream]} [io]"
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.usefixtures("private_places")
+@pytest.mark.parametrize("words", [*PRINTING, "shell last", "profile-proto last -o /dev/null"])
+def test_an_input_that_is_closed_is_missed_by_the_shell_alone(told_store: Path, words: str) -> None:
+    done = shell(f"tfprof {words} <&-", told_store)
+    said = ["tfprof: standard input: Bad file descriptor [io]"] if words == "shell last" else []
+    assert (done.returncode, done.stderr.splitlines()) == (len(said), said)
+
+
+@pytest.mark.parametrize("stream", ["2>&-", "2>/dev/full"])
+@pytest.mark.parametrize(
+    ("line", "status"),
+    [("tfprof nosuch", 2), ("tfprof jobs --store /nonexistent", 1), ("tfprof-run --nosuch", 2), ("tfprof jobs", 0)],
+)
+def test_a_standard_error_that_takes_nothing_changes_no_status(
+    told_store: Path, line: str, status: int, stream: str
+) -> None:
+    assert shell(f"{line} {stream}", told_store).returncode == status
+
+
+@pytest.mark.parametrize("line", ["tfprof --help", "tfprof op --help", "tfprof-run --help", "tfprof jobs"])
+def test_a_reader_that_is_gone_before_anything_is_printed_is_no_error(told_store: Path, line: str) -> None:
+    done = shell(f"set -o pipefail; (sleep 0.1; {line}) | exec true", told_store)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("stream", [">&-", ">/dev/full"])
+def test_the_launchers_help_needs_an_output(told_store: Path, stream: str) -> None:
+    done = shell(f"tfprof-run --help {stream}", told_store)
+    assert (done.returncode, done.stderr) == (1, f"tfprof-run: standard output: {SAYS[stream]} [io]\n")
+
+
+def test_a_folder_as_standard_input_is_one_line(told_store: Path) -> None:
+    done = shell("tfprof shell last </", told_store)
+    assert (done.returncode, done.stderr) == (2, "tfprof: standard input is a folder [usage]\n")
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+@pytest.mark.parametrize("barred", [".", "store.json", "jobs", "jobs/*", "jobs/*/job.json", "jobs/*/*.parquet"])
+def test_what_may_not_be_read_is_not_called_damaged(told_store: Path, tmp_path: Path, barred: str) -> None:
+    shutil.copytree(told_store, tmp_path / "store")
+    for path in (tmp_path / "store").glob(barred) if barred != "." else [tmp_path / "store"]:
+        path.chmod(0)
+    code = (
+        "import os, sys; from tfprof.collector.cli import main, op, steps, views; os.setgroups([]); os.setgid(65534);"
+        "os.setuid(65534); main.main(sys.argv[1:])"
+    ).replace("op, ", "")
+    for folder in (tmp_path, *tmp_path.parents[:3]):
+        folder.chmod(folder.stat().st_mode | 0o055)
+    command = [sys.executable, "-c", code, "steps", "aa10", "--store", str(tmp_path / "store")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=60, cwd="/")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert re.fullmatch(r"tfprof: cannot read .*: Permission denied \[store-unreadable\]\n", done.stderr)
 
 
 def test_an_ascii_terminal_gets_question_marks_instead_of_a_traceback(store: Path) -> None:
@@ -90,13 +214,14 @@ def test_listing_jobs_loads_neither_the_query_engine_nor_protobuf_nor_the_networ
     assert not {"duckdb", "google.protobuf", "zmq", "psutil", "rich", "asyncio"} & set(done.stdout.split())
 
 
+@pytest.mark.parametrize("strict", [False, True])
 @pytest.mark.parametrize("view", ["scope", "graph", "op", "code"])
-def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str) -> None:
+def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, strict: bool) -> None:
     asked_store.write(tmp_path / "s")
     code = (
         "import sys\nfrom tfprof.collector.cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules)"
     )
-    words = [view, "aa10", "--store", str(tmp_path / "s")]
+    words = [view, "aa10", "--store", str(tmp_path / "s"), *["--strict-tfprof"] * strict]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
     heavy = {"duckdb", "rich", "prompt_toolkit", "re2", "asyncio", "zmq", "psutil", "tensorflow"}
@@ -106,7 +231,8 @@ def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str) -> None:
         "tfprof.collector.answers.timelines",
     }
     assert not (heavy | of_files) & loaded
-    assert ("google.protobuf" in loaded) == (view in {"graph", "code"})  # which look at graphs
+    looks_at_graphs = not strict or view in {"graph", "code"}  # for lines of code, for inputs
+    assert ("google.protobuf" in loaded) == looks_at_graphs
     assert f"tfprof.collector.views.{view}" in loaded
 
 

@@ -59,7 +59,7 @@ def test_profiles_are_written_at_the_end(
     assert told == [
         f"tfprof: no {out}/profile_2: no step up to 2 was traced (--trace says which are)",
         f"tfprof: wrote {out}/profile_4: 2 traced steps",
-        f"tfprof: wrote {out}/profile_100: 3 traced steps, the last is step 7; the job ended after step 9",
+        f"tfprof: wrote {out}/profile_100: 3 traced steps, the last is step 7; the job ended after step 8",
     ]
     assert sorted(path.name for path in out.iterdir()) == ["profile_100", "profile_4"]
     for name, steps in (("profile_4", [3, 4]), ("profile_100", [3, 4, 7])):

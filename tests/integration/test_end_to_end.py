@@ -139,7 +139,7 @@ def test_with_every_step_traced_the_op_view_is_that_of_tensorflows_own_profiler(
     done = _run(RUN, "--trace", "all", *_command(python, "own_trace.py", tmp_path / "oracle.json"))
     assert done.returncode == 0, done.stderr
     oracle = json.loads((tmp_path / "oracle.json").read_text())
-    view = _ask("op", "last", "-max_depth", "9999")
+    view = _ask("op", "last", "--strict-tfprof", "-max_depth", "9999")
     ours = {
         entry["name"]: {
             "occurrence": sum(node["run_count"] for node in entry["graph_nodes"]),
@@ -206,11 +206,12 @@ def test_the_successor_of_a_killed_daemon_goes_on_where_it_was(
     assert out.startswith("0 True "), err
     stored = _last(private_places)
     assert stored.info.state == "exited", err
-    steps = stored.table("traces")["step"].to_pylist()
+    traces = stored.table("traces")
+    steps = list(zip(traces["kind"].to_pylist(), traces["step"].to_pylist(), strict=True))
     assert len(steps) == len(set(steps)) == stored.info.counters["traced"] - stored.info.counters["dropped_traces"]
     spans = sum(stored.table("spans")["count"].to_pylist())
     ran = int(out.split()[-1]) + 2
-    assert stored.info.counters["counts"]["run"] == ran
+    assert (stored.info.counters["counts"]["init"], stored.info.counters["counts"]["run"]) == (1, ran - 1)
     # Steps after the last timed one are counted, and stand in no entry.
     assert 0 <= ran - spans - stored.info.counters["dropped_spans"] < LAST_COUNTED
 

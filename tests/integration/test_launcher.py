@@ -52,9 +52,9 @@ def test_a_job_killed_by_a_signal_ends_as_shells_say_it(number: signal.Signals) 
 )
 def test_a_command_that_cannot_be_run_is_told_as_a_shell_tells_it(command: str, status: int, message: str) -> None:
     ended = run(command)
-    assert (ended.returncode, ended.stdout, ended.stderr) == (status, "", f"tfprof-run: {message}\n")
+    assert (ended.returncode, ended.stdout, ended.stderr) == (status, "", f"tfprof-run: {message} [not-started]\n")
     ended = run("--exec", command)
-    assert (ended.returncode, ended.stderr) == (status, f"tfprof-run: {message}\n")
+    assert (ended.returncode, ended.stderr) == (status, f"tfprof-run: {message} [not-started]\n")
 
 
 def test_a_script_with_a_missing_interpreter_is_told_from_a_missing_script(tmp_path) -> None:
@@ -62,7 +62,10 @@ def test_a_script_with_a_missing_interpreter_is_told_from_a_missing_script(tmp_p
     script.write_text("#!/no/such/interpreter\n")
     script.chmod(0o755)
     ended = run(str(script))
-    assert (ended.returncode, ended.stderr) == (127, f"tfprof-run: {script}: cannot execute: required file not found\n")
+    assert (ended.returncode, ended.stderr) == (
+        127,
+        f"tfprof-run: {script}: cannot execute: required file not found [not-started]\n",
+    )
 
 
 def test_a_script_without_a_first_line_is_a_shells(tmp_path) -> None:
@@ -352,7 +355,7 @@ def test_an_agent_that_does_not_start_costs_a_job_nothing_but_its_profile(monkey
     monkeypatch.setenv("TFPROF_AGENT_IDLE", "soon")
     ended = run(sys.executable, "-c", JOB, "10", "0.1")
     assert (ended.returncode, ended.stdout) == (0, "done\n")
-    assert ended.stderr.startswith("tfprof: no profile: TFPROF_AGENT_IDLE: could not convert")
+    assert ended.stderr.startswith("tfprof: no profile: TFPROF_AGENT_IDLE: 'soon' is no time in seconds")
     assert ended.stderr.endswith(" [usage]\n")
     assert ended.stderr.count("\n") == 1
 

@@ -4,11 +4,12 @@ import re
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
+from tfprof.collector.views.steps import call
 from tfprof.shim import layout
 
 pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "session_paths.py"
-RUNS = 1 + 9 + 14 + 7 + 10 + 3
+RUNS = {layout.INIT: 1, layout.TRAIN: 8 + 3, layout.RUN: 1 + 14 + 4 + 10 + 3}
 LOG = re.compile(r"^(WARNING: All log|[IWE]0000 ).*\n", re.MULTILINE)
 
 
@@ -33,6 +34,10 @@ def job(request, python, tmp_path_factory):
         yield running
 
 
+def runs_of(job):
+    return [span for span in job.read.spans if span.kind in layout.RUN_KINDS]
+
+
 def test_the_job_sees_what_it_would_see_alone(job, alone):
     status, output, errors = job.ended
     assert (status, output) == alone[:2]
@@ -40,28 +45,30 @@ def test_the_job_sees_what_it_would_see_alone(job, alone):
 
 
 def test_every_run_is_a_span(job):
-    runs = job.read.of_kind(layout.RUN)
-    assert sum(span.count for span in runs) == job.read.count(layout.RUN) == RUNS
-    ordinals = sorted(number for span in runs for number in range(span.ordinal, span.ordinal + span.count))
-    assert ordinals == list(range(1, RUNS + 1))
-    assert all(span.low <= span.total // span.count <= span.high <= span.total for span in runs)
+    for kind, number in RUNS.items():
+        runs = job.read.of_kind(kind)
+        assert sum(span.count for span in runs) == job.read.count(kind) == number
+        ordinals = sorted(number for span in runs for number in range(span.ordinal, span.ordinal + span.count))
+        assert ordinals == list(range(1, number + 1))
+        assert all(span.low <= span.total // span.count <= span.high <= span.total for span in runs)
+    assert not any(job.read.count(kind) for kind in set(layout.RUN_KINDS) - set(RUNS))
     assert sum(span.count for span in job.read.of_kind(layout.PARTIAL_RUN)) == 1
     assert job.read.fault() == ""
 
 
 def test_failed_runs_are_flagged(job):
-    failed = [span for span in job.read.of_kind(layout.RUN) if span.flags & layout.FLAG_FAILED]
+    failed = [span for span in runs_of(job) if span.flags & layout.FLAG_FAILED]
     assert sum(span.count for span in failed) == 3
 
 
 def test_every_traced_run_is_kept(job):
     traced = {
-        number
-        for span in job.read.of_kind(layout.RUN)
+        (span.kind, number)
+        for span in runs_of(job)
         if span.flags & layout.FLAG_TRACED and not span.flags & layout.FLAG_FAILED
         for number in range(span.ordinal, span.ordinal + span.count)
     }
-    kept = {record.step for record in job.read.records_of(layout.RUN_METADATA)}
+    kept = {(record.flags, record.step) for record in job.read.records_of(layout.RUN_METADATA)}
     if job.trace == "off":
         assert not kept
         assert len(traced) == 3  # those that the job asked for itself
@@ -72,12 +79,19 @@ def test_every_traced_run_is_kept(job):
     )
     assert job.read.word("dropped_traces") == 0
     if job.trace == "all":
-        assert len(kept) == RUNS - 3
+        assert len(kept) == sum(RUNS.values()) - 3
 
 
 def test_spans_tell_different_runs_apart(job):
-    keys = {span.key for span in job.read.of_kind(layout.RUN)}
-    assert keys == {1, 1 << 20 | 1 << 10, 1 << 20 | 1 << 10 | 1, 1 << 20 | 1, 1 << 10}
+    keys = {span.key for span in runs_of(job)}
+    assert sorted(call(layout.RUN, key) for key in keys) == [
+        "1 feed, 1 fetch",  # of the loss
+        "1 feed, 1 fetch",  # of what is not a number
+        "1 feed, 1 fetch, 1 target",
+        "1 feed, 1 target",
+        "1 fetch",
+        "1 target",
+    ]
 
 
 def test_the_graph_is_sent_with_the_first_trace(job):

@@ -46,6 +46,16 @@ def test_a_job_is_as_alone(scenario: str, output: str, environment: Mapping[str,
     assert "Exception ignored" not in ended.stderr
 
 
+@pytest.mark.parametrize("options", [(), ("--trace", "all")], ids=" ".join)
+def test_what_the_job_lets_go_of_goes_as_alone(
+    options: tuple[str, ...], environment: Mapping[str, str], tf2_python: Path
+) -> None:
+    job = [str(tf2_python), str(Path(SCRIPT).with_name("references.py"))]
+    alone, traced = _run(environment, *job), _run(environment, TFPROF + "-run", "--quiet", *options, *job)
+    assert (traced.returncode, traced.stdout) == (alone.returncode, alone.stdout)
+    assert alone.stdout.count("True") == 6
+
+
 def test_what_short_lived_children_traced_is_shown_or_counted(environment: Mapping[str, str], tf2_python: Path) -> None:
     ended = _run(environment, TFPROF + "-run", "--trace", "all", "--name", "kids", str(tf2_python), SCRIPT, "children")
     assert (ended.returncode, ended.stdout) == (7, "0\n9\n0\n9\n"), ended.stderr

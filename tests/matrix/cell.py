@@ -13,6 +13,8 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 import psutil
+from fakes.round_trip import differences
+from tfprof.shim import layout
 
 from .instance import Instance
 from .rows import LIMITS, Limit, Row
@@ -22,11 +24,12 @@ RUN: Final = Path(sys.executable).parent / "tfprof-run"
 TIMEOUT_S: Final = 120
 #: What differs from run to run on standard error: clocks, addresses, ports, process ids.
 _STAMP: Final = re.compile(r"0x[0-9a-f]+|\d+")
+_RUNS: Final = [layout.SPAN_NAMES[kind] for kind in layout.RUN_KINDS]
 _NO_LIMIT: Final = Limit(frozenset(), False, "")
 #: How a job tells what it did: with a line that begins so.
 _TOLD: Final = '{"spans"'
 _CELL: Final = "TFPROF_MATRIX_CELL"
-PARTS: Final = ("status", "steps", "ops", "spans")
+PARTS: Final = ("status", "steps", "ops", "spans", "profile")
 
 
 class Ended(NamedTuple):
@@ -45,6 +48,7 @@ class Outcome(NamedTuple):
     steps: str
     ops: str
     spans: str
+    profile: str = ""
 
     def wrong(self) -> list[str]:
         """Return all that is wrong, a line each."""
@@ -69,8 +73,9 @@ def run(row: Row, version: Version, instance: Instance) -> Outcome:
     return Outcome(
         "; ".join(_status(bare, armed)),
         "; ".join(_steps(steps, _counted(instance, recorded), limit, recorded)),
-        "; ".join(_ops(row.op, instance, recorded, limit)),
+        "; ".join([*_ops(row.op, instance, recorded, limit), *_devices(row, instance, recorded)]),
         "; ".join(_spans({**steps, **spans}, entries, limit)),
+        "; ".join(text for job in recorded if job["traced"] for text in differences(instance.store, job["uid"])),
     )
 
 
@@ -148,6 +153,11 @@ def _counted(instance: Instance, recorded: list[Any]) -> Counter[str]:
 
 
 def _differences(expected: dict[str, int | None], found: Counter[str], limit: Limit) -> Iterator[str]:
+    """Yield where numbers are others than those expected; `runs` stands for a session's runs of all kinds together."""
+    if "runs" in expected:
+        runs = sum(found[kind] for kind in _RUNS)
+        found = Counter({kind: number for kind, number in found.items() if kind in expected or kind not in _RUNS})
+        found["runs"] = runs
     for kind in sorted({*expected, *found}):
         wanted = 0 if kind in limit.kinds else expected.get(kind, 0)
         if found[kind] != wanted and not (wanted is None and found[kind]):
@@ -176,7 +186,7 @@ def _ops(op: str, instance: Instance, recorded: list[Any], limit: Limit) -> Iter
     """Yield what is missing of the ops of traced steps."""
     traced, shown, runs = 0, 0, 0
     for job in recorded:
-        view = instance.ask("op", job["uid"], "-max_depth", "100000")
+        view = instance.ask("op", job["uid"], "--kind", "all", "-max_depth", "100000")
         traced += job["traced"]
         shown += view["traces"] if view else 0
         runs += _executions(view["profile"], op) if view and view["profile"] else 0
@@ -189,6 +199,15 @@ def _ops(op: str, instance: Instance, recorded: list[Any], limit: Limit) -> Iter
         yield f"no {op} in {traced} traced steps {sorted(events) or ''}"
     if shown != traced:
         yield f"{shown} of {traced} traced steps are there"
+
+
+def _devices(row: Row, instance: Instance, recorded: list[Any]) -> Iterator[str]:
+    """Yield where the row's further device is missing."""
+    if row.device:
+        words = ("-max_depth", "100000", "--device", row.device, "--kind", "all")
+        views = [instance.ask("op", job["uid"], *words) for job in recorded]
+        if not any(view and view["profile"] and _executions(view["profile"], row.op) for view in views):
+            yield f"no {row.op} on {row.device}"
 
 
 def _executions(entry: Any, op: str) -> int:

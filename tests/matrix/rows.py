@@ -19,30 +19,21 @@ class Limit(NamedTuple):
 
 
 LIMITS: Final = {
-    "eager": Limit(frozenset({"eager"}), True, "ops that run eagerly, outside of functions and Keras, are no steps."),
-    "old-functions": Limit(
-        frozenset({"function"}), True, "TensorFlow 1.15 does not tell of calls of its early `tf.function`."
-    ),
-    "direct-calls": Limit(
-        frozenset({"function"}),
-        True,
-        "concrete functions that are called as such (signatures, what a coordinator schedules) are no steps.",
-    ),
     "remote": Limit(
         frozenset(),
         True,
-        "a session at a remote server has step statistics with `--trace-level full` only, which `auto` does not ask for.",
+        "what runs at a remote server has times and no ops; a session there has step statistics with `--trace-level full`"
+        " only, which `auto` does not ask for.",
     ),
     "xla": Limit(frozenset(), True, "XLA runs the function as one program and tells of no op in it."),
-    "old-predict": Limit(
-        frozenset({"predict_batch"}), False, "TensorFlow 1.15 does not tell when `predict_on_batch` ends."
-    ),
     "old-windows": Limit(frozenset(), True, "TensorFlow 1.15 has no profiler session that writes an XSpace."),
 }
 
 
 class Row(NamedTuple):
     """A job: its script with an argument, and the versions from ``since`` to before ``until``; ``op`` is one that its steps run.
+
+    ``device``: one besides the first CPU that it runs on, too.
 
     ``keras``: a package that is given to the script where TensorFlow's own Keras is Keras 3. ``limits``: version (or `` `` for
     any) -> name of the limitation.
@@ -56,6 +47,7 @@ class Row(NamedTuple):
     op: str = "MatMul"
     argument: str = ""
     keras: str = ""
+    device: str = ""
     limits: dict[str, str] = {}  # noqa: RUF012 - never changed
 
     def exists(self, version: Version) -> bool:
@@ -72,7 +64,7 @@ class Row(NamedTuple):
         return self.limits.get(version.name) or self.limits.get("", "")
 
 
-_OLD_FUNCTIONS, _OLD_WINDOWS = {"1.15": "old-functions"}, {"1.15": "old-windows"}
+_OLD_WINDOWS = {"1.15": "old-windows"}
 
 ROWS: Final = (
     Row("session_run", "`Session.run`", "session_run.py"),
@@ -82,19 +74,15 @@ ROWS: Final = (
     Row("keras_fit", "Keras `fit` with validation", "keras_fit.py", limits=_OLD_WINDOWS),
     Row("tf_keras_fit", "tf_keras `fit` with validation", "keras_fit.py", since=KERAS_3, keras="tf_keras"),
     Row("steps_per_execution", "`steps_per_execution`", "steps_per_execution.py", since=(2, 4)),
-    Row("train_on_batch", "`train_on_batch`", "train_on_batch.py", limits={"1.15": "old-predict"}),
-    Row("function_loop", "loop of a `tf.function`", "function_loop.py", limits=_OLD_FUNCTIONS),
+    Row("train_on_batch", "`train_on_batch`", "train_on_batch.py"),
+    Row("function_loop", "loop of a `tf.function`", "function_loop.py", limits=_OLD_WINDOWS),
     Row("jit_compile", "`jit_compile=True`", "jit_compile.py", since=(2, 4), limits={"": "xla"}),
-    Row("eager_tape", "eager GradientTape", "eager_tape.py", limits={"": "eager"}),
-    Row("saved_model", "SavedModel signature", "saved_model.py", since=(2,), limits={"": "direct-calls"}),
-    Row("mirrored", "MirroredStrategy", "mirrored.py", since=(2,)),
+    Row("eager_tape", "eager GradientTape", "eager_tape.py", limits=_OLD_WINDOWS),
+    Row("saved_model", "SavedModel signature", "saved_model.py", since=(2,)),
+    Row("mirrored", "MirroredStrategy", "mirrored.py", since=(2,), device="CPU:1"),
     Row("multi_worker", "MultiWorkerMirroredStrategy", "multi_worker.py", since=(2, 4)),
     Row(
-        "parameter_server",
-        "parameter servers, coordinator",
-        "parameter_server.py",
-        since=(2, 4),
-        limits={"": "direct-calls"},
+        "parameter_server", "parameter servers, coordinator", "parameter_server.py", since=(2, 4), limits={"": "remote"}
     ),
     Row(
         "parameter_server_session", "parameter servers, sessions", "parameter_server_session.py", limits={"": "remote"}

@@ -65,6 +65,9 @@ def test_a_job_that_fails_by_itself_is_wrong_too():
         ({"run": None}, {}, NONE, False),
         ({"function": 10, "batch": 4}, {"batch": 4}, NO_FUNCTIONS, True),
         ({"function": 10}, {"function": 10}, NO_FUNCTIONS, False),
+        ({"train": 4, "runs": 9}, {"train": 4, "init": 2, "run": 3}, NONE, True),
+        ({"train": 4, "runs": 9}, {"train": 5, "init": 1, "run": 3}, NONE, False),
+        ({"train": 4, "runs": 9}, {"train": 4, "init": 1, "run": 3}, NONE, False),
     ],
 )
 def test_steps_and_spans_are_those_that_the_job_told_of_or_the_limitation_leaves(told, found, limit, right):

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from tfprof.collector.views.entries import Entry
 from tfprof.collector.views.nodes import Node
 from tfprof.collector.views.rules import DEFAULT, Rules
+from tfprof.collector.views.shares import Times
 
 
 class Timed(NamedTuple):
@@ -17,6 +18,7 @@ class Timed(NamedTuple):
     start_ns: int
     total_ns: int
     usual: bool  # neither traced nor failed nor with one-off work of ours
+    key: int = 0  # what is alike of steps that do the same
 
 
 class Took(NamedTuple):
@@ -53,6 +55,16 @@ class Level(NamedTuple):
     rss_bytes: int
 
 
+class Load(NamedTuple):
+    """Who used the host's CPUs between two samples: times in real ns; cores of the job, of all others, and how many there are."""
+
+    start_ns: int
+    end_ns: int
+    own: float
+    others: float
+    cpus: int
+
+
 class New(NamedTuple):
     """How many nodes ran in a traced step and in none before; ``call``: what is alike of steps that do the same."""
 
@@ -61,11 +73,15 @@ class New(NamedTuple):
 
 
 class Alike(NamedTuple):
-    """Graphs with the same nodes, op for op: how many there are, how many nodes each has, the name of one of its nodes."""
+    """Graphs with the same nodes, op for op: how many there are, how many nodes each has, the name of one of its nodes.
+
+    `line` is the user's own line that most of the nodes come from, empty where that is not known.
+    """
 
     graphs: int
     nodes: int
     example: str
+    line: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,19 +90,22 @@ class Evidence:
 
     `nodes` have averages over the traced steps; `last` has of each node of a GPU the last step in which it has an entry, and
     the entry. `timed` are the latest steps of the job's main kind on the thread that has most of them, by time; `traced` some of its
-    traced steps, the latest; `new` is of all of them, in order.
+    traced steps, the latest; `new` is of all of them, in order. `times` are those of nodes by name, in us, one for each of the
+    traced steps that are looked at for them. `levels` and `load` are of the time in which steps ran, without the first of them.
     `first_calls`: when each function was called from Python for the first time, 0 the job's first step or call and 1 its last.
     """
 
     nodes: tuple[Node, ...] = ()
     has_steps: bool = False
     last: Mapping[str, tuple[int, Entry]] = field(default_factory=dict)
+    times: Times = field(default_factory=dict)
     rules: Rules = DEFAULT
     step_kind: str = ""
     timed: tuple[Timed, ...] = ()
     traced: tuple[Traced, ...] = ()
     kept: tuple[Kept, ...] = ()
     levels: tuple[Level, ...] = ()
+    load: tuple[Load, ...] = ()
     new: tuple[New, ...] = ()
     graphs: tuple[Alike, ...] = ()
     first_calls: tuple[float, ...] = ()

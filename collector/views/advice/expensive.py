@@ -1,27 +1,81 @@
-"""What takes most of the time: op types, scopes, lines of code."""
+"""What takes most of the time: op types, scopes, lines of code; under strict rules as tfprof says it."""
 
 from collections.abc import Sequence
 from typing import Final
 
-from tfprof.collector.render.numbers import tfprof_time
+from tfprof.collector.render.numbers import duration, percent, tfprof_time
 from tfprof.collector.views.advice.evidence import Evidence
 from tfprof.collector.views.advice.report import Report
 from tfprof.collector.views.code import code_view
 from tfprof.collector.views.nodes import Stats
 from tfprof.collector.views.op import op_view
 from tfprof.collector.views.options import Options
+from tfprof.collector.views.own_files import own_place
 from tfprof.collector.views.scope import scope_view
+from tfprof.collector.views.shares import Share, shares
+from tfprof.collector.views.top import top_place
 from tfprof.collector.views.tree import Branch
 
 #: How many are told, and of lines of code how deep, and from how many µs on.
 _MOST: Final = 3
 _DEEPEST: Final = 3
 _LEAST_MICROS: Final = 1000
+#: Share of a scope that has all but nothing beside it, and the share from which on a second and third are named.
+_NEARLY_ALL: Final = 0.9
+_LEAST_SHARE: Final = 0.01
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Name the three most expensive op types, scopes, and lines of code."""
-    return [report for report in (_op_types(evidence), _scopes(evidence), _code(evidence)) if report is not None]
+    told = (_op_types, _scopes, _code) if evidence.rules.strict else (_ops, _scopes_on_top, _lines_on_top)
+    return [report for tell in told if (report := tell(evidence)) is not None]
+
+
+# -- by the median step ----------------------------------------------------------------------------
+
+
+def _ops(evidence: Evidence) -> Report | None:
+    ranked = shares(((node.op, node.name) for node in evidence.nodes), evidence.times)
+    if not ranked:
+        return None
+    top = [node for node in evidence.nodes if node.op == ranked[0].key]
+    return Report(_told(ranked, "of the time of all ops"), _numbers(ranked), line=top_place(top, evidence.times))
+
+
+def _scopes_on_top(evidence: Evidence) -> Report | None:
+    """Name the outermost scopes, or those in the only one that there is; ops that are in none are only compared with."""
+    names = [node.name for node in evidence.nodes if any(evidence.times.get(node.name, ()))]
+    for depth in range(1, _DEEPEST + 1):
+        ranked = shares((("/".join(name.split("/")[:depth]), name) for name in names), evidence.times)
+        if len(ranked) > 1 and ranked[0].share < _NEARLY_ALL:
+            break
+    if not ranked or ranked[0].key in names:  # an op, not a scope
+        return None
+    return Report("the scope " + _told(ranked, "of that time"), _numbers(ranked))
+
+
+def _lines_on_top(evidence: Evidence) -> Report | None:
+    places = [(own_place(node.facts.stack), node.name) for node in evidence.nodes]
+    ranked = shares(((place, name) for place, name in places if place), evidence.times)
+    if len(ranked) < 2:
+        return None
+    return Report("of the lines of your own code " + _told(ranked, "of that time"), _numbers(ranked))
+
+
+def _told(ranked: Sequence[Share[str]], whole: str) -> str:
+    first, *others = ranked[:_MOST]
+    _, least, middle, most, share = first
+    spread = f" ({duration(least * 1000)} to {duration(most * 1000)} over all)" if least < most else ""
+    more = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _LEAST_SHARE)
+    text = f"{first.key} takes {percent(share)} {whole}, {duration(middle * 1000)} in the median step{spread}"
+    return text + (f"; then come {more}." if more else ".")
+
+
+def _numbers(ranked: Sequence[Share[str]]) -> dict[str, float | str]:
+    return {one.key: one.median_us for one in ranked[:_MOST]}
+
+
+# -- as tfprof says it -----------------------------------------------------------------------------
 
 
 def _times(stats: Stats) -> str:
@@ -44,12 +98,11 @@ def _op_types(evidence: Evidence) -> Report | None:
 
 
 def _scopes(evidence: Evidence) -> Report | None:
-    """Name the scopes on top; tfprof prints a scope's own time, which is none, and we that of all below it."""
+    """Name the scopes on top with their own time, which is none."""
     options = Options(max_depth=100, min_micros=100, order_by="micros")
     scopes = scope_view(evidence.nodes, options, evidence.rules).root.children[:_MOST]
-    told = [(scope.name, scope.own if evidence.rules.strict else scope.total) for scope in scopes]
-    lines = [f"top {at} graph node: {name}, {_times(stats)}" for at, (name, stats) in enumerate(told, 1)]
-    return Report("\n".join(lines), {name: stats.micros for name, stats in told}) if lines else None
+    lines = [f"top {at} graph node: {scope.name}, {_times(scope.own)}" for at, scope in enumerate(scopes, 1)]
+    return Report("\n".join(lines), {scope.name: scope.own.micros for scope in scopes}) if lines else None
 
 
 def _code(evidence: Evidence) -> Report | None:
@@ -62,7 +115,7 @@ def _code(evidence: Evidence) -> Report | None:
         return None
     lines: list[str] = []
     _lines(branch, 0, lines)
-    return Report("\n".join(lines)) if lines or evidence.rules.strict else None
+    return Report("\n".join(lines))
 
 
 def _lines(branch: Branch, depth: int, lines: list[str]) -> None:

@@ -1,6 +1,5 @@
 """Whether steps wait for their input."""
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from statistics import median
@@ -8,9 +7,10 @@ from typing import Final
 
 from tfprof.collector.ingest.executions import ITERATOR_DEVICE
 from tfprof.collector.render.numbers import duration, percent
-from tfprof.collector.views.advice.evidence import Evidence, Took
+from tfprof.collector.views.advice.evidence import Evidence, Took, Traced
 from tfprof.collector.views.advice.intervals import covered
 from tfprof.collector.views.advice.report import Report
+from tfprof.collector.views.top import top_place
 
 #: Ops that only wait until somebody has a batch for them.
 WAITING: Final = frozenset(
@@ -59,32 +59,40 @@ def waits(executions: Sequence[Took]) -> int:
 
 
 def _within(evidence: Evidence) -> Report | None:
-    """Compare waiting ops with the steps that they ran in."""
-    whole = sum(one.duration_ns for one in evidence.traced)
-    waited = sum(min(waits(one.executions), one.duration_ns) for one in evidence.traced)
-    share = waited / whole if whole else 0.0
+    """Compare waiting ops with the steps that they ran in, by the median step: the first batch of an epoch has all of them waiting."""
+    steps = [step for step in evidence.traced if step.duration_ns > 0]
+    if not steps:
+        return None
+    waited = [min(waits(one.executions), one.duration_ns) for one in steps]
+    share = median(ns / one.duration_ns for ns, one in zip(waited, steps, strict=True))
     if share < WITHIN:
         return None
-    steps = len(evidence.traced)
-    text = f"{percent(share)} of the time in {steps} traced steps is spent waiting for input: {duration(waited / steps)} a step"
-    numbers: dict[str, float | str] = {"share": share, "waiting_ns_per_step": waited / steps, "traced_steps": steps}
-    slowest = _slowest_stage(evidence)
+    whose = "the traced step" if len(steps) == 1 else f"the median of {len(steps)} traced steps"
+    text = f"{percent(share)} of the time in {whose} is spent waiting for input: {duration(median(waited))} a step."
+    numbers: dict[str, float | str] = {
+        "share": share,
+        "waiting_ns_per_step": median(waited),
+        "traced_steps": len(steps),
+    }
+    slowest = _slowest_stage(steps)
     if slowest is not None:
         name, spent = slowest
-        text += f"; most of the pipeline's own time is in {name}, {duration(spent / steps)} a step"
-        numbers |= {"stage": name, "stage_ns_per_step": spent / steps}
-    return Report(text, numbers, _TODO)
+        text += f" Most of the pipeline's own time is in its stage {name}: {duration(spent)} a step."
+        numbers |= {"stage": name, "stage_ns_per_step": spent}
+    waiting = [node for node in evidence.nodes if node.op in WAITING]
+    return Report(text, numbers, _TODO, top_place(waiting, evidence.times))
 
 
-def _slowest_stage(evidence: Evidence) -> tuple[str, int] | None:
-    """Return the stage of tf.data pipelines with the most time of its own, in ns."""
-    stages: Counter[str] = Counter()
-    for step in evidence.traced:
+def _slowest_stage(steps: Sequence[Traced]) -> tuple[str, float] | None:
+    """Return the stage of tf.data pipelines with the most time of its own in the median step, in ns."""
+    stages: dict[str, list[int]] = {}
+    for at, step in enumerate(steps):
         for one in step.executions:
             if one.device == _DEVICE:
-                stages[one.node.rpartition("::")[2]] += one.end_ns - one.start_ns
-    found = stages.most_common(1)
-    return found[0] if found and found[0][1] > 0 else None
+                of_stage = stages.setdefault(one.node.rpartition("::")[2], [0] * len(steps))
+                of_stage[at] += one.end_ns - one.start_ns
+    found = max(((name, median(times)) for name, times in stages.items()), key=lambda pair: pair[1], default=None)
+    return found if found and found[1] > 0 else None
 
 
 def _between(evidence: Evidence) -> Report | None:
@@ -102,7 +110,8 @@ def _between(evidence: Evidence) -> Report | None:
     if share < BETWEEN or pause < _SHORTEST_NS:
         return None
     return Report(
-        f"{percent(share)} of the time is spent between steps, in Python: {duration(pause)} of {duration(whole)} from step to step",
+        f"{percent(share)} of the time goes by between steps, in Python: {duration(pause)} of the {duration(whole)} from the"
+        " start of a step to that of the next.",
         {"share": share, "between_ns": pause, "from_step_to_step_ns": whole, "pauses": len(pauses)},
         _TODO_BETWEEN,
     )

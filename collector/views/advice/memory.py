@@ -4,9 +4,10 @@ from collections.abc import Sequence
 from statistics import linear_regression, median
 from typing import Final
 
-from tfprof.collector.render.numbers import percent, size
+from tfprof.collector.render.numbers import duration, percent, size
 from tfprof.collector.views.advice.evidence import Evidence
 from tfprof.collector.views.advice.report import Report
+from tfprof.collector.views.own_files import own_place
 
 #: What is shorter, in samples of a second or in traced steps, tells nothing; what comes before this share of them is warming up.
 SAMPLES: Final = 20
@@ -28,7 +29,7 @@ def _grows(values: Sequence[float]) -> bool:
     third = len(values) // 3
     first, second, last = median(values[:third]), median(values[third : 2 * third]), median(values[2 * third :])
     growth = last - first
-    steady = second - first > growth / 5 and last - second > growth / 5
+    steady = second - first > growth / 4 and last - second > growth / 4
     return steady and growth >= max(_LEAST_BYTES, _LEAST_SHARE * first)
 
 
@@ -40,19 +41,23 @@ def _processes(evidence: Evidence) -> Report | None:
     slope, _ = linear_regression(minutes, [one.rss_bytes for one in levels])
     first, last = levels[0].rss_bytes, levels[-1].rss_bytes
     text = (
-        f"the processes grow by {size(slope)} a minute: from {size(first)} to {size(last)} in {minutes[-1]:.1f} minutes"
+        f"the job's memory grows while steps run, by {size(slope)} a minute: from {size(first)} to {size(last)}"
+        f" in {duration(minutes[-1] * 60e9)}."
     )
     numbers: dict[str, float | str] = {"bytes_per_minute": slope, "first_bytes": first, "last_bytes": last}
     keepers = _keepers(evidence)
     if keepers:
-        text += "; of each step's ops these leave most behind: " + ", ".join(
-            f"{op} {size(kept)}" for op, kept in keepers
+        text += (
+            " What is in use when an op ends is most of all: "
+            + ", ".join(f"{size(kept)} of {op}" for op, kept in keepers)
+            + " a step."
         )
         numbers |= {f"residual_{op}": kept for op, kept in keepers}
     return Report(
         text,
         numbers,
         "look for what a loop collects: fetched arrays and tensors in lists, ops added to the graph, tf.functions traced anew, shuffle buffers",
+        _place(evidence, keepers[0][0]) if keepers else "",
     )
 
 
@@ -65,6 +70,12 @@ def _keepers(evidence: Evidence) -> list[tuple[str, int]]:
     return sorted(kept.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST]
 
 
+def _place(evidence: Evidence, op: str) -> str:
+    """Return the user's own line of the node of type ``op`` that holds most."""
+    mine = [node for node in evidence.nodes if node.op == op and not node.facts.parameter_shape]
+    return own_place(max(mine, key=lambda node: node.stats.residual_bytes).facts.stack)
+
+
 def _gpu(evidence: Evidence) -> Report | None:
     steps = [one for one in evidence.kept if one.in_use > 0]
     steps = steps[int(len(steps) * _WARM_UP) :]
@@ -72,8 +83,8 @@ def _gpu(evidence: Evidence) -> Report | None:
         return None
     first, last = steps[0], steps[-1]
     return Report(
-        f"a GPU's allocator has {size(last.in_use)} in use in step {last.step}, {percent(last.in_use / first.in_use - 1)} more than in step"
-        f" {first.step}",
+        f"the memory in use on a GPU grows from step to step: {size(last.in_use)} in step {last.step},"
+        f" {percent(last.in_use / first.in_use - 1)} more than in step {first.step}.",
         {"first_bytes": first.in_use, "last_bytes": last.in_use, "first_step": first.step, "last_step": last.step},
         "look for tensors that Python keeps from step to step, and for inputs that get longer: pad or bucket them",
     )

@@ -3,11 +3,12 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tfprof.collector.render.numbers import percent, tfprof_time
+from tfprof.collector.render.numbers import duration, percent
 from tfprof.collector.views.advice.evidence import Evidence
 from tfprof.collector.views.advice.input_bound import WAITING
 from tfprof.collector.views.advice.report import Report
 from tfprof.collector.views.nodes import Node, total
+from tfprof.collector.views.top import top_place
 
 #: Share of all op time from which on ops on the CPU are worth a word, and how many types of them are told.
 WORTH: Final = 0.1
@@ -54,12 +55,14 @@ def check(evidence: Evidence) -> Sequence[Report]:
     for node in here:
         by_type[node.op] = by_type.get(node.op, 0) + node.stats.cpu_micros
     top = sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST]
-    told = ", ".join(f"{op} {tfprof_time(spent)}" for op, spent in top)
+    told = ", ".join(f"{op} {duration(spent * 1000)}" for op, spent in top)
     return [
         Report(
-            f"ops on the CPU take {percent(share)} of the time of all ops, {tfprof_time(micros)} a step: {told}",
+            f"ops on the CPU of a job with a GPU take {percent(share)} of the time of all ops, {duration(micros * 1000)} a step:"
+            f" most of all {told}.",
             {"share": share, "cpu_micros": micros, "nodes": len(here), **dict(top)},
             "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel: types int32 and string often have none",
+            top_place([node for node in here if node.op == top[0][0]], evidence.times),
         )
     ]
 

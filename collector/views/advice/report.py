@@ -9,18 +9,20 @@ from tfprof.collector.views.advice.evidence import Evidence
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A finding: a line or several, its numbers by name (units in the names), and what to do about it, if anything."""
+    """A finding: sentences, their numbers by name (units in the names), what to do about it, and the user's own line, if any."""
 
     text: str
     numbers: Mapping[str, float | str] = field(default_factory=dict)
     todo: str = ""
+    line: str = ""
 
 
 class Checker(NamedTuple):
-    """A checker: its name in messages, its slug in docs/advice.md, its function; `tfprofs`: whether tfprof has it too."""
+    """A checker: its name in messages, its slug in docs/advice.md, its heading, its function; `tfprofs`: whether tfprof has it too."""
 
     name: str
     slug: str
+    title: str
     check: Callable[[Evidence], Sequence[Report]]
     tfprofs: bool = False
 

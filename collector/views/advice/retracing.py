@@ -29,9 +29,11 @@ def _graphs(evidence: Evidence) -> Report | None:
     if largest is None or largest.graphs < max(GRAPHS, _GRAPHS_A_STEP * len(evidence.new)):
         return None
     return Report(
-        f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced {count(largest.graphs)} times",
+        f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced {count(largest.graphs)} times or more,"
+        " which takes far longer than to run it.",
         {"graphs": largest.graphs, "nodes": largest.nodes, "example": largest.example},
         "call it with tensors instead of Python numbers, pad or bucket shapes, give it an input_signature or reduce_retracing=True",
+        largest.line,
     )
 
 
@@ -48,7 +50,7 @@ def _nodes(evidence: Evidence) -> Report | None:
     if len(late) < STEPS or len(new) < EVER_NEW * len(late):
         return None
     return Report(
-        f"{len(new)} of {len(late)} late traced steps ran ops that no step before had, {count(sum(new))} in all: the graph grows",
+        f"{len(new)} of {len(late)} late traced steps ran ops that no step before had, {count(sum(new))} in all: the graph grows.",
         {"steps": len(late), "steps_with_new_ops": len(new), "new_ops": sum(new)},
         "build the graph once, before the loop; graph.finalize() finds the line that adds to it",
     )
@@ -59,7 +61,7 @@ def _functions(evidence: Evidence) -> Report | None:
     if len(late) < FUNCTIONS:
         return None
     return Report(
-        f"{count(len(late))} functions were called for the first time in the second half of the job",
+        f"{count(len(late))} functions were called for the first time in the second half of the job; each was traced then.",
         {"functions": len(late), "known_before": len(evidence.first_calls) - len(late)},
         "make tf.functions once, outside of loops and methods that run often",
     )

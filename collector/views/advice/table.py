@@ -19,16 +19,16 @@ from tfprof.collector.views.advice.evidence import Evidence
 from tfprof.collector.views.advice.report import Advice, Checker
 
 CHECKERS: Final = (
-    Checker("AcceleratorUtilizationChecker", "utilization", utilization.check, tfprofs=True),
-    Checker("OperationChecker", "operations", operations.check, tfprofs=True),
-    Checker("ExpensiveOperationChecker", "expensive", expensive.check, tfprofs=True),
-    Checker("InputChecker", "input", input_bound.check),
-    Checker("TransferChecker", "transfers", transfers.check),
-    Checker("PlacementChecker", "placement", placement.check),
-    Checker("TinyOperationChecker", "tiny", tiny_ops.check),
-    Checker("MemoryChecker", "memory", memory.check),
-    Checker("RetracingChecker", "retracing", retracing.check),
-    Checker("UnevenStepChecker", "uneven", uneven.check),
+    Checker("AcceleratorUtilizationChecker", "utilization", "GPU use", utilization.check, tfprofs=True),
+    Checker("OperationChecker", "operations", "Faster ops", operations.check, tfprofs=True),
+    Checker("ExpensiveOperationChecker", "expensive", "Most time", expensive.check, tfprofs=True),
+    Checker("InputChecker", "input", "Input", input_bound.check),
+    Checker("TransferChecker", "transfers", "Copies", transfers.check),
+    Checker("PlacementChecker", "placement", "Placement", placement.check),
+    Checker("TinyOperationChecker", "tiny", "Small ops", tiny_ops.check),
+    Checker("MemoryChecker", "memory", "Memory", memory.check),
+    Checker("RetracingChecker", "retracing", "Retracing", retracing.check),
+    Checker("UnevenStepChecker", "uneven", "Uneven steps", uneven.check),
 )
 
 

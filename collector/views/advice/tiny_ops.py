@@ -1,5 +1,6 @@
 """Whether there are so many small ops that starting them takes the time."""
 
+from collections import Counter
 from collections.abc import Sequence
 from statistics import median
 from typing import Final
@@ -8,6 +9,7 @@ from tfprof.collector.render.numbers import count, duration, percent
 from tfprof.collector.views.advice.evidence import Evidence, Traced
 from tfprof.collector.views.advice.intervals import covered
 from tfprof.collector.views.advice.report import Report
+from tfprof.collector.views.own_files import own_place
 
 #: Ops as short as this, in ns, take about as long to start as to run.
 TINY_NS: Final = 20_000
@@ -28,10 +30,11 @@ def check(evidence: Evidence) -> Sequence[Report]:
         return []
     return [
         Report(
-            f"a step runs {count(round(ops))} ops, half of them for {duration(typical)} or less;"
-            f" for {percent(idle)} of its time no op runs",
+            f"a step runs {count(round(ops))} ops, half of them for {duration(typical)} or less; for {percent(idle)} of the step no op"
+            " runs: starting ops takes longer than running them.",
             {"ops_per_step": ops, "median_op_ns": typical, "idle_share": idle, "traced_steps": len(steps)},
             "give ops more to do: larger batches, fused layers, steps in one tf.function, jit_compile=True; fetch fewer single values",
+            _place(evidence),
         )
     ]
 
@@ -39,3 +42,12 @@ def check(evidence: Evidence) -> Sequence[Report]:
 def _idle(step: Traced) -> float:
     """Return the share of a step in which none of its ops ran."""
     return max(0.0, 1.0 - covered((one.start_ns, one.end_ns) for one in step.executions) / step.duration_ns)
+
+
+def _place(evidence: Evidence) -> str:
+    """Return the user's own line that most executions come from."""
+    runs: Counter[str] = Counter()
+    for node in evidence.nodes:
+        if node.stats.runs and (place := own_place(node.facts.stack)):
+            runs[place] += node.stats.runs
+    return runs.most_common(1)[0][0] if runs else ""

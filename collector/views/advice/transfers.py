@@ -3,6 +3,7 @@
 import re
 from collections import Counter, defaultdict
 from collections.abc import Sequence
+from statistics import median
 from typing import Final
 
 from tfprof.collector.render.numbers import duration, percent
@@ -34,24 +35,20 @@ def way(one: Took) -> str | None:
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say of each GPU how long its copies ran while none of its kernels did."""
-    whole = sum(step.duration_ns for step in evidence.traced)
-    alone: Counter[str] = Counter()
-    kernels: Counter[str] = Counter()
-    ways: dict[str, Counter[str]] = defaultdict(Counter)
-    for step in evidence.traced:
-        copies, busy = _sorted(step.executions)
-        for gpu, of_gpu in copies.items():
-            kernels[gpu] += covered(busy[gpu])
-            alone[gpu] += exposed((span for spans in of_gpu.values() for span in spans), busy[gpu])
-            for kind, spans in of_gpu.items():
-                ways[gpu][kind] += covered(spans)
-    steps = len(evidence.traced)
-    return [
-        _report(gpu, alone[gpu] / steps, kernels[gpu] / steps, ways[gpu], whole / steps)
-        for gpu in sorted(alone)
-        if whole and alone[gpu] / whole >= EXPOSED
-    ]
+    """Say of each GPU how long its copies ran while none of its kernels did, by the median step."""
+    steps = [(step.duration_ns, *_sorted(step.executions)) for step in evidence.traced if step.duration_ns > 0]
+    reports = []
+    for gpu in sorted({gpu for _, copies, _ in steps for gpu in copies}):
+        of_steps = [(whole, copies.get(gpu, {}), busy[gpu]) for whole, copies, busy in steps]
+        alone = [exposed((span for spans in copies.values() for span in spans), busy) for _, copies, busy in of_steps]
+        share = median(ns / whole for ns, (whole, *_) in zip(alone, of_steps, strict=True))
+        if share >= EXPOSED:
+            ways: Counter[str] = Counter()
+            for _, copies, _ in of_steps:
+                ways.update({kind: covered(spans) for kind, spans in copies.items()})
+            kernels = median(covered(busy) for _, _, busy in of_steps)
+            reports.append(_report(gpu, share, median(alone), kernels, ways))
+    return reports
 
 
 def _sorted(executions: Sequence[Took]) -> tuple[dict[str, dict[str, list[Interval]]], dict[str, list[Interval]]]:
@@ -70,15 +67,15 @@ def _sorted(executions: Sequence[Took]) -> tuple[dict[str, dict[str, list[Interv
     return copies, kernels
 
 
-def _report(gpu: str, alone: float, kernels: float, ways: Counter[str], step: float) -> Report:
+def _report(gpu: str, share: float, alone: float, kernels: float, ways: Counter[str]) -> Report:
     ((most, _),) = ways.most_common(1)
     direction = _WAYS.get(most, "")
     return Report(
-        f"{gpu}: copies that no kernel hides take {percent(alone / step)} of a step, {duration(alone)}"
-        f" beside {duration(kernels)} of kernels" + (f"; most of them go from {direction}" if direction else ""),
+        f"{gpu.upper()} waits for copies for {percent(share)} of a step: {duration(alone)} in which none of its kernels ran,"
+        f" beside {duration(kernels)} of kernels." + (f" Most of them go from {direction}." if direction else ""),
         {
             "device": gpu,
-            "share": alone / step,
+            "share": share,
             "copies_ns_per_step": alone,
             "kernels_ns_per_step": kernels,
             "way": direction,

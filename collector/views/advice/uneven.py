@@ -6,7 +6,7 @@ from itertools import pairwise
 from typing import Final
 
 from tfprof.collector.render.numbers import count, duration, percent
-from tfprof.collector.views.advice.evidence import Evidence, Timed
+from tfprof.collector.views.advice.evidence import Evidence, Load, Timed
 from tfprof.collector.views.advice.report import Report
 
 #: Fewer steps tell nothing; the first ones are warming up.
@@ -15,13 +15,22 @@ _WARM_UP: Final = 5
 #: A step this many times as long as the median one is an outlier; all of them together are worth a word from this share of the time on.
 OUTLIER: Final = 3.0
 WORTH: Final = 0.1
+#: Share of the host's CPUs that other processes use, and that are busy, from which on the host is called the reason.
+OTHERS: Final = 0.25
+FULL: Final = 0.85
+_AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"
+_TODO: Final = "see what happens in them: inputs of other shapes or sizes, functions traced anew, other load on the host (tfprof host)"
+_BUSY: Final = (
+    "measure again on a quiet host, or give the job CPUs of its own (taskset, cgroups); tfprof host shows its load. What is uneven"
+    " then, too, is the job's own: inputs of other shapes or sizes, functions traced anew"
+)
 #: Share of the distances between outliers that are alike where they come at regular intervals.
 _REGULAR: Final = 0.6
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say how much time the longest steps take from the others, and at which intervals they come."""
-    steps = [one for one in evidence.timed if one.usual][_WARM_UP:]
+    """Say how much time the longest steps take from the others, at which intervals they come, and whether the host was busy then."""
+    steps = _alike([one for one in evidence.timed if one.usual])[_WARM_UP:]
     number = sum(one.runs for one in steps)
     if number < STEPS:
         return []
@@ -36,17 +45,55 @@ def check(evidence: Evidence) -> Sequence[Report]:
     slow = sum(one.runs for one in longest)
     text = (
         f"{count(slow)} of {count(number)} steps take {OUTLIER:.0f} times as long as the median one ({duration(typical)}) or more,"
-        f" up to {duration(most)}: {percent(share)} of the time in steps"
+        f" up to {duration(most)}: {percent(share)} of the time in steps."
     )
-    return [
-        Report(
-            text + (f"; they come every {count(every)} steps" if every else ""),
-            {"slow_steps": slow, "steps": number, "median_ns": typical, "share": share, "every": every or 0},
-            "see what happens in them: checkpoints, evaluation, summaries, logging"
-            if every
-            else "see what happens in them: inputs of other shapes or sizes, functions traced anew, other load on the host (tfprof host)",
+    numbers = {"slow_steps": slow, "steps": number, "median_ns": typical, "share": share, "every": every or 0}
+    if every:
+        return [Report(f"{text} They come every {count(every)} steps.", numbers, _AT_INTERVALS)]
+    others = _others(evidence.load, longest)
+    if others is None:
+        return [Report(text, numbers, _TODO)]
+    cores = evidence.load[0].cpus
+    text += (
+        f" The likely reason is the host, not the job: while they ran, other processes used {others:.1f} of its {cores} CPUs,"
+        " and none was free."
+    )
+    return [Report(text, numbers | {"other_cores": others, "cpus": cores}, _BUSY)]
+
+
+def _alike(steps: Sequence[Timed]) -> list[Timed]:
+    """Return the steps that do what takes most of the time: others take as long as they do."""
+    sums: Counter[int] = Counter()
+    for one in steps:
+        sums[one.key] += one.total_ns
+    return [one for one in steps if one.key == sums.most_common(1)[0][0]]
+
+
+def _others(load: Sequence[Load], steps: Sequence[Timed]) -> float | None:
+    """Return how many cores other processes used while ``steps`` ran, where these kept the job from some; else None.
+
+    Samples are taken once a second: each counts by how much of the steps' time lies in it.
+    """
+    weighted = [(_shared(one, steps), one) for one in load]
+    whole = sum(weight for weight, _ in weighted)
+    if not whole:
+        return None
+    others, own = (
+        sum(weight * cores for weight, cores in part) / whole
+        for part in (
+            [(weight, one.others) for weight, one in weighted],
+            [(weight, one.own) for weight, one in weighted],
         )
-    ]
+    )
+    cores = load[0].cpus
+    return others if others >= OTHERS * cores and others + own >= FULL * cores else None
+
+
+def _shared(one: Load, steps: Sequence[Timed]) -> int:
+    """Return how much of the time of ``steps``, in ns, lies between two samples."""
+    return sum(
+        max(0, min(one.end_ns, step.start_ns + step.total_ns) - max(one.start_ns, step.start_ns)) for step in steps
+    )
 
 
 def _mean(one: Timed) -> float:

@@ -3,10 +3,12 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from tfprof.collector.render.numbers import percent
 from tfprof.collector.views.advice.evidence import Evidence
 from tfprof.collector.views.advice.intervals import covered
 from tfprof.collector.views.advice.report import Report
 from tfprof.collector.views.entries import Entry
+from tfprof.collector.views.top import short_device
 
 #: Below it a GPU's time is badly used.
 LOW: Final = 0.5
@@ -30,7 +32,9 @@ def check(evidence: Evidence) -> Sequence[Report]:
         starts = [entry.start_us for entry in taken if entry.start_us]
         span = max(entry.end_us for entry in taken) - min(starts, default=0)
         if span > 0:
-            reports.append(_report(device, _busy(taken, strict=evidence.rules.strict), span))
+            reports.append(
+                _report(device, _busy(taken, strict=evidence.rules.strict), span, strict=evidence.rules.strict)
+            )
     return reports
 
 
@@ -39,11 +43,12 @@ def _busy(taken: Iterable[Entry], *, strict: bool) -> int:
     return sum(lasted for _, lasted in pairs) if strict else covered((start, start + lasted) for start, lasted in pairs)
 
 
-def _report(device: str, busy: int, span: int) -> Report:
+def _report(device: str, busy: int, span: int, *, strict: bool) -> Report:
     share = busy / span
     low = share < LOW
+    text = f"{short_device(device)} computes for {percent(share)} of a step{', which is little' if low else ''}."
     return Report(
-        f"device: {device} {'low ' if low else ''}utilization: {share:.2f}",
+        f"device: {device} {'low ' if low else ''}utilization: {share:.2f}" if strict else text,
         {"device": device, "busy_micros": busy, "step_micros": span, "utilization": share},
         _TODO if low else "",
     )

@@ -17,11 +17,10 @@ tf1 = tf.compat.v1
 class Records:
     """Takes the place of a channel."""
 
+    room = layout.RECORD_MAX
+
     def __init__(self):
         self.put_records = []
-
-    def fits(self, size):
-        return True
 
     def put(self, kind, data, **more):
         self.put_records.append((kind, data, more))

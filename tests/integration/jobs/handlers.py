@@ -10,6 +10,7 @@ import builtins
 import collections
 import ctypes
 import fcntl  # noqa: F401 - what ours imports late, so that each child has it
+import functools
 import gc
 import inspect  # noqa: F401
 import json
@@ -17,7 +18,7 @@ import opcode  # noqa: F401
 import os
 import runpy
 import sys
-import traceback  # noqa: F401
+import traceback
 import types
 import warnings
 
@@ -34,7 +35,7 @@ WITH_ARGUMENTS = {
 #: What an alarm raises, and what most handlers of ours catch by name: at every line. The others take turns.
 ALWAYS = TimeoutError
 SOON_S = 0.00002
-MISSED = "fewer lines than before"  # as where another thread was faster this time
+MISSED = "not at a line of ours"  # as where another thread was faster this time, or a timer late
 
 
 def classes():
@@ -244,12 +245,24 @@ def dropped(frame):
     return False
 
 
+def is_before_try(code, line):
+    """Tell whether Python drops what is raised there, in what it calls back: its ``try`` is not reached yet."""
+    return code in called_back and line <= code.co_firstlineno + 1
+
+
+def is_dropped(error):
+    """Tell whether no code of ours handled ``error``: the standard library did, or it came before a ``try``."""
+    trace = error.__traceback__  # begins where it was handled
+    code = trace.tb_frame.f_code
+    return not code.co_filename.startswith(OURS) or is_before_try(code, trace.tb_lineno)
+
+
 def at_line(number, act):
     """Call ``act`` at line ``number`` of ours from now on; return what counts them."""
     count = collections.Counter()
 
     def local(frame, event, arg):
-        first = frame.f_code in called_back and frame.f_lineno <= frame.f_code.co_firstlineno + 1
+        first = is_before_try(frame.f_code, frame.f_lineno)
         place = frame.f_code.co_filename, frame.f_lineno
         del frame, arg
         if event == "line" and not first:
@@ -283,7 +296,7 @@ def case(entry, number, cls, way):
         count = at_line(number, lambda: WAYS[way](cls))
         run()
         sys.settrace(None)
-        if way == "timer":
+        if way == "timer" and count["lines"] >= number:
             for _ in range(100000000):
                 if theirs:
                     break
@@ -292,6 +305,8 @@ def case(entry, number, cls, way):
     sys.settrace(None)
     if seen is None and count is not None and count["lines"] < number:
         return MISSED
+    if seen is None and way == "timer" and theirs and is_dropped(theirs[0]):
+        return MISSED
     return wrong(seen, cls, way)
 
 
@@ -299,13 +314,26 @@ def wrong(seen, cls, way):
     """Say what is wrong with ``seen``, what the job saw."""
     if isinstance(seen, RuntimeError) and isinstance(seen.__cause__, StopIteration):
         seen = seen.__cause__  # what Python makes of it in a generator
+    while seen not in theirs and type(seen) is not cls and seen is not None and not is_ours(seen):
+        seen = seen.__context__  # as a ``finally`` of TensorFlow's that uses what its ``try`` has not set yet
     if way == "outside":
         return "" if type(seen) is cls else f"{seen!r} instead of {cls.__name__}"
-    return "" if theirs and seen is theirs[0] else f"{seen!r} instead of {theirs}"
+    if theirs and seen is theirs[0]:
+        return ""
+    ways = [traceback.extract_tb(each.__traceback__) for each in theirs]
+    return f"{seen!r} instead of {theirs}, by way of {[(f.filename, f.lineno) for way in ways for f in way]}"
 
 
-def forked(work):
-    """Return what ``work`` returns in a child, a text."""
+def is_ours(error):
+    """Tell whether ``error`` comes out of a line of ours."""
+    trace = error.__traceback__
+    while trace.tb_next is not None:
+        trace = trace.tb_next
+    return trace.tb_frame.f_code.co_filename.startswith(OURS)
+
+
+def begun(work):
+    """Have a child do ``work``, which returns a text; return (pid, descriptor) for ``ended``."""
     reader, writer = os.pipe()
     pid = os.fork()
     if pid == 0:
@@ -315,10 +343,28 @@ def forked(work):
             os.write(writer, repr(error).encode())
         os._exit(0)
     os.close(writer)
+    return pid, reader
+
+
+def ended(child):
+    """Return what the work of ``child`` returned."""
+    pid, reader = child
     with open(reader) as file:
         text = file.read()
     os.waitpid(pid, 0)
     return "" if text == "." else text or "nothing said"
+
+
+def all_of(cases):
+    """Yield (name, what is wrong) of ``cases``, (name, work) each; as many at a time as there are processors."""
+    running = collections.deque()
+    for name, work in cases:
+        running.append((name, begun(work)))
+        if len(running) >= len(os.sched_getaffinity(0)):
+            oldest, child = running.popleft()
+            yield oldest, ended(child)
+    for oldest, child in running:
+        yield oldest, ended(child)
 
 
 def lines_of(entry):
@@ -331,7 +377,21 @@ def lines_of(entry):
         sys.settrace(None)
         return json.dumps([[number, *place] for place, number in count.items() if place != "lines"])
 
-    return json.loads(forked(work))
+    return json.loads(ended(begun(work)))
+
+
+def cases_of(first, every, turn, way):
+    """Yield (name, work) of two exceptions at each ``every``-th line from the ``first`` on, one of them in ``turn``."""
+    known = set()
+    for entry in ENTRIES:
+        for number, *place in lines_of(entry):
+            if tuple(place) in known:
+                continue
+            known.add(tuple(place))
+            if len(known) % every != first:
+                continue
+            for cls in (ALWAYS, turn[len(known) % len(turn)]):
+                yield (entry.__name__, *place, cls.__name__), functools.partial(case, entry, number, cls, way)
 
 
 def main(shim, share, way):
@@ -358,20 +418,13 @@ def main(shim, share, way):
     core.disarm()
     called_back.append(sys.modules["_tfprof_shim.guard"].called_back(main).__code__)
     turn = [each for each in classes() if way != "outside" or not issubclass(each, SPEECHLESS)]
-    known, cases, missed = set(), 0, 0
-    for entry in ENTRIES:
-        for number, *place in lines_of(entry):
-            if tuple(place) in known:
-                continue
-            known.add(tuple(place))
-            if len(known) % every != first:
-                continue
-            for cls in (ALWAYS, turn[len(known) % len(turn)]):
-                cases += 1
-                found = forked(lambda: case(entry, number, cls, way))  # noqa: B023 - it is called at once
-                missed += found == MISSED
-                if found and found != MISSED:
-                    print(entry.__name__, *place, cls.__name__, found)
+    gc.freeze()  # or each child's first collection copies all of its memory
+    cases = missed = 0
+    for name, found in all_of(cases_of(first, every, turn, way)):
+        cases += 1
+        missed += found == MISSED
+        if found and found != MISSED:
+            print(*name, found)
     print(cases, "cases", "too few" if missed * 50 > cases else "run")
 
 

@@ -6,7 +6,10 @@ import sys
 
 
 def told(spans=None, **steps):
-    """Print how many steps and spans of each kind this process ran, as a line; None: at least one."""
+    """Print how many steps and spans of each kind this process ran, as a line; None: at least one.
+
+    ``runs`` are all of a session's runs, of whatever kinds: those that TensorFlow makes for itself are of several.
+    """
     print(json.dumps({"steps": steps, "spans": spans or {}}, sort_keys=True), flush=True)
 
 

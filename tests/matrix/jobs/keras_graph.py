@@ -12,4 +12,11 @@ model.compile("sgd", "mse")
 model.fit(x, y, batch_size=8, epochs=2, validation_data=(x[:16], y[:16]), shuffle=False, verbose=0)
 model.evaluate(x, y, batch_size=16, verbose=0)
 model.predict(x, batch_size=16, verbose=0)
-told({"fit": 1, "epoch": 2, "evaluate": 3, "predict": 1}, batch=20, test_batch=2 * 2 + 5, predict_batch=5, run=None)
+told(
+    {"fit": 1, "epoch": 2, "evaluate": 3, "predict": 1},
+    batch=20,
+    test_batch=2 * 2 + 5,
+    predict_batch=5,
+    train=20,
+    runs=None,
+)

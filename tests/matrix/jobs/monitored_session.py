@@ -19,4 +19,4 @@ with tempfile.TemporaryDirectory() as folder:
             session.run([train, count])
             steps += 1
 print(steps, "steps")
-told(run=len(runs))
+told(train=steps, runs=len(runs))

@@ -31,7 +31,7 @@ def work(server, worker):
             session.run([train, count])
             steps += 1
     print(steps, "steps")
-    told(run=len(runs))
+    told(train=steps, runs=len(runs))
 
 
 if sys.argv[1:]:

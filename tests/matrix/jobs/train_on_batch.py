@@ -15,5 +15,5 @@ for _ in range(6):
     model.predict_on_batch(x)
 steps = {"batch": 10, "test_batch": 6, "predict_batch": 6}
 if tf.__version__.startswith("1."):
-    steps["run"] = None
+    steps.update(train=10, runs=None)
 told(**steps)

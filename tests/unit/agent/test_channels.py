@@ -93,12 +93,12 @@ def test_spans_wrap_and_are_numbered_from_one(writer, channel) -> None:
     for ordinal in range(1, layout.SPAN_COUNT + 1):
         assert writer.put_span(ordinal)
     assert not writer.put_span(0)
-    first = channel.spans(0, ended=False)
+    first = channel.spans(0, layout.SPAN_COUNT, ended=False)
     assert (first.first, first.last) == (1, layout.SPAN_COUNT)
     channel.acked_spans(first.end - 10)
     for ordinal in range(layout.SPAN_COUNT + 1, layout.SPAN_COUNT + 6):
         assert writer.put_span(ordinal)
-    rest = channel.spans(first.end - 10, ended=False)
+    rest = channel.spans(first.end - 10, layout.SPAN_COUNT, ended=False)
     ordinals = [entry[2] for entry in layout.SPAN.iter_unpack(rest.data)]
     assert ordinals == list(range(layout.SPAN_COUNT - 9, layout.SPAN_COUNT + 6))
 
@@ -107,8 +107,8 @@ def test_an_entry_being_filled_counts_only_when_the_job_has_ended(writer, channe
     writer.put_span(1)
     layout.SPAN.pack_into(writer.map, layout.SPANS_AT + layout.SPAN_SIZE, 9, 9, 2, 5, 1, 0, 0, 0, 1, 1, 0)
     writer.set(span_open=2)
-    assert channel.spans(0, ended=False).last == 1
-    ended = channel.spans(0, ended=True)
+    assert channel.spans(0, layout.SPAN_COUNT, ended=False).last == 1
+    ended = channel.spans(0, layout.SPAN_COUNT, ended=True)
     assert ended.last == 2
     channel.acked_spans(ended.end)
     assert channel.unread_spans(ended.end, ended=True) == 0
@@ -256,7 +256,7 @@ def test_no_contents_of_a_channel_crash_a_reader_or_make_it_read_without_end(wor
         try:
             for read in (
                 lambda: opened.records(tails[0], 4096),
-                lambda: opened.spans(tails[1], ended=ended),
+                lambda: opened.spans(tails[1], layout.SPAN_COUNT, ended=ended),
                 lambda: opened.records(0, 4096),
             ):
                 try:

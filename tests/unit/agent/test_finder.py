@@ -97,15 +97,32 @@ def test_a_channel_that_was_dealt_with_is_not_found_again(place) -> None:
     assert place.finder.scan() == []
 
 
-def test_another_version_is_refused_once_and_only_when_it_stays_so(place) -> None:
+def test_another_version_is_refused_once_and_at_once(place) -> None:
     child = place.job(version=9)
+    place.finder.scan()
+    place.finder.scan()
+    (refusal,) = place.finder.refusals
+    assert (refusal.launch, refusal.pid, refusal.slug, refusal.times) == (7, child.pid, "unknown-version", 1)
+
+
+def test_another_version_that_only_the_launcher_still_holds_is_told_to_its_launch(place) -> None:
+    left = ChannelWriter(7, version=9)
+    left.announce(place.path)
+    place.finder.announced()
+    left.close()
+    (refusal,) = place.finder.refusals
+    assert (refusal.launch, refusal.pid, refusal.slug) == (7, os.getpid(), "unknown-version")
+
+
+def test_a_channel_that_is_being_made_is_refused_only_when_it_stays_so(place) -> None:
+    child = place.job(version=0)
     for _ in range(TRIES - 1):
         place.finder.scan()
         assert not place.finder.refusals
     place.finder.scan()
     place.finder.scan()
     (refusal,) = place.finder.refusals
-    assert (refusal.launch, refusal.pid, refusal.slug) == (7, child.pid, "unknown-version")
+    assert (refusal.launch, refusal.pid, refusal.slug) == (7, child.pid, "bad-channel")
 
 
 def test_the_announcement_of_a_process_that_is_gone_is_removed(place) -> None:

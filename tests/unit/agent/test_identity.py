@@ -64,3 +64,11 @@ def test_a_hello_is_believed_in_text_of_a_bounded_length_alone() -> None:
 def test_a_user_without_a_name_goes_by_number() -> None:
     assert identity.user_name(0) == "root"
     assert identity.user_name(3999999999) == "3999999999"
+
+
+def test_the_names_of_functions_are_believed_by_their_keys() -> None:
+    functions = {"710": "train_step", "x": "no key", "7" * 11: "too long a key", "8": 8, "9": "n" * 5000}
+    assert identity.hello_part({"functions": functions}) == {"functions": {"710": "train_step", "9": "n" * 512}}
+    assert identity.hello_part({"functions": ["train_step"]}) == {}
+    many = {str(number): "f" for number in range(1000)}
+    assert len(identity.hello_part({"functions": many})["functions"]) == 256

@@ -117,3 +117,18 @@ def test_one_that_cannot_even_be_started_is_told_of(tmp_path, clock) -> None:
     clock.now += start.FIRST_DELAY_S
     with pytest.raises(daemons.DaemonError):
         keeper.look()
+
+
+def test_last_words_with_a_slug_are_told_with_that_slug_alone_and_old_ones_not_at_all(tmp_path) -> None:
+    log = tmp_path / "collector.log"
+    log.write_text("tfprof: one thing [store]\ntfprof: another collector serves it [store-in-use]\n")
+    told = start.silent(str(tmp_path), "collector")
+    assert told == {
+        "slug": "store-in-use",
+        "text": f"the collector does not start: another collector serves it (see {log})",
+    }
+    log.write_text("Killed\n")
+    assert start.silent(str(tmp_path), "collector")["slug"] == "collector"
+    later_ns = log.stat().st_mtime_ns + 1
+    assert "it says nothing" in start.silent(str(tmp_path), "collector", later_ns)["text"]
+    assert "it says nothing" in start.silent(str(tmp_path), "agent")["text"]

@@ -10,7 +10,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from tfprof.shim import entry
+from tfprof.shim import entry, guard
 
 
 class Thing:
@@ -147,7 +147,6 @@ def test_all_is_put_back(told, armed):
 
 
 def test_an_error_of_a_note_stays_with_us(told, armed, monkeypatch):
-    from tfprof.shim import guard
 
     monkeypatch.setattr(guard, "_raise", False)
 
@@ -156,3 +155,44 @@ def test_an_error_of_a_note_stays_with_us(told, armed, monkeypatch):
 
     entry.tell(Thing, "decorated", note)
     assert Thing().decorated() == 1
+
+
+def endings(told):
+    """Return a note that is told the end, too: whether it failed."""
+
+    def note(_thing):
+        return entry.Ending(told.append)
+
+    return note
+
+
+@pytest.mark.parametrize(("name", "failed"), [("method", False), ("captured", False), ("failing", True)])
+def test_the_end_is_told_before_the_caller_goes_on(told, name, failed):
+    entry.tell(Thing, name, endings(told), ends=True)
+    thing = Thing()
+    try:
+        getattr(thing, name)(*([] if failed else [1]))
+    except LookupError:
+        assert told == [True]  # though the traceback keeps the frame
+    assert told == [failed]
+
+
+def test_the_end_of_what_is_no_python_function_is_told(told):
+    class Counter(collections.Counter[str]):
+        """A class with a builtin of its own."""
+
+        pop = collections.Counter.pop
+
+    entry.tell(Counter, "pop", endings(told), ends=True)
+    counter = Counter(a=1)
+    assert counter.pop("a") == 1
+    with pytest.raises(KeyError):
+        counter.pop("a")
+    assert told == [False, True]
+
+
+def test_a_note_that_fails_is_no_end(told, monkeypatch):
+    monkeypatch.setattr(guard, "_raise", False)
+    entry.tell(Thing, "method", lambda _thing: told.append(1 / 0), ends=True)
+    assert Thing().method(1)[0] == 1
+    assert told == []

@@ -2,6 +2,7 @@
 
 import gc
 import json
+import sys
 import threading
 import weakref
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.shim import graph, guard, layout
+from tfprof.shim import graph, guard, layout, models
 
 
 class Shape:
@@ -28,7 +29,7 @@ class Shape:
 def op(name, *shapes, frames=(("job.py", 1, "main"),)):
     trace = [SimpleNamespace(filename=file, lineno=line, name=function) for file, line, function in frames]
     outputs = [SimpleNamespace(shape=Shape(sizes)) for sizes in shapes]
-    return SimpleNamespace(name=name, outputs=outputs, _traceback=trace)
+    return SimpleNamespace(name=name, type="Fake", outputs=outputs, _traceback=trace)
 
 
 class Graph:
@@ -39,6 +40,7 @@ class Graph:
         self.ops = list(ops)
         self._functions: dict[str, SimpleNamespace] = {}
         self.collection: list[object] = []
+        self.collections: dict[str, list[object]] = {}
         self._weak_variables: list[Any] = []
         self.captures: list[tuple[object, SimpleNamespace]] = []
         self.definition = graph_pb2.GraphDef()
@@ -53,7 +55,7 @@ class Graph:
         return self.ops
 
     def get_collection(self, name):
-        return self.collection if name == "trainable_variables" else []
+        return self.collection if name == "trainable_variables" else self.collections.get(name, [])
 
     def add(self, each):
         self.ops.append(each)
@@ -142,8 +144,8 @@ def variables(record):
     return json.loads(record.data).get("variables")
 
 
-def owned(made, name):
-    return SimpleNamespace(op=SimpleNamespace(name=name, graph=made))
+def owned(made, name, whole=False):
+    return SimpleNamespace(op=SimpleNamespace(name=name, graph=made), dtype=SimpleNamespace(is_integer=whole))
 
 
 def test_a_graph_tells_its_trainable_variables_once(sent, reader):
@@ -156,6 +158,52 @@ def test_a_graph_tells_its_trainable_variables_once(sent, reader):
     made.add(op("d"))
     graph.ensure_sent(made, sent)
     assert [variables(record) for record in reader.take().records[1::2]] == [{"a": None}, {"c": None}, None]
+
+
+def made_by(name, file):
+    variable = op(name, frames=(("job.py", 1, "main"), (file, 2, "make")))
+    variable.type = "VarHandleOp"
+    return variable
+
+
+def test_a_graph_tells_what_is_none_of_a_model(sent, reader, monkeypatch):
+    optimizer = SimpleNamespace(__file__="/lib/optimizer.py")
+    monkeypatch.setitem(sys.modules, "tensorflow.python.training.optimizer", optimizer)
+    made = Graph(
+        made_by("w", "/lib/layer.py"), made_by("w/Adam", "/lib/optimizer.py"), made_by("own", "/lib/optimizer.py")
+    )
+    w, own = owned(made, "w"), owned(made, "own")
+    copied = SimpleNamespace(_values=(w, owned(made, "w/replica_1")))
+    made.collection = [copied, own]
+    made.collections["variables"] = [copied, own, owned(made, "moving"), owned(made, "global_step", whole=True)]
+    made.collections["local_variables"] = [owned(made, "total")]
+    graph.ensure_sent(made, sent)
+    record = json.loads(reader.take().records[1].data)
+    assert record["variables"] == {"w": None, "own": None}
+    assert record["state"] == dict.fromkeys(["w/replica_1", "global_step", "total", "w/Adam"])
+    assert "others" not in record
+
+
+def test_a_graph_tells_what_a_model_that_runs_does_not_train(sent, reader):
+    class Model:
+        weights: Any = ()
+        trainable_weights: Any = ()
+
+    made, model = Graph(op("a")), Model()
+    kernel, frozen, count = owned(made, "kernel"), owned(made, "frozen"), owned(made, "count", whole=True)
+    made.collection = [kernel, frozen]
+    made.collections["variables"] = [kernel, frozen, count]
+    model.weights, model.trainable_weights = [kernel, frozen, count], [kernel]
+    graph.ensure_sent(Graph(op("b")), sent)
+    models.note(model)
+    graph.ensure_sent(made, sent)
+    record = json.loads(reader.take().records[3].data)
+    assert record["variables"] == {"kernel": None, "frozen": None}
+    assert record["others"] == {"frozen": None, "count": None}
+    assert "state" not in record
+    del model
+    gc.collect()
+    assert models.ran() == []
 
 
 def test_variables_wait_with_the_frames_for_room_in_the_ring(sent, reader):
@@ -200,6 +248,22 @@ def test_functions_tell_each_variable_once_where_it_is_used(sent, reader):
     assert [nodes(record) for record in records[::2]] == [["outer"], ["inner"], ["other"]]
     assert [record.step for record in records[::2]] == [1, 2, 3]
     assert [variables(record) for record in records[1::2]] == [{"step": []}, {"dense/resource": [3, -1]}, None]
+
+
+def test_weights_are_told_by_their_model_trained_or_not(sent, reader):
+    class Model:
+        def __init__(self, trained, others):
+            self.trainable_weights, self.weights = trained, trained + others
+
+    Model.weights = Model.trainable_weights = None  # as of a class: an object's own attributes make no model
+    kernel, frozen, mean = Variable("k", [3]), Variable("f", [4]), Variable("m", [5], trainable=False)
+    slot, loose = Variable("s", [6], trainable=False), Variable("l", [7])
+    model = Model([kernel], [frozen, mean])
+    names = {kernel: "kernel", frozen: "frozen", mean: "mean", slot: "slot", loose: "loose"}
+    graph.ensure_functions_sent(function("f", uses=names), sent, model)
+    record = reader.take().records[1]
+    assert variables(record) == {"kernel": [3], "loose": [7]}
+    assert json.loads(record.data)["others"] == {"frozen": [4], "mean": [5]}
 
 
 def test_a_variable_that_cannot_be_looked_at_hides_no_other(sent, reader):

@@ -8,12 +8,14 @@ from fakes.armed_job import MODERN, ROOT, name_of
 SCRIPT = ROOT / "tests/unit/shim/prologue_check.py"
 
 
+@pytest.mark.parametrize("keeps", ["keeps", "drops"])
 @pytest.mark.parametrize("python", MODERN, ids=name_of)
-def test_functions_of_the_library_do_what_they_did(python):
-    command = [str(python), "-B", "-W", "ignore", str(SCRIPT), str(ROOT / "shim")]
+def test_functions_of_the_library_do_what_they_did(python, keeps):
+    command = [str(python), "-B", "-W", "ignore", str(SCRIPT), str(ROOT / "shim"), keeps]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
-    changed, called, tried = map(int, done.stdout.split())
+    changed, called, tried, ended = map(int, done.stdout.split())
     assert changed > 500
     assert changed > 0.9 * tried
     assert called > 300
+    assert ended == (called if keeps == "keeps" else 0)

@@ -1,6 +1,7 @@
 """The channel as the job writes it, read back by the layout."""
 
 import fcntl
+import json
 import os
 import resource
 import threading
@@ -53,10 +54,21 @@ def test_a_record_without_room_is_dropped_whole_and_counted(channel, reader):
     assert reader.take().records[-1].seq == 3
 
 
-def test_a_record_larger_than_the_ring_is_known_not_to_fit(channel):
-    assert channel.fits(layout.RING_MIN - layout.RECORD.size)
-    assert not channel.fits(layout.RING_MIN - layout.RECORD.size + 1)
-    assert not channel.put(layout.GRAPH, b"x" * layout.RING_MIN)
+def test_a_record_larger_than_the_ring_is_known_not_to_fit(channel, reader):
+    assert channel.room == layout.RING_MIN - layout.RECORD.size
+    for _ in range(2):
+        assert not channel.put(layout.GRAPH, b"x" * (channel.room + 1))
+    (record,) = reader.take().records
+    assert json.loads(record.data)["slug"] == "record-too-large"
+    assert reader.word("dropped_records") == 2
+    assert channel.put(layout.GRAPH, b"x" * (channel.room - 5000))
+
+
+def test_a_record_in_a_large_ring_is_bounded_too(monkeypatch):
+    monkeypatch.setattr(layout, "RECORD_MAX", layout.RING_MIN)
+    large = Channel(7, 9, 4 * layout.RING_MIN)
+    assert large.room == layout.RING_MIN - layout.RECORD.size
+    large.leave()
 
 
 @pytest.mark.parametrize("tail", [1, 2**63, 2**64 - 1])

@@ -1,5 +1,7 @@
 """Spans: written, put together when short, dropped when there is no room."""
 
+import gc
+import inspect
 import itertools
 import signal
 import sys
@@ -113,6 +115,56 @@ def test_puts_of_many_threads_all_add_up(put, reader):
     assert stored + reader.word("dropped_spans") == threads * each
     assert reader.word("span_head") >= layout.SPAN_COUNT - 1
     assert reader.word("faults") == 0
+
+
+class AlarmError(Exception):
+    """What a handler raises amid a put."""
+
+
+@pytest.fixture
+def no_collection():
+    """What is raised in a callback of the garbage collector, as of other tests' tools, is dropped."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collection")
+def test_an_exception_of_a_signal_handler_amid_a_put_loses_no_later_span(put, reader):
+    lines, first = inspect.getsourcelines(put)
+    begins = first + next(at for at, line in enumerate(lines) if "try:" in line)
+    outside = 0  # exceptions that came before a put had begun
+
+    def handler(_number, frame):
+        nonlocal outside
+        outside += frame.f_code.co_filename == __file__ or (frame.f_code is put.__code__ and frame.f_lineno <= begins)
+        raise AlarmError
+
+    before = signal.signal(signal.SIGALRM, handler)
+    outer, hits, end = 0, 0, time.monotonic() + 1.5
+    last = threading.Thread(target=lambda: put(layout.FIT, 0, SHORT, 1))
+    while time.monotonic() < end:
+        try:
+            signal.setitimer(signal.ITIMER_REAL, 2e-5 + (outer % 7) * 1e-6)
+            for _ in range(50):
+                outer += 1
+                put(layout.RUN, 0, 7 if outer % 3 else SHORT, outer)
+            signal.setitimer(signal.ITIMER_REAL, 0)
+        except AlarmError:
+            hits += 1
+        reader.take()
+    signal.setitimer(signal.ITIMER_REAL, 0)
+    signal.signal(signal.SIGALRM, before)
+    put(layout.RUN, 0, SHORT, outer + 1)
+    last.start()
+    last.join(timeout=30)
+    assert reader.count(layout.FIT) == 1
+    spans = reader.take(ended=True).of_kind(layout.RUN)
+    assert spans[-1].ordinal == outer + 1
+    assert hits > 50
+    stored = sum(span.count for span in spans)
+    assert outer + 1 - 2 * hits <= stored <= outer + 1
+    assert stored + reader.word("dropped_spans") >= outer + 1 - outside
 
 
 def test_a_put_in_a_signal_handler_amid_a_put_is_counted(put, reader):

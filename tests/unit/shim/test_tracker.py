@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 from tfprof.shim import guard, layout
+from tfprof.shim.accounts import Accounts
 from tfprof.shim.policy import Policy
 from tfprof.shim.ring import WORD
 from tfprof.shim.tracker import Tracker
@@ -17,8 +18,9 @@ from tfprof.shim.tracker import Tracker
 def tracker(monkeypatch):
     """A tracker under a budget, whose errors are raised."""
     monkeypatch.setattr(guard, "_raise", True)
-    channel: Any = SimpleNamespace(words=[0] * (max(WORD.values()) + 1), broken=None, refuse=lambda *_: True)
-    channel.words[WORD["step_ns"]] = 10**9
+    words = [0] * (max(WORD.values()) + 1)
+    words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
+    channel: Any = SimpleNamespace(words=words, accounts=Accounts(words), broken=None, refuse=lambda *_: True)
     made: Any = (channel, lambda *_: None, Policy.from_text("budget=5%"))
     return Tracker(layout.RUN, lambda: made)
 

@@ -179,14 +179,34 @@ def test_a_step_that_lasts_too_long_is_recorded_no_further(fake, read, monkeypat
     assert_no_thread_is_left(running)
 
 
+def test_a_process_that_grows_too_much_while_a_step_is_recorded_is_recorded_no_further(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    monkeypatch.setattr(window, "_MOST", 4 << 10)
+    monkeypatch.setattr(window, "_GROWTH", 2 << 10)
+    kept = []
+
+    def grow(_number):
+        deadline = time.monotonic() + 5
+        while fake.active is not None and time.monotonic() < deadline:
+            kept.append(b"x" * (1 << 20))
+            time.sleep(0.001)
+
+    running = threads()
+    run(4, before=grow)
+    assert fake.log == ["start", "drop"] * 2
+    assert read().word("dropped_traces") == 2
+    assert slugs(read()) == ["window-too-large"]
+    assert_no_thread_is_left(running)
+
+
 def test_a_window_that_fills_the_ring_fast_is_given_less_time(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     run(1)
     channel = core.channel()
     assert channel is not None
-    monkeypatch.setattr(window, "_rate", channel.ring_bytes / 2)
+    monkeypatch.setattr(window, "_rate", channel.room / 2)
     assert window.limit_s(channel) == 2
-    monkeypatch.setattr(window, "_rate", channel.ring_bytes * 1000)
+    monkeypatch.setattr(window, "_rate", channel.room * 1000)
     assert window.limit_s(channel) == window._SHORTEST
 
 
@@ -241,7 +261,7 @@ def test_functions_of_the_job_are_not_kept_alive(fake, read, monkeypatch):
         pass
 
     function = Function()
-    window.called(function)
+    window.called({"self": function, "args": ()})
     gone = weakref.ref(function)
     del function
     assert gone() is None

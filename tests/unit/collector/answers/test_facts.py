@@ -183,6 +183,29 @@ def test_placeholders_have_parameters_only_where_they_stand_for_a_variable(tmp_p
     assert {name: strictly[name].stats.params for name in ("x", "known", "w")} == {"x": 0, "known": 20, "w": 35}
 
 
+def test_what_is_none_of_a_model_has_no_parameters_and_what_it_does_not_train_is_not_trainable(tmp_path: Path) -> None:
+    log = [{"name": "w", "types": [each]} for each in ("_trainable_variables", "_tfprof_untrained")]
+    frozen = job(tmp_path / "frozen", [step(2)], log=log)
+    made = job(tmp_path / "made", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])
+    told = {
+        (mine, rules): nodes(profile(mine, needs={GRAPH}, rules=rules))["w"]
+        for mine in (frozen, made)
+        for rules in (DEFAULT, STRICT)
+    }
+    assert [node.stats.params for node in told.values()] == [35, 35, 0, 35]
+    assert [node.facts.types for node in told.values()] == [(), ("_trainable_variables",), (), ()]
+
+
+def test_only_variables_have_parameters(tmp_path: Path) -> None:
+    summed = node("summed", "AccumulateNV2", ["w", "w"], (5, 7))
+    summed.attr["shape"].shape.CopyFrom(summed.attr["_output_shapes"].list.shape[0])
+    tables = traced(graph_pb2.GraphDef(node=[summed]).SerializeToString(), [step(2)])
+    write_job(tmp_path / "store", 1, {name: table for name, table in tables.items() if table.num_rows}, state="exited")
+    mine = Store(tmp_path / "store").job("last")
+    told = [nodes(profile(mine, needs={GRAPH}, rules=rules))["summed"].stats.params for rules in (DEFAULT, STRICT)]
+    assert told == [0, 35]
+
+
 def test_input_shapes_are_those_recorded_of_the_output_that_is_meant(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2), step(8)])
     one = nodes(profile(mine, 0, needs={GRAPH, SHAPES}))

@@ -35,16 +35,25 @@ def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 def test_checkers_that_have_something_to_say_print_it_with_what_to_do(run: Run) -> None:
     code, out, err = run("advise", "train.py")
     assert (code, err) == (0, "")
-    assert out.startswith("\nExpensiveOperationChecker:\ntop 1 operation type: IteratorGetNext, cpu: 700us")
-    assert "\n\nInputChecker:\n70 % of the time in 2 traced steps" in out
-    assert "\n  → prepare batches ahead" in out
-    assert "OperationChecker:\n\n" not in out
+    assert out.startswith("Most time: IteratorGetNext takes 70 % of the time of all ops, 700 µs in the median step;")
+    assert "\n\nInput: 70 % of the time in the median of 2 traced steps" in out
+    assert "\n  what to do: prepare batches ahead" in out
+    assert "Checker" not in out
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_no_line_is_wider_than_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    whole = run("advise", "train.py")[1]
+    monkeypatch.setattr("tfprof.collector.cli.advise.width", lambda: columns)
+    _, out, _ = run("advise", "train.py")
+    assert max(map(len, out.splitlines())) <= columns
+    assert out.split() == whole.split()
 
 
 def test_strict_is_tfprofs_own_form_with_the_names_of_all_that_were_asked(run: Run) -> None:
     _, out, _ = run("advise", "train.py", "--strict-tfprof")
     assert out.startswith("\nAcceleratorUtilizationChecker:\n\nOperationChecker:\n\nExpensiveOperationChecker:\ntop 1")
-    assert "→" not in out
+    assert "what to do" not in out
     assert "InputChecker" not in out
 
 
@@ -54,14 +63,15 @@ def test_json_has_every_checker_with_texts_numbers_and_what_to_do(run: Run) -> N
     (report,) = checkers["InputChecker"]["reports"]
     assert report["numbers"]["share"] == pytest.approx(0.7)
     assert report["todo"].startswith("prepare")
+    assert report["line"] is None
     assert checkers["MemoryChecker"] == {"name": "MemoryChecker", "slug": "memory", "reports": []}
 
 
 def test_several_jobs_are_looked_at_one_by_one(run: Run) -> None:
     _, out, err = run("advise", "train.py", "other.py")
-    assert out.startswith("\njob 0000 train.py\n\nExpensive")
-    assert out.endswith("\njob 2222 other.py\n")
-    assert err.startswith("tfprof: 2222: no traced steps: the job ended before its first one")
+    assert out.startswith("job 0000 train.py\nMost time: ")
+    assert out.endswith("\n\njob 2222 other.py\n")
+    assert err.startswith("tfprof: 2222: no traced steps: TensorFlow ran nothing that is a step")
     _, out, _ = run("advise", "train.py", "other.py", "--json")
     assert len(json.loads(out)["jobs"]) == 2
 
@@ -80,14 +90,14 @@ def test_where_there_is_nothing_to_say_that_is_said(run: Run) -> None:
 
 def test_the_shell_advises_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("advise\n"))
-    assert "InputChecker:\n70 %" in run("shell", "train.py")[1]
+    assert "Input: 70 %" in run("shell", "train.py")[1]
 
 
 def test_python_gets_a_message_and_what_is_printed(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = open_store(store).job("train.py")
     message: Any = job.advise()
     assert message.checkers["InputChecker"].reports[0].startswith("70 % of the time")
-    assert "InputChecker:\n70 %" in capsys.readouterr().out
+    assert "Input: 70 %" in capsys.readouterr().out
     asked = job.advise({"OperationChecker": {}, "JobChecker": {}})
     assert list(asked.checkers) == ["OperationChecker"]
 

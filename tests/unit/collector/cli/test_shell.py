@@ -48,7 +48,8 @@ def test_options_of_a_query_are_for_that_line_and_those_of_set_for_the_session(a
     out = ask("op -select bytes -max_depth 0\n\nset -select params,bytes -max_depth 3\n\n")[1]
     tables = [line.split() for line in out.splitlines() if line.startswith(("-select", "-max_depth"))]
     assert tables == [["-max_depth", "10"], ["-select", "micros"], ["-max_depth", "3"], ["-select", "bytes,params"]]
-    assert "# parameters" in ask("set -select params\nop\n")[1]
+    assert "params" in ask("set -select params\nop\n")[1]
+    assert "# parameters" in ask("set -select params\nop\n", "aa10", "--strict-tfprof")[1]
 
 
 def test_a_refused_set_changes_nothing(ask: Run) -> None:
@@ -60,32 +61,72 @@ def test_options_of_the_command_line_are_the_sessions_first(ask: Run) -> None:
     assert ask("\n", "aa10", "-max_depth", "5", "--select=bytes")[1].splitlines()[0] == "-max_depth                  5"
 
 
+BAD_LINES = [
+    ("foo", "no such command 'foo' (help) [usage]", "First string must be a valid command."),
+    ("scoop", "no such command 'scoop': did you mean scope? (help) [usage]", "First string must be a valid command."),
+    ("op -foo 1", "no such option '-foo' (help op) [usage]", "Invalid option '-foo' value: '1'"),
+    (
+        "op -max_dept 1",
+        "no such option '-max_dept': did you mean -max_depth? (help op) [usage]",
+        "Invalid option '-max_dep",
+    ),
+    ("op -max_depth", "Invalid option '-max_depth' value: ''", "Invalid option '-max_depth' value: ''"),
+    ("op -order_by colour", "Invalid option '-order_by' value: 'colour' (one of name bytes", None),
+    ("op -select micros,colour", "Invalid option '-select' value: 'micros,colour' (one of", None),
+    ("op -output foo", "E.g. Unknown output type: foo, Valid types: file,none,pprof,stdout,timeline [usage]", None),
+    (
+        "op -output file",
+        "Missing required output_options for file E.g. -output file:outfile=... [usage]",
+        "Missing req",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "ours", "theirs"), BAD_LINES)
+def test_a_bad_line_is_told_in_one_line_and_the_next_one_is_read(ask: Run, line: str, ours: str, theirs: str) -> None:
+    code, out, err = ask(f"{line}\nhistory\n")
+    assert err.startswith(f"tfprof: {ours}")
+    assert err.endswith(" [usage]\n")
+    assert (code, err.count("\n")) == (1, 1)
+    assert out.splitlines() == [f"    1  {line}", "    2  history"]
+    strict = ask(f"{line}\n", "aa10", "--strict-tfprof")[2]
+    assert strict.startswith(f"E: INVALID_ARGUMENT: {theirs or ours.removesuffix(' [usage]')}")
+    assert "[usage]" not in strict
+
+
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "ours", "theirs"),
     [
-        ("foo", "E: INVALID_ARGUMENT: First string must be a valid command."),
-        ("op -foo 1", "E: INVALID_ARGUMENT: Invalid option '-foo' value: '1'"),
-        ("op -max_depth", "E: INVALID_ARGUMENT: Invalid option '-max_depth' value: ''"),
-        ("op -order_by colour", "E: INVALID_ARGUMENT: Invalid option '-order_by' value: 'colour' (one of name bytes"),
-        ("op -select micros,colour", "E: INVALID_ARGUMENT: Invalid option '-select' value: 'micros,colour' (one of"),
-        ("op -show_name_regexes ((", "E: INVALID_ARGUMENT: Invalid option '-show_name_regexes' value: '((' (not a reg"),
-        ("op -output foo", "E: INVALID_ARGUMENT: E.g. Unknown output type: foo, Valid types: file,none,pprof,stdout,t"),
-        ("op -output file", "E: INVALID_ARGUMENT: Missing required output_options for file"),
-        ("op -output pprof:outfile=x", "Only 'code' view supports pprof output now."),
-        ("op -output timeline:outfile=x", "op view doesn't support timeline yet. Consider graph/scope/code view."),
-        ("op -step 9", "Options -step=9 not found.\nAvailable steps: 0 1 "),
-        ("op -output file:outfile=/nonexistent/x", "tfprof: cannot write /nonexistent/x"),
+        ("op -output pprof:outfile=x", "Only 'code' view supports pprof output now. [usage]", None),
+        ("op -output timeline:outfile=x", "op view doesn't support timeline yet. Consider", None),
+        (
+            "op -step 9",
+            "Options -step=9 not found. Available steps: 0 1 [no-such-step]",
+            "Options -step=9 not found.\nAv",
+        ),
+        (
+            "op -output file:outfile=/nonexistent/x",
+            "cannot write /nonexistent/x: No such file",
+            "tfprof: cannot write /n",
+        ),
+        ("op -output file:outfile=a\0b", "cannot write a\\x00b: embedded null byte [io]", "tfprof: cannot write a"),
     ],
 )
-def test_a_bad_line_is_told_and_the_next_one_is_read(ask: Run, line: str, said: str) -> None:
-    code, out, err = ask(f"{line}\nhistory\n")
-    assert err.startswith(said)
-    assert code == 1
-    assert out.splitlines() == [f"    1  {line}", "    2  history"]
+def test_what_cannot_be_answered_is_told_in_one_line(ask: Run, line: str, ours: str, theirs: str | None) -> None:
+    code, _, err = ask(f"{line}\nhistory\n")
+    assert err.startswith(f"tfprof: {ours}")
+    assert (code, err.count("\n")) == (1, 1)
+    assert ask(f"{line}\n", "aa10", "--strict-tfprof")[2].startswith(theirs or ours.removesuffix(" [usage]"))
+
+
+@pytest.mark.parametrize("line", ["op -step -2", "op -max_depth -1", "scope -min_bytes -1", "op -show_name_regexes (("])
+def test_what_makes_no_sense_is_refused_unless_tfprof_is_followed_strictly(ask: Run, line: str) -> None:
+    assert (ask(f"{line}\n")[0], ask(f"{line}\n", "aa10", "--strict-tfprof")[0]) == (1, 0)
 
 
 def test_the_status_of_a_bad_line_is_named_as_by_the_tensorflow_that_is_followed(ask: Run) -> None:
-    assert ask("foo\n", "aa10", "--compat", "1.15")[2] == "E: Invalid argument: First string must be a valid command.\n"
+    said = ask("foo\n", "aa10", "--compat", "1.15", "--strict-tfprof")[2]
+    assert said == "E: Invalid argument: First string must be a valid command.\n"
 
 
 def test_where_tfprof_is_followed_strictly_a_bad_regex_matches_nothing(ask: Run) -> None:
@@ -109,7 +150,8 @@ def test_help_lists_commands_and_options_and_what_they_mean_in_a_view(ask: Run) 
 
 def test_several_jobs_can_be_asked_together(ask: Run) -> None:
     alone, both = (
-        ask("op -select micros -show_name_regexes MatMul\n", *jobs)[1] for jobs in (["aa10"], ["aa10", "bb10"])
+        ask("op -select micros -show_name_regexes MatMul\n", *jobs, "--strict-tfprof")[1]
+        for jobs in (["aa10"], ["aa10", "bb10"])
     )
     assert "MatMul                           10us (" in alone
     assert both.startswith("\n\nFound accelerator operation")  # of the second one
@@ -117,7 +159,7 @@ def test_several_jobs_can_be_asked_together(ask: Run) -> None:
 
 
 def test_bytes_that_are_no_text_are_refused_like_other_words(ask: Run) -> None:
-    assert "First string must be a valid command." in ask("\udcff\n")[2]
+    assert "no such command" in ask("\udcff\n")[2]
 
 
 def test_an_unknown_job_is_told_before_a_line_is_read(ask: Run) -> None:

@@ -53,7 +53,7 @@ def test_words_that_go_on_are_followed_by_a_blank_and_values_are_not() -> None:
 
 def test_an_empty_line_offers_all_commands_and_a_command_all_options() -> None:
     assert "advise" in complete("", names).texts
-    assert len(complete("op ", names).texts) == 21
+    assert len(complete("op ", names).texts) == 22
 
 
 def test_no_more_is_offered_than_can_be_looked_at() -> None:

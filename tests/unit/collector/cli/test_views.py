@@ -30,7 +30,7 @@ def rows(text: str) -> list[str]:
 
 
 def test_scope_is_a_tree_of_names(run: Run) -> None:
-    code, out, err = run("scope", "aa10", "-select", "micros,params")
+    code, out, err = run("scope", "aa10", "-select", "micros,params", "--strict-tfprof")
     assert (code, err) == (0, "")
     assert [row.split(",")[0] for row in rows(out)] == [
         "_TFProfRoot (--/6 params",
@@ -43,7 +43,7 @@ def test_scope_is_a_tree_of_names(run: Run) -> None:
 
 
 def test_graph_is_a_tree_of_inputs(run: Run) -> None:
-    out = run("graph", "aa10", "-start_name_regexes", "net/MatM.*")[1]
+    out = run("graph", "aa10", "-start_name_regexes", "net/MatM.*", "--strict-tfprof")[1]
     assert [row.split(" (")[0] for row in rows(out)] == [
         "_TFProfRoot",
         "  net/MatMul",
@@ -88,7 +88,19 @@ def test_steps_and_device_narrow_what_is_counted(run: Run) -> None:
 
 def test_json_has_the_options_and_says_what_is_left_out(run: Run) -> None:
     document = json.loads(run("op", "aa10", "--json", "-max_depth", "0", "-select", "bytes")[1])
-    assert list(document) == ["view", "job", "jobs", "step", "steps", "device", "traces", "options", "note", "profile"]
+    assert list(document) == [
+        "view",
+        "job",
+        "jobs",
+        "step",
+        "kinds",
+        "steps",
+        "device",
+        "traces",
+        "options",
+        "note",
+        "profile",
+    ]
     assert (document["options"]["max_depth"], document["options"]["select"]) == (0, ["bytes"])
     assert document["note"] == "1 of 4 op types shown: 3 beyond -max_depth or -trim_name_regexes"
     assert json.loads(run("op", "aa10", "--json")[1])["note"] is None
@@ -97,9 +109,9 @@ def test_json_has_the_options_and_says_what_is_left_out(run: Run) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["op", "cc10"], "no traced steps: the job ended before its first one"),
-        (["scope", "cc10"], "no traced steps: the job ended before its first one"),
-        (["graph", "--host", "node8", "--pid", "3"], "no traced steps: the job ended before its first one"),
+        (["op", "cc10"], "no traced steps: TensorFlow ran nothing that is a step"),
+        (["scope", "cc10"], "no traced steps: TensorFlow ran nothing that is a step"),
+        (["graph", "--host", "node8", "--pid", "3"], "no traced steps: TensorFlow ran nothing that is a step"),
         (["code", "aa10"], "No code trace information"),
         (["scope", "aa10", "-account_type_regexes", "Nothing"], "none of 4 nodes has an op type, device or label that"),
         (["op", "aa10", "-account_type_regexes", "Nothing"], "none of 4 op types has a node that"),
@@ -126,16 +138,26 @@ def test_several_untraced_jobs_are_explained_together(run: Run, tmp_path: Path) 
 
 
 def test_a_gpu_without_the_times_of_its_kernels_is_told_of(run: Run) -> None:
-    assert run("op", "bb10")[1].startswith("\n\nFound accelerator operation but misses accelerator stream stats!")
-    assert "discuss@tensorflow.org" in run("scope", "aa10", "bb10")[1]
-    assert "xprof-dev@" in run("graph", "bb10", "--compat", "1.15")[1]
-    assert run("op", "aa10")[1].startswith("\nDoc:")
+    told = "tfprof: a GPU worked whose kernels' times were not recorded"
+    assert run("op", "bb10")[2].startswith(told)
+    assert run("scope", "aa10", "bb10")[2].startswith(told)
+    assert told not in run("op", "aa10")[2]
 
 
-def test_a_file_gets_the_text_and_nothing_is_printed(run: Run, tmp_path: Path) -> None:
+def test_tfprof_tells_of_a_gpu_without_the_times_of_its_kernels_in_its_own_words(run: Run) -> None:
+    strict = "--strict-tfprof"
+    assert run("op", "bb10", strict)[1].startswith(
+        "\n\nFound accelerator operation but misses accelerator stream stats!"
+    )
+    assert "discuss@tensorflow.org" in run("scope", "aa10", "bb10", strict)[1]
+    assert "xprof-dev@" in run("graph", "bb10", "--compat", "1.15", strict)[1]
+    assert run("op", "aa10", strict)[1].startswith("\nDoc:")
+
+
+def test_a_file_gets_tfprofs_text_and_nothing_is_printed(run: Run, tmp_path: Path) -> None:
     code, out, err = run("scope", "aa10", "-output", f"file:outfile={tmp_path}/a=b")
     assert (code, out, err) == (0, "", "")
-    assert (tmp_path / "a=b").read_text() == run("scope", "aa10")[1]
+    assert (tmp_path / "a=b").read_text() == run("scope", "aa10", "--strict-tfprof")[1]
 
 
 def test_none_prints_nothing(run: Run) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import rows, trace, traced, write_job
+from fakes.round_trip import differences
 from fakes.run_metadata import run_metadata
 from tfprof.collector.errors import NoSuchStepError, StoreError
 from tfprof.collector.export import profile_proto as module
@@ -13,6 +14,7 @@ from tfprof.collector.export.code_defs import CodeDefs
 from tfprof.collector.export.op_log import op_log
 from tfprof.collector.export.profile_proto import pieces, profile_proto, renumbered
 from tfprof.collector.ingest.proto.graph_pb2 import GraphDef
+from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.views.nodes import Frame
@@ -128,7 +130,7 @@ def test_a_job_that_was_not_traced_is_no_profile(tmp_path: Path) -> None:
 
 def of_kinds(*steps: tuple[int, int]) -> list[int]:
     table = rows("traces", [{**trace(number, step, 0, 0), "kind": kind} for number, (kind, step) in enumerate(steps)])
-    found = renumbered(table)
+    found = renumbered(table, [layout.BATCH if layout.BATCH in table["kind"].to_pylist() else layout.RUN])
     return _by_trace(zip(found["trace"].to_pylist(), found["step"].to_pylist(), strict=True))
 
 
@@ -143,3 +145,22 @@ def test_steps_of_a_second_kind_follow_the_first() -> None:
         *(15, 9),
     ]
     assert of_kinds() == []
+
+
+def test_what_a_live_job_put_out_is_its_first_allocated_outputs(tmp_path: Path) -> None:
+    message = RunMetadata()
+    device = message.step_stats.dev_stats.add(device="/device:CPU:0")
+    stats = device.node_stats.add(node_name="x", all_start_micros=1_000, op_end_rel_micros=2)
+    for slot, size in ((1, 0), (2, 64), (3, 100)):
+        output = stats.output.add(slot=slot)
+        if size:
+            output.tensor_description.allocation_description.allocated_bytes = size
+    graph = GraphDef(node=[{"name": "x", "op": "Split"}])
+    tables = traced(graph.SerializeToString(), [message.SerializeToString()])
+    assert "output_memory" not in tables, "a live job has no more than their sum"
+    write_job(tmp_path / "s", 1, tables)
+    (entry,) = named(profile_proto(Store(tmp_path / "s").job("last")))[b"x"].execs.values()
+    (memory,) = entry.memory_execs
+    assert memory.output_bytes == 164
+    assert {slot: one.bytes for slot, one in memory.output_memory.items()} == {2: 164}
+    assert list(differences(tmp_path / "s", "last")) == []

@@ -4,10 +4,13 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from fakes.run_metadata import run_metadata
 from tfprof.collector.imports.files import BadFileError, NotRepresentableError
 from tfprof.collector.imports.profile import ProfileFile
+from tfprof.collector.imports.steps import COLON, StepTables, step
 from tfprof.collector.proto.tensorflow_pb2 import GraphDef, NodeDef, RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, OpLogProto, ProfileProto
+from tfprof.collector.store.schema import NODE
 
 CPU, GPU, STREAM, COPY = "/device:cpu:0", "/device:gpu:0", "/device:gpu:0/stream:all", "/device:gpu:0/memcpy"
 
@@ -212,12 +215,26 @@ def test_a_missing_stream_needs_a_step() -> None:
     assert "has no steps" in refused(ProfileProto(nodes=dict(profile().nodes), miss_accelerator_stream=True))
 
 
-def test_what_runs_has_no_colon_in_its_name() -> None:
+def test_a_name_with_a_colon_is_that_of_what_ran() -> None:
     message = profile(**ran())
-    message.nodes[0].name = b"a:b"
+    message.nodes[0].name = b"Iterator::Root:7"
     message.nodes[1].inputs.clear()
     message.nodes[1].src_output_index.clear()
-    assert "names of what runs have no colon" in refused(message)
+    tables = StepTables()
+    (step,) = ProfileFile(message.SerializeToString(), "p").steps()
+    names = tables.rows(step)["names"].to_pylist()
+    assert [row["text"] for row in names if row["kind"] == NODE] == [b"Iterator::Root:7"]
+    message.nodes[0].name = COLON.encode()
+    assert "stands for colons" in refused(message)
+
+
+def test_a_run_metadatas_own_names_stay_as_they_are() -> None:
+    names = [COLON.encode(), b"a:b"]
+    message = step(0, run_metadata(names), "p")
+    assert message is not None
+    assert [row["text"] for row in StepTables().rows(message)["names"].to_pylist() if row["kind"] == NODE] == [
+        *(COLON.encode(), b"a"),
+    ]
 
 
 @pytest.mark.parametrize(

@@ -50,12 +50,15 @@ def test_first_lines_of_functions_are_kept_where_they_are_known() -> None:
 
 
 def test_trainable_variables_are_an_op_log() -> None:
-    _, _, op_log = frames(_json(variables={"w": None, "b/resource": [3, -1], "scale/resource": []}), 4)
+    told = {"w": None, "b/resource": [3, -1], "scale/resource": []}
+    _, _, op_log = frames(_json(variables=told, others={"frozen": [7]}, state={"m": None}), 4)
     assert op_log.schema == OP_LOG
     assert [tuple(row.values()) for row in op_log.to_pylist()] == [
         (4, "w", 0, ["_trainable_variables"], False, []),
         (4, "b/resource", 0, ["_trainable_variables"], False, [3, -1]),
         (4, "scale/resource", 0, ["_trainable_variables"], False, [1]),
+        (4, "frozen", 0, ["_tfprof_untrained"], False, [7]),
+        (4, "m", 0, ["_tfprof_state"], False, []),
     ]
 
 

@@ -46,6 +46,11 @@ class Ingest:
     def say(self, kind, number=1, uid=UID, **values):
         return self.jobs.take(Head(kind, uid, 0, number, number), memoryview(json.dumps(values).encode()))
 
+    def end(self, state, **values):
+        """Say that the job has ended, and let it have its turn; return all answers."""
+        answers = self.say(wire.CLOSE, state=state, **values)
+        return answers + [answer for stored in self.jobs.work(10.0) for answer in stored.answers]
+
     def samples(self, number, values):
         return self.jobs.samples(
             "testhost", Head(wire.SAMPLES, 0, 0, number, number), memoryview(json.dumps(values).encode())
@@ -227,7 +232,7 @@ def test_samples_of_a_job_that_is_not_open_are_asked_for_again(ingest):
 
 
 def test_samples_of_a_job_that_has_ended_are_let_go(ingest):
-    ingest.say(wire.CLOSE, state="exited")
+    ingest.end("exited")
     assert ingest.samples(1, {"t_ns": 5, "jobs": {f"{UID:016x}": {}}}) == [Head(wire.ACK, 0, wire.SAMPLES, 1, 1)]
 
 
@@ -255,13 +260,13 @@ def test_counters_and_events_are_kept(ingest):
     ingest.say(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
     ingest.say(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
     assert ingest.events() == {"policy": 1}
-    ingest.say(wire.CLOSE, state="exited", dropped_traces=4)
+    ingest.end("exited", dropped_traces=4)
     assert Store(ingest.path).job("last").info.counters == {"dropped_traces": 4}
 
 
 def test_an_end_without_counters_keeps_the_latest(ingest):
     ingest.say(wire.COUNTERS, 4, dropped_traces=3)
-    ingest.say(wire.CLOSE, state="ended", t_ns=5)
+    ingest.end("ended", t_ns=5)
     assert Store(ingest.path).job("last").info.counters == {"dropped_traces": 3}
 
 
@@ -281,7 +286,7 @@ def test_counters_of_many_jobs_reach_the_store_in_turn(ingest):
 
 def test_a_job_that_is_closed_is_sealed_and_forgotten(ingest):
     ingest.records(1, step())
-    ingest.say(wire.CLOSE, state="killed", signal=9)
+    assert ingest.end("killed", signal=9) == [Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
     info = Store(ingest.path).job("last").info
     assert (info.state, info.end["signal"], info.sealed) == ("killed", 9, 0)
     assert not ingest.jobs.open
@@ -290,11 +295,35 @@ def test_a_job_that_is_closed_is_sealed_and_forgotten(ingest):
 
 
 def test_a_job_that_was_closed_too_early_comes_back(ingest):
-    ingest.say(wire.CLOSE, state="lost")
+    ingest.end("lost")
     assert ingest.records(1, step()) == [Head(wire.REOPEN, UID)]
     ingest.open(name="train.py")
     ingest.records(1, step())
     assert Store(ingest.path).job("last").info.state == "running"
+
+
+def test_the_ends_of_many_jobs_have_their_turn_one_after_the_other(ingest):
+    for uid in (UID, 2, 3):
+        ingest.open(uid=uid)
+        assert ingest.say(wire.CLOSE, uid=uid, state="exited") == []
+    assert ingest.jobs.patience_ms(500) == 0
+    for left in (2, 1, 0):
+        next(iter(ingest.jobs.work(1.0)))
+        assert len(ingest.jobs.open) == left
+    assert ingest.jobs.patience_ms(500) == 500
+
+
+def test_an_end_that_cannot_be_stored_is_told_and_taken_when_it_comes_again(ingest, monkeypatch):
+    def full():
+        raise StoreError("no space", "store-full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ingest.store.job(UID), "seal", full)
+        ingest.say(wire.CLOSE, state="exited")
+        ((uid, error),) = ingest.jobs.work(1.0)
+        assert (uid, error.slug) == (UID, "store-full")
+        assert list(ingest.jobs.work(1.0)) == list(ingest.jobs.retry()) == []
+    assert ingest.end("exited") == [Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
 
 
 @pytest.mark.parametrize("end", [{}, {"state": "fine"}, {"state": ["exited"]}, {"state": "exited", "t_ns": "x"}])

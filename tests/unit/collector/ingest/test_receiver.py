@@ -165,7 +165,7 @@ def test_what_waited_is_acked_without_being_asked_for(served):
     agent.records(5, [(layout.XSPACE, b"")])
     served.turns(3)
     served.jobs.open[5]._patience_ends = 1e-9
-    served.receiver.pump()
+    served.receiver.retry()
     assert kinds(served.answers(agent)) == [wire.ACK]
 
 

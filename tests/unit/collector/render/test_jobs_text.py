@@ -12,17 +12,18 @@ def row(name: str = "train.py", how: str = "exited", **end: int) -> JobRow:
     return job_row(info, "7f3a", START_NS)
 
 
-def test_a_narrow_terminal_first_loses_the_last_columns_and_then_the_ends_of_names() -> None:
-    rows = [row("a_rather_long_name_of_a_program.py")]
+def test_a_narrow_terminal_first_loses_columns_and_then_the_middle_of_names() -> None:
+    rows = [row("a_rather_long_name_of_a_program.py"), row("a_rather_long_name_of_a_problem.py")]
     wide = lines(rows, START_NS, None)
     assert wide[0].split()[-2:] == ["FOR", "STARTED"]
     narrower = lines(rows, START_NS, len(wide[0]) - 1)
     assert narrower[0].split()[-1] == "FOR"
-    assert "a_rather_long_name_of_a_program.py" in narrower[1]
-    narrow = lines(rows, START_NS, 80)
-    assert narrow[0].split()[-1] == "STATE"
-    assert "a_rather" in narrow[1]
-    assert max(map(len, narrow)) <= 80
+    for width in (40, 60, 80):
+        heads, *texts = lines(rows, START_NS, width)
+        assert max(map(len, (heads, *texts))) <= width
+        assert heads.split()[:2] + heads.split()[-1:] == ["ID", "NAME", "STATE"]
+        assert texts[0] != texts[1]
+    assert "a_rather_long_name_of_a_program.py" in lines(rows, START_NS, 60)[1]
 
 
 def test_a_state_says_what_the_job_ended_with() -> None:

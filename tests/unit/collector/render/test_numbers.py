@@ -64,3 +64,35 @@ def test_a_sparkline_runs_from_nothing_to_the_largest_mean() -> None:
     assert numbers.sparkline([0, 2, 4, 4], 2) == "▃█"
     assert numbers.sparkline([0, 0], 4) == "▁▁"
     assert numbers.sparkline([], 4) == ""
+
+
+@pytest.mark.parametrize(
+    ("number", "text"),
+    [
+        (0, "0"),
+        (2, "2"),
+        (1 / 6, "0.17"),
+        (14.5, "14.5"),
+        (999, "999"),
+        (1000, "1.00 k"),
+        (75_760_000, "75.8 M"),
+        (2e12, "2.00 T"),
+    ],
+)
+def test_quantities_have_three_digits_or_so(number: float, text: str) -> None:
+    assert numbers.quantity(number) == text
+
+
+@pytest.mark.parametrize(
+    ("times", "text"),
+    [
+        ([1_240_000, 810_000, 840_000], "0.81/0.84/1.24 ms"),
+        ([0, 100_000], "0/50/100 µs"),
+        ([7_000], "7.00/7.00/7.00 µs"),
+        ([12_500_000, 1_000_000, 2_000_000], "1.0/2.0/12.5 ms"),
+        ([2e9, 3e12], "2/1501/3000 s"),
+        ([0, 0, 7], "0/0/7 ns"),
+    ],
+)
+def test_a_range_of_times_has_one_unit(times: list[float], text: str) -> None:
+    assert numbers.range_of(times) == text

@@ -1,13 +1,13 @@
 """The end report."""
 
+import pytest
 from fakes.made_store import IDENTITY
 from tfprof.collector.render.report_text import Summary, lines
 from tfprof.collector.store.catalog import JobInfo
 from tfprof.collector.views.jobs import job_row
-from tfprof.collector.views.nodes import Stats
 from tfprof.collector.views.top import TopOp
 
-OPS = [TopOp(f"Op{n}", "CPU:0", Stats(runs=1000, micros=4000, bytes=14_000), 0.125) for n in range(8)]
+OPS = [TopOp(f"Op{n}", "CPU:0", 3800, 4000, 4300, 0.125, 71.4, 1000, f"train.py:{n}") for n in range(8)]
 
 
 def summary(state: str = "exited", end: dict[str, int] | None = None, **counters: object) -> Summary:
@@ -18,13 +18,13 @@ def summary(state: str = "exited", end: dict[str, int] | None = None, **counters
 
 def test_it_tells_how_far_the_job_came_what_was_traced_at_what_cost_and_what_was_lost() -> None:
     told = summary(traced=14, self_ns=6, extra_ns=0, step_ns=1000, counts={"batch": 1240, "epoch": 2})
-    assert next(lines([told], [], 0, [], 80)) == (
+    assert next(lines([told], [], [], 80)) == (
         "tfprof: job 7f3a train.py · 2 epochs, 1,240 steps · median step 41.2 ms · 14 steps traced (cost 0.6 %) · 0 lost"
     )
 
 
 def test_it_is_at_most_twelve_lines_each_its_own_or_a_row_of_the_table() -> None:
-    text = list(lines([summary()] * 9, OPS, 14, ["something to know"], 80))
+    text = list(lines([summary()] * 9, OPS, ["something to know"], 80))
     assert len(text) <= 12
     assert all(line.startswith(("tfprof: ", "  ")) for line in text)
     assert text[0] == "tfprof: job 7f3a train.py pid 4711 · 0 steps · median step 41.2 ms · 0 steps traced · 0 lost"
@@ -32,19 +32,56 @@ def test_it_is_at_most_twelve_lines_each_its_own_or_a_row_of_the_table() -> None
     assert text[-1] == "tfprof: more with  tfprof op 7f3a · tfprof steps 7f3a"
 
 
-def test_ops_have_calls_time_share_and_the_memory_of_one_step() -> None:
-    text = list(lines([summary()], OPS, 14, [], 80))
-    assert text[1].split() == ["op", "device", "calls", "total", "share", "memory/step"]
-    assert text[2].split() == ["Op0", "CPU:0", "1,000", "4.00", "ms", "12", "%", "1.0", "KB"]
+def test_ops_have_their_calls_times_share_and_memory_in_a_step_and_the_line() -> None:
+    text = list(lines([summary()], OPS, [], 120))
+    assert text[1].split() == ["op", "device", "calls/step", "time/step", "share", "min", "max", "memory/step", "line"]
+    assert text[2].split() == [
+        "Op0",
+        "CPU:0",
+        "71",
+        "4.00",
+        "ms",
+        "12",
+        "%",
+        "3.80",
+        "ms",
+        "4.30",
+        "ms",
+        "1.0",
+        "KB",
+        "train.py:0",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("width", "headings"),
+    [
+        (100, "op device calls/step time/step share min max memory/step line"),
+        (70, "op device time/step share min max line"),
+        (60, "op device time/step share max line"),
+        (50, "op device time/step share line"),
+        (40, "op time/step share line"),
+    ],
+)
+def test_a_narrow_terminal_has_fewer_columns_never_half_a_name(width: int, headings: str) -> None:
+    (heading, *table) = list(lines([summary()], OPS, [], width))[1:-1]
+    assert heading.split() == headings.split()
+    assert max(map(len, [heading, *table])) <= width
+    assert "…" not in "".join(table)
 
 
 def test_memory_that_tensorflow_told_nothing_of_is_not_said_to_be_none() -> None:
-    told, untold = TopOp("A", "CPU:0", Stats(runs=1, micros=9, bytes=5), 0.9), TopOp("B", "CPU:0", Stats(1, 1), 0.1)
-    both, one = (list(lines([summary()], ops, 1, [], 80)) for ops in ([told, untold], [untold]))
+    told, untold = (TopOp("A", "CPU:0", 9, 9, 9, 0.9, 1, size, "") for size in (5, 0))
+    both, one = (list(lines([summary()], ops, [], 80)) for ops in ([told, untold], [untold]))
     assert [line.split()[-2:] for line in both[2:4]] == [["5", "B"], ["0", "B"]]
     assert one[2].split()[-1] == "-"
 
 
+def test_calls_of_some_steps_only_have_a_fraction() -> None:
+    some = TopOp("A", "CPU:0", 0, 9, 9, 0.9, 0.25, 5, "")
+    assert list(lines([summary()], [some], [], 80))[2].split()[:3] == ["A", "CPU:0", "0.2"]
+
+
 def test_a_job_that_did_not_end_well_is_told_so() -> None:
-    assert next(lines([summary("killed", {"signal": 9})], [], 0, [], 80)).endswith("· killed SIGKILL")
-    assert next(lines([summary("exited", {"status": 3})], [], 0, [], 80)).endswith("· exited 3")
+    assert next(lines([summary("killed", {"signal": 9})], [], [], 80)).endswith("· killed SIGKILL")
+    assert next(lines([summary("exited", {"status": 3})], [], [], 80)).endswith("· exited 3")

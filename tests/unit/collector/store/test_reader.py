@@ -11,7 +11,7 @@ from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
 from tfprof.collector.store import query, segment, snapshot
 from tfprof.collector.store.catalog import STALE
 from tfprof.collector.store.reader import Store
-from tfprof.collector.store.schema import JOB_TABLES, STORE_VERSION
+from tfprof.collector.store.schema import JOB_TABLES, NONE_ID, STORE_VERSION
 from tfprof.collector.store.writer import StoreWriter
 
 UID = 0xABC
@@ -71,6 +71,18 @@ def test_the_rollup_of_a_range_is_of_its_traces_only(job, first, last):
     everything = rows_between(0, COUNT - 1)
     expected = stored.plain_rollup(rows_between(first, min(last, COUNT - 1)), BASE, before=everything)
     assert stored.same_rollup(job.rollup(range(first, last + 1)), expected)
+
+
+@pytest.mark.parametrize("wanted", [range(COUNT), (2, 3, 9), (5,), (), (1, 100)])
+def test_times_of_traces_add_up_to_those_of_the_rollup(job, wanted):
+    times = job.times(wanted)
+    summed = times.group_by(["node", "device"]).aggregate([("us", "sum")]).to_pylist()
+    rollup = [row for row in job.rollup(wanted).to_pylist() if row["device"] != NONE_ID and row["runs"]]
+    expected = {(row["node"], row["device"]): row["sum_us"] for row in rollup}
+    assert {(row["node"], row["device"]): row["us_sum"] for row in summed} == expected
+    assert set(times["trace"].to_pylist()) <= set(wanted)
+    one_by_one = [row for trace in wanted for row in job.times([trace]).to_pylist()]
+    assert sorted(map(str, one_by_one)) == sorted(map(str, times.to_pylist()))
 
 
 @settings(max_examples=40)

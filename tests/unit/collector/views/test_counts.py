@@ -191,3 +191,23 @@ def test_strictly_shapes_that_contradict_the_graph_are_passed_over_and_counted()
     found = filled(first, seen)
     assert found.outputs == {"a": ((8, 3),), "b": ((), (2,)), "c": ((5,),)}
     assert found.contradictions == 2
+
+
+def test_a_turn_of_a_loop_has_the_inputs_of_that_turn() -> None:
+    graph = [
+        node("y", "Placeholder", (), (-1, 8)),
+        node("axes", "Const", (), (2,)),
+        node("sum", "Sum", ["y", "axes"], ()),
+    ]
+    orders = {"y": [row("y", dims).signature for dims in ((4, 8), (2, 8))]}
+    rows = (row("y", (4, 8)), row("y", (2, 8)), row("sum", (), runs=2))
+    kind = alike(3, *rows)._replace(orders=orders)
+    nodes = Nodes(read(graph))
+    samples = {"sum": sample("Sum", "sum", "y, axes")}
+    counting = Counting(Ran(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    counting.add(kind, StepShapes(nodes, kind.rows, kind.orders))
+    assert counting.counted() == Counted({"sum": Count(31, 3 * (31 + 15))}, 0)
+    other = Counting(Ran(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    uneven = kind._replace(rows=(*rows[:2], row("sum", (), runs=3)))
+    other.add(uneven, StepShapes(nodes, uneven.rows, uneven.orders))
+    assert other.counted() == Counted({}, 1), "which turn an execution is of is not known"

@@ -112,7 +112,7 @@ def test_memory_is_told_by_the_devices_that_a_node_belongs_to() -> None:
         for device in (stored.CPU, stored.GPU, stored.STREAM)
     ]
     found = folded(rows)
-    sizes = {"requested": 107, "peak": 57, "residual": -16, "output": 9, "in_use": 7, "output_memory": {}}
+    sizes = {"requested": 107, "peak": 57, "residual": -16, "output": 9, "in_use": 7, "output_memory": {}, "outputs": 0}
     on_host = {"host_temp": 3, "host_persistent": 4, "accelerator_temp": 0, "accelerator_persistent": 0}
     on_gpu = {"host_temp": 0, "host_persistent": 0, "accelerator_temp": 3, "accelerator_persistent": 4}
     assert found["a"][0].memory == [MemoryRecord(micros=BASE_US + 1, **on_host, **sizes)]

@@ -174,3 +174,60 @@ shapes = st.lists(st.none() | st.lists(sizes, max_size=5).map(tuple), max_size=5
 def test_no_shapes_make_it_fail(op: str, inputs: Any, outputs: Any, attrs: Any, rules: Rules) -> None:
     number = float_ops(op, attributes(**attrs), inputs, outputs, rules)
     assert number is None or isinstance(number, int)
+
+
+#: What is rewritten, counted by hand: a convolution of IMAGES, 288 outputs in 4 channels; 60 elements of other ops.
+_NORM = [(3, 4, 5), (5,), (5,), (5,), (5,)]
+_GRADIENT = [IMAGES, (4,), MADE]
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "outputs", "number"),
+    [
+        ("FusedBatchNormV3", _NORM, [(3, 4, 5)], 6 * 60),
+        ("FusedBatchNormGradV3", [(3, 4, 5), *_NORM], [(3, 4, 5)], 9 * 60),
+        ("FusedBatchNormEx", _NORM, [(3, 4, 5)], 7 * 60),
+        ("FusedBatchNormEx", [*_NORM, (3, 4, 5)], [(3, 4, 5)], 8 * 60),
+        ("FusedConv2D", [IMAGES, KERNEL, (4,)], [MADE], CONVOLUTION + 288),
+        ("Conv2DWithBias", [IMAGES, KERNEL, (4,)], [MADE], CONVOLUTION + 288),
+        ("PadWithConv2D", [IMAGES, KERNEL, (4, 2)], [MADE], CONVOLUTION),
+        ("PadWithFusedConv2D", [IMAGES, KERNEL, (4,), (4, 2)], [MADE], CONVOLUTION + 288),
+        ("Conv2DBackpropFilter", _GRADIENT, [KERNEL], CONVOLUTION),
+        ("Conv2DBackpropFilterWithBias", _GRADIENT, [KERNEL, (4,)], CONVOLUTION + 288 - 4),
+        ("FusedDepthwiseConv2dNative", [IMAGES, (3, 3, 6, 1), (6,)], [(2, 6, 6, 6)], (2 * 9 + 1) * 432),
+        ("FusedConv3D", [(1, 4, 4, 4, 2), (2, 2, 2, 2, 3), (3,)], [(1, 3, 3, 3, 3)], (2 * 16 + 1) * 81),
+        ("FusedMatMul", [(3, 5), (5, 7), (7,)], [(3, 7)], (2 * 5 + 1) * 21),
+        ("FusedBatchMatMulV2", [(2, 3, 5), (2, 5, 7), (), (3, 7)], [(2, 3, 7)], (2 * 5 + 2) * 42),
+        ("QuantizedMatMulWithBiasAndRelu", [(3, 5), (5, 7), (7,)], [(3, 7)], 2 * 5 * 21),
+        ("QuantizedConv2DWithBias", [IMAGES, KERNEL, (4,)], [MADE], CONVOLUTION),
+        ("Swish", [(3, 4, 5)], [(3, 4, 5)], 2 * 60),
+        ("FusedMish", [(3, 4, 5)], [(3, 4, 5)], 3 * 60),
+        ("LayerNorm", [(3, 4, 5), (5,), (5,)], [(3, 4, 5)], 6 * 60),
+        ("FusedInstanceNorm", [(3, 4, 5), (5,), (5,)], [(3, 4, 5)], 6 * 60),
+        ("Softmax", [(3, 4, 5)], [(3, 4, 5)], 5 * 60),
+    ],
+)
+def test_what_onednn_makes_of_ops_is_counted(op: str, inputs: Any, outputs: Any, number: int) -> None:
+    for prefix in ("_Mkl", "_MklNative"):
+        assert float_ops(prefix + op, {}, inputs, outputs, BETTER_RULES) == number
+        assert float_ops(prefix + op, {}, inputs, outputs, STRICT) is None
+
+
+def test_what_tensorflow_itself_makes_of_ops_is_counted() -> None:
+    norm, whole = [(3, 4, 5), (5,), (5,)], [(3, 4, 5)]
+    assert float_ops("_FusedBatchNormGradEx", {}, [(3, 4, 5), *norm], whole, BETTER_RULES) == 10 * 60
+    attrs = attributes(is_training=False)
+    assert float_ops("_FusedBatchNormEx", attrs, _NORM, whole, BETTER_RULES) == 3 * 60
+    names = attributes(op_names=["Abs", "Exp", "Tanh"])
+    assert float_ops("_UnaryOpsComposition", names, whole, whole, BETTER_RULES) == 3 * 60
+    assert float_ops("_UnaryOpsComposition", {}, whole, whole, BETTER_RULES) is None
+    assert float_ops("FusedPadConv2D", {}, [IMAGES, (4, 2), KERNEL], [MADE], BETTER_RULES) == CONVOLUTION
+    resized = [IMAGES, (2,), (4, 2), KERNEL]
+    assert float_ops("FusedResizeAndPadConv2D", {}, resized, [MADE], BETTER_RULES) == CONVOLUTION
+    assert float_ops("_FusedQuantizedConv2D", {}, [IMAGES, KERNEL], [MADE], BETTER_RULES) == CONVOLUTION
+    assert float_ops("_QuantizedMatMul", {}, [(3, 5), (5, 7)], [(3, 7)], BETTER_RULES) == 2 * 5 * 21
+
+
+def test_shapes_of_another_turn_make_no_product() -> None:
+    assert float_ops("MatMul", {}, [(4, 8), (8, 8)], [(16, 8)], BETTER_RULES) is None
+    assert float_ops("MatMul", {}, [(-1, 8), (8, 8)], [(16, 8)], BETTER_RULES) == 2 * 16 * 8 * 8

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.views.jobs import cost, job_row, job_rows, over_budget, short_ids
+from tfprof.collector.views.jobs import cost, functions_of, job_row, job_rows, over_budget, short_ids
 
 COUNTERS = {
     "traced": 3,
@@ -69,3 +69,17 @@ def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: flo
     row = replace(job_row(JobInfo(1), "0001", 0), trace=trace, traced=traced, cost=cost)
     found = over_budget(row)
     assert found is None if why is None else why in (found or "")
+
+
+def test_of_a_short_job_the_times_behind_its_cost_are_told() -> None:
+    row = replace(job_row(JobInfo(1), "0001", 0), traced=3, cost=0.15, steps_ns=400 * 10**6)
+    assert over_budget(row) == (
+        "the first steps of each kind are traced in any case, and the job is short: 60.0 ms for 400 ms of steps"
+    )
+    assert over_budget(replace(row, steps_ns=3600 * 10**9)) == "the first steps of each kind are traced in any case"
+
+
+def test_a_jobs_functions_have_names_by_their_keys() -> None:
+    assert functions_of(JobInfo(1, identity={"functions": {"7": "train_step", "x": "no"}})) == {7: "train_step"}
+    assert functions_of(JobInfo(1, identity={"functions": "odd"})) == {}
+    assert functions_of(JobInfo(1)) == {}

@@ -69,7 +69,9 @@ def test_every_minimum_is_looked_at_so_that_negative_totals_are_hidden() -> None
 
 
 def test_numbers_may_be_as_large_as_64_bits_hold_and_negative() -> None:
-    options = from_texts({"min_micros": "9223372036854775807", "step": "-9223372036854775808", "max_depth": " 7 "})
+    options = from_texts(
+        {"min_micros": "9223372036854775807", "step": "-9223372036854775808", "max_depth": " 7 "}, strict=True
+    )
     assert (options.min_micros, options.step, options.max_depth) == (2**63 - 1, -(2**63), 7)
 
 
@@ -86,7 +88,7 @@ def test_where_tfprof_is_followed_strictly_a_bad_regex_is_a_warning() -> None:
 
 
 def test_every_option_has_its_row_in_the_order_of_the_record_and_is_explained_for_every_view() -> None:
-    assert [option.name for option in TABLE] == list(Options.__dataclass_fields__)
+    assert [*(option.name for option in TABLE), "given"] == list(Options.__dataclass_fields__)
     assert all(
         option.explained(view).endswith(".") or "(" in option.help for option in TABLE for view in ("op", "code")
     )

@@ -55,7 +55,7 @@ def test_batches_outside_of_an_epoch_are_told_apart() -> None:
 
 
 def test_session_runs_are_one_line_a_key_the_longest_first() -> None:
-    spans = [span(layout.RUN, 1, 0, 1, key=1), span(layout.RUN, 2, 1, 9, key=1 << 10, count=3)]
+    spans = [span(layout.RUN, 1, 0, 1, key=1 << 20), span(layout.RUN, 2, 1, 9, key=1 << 24, count=3)]
     assert lines(phases(rows("spans", spans), live=False)) == [
         (0, "run", "1 fetch", 3, 9),
         (0, "run", "1 target", 1, 1),

@@ -12,6 +12,10 @@ class Buffer:
         self.data = data
 
 
+def TF_OperationName(operation):
+    return operation
+
+
 def TF_NewBuffer():
     return TF_NewBufferFromString(b"")
 

@@ -7,8 +7,23 @@ import threading
 from tensorflow.python.client import native as tf_session
 
 
+class Output:
+    """A TF_Output."""
+
+    def __init__(self, name):
+        self.oper, self.index = name, 0
+
+
+class Op:
+    """An op that depends on nothing; its type is its name."""
+
+    def __init__(self, name):
+        self.name = self.type = name
+        self.inputs = self.control_inputs = ()
+
+
 class Graph:
-    """A graph that holds nothing."""
+    """A graph that holds whatever it is asked for."""
 
     version = 0
     _c_graph = None
@@ -24,6 +39,10 @@ class Graph:
         """Return no variable."""
         return []
 
+    def get_operation_by_name(self, name):
+        """Return an op of this name."""
+        return Op(name)
+
 
 class BaseSession:
     """A session: what it runs is ``x + 1``."""
@@ -32,13 +51,14 @@ class BaseSession:
         self._session = object()
         self._closed = False
         self.graph = Graph()
+        self._outputs = {}
 
     def run(self, fetches, feed_dict=None, options=None, run_metadata=None):
         """Run one step; ``options`` are bytes, ``run_metadata`` a list that gets bytes."""
         options_ptr = tf_session.TF_NewBufferFromString(options) if options else None
         metadata_ptr = tf_session.TF_NewBuffer() if run_metadata is not None else None
         result = self._call_tf_sessionrun(
-            options_ptr, feed_dict or {}, fetches, [], metadata_ptr
+            options_ptr, feed_dict or {}, self._fetches(fetches), [], metadata_ptr
         )
         if run_metadata is not None:
             run_metadata.append(tf_session.TF_GetBuffer(metadata_ptr))
@@ -49,6 +69,9 @@ class BaseSession:
         return tf_session.TF_SessionRun_wrapper(self._session, options, feed_dict,
                                                 fetch_list, target_list,
                                                 run_metadata)
+
+    def _fetches(self, names):
+        return [self._outputs.setdefault(name, Output(name)) for name in names]
 
     def _call_tf_sessionprun(self, handle, feed_dict, fetch_list):
         return tf_session.TF_SessionPRun_wrapper(self._session, handle, feed_dict,

@@ -1,0 +1,217 @@
+"""The columns of the views' default text: what each says of a row, and which of them say anything."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from tfprof.collector.render.numbers import count, duration, percent, quantity, range_of, size
+from tfprof.collector.render.shapes import shape_text
+from tfprof.collector.render.table import Column
+from tfprof.collector.views.nodes import Stats
+from tfprof.collector.views.options import Options
+from tfprof.collector.views.rows import Row
+from tfprof.collector.views.top import short_device
+
+#: Columns of numbers by what `-select` calls them, and how a mean over the steps is told.
+_PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
+    "micros": ("time/step", lambda micros: duration(micros * 1000)),
+    "accelerator_micros": ("GPU time", lambda micros: duration(micros * 1000)),
+    "cpu_micros": ("CPU time", lambda micros: duration(micros * 1000)),
+    "float_ops": ("flops/step", quantity),
+    "bytes": ("requested/step", size),
+    "peak_bytes": ("peak/step", size),
+    "residual_bytes": ("kept/step", size),
+    "output_bytes": ("outputs/step", size),
+}
+_TIME: Final = "micros"
+_PARTS_OF_TIME: Final = ("accelerator_micros", "cpu_micros")
+#: What is shown where nothing is selected, and what of it narrow terminals do without, the highest first.
+_SPARE: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device": 6}
+#: Characters of a name, where other columns are there and where not.
+_FAIR, _LEAST = {"op": 28}, 18
+_FAIR_OF_TREE: Final = 36
+#: Time of an entry itself is some of its time from one in so many on.
+_SOME: Final = 20
+
+
+class Said(NamedTuple):
+    """What cells refer to: how many steps numbers are of, what shares are of, and which number is ordered by."""
+
+    steps: int
+    whole: Stats
+    primary: str
+
+
+#: The text of a row in a column.
+Cell = Callable[[Row, Said], str]
+
+
+class Shown(NamedTuple):
+    """A column, the texts in it, and whether it tells anything of the rows."""
+
+    name: str
+    column: Column
+    cell: Cell
+    tells: Callable[[Sequence[Row]], bool]
+
+
+def primary(options: Options) -> str:
+    """Return the number that rows are ordered by and that shares are of: the one asked for, else time, else the first selected."""
+    if "order_by" in options.given and options.order_by in {*_PER_STEP, "params"}:
+        return options.order_by
+    numbers = [name for name in (*_PER_STEP, "params") if name in options.select]
+    return numbers[0] if numbers else _TIME
+
+
+def columns(name: str, options: Options) -> list[Shown]:
+    """Return the columns of the view called ``name`` that options ask for, the name of an entry first."""
+    first = primary(options)
+    wanted = options.select | {first} if options.select & {*_PER_STEP, "params", "occurrence"} else options.select
+    numbers = [column for column in (first, *_PER_STEP, "params") if column in wanted]
+    shown = [_name(name)]
+    for column in dict.fromkeys(numbers):
+        shown.append(_number(column))
+        if column == first:
+            shown.append(_share(first))
+        if column == _TIME:
+            shown += [_self(name), *map(_part_of_time, _PARTS_OF_TIME), _spread()]
+    extra: tuple[str, ...] = ("calls", "op", "line", "device") if "select" not in options.given else ()
+    if "occurrence" in wanted:
+        extra = ("calls",)
+    texts = [column for column in _TEXTS if column in wanted or column in extra]
+    return [*shown, *(_TEXTS[column](name) for column in texts)]
+
+
+# -- numbers --------------------------------------------------------------------------------------
+
+
+def _name(view: str) -> Shown:
+    return Shown(
+        "name",
+        Column(_HEADS[view], least=_LEAST, fair=_FAIR.get(view, _FAIR_OF_TREE)),
+        lambda row, _said: "  " * row.depth + row.name,
+        bool,
+    )
+
+
+_HEADS: Final = {"op": "op", "scope": "scope", "graph": "node (its inputs below)", "code": "line"}
+
+
+def _mean(number: str, stats: Stats, said: Said) -> str:
+    value = getattr(stats, number)
+    return "" if not value else count(value) if number == "params" else _PER_STEP[number][1](value / said.steps)
+
+
+def _any(number: str) -> Callable[[Sequence[Row]], bool]:
+    return lambda rows: any(getattr(row.total, number) for row in rows)
+
+
+def _number(number: str) -> Shown:
+    title = "params" if number == "params" else _PER_STEP[number][0]
+    return Shown(number, Column(title, right=True), lambda row, said: _mean(number, row.total, said), _any(number))
+
+
+def _share(number: str) -> Shown:
+    def cell(row: Row, said: Said) -> str:
+        part, whole = getattr(row.total, number), getattr(said.whole, number)
+        return percent(part / whole) if part and whole else ""
+
+    return Shown("share", Column("share", right=True), cell, _any(number))
+
+
+def _self(view: str) -> Shown:
+    """Time of the entry itself: told where it is some of what an entry has with others below it; what the graph view is about."""
+
+    def tells(rows: Sequence[Row]) -> bool:
+        return any(not row.is_leaf and row.own.micros * _SOME > row.total.micros for row in rows)
+
+    column = Column("self", right=True, spare=0 if view == "graph" else _SPARE["self"])
+    return Shown("self", column, lambda row, said: _mean(_TIME, row.own, said), tells)
+
+
+def _part_of_time(number: str) -> Shown:
+    """Time on one kind of device: told where there is another kind."""
+
+    def tells(rows: Sequence[Row]) -> bool:
+        return all(any(getattr(row.total, part) for row in rows) for part in _PARTS_OF_TIME)
+
+    column = Column(_PER_STEP[number][0], right=True, spare=_SPARE["self"])
+    return Shown(number, column, lambda row, said: _mean(number, row.total, said), tells)
+
+
+def _spread() -> Shown:
+    def cell(row: Row, _said: Said) -> str:
+        return range_of([micros * 1000 for micros in row.times]) if any(row.times) else ""
+
+    column = Column("min/median/max", right=True, spare=_SPARE["spread"])
+    return Shown("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))
+
+
+# -- texts ----------------------------------------------------------------------------------------
+
+
+def _calls(_view: str) -> Shown:
+    def cell(row: Row, said: Said) -> str:
+        return quantity(row.total.runs / said.steps) if row.total.runs else ""
+
+    column = Column("calls/step", right=True, spare=_SPARE["calls"])
+    return Shown("calls", column, cell, _any("runs"))
+
+
+def _occurrence(view: str) -> Shown:
+    column = Column("nodes", right=True, spare=_SPARE["calls"])
+    return Shown("occurrence", column, lambda row, _said: count(row.definitions), lambda _rows: view != "code")
+
+
+def _text(name: str, title: str, spare: int, least: int, text: Callable[[Row], str]) -> Callable[[str], Shown]:
+    def shown(_view: str) -> Shown:
+        column = Column(title, least=least, spare=spare)
+        return Shown(name, column, lambda row, _said: text(row), lambda rows: any(map(text, rows)))
+
+    return shown
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return ",".join(sorted(set(texts)))
+
+
+def _devices(row: Row) -> str:
+    return _listed(short_device(device) for node in row.nodes if node.stats.runs for device in node.devices)
+
+
+def _input_shapes(row: Row) -> str:
+    shapes = (
+        ", ".join(shape_text(shape) for shape in node.facts.input_shapes)
+        for node in row.nodes
+        if node.facts.input_shapes
+    )
+    return " | ".join(dict.fromkeys(shapes))
+
+
+def _op(view: str) -> Shown:
+    title = "op" if view == "graph" else "mostly"
+    column = Column(title, least=20, spare=_SPARE["op"])
+    return Shown("op", column, lambda row, _said: row.op, lambda rows: view != "op" and any(row.op for row in rows))
+
+
+def _line(view: str) -> Shown:
+    column = Column("line", least=20, spare=_SPARE["line"])
+    return Shown(
+        "line", column, lambda row, _said: row.line, lambda rows: view != "code" and any(row.line for row in rows)
+    )
+
+
+_TEXTS: Final[dict[str, Callable[[str], Shown]]] = {
+    "calls": _calls,
+    "occurrence": _occurrence,
+    "op": _op,
+    "op_types": _text(
+        "op_types",
+        "types",
+        3,
+        12,
+        lambda row: _listed(one for node in row.nodes for one in (node.op, *node.facts.types)),
+    ),
+    "device": _text("device", "device", _SPARE["device"], 0, _devices),
+    "input_shapes": _text("input_shapes", "input shapes", 2, 12, _input_shapes),
+    "line": _line,
+}

@@ -1,0 +1,75 @@
+"""A view as text, by default: a heading, then an aligned table or tree of what took most, as wide as the terminal."""
+
+from collections.abc import Iterator, Sequence
+from typing import Final
+
+from tfprof.collector.answers.desk import Answer
+from tfprof.collector.answers.tensors import Values, no_value
+from tfprof.collector.render import heading
+from tfprof.collector.render.row_cells import Said, Shown, columns, primary
+from tfprof.collector.render.table import clean, render
+from tfprof.collector.views.rows import Row, Rows
+
+#: Columns that are said once, above the table, where all rows have the same; and how.
+_ONCE: Final = {"device": "on {}", "line": "all made at {}"}
+
+
+def _same(shown: Shown, rows: Sequence[Row], said: Said) -> str | None:
+    """Return what a column says of every row, where it is one thing and can be said once; rows without a device have none."""
+    texts = {shown.cell(row, said) for row in rows} - ({""} if shown.name == "device" else set())
+    return texts.pop() if shown.name in _ONCE and len(texts) == 1 else None
+
+
+def lines(answer: Answer, rows: Rows, looked_at: int, width: int | None, values: Values = no_value) -> Iterator[str]:
+    """Yield heading, table, and below the rows of variables their ``values``.
+
+    ``looked_at``: of how many steps rows have times.
+    """
+    said = Said(max(1, answer.profile.traces if answer.profile else 0), rows.whole, primary(answer.options))
+    shown = [one for one in columns(answer.view.name, answer.options) if one.tells(rows.rows)]
+    once = () if "select" in answer.options.given else shown  # what is asked for is a column
+    same = {one.name: text for one in once if (text := _same(one, rows.rows, said)) is not None}
+    shown = [one for one in shown if one.name not in same]
+    spread = looked_at if any(one.name == "spread" for one in shown) else 0
+    told = [_ONCE[name].format(text) for name, text in same.items() if text]
+    yield from heading.lines(answer, rows.whole.micros / said.steps, told, spread, width)
+    if not rows.rows:
+        return
+    cells = [[one.cell(row, said) for one in shown] for row in rows.rows]
+    head, *texts = render([one.column for one in shown], cells, width=width)
+    yield head
+    for row, text in zip(rows.rows, texts, strict=True):
+        yield text
+        value = values(row.key)
+        if value is not None:
+            yield from map(clean, value.text().removesuffix("\n").split("\n"))
+
+
+def _entries(view: str, number: int) -> str:
+    one, many = _ENTRIES[view]
+    return f"{number:,} {one if number == 1 else many}"
+
+
+_ENTRIES: Final = {
+    "op": ("op type", "op types"),
+    "scope": ("scope or node", "scopes and nodes"),
+    "graph": ("node", "nodes"),
+    "code": ("line", "lines"),
+}
+
+
+def left_out(answer: Answer, rows: Rows) -> str:
+    """Say how many entries have no row, and which option shows them; nothing where all have one."""
+    view, number = answer.view.name, primary(answer.options)
+    what = "that took no time" if number.endswith("micros") else "without any"
+    parts = []
+    if rows.nothing:
+        parts.append(f"{_entries(view, rows.nothing)} {what}")
+    if rows.small:
+        small = f"{rows.small:,}" if parts else _entries(view, rows.small)
+        parts.append(f"{small} of less than 0.5 %{' in one row' if view == 'op' else ''}")
+    if parts:
+        parts[-1] += f" (-min_{number} 0 shows them)"
+    if rows.libraries:
+        parts.append(f"{rows.libraries:,} calls in libraries (-show_name_regexes '.*' shows them)")
+    return f"left out: {', '.join(parts)}" if parts else ""

@@ -1,0 +1,169 @@
+"""Jobs whose channels are made as they should be, and changed in every way once an agent has taken them.
+
+As a program: ``python forger.py FOLDER LAUNCH SEED COUNT SECONDS``; each of its children makes some channels and changes them for
+so long. It prints how many were taken.
+"""
+
+import contextlib
+import ctypes
+import json
+import os
+import random
+import struct
+import sys
+import time
+
+from fakes.channel_writer import ChannelWriter
+from fakes.mutations import BODIES, EDGES, Mutator
+from tfprof.shim import layout
+
+#: Channels of one child: no process may have more than 16.
+EACH = 12
+#: Children at a time.
+AT_ONCE = 2
+PATIENCE_S = 20.0
+_WORDS = (*layout.JOB_WORDS.values(), *layout.AGENT_WORDS.values(), *range(layout.COUNTS_AT, layout.COUNTS_AT + 96, 8))
+_POSITIONS = tuple(layout.JOB_WORDS[name] for name in ("head", "records", "span_head", "span_open", "ring_size"))
+_POSITIONS += tuple(layout.AGENT_WORDS[name] for name in ("tail", "span_tail"))
+_PUNCH_HOLE = 0x03
+
+
+class Forged:
+    """One channel, and the ways in which it can be changed."""
+
+    def __init__(self, folder, launch, chance):
+        self.chance = chance
+        self.channel = ChannelWriter(launch, hello={"name": "forged.py", "framework": "tensorflow", "python": "3.11"})
+        self.mutator = Mutator(chance.random(), self.channel.uid)
+        self._put()
+        self.channel.put_span(1)
+        self.channel.announce(folder)
+
+    @property
+    def is_taken(self):
+        """Whether an agent has written to it."""
+        return bool(self.channel.word("agent_pid"))
+
+    def change(self):
+        """Change something."""
+        self.chance.choice(self.WAYS)(self)
+
+    def _put(self):
+        kind, body = self.chance.choice(BODIES)
+        self.channel.put(body, kind, step=self.chance.choice([1, 2, *EDGES]))
+
+    def _put_bent(self):
+        kind, body = self.chance.choice(BODIES)
+        self.channel.put(bytes(self.mutator.bent(body)), kind, step=self.chance.choice(EDGES))
+
+    def _put_spans(self):
+        for _ in range(self.chance.choice([1, 20, 200])):
+            self.channel.put_span(self.chance.randrange(1 << 20))
+
+    def _position(self):
+        at = self.chance.choice(_POSITIONS)
+        (value,) = struct.unpack_from("<Q", self.channel.map, at)
+        self._write(at, (value + self.chance.choice([-64, -8, -1, 1, 7, 8, 60, 4096, 1 << 20, 1 << 30])) % (1 << 64))
+
+    def _word(self):
+        self._write(self.chance.choice(_WORDS), self.chance.choice([*EDGES, self.chance.getrandbits(64)]))
+
+    def _write(self, at, value):
+        struct.pack_into("<Q", self.channel.map, at, value)
+
+    def _page(self):
+        page = bytes(self.mutator.bent(self.channel.map[: layout.PAGE]))[: layout.PAGE]
+        self.channel.map[: len(page)] = page
+
+    def _hello(self):
+        values = {
+            "name": "forged.py",
+            "trace": "all",
+            "python": "3.11",
+            "framework_version": "2.0",
+            "argv0": "x",
+            "ppid": 5,
+        }
+        text = self.mutator.bent_document(json.dumps(values).encode())[: layout.HELLO_MAX]
+        self.channel.map[layout.HELLO_AT : layout.HELLO_AT + len(text)] = text
+        generation = self.channel.word("hello_generation") + 1
+        size = self.chance.choice([len(text)] * 5 + list(EDGES))
+        self.channel.set(hello_generation=min(generation, 2**64 - 1), hello_size=size)
+
+    def _span(self):
+        slot = self.channel.word("span_head") + self.chance.randrange(-3, 3)
+        at = layout.SPANS_AT + slot % layout.SPAN_COUNT * layout.SPAN_SIZE + 8 * self.chance.randrange(8)
+        self._write(at, self.chance.choice([*EDGES, self.chance.getrandbits(64)]))
+        head = self.channel.word("span_head") + self.chance.choice([0, 1, 1, 30])
+        self.channel.set(span_head=min(head, 2**64 - 1))
+
+    def _record(self):
+        at = (self.channel.word("tail") + 4 * self.chance.randrange(40)) % self.channel.ring
+        data = struct.pack("<Q", self.chance.choice([*EDGES, self.chance.getrandbits(64)]))
+        os.pwrite(self.channel.fd, data[: self.channel.ring - at], layout.RING_AT + at)
+
+    def _file(self):
+        size = self.chance.choice([0, 1, layout.PAGE, layout.RING_AT, layout.RING_AT + self.channel.ring * 2])
+        with contextlib.suppress(OSError):
+            os.ftruncate(self.channel.fd, size)
+
+    def _hole(self):
+        at = self.chance.choice([0, layout.HELLO_AT, layout.SPANS_AT, layout.RING_AT])
+        ctypes.CDLL(None).fallocate(
+            self.channel.fd, _PUNCH_HOLE, ctypes.c_long(at), ctypes.c_long(self.chance.choice([1, 4096, 1 << 20]))
+        )
+
+    WAYS = (
+        *[_put, _put_bent, _put_spans] * 3,
+        *[_position, _word, _hello, _span, _record] * 2,
+        _page,
+        _file,
+        _hole,
+    )
+
+
+def forge(folder, launch, seed, seconds):
+    """Make EACH channels, wait until all are taken, change them for so long; return how many were taken."""
+    chance = random.Random(seed)
+    forged = [Forged(folder, launch, chance) for _ in range(EACH)]
+    deadline = time.monotonic() + PATIENCE_S
+    while not all(one.is_taken for one in forged) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    taken = sum(one.is_taken for one in forged)
+    ends = time.monotonic() + seconds
+    while time.monotonic() < ends:
+        for one in forged:
+            with contextlib.suppress(
+                struct.error, OverflowError, ValueError, OSError
+            ):  # of a writer whose words are bent
+                for _ in range(chance.choice([0, 1, 1, 3])):
+                    one.change()
+        time.sleep(chance.choice([0.01, 0.05, 0.1]))
+    return taken
+
+
+def main():
+    """Have children forge ``COUNT`` channels; print how many were taken, one line a child."""
+    folder, launch, seed, count, seconds = (
+        sys.argv[1],
+        int(sys.argv[2], 16),
+        *map(int, sys.argv[3:5]),
+        float(sys.argv[5]),
+    )
+    running = 0
+    for number in range(-(-count // EACH)):
+        if running == AT_ONCE:
+            os.wait()
+            running -= 1
+        if not os.fork():
+            sys.stdout.write(f"{forge(folder, launch, seed * 10_000 + number, seconds)}\n")
+            sys.stdout.flush()
+            os._exit(0)
+        running += 1
+    while running:
+        os.wait()
+        running -= 1
+
+
+if __name__ == "__main__":
+    main()

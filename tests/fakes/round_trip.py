@@ -1,0 +1,52 @@
+"""A job written as a profile of TensorFlow's own tfprof, read again, and what is then different."""
+
+import contextlib
+import io
+import json
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from tfprof.collector.cli import main as cli
+
+VIEWS = ("scope", "graph", "op", "code")
+SELECT = "micros,bytes,peak_bytes,residual_bytes,output_bytes,params,float_ops,occurrence,device,op_types,input_shapes"
+
+
+def differences(store: Path | str, uid: str) -> Iterator[str]:
+    """Yield what goes wrong, or is different, when a job is exported and imported; it has traced steps.
+
+    The import answers as the job itself does with `--strict-tfprof`, and makes the same file.
+    """
+    with tempfile.TemporaryDirectory(prefix="round-trip-") as folder:
+        other, files = f"{folder}/store", [f"{folder}/{name}.pb" for name in ("first", "second")]
+        try:
+            _said("profile-proto", uid, "-o", files[0], "--store", store)
+            made = json.loads(_said("import", "--profile_path", files[0], "--json", "--store", other))["job"]
+            _said("profile-proto", made, "-o", files[1], "--store", other)
+        except AssertionError as error:
+            yield str(error)
+            return
+        for view in VIEWS:
+            if _view(view, uid, store) != _view(view, made, other):
+                yield f"{view} answers otherwise"
+        if Path(files[0]).read_bytes() != Path(files[1]).read_bytes():
+            yield "it makes another file"
+
+
+def _view(view: str, job: str, store: Path | str) -> Any:
+    options = ("-max_depth", "100000", "-select", SELECT, "--strict-tfprof", "--json", "--store", store)
+    return json.loads(_said(view, job, *options))["profile"]
+
+
+def _said(*words: Path | str) -> str:
+    """Return what a `tfprof` command prints; AssertionError with its message when it fails."""
+    out, errors = io.StringIO(), io.StringIO()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
+        try:
+            cli.main(list(map(str, words)))
+        except SystemExit as ended:
+            if ended.code:
+                raise AssertionError(f"{words[0]}: {errors.getvalue().strip()}") from None
+    return out.getvalue()

@@ -1,0 +1,68 @@
+"""Trains a small net in TensorFlow's graph mode: python graph_weights.py FORM, prints its parameters: [all, trainable].
+
+FORM is `session` (by hand), `fit` or `batches`: how a model of Keras's is trained. Each has Adam, a batch
+normalization, an embedding, and weights that are frozen.
+"""
+
+import json
+import os
+import sys
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+os.environ["TF_USE_LEGACY_KERAS"] = "1"  # Keras 3 has no graph mode
+import numpy as np
+import tensorflow.compat.v1 as tf
+
+FORM = sys.argv[1]
+SIZE, STEPS = 32, 4
+random = np.random.RandomState(0)
+words, labels = random.randint(0, 9, (SIZE, 6)), random.randint(0, 3, SIZE)
+tf.disable_eager_execution()
+
+
+def elements(variables):
+    """Return the sum of the variables' sizes."""
+    return sum(int(np.prod(each.shape.as_list())) for each in variables)
+
+
+def session():
+    """Train by hand, with metrics, an average of the weights and a count of steps."""
+    fed, wanted = tf.placeholder(tf.int32, [None, 6]), tf.placeholder(tf.int32, [None])
+    table = tf.get_variable("table", [9, 4])
+    frozen = tf.get_variable("frozen", [4, 5], trainable=False)
+    inner = tf.reduce_mean(tf.nn.embedding_lookup(table, fed), 1) @ frozen
+    normalized = tf.layers.batch_normalization(tf.layers.dense(inner, 7), training=True)
+    logits = tf.layers.dense(normalized, 3)
+    model = tf.global_variables()
+    loss = tf.losses.sparse_softmax_cross_entropy(wanted, logits)
+    _, accuracy = tf.metrics.accuracy(wanted, tf.argmax(logits, 1))
+    with tf.control_dependencies(tf.get_collection(tf.GraphKeys.UPDATE_OPS)):
+        train = tf.train.AdamOptimizer().minimize(loss, tf.train.get_or_create_global_step())
+    with tf.control_dependencies([train]):
+        averaged = tf.train.ExponentialMovingAverage(0.9).apply(tf.trainable_variables())
+    with tf.Session() as running:
+        running.run([tf.global_variables_initializer(), tf.local_variables_initializer()])
+        for _ in range(STEPS):
+            running.run([averaged, accuracy], {fed: words, wanted: labels})
+    return elements(model), elements(tf.trainable_variables())
+
+
+def keras():
+    """Train a model, a part of which is frozen."""
+    layers = tf.keras.layers
+    bottom = tf.keras.Sequential([layers.Embedding(9, 4, input_length=6), layers.Flatten(), layers.Dense(8)])
+    bottom.layers[2].trainable = False
+    model = tf.keras.Sequential(
+        [bottom, layers.BatchNormalization(), layers.Dense(5, trainable=False), layers.Dense(3)]
+    )
+    loss = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+    model.compile(tf.keras.optimizers.Adam(), loss, metrics=["accuracy"])
+    if FORM == "fit":
+        model.fit(words, labels, batch_size=SIZE // STEPS, epochs=1, verbose=0)
+    else:
+        for _ in range(STEPS):
+            model.train_on_batch(words, labels)
+    return model.count_params(), elements(model.trainable_weights)
+
+
+print(json.dumps(session() if FORM == "session" else keras()))

@@ -1,0 +1,149 @@
+"""Steps outside of functions and Keras's loops; prints how many of each kind it ran after each part, as JSON."""
+
+import json
+import threading
+from collections import Counter
+from contextlib import suppress
+
+import tensorflow as tf
+
+if tf.__version__.startswith("1."):
+    tf.compat.v1.enable_v2_behavior()
+keras = tf.keras
+X = tf.ones([8, 16])
+
+
+def net():
+    made = keras.Sequential([keras.layers.Dense(4, input_shape=(16,)), keras.layers.Dense(1)])
+    return made, keras.optimizers.SGD(1e-3)
+
+
+def apply(optimizer, gradients, variables):
+    optimizer.apply_gradients(zip(gradients, variables))  # noqa: B905 - Python 3.7 knows no strict
+
+
+def loss_of(model):
+    return tf.reduce_mean(model(X) ** 2)
+
+
+def tape():
+    """A training loop of eager ops, with an evaluation by calls of the model now and then."""
+    model, optimizer = net()
+    for number in range(12):
+        with tf.GradientTape() as recording:
+            loss = loss_of(model)
+        apply(optimizer, recording.gradient(loss, model.trainable_variables), model.trainable_variables)
+        if number % 4 == 3:
+            model(X)
+    return {"eager": 12, "call": 3}
+
+
+def functions_within():
+    """Functions in and between training steps, and gradients that come from a function."""
+    model, optimizer = net()
+    forward = tf.function(lambda: loss_of(model))
+
+    @tf.function
+    def gradients():
+        with tf.GradientTape() as recording:
+            loss = loss_of(model)
+        return recording.gradient(loss, model.trainable_variables)
+
+    for _ in range(5):
+        with tf.GradientTape() as recording:
+            loss = forward()
+        found = recording.gradient(loss, model.trainable_variables)
+        apply(optimizer, found, model.trainable_variables)
+        forward()
+    for _ in range(7):
+        apply(optimizer, gradients(), model.trainable_variables)
+    return {"eager": 5, "function": 12}
+
+
+def two_optimizers():
+    """A step that two optimizers apply, of which only the first ends it; then one that applies what no tape recorded."""
+    model, first = net()
+    second = keras.optimizers.SGD(1e-3)
+    half = [model.trainable_variables[:2], model.trainable_variables[2:]]
+    for _ in range(6):
+        with tf.GradientTape() as one, tf.GradientTape() as other:
+            loss = loss_of(model)
+            same = loss * 2.0
+        apply(first, one.gradient(loss, half[0]), half[0])
+        apply(second, other.gradient(same, half[1]), half[1])
+    for _ in range(4):
+        second.apply_gradients([(tf.zeros_like(each), each) for each in half[1]])
+    return {"eager": 10}
+
+
+def nobody_applies():
+    """Gradients that no optimizer applies, then functions; the tape that fails is a step that failed."""
+    w = tf.Variable(tf.ones([16, 4]))
+    function = tf.function(lambda: tf.reduce_sum(tf.matmul(X, w)))
+    for _ in range(5):
+        with tf.GradientTape() as recording:
+            loss = tf.reduce_mean(tf.matmul(X, w) ** 2)
+        w.assign_sub(0.01 * recording.gradient(loss, w))
+    for _ in range(4):
+        function()
+    with suppress(ZeroDivisionError), tf.GradientTape():
+        1 / 0  # noqa: B018 - it fails
+    return {"eager": 6, "function": 4}
+
+
+def concrete():
+    """Direct calls of a concrete function, one of which fails."""
+    w = tf.Variable(tf.ones([16, 4]))
+    function = tf.function(lambda x: tf.matmul(x, w)).get_concrete_function(tf.TensorSpec([None, 16], tf.float32))
+    for _ in range(9):
+        function(X)
+    with suppress(tf.errors.InvalidArgumentError, ValueError):
+        function(tf.ones([8, 3]))
+    return {"function": 10}
+
+
+def nested_models():
+    """Models of models: building one out of another is no step."""
+    inner, _ = net()
+    inputs = keras.Input([16])
+    outer = keras.Model(inputs, keras.layers.Dense(2)(inner(inputs)))
+    for _ in range(6):
+        outer(X)
+    keras.layers.Dense(3)(X)
+    return {"call": 6}
+
+
+def threads():
+    """Training loops in three threads, each with steps of its own."""
+    nets = [net() for _ in range(3)]
+
+    def work(model, optimizer):
+        for _ in range(8):
+            with tf.GradientTape() as recording:
+                loss = loss_of(model)
+            found = recording.gradient(loss, model.trainable_variables)
+            apply(optimizer, found, model.trainable_variables)
+
+    all_ = [threading.Thread(target=work, args=each) for each in nets]
+    for each in all_:
+        each.start()
+    for each in all_:
+        each.join()
+    return {"eager": 24}
+
+
+def short():
+    """Two hundred short calls of a function."""
+    w = tf.Variable(tf.ones([16, 16]))
+    function = tf.function(lambda x: tf.reduce_sum(tf.sin(tf.matmul(x, w))))
+    for _ in range(200):
+        function(X)
+    return {"function": 200}
+
+
+ran = Counter()
+for part in (short, tape, functions_within, two_optimizers, nobody_applies, concrete, nested_models, threads):
+    ran.update(part())
+print(json.dumps(ran, sort_keys=True))
+print("ready", flush=True)
+input()

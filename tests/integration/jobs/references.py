@@ -1,0 +1,107 @@
+"""Functions of the job that must go when the job lets go of them: python references.py; prints one line a case."""
+
+import gc
+import weakref
+
+import tensorflow as tf
+
+CALLS = 8
+
+
+def nested():
+    """A nested function and its graphs are gone with the last reference to it, or with the next collection."""
+    found = []
+
+    @tf.function
+    def outer():
+        @tf.function
+        def inner():
+            return tf.constant(1.0)
+
+        found.append(weakref.ref(inner))
+        return inner()
+
+    for _ in range(CALLS):
+        outer()
+    graph = weakref.ref(outer.get_concrete_function().graph)
+    concrete = weakref.ref(outer.get_concrete_function())
+    del outer
+    gc.collect()
+    return [reference() is None for reference in (*found, graph, concrete)]
+
+
+def method():
+    """A bound method that is a function forms no cycle: its object goes without a collection."""
+
+    class Model(tf.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = tf.Variable([2.0] * 1024)
+
+        @tf.function
+        def call(self, x):
+            return self.weight * x
+
+    def used():
+        model = Model()
+        for _ in range(CALLS):
+            model.call(tf.ones(1024))
+        return weakref.ref(model), weakref.ref(model.weight)
+
+    used()  # what is made once, is made
+    gc.collect()
+    gc.disable()
+    references = used()
+    gone = [reference() is None for reference in references]
+    return [*gone, gc.collect() == 0 or all(gone)]
+
+
+def cycles():
+    """Making, calling and dropping a function leaves nothing for a collection."""
+
+    def used():
+        function = tf.function(lambda x: x * 2.0)
+        for _ in range(CALLS):
+            function(tf.ones(4))
+
+    used()
+    gc.collect()
+    gc.set_debug(gc.DEBUG_SAVEALL)
+    del gc.garbage[:]
+    used()
+    gc.collect()
+    # Some releases leave a graph behind themselves; its tensors have shapes where somebody asked for them.
+    found = [type(each).__name__ for each in gc.garbage if type(each).__name__ not in ("TensorShape", "tuple")]
+    gc.set_debug(0)
+    del gc.garbage[:]
+    return sorted(found)
+
+
+def message():
+    """What TensorFlow says of a graph tensor that is used outside of its graph."""
+    kept = []
+
+    @tf.function
+    def keep(x):
+        kept.append(x + 1.0)
+        return x
+
+    @tf.function
+    def use(x):
+        return x * 2.0
+
+    for _ in range(CALLS):
+        keep(tf.ones(2))
+        use(tf.ones(2))
+    lines = []
+    for call in (use, lambda x: tf.add(x, 1.0)):
+        try:
+            call(kept[0])
+        except Exception as error:
+            lines += [type(error).__name__, str(error).replace("\n", " ")[:400]]
+    return lines
+
+
+for case in (nested, method, cycles, message):
+    gc.enable()
+    print(case.__name__, *case())

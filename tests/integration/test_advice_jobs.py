@@ -1,0 +1,78 @@
+"""Advice, the end report and step times of unmodified jobs: what is said, and the line that it is about."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tfprof.collector.store.reader import Job, Store
+
+pytestmark = pytest.mark.tf
+
+SCRIPT = Path(__file__).parent / "jobs" / "advised.py"
+TFPROF = str(Path(sys.executable).parent / "tfprof")
+
+
+def _line(mode: str) -> str:
+    """Return the line of the job that advice is to name."""
+    lines = SCRIPT.read_text().splitlines()
+    return f"advised.py:{next(at for at, text in enumerate(lines, 1) if text.endswith(f'the line of {mode}'))}"
+
+
+def _run(python: Path, mode: str) -> str:
+    """Run a job, and return what was reported at its end."""
+    command = [f"{TFPROF}-run", "--trace", "every=5", str(python), str(SCRIPT), mode]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stderr[done.stderr.index("tfprof: job") :]
+
+
+def _advice() -> dict[str, list[dict[str, Any]]]:
+    done = subprocess.run([TFPROF, "advise", "last", "--json"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return {one["slug"]: one["reports"] for one in json.loads(done.stdout)["checkers"]}
+
+
+def _job(store: Path) -> Job:
+    return Store(store).job("last")
+
+
+@pytest.mark.parametrize(
+    ("mode", "slug", "number"),
+    [("input_bound", "input", "share"), ("retraced", "retracing", "graphs"), ("small", "tiny", "ops_per_step")],
+)
+def test_what_is_wrong_is_told_with_the_users_own_line(
+    private_places: Path, tf2_python: Path, mode: str, slug: str, number: str
+) -> None:
+    report = _run(tf2_python, mode)
+    advice = _advice()
+    found = next(one for one in advice[slug] if number in one["numbers"])
+    assert found["line"].startswith(_line(mode))
+    assert found["todo"]
+    assert advice["memory"] == []  # TensorFlow's own import is no growth
+    assert _line(mode) in report
+    assert "site-packages" not in json.dumps(advice)
+    assert "<module>" not in json.dumps(advice)
+    assert "trainer.py" not in json.dumps(advice)
+
+
+def test_memory_that_a_loop_keeps_is_told(private_places: Path, tf2_python: Path) -> None:
+    _run(tf2_python, "grows")
+    (report,) = _advice()["memory"]
+    # 2 MB each 0.2 s and a little.
+    assert 300e6 < report["numbers"]["bytes_per_minute"] < 700e6
+    assert report["numbers"]["first_bytes"] > 0
+    assert report["numbers"]["last_bytes"] > report["numbers"]["first_bytes"]
+
+
+def test_steps_of_functions_go_by_their_names(private_places: Path, tf2_python: Path) -> None:
+    _run(tf2_python, "small")
+    done = subprocess.run([TFPROF, "steps", "last", "--json"], capture_output=True, text=True, timeout=60, check=True)
+    groups = json.loads(done.stdout)["groups"]
+    assert {group["call"] for group in groups} == {"tiny"}
+    assert sum(group["count"] for group in groups) <= 60
+    assert list(_job(private_places).info.identity["functions"].values()) == ["tiny"]
+    told = subprocess.run([TFPROF, "spans", "last"], capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "function tiny" in told

@@ -1,0 +1,157 @@
+"""Channels are changed in every way after a real agent took them: both daemons go on, and another job does not notice.
+
+``TFPROF_FORGED=3000`` forges so many channels instead of those few that are quick.
+"""
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+from fakes import forger
+from fakes.channel_writer import ChannelWriter
+from fakes.run_metadata import run_metadata, text
+from tfprof.agent import launches
+from tfprof.agent.launches import Launch
+from tfprof.collector.store.reader import Store
+from tfprof.shim import layout, places
+from tfprof.shim.daemons import holder, read_status
+
+COUNT = int(os.environ.get("TFPROF_FORGED", "120"))
+SEED = int(os.environ.get("TFPROF_FORGED_SEED", "1"))
+CHANGED_S = "0.6"
+LAUNCH = 0x5EED
+DAEMONS = ("agent", "collector")
+MEMORY_MAX = 256 << 20
+#: With so much in its ring the agent sends at its next look, which is half a second later at most.
+PRESSING = 300 << 10
+REST_S = 3.0
+TFPROF = str(Path(sys.executable).parent / "tfprof")
+
+
+def until(true: Callable[[], object], what: str, patience_s: float = 60.0) -> None:
+    deadline = time.monotonic() + patience_s
+    while not true():
+        assert time.monotonic() < deadline, f"it never came to pass: {what}"
+        time.sleep(0.01)
+
+
+class Host:
+    """A store with a launch that lives, and both daemons."""
+
+    def __init__(self, store: Path) -> None:
+        self.store = store
+        self.place = places.make_instance(str(store))
+        self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # this process is a job
+        launches.write(self.place, Launch(LAUNCH, self.launcher.pid, time.time_ns(), str(store), "host", "user"))
+        self.daemons: dict[str, subprocess.Popen[str]] = {}
+        for name in reversed(DAEMONS):
+            command = [sys.executable, "-m", f"tfprof.{name}", "--store", str(store)]
+            self.daemons[name] = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+            until(lambda name=name: holder(self.place, name) == self.daemons[name].pid, name)
+        until(lambda: self.status("agent").get("collector"), "a welcome")
+
+    def status(self, name: str) -> dict:
+        return read_status(self.place, name) or {}
+
+    def most_bytes(self, name: str) -> int:
+        lines = Path(f"/proc/{self.daemons[name].pid}/status").read_text().splitlines()
+        return next(int(line.split()[1]) << 10 for line in lines if line.startswith("VmHWM"))
+
+    def share_at_rest(self, name: str) -> float:
+        clock = (~self.daemons[name].pid << 3) | 2
+        before, began = time.clock_gettime(clock), time.monotonic()
+        time.sleep(REST_S)
+        return (time.clock_gettime(clock) - before) / (time.monotonic() - began)
+
+    def stop(self) -> list[tuple[int, str]]:
+        ended = []
+        for process in self.daemons.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self.daemons.values():
+            _, errors = process.communicate(timeout=60)
+            ended.append((process.returncode, errors))
+        return ended
+
+
+@pytest.fixture
+def host(private_places: Path) -> Iterator[Host]:
+    made = Host(private_places)
+    yield made
+    made.launcher.communicate()
+    for process in made.daemons.values():
+        if process.poll() is None:
+            process.kill()
+            process.communicate()
+
+
+class Healthy:
+    """A job whose channel is in order: one record at a time; `slowest_s` is the longest that one waited for its ack."""
+
+    def __init__(self, host: Host) -> None:
+        self.channel = ChannelWriter(LAUNCH, hello={"name": "healthy.py", "framework": "tensorflow", "python": "3.11"})
+        self.channel.announce(host.place)
+        self.sent = 0
+        self.slowest_s = 0.0
+
+    def step(self) -> None:
+        """Put a record, and wait until it is given back."""
+        self.sent += 1
+        data = run_metadata([b"n%d:Add" % (self.sent % 5)]) + text(15, bytes(PRESSING))
+        began = time.monotonic()
+        assert self.channel.put(data, layout.RUN_METADATA, step=self.sent)
+        until(lambda: self.channel.word("tail") == self.channel.word("head"), f"an ack of record {self.sent}")
+        self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+
+
+@pytest.fixture
+def healthy(host: Host) -> Iterator[Healthy]:
+    made = Healthy(host)
+    yield made
+    with contextlib.suppress(OSError, ValueError):  # closed by the test
+        made.channel.close()
+
+
+def test_neither_daemon_ends_or_keeps_another_job_waiting(host: Host, healthy: Healthy) -> None:
+    for _ in range(12):
+        healthy.step()
+    alone_s, healthy.slowest_s = healthy.slowest_s, 0.0
+    command = [sys.executable, forger.__file__, host.place, f"{LAUNCH:x}", str(SEED), str(COUNT), CHANGED_S]
+    environ = {**os.environ, "PYTHONPATH": str(Path(forger.__file__).parents[1])}
+    forging = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environ)
+    while forging.poll() is None:
+        healthy.step()
+    taken = sum(map(int, forging.communicate()[0].split()))
+    until(lambda: len(host.status("agent")["jobs"]) == 1, "the end of all others", 60 + COUNT / 3)
+    healthy.step()
+    uid = f"{healthy.channel.uid:016x}"
+    until(lambda: host.status("agent")["jobs"][uid]["acked"] == healthy.sent, "all acks")
+    most = {name: host.most_bytes(name) for name in DAEMONS}
+    share = {name: host.share_at_rest(name) for name in DAEMONS}
+    status = {name: host.status(name) for name in DAEMONS}
+    healthy.channel.close()
+    until(lambda: not host.status("agent")["jobs"], "its end")
+    print(
+        json.dumps({"slowest_s": healthy.slowest_s, "alone_s": alone_s, "most": most, "share": share, "taken": taken})
+    )
+    print(json.dumps(status))
+    assert host.stop() == [(0, "")] * len(DAEMONS)
+    assert taken >= COUNT
+    assert [status[name]["pid"] for name in DAEMONS] == [host.daemons[name].pid for name in DAEMONS]
+    assert status["collector"]["failures"] == 0
+    assert healthy.slowest_s < 5  # a stop for long, not a slow machine
+    assert max(most.values()) < MEMORY_MAX
+    assert max(share.values()) < 0.02
+    store = Store(host.store)
+    job = store.job(uid)
+    assert [row["step"] for row in job.table("traces").to_pylist()] == list(range(1, healthy.sent + 1))
+    assert job.table("events").num_rows == 0
+    for other in store.jobs():
+        for table in ("ops", "traces", "spans", "events", "names", "graph_nodes", "frames", "stacks", "samples"):
+            other.table(table).validate(full=True)

@@ -1,0 +1,88 @@
+"""Eager training, models and concrete functions called by hand: each step is counted once, and has its ops or is missed."""
+
+import json
+import re
+from collections import Counter
+
+import pytest
+from fakes.armed_job import JOBS, ArmedJob, bare
+from tfprof.collector.ingest.interner import Interner
+from tfprof.collector.ingest.xspace import xspace
+from tfprof.shim import layout
+
+pytestmark = pytest.mark.tf
+SCRIPT = JOBS / "odd_paths.py"
+KINDS = {"function": layout.FUNCTION, "eager": layout.EAGER, "call": layout.CALL}
+STAMP = re.compile(r"\d+")  # clocks and process ids
+SHORT = 200  # calls of the function that the job begins with
+
+
+@pytest.fixture(params=["tf1_python", "tf2_python"], scope="module")
+def job(request, tmp_path_factory):
+    python = request.getfixturevalue(request.param)
+    settings = {"TFPROF_TRACE": "all", "TFPROF_RING": "256M"}
+    with ArmedJob(python, SCRIPT, tmp_path_factory.mktemp("job"), **settings) as running:
+        running.until_ready()
+        running.read = running.reader()
+        running.ended = running.finish()
+        running.read.take(ended=True)
+        yield running
+        running.read.close()
+
+
+@pytest.fixture
+def told(job):
+    """How many steps of each kind the job ran."""
+    return json.loads(job.output[-1])
+
+
+def test_the_job_ends_and_prints_as_it_would_alone(job):
+    status, output, errors = bare(job.process.args[0], SCRIPT)
+    assert job.ended[0] == status == 0
+    assert job.output == output
+    assert STAMP.sub("", job.ended[2]) == STAMP.sub("", errors)
+
+
+def test_each_step_is_counted_once_and_has_a_span(job, told):
+    assert {name: job.read.count(kind) for name, kind in KINDS.items()} == told
+    spans = Counter()
+    for name, kind in KINDS.items():
+        for span in job.read.of_kind(kind):
+            spans[name] += span.count
+    assert spans == told
+
+
+def test_nothing_went_wrong_inside(job):
+    words = ("faults", "dropped_records", "dropped_spans", "dropped_traces")
+    assert [job.read.word(name) for name in words] == [0] * len(words), job.read.fault()
+
+
+def test_what_fails_is_marked(job):
+    failed = [span for kind in KINDS.values() for span in job.read.of_kind(kind) if span.flags & layout.FLAG_FAILED]
+    assert sorted(span.kind for span in failed) == [layout.FUNCTION, layout.EAGER]
+
+
+def test_each_step_has_its_ops_or_is_missed_for_another_thread(job, told):
+    records = job.read.records_of(layout.XSPACE)
+    if not records:
+        assert [each["slug"] for each in refusals(job)] == ["profiler-missing"]
+        return
+    assert len(records) + job.read.word("missed") == sum(told.values())
+    assert 0 < job.read.word("missed") < 24  # of three threads one is recorded at any time
+    empty = Counter(record.flags for record in records if not labels(record))
+    assert empty <= Counter({layout.FUNCTION: 1, layout.EAGER: 1})  # what failed may have run none
+    short = [record for record in records if record.flags == layout.FUNCTION and record.step <= SHORT]
+    assert [record.step for record in short] == list(range(1, SHORT + 1))
+    assert all({b"Sin", b"Sum"} < labels(record) for record in short)
+
+
+def refusals(job):
+    return [json.loads(bytes(record.data)) for record in job.read.records_of(layout.REFUSED)]
+
+
+def labels(record):
+    """Return the types of the ops that were recorded of a step."""
+    names = Interner()
+    session = xspace(bytes(record.data)[layout.XSPACE_HEAD.size :], record.start_real, 0, names)
+    texts = {row["id"]: row["text"] for row in names.new_names().to_pylist() if row["kind"] == 2}
+    return {texts[number] for number in session.ops["label"].to_pylist()}

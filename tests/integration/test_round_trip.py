@@ -1,0 +1,42 @@
+"""Real jobs written as profiles and read again: nothing that a live job records is refused, and the answers are the same."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fakes.round_trip import differences
+from tfprof.collector.store.reader import Store
+
+pytestmark = pytest.mark.tf
+
+JOBS = Path(__file__).parent / "jobs"
+EXAMPLES = Path(__file__).parents[2] / "examples"
+RUN = str(Path(sys.executable).parent / "tfprof-run")
+CASES = {
+    "tf1": [("fed_net.py",), ("session_paths.py",), ("session_threads.py",), ("failing_run.py", "3")],
+    "tf2": [
+        *(("fed_net.py",), ("session_paths.py",), ("session_threads.py",), ("failing_run.py", "3")),
+        *(("convnet.py", "keras"), ("convnet.py", "tf_keras"), ("keras_steps.py", "tf_keras", "eager")),
+        *(("keras_steps.py", "tf_keras", "session"), (str(EXAMPLES / "keras_digits.py"),)),
+        (str(EXAMPLES / "session_digits.py"),),
+    ],
+}
+
+
+@pytest.mark.parametrize(
+    ("version", "job"), [(version, job) for version, jobs in CASES.items() for job in jobs], ids=str
+)
+def test_a_job_comes_back_from_its_profile(
+    version: str, job: tuple[str, ...], request: pytest.FixtureRequest, private_places: Path
+) -> None:
+    python = request.getfixturevalue(f"{version}_python")
+    script, *arguments = job
+    command = [RUN, "--trace", "all", python, JOBS / script, *arguments]
+    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
+    subprocess.run(command, capture_output=True, timeout=240, check=False, env=environment)
+    stored = Store(private_places).job("last")
+    assert stored.table("traces").num_rows
+    assert stored.table("ops")["output_bytes"].to_pylist(), "what was put out is told"
+    assert list(differences(private_places, f"{stored.info.uid:016x}")) == []

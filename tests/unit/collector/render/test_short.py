@@ -1,0 +1,34 @@
+"""Names shortened in the middle."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tfprof.collector.render.short import DOTS, shortened
+
+LONG = "gradient_tape/sequential_1/conv2d_1_2/convolution/Conv2DBackpropFilter"
+
+
+@pytest.mark.parametrize(
+    ("text", "width", "short"),
+    [
+        (LONG, 70, LONG),
+        (LONG, 60, "gradient_tape/…/conv2d_1_2/convolution/Conv2DBackpropFilter"),
+        (LONG, 40, "gradient_tape/…/Conv2DBackpropFilter"),
+        (LONG, 24, "gradien…2DBackpropFilter"),
+        (f"    {LONG}", 40, "    gradient_tape/…/Conv2DBackpropFilter"),
+        ("keras_digits.py:31", 12, "ker…ts.py:31"),
+        (" " * 70 + "abc/def", 20, " " * 10 + "abc/def"),
+        ("abc", 1, "…"),
+        ("abc", 0, ""),
+    ],
+)
+def test_the_first_part_and_the_last_ones_stay(text: str, width: int, short: str) -> None:
+    assert shortened(text, width) == short
+
+
+@given(st.text(" ab/", max_size=40), st.integers(0, 45))
+def test_a_name_fits_and_is_left_alone_where_it_did(text: str, width: int) -> None:
+    short = shortened(text, width)
+    assert len(short) <= width or short == text
+    assert (short == text) == (len(text) <= width)
+    assert text.endswith(short.rpartition(DOTS)[2]) or not short.strip()
