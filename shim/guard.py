@@ -109,8 +109,17 @@ def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
     for name in code.co_varnames[:count]:
         given = frame.f_locals.get(name)
         for each in given if type(given) is tuple else (given,):
-            if each is not None and (each is caller or each is caller.f_back):
+            if each is not None and (each is caller.f_back or _is_below(each, caller)):
                 return True
+    return False
+
+
+def _is_below(frame: object, caller: "FrameType") -> bool:
+    """Tell whether ``frame`` is ``caller`` or was called by it: an import cuts its own frames out of the ImportErrors it passes on."""
+    while type(frame) is type(caller):
+        if frame is caller:
+            return True
+        frame = frame.f_back
     return False
 
 

@@ -22,7 +22,9 @@ settings.load_profile("untimed")
 
 
 def pytest_configure() -> None:
-    """Hand no signal on as ignored, which it is where a shell, or nohup, started the suite in the background."""
+    """Make the suite alike wherever it is started: no terminal's settings, no signal that is ignored (as by nohup)."""
+    for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
+        os.environ.pop(name, None)
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # a handler: programs that are started have the default again

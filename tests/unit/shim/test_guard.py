@@ -153,6 +153,25 @@ def test_a_debugger_that_is_told_to_quit_in_our_code_quits():
         sys.settrace(None)
 
 
+def test_an_import_error_that_interrupts_an_import_of_ours_is_the_jobs(channel, reader):
+    def trace(frame, _event, _argument):
+        if frame.f_code.co_filename.startswith("<frozen importlib"):
+            sys.settrace(None)
+            raise ModuleNotFoundError("theirs")
+
+    def imports():
+        import wsgiref.headers  # noqa: F401 - the frames of this import are cut out of the error's traceback
+
+    sys.modules.pop("wsgiref.headers", None)
+    sys.settrace(trace)
+    try:
+        with pytest.raises(ModuleNotFoundError, match="theirs"):
+            guarded(imports)()
+    finally:
+        sys.settrace(None)
+    assert reader.word("faults") == 0
+
+
 def test_what_python_would_drop_is_raised_at_the_next_line(channel, reader):
     class Thing:
         """Something to refer to."""
