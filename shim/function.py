@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from .tracker import Tracker
 
 _CONTEXT = "tensorflow.python.eager.context"
+_OPS = "tensorflow.python.framework.ops"
 #: What TensorFlow's annotation uses when it is made and left, so far as it can be told that it does no more.
 _BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
 _DEEPEST = 32  # frames from a function to the method of Keras's that it is a batch of
@@ -111,8 +112,9 @@ def _annotating(original: ModuleType) -> ModuleType:
     tracker = core.tracker(layout.FUNCTION)
     base = vars(original)["Trace"]
     measured = _measured(base, tracker)
-    known = _names(base.__init__) >= _BEGINS and _names(base.__exit__) == _ENDS
-    vars(ours)["Trace"] = _counting(original, tracker, measured) if known else measured
+    graphs = getattr(sys.modules.get(_OPS), "_default_graph_stack", None)
+    known = hasattr(graphs, "stack") and _names(base.__init__) >= _BEGINS and _names(base.__exit__) == _ENDS
+    vars(ours)["Trace"] = _counting(original, tracker, measured, graphs) if known else measured
     return ours
 
 
@@ -122,16 +124,21 @@ def _names(function: Any) -> set[str]:
     return set() if code is None else set(code.co_names)
 
 
-def _counting(original: Any, tracker: Tracker, measured: Callable[..., object]) -> Callable[..., object]:
-    """Return what makes the annotation of a call: one for all that are only counted, while nobody records annotations."""
-    executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
+def _counting(
+    original: Any, tracker: Tracker, measured: Callable[..., object], graphs: Any
+) -> Callable[..., object]:
+    """Return what makes the annotation of a call: one for all that are only counted, while nobody records annotations.
+
+    ``graphs``: TensorFlow's stack of the graphs that the calling thread builds; a call within one is no step.
+    """
     inert, count_at = _inert(original.Trace, tracker), tracker.count_at
     # A function, or a variable that TensorFlow sets.
     recorded = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
 
     def Trace(name: str, **kwargs: Any) -> object:  # noqa: N802 - it replaces the class
-        # What every call pays: nothing of its thread's is looked at, nothing is made, and nothing is kept of it.
-        if not inside and not kwargs and not recorded() and executing_eagerly():
+        # What every call pays: nothing is made, and nothing is kept of it. Something is left only after a call that was
+        # found to be eager, so that no graph, which is quicker to tell, means eager.
+        if not inside and not kwargs and not graphs.stack and not recorded():
             for ordinal in tracker.left:
                 tracker.words[count_at] = ordinal
                 return inert

@@ -57,9 +57,10 @@ def install(monkeypatch):
     profiler = module("tensorflow.python.profiler.internal._pywrap_profiler")
     profiler.ProfilerSession = ProfilerSession
     profiler.start_server = lambda port: state.log.append(("server", port))
+    ops = module("tensorflow.python.framework.ops")
+    ops._default_graph_stack = types.SimpleNamespace(stack=[])
     context = module("tensorflow.python.eager.context")
-    context.eager = True
-    context.executing_eagerly = lambda: context.eager
+    context.executing_eagerly = lambda: not ops._default_graph_stack.stack
     context.context = lambda: types.SimpleNamespace(_logical_devices=[types.SimpleNamespace(device_type="CPU")])
     functions = module("tensorflow.python.eager.polymorphic_function.polymorphic_function")
     functions.trace = module("trace")
@@ -69,9 +70,14 @@ def install(monkeypatch):
     keras = module("keras.src.callbacks.callback_list")
     keras.CallbackList = _callback_list()
     keras.Model = _model()
-    for each in (profiler, context, functions, keras):
+    for each in (profiler, ops, context, functions, keras):
         monkeypatch.setitem(sys.modules, each.__name__, each)
     return state, functions, keras
+
+
+def build_a_graph():
+    """Let calls be made while a graph is being built from now on."""
+    sys.modules["tensorflow.python.framework.ops"]._default_graph_stack.stack.append("graph")
 
 
 def module(name):

@@ -39,7 +39,7 @@ def test_functions_of_different_names_have_different_keys(functions, read):
 
 
 def test_calls_while_a_graph_is_made_are_none(functions, read):
-    vars(sys.modules["tensorflow.python.eager.context"])["eager"] = False
+    eager_tensorflow.build_a_graph()
     functions.Function("traced")()
     assert read().spans == []
 
@@ -129,7 +129,7 @@ def test_calls_in_a_bracket_or_a_graph_are_not_counted(functions, read):
     step()
     place.brackets.clear()
     place.changed()
-    vars(sys.modules["tensorflow.python.eager.context"])["eager"] = False
+    eager_tensorflow.build_a_graph()
     step()
     assert read().count(layout.FUNCTION) == before
 
