@@ -2,7 +2,7 @@
 
 PYTHONS := 3.11 3.12 3.13
 PYTHON := .venv/bin/python
-RUFF_PATHS := shim agent collector tests benchmarks examples setup.py
+RUFF_PATHS := formats commands shim agent collector cli tests benchmarks examples setup.py
 
 # TensorFlow's environments; tools/venv knows whether one is made already.
 VENVS := .venvs/tf1 .venvs/tf2
@@ -23,7 +23,7 @@ venv:
 	@$(MAKE) --no-print-directory --silent .venv/.built
 
 # An editable install follows the Python files by itself, compiled ones and commands it does not.
-.venv/.built: setup.py setup.cfg shim/isolated.py $(wildcard commands/*) $(wildcard collector/*/*.[ch])
+.venv/.built: setup.py setup.cfg $(wildcard commands/*) $(wildcard collector/*/*.[ch])
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	@touch $@
 
@@ -74,7 +74,7 @@ check: venv
 types: venv
 	@rm -rf build/types build/lib.*
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --target build/types .
-	MYPYPATH=build/types $(PYTHON) -m mypy -p tfprof.shim -p tfprof.agent -p tfprof.collector
+	MYPYPATH=build/types $(PYTHON) -m mypy -p tfprof.formats -p tfprof.commands -p tfprof.shim -p tfprof.agent -p tfprof.collector -p tfprof.cli
 	MYPYPATH=build/types:tests $(PYTHON) -m mypy tests/conftest.py tests/house tests/fakes tests/unit/shim tests/unit/agent
 
 bench: venv venvs

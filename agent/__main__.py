@@ -4,8 +4,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from tfprof.shim import daemons, places
-from tfprof.shim.settings import SETTINGS
+from ..commands import daemons
+from ..formats import runtime_dir
+from ..formats.settings import SETTINGS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -13,13 +14,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tfprof.agent", description=main.__doc__)
     parser.add_argument("--store", default=None, help="folder that results are kept in")
     given = parser.parse_args(arguments).store
-    store = places.default_store() if given is None else places.store_path(given)
+    store = runtime_dir.default_store() if given is None else runtime_dir.store_path(given)
     return daemons.run("agent", store, lambda: _serve(store))
 
 
 def _serve(store: str) -> int:
     idle_s = SETTINGS["agent-idle"].read()
-    from .daemon import serve  # noqa: PLC0415 - the lock comes first
+    from .daemon.service import serve  # noqa: PLC0415 - the lock comes first
 
     return serve(store, idle_s)
 

@@ -7,8 +7,8 @@ import re
 import time
 from typing import Final, NamedTuple
 
-from tfprof.shim import places
-from tfprof.shim.daemons import read_file
+from ..formats import runtime_dir
+from ..formats.private_files import read_file
 
 _NAME: Final = re.compile(r"(\d{1,9})-([0-9a-f]{16})")
 _TEXT_MAX: Final = 1024
@@ -43,7 +43,7 @@ class AnnounceFolder:
     """The announcements of the instance ``place``, each told once to whoever holds this object."""
 
     def __init__(self, place: str) -> None:
-        self._folder = os.path.join(place, places.ANNOUNCE)
+        self._folder = os.path.join(place, runtime_dir.ANNOUNCE)
         self._seen: set[str] = set()
         self._tries: dict[str, int] = {}
         self._changed_ns = -1

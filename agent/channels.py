@@ -9,9 +9,9 @@ import stat
 import struct
 from typing import Any, Final, NamedTuple
 
-from tfprof.shim import layout
-from tfprof.shim.errors import FormatError, VersionError
-from tfprof.shim.version import CHANNEL_VERSION
+from ..formats import layout
+from ..formats.errors import FormatError, VersionError
+from ..formats.version import CHANNEL_VERSION
 
 _START: Final = struct.Struct("<8sII")
 _WORD: Final = {name: at // 8 for name, at in {**layout.JOB_WORDS, **layout.AGENT_WORDS}.items()}

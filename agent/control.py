@@ -1,7 +1,6 @@
 """Tells a running job which of its steps to trace."""
 
-from tfprof.shim.policy import Policy, PolicyError
-
+from ..formats.policy import Policy, PolicyError
 from .channels import Channel
 
 _WORDS = ("policy_mode", "policy_level", "policy_first", "policy_last", "policy_every", "policy_budget")

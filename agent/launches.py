@@ -5,8 +5,8 @@ import os
 from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
-from tfprof.shim import places
-from tfprof.shim.daemons import read_json, write_json
+from ..formats import runtime_dir
+from ..formats.private_files import read_json, write_json
 
 _DESCRIPTION: Final = ".json"
 _RESULT: Final = ".done"
@@ -79,7 +79,7 @@ def name_of(launch: int) -> str:
 
 
 def _path(place: str, launch: int, suffix: str) -> str:
-    return os.path.join(place, places.LAUNCHES, name_of(launch) + suffix)
+    return os.path.join(place, runtime_dir.LAUNCHES, name_of(launch) + suffix)
 
 
 def write(place: str, launch: Launch) -> None:
@@ -122,14 +122,14 @@ def read_result(place: str, launch: int) -> Result | None:
 
 def listed(place: str) -> list[int]:
     """Return the launches that ``place`` has a description of."""
-    names = os.listdir(os.path.join(place, places.LAUNCHES))
+    names = os.listdir(os.path.join(place, runtime_dir.LAUNCHES))
     return [int(name[:16], 16) for name in names if name[16:] == _DESCRIPTION and _is_hex(name[:16])]
 
 
 def forget_old(place: str, now_s: float, living: set[int]) -> None:
     """Remove the files of launches that nobody has written to for a day, but not of those ``living``."""
     names = {name_of(launch) for launch in living}
-    with os.scandir(os.path.join(place, places.LAUNCHES)) as entries:
+    with os.scandir(os.path.join(place, runtime_dir.LAUNCHES)) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # a folder: none of ours, and in nobody's way
                 if entry.name[:16] not in names and entry.stat(follow_symlinks=False).st_mtime < now_s - KEPT_S:

@@ -5,7 +5,7 @@ import time
 from collections.abc import Iterable, Iterator
 from typing import Final, NamedTuple
 
-from tfprof.shim import layout
+from ..formats import layout
 
 #: How a channel is called in /proc: an anonymous file has no name that could be kept.
 _LINK: Final = f"/memfd:{layout.MEMFD_NAME} (deleted)"

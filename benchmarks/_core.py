@@ -4,7 +4,7 @@ import time
 
 import psutil
 from fakes.model_steps import nodes_of
-from tfprof.collector.ingest.proto.run_metadata_pb2 import RunMetadata
+from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 
 #: What protobuf's own parser made of the bytes of a step there, in node executions a CPU-second.
 REFERENCE = 3.2e6

@@ -15,9 +15,9 @@ import _fresh
 import op_view_10m as base
 import pyarrow as pa
 import pyarrow.compute as pc
-from tfprof.collector.answers.needs import FLOAT_OPS
-from tfprof.collector.answers.profile import profile
-from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.query.profile import profile
+from tfprof.collector.query.required_facts import FLOAT_OPS
 from tfprof.collector.store import schema
 from tfprof.collector.store.outputs import Output, encode
 from tfprof.collector.store.reader import Store

@@ -21,8 +21,8 @@ from _core import Core, cpu_s
 from fakes.collector_process import CollectorProcess
 from fakes.model_steps import model_steps, nodes_of
 from fakes.wire_agent import WireAgent, record
-from tfprof.shim import layout, wire
-from tfprof.shim.wire import Head
+from tfprof.formats import layout, wire
+from tfprof.formats.wire import Head
 
 RATE_LIMIT, BYTES_LIMIT = 1e6, 13.0
 #: More than a segment holds, so that none holds a step twice.

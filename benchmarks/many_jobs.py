@@ -28,7 +28,8 @@ from fakes.collector_process import CollectorProcess
 from fakes.model_steps import model_steps, nodes_of
 from tfprof.agent import launches
 from tfprof.collector.store.reader import Store
-from tfprof.shim import daemons, layout, places
+from tfprof.commands import daemons
+from tfprof.formats import layout, runtime_dir
 
 COLLECTOR_MB, AGENT_MB, CORE_PERCENT = 128, 64, 15
 DISTINCT_STEPS, SPANS_A_SECOND = 20, 10
@@ -69,7 +70,7 @@ def start_jobs(count: int, place: str, launch: int, steps: list[bytes]) -> list[
 
 def begin_launch(store: Path) -> tuple[str, int]:
     """Return the instance and a launch of it that this process is the launcher of."""
-    place, launch = places.make_instance(str(store)), secrets.randbits(63)
+    place, launch = runtime_dir.make_instance(str(store)), secrets.randbits(63)
     about = launches.Launch(launch, os.getpid(), time.time_ns(), str(store), socket.gethostname(), "user")
     launches.write(place, about)
     return place, launch

@@ -17,14 +17,14 @@ import _fresh
 import psutil
 import pyarrow as pa
 import pyarrow.compute as pc
-from tfprof.collector.answers.executions import read
-from tfprof.collector.answers.profile import profile
+from tfprof.collector.query.executions import read
+from tfprof.collector.query.profile import profile
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import StoreWriter
-from tfprof.collector.views.op import op_view
-from tfprof.collector.views.options import Options
-from tfprof.collector.views.scope import scope_view
+from tfprof.collector.tfviews.op import op_view
+from tfprof.collector.tfviews.options import Options
+from tfprof.collector.tfviews.scope import scope_view
 
 #: What is printed of what was measured, and its limit in ms.
 MEASURED = (

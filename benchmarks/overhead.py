@@ -32,7 +32,7 @@ import psutil
 HERE = Path(__file__).resolve().parent
 VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
 RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
-STOP = [sys.executable, "-m", "tfprof.collector.cli.main", "stop"]
+STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
 JOBS = {
     "tf1-session": ("tf1", "session_cnn.py"),
     "tf2-session": ("tf2", "session_cnn.py"),

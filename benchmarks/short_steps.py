@@ -21,7 +21,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
 RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
-STOP = [sys.executable, "-m", "tfprof.collector.cli.main", "stop"]
+STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
 MODES = {"armed": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
 #: Where each version can be short at all: TF 1.15 has no annotation around functions, and Keras runs callables there.
 PATHS = {"tf1": ("session", "callable", "train"), "tf2": ("session", "callable", "function", "train", "fit")}

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import _fresh
 import pyarrow as pa
-from tfprof.collector.answers.desk import About, Desk
-from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.query.engine import About, Desk
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import StoreWriter
-from tfprof.collector.views.options import Options
+from tfprof.collector.tfviews.options import Options
 
 LIMITS_MS = {"code": 300.0}
 UID, TRACES, LAYER, DEPTH = 1, 10, 40, 12

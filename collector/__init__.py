@@ -6,7 +6,7 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tfprof.collector.api import OpenStore, Profiler, open_store
+    from .api import OpenStore, Profiler, open_store
 
 __all__ = ["OpenStore", "Profiler", "open_store"]
 
@@ -14,7 +14,7 @@ __all__ = ["OpenStore", "Profiler", "open_store"]
 def __getattr__(name: str) -> Any:
     """Import what is called for: the daemon and most commands need none of it."""
     if name in __all__:
-        from tfprof.collector import api  # noqa: PLC0415
+        from . import api  # noqa: PLC0415
 
         return getattr(api, name)
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -4,9 +4,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from tfprof.shim import daemons
-from tfprof.shim.places import default_store, store_path
-from tfprof.shim.settings import seconds
+from ..commands import daemons
+from ..formats.runtime_dir import default_store, store_path
+from ..formats.values import seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -21,7 +21,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _serve(store: str, idle_s: float | None, decoder: str) -> int:
-    from tfprof.collector.daemon import serve  # noqa: PLC0415 - its imports take long: the lock comes first
+    from .daemon import serve  # noqa: PLC0415 - its imports take long: the lock comes first
 
     return serve(store, idle_s, decoder)
 

@@ -6,21 +6,21 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from tfprof.collector.answers.deliver import RefusedError, deliver
-from tfprof.collector.answers.desk import VIEWS, About, Desk
-from tfprof.collector.answers.selection import choose
-from tfprof.collector.errors import NoSuchStepError, UsageError
-from tfprof.collector.loader import load
-from tfprof.collector.render.why_text import left_out, why
-from tfprof.collector.render.wrapper_text import AFTER, BEFORE, BETWEEN, table
-from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.views.jobs import JobRow, job_rows
-from tfprof.collector.views.kinds import from_text
-from tfprof.collector.views.options import Options, from_dict, warnings
-from tfprof.collector.views.output import STDOUT, TIMELINE, InvalidOutputError
-from tfprof.collector.views.rules import COMPAT, Rules
-from tfprof.collector.views.tree import ROOT
-from tfprof.shim import places
+from ..formats import runtime_dir
+from .errors import NoSuchStepError, UsageError
+from .loader import load
+from .query.engine import VIEWS, About, Desk
+from .query.selection import choose
+from .render.explanations import left_out, why
+from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
+from .store.reader import Job, Store
+from .summaries.jobs import JobRow, job_rows
+from .summaries.kinds import from_text
+from .tfviews.options import Options, from_dict, warnings
+from .tfviews.output import STDOUT, TIMELINE, InvalidOutputError
+from .tfviews.parity import COMPAT, Rules
+from .tfviews.tree import ROOT
+from .write_output import RefusedError, deliver
 
 #: What the status of a bad option is called, by the TensorFlow that is followed.
 _INVALID: Final = {"1.15": "Invalid argument"}
@@ -93,7 +93,7 @@ class Profiler:
         tfprof's own checkers have options, and none looks at them: neither is anything here. UsageError where not whole
         jobs are asked about.
         """
-        from tfprof.collector.answers import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
+        from .query import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
 
         found = advising.advise(self._about, options)
         _print(advising.told(found, self._about.rules))
@@ -199,4 +199,4 @@ class OpenStore:
 
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
     """Open the store at ``path``, or that of the commands ($TFPROF_STORE, ~/.local/state/tfprof); StoreError when it is none."""
-    return OpenStore(places.default_store() if path is None else path)
+    return OpenStore(runtime_dir.default_store() if path is None else path)

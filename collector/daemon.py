@@ -15,17 +15,18 @@ from types import FrameType
 from typing import ClassVar, Final
 
 import pyarrow as pa
-from tfprof.collector.errors import StoreError
-from tfprof.collector.ingest.decode import decoder
-from tfprof.collector.ingest.jobs import Jobs
-from tfprof.collector.ingest.receiver import Receiver
-from tfprof.collector.selfstats import SelfStats
-from tfprof.collector.store.retention import Limits, retain
-from tfprof.collector.store.writer import StoreWriter
-from tfprof.shim.daemons import StatusFile
-from tfprof.shim.places import COLLECTOR_SOCKET, make_instance
-from tfprof.shim.settings import SETTINGS
-from tfprof.shim.version import VERSION
+
+from ..commands.daemons import StatusFile
+from ..formats.runtime_dir import COLLECTOR_SOCKET, make_instance
+from ..formats.settings import SETTINGS
+from ..formats.version import VERSION
+from .decoders.decode import decoder
+from .errors import StoreError
+from .ingest.jobs import Jobs
+from .ingest.receiver import Receiver
+from .selfstats import SelfStats
+from .store.retention import Limits, retain
+from .store.writer import StoreWriter
 
 NAME: Final = "collector"
 #: A job's steps come before profiling: the daemon yields the processor to them.

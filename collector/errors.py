@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from tfprof.shim.errors import FormatError, TfprofError, UsageError, VersionError
+from ..formats.errors import FormatError, TfprofError, UsageError, VersionError
 
 __all__ = [
     "DecodeError",

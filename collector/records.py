@@ -6,8 +6,8 @@ import struct
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from tfprof.collector.errors import FormatError
-from tfprof.shim import layout
+from ..formats import layout
+from .errors import FormatError
 
 #: Greetings, identities, counters and samples are small; frames of a large graph are not and have a limit of their own.
 JSON_MAX: Final = 4 << 20

@@ -8,7 +8,7 @@ import traceback
 from pathlib import Path
 from typing import Any, Final
 
-from tfprof.collector.errors import TfprofError
+from .errors import TfprofError
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 #: A store that took everything for so long is not stalled any more.

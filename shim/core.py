@@ -11,14 +11,14 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable, Mapping, Tuple
 
-    from .policy import Policy
-    from .ring import Channel
-    from .spans import Put
-    from .tracker import Tracker
+    from ..formats.policy import Policy
+    from .channel.ring import Channel
+    from .channel.spans import Put
+    from .pacing.tracker import Tracker
 
     Made = Tuple[Channel, Put, Policy]
 
-#: Module of the job -> where our patch of it is: our module, its function, which is called with the job's module.
+#: Module of the job -> where our patch of it is: our module in tensorflow/, its function, which is called with the job's module.
 PATCHES = {
     "tensorflow.python.client.session": ("session", "patch"),
     "tensorflow.python.eager.def_function": ("function", "patch"),
@@ -118,7 +118,7 @@ def disarm() -> None:
     for tracker in old.trackers.values():
         tracker.stop()
     if old.channel is not None:
-        from .ring import WORD
+        from .channel.ring import WORD
 
         old.channel.words[WORD["detached"]] = 1
     guard.watch(None)
@@ -145,7 +145,7 @@ def tracker(kind: int, costed: bool = True) -> "Tracker":
     assert _state is not None
     found = _state.trackers.get(kind)
     if found is None:
-        from .tracker import Tracker
+        from .pacing.tracker import Tracker
 
         found = _state.trackers.setdefault(kind, Tracker(kind, _make))
         if costed:
@@ -183,11 +183,11 @@ def _make() -> "Made | None":
     if _state.pid != clock.getpid():
         _forked()
     if _state.put is None:
-        from . import opening
+        from .channel import channel_setup
 
         with _state.lock:  # also to wait for the thread that is at it
             if _state.channel is None and not _state.refused:
-                opening.open_channel(_state)
+                channel_setup.open_channel(_state)
     channel, put, policy = _state.channel, _state.put, _state.policy
     if _state.refused or channel is None or put is None or policy is None:
         return None
@@ -214,5 +214,6 @@ def _patch(name: str, module: "ModuleType") -> None:
     if _state is None or _make() is None:
         return
     ours, function = PATCHES[name]
-    __import__(__package__ + "." + ours)
-    getattr(sys.modules[__package__ + "." + ours], function)(module)
+    ours = "%s.tensorflow.%s" % (__package__, ours)
+    __import__(ours)
+    getattr(sys.modules[ours], function)(module)

@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Any, Callable, ParamSpec, TypeVar
 
-    from .ring import Channel
+    from .channel.ring import Channel
 
     P = ParamSpec("P")
     R = TypeVar("R")
@@ -171,7 +171,7 @@ def _is_ours(frame: "FrameType") -> bool:
 
 def _switch(name: str) -> bool:
     """Return whether the job was started with the setting ``name`` on; what is neither on nor off is off."""
-    from .settings import SETTINGS
+    from ..formats.settings import SETTINGS
 
     try:
         return bool(SETTINGS[name].value(_asked[name]))
@@ -189,7 +189,7 @@ def _text(error: BaseException) -> str:
 
 def _keep(channel: "Channel", error: BaseException) -> None:
     """Count a fault in ``channel``, which keeps the first one's traceback."""
-    from . import layout
+    from ..formats import layout
 
     word = layout.JOB_WORDS["faults"] // 8
     channel.words[word] += 1

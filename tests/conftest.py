@@ -72,9 +72,7 @@ def private_places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[
         monkeypatch.delenv(name, raising=False)
     store = state / "tfprof"
     yield store
-    subprocess.run(
-        [sys.executable, "-m", "tfprof.collector.cli.main", "stop"], capture_output=True, timeout=30, check=False
-    )
+    subprocess.run([sys.executable, "-m", "tfprof.cli.main", "stop"], capture_output=True, timeout=30, check=False)
 
 
 @pytest.fixture(autouse=True)

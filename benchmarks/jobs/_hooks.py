@@ -33,7 +33,7 @@ def turn(line):
 @contextmanager
 def bare(out):
     """Take the hooks out for a while if ``out``."""
-    core = sys.modules.get("_tfprof_shim.core")
+    core = sys.modules.get("_tfprof.shim.core")
     replaced = core.state().replaced if core is not None and out else []
     for owner, name, original, _ in replaced:
         setattr(owner, name, original)

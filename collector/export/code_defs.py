@@ -2,9 +2,9 @@
 
 from typing import Any, Final
 
-from tfprof.collector.proto.tfprof_log_pb2 import CodeDef
-from tfprof.collector.store.catalog import IMPORTED, JobInfo
-from tfprof.collector.views.nodes import Frame, octets
+from ..proto.tfprof_log_pb2 import CodeDef
+from ..store.catalog import IMPORTED, JobInfo
+from ..tfviews.nodes import Frame, octets
 
 #: The text with the number 0: what is not known.
 NONE: Final = b"none"

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Final
 
-from tfprof.collector.errors import TfprofError
+from ..errors import TfprofError
 
 _EVERYONE: Final = 0o666
 

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-from tfprof.collector.views.entries import Entry
-from tfprof.collector.views.nodes import bytewise
+from ..tfviews.entries import Entry
+from ..tfviews.nodes import bytewise
 
 #: Nodes that a point lists.
 LISTED: Final = 10

@@ -3,13 +3,13 @@
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-from tfprof.collector.answers.tensors import Values, no_value
-from tfprof.collector.ingest.proto.graph_pb2 import TensorShapeProto
-from tfprof.collector.proto.tfprof_output_pb2 import AdviceProto, GraphNodeProto, MultiGraphNodeProto
-from tfprof.collector.views.advice.report import Advice
-from tfprof.collector.views.nodes import Node, Shape, Stats
-from tfprof.collector.views.op import ROOT, OpView
-from tfprof.collector.views.tree import Branch, TreeView
+from ..advice.report import Advice
+from ..decoders.proto.graph_pb2 import TensorShapeProto
+from ..proto.tfprof_output_pb2 import AdviceProto, GraphNodeProto, MultiGraphNodeProto
+from ..query.tensors import Values, no_value
+from ..tfviews.nodes import Node, Shape, Stats
+from ..tfviews.op import ROOT, OpView
+from ..tfviews.tree import Branch, TreeView
 
 #: Fields of both messages, with their counters; each has a `total_` field too.
 FIELDS: Final = {

@@ -2,12 +2,12 @@
 
 from typing import Any
 
-from tfprof.collector.export.code_defs import CodeDefs
-from tfprof.collector.export.profile_proto import strict_nodes
-from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
-from tfprof.collector.store.columns import listed
-from tfprof.collector.store.reader import Job
-from tfprof.collector.views.nodes import NO_FACTS, octets
+from ..proto.tfprof_log_pb2 import OpLogProto
+from ..store.columns import listed
+from ..store.reader import Job
+from ..tfviews.nodes import NO_FACTS, octets
+from .code_defs import CodeDefs
+from .profile_proto import strict_nodes
 
 
 def op_log(job: Job) -> Any:

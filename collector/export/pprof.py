@@ -5,12 +5,12 @@ from collections.abc import Iterator
 from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
-from tfprof.collector.errors import UsageError
-from tfprof.collector.proto.pprof_pb2 import Function, Location, Profile, Sample
-from tfprof.collector.views.code import GRADIENT, Call, Place, basename
-from tfprof.collector.views.matcher import encoded
-from tfprof.collector.views.nodes import Frame, Node
-from tfprof.collector.views.tree import Branch, TreeView
+from ..errors import UsageError
+from ..proto.pprof_pb2 import Function, Location, Profile, Sample
+from ..tfviews.code import GRADIENT, Call, Place, basename
+from ..tfviews.matcher import encoded
+from ..tfviews.nodes import Frame, Node
+from ..tfviews.tree import Branch, TreeView
 
 _US: Final = "microseconds"
 _BYTES: Final = "bytes"

@@ -6,22 +6,23 @@ from functools import lru_cache
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.answers.kinds import of_kinds, resolved
-from tfprof.collector.answers.needs import EVERYTHING
-from tfprof.collector.answers.profile import misses_streams, profile
-from tfprof.collector.errors import FormatError, StoreError
-from tfprof.collector.export.code_defs import CodeDefs
-from tfprof.collector.proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
-from tfprof.collector.render.why_text import untraced
-from tfprof.collector.store import outputs as signatures
-from tfprof.collector.store.columns import flat, listed, pc
-from tfprof.collector.store.devices import host_device
-from tfprof.collector.store.reader import Job
-from tfprof.collector.store.schema import NODE, OUTPUTS
-from tfprof.collector.views.attributes import attributes
-from tfprof.collector.views.entries import COLUMNS, Entry, MemoryRecord, Output, entries
-from tfprof.collector.views.nodes import COPY, NEVER, Node, canonical_devices, octets, raw, texts
-from tfprof.collector.views.rules import Rules
+
+from ..errors import FormatError, StoreError
+from ..flops.attributes import attributes
+from ..proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
+from ..query.kinds import of_kinds, resolved
+from ..query.profile import misses_streams, profile
+from ..query.required_facts import EVERYTHING
+from ..render.explanations import untraced
+from ..store import outputs as signatures
+from ..store.columns import flat, listed, pc
+from ..store.devices import host_device
+from ..store.reader import Job
+from ..store.schema import NODE, OUTPUTS
+from ..tfviews.entries import COLUMNS, Entry, MemoryRecord, Output, entries
+from ..tfviews.nodes import COPY, NEVER, Node, canonical_devices, octets, raw, texts
+from ..tfviews.parity import Rules
+from .code_defs import CodeDefs
 
 #: Nodes with about so many executions are written at once: what is known of one takes half a kilobyte meanwhile.
 PART_ROWS: Final = 50_000

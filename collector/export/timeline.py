@@ -4,13 +4,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from tfprof.collector.export.gpu_memory import LISTED, GpuMemory, Holder, Point
-from tfprof.collector.export.trace_events import TraceEvents
-from tfprof.collector.store.devices import is_canonical
-from tfprof.collector.views.entries import Entry, Pair
-from tfprof.collector.views.nodes import Node, bytewise
-from tfprof.collector.views.rules import DEFAULT, Rules
-from tfprof.collector.views.tree import Branch, TreeView
+from ..store.devices import is_canonical
+from ..tfviews.entries import Entry, Pair
+from ..tfviews.nodes import Node, bytewise
+from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.tree import Branch, TreeView
+from .gpu_memory import LISTED, GpuMemory, Holder, Point
+from .trace_events import TraceEvents
 
 #: Longer ones come with a warning.
 LONG: Final = 200 << 20

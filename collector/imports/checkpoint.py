@@ -6,13 +6,14 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from google.protobuf.message import DecodeError
-from tfprof.collector.answers.tensors import SIZES, STRING, Tensor
-from tfprof.collector.errors import TfprofError
-from tfprof.collector.imports.files import BYTES_MAX, BadFileError, NotRepresentableError, contents, text_of
-from tfprof.collector.imports.sstable import DamagedTableError, entries
-from tfprof.collector.imports.stacks import Rows
-from tfprof.collector.ingest.columns import from_rows
-from tfprof.collector.proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
+
+from ..decoders.columns import from_rows
+from ..errors import TfprofError
+from ..proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
+from ..query.tensors import SIZES, STRING, Tensor
+from .files import BYTES_MAX, BadFileError, NotRepresentableError, contents, text_of
+from .sstable import DamagedTableError, entries
+from .stacks import Rows
 
 _INDEX: Final = ".index"
 

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
-from tfprof.collector.imports.files import NotRepresentableError, text_of
-from tfprof.collector.imports.steps import COLON
-from tfprof.collector.proto.tensorflow_pb2 import NodeExecStats
-from tfprof.collector.proto.tfprof_log_pb2 import ExecMemory, ExecProfile, ProfileNode
-from tfprof.collector.store.devices import is_canonical
-from tfprof.collector.views.nodes import STREAM, signed
+from ..proto.tensorflow_pb2 import NodeExecStats
+from ..proto.tfprof_log_pb2 import ExecMemory, ExecProfile, ProfileNode
+from ..store.devices import is_canonical
+from ..tfviews.nodes import STREAM, signed
+from .files import NotRepresentableError, text_of
+from .steps import COLON
 
 Pair = tuple[int, int]
 

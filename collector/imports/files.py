@@ -8,7 +8,8 @@ from typing import Any, Final
 from google.protobuf import text_format
 from google.protobuf.message import DecodeError, Message
 from google.protobuf.unknown_fields import UnknownFieldSet
-from tfprof.collector.errors import TfprofError
+
+from ..errors import TfprofError
 
 #: No protocol buffer is larger.
 BYTES_MAX: Final = (1 << 31) - 1

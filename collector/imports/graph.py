@@ -1,11 +1,12 @@
 """A GraphDef file as rows of `graph_nodes`, with every attribute however large."""
 
 import pyarrow as pa
-from tfprof.collector.errors import DecodeError
-from tfprof.collector.imports.files import TEXT, BadFileError, is_text, parsed
-from tfprof.collector.ingest.graphdef import graph_nodes
-from tfprof.collector.proto.tensorflow_pb2 import GraphDef
-from tfprof.collector.store.columns import listed
+
+from ..decoders.graphdef import graph_nodes
+from ..errors import DecodeError
+from ..proto.tensorflow_pb2 import GraphDef
+from ..store.columns import listed
+from .files import TEXT, BadFileError, is_text, parsed
 
 
 def graph(data: bytes, path: str) -> pa.RecordBatch:

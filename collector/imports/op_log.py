@@ -4,9 +4,9 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tfprof.collector.imports.files import BadFileError, says_more, text_of
-from tfprof.collector.imports.stacks import Rows, Stacks
-from tfprof.collector.ingest.columns import from_rows
+from ..decoders.columns import from_rows
+from .files import BadFileError, says_more, text_of
+from .stacks import Rows, Stacks
 
 
 @dataclass(slots=True)

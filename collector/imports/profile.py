@@ -4,17 +4,18 @@ from collections.abc import Collection, Iterator
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.imports.executions import executions
-from tfprof.collector.imports.files import BadFileError, NotRepresentableError, parsed, says_more, text_of
-from tfprof.collector.imports.graph import nodes
-from tfprof.collector.imports.stacks import Rows, Stacks
-from tfprof.collector.imports.steps import Step
-from tfprof.collector.ingest.columns import from_rows
-from tfprof.collector.ingest.proto.graph_pb2 import AttrValue
-from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
-from tfprof.collector.proto.tfprof_log_pb2 import PlainGraph, PlainNode, ProfileNode, ProfileProto
-from tfprof.collector.store.devices import GPU, host_device
-from tfprof.collector.views.attributes import OUTPUT_SHAPES, SHAPE, attributes
+
+from ..decoders.columns import from_rows
+from ..decoders.proto.graph_pb2 import AttrValue
+from ..flops.attributes import OUTPUT_SHAPES, SHAPE, attributes
+from ..proto.tensorflow_pb2 import RunMetadata
+from ..proto.tfprof_log_pb2 import PlainGraph, PlainNode, ProfileNode, ProfileProto
+from ..store.devices import GPU, host_device
+from .executions import executions
+from .files import BadFileError, NotRepresentableError, parsed, says_more, text_of
+from .graph import nodes
+from .stacks import Rows, Stacks
+from .steps import Step
 
 #: No node has more inputs or outputs: a number above it is damage.
 POSITIONS_MAX: Final = 1 << 16

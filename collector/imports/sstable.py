@@ -4,7 +4,7 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
-from tfprof.shim.fields import varint
+from ...formats.pb_wire import varint
 
 _MAGIC: Final = 0xDB4775248B80FB57
 _FOOTER: Final = 48

@@ -4,9 +4,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import pyarrow as pa
-from tfprof.collector.export.code_defs import NONE
-from tfprof.collector.imports.files import BadFileError, text_of
-from tfprof.collector.ingest.columns import from_rows
+
+from ..decoders.columns import from_rows
+from ..export.code_defs import NONE
+from .files import BadFileError, text_of
 
 Rows = dict[str, pa.RecordBatch]
 

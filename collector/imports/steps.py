@@ -4,16 +4,17 @@ from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from tfprof.collector.imports.files import BINARY, TEXT, BadFileError, NotRepresentableError, parsed, says_more
-from tfprof.collector.ingest.columns import from_rows
-from tfprof.collector.ingest.decode import Decoded, decoder
-from tfprof.collector.ingest.interner import Interner, NamesFullError
-from tfprof.collector.ingest.parsing import Trace, fits, trace_rows
-from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
-from tfprof.collector.store.columns import as_table
-from tfprof.collector.store.schema import DEVICE, NODE
-from tfprof.collector.views.nodes import COPY, NEVER
-from tfprof.shim import layout
+
+from ...formats import layout
+from ..decoders.columns import from_rows
+from ..decoders.decode import Decoded, decoder
+from ..decoders.interner import Interner, NamesFullError
+from ..ingest.parsing import Trace, fits, trace_rows
+from ..proto.tensorflow_pb2 import RunMetadata
+from ..store.columns import as_table
+from ..store.schema import DEVICE, NODE
+from ..tfviews.nodes import COPY, NEVER
+from .files import BINARY, TEXT, BadFileError, NotRepresentableError, parsed, says_more
 
 Tables = dict[str, pa.Table]
 

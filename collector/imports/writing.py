@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.imports.stacks import Rows
-from tfprof.collector.imports.steps import Step, StepTables, extent
-from tfprof.collector.store.catalog import IMPORTED
-from tfprof.collector.store.staging import staged
-from tfprof.collector.store.writer import JobWriter
-from tfprof.shim import layout
+
+from ...formats import layout
+from ..store.catalog import IMPORTED
+from ..store.job_import import staged
+from ..store.writer import JobWriter
+from .stacks import Rows
+from .steps import Step, StepTables, extent
 
 #: Rows of a graph that are appended at once: their attributes may be large.
 _GRAPH_ROWS: Final = 2_000

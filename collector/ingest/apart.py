@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, NoReturn
 
 import pyarrow as pa
-from tfprof.collector.ingest.rows import RowMaker, Tables
-from tfprof.collector.records import Record
+
+from ..records import Record
+from .rows import RowMaker, Tables
 
 #: What collector, process and the rows that it makes may take together; of it the least that the process may, and the rows.
 MEMORY_MAX: Final = 240 << 20

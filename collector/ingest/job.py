@@ -6,18 +6,19 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar, Final, NamedTuple
 
 import pyarrow as pa
-from tfprof.collector.errors import FormatError, StoreError, TfprofError
-from tfprof.collector.ingest.apart import Work, Workshop
-from tfprof.collector.ingest.decode import TooManyRowsError
-from tfprof.collector.ingest.parsing import TEXT_MAX, Event, event_of, event_rows, fits, sample_row, span_rows, whole
-from tfprof.collector.ingest.rows import UNDECODABLE, RowMaker
-from tfprof.collector.ingest.sequence import Sequence
-from tfprof.collector.records import Record, cut_records, cut_spans, document
-from tfprof.collector.store.columns import as_table, constant, pc
-from tfprof.collector.store.wal import Rows
-from tfprof.collector.store.writer import JobWriter
-from tfprof.shim import layout, wire
-from tfprof.shim.wire import Head
+
+from ...formats import layout, wire
+from ...formats.wire import Head
+from ..decoders.decode import TooManyRowsError
+from ..errors import FormatError, StoreError, TfprofError
+from ..records import Record, cut_records, cut_spans, document
+from ..store.columns import as_table, constant, pc
+from ..store.wal import Rows
+from ..store.writer import JobWriter
+from .apart import Work, Workshop
+from .parsing import TEXT_MAX, Event, event_of, event_rows, fits, sample_row, span_rows, whole
+from .rows import UNDECODABLE, RowMaker
+from .sequence import Sequence
 
 #: Records that take no longer than this to decode (seconds) are decoded as they come; others in slices of so long, so that every
 #: job has its turn; those that take longer, or have more bytes, in a process of their own.

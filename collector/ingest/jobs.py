@@ -8,16 +8,17 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pyarrow.compute as pc
-from tfprof.collector.errors import FormatError, StoreError, TfprofError
-from tfprof.collector.ingest.apart import Workshop
-from tfprof.collector.ingest.decode import Decoder
-from tfprof.collector.ingest.job import Job, Shared
-from tfprof.collector.ingest.parsing import INT64_MAX, TEXT_MAX, Event, event_rows, sample_row, whole
-from tfprof.collector.ingest.rows import RowMaker
-from tfprof.collector.records import document
-from tfprof.collector.store.writer import StoreWriter
-from tfprof.shim import wire
-from tfprof.shim.wire import Head
+
+from ...formats import wire
+from ...formats.wire import Head
+from ..decoders.decode import Decoder
+from ..errors import FormatError, StoreError, TfprofError
+from ..records import document
+from ..store.writer import StoreWriter
+from .apart import Workshop
+from .job import Job, Shared
+from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, sample_row, whole
+from .rows import RowMaker
 
 #: Ended jobs whose repeated CLOSE is answered and whose late samples are let go.
 ENDED_MAX: Final = 4_096

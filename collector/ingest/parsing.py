@@ -4,12 +4,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
 import pyarrow as pa
-from tfprof.collector.errors import DecodeError, FormatError
-from tfprof.collector.ingest.columns import from_rows
-from tfprof.collector.ingest.decode import Decoded
-from tfprof.collector.records import Record, Span
-from tfprof.collector.store import schema
-from tfprof.shim import layout
+
+from ...formats import layout
+from ..decoders.columns import from_rows
+from ..decoders.decode import Decoded
+from ..errors import DecodeError, FormatError
+from ..records import Record, Span
+from ..store import schema
 
 INT64_MAX: Final = (1 << 63) - 1
 _UINT32_MAX: Final = (1 << 32) - 1

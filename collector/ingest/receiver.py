@@ -11,14 +11,15 @@ from pathlib import Path
 from typing import Any, ClassVar, Final
 
 import zmq
-from tfprof.collector.errors import FormatError, StoreError, TfprofError
-from tfprof.collector.ingest.job import BusyError
-from tfprof.collector.ingest.jobs import InternalError, Jobs, Stored
-from tfprof.collector.ingest.parsing import TEXT_MAX
-from tfprof.collector.records import document
-from tfprof.collector.selfstats import SelfStats
-from tfprof.shim import wire
-from tfprof.shim.wire import Head
+
+from ...formats import wire
+from ...formats.wire import Head
+from ..errors import FormatError, StoreError, TfprofError
+from ..records import document
+from ..selfstats import SelfStats
+from .job import BusyError
+from .jobs import InternalError, Jobs, Stored
+from .parsing import TEXT_MAX
 
 #: What one turn takes at most before the daemon looks at its other duties.
 TURN_MESSAGES: Final = 64

@@ -5,12 +5,18 @@ from itertools import groupby
 from typing import ClassVar, Final, NamedTuple
 
 import pyarrow as pa
-from tfprof.collector.errors import DecodeError, FormatError
-from tfprof.collector.ingest.decode import Decoder
-from tfprof.collector.ingest.frames import frames
-from tfprof.collector.ingest.graphdef import graph_nodes
-from tfprof.collector.ingest.interner import Interner, Mark
-from tfprof.collector.ingest.parsing import (
+
+from ...formats import layout
+from ..decoders.decode import Decoder
+from ..decoders.frames import frames
+from ..decoders.graphdef import graph_nodes
+from ..decoders.interner import Interner, Mark
+from ..decoders.placement import Placement
+from ..decoders.xspace import xspace
+from ..errors import DecodeError, FormatError
+from ..records import Record, document
+from ..store.columns import as_table
+from .parsing import (
     Event,
     Trace,
     event_of,
@@ -21,11 +27,6 @@ from tfprof.collector.ingest.parsing import (
     trace_of_step,
     trace_rows,
 )
-from tfprof.collector.ingest.placement import Placement
-from tfprof.collector.ingest.xspace import xspace
-from tfprof.collector.records import Record, document
-from tfprof.collector.store.columns import as_table
-from tfprof.shim import layout
 
 #: What decoding takes, roughly, in seconds: of a RunMetadata by the walker for each byte; of all else for each record and byte.
 _WALKED_BYTE_S: Final = 3e-9

@@ -22,10 +22,10 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
-from tfprof.collector.ingest.proto import graph_pb2 as tfprof_dot_collector_dot_ingest_dot_proto_dot_graph__pb2
+from tfprof.collector.decoders.proto import graph_pb2 as tfprof_dot_collector_dot_decoders_dot_proto_dot_graph__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*tfprof/collector/proto/tfprof_output.proto\x12\x0ctfprof.proto\x1a)tfprof/collector/ingest/proto/graph.proto\"`\n\x11TFProfTensorProto\x12\r\n\x05\x64type\x18\x01 \x01(\x05\x12\x14\n\x0cvalue_double\x18\x02 \x03(\x01\x12\x13\n\x0bvalue_int64\x18\x03 \x03(\x03\x12\x11\n\tvalue_str\x18\x04 \x03(\t\"\x83\x07\n\x0eGraphNodeProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x65xec_micros\x18\x02 \x01(\x03\x12\x17\n\x0frequested_bytes\x18\x03 \x01(\x03\x12\x12\n\nparameters\x18\x04 \x01(\x03\x12\x19\n\x11total_exec_micros\x18\x06 \x01(\x03\x12\x1d\n\x15total_requested_bytes\x18\x07 \x01(\x03\x12\x18\n\x10total_parameters\x18\x08 \x01(\x03\x12\x0f\n\x07\x64\x65vices\x18\n \x03(\t\x12.\n\x06shapes\x18\x0b \x03(\x0b\x32\x1e.tfprof.proto.TensorShapeProto\x12.\n\x08\x63hildren\x18\x0c \x03(\x0b\x32\x1c.tfprof.proto.GraphNodeProto\x12\x11\n\tfloat_ops\x18\r \x01(\x03\x12\x17\n\x0ftotal_float_ops\x18\x0e \x01(\x03\x12\x35\n\x0ctensor_value\x18\x0f \x01(\x0b\x32\x1f.tfprof.proto.TFProfTensorProto\x12\x43\n\x0cinput_shapes\x18\x10 \x03(\x0b\x32-.tfprof.proto.GraphNodeProto.InputShapesEntry\x12\x1f\n\x17\x61\x63\x63\x65lerator_exec_micros\x18\x11 \x01(\x03\x12\x17\n\x0f\x63pu_exec_micros\x18\x12 \x01(\x03\x12%\n\x1dtotal_accelerator_exec_micros\x18\x13 \x01(\x03\x12\x1d\n\x15total_cpu_exec_micros\x18\x14 \x01(\x03\x12\x11\n\trun_count\x18\x15 \x01(\x03\x12\x17\n\x0ftotal_run_count\x18\x16 \x01(\x03\x12\x1e\n\x16total_definition_count\x18\x17 \x01(\x03\x12\x12\n\npeak_bytes\x18\x18 \x01(\x03\x12\x16\n\x0eresidual_bytes\x18\x19 \x01(\x03\x12\x14\n\x0coutput_bytes\x18\x1a \x01(\x03\x12\x18\n\x10total_peak_bytes\x18\x1b \x01(\x03\x12\x1c\n\x14total_residual_bytes\x18\x1c \x01(\x03\x12\x1a\n\x12total_output_bytes\x18\x1d \x01(\x03\x1aR\n\x10InputShapesEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12-\n\x05value\x18\x02 \x01(\x0b\x32\x1e.tfprof.proto.TensorShapeProto:\x02\x38\x01\"\xe3\x04\n\x13MultiGraphNodeProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x65xec_micros\x18\x02 \x01(\x03\x12\x17\n\x0frequested_bytes\x18\x03 \x01(\x03\x12\x12\n\nparameters\x18\x04 \x01(\x03\x12\x11\n\tfloat_ops\x18\x05 \x01(\x03\x12\x19\n\x11total_exec_micros\x18\x06 \x01(\x03\x12\x1d\n\x15total_requested_bytes\x18\x07 \x01(\x03\x12\x18\n\x10total_parameters\x18\x08 \x01(\x03\x12\x17\n\x0ftotal_float_ops\x18\t \x01(\x03\x12\x31\n\x0bgraph_nodes\x18\n \x03(\x0b\x32\x1c.tfprof.proto.GraphNodeProto\x12\x33\n\x08\x63hildren\x18\x0b \x03(\x0b\x32!.tfprof.proto.MultiGraphNodeProto\x12\x1f\n\x17\x61\x63\x63\x65lerator_exec_micros\x18\x0c \x01(\x03\x12\x17\n\x0f\x63pu_exec_micros\x18\r \x01(\x03\x12%\n\x1dtotal_accelerator_exec_micros\x18\x0e \x01(\x03\x12\x1d\n\x15total_cpu_exec_micros\x18\x0f \x01(\x03\x12\x12\n\npeak_bytes\x18\x10 \x01(\x03\x12\x16\n\x0eresidual_bytes\x18\x11 \x01(\x03\x12\x14\n\x0coutput_bytes\x18\x12 \x01(\x03\x12\x18\n\x10total_peak_bytes\x18\x13 \x01(\x03\x12\x1c\n\x14total_residual_bytes\x18\x14 \x01(\x03\x12\x1a\n\x12total_output_bytes\x18\x15 \x01(\x03\"\xb8\x01\n\x0b\x41\x64viceProto\x12\x39\n\x08\x63heckers\x18\x01 \x03(\x0b\x32\'.tfprof.proto.AdviceProto.CheckersEntry\x1a\x1a\n\x07\x43hecker\x12\x0f\n\x07reports\x18\x02 \x03(\t\x1aR\n\rCheckersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x30\n\x05value\x18\x02 \x01(\x0b\x32!.tfprof.proto.AdviceProto.Checker:\x02\x38\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*tfprof/collector/proto/tfprof_output.proto\x12\x0ctfprof.proto\x1a+tfprof/collector/decoders/proto/graph.proto\"`\n\x11TFProfTensorProto\x12\r\n\x05\x64type\x18\x01 \x01(\x05\x12\x14\n\x0cvalue_double\x18\x02 \x03(\x01\x12\x13\n\x0bvalue_int64\x18\x03 \x03(\x03\x12\x11\n\tvalue_str\x18\x04 \x03(\t\"\x83\x07\n\x0eGraphNodeProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x65xec_micros\x18\x02 \x01(\x03\x12\x17\n\x0frequested_bytes\x18\x03 \x01(\x03\x12\x12\n\nparameters\x18\x04 \x01(\x03\x12\x19\n\x11total_exec_micros\x18\x06 \x01(\x03\x12\x1d\n\x15total_requested_bytes\x18\x07 \x01(\x03\x12\x18\n\x10total_parameters\x18\x08 \x01(\x03\x12\x0f\n\x07\x64\x65vices\x18\n \x03(\t\x12.\n\x06shapes\x18\x0b \x03(\x0b\x32\x1e.tfprof.proto.TensorShapeProto\x12.\n\x08\x63hildren\x18\x0c \x03(\x0b\x32\x1c.tfprof.proto.GraphNodeProto\x12\x11\n\tfloat_ops\x18\r \x01(\x03\x12\x17\n\x0ftotal_float_ops\x18\x0e \x01(\x03\x12\x35\n\x0ctensor_value\x18\x0f \x01(\x0b\x32\x1f.tfprof.proto.TFProfTensorProto\x12\x43\n\x0cinput_shapes\x18\x10 \x03(\x0b\x32-.tfprof.proto.GraphNodeProto.InputShapesEntry\x12\x1f\n\x17\x61\x63\x63\x65lerator_exec_micros\x18\x11 \x01(\x03\x12\x17\n\x0f\x63pu_exec_micros\x18\x12 \x01(\x03\x12%\n\x1dtotal_accelerator_exec_micros\x18\x13 \x01(\x03\x12\x1d\n\x15total_cpu_exec_micros\x18\x14 \x01(\x03\x12\x11\n\trun_count\x18\x15 \x01(\x03\x12\x17\n\x0ftotal_run_count\x18\x16 \x01(\x03\x12\x1e\n\x16total_definition_count\x18\x17 \x01(\x03\x12\x12\n\npeak_bytes\x18\x18 \x01(\x03\x12\x16\n\x0eresidual_bytes\x18\x19 \x01(\x03\x12\x14\n\x0coutput_bytes\x18\x1a \x01(\x03\x12\x18\n\x10total_peak_bytes\x18\x1b \x01(\x03\x12\x1c\n\x14total_residual_bytes\x18\x1c \x01(\x03\x12\x1a\n\x12total_output_bytes\x18\x1d \x01(\x03\x1aR\n\x10InputShapesEntry\x12\x0b\n\x03key\x18\x01 \x01(\x05\x12-\n\x05value\x18\x02 \x01(\x0b\x32\x1e.tfprof.proto.TensorShapeProto:\x02\x38\x01\"\xe3\x04\n\x13MultiGraphNodeProto\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x13\n\x0b\x65xec_micros\x18\x02 \x01(\x03\x12\x17\n\x0frequested_bytes\x18\x03 \x01(\x03\x12\x12\n\nparameters\x18\x04 \x01(\x03\x12\x11\n\tfloat_ops\x18\x05 \x01(\x03\x12\x19\n\x11total_exec_micros\x18\x06 \x01(\x03\x12\x1d\n\x15total_requested_bytes\x18\x07 \x01(\x03\x12\x18\n\x10total_parameters\x18\x08 \x01(\x03\x12\x17\n\x0ftotal_float_ops\x18\t \x01(\x03\x12\x31\n\x0bgraph_nodes\x18\n \x03(\x0b\x32\x1c.tfprof.proto.GraphNodeProto\x12\x33\n\x08\x63hildren\x18\x0b \x03(\x0b\x32!.tfprof.proto.MultiGraphNodeProto\x12\x1f\n\x17\x61\x63\x63\x65lerator_exec_micros\x18\x0c \x01(\x03\x12\x17\n\x0f\x63pu_exec_micros\x18\r \x01(\x03\x12%\n\x1dtotal_accelerator_exec_micros\x18\x0e \x01(\x03\x12\x1d\n\x15total_cpu_exec_micros\x18\x0f \x01(\x03\x12\x12\n\npeak_bytes\x18\x10 \x01(\x03\x12\x16\n\x0eresidual_bytes\x18\x11 \x01(\x03\x12\x14\n\x0coutput_bytes\x18\x12 \x01(\x03\x12\x18\n\x10total_peak_bytes\x18\x13 \x01(\x03\x12\x1c\n\x14total_residual_bytes\x18\x14 \x01(\x03\x12\x1a\n\x12total_output_bytes\x18\x15 \x01(\x03\"\xb8\x01\n\x0b\x41\x64viceProto\x12\x39\n\x08\x63heckers\x18\x01 \x03(\x0b\x32\'.tfprof.proto.AdviceProto.CheckersEntry\x1a\x1a\n\x07\x43hecker\x12\x0f\n\x07reports\x18\x02 \x03(\t\x1aR\n\rCheckersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\x30\n\x05value\x18\x02 \x01(\x0b\x32!.tfprof.proto.AdviceProto.Checker:\x02\x38\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -36,18 +36,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_GRAPHNODEPROTO_INPUTSHAPESENTRY']._serialized_options = b'8\001'
   _globals['_ADVICEPROTO_CHECKERSENTRY']._loaded_options = None
   _globals['_ADVICEPROTO_CHECKERSENTRY']._serialized_options = b'8\001'
-  _globals['_TFPROFTENSORPROTO']._serialized_start=103
-  _globals['_TFPROFTENSORPROTO']._serialized_end=199
-  _globals['_GRAPHNODEPROTO']._serialized_start=202
-  _globals['_GRAPHNODEPROTO']._serialized_end=1101
-  _globals['_GRAPHNODEPROTO_INPUTSHAPESENTRY']._serialized_start=1019
-  _globals['_GRAPHNODEPROTO_INPUTSHAPESENTRY']._serialized_end=1101
-  _globals['_MULTIGRAPHNODEPROTO']._serialized_start=1104
-  _globals['_MULTIGRAPHNODEPROTO']._serialized_end=1715
-  _globals['_ADVICEPROTO']._serialized_start=1718
-  _globals['_ADVICEPROTO']._serialized_end=1902
-  _globals['_ADVICEPROTO_CHECKER']._serialized_start=1792
-  _globals['_ADVICEPROTO_CHECKER']._serialized_end=1818
-  _globals['_ADVICEPROTO_CHECKERSENTRY']._serialized_start=1820
-  _globals['_ADVICEPROTO_CHECKERSENTRY']._serialized_end=1902
+  _globals['_TFPROFTENSORPROTO']._serialized_start=105
+  _globals['_TFPROFTENSORPROTO']._serialized_end=201
+  _globals['_GRAPHNODEPROTO']._serialized_start=204
+  _globals['_GRAPHNODEPROTO']._serialized_end=1103
+  _globals['_GRAPHNODEPROTO_INPUTSHAPESENTRY']._serialized_start=1021
+  _globals['_GRAPHNODEPROTO_INPUTSHAPESENTRY']._serialized_end=1103
+  _globals['_MULTIGRAPHNODEPROTO']._serialized_start=1106
+  _globals['_MULTIGRAPHNODEPROTO']._serialized_end=1717
+  _globals['_ADVICEPROTO']._serialized_start=1720
+  _globals['_ADVICEPROTO']._serialized_end=1904
+  _globals['_ADVICEPROTO_CHECKER']._serialized_start=1794
+  _globals['_ADVICEPROTO_CHECKER']._serialized_end=1820
+  _globals['_ADVICEPROTO_CHECKERSENTRY']._serialized_start=1822
+  _globals['_ADVICEPROTO_CHECKERSENTRY']._serialized_end=1904
 # @@protoc_insertion_point(module_scope)

@@ -1,4 +1,4 @@
-from tfprof.collector.ingest.proto import graph_pb2 as _graph_pb2
+from tfprof.collector.decoders.proto import graph_pb2 as _graph_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message

@@ -5,8 +5,8 @@ from collections.abc import Iterable, Iterator
 from textwrap import wrap
 from typing import Final
 
-from tfprof.collector.render.table import clean
-from tfprof.collector.views.advice.report import Advice, Report
+from ..advice.report import Advice, Report
+from .table import clean
 
 #: The blank between a number and its unit, at which no line ends.
 _UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")

@@ -1,8 +1,8 @@
 """What befell a job, as text."""
 
-from tfprof.collector.render.numbers import count
-from tfprof.collector.render.table import clean
-from tfprof.collector.views.events import Event
+from ..summaries.events import Event
+from .numbers import count
+from .table import clean
 
 
 def line(event: Event) -> str:

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from tfprof.collector.views.rules import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Rules
 
 
 class Heading(NamedTuple):

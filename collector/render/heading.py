@@ -4,13 +4,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tfprof.collector.answers.desk import Answer
-from tfprof.collector.render.numbers import count, duration
-from tfprof.collector.render.table import clean
-from tfprof.collector.render.why_text import kinds_of
-from tfprof.collector.store.reader import Job
-from tfprof.collector.views.jobs import counts_of
-from tfprof.collector.views.kinds import named
+from ..query.engine import Answer
+from ..store.reader import Job
+from ..summaries.jobs import counts_of
+from ..summaries.kinds import named
+from .explanations import kinds_of
+from .numbers import count, duration
+from .table import clean
 
 #: Jobs that are named.
 _NAMED: Final = 3

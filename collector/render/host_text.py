@@ -3,9 +3,9 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
-from tfprof.collector.render import numbers
-from tfprof.collector.render.table import Column, render
-from tfprof.collector.views.host import Series
+from ..summaries.host import Series
+from . import numbers
+from .table import Column, render
 
 #: Characters of a curve, and of all before it.
 _CURVE, _BEFORE = 32, 38

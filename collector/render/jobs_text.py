@@ -5,9 +5,9 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
-from tfprof.collector.render import numbers
-from tfprof.collector.render.table import Column, render
-from tfprof.collector.views.jobs import JobRow
+from ..summaries.jobs import JobRow
+from . import numbers
+from .table import Column, render
 
 _COLUMNS: Final = (
     Column("ID"),

@@ -6,8 +6,9 @@ from functools import cache
 from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
-from tfprof.collector.views.options import TABLE, Options
-from tfprof.collector.views.output import Output
+
+from ..tfviews.options import TABLE, Options
+from ..tfviews.output import Output
 
 CHILDREN: Final = "children"
 #: Fields of one entry's nodes, and of what is there only where it is known.

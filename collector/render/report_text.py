@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tfprof.collector.render.jobs_text import state
-from tfprof.collector.render.numbers import count, duration, percent, size
-from tfprof.collector.render.table import Column, clean, render
-from tfprof.collector.views.jobs import JobRow
-from tfprof.collector.views.top import TopOp
+from ..summaries.jobs import JobRow
+from ..summaries.top import TopOp
+from .jobs_text import state
+from .numbers import count, duration, percent, size
+from .table import Column, clean, render
 
 #: Processes of a launch that get a line, and ops of its first process.
 PROCESSES: Final = 3

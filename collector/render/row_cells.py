@@ -3,13 +3,13 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
-from tfprof.collector.render.numbers import count, duration, percent, quantity, range_of, size
-from tfprof.collector.render.shapes import shape_text
-from tfprof.collector.render.table import Column
-from tfprof.collector.views.nodes import Stats
-from tfprof.collector.views.options import Options
-from tfprof.collector.views.rows import Row
-from tfprof.collector.views.top import short_device
+from ..summaries.top import short_device
+from ..tfviews.nodes import Stats
+from ..tfviews.options import Options
+from ..tfviews.rows import Row
+from .numbers import count, duration, percent, quantity, range_of, size
+from .shapes import shape_text
+from .table import Column
 
 #: Columns of numbers by what `-select` calls them, and how a mean over the steps is told.
 _PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {

@@ -1,6 +1,6 @@
 """Shapes as text."""
 
-from tfprof.collector.views.nodes import Shape
+from ..tfviews.nodes import Shape
 
 
 def shape_text(shape: Shape) -> str:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from typing import Final
 
-from tfprof.collector.render.numbers import count, duration
-from tfprof.collector.render.table import Column, render
-from tfprof.collector.views.spans import Phase
+from ..summaries.spans import Phase
+from .numbers import count, duration
+from .table import Column, render
 
 _COLUMNS: Final = (
     Column("SPAN", least=12),

@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from tfprof.collector.render.numbers import count, duration, size
-from tfprof.collector.render.table import Column, clean, render
+from .numbers import count, duration, size
+from .table import Column, clean, render
 
 _PLAIN: Final = (Column(""), Column(""))
 

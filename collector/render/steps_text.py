@@ -5,12 +5,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from tfprof.collector.render import events_text
-from tfprof.collector.render.numbers import count, duration, percent
-from tfprof.collector.render.table import Column, render
-from tfprof.collector.views.events import Event
-from tfprof.collector.views.spread import Spread
-from tfprof.collector.views.steps import Step, StepGroup, Steps
+from ..summaries.events import Event
+from ..summaries.spread import Spread
+from ..summaries.steps import Step, StepGroup, Steps
+from . import events_text
+from .numbers import count, duration, percent
+from .table import Column, render
 
 _GROUPS: Final = (
     Column("STEP"),

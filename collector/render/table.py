@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from tfprof.collector.render.short import shortened
+from .short import shortened
 
 #: What would move a terminal's cursor or colours, were it printed as it is.
 CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")

@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from tfprof.collector.answers.tensors import Values, no_value
-from tfprof.collector.render.frame import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
-from tfprof.collector.render.numbers import tfprof_bytes, tfprof_count, tfprof_time
-from tfprof.collector.render.shapes import shape_text
-from tfprof.collector.render.table import clean
-from tfprof.collector.views.rules import DEFAULT, Rules
-from tfprof.collector.views.scope import SCOPE_TYPE
-from tfprof.collector.views.tree import Branch, TreeView
+from ..query.tensors import Values, no_value
+from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.scope import SCOPE_TYPE
+from ..tfviews.tree import Branch, TreeView
+from .frame import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
+from .numbers import tfprof_bytes, tfprof_count, tfprof_time
+from .shapes import shape_text
+from .table import clean
 
 #: What stands for the own number of an entry that is not accounted.
 UNCOUNTED: Final = "--"

@@ -3,12 +3,12 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from tfprof.collector.answers.desk import Answer
-from tfprof.collector.answers.tensors import Values, no_value
-from tfprof.collector.render import heading
-from tfprof.collector.render.row_cells import Said, Shown, columns, primary
-from tfprof.collector.render.table import clean, render
-from tfprof.collector.views.rows import Row, Rows
+from ..query.engine import Answer
+from ..query.tensors import Values, no_value
+from ..tfviews.rows import Row, Rows
+from . import heading
+from .row_cells import Said, Shown, columns, primary
+from .table import clean, render
 
 #: Columns that are said once, above the table, where all rows have the same; and how.
 _ONCE: Final = {"device": "on {}", "line": "all made at {}"}

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tfprof.collector.views.options import TABLE, Options
+from ..tfviews.options import TABLE, Options
 
 BEFORE: Final = "\n=========================Options============================="
 BETWEEN: Final = "\n==================Model Analysis Report======================"

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, unquote
 
-from tfprof.collector.errors import NoSuchJobError, StoreError
-from tfprof.collector.store import durable
-from tfprof.collector.store.schema import STORE_VERSION
+from ..errors import NoSuchJobError, StoreError
+from . import durable
+from .schema import STORE_VERSION
 
 STORE_FILE: Final = "store.json"
 JOB_FILE: Final = "job.json"

@@ -4,8 +4,9 @@ import re
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.store.columns import pc
-from tfprof.collector.store.schema import DEVICE, NAMES
+
+from .columns import pc
+from .schema import DEVICE, NAMES
 
 _CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
 _GPU: Final = re.compile(rb"gpu:[0-9]+")

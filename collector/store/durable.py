@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tfprof.collector.errors import StoreError
+from ..errors import StoreError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
 #: What keeps from reading a file that may be in order.

@@ -7,8 +7,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from tfprof.collector.errors import StoreError
-from tfprof.collector.store.durable import open_own, told
+from ..errors import StoreError
+from .durable import open_own, told
 
 #: A reader that looks who holds a lock has it for microseconds: try again that often, that many seconds apart.
 _TRIES, _PAUSE_S = 5, 0.02

@@ -6,14 +6,15 @@ from types import ModuleType
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.store import sums
-from tfprof.collector.store.columns import NULL, constant, count, flat, integer, ordered, pc
-from tfprof.collector.store.keys import device_of, key_of, node_of
-from tfprof.collector.store.schema import NONE_ID, ROLLUP
+
+from . import aggregation
+from .columns import NULL, constant, count, flat, integer, ordered, pc
+from .node_keys import device_of, key_of, node_of
+from .schema import NONE_ID, ROLLUP
 
 _NONE: Final = constant(NONE_ID, pa.uint32())
 #: Columns that are added up; the others are minima, maxima and lists.
-_ADDED: Final = tuple(name for name in sums.RESULTS if name not in ("min_ns", "max_ns", "first_bucket"))
+_ADDED: Final = tuple(name for name in aggregation.RESULTS if name not in ("min_ns", "max_ns", "first_bucket"))
 
 
 def merge(*rollups: pa.Table) -> pa.Table:
@@ -21,9 +22,9 @@ def merge(*rollups: pa.Table) -> pa.Table:
     parts = [rollup for rollup in rollups if rollup.num_rows]
     if len(parts) < 2:
         return parts[0] if parts else ROLLUP.empty_table()
-    if sums.native is None:
+    if aggregation.native is None:
         return reduce(by_python, parts)
-    return _by_native(sums.native, parts)
+    return _by_native(aggregation.native, parts)
 
 
 def by_python(older: pa.Table, newer: pa.Table) -> pa.Table:
@@ -49,7 +50,7 @@ def by_python(older: pa.Table, newer: pa.Table) -> pa.Table:
     return pa.table({name: columns[name] for name in ROLLUP.names}, schema=ROLLUP)
 
 
-def _histograms(sides: Sequence[pa.Table], keys: Any) -> sums.Columns:
+def _histograms(sides: Sequence[pa.Table], keys: Any) -> aggregation.Columns:
     """Return the sums of the histograms of all sides, which add to rows ``keys``."""
     rows, buckets, counts = [], [], []
     for side in sides:
@@ -60,7 +61,9 @@ def _histograms(sides: Sequence[pa.Table], keys: Any) -> sums.Columns:
         rows.append(pc.index_in(_keys(side), value_set=keys).cast(pa.int64()).take(of))
         buckets.append(pc.add(position, first.take(of)))
         counts.append(pc.list_flatten(histogram))
-    return sums.histograms(pa.concat_arrays(rows), pa.concat_arrays(buckets), pa.concat_arrays(counts), len(keys))
+    return aggregation.histograms(
+        pa.concat_arrays(rows), pa.concat_arrays(buckets), pa.concat_arrays(counts), len(keys)
+    )
 
 
 def _by_native(module: ModuleType, parts: Sequence[pa.Table]) -> pa.Table:
@@ -72,7 +75,7 @@ def _by_native(module: ModuleType, parts: Sequence[pa.Table]) -> pa.Table:
         buffers.append(_buffers(part, groups.slice(at, part.num_rows)))
         at += part.num_rows
     words, canonical, ends, counts = module.merge(buffers, len(keys))
-    columns = sums.columns_of(words, ends, counts, len(keys))
+    columns = aggregation.columns_of(words, ends, counts, len(keys))
     columns |= {"node": node_of(keys), "device": device_of(keys)}
     columns["canonical"] = pa.Array.from_buffers(pa.uint32(), len(keys), [None, pa.py_buffer(canonical)])
     return pa.table({name: columns[name] for name in ROLLUP.names}, schema=ROLLUP)
@@ -82,7 +85,7 @@ def _buffers(part: pa.Table, groups: Any) -> tuple[memoryview, ...]:
     """Return what `_sums.merge` takes of a rollup; ``groups``: the rows of the result that its rows belong to."""
     histograms = flat(part["histogram"])
     others = (groups, flat(part["canonical"]), histograms.offsets, histograms.values)
-    return tuple(map(sums.values_of, (*others, *(flat(part[name]) for name in sums.RESULTS))))
+    return tuple(map(aggregation.values_of, (*others, *(flat(part[name]) for name in aggregation.RESULTS))))
 
 
 def _keys(part: pa.Table) -> Any:

@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final, NamedTuple
 
-from tfprof.collector.errors import FormatError
-from tfprof.shim.fields import encoded, varint
+from ...formats.pb_wire import encoded, varint
+from ..errors import FormatError
 
 DESCRIBED, SHAPED, ALLOCATED = 1, 2, 4
 

@@ -7,9 +7,10 @@ from typing import Any
 
 import duckdb
 import pyarrow as pa
-from tfprof.collector.errors import UsageError
-from tfprof.collector.store.schema import JOB_TABLES
-from tfprof.collector.store.snapshot import Snapshot
+
+from ..errors import UsageError
+from .schema import JOB_TABLES
+from .snapshot import Snapshot
 
 
 @contextmanager

@@ -7,10 +7,11 @@ from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
-from tfprof.collector.errors import NoSuchJobError, StoreError
-from tfprof.collector.store import catalog, lock, ranges
-from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.store.snapshot import Snapshot, settled
+
+from ..errors import NoSuchJobError, StoreError
+from . import catalog, lock, trace_ranges
+from .catalog import JobInfo
+from .snapshot import Snapshot, settled
 
 #: Answers a question in SQL.
 Ask = Callable[[str], pa.Table]
@@ -39,14 +40,14 @@ class Job:
         Nodes belong to their canonical devices in the whole job, as tfprof has it, whichever traces are asked for.
         """
         if traces is None:
-            return self.settled(ranges.everything)
+            return self.settled(trace_ranges.everything)
         wanted = sorted(set(traces))
-        return self.settled(lambda snapshot: ranges.some(snapshot, wanted))
+        return self.settled(lambda snapshot: trace_ranges.some(snapshot, wanted))
 
     def times(self, traces: Iterable[int]) -> pa.Table:
         """Return how long each node ran on each device in each of ``traces``: columns trace, node, device, us."""
         wanted = sorted(set(traces))
-        return self.settled(lambda snapshot: ranges.by_trace(snapshot, wanted))
+        return self.settled(lambda snapshot: trace_ranges.by_trace(snapshot, wanted))
 
     def query(self, sql: str) -> pa.Table:
         """Return what ``sql`` selects from the job's tables (and ``rollup``); UsageError says what is wrong with it."""
@@ -54,10 +55,10 @@ class Job:
 
     def asked(self, action: Callable[[Ask], T]) -> T:
         """Return ``action``, which asks in SQL, as ``query`` does, of the job as it is at one moment; it may be called anew."""
-        from tfprof.collector.store.query import asking  # noqa: PLC0415  # duckdb: half of a command's start, used by few
+        from .query import asking  # noqa: PLC0415  # duckdb: half of a command's start, used by few
 
         def answer(snapshot: Snapshot) -> T:
-            with asking(snapshot, lambda: ranges.everything(snapshot)) as ask:
+            with asking(snapshot, lambda: trace_ranges.everything(snapshot)) as ask:
                 return action(ask)
 
         return self.settled(answer)

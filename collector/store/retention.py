@@ -5,9 +5,9 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tfprof.collector.errors import StoreError
-from tfprof.collector.store import catalog, durable
-from tfprof.collector.store.catalog import RUNNING
+from ..errors import StoreError
+from . import catalog, durable
+from .catalog import RUNNING
 
 _REMOVED = ".removed-"
 _ABANDONED_S = 86_400

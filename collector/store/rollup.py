@@ -4,26 +4,18 @@ from types import ModuleType
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.store import sums
-from tfprof.collector.store.columns import (
-    changes,
-    constant,
-    flat,
-    integer,
-    pc,
-    repeat,
-    scattered,
-    tallied,
-)
-from tfprof.collector.store.devices import Devices
-from tfprof.collector.store.keys import device_of, key_of, node_of
-from tfprof.collector.store.schema import NONE_ID, ROLLUP
+
+from . import aggregation
+from .columns import changes, constant, flat, integer, pc, repeat, scattered, tallied
+from .devices import Devices
+from .node_keys import device_of, key_of, node_of
+from .schema import NONE_ID, ROLLUP
 
 EMPTY: Final = ROLLUP.empty_table()
 NO_CANONICAL: Final = pa.array([], pa.uint32())
 
 NONE: Final = constant(NONE_ID, pa.uint32())
-_NUMBERS: Final = tuple(name for name in sums.RESULTS if name != "traces")
+_NUMBERS: Final = tuple(name for name in aggregation.RESULTS if name != "traces")
 
 
 def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> tuple[pa.Table, Any]:
@@ -40,9 +32,9 @@ def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> 
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     """Return ``canonical`` with the first CPU or GPU of each node of ``ops`` that had none; ``ops`` in order of arrival."""
     node, device = flat(ops["node"]), devices.plain(flat(ops["device"]))
-    if sums.native is not None:
-        buffers = map(sums.values_of, (node, device, canonical))
-        return sums.array_of(pa.uint32(), sums.native.canonical(*buffers, devices.flags))
+    if aggregation.native is not None:
+        buffers = map(aggregation.values_of, (node, device, canonical))
+        return aggregation.array_of(pa.uint32(), aggregation.native.canonical(*buffers, devices.flags))
     seen = pc.unique(key_of(node, device))
     seen = seen.filter(devices.canonical(device_of(seen)))
     nodes = pc.unique(node_of(seen))
@@ -64,28 +56,28 @@ def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any)
     """Return the ROLLUP of ``ops`` ordered as by ``by_node``; ``canonical`` as ``canonical_after`` gives it."""
     if not ops.num_rows:
         return EMPTY
-    columns = {name: flat(ops[name]) for name in ("node", "trace", *sums.INPUTS)}
+    columns = {name: flat(ops[name]) for name in ("node", "trace", *aggregation.INPUTS)}
     columns |= {"device": devices.plain(flat(ops["device"])), "base": bases(columns["trace"], traces)}
-    if sums.native is not None:
-        return _by_native(sums.native, columns, canonical, devices.flags)
+    if aggregation.native is not None:
+        return _by_native(aggregation.native, columns, canonical, devices.flags)
     return _by_python(columns, devices, canonical)
 
 
-def _by_native(module: ModuleType, columns: sums.Columns, canonical: Any, flags: bytes) -> pa.Table:
-    keys = (sums.values_of(columns[name]) for name in ("node", "device", "trace"))
-    inputs = tuple(sums.values_of(columns[name]) for name in ("base", *sums.INPUTS))
-    *ids, words, ends, counts = module.rollup(*keys, inputs, sums.values_of(canonical), flags)
-    found = [sums.array_of(pa.uint32(), each) for each in ids]
-    result = sums.columns_of(words, ends, counts, len(found[0]))
+def _by_native(module: ModuleType, columns: aggregation.Columns, canonical: Any, flags: bytes) -> pa.Table:
+    keys = (aggregation.values_of(columns[name]) for name in ("node", "device", "trace"))
+    inputs = tuple(aggregation.values_of(columns[name]) for name in ("base", *aggregation.INPUTS))
+    *ids, words, ends, counts = module.rollup(*keys, inputs, aggregation.values_of(canonical), flags)
+    found = [aggregation.array_of(pa.uint32(), each) for each in ids]
+    result = aggregation.columns_of(words, ends, counts, len(found[0]))
     result |= dict(zip(("node", "device", "canonical"), found, strict=True))
     return pa.table({name: result[name] for name in ROLLUP.names}, schema=ROLLUP)
 
 
-def _by_python(columns: sums.Columns, devices: Devices, canonical: Any) -> pa.Table:
+def _by_python(columns: aggregation.Columns, devices: Devices, canonical: Any) -> pa.Table:
     node, device, trace = (columns[name] for name in ("node", "device", "trace"))
     starts = pc.or_(changes(node), changes(device))
     begins = pc.indices_nonzero(starts)
-    of_device = {"node": node.take(begins), "device": device.take(begins), **sums.by_run(columns, begins)}
+    of_device = {"node": node.take(begins), "device": device.take(begins), **aggregation.by_run(columns, begins)}
     of_device["canonical"] = repeat(NONE_ID, len(begins), pa.uint32())
     looked_at = pc.or_(pc.invert(devices.canonical(device)), pc.equal(device, canonical.take(node)))
     counted = pc.and_(pc.or_(starts, changes(trace)), looked_at)

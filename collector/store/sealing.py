@@ -7,15 +7,16 @@ from pathlib import Path
 from typing import Final
 
 import pyarrow as pa
-from tfprof.collector.store import catalog, durable, parts, segment
-from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.store.columns import as_table, flat_table, pc
-from tfprof.collector.store.devices import Devices, only
-from tfprof.collector.store.merging import merge
-from tfprof.collector.store.rollup import by_node, canonical_after, canonical_of, rollup_of
-from tfprof.collector.store.schema import JOB_TABLES, LAST_TRACE, NAMES
-from tfprof.collector.store.snapshot import Snapshot
-from tfprof.collector.store.wal import Contents, Rows
+
+from . import catalog, durable, segment, small_segments
+from .catalog import JobInfo
+from .columns import as_table, flat_table, pc
+from .devices import Devices, only
+from .merging import merge
+from .rollup import by_node, canonical_after, canonical_of, rollup_of
+from .schema import JOB_TABLES, LAST_TRACE, NAMES
+from .snapshot import Snapshot
+from .wal import Contents, Rows
 
 #: About as many rows of ops are worked on at once, of whole appends: they take some megabytes.
 PART_ROWS: Final = 16_000
@@ -77,8 +78,8 @@ def seal(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> JobInfo
     kept = dict(info.parts)
     for name in (name for name in tail.rows if name != "ops"):
         table = contents.table(name)
-        if parts.together(name):
-            data, before = parts.grown(folder, name, table, info.parts.get(name, ()))
+        if small_segments.together(name):
+            data, before = small_segments.grown(folder, name, table, info.parts.get(name, ()))
             kept[name] = [*before, generation]
         else:
             data = segment.encode(name, table)

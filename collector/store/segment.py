@@ -8,9 +8,10 @@ from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from tfprof.collector.errors import StoreError
-from tfprof.collector.store.durable import unread
-from tfprof.collector.store.schema import JOB_TABLES, LAST_TRACE, ROLLUP
+
+from ..errors import StoreError
+from .durable import unread
+from .schema import JOB_TABLES, LAST_TRACE, ROLLUP
 
 ROLLUP_NAME: Final = "rollup"
 TOTAL_NAME: Final = "total"

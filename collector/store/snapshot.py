@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import Final, NamedTuple, TypeVar
 
 import pyarrow as pa
-from tfprof.collector.errors import NoSuchJobError, StoreError
-from tfprof.collector.store import catalog, durable, parts, segment, wal
+
+from ..errors import NoSuchJobError, StoreError
+from . import catalog, durable, segment, small_segments, wal
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class Snapshot:
 
     def segments(self, name: str) -> list[tuple[int, Path]]:
         """Return generation and path of the sealed segments of table ``name``, oldest first: the last generation in each."""
-        force = parts.in_force(self.info, name, self._files.segments.get(name, ()))
+        force = small_segments.in_force(self.info, name, self._files.segments.get(name, ()))
         return [(number, self.folder / segment.file_name(name, number)) for number in force]
 
     def sealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 import pyarrow as pa
-from tfprof.collector.errors import StoreError
-from tfprof.collector.store.durable import open_own, sync_folder, told
-from tfprof.collector.store.schema import JOB_TABLES
+
+from ..errors import StoreError
+from .durable import open_own, sync_folder, told
+from .schema import JOB_TABLES
 
 WAL_VERSION: Final = 1
 MAGIC: Final = b"TFPWAL"

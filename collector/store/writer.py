@@ -10,14 +10,15 @@ from pathlib import Path
 from typing import Any, Final
 
 import pyarrow as pa
-from tfprof.collector.errors import StoreError
-from tfprof.collector.store import catalog, durable, lock
-from tfprof.collector.store.catalog import RUNNING, JobInfo
-from tfprof.collector.store.parts import in_force
-from tfprof.collector.store.retention import Limits, retain
-from tfprof.collector.store.sealing import Tail, seal, tidy
-from tfprof.collector.store.snapshot import files, log_file, settled
-from tfprof.collector.store.wal import Log, Rows, decode, encode
+
+from ..errors import StoreError
+from . import catalog, durable, lock
+from .catalog import RUNNING, JobInfo
+from .retention import Limits, retain
+from .sealing import Tail, seal, tidy
+from .small_segments import in_force
+from .snapshot import files, log_file, settled
+from .wal import Log, Rows, decode, encode
 
 #: A generation is sealed when it has so many rows of ops, bytes of log, or seconds.
 SEAL_ROWS: Final = 100_000

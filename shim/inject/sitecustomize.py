@@ -1,5 +1,4 @@
-# Arms a job that tfprof-run started, then runs the sitecustomize that this file shadows. Valid in Python 2.7 and 3.x,
-# imports what site has imported already, lets nothing of its own out.
+# Arms a job that tfprof-run started, then runs the sitecustomize that this file shadows. Valid in Python 2.7 and 3.x.
 import sys
 
 
@@ -11,7 +10,7 @@ def _tfprof():
         if isinstance(place, str) and place and os.path.abspath(place) == here:
             sys.path.remove(place)
     sys.path_importer_cache.pop(here, None)
-    if sys.version_info < (3, 7) or not os.environ.get("TFPROF_RUN") or "_tfprof_shim" in sys.modules:
+    if sys.version_info < (3, 7) or not os.environ.get("TFPROF_RUN") or "_tfprof" in sys.modules:
         return
     import _frozen_importlib_external as external
     import _imp
@@ -26,18 +25,19 @@ def _tfprof():
 
     for each in (rename, Loader.get_code):
         rename(each.__code__, __file__)
-    package = type(sys)("_tfprof_shim")
-    package.__path__ = [os.path.dirname(here)]
-    sys.path_importer_cache[package.__path__[0]] = external.FileFinder(package.__path__[0], (Loader, [".py"]))
-    sys.modules["_tfprof_shim"] = package
+    root = os.path.dirname(os.path.dirname(here))
+    for room in "", ".formats", ".shim", ".shim.channel", ".shim.pacing", ".shim.tensorflow":
+        package = sys.modules["_tfprof" + room] = type(sys)("_tfprof" + room)
+        package.__path__ = [root + room.replace(".", os.sep)]
+        sys.path_importer_cache[package.__path__[0]] = external.FileFinder(package.__path__[0], (Loader, [".py"]))
     try:
-        __import__("_tfprof_shim.core").core.arm(os.environ)
+        __import__("_tfprof.shim.core", fromlist=["arm"]).arm(os.environ)
     except Exception:
         try:
-            if __import__("_tfprof_shim.settings").settings.SETTINGS["debug"].read():
+            if __import__("_tfprof.formats.settings", fromlist=["SETTINGS"]).SETTINGS["debug"].read():
                 __import__("traceback").print_exc()
         finally:
-            for name in [name for name in sys.modules if name.partition(".")[0] == "_tfprof_shim"]:
+            for name in [name for name in sys.modules if name.partition(".")[0] == "_tfprof"]:
                 del sys.modules[name]
 
 

@@ -17,7 +17,7 @@ from tensorflow.core.profiler import tfprof_log_pb2 as their_log, tfprof_options
 from tensorflow.core.profiler import tfprof_output_pb2 as their_output
 sys.modules["tfprof"] = type(sys)("tfprof")
 sys.modules["tfprof"].__path__ = [sys.argv[1]]
-from tfprof.collector.ingest.proto import graph_pb2, run_metadata_pb2, xplane_pb2
+from tfprof.collector.decoders.proto import graph_pb2, run_metadata_pb2, xplane_pb2
 from tfprof.collector.proto import tensorflow_pb2, tfprof_log_pb2, tfprof_output_pb2, tfprof_options_pb2, pprof_pb2
 
 def read(path):

@@ -5,12 +5,12 @@ from collections import Counter, defaultdict
 from pathlib import Path
 
 import pytest
-from tfprof.collector.ingest.decode import decoder
-from tfprof.collector.ingest.executions import HOST_DEVICE, ITERATOR_DEVICE
-from tfprof.collector.ingest.graphdef import ATTRIBUTE_MAX, graph_nodes
-from tfprof.collector.ingest.interner import Interner
-from tfprof.collector.ingest.proto.graph_pb2 import GraphDef, NodeDef
-from tfprof.collector.ingest.xspace import xspace
+from tfprof.collector.decoders.decode import decoder
+from tfprof.collector.decoders.executions import HOST_DEVICE, ITERATOR_DEVICE
+from tfprof.collector.decoders.graphdef import ATTRIBUTE_MAX, graph_nodes
+from tfprof.collector.decoders.interner import Interner
+from tfprof.collector.decoders.proto.graph_pb2 import GraphDef, NodeDef
+from tfprof.collector.decoders.xspace import xspace
 from tfprof.collector.store.outputs import decode
 from tfprof.collector.store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from fakes.made_store import traced, write_job
 from fakes.run_metadata import run_metadata
-from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.collector.decoders.proto import graph_pb2
 
 FIRST, SECOND_JOB, UNTRACED = 0xAA10000000000001, 0xBB10000000000002, 0xCC10000000000003
 GPU = b"/job:localhost/replica:0/task:0/device:GPU:0"

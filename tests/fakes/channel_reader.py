@@ -7,7 +7,7 @@ import struct
 from collections import namedtuple
 from pathlib import Path
 
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 Span = namedtuple("Span", "start total ordinal count kind flags key thread low high parent")  # noqa: PYI024 - all numbers
 Record = namedtuple("Record", "kind flags seq step start_mono start_real duration thread key data")  # noqa: PYI024 - but data

@@ -13,8 +13,8 @@ import sys
 import time
 from pathlib import Path
 
-from tfprof.shim import layout
-from tfprof.shim.version import CHANNEL_VERSION
+from tfprof.formats import layout
+from tfprof.formats.version import CHANNEL_VERSION
 
 
 class ChannelWriter:

@@ -6,9 +6,9 @@ import threading
 from pathlib import Path
 
 import zmq
-from tfprof.shim import layout, wire
-from tfprof.shim.daemons import Lock
-from tfprof.shim.wire import Head
+from tfprof.commands.daemons import Lock
+from tfprof.formats import layout, wire
+from tfprof.formats.wire import Head
 
 
 class FakeCollector:

@@ -10,8 +10,9 @@ import time
 import zmq
 from fakes.run_metadata import run_metadata
 from fakes.wire_agent import WireAgent
-from tfprof.shim import daemons, layout, places, wire
-from tfprof.shim.wire import Head
+from tfprof.commands import daemons
+from tfprof.formats import layout, runtime_dir, wire
+from tfprof.formats.wire import Head
 
 
 class CollectorProcess:
@@ -19,7 +20,7 @@ class CollectorProcess:
 
     def __init__(self, store, *options):
         self.store = store
-        self.place = places.instance_dir(str(store))
+        self.place = runtime_dir.instance_dir(str(store))
         self._command = [sys.executable, "-m", "tfprof.collector", "--store", str(store), *options]
         self.process = None
 

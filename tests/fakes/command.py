@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 import pytest
-from tfprof.collector.cli import main as cli
+from tfprof.cli import main as cli
 
 #: Runs a command line; returns exit status, stdout, stderr.
 Run = Callable[..., tuple[int, str, str]]

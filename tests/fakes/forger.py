@@ -15,7 +15,7 @@ import time
 
 from fakes.channel_writer import ChannelWriter
 from fakes.mutations import BODIES, EDGES, Mutator
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 #: Channels of one child: no process may have more than 16.
 EACH = 12

@@ -3,10 +3,10 @@
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from tfprof.collector.ingest.proto import graph_pb2
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.flops.definitions import Definition, definitions
+from tfprof.collector.flops.executed import Alike, Row, Sample
 from tfprof.collector.store.outputs import Output, encode
-from tfprof.collector.views.definitions import Definition, definitions
-from tfprof.collector.views.executed import Alike, Row, Sample
 
 FLOAT, INT32, INT64, RESOURCE = 1, 3, 9, 20
 #: Sizes of an output; None where not even the rank is known.

@@ -7,8 +7,8 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 from fakes.made_store import MS, START_NS, rows, traced, write_job
 from fakes.nodes import CPU
-from tfprof.collector.ingest.proto import graph_pb2
-from tfprof.collector.ingest.proto.run_metadata_pb2 import RunMetadata
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 from tfprof.collector.store.reader import Job, Store
 
 

@@ -5,12 +5,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from tfprof.collector.ingest.decode import decoder
-from tfprof.collector.ingest.graphdef import graph_nodes
-from tfprof.collector.ingest.interner import Interner
+from tfprof.collector.decoders.decode import decoder
+from tfprof.collector.decoders.graphdef import graph_nodes
+from tfprof.collector.decoders.interner import Interner
 from tfprof.collector.store import schema
 from tfprof.collector.store.writer import StoreWriter
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 HOST = "node7"
 SECOND = 10**9

@@ -3,7 +3,7 @@
 import random
 from pathlib import Path
 
-from tfprof.collector.ingest.proto.run_metadata_pb2 import RunMetadata
+from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 
 SAMPLE = Path(__file__).parents[1] / "contract" / "data" / "tf2_software.run_metadata"
 #: How much an op's time differs from step to step (sigma of the logarithm), and how many ops run at once.

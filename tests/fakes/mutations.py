@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fakes.run_metadata import run_metadata
 from fakes.wire_agent import record, span
-from tfprof.shim import layout, wire
-from tfprof.shim.wire import Head
+from tfprof.formats import layout, wire
+from tfprof.formats.wire import Head
 
 DATA = Path(__file__).parents[1] / "contract" / "data"
 #: Numbers at which something ends.

@@ -6,7 +6,7 @@ from typing import Any
 
 import pyarrow as pa
 from tfprof.collector.store.schema import DEVICE, GRAPH_NODES, NAMES, NODE, NONE_ID, ROLLUP
-from tfprof.collector.views.nodes import Frame, Node, Stats
+from tfprof.collector.tfviews.nodes import Frame, Node, Stats
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 GPU = "/job:localhost/replica:0/task:0/device:GPU:0"

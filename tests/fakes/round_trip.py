@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tfprof.collector.cli import main as cli
+from tfprof.cli import main as cli
 
 VIEWS = ("scope", "graph", "op", "code")
 SELECT = "micros,bytes,peak_bytes,residual_bytes,output_bytes,params,float_ops,occurrence,device,op_types,input_shapes"

@@ -1,6 +1,6 @@
 """XSpaces of profiler sessions, made by hand."""
 
-from tfprof.collector.ingest.proto.xplane_pb2 import XPlane, XSpace
+from tfprof.collector.decoders.proto.xplane_pb2 import XPlane, XSpace
 
 BEGAN_NS = 1_700_000_000_000_000_000
 

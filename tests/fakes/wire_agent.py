@@ -5,8 +5,8 @@ import struct
 import time
 
 import zmq
-from tfprof.shim import layout, wire
-from tfprof.shim.wire import Head
+from tfprof.formats import layout, wire
+from tfprof.formats.wire import Head
 
 
 class WireAgent:

@@ -39,7 +39,7 @@ def test_the_shim_imports_only_the_standard_library_and_what_the_job_has() -> No
 def test_the_launcher_starts_without_third_party_packages() -> None:
     import subprocess
 
-    code = "import sys, tfprof.agent.run; print(*sys.modules)"
+    code = "import sys, tfprof.agent.launcher.run; print(*sys.modules)"
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
     third = {"zmq", "psutil", "pyarrow", "duckdb", "click", "rich", "google.protobuf", "asyncio"}
     assert not third & set(loaded)

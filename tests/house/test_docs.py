@@ -8,7 +8,7 @@ from matrix import table
 from matrix.rows import JOBS, LIMITS, ROWS
 from matrix.versions import VERSIONS
 from tfprof.collector.store import schema
-from tfprof.shim import layout, settings, version, wire
+from tfprof.formats import layout, settings, version, wire
 
 DOCS = ROOT / "docs"
 

@@ -6,8 +6,8 @@ import re
 from pathlib import Path
 
 from house.tree import PARTS, ROOT
-from tfprof.shim import isolated
-from tfprof.shim.version import VERSION
+from tfprof.commands import isolated
+from tfprof.formats.version import VERSION
 
 
 def _setup() -> configparser.ConfigParser:

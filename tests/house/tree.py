@@ -5,18 +5,18 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from tfprof.collector.cli.main import COMMANDS
-from tfprof.shim.settings import SETTINGS
+from tfprof.cli.main import COMMANDS
+from tfprof.formats.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTS = ("shim", "agent", "collector")
+PARTS = ("formats", "commands", "shim", "agent", "collector", "cli")
 DASHED = re.compile("[a-z]+(-[a-z0-9]+)+")
 #: Words with dashes that are neither slugs nor settings.
 NO_SLUGS = {"tfprof-run", "utf-8", *COMMANDS}
 
 
 def sources(*parts: str) -> list[Path]:
-    """Return the Python files of ``parts`` (all three when none is given), generated ones left out."""
+    """Return the Python files of ``parts`` (all when none is given), generated ones left out."""
     found = [path for part in parts or PARTS for path in sorted((ROOT / part).rglob("*.py"))]
     return [path for path in found if not path.name.endswith("_pb2.py")]
 

@@ -15,10 +15,10 @@ from fakes.channel_writer import ChannelWriter
 from fakes.collector import FakeCollector
 from tfprof.agent import launches, processes
 from tfprof.agent.launches import Launch
-from tfprof.shim import layout, places, wire
-from tfprof.shim.daemons import read_status
-from tfprof.shim.version import CHANNEL_VERSION
-from tfprof.shim.wire import Head
+from tfprof.commands.daemons import read_status
+from tfprof.formats import layout, runtime_dir, wire
+from tfprof.formats.version import CHANNEL_VERSION
+from tfprof.formats.wire import Head
 
 LAUNCH = 0xABCDEF
 #: The head of a message that this release does not read.
@@ -36,7 +36,7 @@ class Bench:
     """One instance: a fake collector, an agent that can be killed, jobs."""
 
     def __init__(self, store: Path) -> None:
-        self.place = places.make_instance(str(store))
+        self.place = runtime_dir.make_instance(str(store))
         self.store = store
         self.launch = Launch(LAUNCH, os.getpid(), time.time_ns(), str(store), "host", "user")
         launches.write(self.place, self.launch)

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tfprof.cli import main as cli
 from tfprof.collector.api import open_store
-from tfprof.collector.cli import main as cli
 from tfprof.collector.imports.checkpoint import Checkpoint, Skipped
 
 pytestmark = pytest.mark.tf

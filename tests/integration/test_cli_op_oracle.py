@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from fakes.made_store import traced, write_job
-from tfprof.collector.answers.profile import Profile, profile
+from tfprof.collector.query.profile import Profile, profile
 from tfprof.collector.render.op_text import lines
 from tfprof.collector.store.reader import Store
-from tfprof.collector.views.nodes import Stats
-from tfprof.collector.views.op import OpView, op_view
-from tfprof.collector.views.options import Options, from_texts
-from tfprof.collector.views.rules import Rules
+from tfprof.collector.tfviews.nodes import Stats
+from tfprof.collector.tfviews.op import OpView, op_view
+from tfprof.collector.tfviews.options import Options, from_texts
+from tfprof.collector.tfviews.parity import Rules
 
 pytestmark = pytest.mark.tf
 

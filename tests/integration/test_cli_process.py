@@ -13,10 +13,10 @@ import pytest
 from fakes import asked_store
 from fakes.made_store import SECOND, START_NS, rows, span, traced, write_job
 from fakes.run_metadata import run_metadata
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 BIN = Path(sys.executable).parent
-TFPROF = [sys.executable, "-m", "tfprof.collector.cli.main"]
+TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
 
 
 @pytest.fixture(scope="module")
@@ -185,7 +185,7 @@ def test_what_may_not_be_read_is_not_called_damaged(told_store: Path, tmp_path: 
     for path in (tmp_path / "store").glob(barred) if barred != "." else [tmp_path / "store"]:
         path.chmod(0)
     code = (
-        "import os, sys; from tfprof.collector.cli import main, op, steps, views; os.setgroups([]); os.setgid(65534);"
+        "import os, sys; from tfprof.cli import main, op, steps, views; os.setgroups([]); os.setgid(65534);"
         "os.setuid(65534); main.main(sys.argv[1:])"
     ).replace("op, ", "")
     for folder in (tmp_path, *tmp_path.parents[:3]):
@@ -209,7 +209,7 @@ def test_an_ascii_terminal_gets_question_marks_instead_of_a_traceback(store: Pat
 
 
 def test_listing_jobs_loads_neither_the_query_engine_nor_protobuf_nor_the_network() -> None:
-    code = "import sys, tfprof.collector.cli.main, tfprof.collector.cli.jobs; print(*sys.modules)"
+    code = "import sys, tfprof.cli.main, tfprof.cli.jobs; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert not {"duckdb", "google.protobuf", "zmq", "psutil", "rich", "asyncio"} & set(done.stdout.split())
 
@@ -218,9 +218,7 @@ def test_listing_jobs_loads_neither_the_query_engine_nor_protobuf_nor_the_networ
 @pytest.mark.parametrize("view", ["scope", "graph", "op", "code"])
 def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, strict: bool) -> None:
     asked_store.write(tmp_path / "s")
-    code = (
-        "import sys\nfrom tfprof.collector.cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules)"
-    )
+    code = "import sys\nfrom tfprof.cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules)"
     words = [view, "aa10", "--store", str(tmp_path / "s"), *["--strict-tfprof"] * strict]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
@@ -228,12 +226,12 @@ def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, strict: b
     of_files = {
         "tfprof.collector.export.messages",
         "tfprof.collector.export.timeline",
-        "tfprof.collector.answers.timelines",
+        "tfprof.collector.query.timelines",
     }
     assert not (heavy | of_files) & loaded
     looks_at_graphs = not strict or view in {"graph", "code"}  # for lines of code, for inputs
     assert ("google.protobuf" in loaded) == looks_at_graphs
-    assert f"tfprof.collector.views.{view}" in loaded
+    assert f"tfprof.collector.tfviews.{view}" in loaded
 
 
 @pytest.mark.usefixtures("private_places")

@@ -13,18 +13,18 @@ from typing import Any
 
 import pytest
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
-from tfprof.collector.answers.profile import profile
-from tfprof.collector.cli.import_ import import_
+from tfprof.cli.import_ import import_
+from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.export import messages, pprof
-from tfprof.collector.ingest.proto import graph_pb2
 from tfprof.collector.proto import pprof_pb2, tfprof_output_pb2
+from tfprof.collector.query.profile import profile
 from tfprof.collector.render import tree_text
 from tfprof.collector.render.table import clean
 from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.views.code import call_tree, code_view
-from tfprof.collector.views.nodes import Node
-from tfprof.collector.views.options import Options
-from tfprof.collector.views.rules import Rules
+from tfprof.collector.tfviews.code import call_tree, code_view
+from tfprof.collector.tfviews.nodes import Node
+from tfprof.collector.tfviews.options import Options
+from tfprof.collector.tfviews.parity import Rules
 
 pytestmark = pytest.mark.tf
 

@@ -8,7 +8,7 @@ import pytest
 from fakes.collector_process import CollectorProcess, Streaming
 from fakes.wire_agent import WireAgent, span
 from tfprof.collector.store.reader import Store
-from tfprof.shim import wire
+from tfprof.formats import wire
 
 UID = 0x77
 

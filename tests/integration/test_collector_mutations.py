@@ -13,7 +13,7 @@ from fakes.mutations import Mutator
 from fakes.run_metadata import run_metadata
 from fakes.wire_agent import WireAgent
 from tfprof.collector.store.reader import Store
-from tfprof.shim import layout, wire
+from tfprof.formats import layout, wire
 
 COUNT = int(os.environ.get("TFPROF_MUTATIONS", "600"))
 SEED = int(os.environ.get("TFPROF_MUTATIONS_SEED", "1"))

@@ -7,8 +7,8 @@ import pytest
 from fakes.collector_process import CollectorProcess, Streaming
 from fakes.wire_agent import WireAgent
 from tfprof.collector.store.reader import Store
-from tfprof.collector.views.jobs import job_row
-from tfprof.shim import wire
+from tfprof.collector.summaries.jobs import job_row
+from tfprof.formats import wire
 
 UID, NEXT = 0x77, 0x78
 HOW = pytest.mark.parametrize("how", ["removed", "moved", "job removed", "jobs moved"])

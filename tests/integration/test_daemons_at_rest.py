@@ -13,9 +13,9 @@ from fakes import channel_writer
 from fakes.collector import FakeCollector
 from tfprof.agent import launches
 from tfprof.agent.launches import Launch
-from tfprof.shim import places, wire
-from tfprof.shim.daemons import holder, read_status
-from tfprof.shim.wire import Head
+from tfprof.commands.daemons import holder, read_status
+from tfprof.formats import runtime_dir, wire
+from tfprof.formats.wire import Head
 
 LAUNCH = 0x5EED
 WINDOW_S = 3.0
@@ -50,7 +50,7 @@ class Host:
 
     def __init__(self, store: Path) -> None:
         self.store = store
-        self.place = places.make_instance(str(store))
+        self.place = runtime_dir.make_instance(str(store))
         launches.write(self.place, Launch(LAUNCH, os.getpid(), time.time_ns(), str(store), "host", "user"))
         self.processes: list[subprocess.Popen[str]] = []
 

@@ -51,7 +51,7 @@ def test_profiles_are_written_at_the_end(
     python: Path = request.getfixturevalue(f"{version}_python")
     (tmp_path / "train.py").write_text(JOB)
     asked = ["--trace", "steps=3-4,7", "--dump-steps", "2,4,100", "--dump-dir", "out"]
-    command = [sys.executable, "-m", "tfprof.agent.run", *asked, str(python), "train.py"]
+    command = [sys.executable, "-m", "tfprof.agent.launcher.run", *asked, str(python), "train.py"]
     ran = subprocess.run(command, capture_output=True, text=True, timeout=240, check=False, cwd=tmp_path)
     assert ran.returncode == 0, ran.stderr
     out = tmp_path / "out"

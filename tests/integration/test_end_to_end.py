@@ -15,7 +15,9 @@ from typing import Any
 import psutil
 import pytest
 from tfprof.collector.store.reader import Job, Store
-from tfprof.shim import daemons, places, sampling
+from tfprof.commands import daemons
+from tfprof.formats import runtime_dir
+from tfprof.shim.pacing import sampling
 
 pytestmark = pytest.mark.tf
 
@@ -78,12 +80,12 @@ def _until(condition: Callable[[], object], seconds: float = 30.0) -> object:
 def _daemon_that_is_up(store: Path, name: str) -> int:
     """Return the pid of the agent or collector once it has done with its start, 0 for none."""
     pid = _daemon(store, name)
-    return pid if daemons.is_up(places.instance_dir(str(store)), name, pid) else 0
+    return pid if daemons.is_up(runtime_dir.instance_dir(str(store)), name, pid) else 0
 
 
 def _daemon(store: Path, name: str) -> int:
     """Return the pid of the running agent or collector of ``store``, 0 for none."""
-    return daemons.holder(places.instance_dir(str(store)), name)
+    return daemons.holder(runtime_dir.instance_dir(str(store)), name)
 
 
 def _last(store: Path) -> Job:
@@ -310,7 +312,7 @@ def test_nothing_of_ours_can_be_imported_in_a_job(tf2_python: Path, private_plac
     assert names == "[]"
     paths, modules = rest.split("] [")
     assert paths == "["
-    assert all(name.strip(" ']").startswith("_tfprof_shim") for name in modules.split(","))
+    assert all(name.strip(" ']").startswith("_tfprof") for name in modules.split(","))
 
 
 def test_the_job_gets_no_thread_and_no_socket_of_ours(tf2_python: Path, private_places: Path) -> None:

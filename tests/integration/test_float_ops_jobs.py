@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 from tfprof.collector.store.reader import Store
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 

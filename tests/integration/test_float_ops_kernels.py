@@ -6,8 +6,8 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from tfprof.collector.views.flops import formula
-from tfprof.collector.views.rules import DEFAULT
+from tfprof.collector.flops.flops import formula
+from tfprof.collector.tfviews.parity import DEFAULT
 
 pytestmark = pytest.mark.tf
 

@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 from fakes.made_store import traced, write_job
-from tfprof.collector.answers.needs import FLOAT_OPS
-from tfprof.collector.answers.profile import profile
+from tfprof.collector.flops.registry import NEWER, REGISTRY
+from tfprof.collector.query.profile import profile
+from tfprof.collector.query.required_facts import FLOAT_OPS
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.views.nodes import Node
-from tfprof.collector.views.registry import NEWER, REGISTRY
-from tfprof.collector.views.rules import DEFAULT, Rules
+from tfprof.collector.tfviews.nodes import Node
+from tfprof.collector.tfviews.parity import DEFAULT, Rules
 
 pytestmark = [
     pytest.mark.tf,

@@ -20,8 +20,8 @@ from fakes.run_metadata import run_metadata, text
 from tfprof.agent import launches
 from tfprof.agent.launches import Launch
 from tfprof.collector.store.reader import Store
-from tfprof.shim import layout, places
-from tfprof.shim.daemons import holder, read_status
+from tfprof.commands.daemons import holder, read_status
+from tfprof.formats import layout, runtime_dir
 
 COUNT = int(os.environ.get("TFPROF_FORGED", "120"))
 SEED = int(os.environ.get("TFPROF_FORGED_SEED", "1"))
@@ -47,7 +47,7 @@ class Host:
 
     def __init__(self, store: Path) -> None:
         self.store = store
-        self.place = places.make_instance(str(store))
+        self.place = runtime_dir.make_instance(str(store))
         self.launcher = subprocess.Popen(["cat"], stdin=subprocess.PIPE)  # this process is a job
         launches.write(self.place, Launch(LAUNCH, self.launcher.pid, time.time_ns(), str(store), "host", "user"))
         self.daemons: dict[str, subprocess.Popen[str]] = {}

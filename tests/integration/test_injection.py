@@ -16,17 +16,24 @@ print(sys.version)
 print([place for place in sys.path if 'inject' in place or 'tfprof' in place])
 print([place for place in sys.path_importer_cache if 'inject' in place])
 print(len(sys.path))
-print(sorted(name for name in ('shim', 'tfprof', 'hook', 'layout', '_tfprof_shim_core') if name in sys.modules))
+print(sorted(name for name in ('shim', 'tfprof', 'hook', 'layout', '_tfprof_shim') if name in sys.modules))
 """
+#: Packages that the injected file makes.
+ROOMS = ("formats", "shim", "shim.channel", "shim.pacing", "shim.tensorflow")
 FLAGS = [[], ["-I"], ["-E"], ["-S"], ["-s"], ["-B"], ["-O"], ["-E", "-S"]]
 
 
 @pytest.fixture(scope="module")
 def installed(tmp_path_factory):
     """A copy of the shim: Python 2 puts its bytecode beside the file."""
-    copy = tmp_path_factory.mktemp("installed") / "shim"
-    shutil.copytree(ROOT / "shim", copy, ignore=shutil.ignore_patterns("__pycache__"))
-    return copy
+    return copied(tmp_path_factory.mktemp("installed"))
+
+
+def copied(folder):
+    """Copy what runs in jobs into ``folder``; return the copy of the shim."""
+    for room in ("formats", "shim"):
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__"))
+    return folder / "shim"
 
 
 @pytest.fixture
@@ -101,12 +108,11 @@ def test_an_error_of_the_one_that_is_shadowed_is_told_as_without_us(run, python,
 
 @everywhere
 def test_an_error_of_ours_is_silent(python, tmp_path):
-    broken = tmp_path / "shim"
-    shutil.copytree(ROOT / "shim", broken, ignore=shutil.ignore_patterns("__pycache__"))
+    broken = copied(tmp_path)
     (broken / "core.py").write_text("raise RuntimeError('broken')\n")
     environ = environment("/nowhere", PYTHONPATH=str(broken / "inject"))
     del environ["TFPROF_DEBUG"]
-    command = [str(python), "-c", "import sys; print([name for name in sys.modules if '_tfprof_shim' in name])"]
+    command = [str(python), "-c", "import sys; print([name for name in sys.modules if name.startswith('_tfprof')])"]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
     assert (done.stdout, done.stderr) == ("[]\n", "")
     environ["TFPROF_DEBUG"] = "1"
@@ -135,24 +141,25 @@ def test_nothing_is_armed_without_a_launch(run, python):
 
 @where_jobs_run
 def test_an_armed_interpreter_loads_little_and_keeps_bytecode(run, python, tmp_path):
-    copy = tmp_path / "shim"
-    shutil.copytree(ROOT / "shim", copy, ignore=shutil.ignore_patterns("__pycache__"))
+    copy = copied(tmp_path)
     environ = environment("/nowhere", PYTHONPATH=str(copy / "inject"))
-    say = "import sys; print(len(set(sys.modules)), sorted(name for name in sys.modules if '_tfprof_shim' in name))"
+    say = "import sys; print(len(set(sys.modules)), sorted(name for name in sys.modules if name.startswith('_tfprof')))"
     command = [str(python), "-c", say]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
     loaded = done.stdout.partition(" ")[2]
     assert loaded.strip() == str(
-        ["_tfprof_shim", *("_tfprof_shim." + name for name in ("clock", "core", "guard", "hook"))]
+        sorted(
+            ["_tfprof", *("_tfprof." + name for name in (*ROOMS, "shim.clock", "shim.core", "shim.guard", "shim.hook"))]
+        )
     )
     alone = run(python, "-c", say, armed=False)[1]
-    assert int(done.stdout.split()[0]) <= int(alone.split()[0]) + 7  # ours, sitecustomize, time
+    assert int(done.stdout.split()[0]) <= int(alone.split()[0]) + 12  # ours, sitecustomize, time
     assert len(list((copy / "__pycache__").glob("core.*.pyc"))) == 1
 
 
 @where_jobs_run
 def test_children_are_armed_by_the_environment_that_they_inherit(run, python):
-    child = "import sys; print('_tfprof_shim.core' in sys.modules)"
+    child = "import sys; print('_tfprof.shim.core' in sys.modules)"
     say = f"import subprocess, sys; sys.exit(subprocess.call([sys.executable, '-c', {child!r}]))"
     assert run(python, "-c", say) == (0, "True\n", "")
 
@@ -161,8 +168,8 @@ def test_children_are_armed_by_the_environment_that_they_inherit(run, python):
 def test_a_program_with_other_rights_than_its_user_is_left_alone(python):
     say = (
         "import os, sys; os.geteuid = lambda: 12345\n"
-        f"package = type(sys)('_tfprof_shim'); package.__path__ = [{str(ROOT / 'shim')!r}]; sys.modules['_tfprof_shim'] = package\n"
-        "from _tfprof_shim import core; core.arm(os.environ); print(core.state(), len(sys.meta_path))\n"
+        f"package = type(sys)('_tfprof'); package.__path__ = [{str(ROOT)!r}]; sys.modules['_tfprof'] = package\n"
+        "from _tfprof.shim import core; core.arm(os.environ); print(core.state(), len(sys.meta_path))\n"
         "import posix; os.geteuid = posix.geteuid\n"
         "core.arm(os.environ); print(core.state() is None, len(sys.meta_path))"
     )

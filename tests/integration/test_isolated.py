@@ -83,7 +83,7 @@ def test_what_a_site_has_put_beside_us_runs_in_the_job_only(tmp_path: Path) -> N
     code = (
         "import runpy, site, sys; main = site.main\n"
         f"site.main = lambda: (main(), site.addsitedir({str(tmp_path)!r}), site.execsitecustomize())\n"
-        f"sys.argv = ['isolated', 'tfprof', '--version']; runpy.run_path({str(ROOT / 'shim/isolated.py')!r}, run_name='__main__')"
+        f"sys.argv = ['isolated', 'tfprof', '--version']; runpy.run_path({str(ROOT / 'commands/isolated.py')!r}, run_name='__main__')"
     )
     (tmp_path / "sitecustomize.py").write_text("print('customized', flush=True)\n")
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)

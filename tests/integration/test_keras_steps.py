@@ -5,7 +5,7 @@ import re
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "keras_steps.py"

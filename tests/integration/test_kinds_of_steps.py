@@ -4,7 +4,7 @@ import json
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "kinds_of_steps.py"

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 from fakes import channel_writer
 from tfprof.agent import launches
-from tfprof.shim import places
-from tfprof.shim.daemons import holder
+from tfprof.commands.daemons import holder
+from tfprof.formats import runtime_dir
 
-RUN = [sys.executable, "-m", "tfprof.agent.run"]
+RUN = [sys.executable, "-m", "tfprof.agent.launcher.run"]
 TESTS = Path(channel_writer.__file__).parent.parent
 
 
@@ -122,7 +122,7 @@ def test_a_command_without_tensorflow_gets_one_line_at_the_end() -> None:
 
 
 def test_what_others_announced_before_is_not_taken_for_ones_own(places_of_its_own) -> None:
-    place = Path(places.make_instance(str(places_of_its_own)))
+    place = Path(runtime_dir.make_instance(str(places_of_its_own)))
     stale = place / "announce" / "999999999-00000000000000ff"
     stale.write_text("channel\n")
     os.utime(stale, (1, 1))
@@ -240,7 +240,7 @@ def test_the_job_finds_the_shim_and_its_launch_in_its_environment(places_of_its_
     assert given == {}
     given = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", sys.executable, "-c", code).stdout)
     launch, _, place = given["TFPROF_RUN"].partition("@")
-    assert place == places.instance_dir(str(places_of_its_own))
+    assert place == runtime_dir.instance_dir(str(places_of_its_own))
     assert len(launch) == 16
     assert given["TFPROF_TRACE"] == "every=7"
     assert given["TFPROF_RING"] == "8M"
@@ -252,7 +252,7 @@ def test_the_launch_file_tells_who_and_how_it_ended_but_not_what(places_of_its_o
     monkeypatch.setenv("SECRET", "hush")
     run("--quiet", "--name", "nightly", "sh", "-c", "exit 9")
     run("--quiet", "--record-command", "sh", "-c", "kill -9 $$")
-    place = places.instance_dir(str(places_of_its_own))
+    place = runtime_dir.instance_dir(str(places_of_its_own))
     first, second = sorted(
         (launches.read(place, one) for one in launches.listed(place)), key=lambda one: one.started_ns
     )
@@ -303,7 +303,7 @@ def test_a_profiled_job_is_stored_and_reported(places_of_its_own) -> None:
     assert "nightly" in ended.stderr
     assert "200 steps" in ended.stderr
     assert "0 lost" in ended.stderr
-    place = places.instance_dir(str(places_of_its_own))
+    place = runtime_dir.instance_dir(str(places_of_its_own))
     (launch,) = launches.listed(place)
     result = launches.read_result(place, launch)
     assert result.complete
@@ -318,7 +318,7 @@ def test_a_job_with_process_numbers_of_its_own_is_found(places_of_its_own) -> No
 
 
 def test_agent_and_collector_killed_under_a_job_cost_nothing(places_of_its_own) -> None:
-    place = places.instance_dir(str(places_of_its_own))
+    place = runtime_dir.instance_dir(str(places_of_its_own))
     with subprocess.Popen(
         [*RUN, sys.executable, "-c", JOB, "1500", "0.01"], stdout=-1, stderr=-1, text=True
     ) as launcher:
@@ -344,7 +344,7 @@ def test_a_store_that_cannot_be_written_costs_a_job_nothing_but_its_profile(tmp_
     assert ended.stderr.startswith(f"tfprof: no profile: cannot write {tmp_path / 'store'}: File exists")
     assert ended.stderr.count("\n") == 1
     subprocess.run(
-        [sys.executable, "-m", "tfprof.collector.cli.main", "stop", "--store", str(tmp_path / "store")],
+        [sys.executable, "-m", "tfprof.cli.main", "stop", "--store", str(tmp_path / "store")],
         capture_output=True,
         timeout=30,
         check=False,

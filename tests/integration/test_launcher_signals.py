@@ -13,9 +13,9 @@ import psutil
 import pytest
 from fakes import channel_writer
 from tfprof.agent import launches
-from tfprof.shim import places
+from tfprof.formats import runtime_dir
 
-RUN = [sys.executable, "-m", "tfprof.agent.run", "--quiet"]
+RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
 TESTS = Path(channel_writer.__file__).parent.parent
 
 #: Prints in its handler, where a second signal would find it, and then for a while what else comes.
@@ -233,7 +233,7 @@ def test_a_killed_launcher_takes_its_job_along_and_nothing_is_lost(places_of_its
     pid = int(launcher.stdout.readline().split()[-1])
     launcher.kill()
     launcher.communicate(timeout=30)  # to the end of the pipe that the job held
-    place = places.instance_dir(str(places_of_its_own))
+    place = runtime_dir.instance_dir(str(places_of_its_own))
     (launch,) = launches.listed(place)
     (job,) = _result(place, launch).jobs
     assert (job["pid"], job["state"], job["dropped_records"]) == (pid, "killed", 0)
@@ -254,7 +254,7 @@ def _result(place: str, launch: int) -> launches.Result:
 
 def _jobs() -> list[dict]:
     told = subprocess.run(
-        [sys.executable, "-m", "tfprof.collector.cli.main", "jobs", "--json"],
+        [sys.executable, "-m", "tfprof.cli.main", "jobs", "--json"],
         capture_output=True,
         text=True,
         timeout=60,
@@ -279,7 +279,7 @@ def test_a_job_that_the_launcher_became_is_seen_drained_and_closed(places_of_its
 
 def test_an_agent_stays_for_a_job_that_the_launcher_became(places_of_its_own: Path, monkeypatch) -> None:
     monkeypatch.setenv("TFPROF_AGENT_IDLE", "0.5")
-    place = places.instance_dir(str(places_of_its_own))
+    place = runtime_dir.instance_dir(str(places_of_its_own))
     code = f"import time; print('up', flush=True); time.sleep(3)\n{CHANNEL_JOB}"
     with subprocess.Popen([*RUN, "--exec", sys.executable, "-c", code, "300"], stdout=-1, text=True) as job:
         assert job.stdout.read().split() == ["up", "at", "200", str(job.pid)]

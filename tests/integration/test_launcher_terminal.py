@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-RUN = [sys.executable, "-m", "tfprof.agent.run", "--quiet"]
+RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
 
 #: What a shell with job control does: the command in a group of its own in the foreground, told of stops.
 SHELL = """

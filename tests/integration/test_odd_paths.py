@@ -6,9 +6,9 @@ from collections import Counter
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
-from tfprof.collector.ingest.interner import Interner
-from tfprof.collector.ingest.xspace import xspace
-from tfprof.shim import layout
+from tfprof.collector.decoders.interner import Interner
+from tfprof.collector.decoders.xspace import xspace
+from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "odd_paths.py"

@@ -4,9 +4,9 @@ import json
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
-from tfprof.shim import layout
-from tfprof.shim.faults import AFTER, SETTLE
-from tfprof.shim.pace import FIRST, TRIES, WARM_UP
+from tfprof.formats import layout
+from tfprof.shim.pacing.pace import FIRST, TRIES, WARM_UP
+from tfprof.shim.pacing.page_faults import AFTER, SETTLE
 
 pytestmark = pytest.mark.tf
 START, EACH = WARM_UP + 1, FIRST + SETTLE + AFTER

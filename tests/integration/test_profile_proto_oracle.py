@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from integration.oracle.cases import write_cases
-from tfprof.collector.cli import main as cli
+from tfprof.cli import main as cli
 from tfprof.collector.export.code_defs import NONE
 from tfprof.collector.export.op_log import op_log
 from tfprof.collector.export.profile_proto import pieces

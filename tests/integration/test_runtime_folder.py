@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from fakes import channel_writer
 from fakes.odd_files import ODD_FILES
-from tfprof.shim import places
+from tfprof.formats import runtime_dir
 
 #: A job with a channel, as tfprof-run would start it.
 JOB = f"""
@@ -32,16 +32,16 @@ def run(module: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
 
 def profiled() -> str:
     """Run the job and the commands about daemons; return what the launcher said."""
-    ended = run("tfprof.agent.run", sys.executable, "-c", JOB)
+    ended = run("tfprof.agent.launcher.run", sys.executable, "-c", JOB)
     assert ended.returncode == 0
     for command in ("status", "stop"):
-        assert run("tfprof.collector.cli.main", command).returncode == 0
+        assert run("tfprof.cli.main", command).returncode == 0
     return ended.stderr
 
 
 @pytest.fixture
 def place(private_places: Path) -> Path:
-    return Path(places.make_instance(str(private_places)))
+    return Path(runtime_dir.make_instance(str(private_places)))
 
 
 def test_odd_files_beside_the_daemons_own_are_passed_over(place: Path) -> None:

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from fakes.armed_job import FAKE_TENSORFLOW, JOBS, MODERN, ROOT, ArmedJob, bare, name_of
 from fakes.channel_reader import ChannelReader, channels
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 SCRIPT = JOBS / "quick_session.py"
 

@@ -4,8 +4,8 @@ import re
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob, bare
-from tfprof.collector.views.steps import call
-from tfprof.shim import layout
+from tfprof.collector.summaries.steps import call
+from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "session_paths.py"

@@ -2,7 +2,7 @@
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 

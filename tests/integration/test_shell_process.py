@@ -20,7 +20,7 @@ from fakes.made_store import HOST, IDENTITY, traced
 from fakes.run_metadata import run_metadata
 from tfprof.collector.store.writer import StoreWriter
 
-SHELL = [sys.executable, "-m", "tfprof.collector.cli.main", "shell"]
+SHELL = [sys.executable, "-m", "tfprof.cli.main", "shell"]
 #: What a terminal answers when it is asked where its cursor is.
 CURSOR_AT = b"\x1b[1;1R"
 #: What a prompt begins with: from here on a paste is marked.

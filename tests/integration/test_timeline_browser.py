@@ -63,7 +63,7 @@ def written(store: Path, view: str, step: int) -> Path:
     """Have a command write the timeline of a view of the last job."""
     out = store.parent / "timeline"
     options = ("-max_depth", "10000", "-step", str(step), "-output", f"timeline:outfile={out}")
-    command = (sys.executable, "-m", "tfprof.collector.cli.main", view, "last", "--store", str(store), *options)
+    command = (sys.executable, "-m", "tfprof.cli.main", view, "last", "--store", str(store), *options)
     subprocess.run(command, check=True, capture_output=True, timeout=120)
     return out.with_name(f"timeline_{step}")
 

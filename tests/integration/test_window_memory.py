@@ -5,9 +5,9 @@ from collections import Counter
 
 import pytest
 from fakes.armed_job import JOBS, ArmedJob
-from tfprof.collector.ingest.executions import executions
-from tfprof.collector.ingest.proto.xplane_pb2 import XSpace
-from tfprof.shim import layout
+from tfprof.collector.decoders.executions import executions
+from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
+from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "window_memory.py"

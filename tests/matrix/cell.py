@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 
 import psutil
 from fakes.round_trip import differences
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 from .instance import Instance
 from .rows import LIMITS, Limit, Row

@@ -11,11 +11,11 @@ import time
 from collections.abc import Iterator
 from typing import Any, Final
 
-from tfprof.collector.cli import main as cli
+from tfprof.cli import main as cli
 
 #: Seconds in which a job that has ended is in the store with all it has left.
 SETTLED_S: Final = 30.0
-_MODULE: Final = "tfprof.collector.cli.main"
+_MODULE: Final = "tfprof.cli.main"
 
 
 class Instance:

@@ -7,7 +7,9 @@ import weakref
 
 import numpy as np
 import tensorflow as tf
-from _tfprof_shim import core, graph, layout
+from _tfprof.formats import layout
+from _tfprof.shim import core
+from _tfprof.shim.tensorflow import graph
 from tensorflow.core.framework import graph_pb2
 from tensorflow.python.profiler import tfprof_logger
 

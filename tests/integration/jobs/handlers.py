@@ -46,7 +46,7 @@ def classes():
 
 def arm(shim, trace):
     """Arm the shim in this process, as the injected file does."""
-    core = sys.modules["_tfprof_shim.core"]
+    core = sys.modules["_tfprof.shim.core"]
     os.environ["TFPROF_TRACE"] = trace
     core.arm(os.environ)
     return core
@@ -139,10 +139,10 @@ def eager(trace="off"):
     patch = types.SimpleNamespace(setitem=lambda table, name, value: table.__setitem__(name, value))
     _, functions, module = eager_tensorflow.install(patch)
     for name in ("keras", "function"):
-        __import__("_tfprof_shim." + name)
-    sys.modules["_tfprof_shim.keras"].patch_callbacks(module)
-    sys.modules["_tfprof_shim.keras"].patch_model(module)
-    sys.modules["_tfprof_shim.function"].patch(functions)
+        __import__("_tfprof.shim.tensorflow." + name)
+    sys.modules["_tfprof.shim.tensorflow.keras"].patch_callbacks(module)
+    sys.modules["_tfprof.shim.tensorflow.keras"].patch_model(module)
+    sys.modules["_tfprof.shim.tensorflow.function"].patch(functions)
     assert core.channel() is not None
     return functions, module
 
@@ -399,24 +399,24 @@ def main(shim, share, way):
     first, every = (int(each) for each in share.split("/"))
     warnings.simplefilter("ignore")
     runpy.run_path(os.path.join(shim, "inject", "sitecustomize.py"))
-    core = sys.modules["_tfprof_shim.core"]
+    core = sys.modules["_tfprof.shim.core"]
     for name in [
-        "session",
-        "callables",
-        "keras",
-        "function",
-        "graph",
-        "opening",
-        "buffer",
-        "exclusive",
-        "window",
-        "policy",
-        "entry",
-        "prologue",
+        "formats.policy",
+        "shim.channel.channel_setup",
+        "shim.prologue",
+        "shim.tensorflow.session",
+        "shim.tensorflow.callables",
+        "shim.tensorflow.keras",
+        "shim.tensorflow.function",
+        "shim.tensorflow.graph",
+        "shim.tensorflow.tf_buffer",
+        "shim.tensorflow.profiler_lock",
+        "shim.tensorflow.window",
+        "shim.tensorflow.entry",
     ]:
-        __import__("_tfprof_shim." + name)
+        __import__("_tfprof." + name)
     core.disarm()
-    called_back.append(sys.modules["_tfprof_shim.guard"].called_back(main).__code__)
+    called_back.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
     turn = [each for each in classes() if way != "outside" or not issubclass(each, SPEECHLESS)]
     gc.freeze()  # or each child's first collection copies all of its memory
     cases = missed = 0

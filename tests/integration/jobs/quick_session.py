@@ -119,7 +119,7 @@ def disarm():
     original = [name for name in vars(session.BaseSession) if name.startswith("_call")]
     bound = sessions._call_tf_sessionrun
     runs()
-    sys.modules["_tfprof_shim.core"].disarm()
+    sys.modules["_tfprof.shim.core"].disarm()
     runs()
     assert bound(None, {"x": 1}, ["y"], [], None) == 2
     module = session.__name__.partition(".")[0]

@@ -6,16 +6,17 @@ from functools import partial
 from typing import Any, Final, NamedTuple
 
 import pytest
-from tfprof.collector.answers import profile
+from tfprof.collector.advice import expensive, operations, utilization
 from tfprof.collector.export import gpu_memory, pprof, timeline
+from tfprof.collector.flops import attributes
+from tfprof.collector.query import profile
 from tfprof.collector.render import op_text
-from tfprof.collector.store import sealing, sums
+from tfprof.collector.store import aggregation, sealing
 from tfprof.collector.store.columns import integer, pc
-from tfprof.collector.views import attributes, code, entries, graph, nodes, op, scope, tree
-from tfprof.collector.views.advice import expensive, operations, utilization
-from tfprof.collector.views.matcher import Matcher, encoded
-from tfprof.collector.views.order import ordered
-from tfprof.collector.views.rules import Rules
+from tfprof.collector.tfviews import code, entries, graph, nodes, op, scope, tree
+from tfprof.collector.tfviews.matcher import Matcher, encoded
+from tfprof.collector.tfviews.order import ordered
+from tfprof.collector.tfviews.parity import Rules
 
 OLD, NEW = "tf1", "tf2"
 
@@ -49,7 +50,7 @@ def _without_c(apply: Callable[[pytest.MonkeyPatch], None]) -> Callable[[pytest.
     """Return ``apply`` where rows are summed up in Python."""
 
     def both(patch: pytest.MonkeyPatch) -> None:
-        patch.setattr(sums, "native", None)
+        patch.setattr(aggregation, "native", None)
         apply(patch)
 
     return both
@@ -68,7 +69,7 @@ def _measured(change: Callable[[Any, Any], dict[str, Any]]) -> Callable[[pytest.
 
         return measured
 
-    return _without_c(put(sums, "_measured", made))
+    return _without_c(put(aggregation, "_measured", made))
 
 
 def _average_over_all(known: Any) -> Any:

@@ -11,7 +11,7 @@ from typing import Final
 
 from integration.oracle import graphs
 from integration.oracle.queries import Questions
-from tfprof.collector.ingest.proto.graph_pb2 import GraphDef
+from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 
 #: The real runs that `real_runs.py` makes.
 REAL: Final = ("conv", "loop", "rnn")

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tfprof.cli.import_ import import_
 from tfprof.collector.api import Profiler, open_store
-from tfprof.collector.cli.import_ import import_
 
 #: The version of TensorFlow that an interpreter has, as `compat` names it.
 COMPAT = {"tf1": "1.15", "tf2": "2.21"}

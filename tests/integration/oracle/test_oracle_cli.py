@@ -16,7 +16,7 @@ from integration.oracle.conftest import Asked, seeds
 from integration.oracle.ours import COMPAT
 from integration.oracle.queries import ODD_ORDERS, SELECTS, VIEWS
 from tfprof.collector.proto import tfprof_output_pb2
-from tfprof.collector.views.option_values import pieces
+from tfprof.collector.tfviews.option_values import pieces
 
 pytestmark = pytest.mark.tf
 #: Questions to each view, in each form.
@@ -62,7 +62,7 @@ def tfprof(asked: Asked, name: str, question: Any, spelled: str, *more: str) -> 
     command = [
         sys.executable,
         "-m",
-        "tfprof.collector.cli.main",
+        "tfprof.cli.main",
         question["view"],
         "last",
         f"--store={asked.store(name)}",

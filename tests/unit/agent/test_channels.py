@@ -11,9 +11,9 @@ from fakes.channel_writer import ChannelWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfprof.agent.channels import Channel, ChannelError, open_file, read_page
-from tfprof.shim import layout
-from tfprof.shim.errors import FormatError, VersionError
-from tfprof.shim.version import CHANNEL_VERSION
+from tfprof.formats import layout
+from tfprof.formats.errors import FormatError, VersionError
+from tfprof.formats.version import CHANNEL_VERSION
 
 
 @pytest.fixture

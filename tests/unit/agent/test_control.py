@@ -6,8 +6,8 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import control
 from tfprof.agent.channels import Channel
-from tfprof.shim import layout
-from tfprof.shim.policy import Policy, PolicyError
+from tfprof.formats import layout
+from tfprof.formats.policy import Policy, PolicyError
 
 
 def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_says_so() -> None:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.errors import FormatError
 from tfprof.collector.records import JSON_MAX, Record, cut_records, cut_spans, document
-from tfprof.shim import layout
+from tfprof.formats import layout
 
 
 def record(seq, body=b"x", kind=layout.RUN_METADATA, size=None):

@@ -5,8 +5,9 @@ import os
 
 import pytest
 from fakes.channel_reader import ChannelReader
-from tfprof.shim import core, guard, layout
-from tfprof.shim.ring import Channel
+from tfprof.formats import layout
+from tfprof.shim import core, guard
+from tfprof.shim.channel.ring import Channel
 
 
 @pytest.fixture

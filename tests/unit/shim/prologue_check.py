@@ -28,10 +28,10 @@ def told(_first):
 
 
 def load(shim):
-    package = types.ModuleType("_tfprof_shim")
+    package = types.ModuleType("ours")
     package.__path__ = [shim]
-    sys.modules["_tfprof_shim"] = package
-    return __import__("_tfprof_shim.prologue").prologue
+    sys.modules["ours"] = package
+    return __import__("ours.prologue").prologue
 
 
 def instructions(code):

@@ -11,7 +11,8 @@ from tfprof.shim import descriptors
 # In a process of its own: it closes what pytest needs.
 SCRIPT = """
 import errno, os, sys
-from tfprof.shim import descriptors, ring
+from tfprof.shim import descriptors
+from tfprof.shim.channel import ring
 closed = [int(word) for word in sys.argv[1].split(",")]
 for fd in closed:
     os.close(fd)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 import pytest
 from tfprof.collector.export.gpu_memory import GpuMemory, Holder
-from tfprof.collector.views.entries import Entry, MemoryRecord, Pair
+from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
 
 
 def entry(in_use: dict[int, int], allocations: Iterable[Pair] = ()) -> Entry:

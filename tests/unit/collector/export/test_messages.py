@@ -5,11 +5,11 @@ from dataclasses import replace
 from fakes.nodes import CPU, node
 from google.protobuf.json_format import MessageToDict
 from tfprof.collector.export.messages import op_message, tree_message
-from tfprof.collector.views.graph import graph_view
-from tfprof.collector.views.nodes import Facts, Stats
-from tfprof.collector.views.op import op_view
-from tfprof.collector.views.options import Options
-from tfprof.collector.views.scope import scope_view
+from tfprof.collector.tfviews.graph import graph_view
+from tfprof.collector.tfviews.nodes import Facts, Stats
+from tfprof.collector.tfviews.op import op_view
+from tfprof.collector.tfviews.options import Options
+from tfprof.collector.tfviews.scope import scope_view
 
 NODE = replace(
     node("a", "Conv2D", runs=1, micros=2, accelerator_micros=3, cpu_micros=4, bytes=5, peak_bytes=6),

@@ -8,9 +8,9 @@ from fakes.nodes import made_in, node
 from tfprof.collector.errors import UsageError
 from tfprof.collector.export.pprof import VALUES, message, pprof
 from tfprof.collector.proto.pprof_pb2 import Profile
-from tfprof.collector.views.code import code_view
-from tfprof.collector.views.nodes import Frame, Node
-from tfprof.collector.views.options import Options
+from tfprof.collector.tfviews.code import code_view
+from tfprof.collector.tfviews.nodes import Frame, Node
+from tfprof.collector.tfviews.options import Options
 
 MAIN, CALL, LAYER = (
     Frame("/ada/train.py", 9, "main", 1),

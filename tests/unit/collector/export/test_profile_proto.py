@@ -8,17 +8,17 @@ import pytest
 from fakes.made_store import rows, trace, traced, write_job
 from fakes.round_trip import differences
 from fakes.run_metadata import run_metadata
+from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 from tfprof.collector.errors import NoSuchStepError, StoreError
 from tfprof.collector.export import profile_proto as module
 from tfprof.collector.export.code_defs import CodeDefs
 from tfprof.collector.export.op_log import op_log
 from tfprof.collector.export.profile_proto import pieces, profile_proto, renumbered
-from tfprof.collector.ingest.proto.graph_pb2 import GraphDef
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
 from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.views.nodes import Frame
-from tfprof.shim import layout
+from tfprof.collector.tfviews.nodes import Frame
+from tfprof.formats import layout
 
 GRAPH = GraphDef(
     node=[

@@ -6,12 +6,12 @@ from typing import Any
 
 import pytest
 from tfprof.collector.export.timeline import file_name, graph_timeline, scope_timeline, written
-from tfprof.collector.views.entries import Entry, MemoryRecord, Pair
-from tfprof.collector.views.graph import graph_view
-from tfprof.collector.views.nodes import NOTHING, Facts, Node, Stats
-from tfprof.collector.views.options import Options
-from tfprof.collector.views.rules import Rules
-from tfprof.collector.views.scope import scope_view
+from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
+from tfprof.collector.tfviews.graph import graph_view
+from tfprof.collector.tfviews.nodes import NOTHING, Facts, Node, Stats
+from tfprof.collector.tfviews.options import Options
+from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.scope import scope_view
 
 CPU, GPU, STREAM = "/job:w/device:cpu:0", "/job:w/device:gpu:0", "/device:gpu:0/stream:all"
 WHOLE = Options(max_depth=10000)

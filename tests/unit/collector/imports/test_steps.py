@@ -1,11 +1,11 @@
 """Steps of RunMetadata files: what is read of them, and what is none."""
 
 import pytest
+from tfprof.collector.decoders import fallback
+from tfprof.collector.decoders.decode import PythonDecoder
 from tfprof.collector.imports import steps
 from tfprof.collector.imports.files import BadFileError, NotRepresentableError
 from tfprof.collector.imports.steps import Coverage, Step, StepTables, extent, step
-from tfprof.collector.ingest import fallback
-from tfprof.collector.ingest.decode import PythonDecoder
 from tfprof.collector.proto.tensorflow_pb2 import GraphDef, RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
 

@@ -4,15 +4,15 @@ import struct
 import pytest
 from fakes.run_metadata import node, number, run_metadata, text
 from fakes.wire_agent import record, span
+from tfprof.collector.decoders.decode import decoder
+from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
 from tfprof.collector.errors import FormatError, StoreError
-from tfprof.collector.ingest.decode import decoder
 from tfprof.collector.ingest.jobs import Jobs
-from tfprof.collector.ingest.proto.xplane_pb2 import XSpace
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import StoreWriter
-from tfprof.shim import layout, wire
-from tfprof.shim.wire import Head
+from tfprof.formats import layout, wire
+from tfprof.formats.wire import Head
 
 UID = 0xABC
 

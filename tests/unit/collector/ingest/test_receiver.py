@@ -6,17 +6,17 @@ from fakes.run_metadata import run_metadata
 from fakes.wire_agent import WireAgent, record
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import StoreError, TfprofError
 from tfprof.collector.ingest import receiver as receiver_module
-from tfprof.collector.ingest.decode import decoder
 from tfprof.collector.ingest.jobs import Jobs
 from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import StoreWriter
-from tfprof.shim import layout, wire
-from tfprof.shim.version import WIRE_VERSION
-from tfprof.shim.wire import Head
+from tfprof.formats import layout, wire
+from tfprof.formats.version import WIRE_VERSION
+from tfprof.formats.wire import Head
 
 STEP = (layout.RUN_METADATA, run_metadata([b"a:Add"]))
 

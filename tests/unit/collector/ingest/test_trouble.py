@@ -6,16 +6,16 @@ import time
 import pytest
 from fakes.run_metadata import run_metadata
 from fakes.wire_agent import record
+from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import DecodeError, FormatError
 from tfprof.collector.ingest import apart, jobs, rows
-from tfprof.collector.ingest.decode import decoder
 from tfprof.collector.ingest.job import LARGE_BYTES, BusyError
 from tfprof.collector.ingest.jobs import InternalError, Jobs, QuarantinedError
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.reader import Store
 from tfprof.collector.store.writer import JobWriter, StoreWriter
-from tfprof.shim import layout, wire
-from tfprof.shim.wire import Head
+from tfprof.formats import layout, wire
+from tfprof.formats.wire import Head
 
 UID, OTHER = 0xBAD, 0x600D
 STEP = (layout.RUN_METADATA, run_metadata([b"a:Add"]))

@@ -1,8 +1,8 @@
 """Advice as text."""
 
 import pytest
+from tfprof.collector.advice.report import Advice, Checker, Report
 from tfprof.collector.render.advice_text import lines
-from tfprof.collector.views.advice.report import Advice, Checker, Report
 
 TEXT = "70 % of the time in 2 traced steps is spent waiting for input: 700 µs a step, 1.5 GB in use, 3 steps."
 

@@ -1,12 +1,12 @@
 """What is said beside a code view: how to see one's own lines, and what has no place."""
 
 from fakes.nodes import made_in, node
-from tfprof.collector.answers.desk import VIEWS, About, Answer
-from tfprof.collector.answers.profile import Profile
-from tfprof.collector.render.why_text import hint, why
-from tfprof.collector.views.code import code_view
-from tfprof.collector.views.nodes import Frame, Node
-from tfprof.collector.views.options import Options
+from tfprof.collector.query.engine import VIEWS, About, Answer
+from tfprof.collector.query.profile import Profile
+from tfprof.collector.render.explanations import hint, why
+from tfprof.collector.tfviews.code import code_view
+from tfprof.collector.tfviews.nodes import Frame, Node
+from tfprof.collector.tfviews.options import Options
 
 OWN, FOREIGN = Frame("/ada/my.model.py", 9, "main"), Frame("/usr/lib/python3.11/site-packages/ops.py", 3, "call")
 NODES = [made_in(node("a", "Add", micros=1), OWN, FOREIGN)]

@@ -3,9 +3,9 @@
 from fakes.nodes import CPU, GPU, made_in, node
 from tfprof.collector.export.messages import code_message
 from tfprof.collector.render.tree_text import lines
-from tfprof.collector.views.code import code_view
-from tfprof.collector.views.nodes import Frame, Node
-from tfprof.collector.views.options import SELECTS, Options
+from tfprof.collector.tfviews.code import code_view
+from tfprof.collector.tfviews.nodes import Frame, Node
+from tfprof.collector.tfviews.options import SELECTS, Options
 
 MAIN, LAYER = Frame("train.py", 9, "main"), Frame("nn.py", 3, "layer")
 TIMES = "total execution time | accelerator execution time | cpu execution time"

@@ -3,7 +3,7 @@
 from fakes.made_store import IDENTITY, SECOND, START_NS
 from tfprof.collector.render.jobs_text import lines, started, state
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.views.jobs import JobRow, job_row
+from tfprof.collector.summaries.jobs import JobRow, job_row
 
 
 def row(name: str = "train.py", how: str = "exited", **end: int) -> JobRow:

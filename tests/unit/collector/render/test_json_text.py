@@ -7,7 +7,7 @@ import sys
 from google.protobuf.json_format import ParseDict
 from tfprof.collector.proto.tfprof_output_pb2 import GraphNodeProto, MultiGraphNodeProto
 from tfprof.collector.render.json_text import chunks, options_document
-from tfprof.collector.views.options import TABLE, from_texts
+from tfprof.collector.tfviews.options import TABLE, from_texts
 
 
 def text(message: object) -> str:

@@ -3,8 +3,8 @@
 from fakes.nodes import GPU, STREAM, node
 from tfprof.collector.render.frame import HEADINGS, columns
 from tfprof.collector.render.op_text import lines
-from tfprof.collector.views.op import op_view
-from tfprof.collector.views.options import SELECTS, Options
+from tfprof.collector.tfviews.op import op_view
+from tfprof.collector.tfviews.options import SELECTS, Options
 
 
 def rows(*nodes: object, select: set[str]) -> list[str]:

@@ -4,8 +4,8 @@ import pytest
 from fakes.made_store import IDENTITY
 from tfprof.collector.render.report_text import Summary, lines
 from tfprof.collector.store.catalog import JobInfo
-from tfprof.collector.views.jobs import job_row
-from tfprof.collector.views.top import TopOp
+from tfprof.collector.summaries.jobs import job_row
+from tfprof.collector.summaries.top import TopOp
 
 OPS = [TopOp(f"Op{n}", "CPU:0", 3800, 4000, 4300, 0.125, 71.4, 1000, f"train.py:{n}") for n in range(8)]
 

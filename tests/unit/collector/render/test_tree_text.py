@@ -6,11 +6,11 @@ import pytest
 from fakes.nodes import CPU, node
 from tfprof.collector.render.frame import TREE_ORDER, columns
 from tfprof.collector.render.tree_text import lines
-from tfprof.collector.views.graph import graph_view
-from tfprof.collector.views.nodes import Facts, Node
-from tfprof.collector.views.options import SELECTS, Options
-from tfprof.collector.views.rules import Rules
-from tfprof.collector.views.scope import scope_view
+from tfprof.collector.tfviews.graph import graph_view
+from tfprof.collector.tfviews.nodes import Facts, Node
+from tfprof.collector.tfviews.options import SELECTS, Options
+from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.scope import scope_view
 
 PLACED = replace(
     node("a/w", "VariableV2", micros=1500, cpu_micros=1500, bytes=2_000_000, params=1200, float_ops=3, runs=2),

@@ -5,11 +5,11 @@ from functools import reduce
 
 import pyarrow as pa
 import pytest
-from tfprof.collector.store import sums
+from tfprof.collector.store import aggregation
 from tfprof.collector.store.merging import by_python, merge
 from tfprof.collector.store.schema import NONE_ID, ROLLUP
 
-needs_c_part = pytest.mark.skipif(sums.native is None, reason="built without a C compiler")
+needs_c_part = pytest.mark.skipif(aggregation.native is None, reason="built without a C compiler")
 EXTREMES = (0, 1, -1, 1 << 40, (1 << 63) - 1, -(1 << 63))
 
 
@@ -54,7 +54,7 @@ def test_parts_of_larger_rollups_are_read_from_where_they_begin():
 def test_a_build_without_the_c_part_merges_by_pyarrow(monkeypatch):
     parts = [made_rollup(seed) for seed in range(3)]
     built = merge(*parts)
-    monkeypatch.setattr(sums, "native", None)
+    monkeypatch.setattr(aggregation, "native", None)
     assert merge(*parts).equals(built)
 
 
@@ -67,14 +67,14 @@ def test_nothing_is_merged_to_nothing():
 def buffers(**changed):
     """What the C part takes of a rollup of two rows with a histogram of three and one of none, some of it ``changed``."""
     parts = {"group": bytes(8), "canonical": bytes(8), "offsets": b"\0\0\0\0\3\0\0\0\3\0\0\0", "counts": bytes(12)}
-    parts |= {name: bytes(16) for name in sums.RESULTS}
+    parts |= {name: bytes(16) for name in aggregation.RESULTS}
     return tuple((parts | changed).values())
 
 
 @needs_c_part
 def test_the_c_part_takes_what_fits_together():
-    words, canonical, ends, counts = sums.native.merge([buffers(), buffers()], 1)
-    assert (len(words), canonical, len(ends), counts) == (8 * len(sums.RESULTS), bytes(4), 8, bytes(12))
+    words, canonical, ends, counts = aggregation.native.merge([buffers(), buffers()], 1)
+    assert (len(words), canonical, len(ends), counts) == (8 * len(aggregation.RESULTS), bytes(4), 8, bytes(12))
 
 
 @needs_c_part
@@ -97,16 +97,16 @@ def test_the_c_part_takes_what_fits_together():
 def test_the_c_part_refuses_what_does_not_fit_together(wrong):
     for lot in ([buffers(**wrong)], [buffers(), buffers(**wrong)]):
         with pytest.raises(ValueError, match="rollup"):
-            sums.native.merge(lot, 1)
+            aggregation.native.merge(lot, 1)
 
 
 @needs_c_part
 def test_the_c_part_refuses_what_are_no_rollups():
     with pytest.raises(TypeError):
-        sums.native.merge((buffers(),), 1)
+        aggregation.native.merge((buffers(),), 1)
     with pytest.raises(ValueError, match="other columns"):
-        sums.native.merge([None], 1)
+        aggregation.native.merge([None], 1)
     with pytest.raises(TypeError):
-        sums.native.merge([(None,) * (4 + len(sums.RESULTS))], 1)
+        aggregation.native.merge([(None,) * (4 + len(aggregation.RESULTS))], 1)
     with pytest.raises(ValueError, match="out of range"):
-        sums.native.merge([], -1)
+        aggregation.native.merge([], -1)

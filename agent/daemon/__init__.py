@@ -1,0 +1,1 @@
+"""The agent: finds channels, drains them, samples processes."""

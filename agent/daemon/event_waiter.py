@@ -1,0 +1,77 @@
+"""How the agent rests: it wakes for new channels and ended processes, and, where that matters, for answers."""
+
+import os
+import select
+from typing import NamedTuple
+
+import zmq
+
+from ..folder_watch import FolderWatch
+from ..processes import Process
+
+
+class Woken(NamedTuple):
+    """Why a rest is over; nothing of it when its time is."""
+
+    answered: bool
+    ended: bool
+    announced: bool
+
+
+class Rest:
+    """The wait between two turns."""
+
+    def __init__(self, socket: "zmq.Socket[bytes]", announcements: FolderWatch) -> None:
+        # The system's own poll also waits when there is nothing to wait for; zmq's returns at once then.
+        self._ends = select.poll()
+        self._both = zmq.Poller()
+        self._both.register(socket, zmq.POLLIN)
+        self._fds: dict[int, int] = {}
+        self._announcements = announcements
+        if announcements.fd >= 0:
+            self._ends.register(announcements.fd, select.POLLIN)
+            self._both.register(announcements.fd, zmq.POLLIN)
+
+    def watch(self, uid: int, process: Process) -> None:
+        """Wake at the end of ``process``, once, if it still runs and the system can tell."""
+        try:
+            fd = os.pidfd_open(process.pid)
+        except (OSError, AttributeError):  # an old kernel, or a Python that was built on one
+            return
+        if not process.is_alive:  # its number may be that of another one by now
+            os.close(fd)
+            return
+        self.forget(uid)
+        self._fds[uid] = fd
+        self._ends.register(fd, select.POLLIN)
+        self._both.register(fd, zmq.POLLIN)
+
+    def watches(self, uid: int) -> bool:
+        """Whether the end of this process would end a rest; else it is to be looked for."""
+        return uid in self._fds
+
+    def forget(self, uid: int) -> None:
+        """Wake for this process no more."""
+        fd = self._fds.pop(uid, None)
+        if fd is not None:
+            self._ends.unregister(fd)
+            self._both.unregister(fd)
+            os.close(fd)
+
+    def wait(self, seconds: float, *, listening: bool) -> Woken:
+        """Return when a process ends or a channel is announced, at an answer if ``listening``, or after ``seconds``."""
+        timeout_ms = round(1000 * max(0.0, seconds))
+        ready = {source for source, _ in (self._both.poll(timeout_ms) if listening else self._ends.poll(timeout_ms))}
+        ended = [uid for uid, fd in self._fds.items() if fd in ready]
+        for uid in ended:
+            self.forget(uid)
+        announced = self._announcements.fd in ready
+        if announced:
+            self._announcements.clear()
+        return Woken(len(ready) > len(ended) + announced, bool(ended), announced)
+
+    def close(self) -> None:
+        """Let go of all processes."""
+        for uid in list(self._fds):
+            self.forget(uid)
+        self._announcements.close()

@@ -1,0 +1,221 @@
+"""Finds the channels of an instance: told by the announcements, and by looking through /proc."""
+
+import os
+import time
+from collections import Counter
+from typing import Final, NamedTuple
+
+from ...formats.errors import FormatError, VersionError
+from .. import identity, launches, processes
+from ..announcements import AnnounceFolder, Announcement
+from ..channels import Channel, open_file, read_page
+from ..launches import Launch
+from ..processes import Holder, Inode, Process
+from .refusals import Refusals
+
+#: A scan may use this part of a core; and is never made more or less often than the bounds say (seconds).
+SCAN_SHARE: Final = 0.0004
+SCAN_BOUNDS_S: Final = (2.0, 20.0)
+#: A process in a container announces itself by another number: it is looked for at once, but no more often than this.
+SCAN_SOONEST_S: Final = 0.25
+#: What looks wrong may be half made yet: so many scans must find it so.
+TRIES: Final = 3
+#: What one call opens at most: so many channels that are ours, or what can be looked at in so long (seconds).
+TAKEN_MAX: Final = 32
+TAKEN_S: Final = 0.05
+#: A process has one channel, and one more for each time that it became another program. What it has beyond this is refused.
+PROCESS_MAX: Final = 16
+#: So many channels are open at a time; further ones wait until others are done with.
+OPEN_MAX: Final = 1000
+
+
+class Found(NamedTuple):
+    """A channel and the process that it belongs to, None when that is gone already."""
+
+    channel: Channel
+    inode: Inode
+    owner: Process | None
+
+
+class TooManyError(FormatError):
+    """A process with more channels than any program makes."""
+
+    slug = "too-many-channels"
+
+
+class Finder:
+    """The channels of the launches of ``place`` that user ``uid`` may open, each found once."""
+
+    def __init__(self, place: str, uid: int) -> None:
+        self._place = place
+        self._uid = uid
+        self._folder = AnnounceFolder(place)
+        self._announced: list[Announcement] = []
+        self._waiting: dict[Inode, list[Holder]] = {}
+        self._open: dict[Inode, int] = {}
+        self._not_ours: set[Inode] = set()
+        self._tries: dict[Inode, int] = {}
+        self._next_scan_s = 0.0
+        self._last_scan_s = 0.0
+        self.refusals = Refusals()
+        self.holders: dict[Inode, list[Holder]] = {}
+        self.scans = 0
+
+    def announced(self) -> list[Found]:
+        """Return channels that were announced, and such as waited: some at a time, of each process one before the next of any."""
+        news = self._folder.news()
+        self._announced += news
+        for one in news:
+            if one.refusal is not None:
+                self.refusals.add(_launch_of(one.pid), one.pid, **one.refusal)
+        for pid in dict.fromkeys(one.pid for one in news if one.refusal is None):
+            channels = processes.channels_of(pid)
+            self._wait_for({inode: [Holder(pid, path)] for inode, path in channels.items()})
+            if not channels:
+                self._next_scan_s = min(self._next_scan_s, self._last_scan_s + SCAN_SOONEST_S)
+        return self._next()
+
+    def scan_is_due(self, now: float) -> bool:
+        """Whether it is time to look through /proc again."""
+        return now >= self._next_scan_s
+
+    def scan_soon(self) -> None:
+        """Have the next scan made at once."""
+        self._next_scan_s = 0.0
+
+    def scan(self) -> list[Found]:
+        """Look through /proc and return channels that were not known: some at a time, the others come with those announced."""
+        started = time.monotonic()
+        self.holders = processes.scan(self._uid)
+        self._not_ours &= self.holders.keys()
+        self._tries = {inode: tries for inode, tries in self._tries.items() if inode in self.holders}
+        self._wait_for(self.holders)
+        self._sweep()
+        self.scans += 1
+        now = self._last_scan_s = time.monotonic()
+        low, high = SCAN_BOUNDS_S
+        self._next_scan_s = now + min(high, max(low, (now - started) / SCAN_SHARE))
+        return self._next()
+
+    @property
+    def waiting(self) -> int:
+        """How many channels were found and not looked at yet."""
+        return len(self._waiting)
+
+    def holds(self, pid: int, inode: Inode) -> bool:
+        """Whether process ``pid`` had the channel open at the last scan, or has it mapped without."""
+        return any(holder.pid == pid for holder in self.holders.get(inode, ())) or processes.still_maps(pid, inode)
+
+    def forget(self, inode: Inode) -> None:
+        """Note that the channel ``inode`` is dealt with and closed."""
+        self._open.pop(inode, None)
+        self._not_ours.add(inode)
+
+    def refuse(self, inode: Inode, launch: int, pid: int, error: FormatError) -> None:
+        """Leave the channel ``inode`` alone from now on, and count that."""
+        self.forget(inode)
+        self.refusals.add(launch, pid, error.slug, error.args[0])
+
+    def _wait_for(self, holders: dict[Inode, list[Holder]]) -> None:
+        news = holders.keys() - self._open.keys() - self._not_ours
+        self._waiting.update((inode, holders[inode]) for inode in holders if inode in news)
+
+    def _next(self) -> list[Found]:
+        """Take what waits, in turn from each process: one with a thousand channels does not keep the others waiting."""
+        found: list[Found] = []
+        until = time.monotonic() + TAKEN_S
+        for inode in _in_turn(self._waiting):
+            if len(found) == TAKEN_MAX or len(self._open) >= OPEN_MAX or time.monotonic() > until:
+                break
+            one = self._try(inode, self._waiting.pop(inode))
+            if one is not None:
+                found.append(one)
+        return found
+
+    def _try(self, inode: Inode, holders: list[Holder]) -> Found | None:
+        try:
+            return self._opened(inode, holders)
+        except OSError:
+            return None
+        except FormatError as error:
+            self._tries[inode] = self._tries.get(inode, 0) + 1
+            if self._tries[inode] >= TRIES or isinstance(error, (TooManyError, VersionError)):
+                launch = _launch_of(holders[0].pid)
+                if not launch and isinstance(error, VersionError):
+                    launch = self._launched_by(holders[0].pid)
+                if launches.read(self._place, launch) is not None:
+                    self.refuse(inode, launch, holders[0].pid, error)
+                else:
+                    self._not_ours.add(inode)
+            return None
+
+    def _opened(self, inode: Inode, holders: list[Holder]) -> Found | None:
+        fd = open_file(holders[0].path, os.O_RDWR)
+        info = os.fstat(fd)
+        if (info.st_dev, info.st_ino) != inode:
+            os.close(fd)
+            return None
+        try:
+            page = read_page(fd)
+            launch = launches.read(self._place, page.launch)
+        except (OSError, FormatError):
+            os.close(fd)
+            raise
+        if launch is None:
+            os.close(fd)
+            self._not_ours.add(inode)
+            return None
+        owner = _owner(holders, page.pid, launch)
+        maker = owner.pid if owner else page.pid
+        if list(self._open.values()).count(maker) >= PROCESS_MAX:
+            os.close(fd)
+            raise TooManyError(f"more than {PROCESS_MAX} channels of one process")
+        channel = Channel(fd)
+        self._open[inode] = maker
+        return Found(channel, inode, owner)
+
+    def _launched_by(self, pid: int) -> int:
+        """Return the launch whose launcher is process ``pid``, which holds what its processes leave; 0 when there is none."""
+        for number in launches.listed(self._place):
+            launch = launches.read(self._place, number)
+            if launch is not None and launch.pid == pid and processes.ran_at(pid, launch.started_ns):
+                return number
+        return 0
+
+    def _sweep(self) -> None:
+        """Remove the announcements of processes that are gone."""
+        kept = []
+        for one in self._announced:
+            if processes.process(one.pid) is None:
+                self._folder.remove(one)
+            else:
+                kept.append(one)
+        self._announced = kept
+
+
+def _in_turn(waiting: dict[Inode, list[Holder]]) -> list[Inode]:
+    """Return ``waiting`` ordered so that each process has its n-th turn before any has its next."""
+    turns: Counter[int] = Counter()
+    order = {}
+    for inode, holders in waiting.items():
+        pid = holders[0].pid
+        order[inode] = turns[pid]
+        turns[pid] += 1
+    return sorted(order, key=order.__getitem__)
+
+
+def _owner(holders: list[Holder], inner: int, launch: Launch) -> Process | None:
+    """Return which of ``holders`` made the channel: forked children hold it too, and the launcher unless it is the job."""
+    for holder in holders:
+        if (holder.pid != launch.pid or launch.has_become_job) and processes.inner_pid(holder.pid) == inner:
+            return processes.process(holder.pid)
+    return None
+
+
+def _launch_of(pid: int) -> int:
+    """Return the launch that process ``pid`` was started by, 0 when that cannot be seen."""
+    launch, _, _ = identity.environment_of(pid).get("TFPROF_RUN", "").partition("@")
+    try:
+        return int(launch, 16)
+    except ValueError:
+        return 0

@@ -1,0 +1,201 @@
+"""One process that is profiled: its channel, who it is, what it uses, and how it ends."""
+
+import os
+import time
+from collections.abc import Callable
+from typing import Any, Final
+
+from .. import identity, launches
+from ..channels import ChannelError
+from ..launches import Launch
+from ..processes import Family
+from ..transport.message_queue import Outbox, Send
+from .finder import Found
+from .host import TreeSampler
+
+#: Counters are told when they changed, at most once in so long; the job is told as often that an agent lives.
+COUNTERS_S: Final = 2.0
+#: A hello that changes again and again is told no more often than this.
+HELLO_S: Final = 1.0
+#: After its end, or the last answer about it, so long something is expected to happen soon.
+LIVELY_S: Final = 5.0
+#: How long the launcher is waited for to say how its child ended.
+LAUNCHER_S: Final = 2.0
+
+
+class Job:
+    """One channel of launch ``launch`` from the moment it was found to the collector's ack of its end."""
+
+    def __init__(self, found: Found, launch: Launch, host: str) -> None:
+        self.channel = found.channel
+        self.inode = found.inode
+        self.owner = found.owner
+        self.uid = found.channel.page.uid
+        self.launch = launch.launch
+        # Of a process that was gone before it was found only its own number for itself is left.
+        self.pid = found.owner.pid if found.owner else found.channel.page.pid
+        self.outbox = Outbox(found.channel)
+        self.state = "running"
+        self.error: str | None = None
+        self._tree = TreeSampler()
+        self._sample: dict[str, float] = {}
+        self._fixed = _fixed_identity(found, launch, host)
+        self._told_generation = -1
+        self._told_counters: dict[str, Any] = {}
+        self._counters_s = 0.0
+        self._hello_s = 0.0
+        self._gone_s = 0.0
+        self._gone_ns = 0
+        self.channel.set_word("agent_pid", os.getpid())
+
+    @property
+    def hex(self) -> str:
+        """The uid as files and people spell it."""
+        return f"{self.uid:016x}"
+
+    @property
+    def is_running(self) -> bool:
+        """Whether its process had the channel when it was last looked at."""
+        return not self._gone_s
+
+    def tell(self, now: float) -> None:
+        """Queue what changed: the identity when the hello did, the counters every now and then."""
+        generation = self.channel.hello_generation()
+        if generation != self._told_generation and (now >= self._hello_s or not self.is_running):
+            self._hello_s = now + HELLO_S
+            hello = self.channel.hello()
+            if hello or self._told_generation < 0:
+                self._told_generation = generation if hello else 0
+                self.outbox.opens.put({**identity.hello_part(hello), **self._fixed}, self._told_generation)
+        if now >= self._counters_s + COUNTERS_S:
+            self._counters_s = now
+            self.channel.set_word("agent_beat_ns", time.monotonic_ns())
+            counters = self.channel.counters()
+            if counters != self._told_counters:
+                self._told_counters = counters
+                self.outbox.counters.put(counters)
+
+    def pump(self, now: float, send: Send, room: int, share: int) -> int:
+        """Send what is due; return how many bytes; a channel that turns out broken is read no more."""
+        try:
+            return self.outbox.pump(now, send, room, share)
+        except ChannelError as error:
+            self.error = str(error)
+            self.outbox.give_up(error)
+            return 0
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether records wait for an answer, or are enough to be sent at once."""
+        return self._says(lambda: self.outbox.is_moving)
+
+    @property
+    def wants_answers(self) -> bool:
+        """Whether an answer of the collector should be heard at once."""
+        return self._says(lambda: self.outbox.wants_answers)
+
+    @property
+    def is_ending(self) -> bool:
+        """Whether it has ended, and something of it is on its way."""
+        return not self.is_running and self.outbox.unanswered > 0
+
+    @property
+    def can_go_on(self) -> bool:
+        """Whether there is more to do now that an answer came: much to send, or its end to tell."""
+        return not self.is_running or self._says(lambda: self.outbox.is_full)
+
+    def _says(self, ask: Callable[[], bool]) -> bool:
+        try:
+            return ask()
+        except ChannelError:
+            return True  # the next pump will find it, too, and read the channel no more
+
+    def is_lively(self, now: float) -> bool:
+        """Whether it has just ended, or the collector answered about it just now: not where nobody takes what it has."""
+        return self.outbox.stall is None and now < max(self._gone_s, self.outbox.moved_s) + LIVELY_S
+
+    def has_just_ended(self, now: float) -> bool:
+        """Whether its launcher is about to say how it ended, and to ask what became of it."""
+        return not self.is_running and now < self._gone_s + LAUNCHER_S
+
+    def sample(self, family: Family, apart: frozenset[int]) -> dict[str, float]:
+        """Return what its processes use now; after their end what they had used last."""
+        if self.is_running and self.owner is not None:
+            self._sample = self._tree.sample(family.below(self.owner.pid, apart - {self.owner.pid}))
+        return self._sample
+
+    # -- the end ---------------------------------------------------------------------------------
+    def gone(self, now: float) -> None:
+        """Note that its process is gone, or has become another program: all that it wrote is there."""
+        self._gone_s, self._gone_ns = now, time.time_ns()
+        self.outbox.end()
+
+    def close_if_over(self, place: str, now: float) -> None:
+        """Queue the CLOSE once the process is gone and everything that it left is acked."""
+        if self.is_running or len(self.outbox.closes) or not self._is_drained():
+            return
+        end = self._end(launches.read(place, self.launch), now)
+        if end is not None:
+            self.state = end["state"]
+            self.outbox.closes.put({**self.channel.counters(), **end}, 1)
+
+    def _is_drained(self) -> bool:
+        try:
+            return self.outbox.is_drained
+        except ChannelError as error:
+            self.error = str(error)
+            self.outbox.give_up(error)
+            return True
+
+    def _end(self, launch: Launch | None, now: float) -> dict[str, Any] | None:
+        """Return state, status, signal and when (real ns) it ended, or was seen to; None while the launcher has still to say."""
+        ended = {"state": "ended", "status": None, "signal": None, "t_ns": self._gone_ns}
+        if self.error is not None:
+            return {**ended, "state": "lost"}
+        if launch is None or launch.job_pid != self.pid:
+            return ended
+        if launch.ended_ns:
+            state = "exited" if launch.signal is None else "killed"
+            return {"state": state, "status": launch.status, "signal": launch.signal, "t_ns": launch.ended_ns}
+        waits = not launch.has_become_job and now < self._gone_s + LAUNCHER_S
+        return None if waits else ended
+
+    def summary(self) -> dict[str, Any]:
+        """Return what the launcher and the status are told about it."""
+        words = self.channel.counters()
+        return {
+            "uid": self.hex,
+            "pid": self.pid,
+            "state": self.state,
+            "records": words["records"],
+            "acked": self.outbox.acked_records,
+            "lag_bytes": max(0, words["head"] - self.channel.tail),
+            "dropped_records": words["dropped_records"],
+            "dropped_traces": words["dropped_traces"],
+            "dropped_spans": words["dropped_spans"],
+            "refused": self.outbox.refused,
+            "error": self.error,
+        }
+
+
+def _fixed_identity(found: Found, launch: Launch, host: str) -> dict[str, Any]:
+    """Return what of a job's identity its hello has no say in; `command` only where the launcher recorded it."""
+    channel, owner = found.channel, found.owner
+    environ = identity.environment_of(owner.pid) if owner else {}
+    fixed: dict[str, Any] = {
+        "uid": f"{channel.page.uid:016x}",
+        "pid": owner.pid if owner else channel.page.pid,
+        "started": owner.started if owner else None,
+        "user": identity.user_name(channel.user_id),
+        "user_id": channel.user_id,
+        "host": host,
+        "launch": launches.name_of(launch.launch),
+        "rank": identity.rank(environ),
+        "tags": (launch.tags or {}) | (identity.process_tags(owner.pid) if owner else {}),
+        "created_real_ns": channel.created_real_ns,
+    }
+    if launch.name is not None:
+        fixed["name"] = launch.name
+    if launch.command is not None:
+        fixed["command"] = launch.command
+    return fixed

@@ -1,0 +1,103 @@
+"""Tells each launcher what became of its processes, from its job's end until everything is stored."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from .. import launches, processes
+from ..launches import Launch, Result
+from .job import Job
+from .refusals import Refusal
+
+
+class Results:
+    """The launches of the instance ``place``: which live, which have ended and wait for their result."""
+
+    def __init__(self, place: str) -> None:
+        self._place = place
+        self._launches: dict[int, Launch] = {}
+        self._scanned_at: dict[int, int] = {}
+        self._closed: dict[int, list[dict[str, Any]]] = {}
+        self._complete: set[int] = set()
+        self._told: dict[int, Result] = {}
+
+    def refresh(self, scans: int) -> bool:
+        """Read the descriptions that may have changed; return whether a launch has ended since, ``scans`` having been made."""
+        ended = False
+        listed = set(launches.listed(self._place))
+        self._launches = {number: launch for number, launch in self._launches.items() if number in listed}
+        for number in listed:
+            known = self._launches.get(number)
+            if known is not None and known.ended_ns:
+                continue
+            launch = launches.read(self._place, number)
+            if launch is None:
+                continue
+            self._launches[number] = launch
+            if launch.ended_ns:
+                self._scanned_at[number] = scans
+                ended = True
+                self._recall(number)
+        return ended
+
+    def _recall(self, number: int) -> None:
+        """Take over what an agent before this one told."""
+        earlier = launches.read_result(self._place, number)
+        if earlier is None:
+            return
+        if earlier.complete:
+            self._complete.add(number)
+        mine = {job["uid"] for job in self._closed.get(number, [])}
+        closed = [job for job in earlier.jobs if job["state"] != "running" and job["uid"] not in mine]
+        self._closed[number] = closed + self._closed.get(number, [])
+
+    @property
+    def living(self) -> set[int]:
+        """The launches whose launcher still runs."""
+        return {
+            number
+            for number, launch in self._launches.items()
+            if not launch.ended_ns and processes.ran_at(launch.pid, launch.started_ns)
+        }
+
+    def wants_scan(self, scans: int) -> bool:
+        """Whether a launch has ended and nobody has looked yet, in ``scans`` scans, for what it left."""
+        return any(at >= scans for at in self._scanned_at.values())
+
+    def closed(self, job: Job) -> None:
+        """Note a job whose end is stored."""
+        self._closed.setdefault(job.launch, []).append(job.summary())
+
+    def tell(self, jobs: Iterable[Job], refusals: Iterable[Refusal], stall: dict[str, str] | None, scans: int) -> None:
+        """Write the result of every launch that has ended and is not complete."""
+        waiting = [number for number in self._scanned_at if number not in self._complete]
+        if not waiting:
+            return
+        jobs, refusals = list(jobs), list(refusals)
+        for number in waiting:
+            result = self._result(number, [job for job in jobs if job.launch == number], refusals, stall, scans)
+            if result != self._told.get(number):
+                launches.write_result(self._place, result)
+                self._told[number] = result
+            if result.complete and all(job["state"] != "running" for job in result.jobs):
+                self._forget(number)
+
+    def _result(
+        self, number: int, jobs: list[Job], refusals: list[Refusal], stall: dict[str, str] | None, scans: int
+    ) -> Result:
+        over = [job for job in jobs if not job.is_running]
+        listed = self._closed.get(number, []) + [job.summary() for job in jobs]
+        stalls = [job.outbox.stall for job in over if job.outbox.stall]
+        return Result(
+            number,
+            complete=scans > self._scanned_at[number] and not over,
+            progress=sum(job["acked"] for job in listed) + sum(job.outbox.progress for job in over),
+            jobs=listed,
+            refused=[{"slug": one.slug, "text": one.text} for one in refusals if one.launch == number],
+            stall=stall or (stalls[0] if stalls else None),
+        )
+
+    def _forget(self, number: int) -> None:
+        self._complete.add(number)
+        self._told.pop(number, None)
+        self._closed.pop(number, None)
+        self._scanned_at.pop(number)

@@ -1,0 +1,91 @@
+"""What nobody will come back for: folders of killed jobs' profiler sessions, and runtime folders of stores that are gone."""
+
+import os
+import re
+import shutil
+import stat
+import time
+from collections.abc import Iterator
+from typing import Final
+
+from ...commands import daemons
+from ...formats import runtime_dir
+from .. import daemon_start, launches, processes
+
+#: Where a job has its profiler session written, for seconds, and how it calls the folder.
+_EXPORTS: Final = ("/dev/shm", "/tmp")  # noqa: S108 - only private folders of this user are touched there
+_EXPORT: Final = re.compile(r"tfprof-(\d{1,9})-[0-9a-f]{16}")
+_INSTANCE: Final = re.compile(r"[0-9a-f]{12}")
+#: What was touched this lately may be in use by somebody who is not to be seen, as a process in a container (seconds).
+RECENT_S: Final = 60.0
+
+
+def remove_exports(pid: int | None = None) -> None:
+    """Remove the folders of profiler sessions whose process is gone; at once those of ``pid``, which is known to be."""
+    for path, owner in _exports():
+        if owner == pid or (processes.process(owner) is None and not _is_recent(path)):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def _exports() -> Iterator[tuple[str, int]]:
+    for folder in _EXPORTS:
+        for name in _names(folder):
+            match = _EXPORT.fullmatch(name)
+            path = os.path.join(folder, name)
+            if match is not None and _is_folder(path):
+                yield path, int(match[1])
+
+
+def remove_instances(own: str) -> None:
+    """Remove the runtime folders of stores that are not there any more, but for ``own`` and such as somebody uses."""
+    root = runtime_dir.runtime_root()
+    for name in _names(root):
+        place = os.path.join(root, name)
+        if _INSTANCE.fullmatch(name) and place != own and _is_folder(place) and _is_left(place):
+            _remove(place)
+
+
+def _is_left(place: str) -> bool:
+    """Whether the store of ``place`` is gone, and nobody works for it."""
+    store = runtime_dir.store_of(place)
+    if store is None or os.path.lexists(store) or _is_recent(place):
+        return False
+    if any(daemons.holder(place, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
+        return False
+    found = [launches.read(place, launch) for launch in launches.listed(place)]
+    return not any(one and not one.ended_ns and processes.ran_at(one.pid, one.started_ns) for one in found)
+
+
+def _remove(place: str) -> None:
+    """Remove ``place`` unless a daemon takes it this moment."""
+    locks = [daemons.Lock(place, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)]
+    try:
+        if all(lock.acquire() for lock in locks):
+            shutil.rmtree(place, ignore_errors=True)
+    finally:
+        for lock in locks:
+            lock.release()
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except OSError:
+        return []
+
+
+def _is_folder(path: str) -> bool:
+    """Whether ``path`` is a folder of this user's, and no link to one."""
+    try:
+        info = os.lstat(path)
+    except OSError:
+        return False
+    return stat.S_ISDIR(info.st_mode) and info.st_uid == os.geteuid()
+
+
+def _is_recent(path: str) -> bool:
+    """Whether the folder was changed lately; so is what changed in a future that a clock was set back from."""
+    try:
+        return os.lstat(path).st_mtime > time.time() - RECENT_S
+    except OSError:
+        return True

@@ -1,0 +1,91 @@
+"""The samples that are on their way: one message a second for the host and all its jobs."""
+
+import json
+import time
+from typing import Any, Final
+
+from ...formats import wire
+from ..processes import Family, family, numbers
+from ..transport.message_queue import SILENCE_S, STALL_S, Letters, Send, encode
+from .host import HostSampler
+from .job import Job
+
+SAMPLE_S: Final = 1.0
+#: All processes of a host, which may be thousands, are looked through for new ones below a job: that may use this part of a core,
+#: and is never done more or less often than the bounds say (seconds).
+FAMILY_SHARE: Final = 0.0004
+FAMILY_BOUNDS_S: Final = (5.0, 30.0)
+#: What a collector that is away for longer than these many seconds misses is counted.
+KEPT: Final = 600
+
+
+class Sampler:
+    """Takes samples each second, and at once when a job begins or ends."""
+
+    def __init__(self) -> None:
+        self.letters = Letters(wire.SAMPLES, 0, KEPT)
+        self._host = HostSampler()
+        self._next_s = 0.0
+        self._family_s = 0.0
+        self._family = Family({}, {})
+        self._not_before = 0.0
+        self._silent_since = 0.0
+
+    def soon(self) -> None:
+        """Have the next sample taken now: a short job is to have two."""
+        self._next_s = self._family_s = 0.0
+
+    def take(self, jobs: list[Job], now: float) -> None:
+        """Queue one message when it is time."""
+        if now < self._next_s or not jobs:
+            return
+        self._next_s = now + SAMPLE_S
+        owners = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
+        relatives = self._relatives(now)
+        rows = {job.hex: job.sample(relatives, owners) for job in jobs}
+        self.letters.put(
+            {
+                "t_ns": time.time_ns(),
+                "host": self._host.sample(),
+                "jobs": {uid: row for uid, row in rows.items() if row},
+            }
+        )
+
+    def _relatives(self, now: float) -> Family:
+        """Return who is whose child, as it was some seconds ago: who is gone since is told by its measuring."""
+        if now >= self._family_s:
+            began = time.monotonic()
+            self._family = family(numbers())
+            low, high = FAMILY_BOUNDS_S
+            self._family_s = now + min(high, max(low, (time.monotonic() - began) / FAMILY_SHARE))
+        return self._family
+
+    def pump(self, send: Send, now: float) -> None:
+        """Send what is queued, again after a silence."""
+        if now < self._not_before:
+            return
+        was_waiting = self.letters.unanswered > 0
+        self.letters.pump(send)
+        if not was_waiting:
+            self._silent_since = now
+        elif now > self._silent_since + SILENCE_S:
+            self._silent_since = now
+            self.letters.rewind()
+
+    def landed(self, last: int, now: float) -> None:
+        """Take an ACK."""
+        self._silent_since = now
+        self.letters.landed(last)
+
+    def stalled(self, now: float) -> None:
+        """Take a STALL: try again in a second."""
+        self._not_before = now + STALL_S
+        self.letters.rewind()
+
+    def forget(self, uid: str) -> None:
+        """Take the job ``uid`` out of what is queued: the collector knows no such job, and never will."""
+        self.letters.rewrite(lambda body: encode(_without(json.loads(body), uid)))
+
+
+def _without(message: dict[str, Any], uid: str) -> dict[str, Any]:
+    return {**message, "jobs": {other: row for other, row in message["jobs"].items() if other != uid}}

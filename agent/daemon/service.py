@@ -1,0 +1,408 @@
+"""The agent: one process a user and instance that drains the channels of all jobs into the collector."""
+
+import os
+import resource
+import secrets
+import signal
+import socket
+import time
+from collections.abc import Callable
+from types import FrameType
+from typing import Any, Final
+
+from ...commands import daemons
+from ...formats import runtime_dir, wire
+from ...formats.errors import FormatError
+from ...formats.version import VERSION
+from ...formats.wire import Head
+from .. import daemon_start, identity, launches
+from ..folder_watch import FolderWatch
+from ..transport.connection import Link
+from . import leftovers
+from .event_waiter import Rest
+from .finder import Finder, Found
+from .job import Job
+from .launch_results import Results
+from .samples import Sampler
+
+#: How often rings and announcements are looked at (seconds): by default, while records are on their way, and while a job's last
+#: words are; a host of quiet jobs is hardly woken.
+TICK_S: Final = 0.5
+BUSY_TICK_S: Final = 0.2
+ENDING_TICK_S: Final = 0.05
+#: How often is looked whether jobs still run, and what is told to launchers.
+LOOK_S: Final = 1.0
+STATUS_S: Final = 2.0
+#: How much of all jobs together may be on its way, so that it may lie in this process's memory; each has its share of it
+#: at any time, so that none waits for what the collector still does for the others.
+WINDOW_BYTES: Final = 16 << 20
+#: Of ended jobs so many at a time have something on its way: a thousand that end at once do not keep those that run waiting.
+ENDED_AT_ONCE: Final = 16
+#: How often old files of launches, and what killed jobs and removed stores left, are looked for.
+TIDY_S: Final = 600.0
+#: What ended jobs left is kept at least so long for a collector to come up, however short an agent is to stay without work.
+GIVE_UP_S: Final = 15.0
+#: Each job takes two descriptors: of this process's limit so many are asked for.
+DESCRIPTORS: Final = 4096
+
+
+class Agent:
+    """The daemon of the instance that serves ``store``, whose lock is held: `start`, `serve` until told to stop, `stop`.
+
+    ``idle_s`` is how long it stays without a running job, without a living launcher and without a collector that takes what ended
+    jobs left.
+    """
+
+    def __init__(self, store: str, idle_s: float) -> None:
+        self.place = runtime_dir.make_instance(store)
+        self.jobs: dict[int, Job] = {}
+        self._store = store
+        self._idle_s = idle_s
+        self._status = daemons.StatusFile(os.path.join(self.place, "agent.json"))
+        self._collector = daemon_start.Keeper(self.place, store, daemon_start.COLLECTOR)
+        self._finder = Finder(self.place, os.geteuid())
+        self._results = Results(self.place)
+        self._sampler = Sampler()
+        self._host = socket.gethostname()
+        self._started_ns = time.time_ns()
+        self._living: set[int] = set()
+        self._stopping = False
+        self._error: str | None = None
+        self._launches_changed_ns = -1
+        self._look_s = self._status_s = self._tidy_s = 0.0
+        self._busy_s = time.monotonic()
+
+    def start(self) -> None:
+        """Take the signals and connect."""
+        _raise_limit(DESCRIPTORS)
+        signal.signal(signal.SIGTERM, self._told_to_stop)
+        signal.signal(signal.SIGINT, self._told_to_stop)
+        signal.signal(signal.SIGHUP, signal.SIG_IGN)
+        self._link = Link(f"ipc://{os.path.join(self.place, runtime_dir.COLLECTOR_SOCKET)}", self._greeting())
+        self._rest = Rest(self._link.socket, FolderWatch(os.path.join(self.place, runtime_dir.ANNOUNCE)))
+        self._write_status()
+
+    def _told_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+        self._stopping = True
+
+    def _greeting(self) -> dict[str, Any]:
+        return {
+            "agent": secrets.token_hex(8),
+            "host": self._host,
+            "boot": _boot_id(),
+            "pid": os.getpid(),
+            "user": identity.user_name(os.geteuid()),
+            "version": VERSION,
+        }
+
+    def serve(self) -> None:
+        """Go round until told to stop, or idle for long."""
+        while not self._stopping:
+            begun = time.monotonic()
+            self.turn(begun)
+            if begun - self._busy_s > (max(self._idle_s, GIVE_UP_S) if self.jobs else self._idle_s):
+                break
+            self._rest_until(begun + self._tick_s(begun))
+
+    def _tick_s(self, now: float) -> float:
+        """Return how long to rest: short where something goes on or has just ended, not where nobody takes what there is."""
+        wanted = self._results.wants_scan(self._finder.scans)
+        if wanted or any(job.has_just_ended(now) for job in self.jobs.values()):
+            return ENDING_TICK_S
+        jobs = [job for job in self.jobs.values() if job.is_lively(now)] if self._link.is_taking(now) else []
+        if any(not job.is_running for job in jobs):
+            return ENDING_TICK_S
+        return BUSY_TICK_S if any(job.is_moving for job in jobs) else TICK_S
+
+    def _rest_until(self, until: float) -> None:
+        """Wait for the next turn; where an answer may let something go on, hear it at once, and rest no more if it does."""
+        left = until - time.monotonic()
+        while not self._stopping:
+            woken = self._rest.wait(left, listening=self._wants_answers())
+            if woken.ended:
+                self._look_s = 0.0
+            if (woken.answered and self._hear(time.monotonic())) or woken.ended or woken.announced:
+                return
+            left = until - time.monotonic()
+            if left <= 0:
+                return
+
+    def _wants_answers(self) -> bool:
+        return self._link.collector is None or any(job.wants_answers for job in self.jobs.values())
+
+    def stop(self) -> None:
+        """Let go of everything; what running jobs have not got acked stays in their rings for a successor."""
+        left = [job for job in self.jobs.values() if not job.is_running]
+        if left:
+            lost = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in left)
+            stall = self._stall() or {"text": "it was told to stop"}
+            self._error = f"let go of {len(left)} ended jobs, {lost} records not stored: {stall['text']}"
+        self._write_status()
+        for job in self.jobs.values():
+            job.channel.close()
+        self._rest.close()
+        self._link.close()
+
+    def hand_over(self) -> None:
+        """Start a successor if a launch began while this agent, which seemed to be there for it, ended as idle."""
+        if not self._stopping:
+            self._try_write(self._look_at_launches)
+        if not self._stopping and self._results.living:
+            daemon_start.start(self.place, self._store, daemon_start.AGENT)
+
+    def turn(self, now: float) -> None:
+        """Do everything that is due, once."""
+        self._hear(now)
+        self._adopt(self._finder.announced())
+        if self._finder.scan_is_due(now):
+            self._adopt(self._finder.scan())
+            self._look_for_exec(now)
+        if now >= self._look_s:
+            self._look(now)
+            tick_s = self._tick_s(now)
+            self._look_s = now + (tick_s if tick_s < TICK_S else LOOK_S)
+        self._talk(now)
+        if now >= self._status_s:
+            self._status_s = now + STATUS_S
+            self._write_status()
+
+    # -- the collector ---------------------------------------------------------------------------
+    def _hear(self, now: float) -> bool:
+        """Take all answers; return whether something waited for one of them."""
+        refusal = self._link.refusal
+        urgent = self._heard(now)
+        if self._link.refusal is not None and refusal is None:  # launchers are told why nothing is stored
+            self._look_s = 0.0
+            urgent = True
+        return urgent
+
+    def _heard(self, now: float) -> bool:
+        urgent = False
+        for head, body in self._link.answers(now):
+            if head.type == wire.WELCOME:
+                self._send_all_again()
+                urgent = True
+            elif head.type == wire.REOPEN:
+                self._reopen(head.uid, now)
+                urgent = True
+            elif head.about == wire.SAMPLES:
+                self._hear_of_samples(head, now)
+            elif head.uid in self.jobs:
+                job = self.jobs[head.uid]
+                self._hear_of_job(job, head, body, now)
+                urgent = urgent or (head.uid in self.jobs and job.can_go_on)
+        return urgent
+
+    def _hear_of_samples(self, head: Head, now: float) -> None:
+        if head.type == wire.STALL:
+            self._sampler.stalled(now)
+        elif head.type in (wire.ACK, wire.REFUSE):
+            self._sampler.landed(head.last, now)
+
+    def _hear_of_job(self, job: Job, head: Head, body: dict[str, Any], now: float) -> None:
+        if head.type == wire.ACK:
+            job.outbox.landed(head.about, head.last)
+        elif head.type == wire.STALL:
+            job.outbox.stalled(_reason(body), now)
+        elif head.type == wire.REFUSE and head.about == wire.OPEN:
+            told = _reason(body)
+            self._refuse(job, FormatError(told["text"], told["slug"]))
+        elif head.type == wire.REFUSE:
+            self._finder.refusals.add(job.launch, job.pid, **_reason(body))
+            job.outbox.given_up(head.about, head.last)
+
+    def _send_all_again(self) -> None:
+        for job in self.jobs.values():
+            job.outbox.rewind()
+        self._sampler.letters.rewind()
+
+    def _reopen(self, uid: int, now: float) -> None:
+        job = self.jobs.get(uid)
+        if job is None:
+            self._sampler.forget(launches.name_of(uid))
+        else:
+            job.outbox.reopened(now)
+            self._sampler.letters.rewind()
+
+    def _talk(self, now: float) -> None:
+        """Greet, then send what is due: identities and data of each job in turn, then the samples."""
+        self._link.greet(now)
+        jobs = list(self.jobs.values())
+        for job in jobs:
+            if job.is_running:
+                job.tell(now)
+            else:
+                job.close_if_over(self.place, now)
+        self._sampler.take(jobs, now)
+        room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)
+        ending = sum(job.is_ending for job in jobs)
+        share = WINDOW_BYTES // (sum(job.is_running for job in jobs) + ENDED_AT_ONCE)
+        for job in sorted(jobs, key=lambda job: (not job.is_running, job.outbox.records.last_sent_s)):
+            if job.is_running or job.is_ending or ending < ENDED_AT_ONCE:
+                before = job.is_ending
+                room -= job.pump(now, self._link.send, max(0, room), share)
+                ending += job.is_ending - before
+        self._sampler.pump(self._link.send, now)
+        for job in jobs:
+            if job.outbox.is_closed:
+                self._close(job)
+
+    # -- jobs ------------------------------------------------------------------------------------
+    def _adopt(self, found: list[Found]) -> None:
+        for one in found:
+            page = one.channel.page
+            launch = launches.read(self.place, page.launch)
+            if launch is None or page.uid in self.jobs:
+                one.channel.close()
+                if launch is None:
+                    self._finder.forget(one.inode)
+                else:
+                    error = FormatError("a channel with the uid of another one", "bad-channel")
+                    self._finder.refuse(one.inode, page.launch, one.owner.pid if one.owner else page.pid, error)
+                continue
+            job = self.jobs[one.channel.page.uid] = Job(one, launch, self._host)
+            job.tell(time.monotonic())
+            if one.owner is None:
+                job.gone(time.monotonic())
+            else:
+                self._rest.watch(job.uid, one.owner)
+            self._sampler.soon()
+
+    def _close(self, job: Job) -> None:
+        self._results.closed(job)
+        if job.state != "exited" and job.owner is not None and job.owner.pid == job.channel.page.pid:
+            leftovers.remove_exports(job.owner.pid)
+        self._drop(job)
+
+    def _refuse(self, job: Job, error: FormatError) -> None:
+        """Have done with a job that the collector will not hear of: all else about it would be refused, too."""
+        self._drop(job)
+        self._finder.refuse(job.inode, job.launch, job.pid, error)
+
+    def _drop(self, job: Job) -> None:
+        del self.jobs[job.uid]
+        self._rest.forget(job.uid)
+        job.channel.close()
+        self._finder.forget(job.inode)
+
+    def _look_for_exec(self, now: float) -> None:
+        """Note the processes that run another program now: their channel is not theirs any more."""
+        for job in self.jobs.values():
+            if job.is_running and job.owner is not None and not self._finder.holds(job.owner.pid, job.inode):
+                job.gone(now)
+
+    def _look(self, now: float) -> None:
+        """See who has ended, tell the launchers, keep the collector alive."""
+        for job in self.jobs.values():
+            if job.is_running and not self._rest.watches(job.uid) and (job.owner is None or not job.owner.is_alive):
+                job.gone(now)
+                self._sampler.soon()
+        self._try_write(self._look_at_launches)
+        living = self._results.living
+        if living - self._living:
+            self._collector.soon()
+        self._living = living
+        if self.jobs:
+            self._keep_collector()
+        if living or any(job.is_running for job in self.jobs.values()) or (self.jobs and self._link.is_taking(now)):
+            self._busy_s = now
+        jobs, refusals, stall, scans = self.jobs.values(), self._finder.refusals, self._stall(), self._finder.scans
+        self._try_write(lambda: self._results.tell(jobs, refusals, stall, scans))
+        if now >= self._tidy_s:
+            self._tidy_s = now + TIDY_S
+            self._try_write(lambda: launches.forget_old(self.place, time.time(), living))
+            leftovers.remove_exports()
+            leftovers.remove_instances(self.place)
+
+    def _look_at_launches(self) -> None:
+        changed_ns = os.stat(os.path.join(self.place, runtime_dir.LAUNCHES)).st_mtime_ns
+        if changed_ns == self._launches_changed_ns:
+            return
+        # A folder that changed just now may change again without a new time stamp.
+        settled = abs(time.time_ns() - changed_ns) > 100_000_000
+        self._launches_changed_ns = changed_ns if settled else -1
+        if self._results.refresh(self._finder.scans):
+            self._finder.scan_soon()
+
+    def _keep_collector(self) -> None:
+        try:
+            self._collector.look()
+        except daemons.DaemonError as error:
+            self._error = str(error)
+        self._link.met(self._collector.pid)
+
+    def _stall(self) -> dict[str, str] | None:
+        """Why nothing is stored for anybody, None when it is."""
+        if self._link.refusal is not None:
+            return self._link.refusal
+        return self._collector.trouble
+
+    def _write_status(self) -> None:
+        jobs = {job.hex: job.summary() for job in self.jobs.values()}
+        stalls = [job.outbox.stall for job in self.jobs.values() if job.outbox.stall]
+        collector = self._link.collector or {}
+        status = {
+            "pid": os.getpid(),
+            "started_ns": self._started_ns,
+            "written_ns": time.time_ns(),
+            "version": VERSION,
+            "store": self._store,
+            "stopped": self._stopping,
+            "waiting_channels": self._finder.waiting,
+            "collector": collector.get("pid"),
+            "jobs": jobs,
+            "lag_bytes": sum(job["lag_bytes"] for job in jobs.values()),
+            "refused": len(self._finder.refusals),
+            "refusals": [one._asdict() for one in list(self._finder.refusals)[-20:]],
+            "samples_dropped": self._sampler.letters.dropped,
+            "stall": self._stall() or (stalls[0] if stalls else None),
+            "rss_bytes": _rss_bytes(),
+            "cpu_s": time.process_time(),
+            "last_error": self._error,
+        }
+        self._try_write(lambda: self._status.write(status))
+
+    def _try_write(self, action: Callable[[], None]) -> None:
+        """Write a runtime file; one that cannot be written stops nothing, a runtime folder that is gone does."""
+        try:
+            action()
+        except OSError as error:
+            self._error = f"cannot write in {self.place}: {error.strerror}"
+            self._stopping = self._stopping or not os.path.isdir(self.place)
+
+
+def _reason(body: dict[str, Any]) -> dict[str, str]:
+    return {"slug": str(body.get("slug")), "text": str(body.get("text"))}
+
+
+def _raise_limit(descriptors: int) -> None:
+    """Have so many descriptors, or as many as may be had."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    wanted = descriptors if hard == resource.RLIM_INFINITY else min(descriptors, hard)
+    if soft != resource.RLIM_INFINITY and soft < wanted:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
+
+
+def _boot_id() -> str:
+    try:
+        with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as file:
+            return file.read().strip()
+    except OSError:
+        return ""
+
+
+def _rss_bytes() -> int:
+    with open("/proc/self/statm", encoding="ascii") as file:
+        return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+
+
+def serve(store: str, idle_s: float) -> int:
+    """Run an agent of ``store``, whose lock is held, until it is told to stop or has nothing to do; return the exit status."""
+    agent = Agent(store, idle_s)
+    agent.start()
+    try:
+        agent.serve()
+    finally:
+        agent.stop()
+    agent.hand_over()
+    return 0

@@ -1,0 +1,1 @@
+"""tfprof-run: starts a job, passes signals on, reports at its end."""

@@ -1,0 +1,126 @@
+"""What the launcher keeps an eye on while its job runs: new channels, which it holds open, and the agent's life."""
+
+import functools
+import os
+import time
+from collections.abc import Callable
+from typing import Final
+
+from ...commands import daemons
+from ...formats import private_files, runtime_dir
+from ...formats.errors import FormatError, TfprofError
+from .. import daemon_start, identity, processes
+from ..announcements import AnnounceFolder, Announcement
+from ..channels import agent_of, open_file, read_page
+from ..folder_watch import FolderWatch
+from ..launches import Launch
+
+#: How soon is looked again for new channels (seconds), and whether the agent lives: after the start and after a new channel,
+#: and later.
+SOON_S, LATER_S = 0.1, 0.5
+AGENT_SOON_S, AGENT_LATER_S = 0.25, 1.0
+#: How long it is soon.
+LIVELY_S: Final = 10.0
+
+_ChannelsOf = Callable[[int], dict[processes.Inode, str]]
+_Scan = Callable[[int], dict[processes.Inode, list[processes.Holder]]]
+
+
+class Hold:
+    """The channels of the processes of ``launch``: open here, they outlive their processes even without an agent."""
+
+    def __init__(self, place: str, launch: Launch) -> None:
+        self._place = place
+        self._launch = launch.launch
+        # Files keep coarser time than the clock.
+        self._since_ns = launch.started_ns - 100_000_000
+        self._folder = AnnounceFolder(place)
+        #: Wakes for announcements; without it they are looked for.
+        self.announcements = FolderWatch(os.path.join(place, runtime_dir.ANNOUNCE))
+        self._fds: dict[processes.Inode, int] = {}
+        self._keeper = daemon_start.Keeper(place, launch.store, daemon_start.AGENT)
+        self._look_s = 0.0
+        self._lively_s = time.monotonic() + LIVELY_S
+        self._is_begun = False
+        self.refusal: dict[str, str] | None = None
+        #: Announcements of this launch, and such whose process is gone: they may be of this launch or another.
+        self.announced = 0
+        self.missed = 0
+
+    def look(self) -> float:
+        """Open the channels that were announced since the last call, see to the agent; return how soon to call again."""
+        now = time.monotonic()
+        self.announcements.clear()
+        # However many were announced, the system is asked once.
+        channels_of, scan = functools.cache(processes.channels_of), functools.cache(processes.scan)
+        for one in self._folder.news():
+            if one.made_ns >= self._since_ns:
+                self._lively_s = now + LIVELY_S
+                self._take(one, channels_of, scan)
+        lively = now < self._lively_s
+        if now >= self._look_s:
+            self._look_s = now + (AGENT_SOON_S if lively else AGENT_LATER_S)
+            if not (self._keeper.lives() or self._was_stopped()):
+                self.revive()
+            self._is_begun = True
+        return SOON_S if lively else LATER_S
+
+    def revive(self) -> bool:
+        """Return whether the agent lives; start it when it does not."""
+        try:
+            return self._keeper.look()
+        except TfprofError as error:
+            self.refusal = {"slug": error.slug, "text": error.args[0]}
+            return False
+
+    @property
+    def trouble(self) -> dict[str, str] | None:
+        """Why no agent comes up, None while it may."""
+        return self._keeper.trouble
+
+    @property
+    def is_taken(self) -> bool:
+        """Whether the agent that lives has all channels that are held here."""
+        agent = daemons.holder(self._place, daemon_start.AGENT)
+        return all(agent_of(fd) == agent != 0 for fd in self._fds.values())
+
+    def _was_stopped(self) -> bool:
+        """Whether somebody told the agent to stop: then it is not for this process to know better."""
+        status = private_files.read_json(os.path.join(self._place, "agent.json"))
+        return self._is_begun and status is not None and bool(status.get("stopped")) and self._keeper.starts == 0
+
+    def _take(self, one: Announcement, channels_of: _ChannelsOf, scan: _Scan) -> None:
+        if one.refusal is not None:
+            run = identity.environment_of(one.pid).get("TFPROF_RUN", "")
+            if run.startswith(f"{self._launch:016x}@"):
+                self.refusal = one.refusal
+                self.announced += 1
+            return
+        if not any(self._open(inode, path, one.uid) for inode, path in channels_of(one.pid).items()):
+            self._seek(one.uid, scan)
+
+    def _seek(self, uid: int, scan: _Scan) -> None:
+        """Look everywhere for the channel ``uid``: a process in a container announces itself by another number."""
+        for inode, holders in scan(os.geteuid()).items():
+            if self._open(inode, holders[0].path, uid):
+                return
+        self.missed += 1
+
+    def _open(self, inode: processes.Inode, path: str, uid: int) -> bool:
+        """Return whether the channel at ``path`` is the announced one; keep it open if it is one of this launch."""
+        if inode in self._fds:
+            return False
+        try:
+            fd = open_file(path, os.O_RDONLY)
+        except OSError:
+            return False
+        try:
+            page = read_page(fd)
+        except (OSError, FormatError):
+            page = None  # the agent says what is wrong with it
+        if page is not None and page.launch == self._launch:
+            self._fds[inode] = fd
+            self.announced += 1
+        else:
+            os.close(fd)
+        return page is not None and page.uid == uid

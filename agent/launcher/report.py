@@ -1,0 +1,199 @@
+"""The end of a launch: waits until its processes are stored, then has the collector's report printed."""
+
+import os
+import signal
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...commands import daemons, streams
+from ...formats import private_files
+from .. import launches
+from ..launches import Dump, Launch, Result
+from . import supervise
+from .channel_holder import Hold
+
+REPORT: Final = "tfprof.cli.report"
+PATIENCE_S: Final = 15.0
+#: Waiting ends earlier when nothing was stored for so long.
+STANDSTILL_S: Final = 5.0
+#: And earlier still when it is known why.
+STALLED_S: Final = 1.0
+POLL_S: Final = 0.02
+#: A command that was over sooner, with no channel announced, has not loaded TensorFlow: nobody is asked about it.
+TOO_SHORT_S: Final = 2.0
+_REPORT_S: Final = 20.0
+#: Profiles of large jobs take their time.
+_DUMP_S: Final = 600.0
+#: What a report may know of the terminal.
+_TERMINAL: Final = ("TERM", "COLUMNS", "NO_COLOR")
+
+NOT_TAKEN: Final[Mapping[str, str]] = {
+    "slug": "agent",
+    "text": "the agent has not taken what was recorded; one of another release may run: `tfprof stop` ends it",
+}
+NO_TENSORFLOW: Final[Mapping[str, str]] = {
+    "slug": "no-tensorflow",
+    "text": "nothing in this command loaded TensorFlow",
+}
+TOO_SHORT: Final[Mapping[str, str]] = {
+    "slug": "too-short",
+    "text": "the process was over before anybody could take what it recorded",
+}
+FAILED: Final[Mapping[str, str]] = {"slug": "report", "text": "it could not be made"}
+LATE: Final[Mapping[str, str]] = {
+    "slug": "report",
+    "text": "it was not done in time; `tfprof profile-proto` writes profiles too",
+}
+
+
+def say(text: str) -> None:
+    """Print a line on standard error, where there is one."""
+    streams.say(f"tfprof: {text}")
+
+
+def _log(path: str) -> int:
+    """Return a descriptor of the log at ``path``, emptied; of nowhere when there can be none."""
+    try:
+        return private_files.open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+    except OSError:
+        return os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
+
+
+def no_profile(why: Mapping[str, Any]) -> None:
+    """Say why there is none."""
+    say(f"no profile: {why['text']} [{why['slug']}]")
+
+
+def _missing(result: Result) -> str:
+    """Return what of ``result``'s processes is not in the store, as a person says it."""
+    waiting = sum(max(0, job["records"] - job["acked"]) for job in result.jobs)
+    counts = {
+        "records not stored": waiting,
+        "traced steps lost": sum(job["dropped_traces"] for job in result.jobs),
+        "spans lost": sum(job["dropped_spans"] for job in result.jobs),
+    }
+    return ", ".join(f"{number:,} {what}" for what, number in counts.items())
+
+
+def _moves(before: Result | None, now: Result | None) -> bool:
+    """Return whether something goes on: where it is said why nothing is stored, only what is stored all the same counts."""
+    return now is None or now.stall is None or now.progress != (before.progress if before is not None else 0)
+
+
+class Ending:
+    """What is still to be done for ``launch`` after its job; ``hold`` has its channels.
+
+    With ``quiet`` only that is told which stands in the way of ``dump``.
+    """
+
+    def __init__(self, place: str, launch: Launch, hold: Hold, dump: Dump | None = None, quiet: bool = False) -> None:
+        self._place = place
+        self._dump = dump
+        self._quiet = quiet
+        self._launch = launch
+        self._hold = hold
+        self._result: Result | None = None
+        self._interrupted = False
+
+    def report(self, took_s: float) -> None:
+        """Wait until everything is stored or cannot be, then print the report or the reason why there is none."""
+        if not self._hold.announced and not self._hold.missed and took_s < TOO_SHORT_S:
+            no_profile(NO_TENSORFLOW)
+            return
+        self._wait()
+        if self._interrupted:
+            return
+        problem = self._problem()
+        if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
+            self._print(problem)
+        else:
+            no_profile(problem or self._unseen())
+
+    def _unseen(self) -> Mapping[str, str]:
+        """Return why an agent that has done its part has no process of this launch."""
+        if self._hold.announced:
+            return NOT_TAKEN
+        return TOO_SHORT if self._hold.missed else NO_TENSORFLOW
+
+    def hand_over(self) -> None:
+        """Wait until the agent, which may only just be coming up, has the channels open, too: they are closed with this process."""
+        deadline = time.monotonic() + STANDSTILL_S
+        while not self._hold.is_taken and not self._hold.trouble and time.monotonic() < deadline:
+            self._hold.look()
+            if supervise.is_interrupted(POLL_S):
+                return
+
+    def _wait(self) -> None:
+        """Wait for the agent's result, starting an agent where there is none."""
+        deadline = time.monotonic() + PATIENCE_S
+        moved = time.monotonic()
+        while time.monotonic() < min(deadline, moved + (STALLED_S if self._stall() else STANDSTILL_S)):
+            self._hold.look()
+            self._hold.revive()
+            result = launches.read_result(self._place, self._launch.launch)
+            if result != self._result:
+                moved = time.monotonic() if _moves(self._result, result) else moved
+                self._result = result
+            if result is not None and result.complete:
+                return
+            if supervise.is_interrupted(POLL_S):
+                self._interrupted = True
+                return
+
+    def _stall(self) -> dict[str, str] | None:
+        """Return why nothing moves, None where that is not known."""
+        return self._hold.trouble if self._result is None else self._result.stall
+
+    def _problem(self) -> dict[str, str] | None:
+        """Return what went wrong, None when everything is stored."""
+        result = self._result
+        if result is None:
+            return self._hold.refusal or self._stall() or {"slug": "agent", "text": "the agent does not answer"}
+        if result.complete:
+            return result.refused[0] if result.refused and not result.jobs else None
+        why = self._stall() or {"slug": "not-stored", "text": "not everything was stored in time; it may be later"}
+        return {**why, "text": f"{why['text']} ({_missing(result)})"}
+
+    def _print(self, problem: dict[str, str] | None) -> None:
+        """Run the report with standard error as its output."""
+        command = daemons.isolated(REPORT, [launches.name_of(self._launch.launch), "--store", self._launch.store])
+        if problem is not None:
+            command += ["--problem", f"{problem['text']} [{problem['slug']}]"]
+        if self._dump is not None:
+            command += ["--dump-steps", ",".join(map(str, self._dump.steps)), "--dump-dir", self._dump.folder]
+        if self._quiet:
+            command.append("--quiet")
+        log = os.path.join(self._place, "report.log")
+        terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
+        log_fd = _log(log)
+        pid = os.posix_spawn(
+            sys.executable,
+            command,
+            {**daemons.daemon_environment(os.environ), **terminal},
+            file_actions=[
+                (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
+                (os.POSIX_SPAWN_DUP2, 2, 1),
+                (os.POSIX_SPAWN_DUP2, log_fd, 2),
+            ],
+            setsigmask=[],
+        )
+        os.close(log_fd)
+        why = self._waits_for(pid)
+        if why is not None:
+            say(f"no report: {why['text']}, see {log} [{why['slug']}]")
+
+    def _waits_for(self, pid: int) -> Mapping[str, str] | None:
+        """Wait for the report, not for ever; return why there is none that is to be told."""
+        deadline = time.monotonic() + (_REPORT_S if self._dump is None else _DUMP_S)
+        while True:
+            done, status = os.waitpid(pid, os.WNOHANG)
+            if done:
+                is_interrupted = os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT
+                return FAILED if status and not is_interrupted else None
+            late = time.monotonic() > deadline
+            if late or supervise.is_interrupted(POLL_S / 4):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+                return LATE if late and self._dump is not None else None

@@ -1,0 +1,334 @@
+"""`tfprof-run`: runs a command as if it were not there, and has the TensorFlow in it profiled."""
+
+import argparse
+import os
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+
+from ...commands import streams
+from ...commands.isolated import occupy_standard
+from ...formats import layout, runtime_dir, settings, values
+from ...formats.errors import TfprofError, UsageError
+from ...formats.policy import Policy
+from ...formats.version import VERSION
+from .. import identity, launches, processes
+from ..launches import Dump, Launch
+from . import environment, supervise, witness
+from .forwarding import Forwarding
+
+if TYPE_CHECKING:
+    from .channel_holder import Hold
+    from .supervise import Outcome
+
+PROG: Final = "tfprof-run"
+#: How soon is looked at nothing.
+NEVER_S: Final = 3600.0
+#: A path of a local socket has no more bytes than this.
+SOCKET_PATH_MAX: Final = 107
+
+EXAMPLES: Final = """\
+examples:
+  tfprof-run python train.py --epochs 2         profile a script; a report follows its output
+  tfprof-run --trace all python train.py        trace every step, whatever it costs
+  tfprof-run --trace steps=100-120 ./train.sh   trace these steps, of whatever the command starts
+  tfprof-run --trace steps=10,20 --dump-steps 10,20 python train.py    write profile_10 and profile_20 at the end
+  tfprof-run --name nightly --quiet make bench  give it a name, print no report
+"""
+
+
+class _Parser(argparse.ArgumentParser):
+    """An argument parser that says what is wrong in one line."""
+
+    def error(self, message: str) -> NoReturn:
+        raise UsageError(f"{message} ({PROG} --help)")
+
+
+class Options(NamedTuple):
+    """A checked command line; ``changes`` are the variables that the job is given."""
+
+    command: list[str]
+    store: str
+    name: str | None
+    records_command: bool
+    quiet: bool
+    execute: bool
+    changes: dict[str, str]
+    dump: Dump | None = None
+
+
+def _parser() -> _Parser:
+    parser = _Parser(
+        prog=PROG,
+        usage="tfprof-run [options] [--] COMMAND [ARGUMENT...]",
+        description="Run COMMAND as if tfprof-run were not there, and profile the TensorFlow in it.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+    add = parser.add_argument
+    add(
+        "--trace",
+        metavar="POLICY",
+        help="all, off, every=N, steps=A-B,C, or budget=P%% of the time (default: budget=1%%)",
+    )
+    add("--trace-level", metavar="LEVEL", help="auto (default), software, or full")
+    add("--store", metavar="DIR", help="folder for the results (default: $XDG_STATE_HOME/tfprof)")
+    add("--name", metavar="NAME", help="what to call the job (default: its script's name)")
+    add("--ring", metavar="BYTES", help="memory for records on their way, a process, such as 64M (default: 16M)")
+    add("--dump-steps", metavar="N,M", help="write profile_N for TensorFlow's tfprof: what was traced up to step N")
+    add("--dump-dir", metavar="DIR", help="folder for what --dump-steps writes (default: the working folder)")
+    add("--record-command", action="store_true", help="keep the command line with the results")
+    add("--no-report", "--quiet", dest="quiet", action="store_true", help="print nothing at the end")
+    add(
+        "--exec",
+        dest="execute",
+        action="store_true",
+        help="become the command, for supervisors that mind the pid; no report",
+    )
+    add("--version", action="version", version=f"tfprof {VERSION}")
+    add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=argparse.SUPPRESS)
+    return parser
+
+
+def parse(argv: Sequence[str]) -> Options:
+    """Return the checked options in ``argv``; UsageError, or another error of exit code 2, when they cannot be."""
+    given = _parser().parse_args(list(argv))
+    command = given.command[1:] if given.command[:1] == ["--"] else given.command
+    if not command:
+        raise UsageError(f"no command to run ({PROG} --help)")
+    for name, text in vars(given).items():
+        if text == "":
+            raise UsageError(f"--{name.replace('_', '-')} is empty")
+    changes = {
+        settings.SETTINGS[name].variable: text
+        for name, text in (("trace", given.trace), ("trace-level", given.trace_level), ("ring", given.ring))
+        if text is not None
+    }
+    _check_settings({**os.environ, **changes})
+    dump = _dump(given.dump_steps, given.dump_dir)
+    if dump is not None and given.execute:
+        raise UsageError(
+            "--dump-steps writes at the end, when with --exec nobody is there: `tfprof profile-proto` writes later"
+        )
+    return Options(
+        command=command,
+        store=runtime_dir.default_store() if given.store is None else runtime_dir.store_path(given.store),
+        name=given.name if given.name is None else _name(given.name),
+        records_command=given.record_command,
+        quiet=given.quiet,
+        execute=given.execute,
+        changes=changes,
+        dump=dump,
+    )
+
+
+def _dump(steps: str | None, folder: str | None) -> Dump | None:
+    """Return what is to be written at the end."""
+    if steps is None:
+        if folder is not None:
+            raise UsageError("--dump-dir without --dump-steps: which steps are to be written?")
+        return None
+    numbers = [number for part in steps.split(",") if (number := values.whole(part))]
+    if len(numbers) != len(steps.split(",")):
+        raise UsageError(f"{steps!r} are no steps for --dump-steps: numbers from 1, separated by commas")
+    try:
+        place = os.path.abspath(folder or ".")
+    except OSError as error:
+        raise UsageError(
+            f"the working folder, which profiles were to be written to, is gone: {error.strerror}"
+        ) from None
+    if os.path.exists(place) and not os.path.isdir(place):
+        raise UsageError(f"--dump-dir {place} is not a folder")
+    return Dump(sorted(set(numbers)), place)
+
+
+def _name(text: str) -> str:
+    try:
+        return values.job_name(text)
+    except ValueError as error:
+        raise UsageError(f"--name: {error}") from None
+
+
+def _check_settings(environ: dict[str, str]) -> None:
+    """Raise UsageError, or PolicyError, where a setting of the job is none."""
+    given = {row.name: row.read(environ) for row in settings.SETTINGS.values() if "shim" in row.users}
+    Policy.from_text(given["trace"], given["trace-level"])
+    if not layout.RING_MIN <= given["ring"] <= layout.RING_MAX:
+        variable = settings.SETTINGS["ring"].variable
+        raise UsageError(f"{environ[variable]!r} is no size from 1M to 1G for --ring")
+
+
+class Run:
+    """One launch: prepared as far as possible, run in any case."""
+
+    def __init__(self, options: Options, inherited: supervise.Inherited) -> None:
+        self._options = options
+        self._inherited = inherited
+        self._environ = environment.given()
+        self._problem: dict[str, str] | None = None
+        self._launch: Launch | None = None
+        self._place = ""
+        try:
+            self._prepare()
+        except TfprofError as error:
+            self._problem = {"slug": error.slug, "text": error.args[0]}
+        except OSError as error:
+            self._problem = {"slug": "runtime-dir", "text": f"cannot write {error.filename}: {error.strerror}"}
+
+    def _prepare(self) -> None:
+        """Write the launch file and arm the environment."""
+        options = self._options
+        place = runtime_dir.make_instance(options.store)
+        if len(os.fsencode(os.path.join(place, runtime_dir.COLLECTOR_SOCKET))) > SOCKET_PATH_MAX:
+            raise runtime_dir.PlaceError(f"{place} is too long a path: set XDG_RUNTIME_DIR to a shorter one")
+        launch = Launch(
+            launch=int.from_bytes(os.urandom(8), "little") or 1,
+            pid=os.getpid(),
+            started_ns=time.time_ns(),
+            store=options.store,
+            host=os.uname().nodename,
+            user=identity.user_name(os.geteuid()),
+            name=options.name,
+            command=options.command if options.records_command else None,
+            tags=identity.process_tags(os.getpid()),
+        )
+        launches.write(place, launch)
+        self._place, self._launch = place, launch
+        run = f"{launches.name_of(launch.launch)}@{place}"
+        self._environ = environment.job_environment(self._environ, run, options.changes)
+
+    def execute(self) -> NoReturn:
+        """Become the command."""
+        self._note(job_pid=os.getpid())
+        hold = self._hold()
+        if hold is not None:
+            hold.revive()
+        if self._problem is not None:
+            self._explain(self._problem)
+        try:
+            supervise.execute(self._options.command, self._environ, self._inherited)
+        except OSError as error:
+            failed = supervise.not_started(self._options.command[0], error.errno or 0)
+            self._note(ended_ns=time.time_ns(), status=failed.exit_code)
+            raise failed from None
+
+    def supervise(self) -> int:
+        """Run the command to its end, report, and return its exit code."""
+        begun = time.monotonic()
+        deaf = environment.deaf_option(self._options.command)
+        watched = witness.begin(self._was_killed)
+        try:
+            outcome, hold = self._stay(watched, deaf)
+        finally:
+            if watched is not None:
+                watched.dismiss()
+        if hold is not None:
+            hold.look()
+        if deaf is None or (hold is not None and hold.announced):
+            self._report(hold, time.monotonic() - begun)
+        return outcome.exit_code
+
+    def _stay(self, watched: witness.Witness | None, deaf: str | None) -> "tuple[Outcome, Hold | None]":
+        """Start the command and stay with it to its end."""
+        introduce, heard = (watched.introduce, watched.heard) if watched is not None else (_nothing, _nothing)
+        try:
+            pid = supervise.start(self._options.command, self._environ, self._inherited, introduce)
+        except supervise.NotStartedError as error:
+            self._note(ended_ns=time.time_ns(), status=error.exit_code)
+            raise
+        heard()  # what was sent before the job was there is still to reach it
+        self._note(job_pid=pid)
+        if deaf is not None:
+            self._explain({"slug": "not-armed", "text": f"python {deaf} keeps everything out that is not its own"})
+        hold = self._hold()
+        forwarding = Forwarding(heard, lambda sender: processes.descends(sender, pid))
+        if hold is None:
+            outcome = supervise.wait(pid, _never, forwarding)
+        else:
+            outcome = supervise.wait(pid, hold.look, forwarding, hold.announcements.fd)
+        self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
+        return outcome, hold
+
+    def _was_killed(self, pid: int) -> None:
+        """Say how the job ended in the place of this process, which was killed."""
+        self._note(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
+
+    def _hold(self) -> "Hold | None":
+        """Return what looks after the channels, None where there is nothing to look after."""
+        if self._launch is None:
+            return None
+        from .channel_holder import Hold  # noqa: PLC0415 - the job runs already and does not wait for this
+
+        return Hold(self._place, self._launch)
+
+    def _note(self, **changes: Any) -> None:
+        """Write what has become known into the launch file."""
+        if self._launch is None:
+            return
+        self._launch = self._launch._replace(**changes)
+        try:
+            launches.write(self._place, self._launch)
+        except OSError as error:
+            self._problem = {"slug": "runtime-dir", "text": f"cannot write {self._place}: {error.strerror}"}
+
+    @property
+    def _tells(self) -> bool:
+        """Whether there is something to say, and somebody to say it to, or something to write at the end."""
+        return self._options.dump is not None or not (self._options.quiet or sys.stderr is None)
+
+    def _explain(self, why: dict[str, str]) -> None:
+        if self._tells:
+            from . import report  # noqa: PLC0415 - likewise
+
+            report.no_profile(why)
+
+    def _report(self, hold: "Hold | None", took_s: float) -> None:
+        if self._problem is not None or hold is None or self._launch is None:
+            self._explain(self._problem or {"slug": "runtime-dir", "text": "no folder for it"})
+        else:
+            from . import report  # noqa: PLC0415 - likewise
+
+            ending = report.Ending(self._place, self._launch, hold, self._options.dump, self._options.quiet)
+            if self._tells:
+                ending.report(took_s)
+            else:
+                ending.hand_over()
+
+
+def _never() -> float:
+    return NEVER_S
+
+
+def _nothing() -> None:
+    return None
+
+
+def _parsed(argv: Sequence[str]) -> Options:
+    """Return the options in ``argv``; where help or the version was asked for, end when it is written."""
+    try:
+        return parse(argv)
+    except SystemExit:
+        streams.flush_output()
+        raise
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run ``argv`` (the command line by default) and return the exit code of the job, 2 for a command line that is wrong."""
+    occupy_standard()
+    streams.stand_in()
+    try:
+        options = _parsed(sys.argv[1:] if argv is None else argv)
+        run = Run(options, supervise.take_signals())
+        if options.execute:
+            run.execute()
+        return run.supervise()
+    except TfprofError as error:
+        streams.say(f"{PROG}: {error}")
+        return error.exit_code
+
+
+if __name__ == "__main__":
+    sys.exit(main())

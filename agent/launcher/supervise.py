@@ -1,0 +1,239 @@
+"""The job's parent that nobody notices: signals, stops and the way it ends pass through it unchanged."""
+
+import contextlib
+import errno
+import functools
+import os
+import signal
+import time
+from collections.abc import Callable, Mapping, Sequence
+from typing import Final, NamedTuple, NoReturn
+
+from ...formats.errors import TfprofError
+from .forwarding import Forwarding
+from .inbox import ALL, Inbox, Signal
+
+#: Python ignores these in itself; a job starts with their default.
+_PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
+#: Of a signal that was sent with a value: SI_QUEUE of <bits/siginfo-consts.h>.
+_SI_QUEUE: Final = -1
+
+
+class NotStartedError(TfprofError):
+    """The command cannot be executed; `exit_code` is what a shell would say: 127 not found, 126 not executable."""
+
+    slug = "not-started"
+
+    def __init__(self, message: str, exit_code: int) -> None:
+        super().__init__(message)
+        self.exit_code = exit_code
+
+
+class Outcome(NamedTuple):
+    """How a job ended: exactly one of exit status and signal."""
+
+    status: int | None
+    signal: int | None
+
+    @property
+    def exit_code(self) -> int:
+        """What a shell says of it: the status, or 128 and the signal."""
+        return self.status if self.status is not None else 128 + (self.signal or 0)
+
+
+class Inherited(NamedTuple):
+    """The signal mask and dispositions that this process was started with, as far as Python leaves them to be seen."""
+
+    mask: set[signal.Signals]
+    ignores_children: bool
+
+
+def take_signals() -> Inherited:
+    """Hold back every signal from now on, to be waited for; return what a job is to be given back."""
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
+    ignores_children = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
+    if ignores_children:
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    return Inherited({signal.Signals(number) for number in mask}, ignores_children)
+
+
+def start(
+    command: Sequence[str], environ: Mapping[str, str], inherited: Inherited, introduce: Callable[[], object]
+) -> int:
+    """Start ``command`` in this process group and terminal and return its pid; NotStartedError when it cannot be.
+
+    ``introduce`` is called in the new process before it becomes the command.
+    """
+    hear, say = os.pipe()
+    try:
+        pid = os.fork()
+    except OSError as error:
+        os.close(hear)
+        os.close(say)
+        raise NotStartedError(f"fork: {os.strerror(error.errno or errno.EAGAIN)}", 126) from None
+    if pid == 0:
+        _become(command, environ, inherited, introduce, say)
+    os.close(say)
+    with os.fdopen(hear, "rb") as pipe:
+        code = pipe.read()
+    if code:
+        os.waitpid(pid, 0)
+        raise not_started(command[0], int(code))
+    return pid
+
+
+def _become(
+    command: Sequence[str],
+    environ: Mapping[str, str],
+    inherited: Inherited,
+    introduce: Callable[[], object],
+    say: int,
+) -> NoReturn:
+    """Turn this forked child into the job."""
+    code = errno.ENOEXEC
+    try:
+        introduce()
+        execute(command, environ, inherited)
+    except OSError as error:
+        code = error.errno or code
+    finally:
+        os.write(say, b"%d" % code)
+        os._exit(127)
+
+
+def execute(command: Sequence[str], environ: Mapping[str, str], inherited: Inherited) -> NoReturn:
+    """Replace this process by ``command`` with the signals that were inherited; OSError when it cannot be."""
+    for number in _PYTHONS_OWN:
+        signal.signal(number, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if inherited.ignores_children:
+        signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_SETMASK, inherited.mask)
+    try:
+        os.execvpe(command[0], list(command), dict(environ))
+    except OSError as error:
+        if error.errno != errno.ENOEXEC:
+            raise
+        # A script without a first line that names its interpreter: every shell takes it as one of its own.
+        os.execve("/bin/sh", ["sh", _located(command[0], environ), *command[1:]], dict(environ))
+
+
+def _located(name: str, environ: Mapping[str, str]) -> str:
+    if "/" in name:
+        return name
+    candidates = (os.path.join(folder, name) for folder in os.get_exec_path(dict(environ)))
+    return next((path for path in candidates if os.access(path, os.X_OK)), name)
+
+
+def not_started(name: str, code: int) -> NotStartedError:
+    """Return the error of a command ``name`` whose execution failed with ``code``, in the words of a shell."""
+    if code == errno.ENOENT:
+        if "/" not in name:
+            return NotStartedError(f"{name}: command not found", 127)
+        lacks = "cannot execute: required file not found" if os.path.exists(name) else os.strerror(code)
+        return NotStartedError(f"{name}: {lacks}", 127)
+    if code == errno.EACCES and os.path.isdir(name):
+        code = errno.EISDIR
+    return NotStartedError(f"{name}: {os.strerror(code)}", 126)
+
+
+@functools.cache
+def _inbox() -> Inbox:
+    return Inbox()
+
+
+def wait(pid: int, watch: Callable[[], float], forwarding: Forwarding, news: int = -1) -> Outcome:
+    """Stay with the job until its end: pass signals on, stop when it stops.
+
+    ``watch`` is called after the seconds that it says, and at once when the descriptor ``news`` can be read.
+    """
+    due = time.monotonic()
+    child, inbox = _Child(pid), _inbox()
+    inbox.listen(news)
+    while True:
+        until = min(due, forwarding.due)
+        came = inbox.next(until - time.monotonic())
+        now = time.monotonic()
+        if came is None and now < until:
+            due = now
+        if came is not None and came.number == signal.SIGCHLD:
+            outcome = child.look()
+            if outcome is not None:
+                return outcome
+        if came is not None and not (came.number == signal.SIGCHLD and came.code > 0):
+            forwarding.add(came, now)
+        for one in forwarding.ready(now):
+            _pass_on(one, child)
+        if child.stopped_by and not forwarding.awaits(signal.SIGCONT) and signal.SIGCONT not in signal.sigpending():
+            child.stop_together()
+        if now >= due:
+            due = watch() + time.monotonic()
+
+
+class _Child:
+    """The job: whether it is stopped, by which signal, and what became of it."""
+
+    def __init__(self, pid: int) -> None:
+        self.pid = pid
+        self.stopped_by = 0
+
+    def look(self) -> Outcome | None:
+        """Take note of what happened to it; return how it ended, None when it did not."""
+        while True:
+            done, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
+            if not done:
+                return None
+            if os.WIFSTOPPED(status):
+                self.stopped_by = os.WSTOPSIG(status)
+            elif os.WIFCONTINUED(status):
+                self.stopped_by = 0
+            elif os.WIFSIGNALED(status):
+                return Outcome(None, os.WTERMSIG(status))
+            else:
+                return Outcome(os.WEXITSTATUS(status), None)
+
+    def stop_together(self) -> None:
+        """Stop as it did; return when somebody lets this process go on, who lets it go on, too, or not."""
+        number, self.stopped_by = self.stopped_by, 0
+        _stop_like(number)
+
+
+def _pass_on(one: Signal, child: _Child) -> None:
+    """Send the job what this process was sent, with the value that came along."""
+    if one.number == signal.SIGCONT:
+        child.stopped_by = 0
+    with contextlib.suppress(PermissionError, ProcessLookupError):  # it runs as somebody else now
+        if one.code != _SI_QUEUE or not _queue(one, child.pid):
+            os.kill(child.pid, one.number)
+
+
+def _queue(one: Signal, pid: int) -> bool:
+    """Return whether the signal was queued with its value."""
+    try:
+        import ctypes  # noqa: PLC0415 - few signals have a value
+    except ImportError:
+        return False
+    return bool(ctypes.CDLL(None).sigqueue(pid, one.number, ctypes.c_void_p(one.value)) == 0)
+
+
+def is_interrupted(seconds: float) -> bool:
+    """Wait ``seconds``; True at once when somebody wants this process to end. For the time after the job."""
+    deadline, inbox = time.monotonic() + seconds, _inbox()
+    while (left := deadline - time.monotonic()) > 0:
+        came = inbox.next(left)
+        if came is not None and came.number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT):
+            return True
+    return False
+
+
+def _stop_like(number: int) -> None:
+    """Stop as the job did, so that a shell sees it; returns when somebody lets this process go on."""
+    if number == signal.SIGSTOP:
+        os.kill(os.getpid(), number)
+        return
+    before = signal.signal(number, signal.SIG_DFL)
+    os.kill(os.getpid(), number)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {number})
+    signal.pthread_sigmask(signal.SIG_BLOCK, {number})
+    signal.signal(number, before)

@@ -1,0 +1,152 @@
+"""A silent process in the job's process group: what reaches it was sent to the group, so that the job has it already.
+
+It also outlives the launcher by a moment: a launcher that is killed takes its job along, as `kill -9` would have ended the job
+alone.
+"""
+
+import contextlib
+import os
+import select
+import signal
+import struct
+from collections.abc import Callable
+from typing import Final, NoReturn
+
+from .. import processes
+
+#: A witness that does not answer in this time was stopped by somebody; it is told to go on (seconds).
+PATIENCE_S: Final = 0.2
+_ALL: Final = signal.valid_signals()
+#: What it is told: a question with its number, the job's pid, or that the job needs it no more.
+_ASK, _JOB, _LEAVE = b"?", b"J", b"."
+_WORD: Final = struct.Struct("<cI")
+#: What it answers: the question's number and how many signals follow, a byte each.
+_ANSWER: Final = struct.Struct("<II")
+
+
+class Witness:
+    """A witness that runs: a child of this process, told by the pipe ``ask``, heard by the pipe ``hear``."""
+
+    def __init__(self, pid: int, ask: int, hear: int) -> None:
+        self._pid = pid
+        self._ask = ask
+        self._hear = hear
+        self._number = 0
+        self._rest = b""
+
+    def introduce(self) -> None:
+        """Make this process known as the job: called in the job's process, before it executes its program."""
+        with contextlib.suppress(OSError):  # it was ended: the job runs without
+            os.write(self._ask, _WORD.pack(_JOB, os.getpid()))
+
+    def heard(self) -> list[int] | None:
+        """Return the signals that reached it since the last call; None when it cannot be asked.
+
+        What was sent to the group before one of it reached this process is among them.
+        """
+        _pass_barrier()
+        self._number += 1
+        try:
+            os.write(self._ask, _WORD.pack(_ASK, self._number))
+            return self._answer()
+        except OSError:  # somebody ended it
+            return None
+
+    def _answer(self) -> list[int] | None:
+        poll = select.poll()
+        poll.register(self._hear, select.POLLIN)
+        signals: list[int] = []
+        while True:
+            while len(self._rest) < _ANSWER.size or len(self._rest) < _ANSWER.size + self._length():
+                if not poll.poll(1000 * PATIENCE_S):
+                    os.kill(self._pid, signal.SIGCONT)
+                    return None
+                data = os.read(self._hear, 1 << 16)
+                if not data:
+                    return None
+                self._rest += data
+            number, length = _ANSWER.unpack_from(self._rest)
+            signals += self._rest[_ANSWER.size : _ANSWER.size + length]
+            self._rest = self._rest[_ANSWER.size + length :]
+            if number == self._number:
+                return signals
+
+    def _length(self) -> int:
+        return int(_ANSWER.unpack_from(self._rest)[1])
+
+    def dismiss(self) -> None:
+        """Let it end; the job is over."""
+        with contextlib.suppress(OSError):
+            os.write(self._ask, _WORD.pack(_LEAVE, 0))
+            os.kill(self._pid, signal.SIGCONT)
+        os.close(self._ask)
+        os.close(self._hear)
+        os.waitpid(self._pid, 0)
+
+
+def _pass_barrier() -> None:
+    """Return when no signal is any more on its way to one process of a group after the other."""
+    try:
+        os.setpgid(
+            0, os.getpgrp()
+        )  # waits for the lock under which the system goes through a group, and changes nothing
+    except OSError:
+        return  # one that leads its session may not even do that, but has waited
+
+
+def begin(orphaned: Callable[[int], object]) -> Witness | None:
+    """Start a witness, None when there can be none; it calls ``orphaned`` with the job's pid after it had to end the job."""
+    ours, theirs = os.pipe(), os.pipe()
+    try:
+        pid = os.fork()
+    except OSError:
+        for fd in (*ours, *theirs):
+            os.close(fd)
+        return None
+    if pid == 0:
+        _stand_by(ours[0], theirs[1], orphaned)
+    os.close(ours[0])
+    os.close(theirs[1])
+    return Witness(pid, ours[1], theirs[0])
+
+
+def _stand_by(told: int, say: int, orphaned: Callable[[int], object]) -> NoReturn:
+    """Be the witness, until told to leave or nobody is there any more."""
+    try:
+        signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
+        _keep_only(told, say)
+        launcher = os.getppid()
+        job: processes.Process | None = None
+        while word := os.read(told, _WORD.size):
+            kind, number = _WORD.unpack(word)
+            if kind == _LEAVE:
+                os._exit(0)
+            if kind == _JOB:
+                job = processes.process(number)
+            else:
+                os.write(say, _answer_to(number, launcher))
+        if job is not None and job.is_alive:
+            os.kill(job.pid, signal.SIGKILL)
+            orphaned(job.pid)
+    finally:
+        os._exit(0)
+
+
+def _answer_to(number: int, launcher: int) -> bytes:
+    signals = bytearray()
+    while (info := signal.sigtimedwait(_ALL, 0)) is not None:
+        if info.si_pid != launcher:
+            signals.append(info.si_signo)
+    return _ANSWER.pack(number, len(signals)) + signals
+
+
+def _keep_only(*wanted: int) -> None:
+    """Let go of everything that the job's parent has open, lest somebody waits for the end of a pipe."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in range(3):
+        os.dup2(null, fd)
+    before = 3
+    for fd in sorted(wanted):
+        os.closerange(before, fd)
+        before = fd + 1
+    os.closerange(before, os.sysconf("SC_OPEN_MAX"))

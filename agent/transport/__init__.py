@@ -1,0 +1,1 @@
+"""From the agent to the collector: queue and connection."""

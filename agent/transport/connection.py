@@ -1,0 +1,130 @@
+"""The agent's end of the wire: one DEALER, greeting until it is welcomed (docs/wire.md)."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import zmq
+
+from ...formats import wire
+from ...formats.errors import FormatError, VersionError
+from ...formats.wire import Head
+from .message_queue import encode
+
+#: A collector that says nothing for this long is greeted again, once in as long; one that refuses us ever more seldom, up to the
+#: limit: it is longer than a collector stays that hears of nobody, so that one of our own version can take its place.
+GREET_S: Final = 1.0
+REFUSED_GREET_S: Final = 128.0
+#: A collector that answers has said something, if only to a greeting, in the last so many seconds.
+HEARD_S: Final = 3.0
+#: How soon and how seldom an absent collector is looked for by the connection (ms).
+_RECONNECT_MS: Final = (100, 400)
+_ANSWER_MAX: Final = 1 << 20
+_QUEUED_MESSAGES: Final = 1000
+
+
+class Link:
+    """The connection to the collector of one instance; it reconnects by itself whenever a collector is there."""
+
+    def __init__(self, address: str, greeting: Mapping[str, Any]) -> None:
+        self._context = zmq.Context()
+        socket = self.socket = self._context.socket(zmq.DEALER)
+        # Only to a collector that is there: what waits for one waits in the rings.
+        socket.setsockopt(zmq.IMMEDIATE, 1)
+        socket.setsockopt(zmq.LINGER, 0)
+        socket.setsockopt(zmq.SNDHWM, _QUEUED_MESSAGES)
+        socket.setsockopt(zmq.MAXMSGSIZE, _ANSWER_MAX)
+        socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS[0])
+        socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS[1])
+        socket.connect(address)
+        self._greeting = encode(greeting)
+        self._greeted_s = 0.0
+        self._refused_s = GREET_S
+        self._pid = 0
+        self.heard_s = 0.0
+        self.collector: dict[str, Any] | None = None
+        self.refusal: dict[str, str] | None = None
+
+    def close(self) -> None:
+        """Drop the connection with whatever was on its way."""
+        self._context.destroy(linger=0)
+
+    def greet(self, now: float) -> None:
+        """Greet when nothing was heard for a second; one that refused us may be another by then."""
+        if now < max(self._greeted_s, self.heard_s) + (GREET_S if self.refusal is None else self._refused_s):
+            return
+        self._greeted_s = now
+        if self.refusal is not None:
+            self._refused_s = min(2 * self._refused_s, REFUSED_GREET_S)
+        self._put(Head(wire.GREETING), self._greeting)
+
+    def met(self, pid: int) -> None:
+        """Note that the collector is process ``pid`` now: another one than refused us is greeted at once."""
+        if pid and pid != self._pid:
+            self._pid = pid
+            self._refused_s = GREET_S
+
+    def is_taking(self, now: float) -> bool:
+        """Whether a collector of our version is there and answers."""
+        return self.collector is not None and self.refusal is None and now < self.heard_s + HEARD_S
+
+    def send(self, head: Head, body: bytes) -> bool:
+        """Hand a message on; False when there is no collector to take it now."""
+        return self.collector is not None and self.refusal is None and self._put(head, body)
+
+    def _put(self, head: Head, body: bytes) -> bool:
+        try:
+            self.socket.send_multipart((wire.pack(head), body), zmq.DONTWAIT)
+        except zmq.Again:
+            return False
+        return True
+
+    def answers(self, now: float) -> Iterator[tuple[Head, dict[str, Any]]]:
+        """Yield what the collector said; a WELCOME only from a collector that is another one than the last.
+
+        An answer of another version, and its refusal of ours, end all sending until a collector says WELCOME; why is in `refusal`.
+        """
+        while True:
+            try:
+                frames = self.socket.recv_multipart(zmq.DONTWAIT)
+            except zmq.Again:
+                return
+            try:
+                head, body = _parse(frames)
+            except VersionError as error:
+                self._refused(error.slug, error.args[0])
+                continue
+            except FormatError:
+                continue
+            self.heard_s = now
+            if head.type == wire.ACK:  # one that takes something; a welcome alone says little
+                self._refused_s = GREET_S
+            if head.type == wire.WELCOME and not self._is_new(body):
+                continue
+            if head.type == wire.REFUSE and head.about in (0, wire.GREETING):
+                self._refused(str(body.get("slug")), str(body.get("text")))
+                continue
+            yield head, body
+
+    def _refused(self, slug: str, text: str) -> None:
+        self.collector = None
+        self.refusal = {"slug": slug, "text": text}
+
+    def _is_new(self, welcome: dict[str, Any]) -> bool:
+        self.refusal = None
+        last, self.collector = self.collector, welcome
+        return last is None or last.get("collector") != welcome.get("collector")
+
+
+def _parse(frames: list[bytes]) -> tuple[Head, dict[str, Any]]:
+    """Return head and body of an answer; FormatError when it is none."""
+    if len(frames) != 2:
+        raise FormatError(f"a message of {len(frames)} frames")
+    head = wire.unpack(frames[0])
+    try:
+        body = json.loads(frames[1]) if frames[1] else {}
+    except (ValueError, RecursionError):
+        raise FormatError("an answer that is no JSON") from None
+    if not isinstance(body, dict):
+        raise FormatError("an answer that is no JSON object")
+    return head, body

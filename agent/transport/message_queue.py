@@ -1,0 +1,344 @@
+"""What of one job is still to be stored: read from its rings when it can be sent, given back when it is acked.
+
+Bodies of records and spans are never kept: what was not acked still lies in the ring and is read again.
+"""
+
+import json
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from ...formats import wire
+from ...formats.wire import Head
+from ..channels import Batch, Channel, ChannelError
+
+BATCH_BYTES: Final = 4 << 20
+#: How much of one job may be on its way.
+WINDOW_BYTES: Final = 8 << 20
+#: Records are sent at once when there are this many bytes of them or the ring is PRESSING, spans when there are this many; else
+#: FLUSH_S after the last ones: a message of two steps costs the collector hardly more than one of one.
+FLUSH_BYTES: Final = 1 << 20
+FLUSH_SPANS: Final = 1024
+FLUSH_S: Final = 2.0
+#: A ring that is this full of what is not acked is to be given back as soon as can be.
+PRESSING: Final = 0.25
+#: Unanswered messages are sent again after this long, and after twice as long each further time up to the limit.
+SILENCE_S: Final = 5.0
+SILENCE_MAX_S: Final = 20.0
+STALL_S: Final = 1.0
+#: Minimum interval between full resends to a collector that does not know the job (seconds).
+REOPEN_S: Final = 0.25
+#: How often is looked whether there was an answer.
+MIND_S: Final = 0.5
+
+Send = Callable[[Head, bytes], bool]
+
+
+def encode(value: Mapping[str, Any]) -> bytes:
+    """Return ``value`` as JSON."""
+    return json.dumps(value, separators=(",", ":")).encode()
+
+
+class Letters:
+    """Messages of one type that are kept until they are acked; of more than ``keep`` the oldest are dropped and counted."""
+
+    def __init__(self, kind: int, uid: int, keep: int) -> None:
+        self.kind = kind
+        self.uid = uid
+        self.dropped = 0
+        self._keep = keep
+        self._waiting: deque[tuple[Head, bytes]] = deque()
+        self._sent = 0
+        self._last = 0
+
+    def put(self, value: Mapping[str, Any], number: int | None = None) -> None:
+        """Queue ``value``; numbered by the clock, so that numbers grow over restarts of the agent, unless ``number`` is given."""
+        self._last = max(self._last + 1, time.time_ns()) if number is None else number
+        first = 0 if self.kind == wire.OPEN else self._last
+        self._waiting.append((Head(self.kind, self.uid, 0, first, self._last), encode(value)))
+        if len(self._waiting) > self._keep:
+            self._waiting.popleft()
+            self._sent = max(0, self._sent - 1)
+            self.dropped += 1
+
+    def pump(self, send: Send) -> bool:
+        """Send what was not sent; return whether all is."""
+        while self._sent < len(self._waiting):
+            if not send(*self._waiting[self._sent]):
+                return False
+            self._sent += 1
+        return True
+
+    def landed(self, last: int) -> None:
+        """Forget what is acked: everything up to number ``last``."""
+        while self._waiting and self._waiting[0][0].last <= last:
+            self._waiting.popleft()
+            self._sent = max(0, self._sent - 1)
+
+    def rewind(self) -> None:
+        """Have everything that is not acked sent again."""
+        self._sent = 0
+
+    def rewrite(self, change: Callable[[bytes], bytes]) -> None:
+        """Replace every body by what ``change`` makes of it, and have all sent again."""
+        self._waiting = deque((head, change(body)) for head, body in self._waiting)
+        self.rewind()
+
+    @property
+    def is_due(self) -> bool:
+        """Whether something was not sent yet."""
+        return self._sent < len(self._waiting)
+
+    @property
+    def unanswered(self) -> int:
+        """How many were sent and not answered."""
+        return self._sent
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+
+class Standing(Letters):
+    """The one letter that is never done with: it is sent again with everything else, also when it was acked before."""
+
+    def __init__(self, kind: int, uid: int) -> None:
+        super().__init__(kind, uid, 1)
+        self._acked = -1
+
+    def landed(self, last: int) -> None:
+        """Await no answer any more."""
+        self._acked = last
+
+    @property
+    def unanswered(self) -> int:
+        """One when the newest was sent and not answered."""
+        return super().unanswered if self._acked < self._last else 0
+
+
+class _Flight(NamedTuple):
+    last: int
+    end: int
+    size: int
+
+
+class Cursor:
+    """How far a ring is sent, and how far it is acked."""
+
+    def __init__(self, kind: int, acked: int) -> None:
+        self.kind = kind
+        self.acked = self.sent = acked
+        self.in_flight = 0
+        self.last_sent_s = 0.0
+        self._flights: deque[_Flight] = deque()
+
+    @property
+    def unanswered(self) -> int:
+        """How many batches were sent and not answered."""
+        return len(self._flights)
+
+    def flown(self, batch: Batch, now: float) -> None:
+        """Note that ``batch`` was sent."""
+        self._flights.append(_Flight(batch.last, batch.end, len(batch.data)))
+        self.sent = batch.end
+        self.in_flight += len(batch.data)
+        self.last_sent_s = now
+
+    def landed(self, last: int) -> None:
+        """Note that everything up to number ``last`` is stored."""
+        while self._flights and self._flights[0].last <= last:
+            flight = self._flights.popleft()
+            self.acked = flight.end
+            self.in_flight -= flight.size
+
+    def rewind(self) -> None:
+        """Have everything that is not acked read and sent again, at once."""
+        self._flights.clear()
+        self.sent = self.acked
+        self.in_flight = 0
+        self.last_sent_s = 0.0
+
+
+def both_clocks() -> tuple[int, int]:
+    """Return monotonic and real time of now, ns."""
+    return time.monotonic_ns(), time.time_ns()
+
+
+class Outbox:
+    """Everything of one job that is on its way to the collector."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        uid = self.uid = channel.page.uid
+        self.records = Cursor(wire.RECORDS, channel.tail)
+        self.spans = Cursor(wire.SPANS, channel.span_tail)
+        self.opens = Standing(wire.OPEN, uid)
+        self.counters = Letters(wire.COUNTERS, uid, 1)
+        self.events = Letters(wire.EVENT, uid, 100)
+        self.closes = Letters(wire.CLOSE, uid, 1)
+        self._letters = {box.kind: box for box in (self.opens, self.counters, self.events, self.closes)}
+        self.acked_records = 0
+        self.refused = 0
+        self.stall: dict[str, str] | None = None
+        self.progress = 0
+        self.is_closed = False
+        self._ended = False
+        self._broken = False
+        self.moved_s = time.monotonic()
+        self._not_before = 0.0
+        self._reopened_s = -math.inf
+        self._reopening = False
+        self._waiting_since = 0.0
+        self._mind_s = 0.0
+        self._silence = SILENCE_S
+
+    # -- sending ---------------------------------------------------------------------------------
+    def pump(self, now: float, send: Send, room: int, share: int = 0) -> int:
+        """Send what is due; return how many bytes of records; ChannelError when the channel is broken.
+
+        Of records about ``room`` bytes at most; where that is less, so many that ``share`` bytes of the job are on their way.
+        """
+        if now < self._not_before or (self.opens.is_due and not self.opens.pump(send)):
+            return 0
+        if self._reopening:
+            self._reopening, self._reopened_s = False, now
+        sent = 0
+        if not self._broken:
+            records_due = self._records_due(now)
+            if records_due or self._spans_due(now):
+                self._send_spans(now, send)
+            if records_due:
+                sent = self._send_records(now, send, min(room, WINDOW_BYTES - self.records.in_flight), share)
+        for box in self._letters.values():
+            if box.is_due:
+                box.pump(send)
+        if now >= self._mind_s:
+            self._mind_s = now + MIND_S
+            self._mind_silence(now)
+        return sent
+
+    @property
+    def unanswered(self) -> int:
+        """How many messages of the job were sent and not answered."""
+        letters = sum(box.unanswered for box in self._letters.values())
+        return self.records.unanswered + self.spans.unanswered + letters
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as much waits to be sent as is sent at once."""
+        if self._broken:
+            return False
+        sent = self.records.sent
+        return self._channel.unread(sent) >= FLUSH_BYTES or self._channel.filled(sent) >= PRESSING
+
+    @property
+    def wants_answers(self) -> bool:
+        """Whether an answer lets something go on that cannot wait: much of the ring may be given back, or the job closed."""
+        return self._ended or (not self._broken and self._channel.filled(self.records.acked) >= PRESSING)
+
+    @property
+    def is_moving(self) -> bool:
+        """Whether records wait for an answer, or are enough to be sent at once."""
+        return not self._broken and (self.records.in_flight > 0 or self.is_full)
+
+    def _records_due(self, now: float) -> bool:
+        unread = self._channel.unread(self.records.sent)
+        return unread > 0 and (self._ended or now >= self.records.last_sent_s + FLUSH_S or self.is_full)
+
+    def _spans_due(self, now: float) -> bool:
+        if self.spans.unanswered:  # one message at a time: so many take the collector long, and others wait behind them
+            return False
+        unread = self._channel.unread_spans(self.spans.sent, ended=self._ended)
+        return unread > 0 and (self._ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + FLUSH_S)
+
+    def _send_records(self, now: float, send: Send, room: int, share: int) -> int:
+        sent = 0
+        while (most := max(room - sent, share - self.records.in_flight)) > 0:
+            strictly = sent >= room
+            batch = self._channel.records(self.records.sent, min(BATCH_BYTES, most), strictly=strictly)
+            if batch is None or not send(Head(wire.RECORDS, self.uid, 0, batch.first, batch.last), batch.data):
+                break
+            self.records.flown(batch, now)
+            sent += len(batch.data)
+        return sent
+
+    def _send_spans(self, now: float, send: Send) -> None:
+        batch = self._channel.spans(self.spans.sent, FLUSH_SPANS, ended=self._ended)
+        if batch is None:
+            return
+        mono, real = both_clocks()
+        clocks = mono.to_bytes(8, "little") + real.to_bytes(8, "little")
+        if send(Head(wire.SPANS, self.uid, 0, batch.first, batch.last), clocks + batch.data):
+            self.spans.flown(batch, now)
+
+    # -- answers ---------------------------------------------------------------------------------
+    def landed(self, about: int, last: int) -> None:
+        """Take an ACK: give the ring's bytes back, forget the letters."""
+        self.stall = None
+        self.progress += 1
+        self.moved_s = time.monotonic()
+        self._silence, self._waiting_since = SILENCE_S, 0.0
+        if about == wire.RECORDS:
+            self.records.landed(last)
+            self.acked_records = max(self.acked_records, last)
+            self._channel.acked(self.records.acked)
+        elif about == wire.SPANS:
+            self.spans.landed(last)
+            self._channel.acked_spans(self.spans.acked)
+        elif about in self._letters:
+            self._letters[about].landed(last)
+            self.is_closed = self.is_closed or about == wire.CLOSE
+
+    def given_up(self, about: int, last: int) -> None:
+        """Take a REFUSE: the message is lost, and counted."""
+        self.refused += 1
+        self.landed(about, last)
+
+    def stalled(self, stall: dict[str, str], now: float) -> None:
+        """Take a STALL: try everything again in a second."""
+        self.stall = stall
+        self._not_before = now + STALL_S
+        self.rewind()
+
+    def reopened(self, now: float) -> None:
+        """Take a REOPEN: send everything again, at once unless that was done just now."""
+        if not self._reopening:
+            self._reopening = True
+            self._not_before = max(self._not_before, min(now, self._reopened_s) + REOPEN_S)
+        self.rewind()
+
+    def rewind(self) -> None:
+        """Send everything that is not acked again, the OPEN first."""
+        self.records.rewind()
+        self.spans.rewind()
+        for box in self._letters.values():
+            box.rewind()
+        self._waiting_since = 0.0
+
+    def _mind_silence(self, now: float) -> None:
+        if not self.unanswered:
+            self._waiting_since = 0.0
+        elif not self._waiting_since:
+            self._waiting_since = now
+        elif now > self._waiting_since + self._silence:
+            self._silence = min(2 * self._silence, SILENCE_MAX_S)
+            self.rewind()
+
+    # -- the job's end ---------------------------------------------------------------------------
+    def end(self) -> None:
+        """Send at once from now on: the job writes no more."""
+        self._ended = True
+
+    def give_up(self, error: ChannelError) -> None:
+        """Read the rings no more: what is in them is lost."""
+        self._broken = True
+        self.events.put({"slug": error.slug, "text": error.args[0], "count": 1, "t_ns": time.time_ns()})
+
+    @property
+    def is_drained(self) -> bool:
+        """Whether all that the rings hold is acked, or nothing more can be had from them."""
+        if self._broken:
+            return True
+        unread = self._channel.unread(self.records.acked)
+        return not unread and not self._channel.unread_spans(self.spans.acked, ended=self._ended)

@@ -1,0 +1,152 @@
+"""What commands are asked about: jobs, steps and devices; their options, and the command class that reads them."""
+
+import re
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+
+from ..collector.errors import UsageError
+from ..collector.query.engine import About
+from ..collector.query.selection import check, choose
+from ..collector.store.reader import Store
+from ..collector.summaries.kinds import from_text
+from ..collector.tfviews.options import TABLE
+from ..collector.tfviews.parity import COMPAT, Rules
+from .arguments import spellings, translate
+from .command import store_option
+from .values import GIVEN, WHOLE
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_RANGE: Final = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
+#: Sections of a view's help: heading, and the parameters below it.
+_SECTIONS: Final = (
+    ("Jobs and steps", ("hosts", "pids", "kinds", "steps", "device", "store")),
+    ("View (one dash or two)", tuple(option.name for option in TABLE)),
+    ("Form", ("as_json", "compat", "strict")),
+)
+
+
+def step_range(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
+    """Read the value of `--steps`: one step or the first and the last, with a dash between."""
+    if value is None:
+        return None
+    found = _RANGE.fullmatch(value)
+    first, last = (int(found[1]), int(found[2] or found[1])) if found else (1, 0)
+    if first > last:
+        raise UsageError(f"Invalid option '--steps' value: '{value}' (the first and the last step, as 10-20)")
+    return first, last
+
+
+def step_kinds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
+    """Read the value of `--kind`."""
+    return None if value is None else from_text(value)
+
+
+kind_option: Callable[[Any], Any] = click.option(
+    "--kind",
+    "kinds",
+    metavar="KIND",
+    callback=step_kinds,
+    help="Only steps of this kind, as batch or train, or of several (KIND,KIND), or all; else those the jobs are about.",
+)
+_OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
+    click.argument("jobs", nargs=-1, type=GIVEN, metavar="JOB..."),
+    click.option(
+        "--host",
+        "hosts",
+        metavar="H",
+        type=GIVEN,
+        multiple=True,
+        help="Only jobs of this host; `*` stands for anything.",
+    ),
+    click.option("--pid", "pids", metavar="P", type=WHOLE, multiple=True, help="Only jobs with this process id."),
+    kind_option,
+    click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B."),
+    click.option(
+        "--device",
+        metavar="D",
+        type=GIVEN,
+        help="Only what ran on devices with this in their names; `*` stands for anything.",
+    ),
+    click.option(
+        "--compat",
+        type=click.Choice(COMPAT),
+        default=COMPAT[0],
+        metavar="VERSION",
+        help=f"Order and texts of TensorFlow {' or '.join(COMPAT)} ({COMPAT[0]}).",
+    ),
+    click.option(
+        "--strict-tfprof", "strict", is_flag=True, help="What tfprof says, also where tfprof errs or says nothing."
+    ),
+)
+
+
+def about_options(command: F) -> F:
+    """Give ``command`` the options that say what is asked about."""
+    for option in reversed((*_OPTIONS, store_option)):
+        command = option(command)
+    return command
+
+
+def view_options(view: str) -> Callable[[F], F]:
+    """Return what gives a command the options of ``view``."""
+
+    def decorate(command: F) -> F:
+        for option in reversed(TABLE):
+            name = f"--{option.name.replace('_', '-')}"
+            command = click.option(name, option.name, metavar=option.metavar, help=option.explained(view))(command)
+        return command
+
+    return decorate
+
+
+def about(
+    jobs: Sequence[str],
+    store: str,
+    *,
+    hosts: Sequence[str],
+    pids: Sequence[int],
+    kinds: tuple[int, ...] | None,
+    steps: tuple[int, int] | None,
+    device: str | None,
+    rules: Rules,
+) -> About:
+    """Return what is asked about; NoSuchJobError, StoreError or UsageError when there is no such thing."""
+    check(jobs, hosts, pids)
+    return About(tuple(choose(Store(store), jobs, hosts, pids)), steps, device, rules, kinds)
+
+
+class TfprofCommand(click.Command):
+    """A command whose options may be spelled as tfprof spells them, and whose help has sections."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse ``args`` in click's spelling."""
+        mine = [name for one in self.params for name in one.opts if name.startswith("--")]
+        flags = [name for one in self.params if getattr(one, "is_flag", False) for name in one.opts]
+        others = spellings([name[2:].replace("-", "_") for name in mine])
+        return super().parse_args(ctx, translate(args, ctx.info_name or "COMMAND", [*flags, "--help"], others))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the options in sections, those of views as tfprof spells them."""
+        options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
+        rows = {str(one.name): record for one in options if (record := one.get_help_record(ctx))}
+        for heading, names in _SECTIONS:
+            listed = [
+                (self._spelled(name, rows.pop(name)[0]), text) for name in names if (text := self._help(name, rows))
+            ]
+            if listed:
+                with formatter.section(heading):
+                    formatter.write_dl(listed)
+        with formatter.section("Else"):
+            formatter.write_dl(list(rows.values()))
+
+    @staticmethod
+    def _help(name: str, rows: dict[str, tuple[str, str]]) -> str:
+        return rows[name][1] if name in rows else ""
+
+    @staticmethod
+    def _spelled(name: str, usage: str) -> str:
+        is_view = any(option.name == name for option in TABLE)
+        return f"-{name} {usage.rsplit(maxsplit=1)[-1]}" if is_view else usage

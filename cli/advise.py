@@ -1,0 +1,76 @@
+"""`tfprof advise`: what could be faster."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import click
+
+from ..collector.advice.report import Report
+from ..collector.query.advising import JobAdvice, told
+from ..collector.query.advising import advise as ask
+from ..collector.query.engine import About
+from ..collector.query.selection import choose
+from ..collector.render.explanations import untraced
+from ..collector.store.reader import Store
+from ..collector.tfviews.parity import COMPAT, Rules
+from .command import json_option, note, print_json, print_lines, store_option, width
+from .values import GIVEN
+
+
+def _report(report: Report) -> dict[str, Any]:
+    return {"text": report.text, "numbers": report.numbers, "line": report.line or None, "todo": report.todo or None}
+
+
+def _document(found: JobAdvice) -> dict[str, Any]:
+    return {
+        "job": found.job.info.hex,
+        "checkers": [
+            {"name": checker.name, "slug": checker.slug, "reports": list(map(_report, reports))}
+            for checker, reports in found.advice
+        ],
+    }
+
+
+def tell(found: Sequence[JobAdvice], rules: Rules) -> None:
+    """Print advice, and on standard error why there is none."""
+    print_lines(told(found, rules, width()))
+    notes(found)
+
+
+def notes(found: Sequence[JobAdvice]) -> None:
+    """Print on standard error why there is no advice."""
+    for one in found:
+        where = f"{one.job.info.hex[:4]}: " if len(found) > 1 else ""
+        if not one.has_steps:
+            note(where + untraced(one.job))
+        elif not one.says_something:
+            note(f"{where}nothing to say: no checker found what it looks for")
+
+
+@click.command()
+@click.argument("jobs", nargs=-1, type=GIVEN, metavar="JOB...")
+@click.option(
+    "--compat",
+    type=click.Choice(COMPAT),
+    default=COMPAT[0],
+    metavar="VERSION",
+    help=f"Whose order of equals: TensorFlow {' or '.join(COMPAT)} ({COMPAT[0]}).",
+)
+@click.option(
+    "--strict-tfprof", "strict", is_flag=True, help="What tfprof's own checkers say, also where they err, and no more."
+)
+@json_option
+@store_option
+def advise(jobs: tuple[str, ...], store: str, compat: str, strict: bool, as_json: bool) -> None:
+    """What could be faster in JOB: findings, the numbers behind them, and what to do.
+
+    Looks at ops, steps, input, copies, placement, memory and graphs, and says nothing where it knows nothing.
+    """
+    about = About(tuple(choose(Store(store), jobs)), rules=Rules(compat, strict))
+    found = ask(about)
+    if as_json:
+        documents = list(map(_document, found))
+        print_json(documents[0] if len(documents) == 1 else {"jobs": documents})
+        notes(found)
+    else:
+        tell(found, about.rules)

@@ -1,0 +1,64 @@
+"""tfprof's own way of spelling options: one dash or two, underscores or dashes, lists with commas."""
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ..collector.errors import UsageError
+from ..collector.tfviews.option_values import FALSE_WORDS, TRUE_WORDS
+from ..collector.tfviews.options import TABLE
+from .suggestion import suggestion
+
+
+def spellings(names: Sequence[str]) -> dict[str, str]:
+    """Return all spellings of options with underscores in their names, and for each the one that click is given."""
+    return {
+        dashes + spelling: f"--{name.replace('_', '-')}"
+        for name in names
+        for dashes in ("-", "--")
+        for spelling in (name, name.replace("_", "-"))
+    }
+
+
+#: Of each option of the views.
+SPELLINGS: Final = spellings([option.name for option in TABLE])
+#: Options that mean true when no value follows.
+TRUTHS: Final = frozenset({"--account-displayed-op-only"})
+#: Looks like an option in tfprof's spelling; click would take it for single letters.
+_SINGLE: Final = re.compile(r"-[A-Za-z][A-Za-z_-]+")
+
+
+def translate(
+    arguments: Sequence[str],
+    command: str = "COMMAND",
+    flags: Sequence[str] = (),
+    others: Mapping[str, str] | None = None,
+) -> list[str]:
+    """Return ``arguments`` with tfprof's options as `--name=value`; other words are left as they are.
+
+    ``others``: spellings of further options of ``command``; those of ``flags`` take no value.
+    """
+    known = {**SPELLINGS, **(others or {})}
+    words: list[str] = []
+    rest = list(arguments)
+    while rest:
+        word = rest.pop(0)
+        if word == "--":
+            return [*words, word, *rest]
+        name, equals, value = word.partition("=")
+        option = known.get(name)
+        if option is None:
+            if _SINGLE.fullmatch(name):
+                meant = suggestion(name.lstrip("-").replace("-", "_"), [one.lstrip("-") for one in known])
+                raise UsageError(f"no such option {name}{meant} (tfprof {command} --help)")
+            words.append(word)
+        elif equals:
+            words.append(f"{option}={value}")
+        elif option in flags:
+            words.append(option)
+        elif option in TRUTHS:
+            follows = bool(rest) and rest[0].lower() in TRUE_WORDS | FALSE_WORDS
+            words.append(f"{option}={rest.pop(0) if follows else 'true'}")
+        else:
+            words.append(f"{option}={rest.pop(0)}" if rest else option)
+    return words

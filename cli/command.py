@@ -1,0 +1,83 @@
+"""What the commands share: their options, reading the store, printing."""
+
+import json
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import asdict, is_dataclass
+from typing import Any, TypeVar
+
+import click
+
+from ..collector.store.catalog import IMPORTED, RUNNING
+from ..collector.store.reader import Job
+from ..commands import streams
+from ..formats import runtime_dir
+from .values import GIVEN
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _store(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str:
+    return runtime_dir.absolute(runtime_dir.default_store()) if value is None else runtime_dir.store_path(value)
+
+
+store_option: Callable[[F], F] = click.option(
+    "--store",
+    metavar="DIR",
+    callback=_store,
+    help="The folder with the results (TFPROF_STORE, or ~/.local/state/tfprof).",
+)
+json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
+job_argument: Callable[[F], F] = click.argument("job", type=GIVEN)
+
+
+def plain(value: Any) -> Any:
+    """Return ``value`` with dataclasses and sets as JSON knows them."""
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: plain(part) for name, part in asdict(value).items()}
+    if isinstance(value, Mapping):
+        return {name: plain(part) for name, part in value.items()}
+    if isinstance(value, (list, tuple, set, frozenset)):
+        return [plain(part) for part in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
+    return value
+
+
+def print_json(document: Mapping[str, Any]) -> None:
+    """Print one JSON object."""
+    click.echo(json.dumps(plain(document), indent=2))
+
+
+def print_lines(lines: Iterable[str]) -> None:
+    """Print lines of text as they are made; what the terminal's encoding lacks is replaced."""
+    encoding = sys.stdout.encoding or "utf-8"
+    print_pieces(f"{line}\n".encode(encoding, "replace").decode(encoding) for line in lines)
+
+
+def print_pieces(pieces: Iterable[str]) -> None:
+    """Print one text piece by piece, as it is made."""
+    for piece in pieces:
+        sys.stdout.write(piece)
+    sys.stdout.flush()  # before what is said on stderr
+
+
+def note(text: str) -> None:
+    """Tell on stderr what a table cannot: why it is empty, what it leaves out."""
+    streams.say(f"tfprof: {text}")
+
+
+def width() -> int | None:
+    """Return the columns that COLUMNS names, else those of the terminal that is printed to; None when it is none."""
+    if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
+        return shutil.get_terminal_size().columns
+    return None
+
+
+def unspanned(job: Job, what: str) -> str:
+    """Say why a job has no steps or spans."""
+    if job.info.state == RUNNING:
+        return f"no {what}s yet: the job has not run a session, a fit or a tf.function so far"
+    if job.info.state == IMPORTED:
+        return f"no {what}s: the job was imported, and its files tell of traced ops alone"
+    return f"no {what}s: the job ended before it ran a session, a fit or a tf.function"

@@ -1,0 +1,85 @@
+"""`tfprof start` and `tfprof stop`: the user's own agent and collector."""
+
+import os
+import signal
+import time
+from collections.abc import Callable
+from typing import Final
+
+import click
+
+from ..collector.loader import load
+from ..commands.daemons import DaemonError, failure, holder, is_up
+from ..formats.runtime_dir import make_instance
+from ..formats.settings import SETTINGS
+from .command import store_option
+from .status import DAEMONS, serving
+
+#: How daemons are started, and why one that says nothing does not come up: the agent's own ways, named and never imported.
+STARTER: Final = "tfprof.agent.daemon_start:start"
+SILENT: Final = "tfprof.agent.daemon_start:silent"
+#: A daemon has so long to come up, or to put away what it holds.
+START_S: Final = 10.0
+STOP_S: Final = 15.0
+_TICK_S: Final = 0.05
+
+
+def _until(true: Callable[[], object], patience_s: float) -> bool:
+    deadline = time.monotonic() + patience_s
+    while not true():
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(_TICK_S)
+    return True
+
+
+def _start(name: str, store: str, place: str) -> int:
+    """Start a daemon and return its pid; DaemonError with its last words when it does not come up."""
+    began_ns = time.time_ns()
+    load(STARTER)(place, store, name)
+    told = _until(lambda: is_up(place, name, holder(place, name)) or failure(place, name, began_ns), START_S)
+    why = failure(place, name, began_ns)
+    if why is not None:
+        raise DaemonError(f"the {name} did not start: {why['text']}", why["slug"])
+    if not told:
+        why = load(SILENT)(place, name, began_ns)
+        raise DaemonError(why["text"], why["slug"])
+    return holder(place, name)
+
+
+def _stop(name: str, place: str, pid: int) -> None:
+    """End a daemon and wait until it has; DaemonError when it does not."""
+    try:
+        os.kill(pid, signal.SIGTERM)
+    except ProcessLookupError:
+        return
+    except PermissionError:
+        raise DaemonError(f"the {name}, pid {pid}, is another user's") from None
+    if not _until(lambda: holder(place, name) != pid, STOP_S):
+        raise DaemonError(f"the {name}, pid {pid}, is still busy after {STOP_S:.0f} s")
+
+
+@click.command()
+@store_option
+def start(store: str) -> None:
+    """Start the agent and the collector of a store now; tfprof-run does so by itself when they are needed."""
+    for setting in SETTINGS.values():
+        if set(DAEMONS) & set(setting.users):
+            setting.read()  # what is none is told here, and not by a daemon that does not start
+    place = make_instance(store)
+    for name in reversed(DAEMONS):
+        pid = holder(place, name)
+        said = f"already running, pid {pid}" if pid else f"started, pid {_start(name, store, place)}"
+        click.echo(f"{name}: {said}")
+
+
+@click.command()
+@store_option
+def stop(store: str) -> None:
+    """Stop the agent and the collector of a store; what jobs record meanwhile waits in their own memory."""
+    place = serving(store)
+    for name in DAEMONS:
+        pid = holder(place, name)
+        if pid:
+            _stop(name, place, pid)
+        click.echo(f"{name}: {'stopped' if pid else 'not running'}")

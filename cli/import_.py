@@ -1,0 +1,153 @@
+"""`tfprof import`: files of TensorFlow's own tfprof as a job of the store."""
+
+import socket
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+
+import click
+
+from ..collector.errors import UsageError
+from ..collector.imports import steps as run_metadata
+from ..collector.imports.files import BINARY, TEXT, contents, parsed
+from ..collector.imports.graph import graph
+from ..collector.imports.op_log import op_log
+from ..collector.imports.profile import ProfileFile
+from ..collector.imports.stacks import Rows
+from ..collector.imports.steps import Coverage, Step
+from ..collector.imports.writing import Source, store_job
+from ..collector.proto.tfprof_log_pb2 import OpLogProto
+from ..collector.store.columns import listed
+from ..formats.values import job_name
+from .about import TfprofCommand
+from .command import json_option, note, print_json, print_lines, store_option
+from .values import GIVEN, NAME
+
+
+def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[Step]:
+    for number, path in enumerate(paths):
+        step = run_metadata.step(number, contents(path), path)
+        if step is None:
+            notes.append(
+                f"Invalid RunMetadata for step {number}: {path} has no step_stats, so that step was not traced"
+            )
+        else:
+            yield step
+
+
+def _of_profile(path: str, name: str) -> Source:
+    file = ProfileFile(contents(path), path)
+    return Source(name, file.graph(), [file.op_log()], file.steps(), {"op_log": True, "slots": True})
+
+
+def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> Source:
+    nodes = graph(contents(given["graph_path"]), given["graph_path"])
+    names = frozenset(listed(nodes, "name"))
+    known: list[Iterable[Rows]] = []
+    if "op_log_path" in given:
+        known.append([_op_log(given["op_log_path"], names, notes)])
+    if "checkpoint_path" in given:
+        known.append(_values(given["checkpoint_path"], names, notes))
+    steps = _run_metadata(_listed(given.get("run_meta_path")), notes)
+    return Source(name, nodes, chain.from_iterable(known), steps, {"op_log": "op_log_path" in given})
+
+
+def _listed(paths: str | None) -> list[str]:
+    """Return the files of a list with commas; UsageError when one has no name: it would be a step that is left out."""
+    listed = paths.split(",") if paths is not None else []
+    if "" in listed:
+        raise UsageError(f"--run_meta_path {paths!r} has a comma too many")
+    return listed
+
+
+def _op_log(path: str, names: Collection[str], notes: list[str]) -> Rows:
+    said = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
+    if said.strangers:
+        notes.append(f"{said.strangers} entries of {path} are of no node of the graph, and left out")
+    return said.rows
+
+
+def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Rows]:
+    from ..collector.imports.checkpoint import Checkpoint, values  # noqa: PLC0415  # few imports have one
+
+    checkpoint = Checkpoint(path)
+    strangers = [name for name in checkpoint.names if name not in names]
+    if strangers:
+        notes.append(
+            f"{len(strangers)} tensors of {path} are called as no node of the graph is, as {strangers[0]}, and left out"
+        )
+    return values(checkpoint, names, lambda one: notes.append(f"no value of {one.name}: {one.why}"))
+
+
+@click.command("import", cls=TfprofCommand)
+@click.option("--profile-path", metavar="FILE", type=GIVEN, help="A profile that tfprof wrote (ProfileProto).")
+@click.option("--graph-path", metavar="FILE", type=GIVEN, help="A GraphDef, text or binary.")
+@click.option(
+    "--run-meta-path",
+    metavar="FILE,…",
+    type=GIVEN,
+    help="RunMetadata of the steps 0, 1, …, separated by commas; binary or text.",
+)
+@click.option(
+    "--op-log-path", metavar="FILE", type=GIVEN, help="What an op log says of the graph's nodes (OpLogProto)."
+)
+@click.option(
+    "--checkpoint-path",
+    metavar="PREFIX",
+    type=GIVEN,
+    help="A checkpoint of the variables: its files' names up to .index (-select tensor_value).",
+)
+@click.option("--name", metavar="NAME", type=NAME, help="What to call the job (default: the file's name).")
+@json_option
+@store_option
+def import_(store: str, as_json: bool, name: str | None, **paths: str | None) -> None:
+    """Make a job of files that TensorFlow's tfprof reads or writes.
+
+    Either --profile_path, or --graph_path and what belongs to it. All commands then answer about it as about a job that ran.
+    """
+    given = {option: text for option, text in paths.items() if text}
+    profile_path, graph_path = given.get("profile_path", ""), given.get("graph_path", "")
+    if profile_path and len(given) > 1:
+        raise UsageError("--profile_path has all in it: it goes with none of the other paths")
+    if not profile_path and not graph_path:
+        raise UsageError("nothing to import: give --profile_path, or --graph_path")
+    called = name or _named_after(profile_path or graph_path)
+    notes: list[str] = []
+    source = _of_profile(profile_path, called) if profile_path else _of_graph(given, called, notes)
+    _report(source, Path(store), as_json=as_json)
+    for text in notes:
+        note(text)
+
+
+def _named_after(path: str) -> str:
+    """Return the name of a job that is made of the file at ``path``."""
+    try:
+        return job_name(Path(path).name or path)
+    except ValueError as error:
+        raise UsageError(f"{error}: give one, --name NAME") from None
+
+
+def _report(source: Source, store: Path, *, as_json: bool) -> None:
+    """Write the job and say what was written."""
+    covered, shares = Coverage(listed(source.graph, "name")), []
+    of_profile = bool(source.facts.get("slots"))
+
+    def told(step: Step) -> None:
+        if not of_profile:
+            shares.append(covered.add(step.message))
+            if not as_json:
+                print_lines([f"run graph coverage: {shares[-1]:.2f}"])
+
+    made = store_job(store, socket.gethostname(), source, told)
+    if as_json:
+        print_json(
+            {
+                "job": f"{made.uid:016x}",
+                "name": source.name,
+                "nodes": made.nodes,
+                "steps": made.steps,
+                "coverage": shares,
+            }
+        )
+    else:
+        print_lines([f"{made.uid:016x} {source.name}: {made.nodes} nodes, {made.steps} steps"])

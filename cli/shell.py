@@ -1,0 +1,166 @@
+"""`tfprof shell`: questions about jobs, line by line, in the language of tfprof's own shell."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any, Final
+
+import click
+
+from ..collector.api import invalid_argument, not_found
+from ..collector.errors import NoSuchStepError, TfprofError, UsageError
+from ..collector.query.engine import VIEWS, About, Desk
+from ..collector.render.table import clean
+from ..collector.render.wrapper_text import table
+from ..collector.summaries.kinds import from_text
+from ..collector.tfviews.options import TABLE, Options, from_texts, warnings
+from ..collector.tfviews.parity import Rules
+from ..collector.write_output import RefusedError, Terminal, deliver
+from ..commands import streams
+from ..formats.version import VERSION
+from .about import TfprofCommand, about, about_options, view_options
+from .command import note, print_lines, width
+from .shell_history import Lines, history_file
+from .shell_line import COMMANDS, STEP_KIND, Line, parse
+from .shell_names import JobNames
+from .telling import tell
+
+PROMPT: Final = "tfprof> "
+
+
+class Shell:
+    """What a shell knows from line to line: the options of the session, the lines entered; `failed` when any was no good."""
+
+    def __init__(self, ask: Callable[[], About], options: Options, lines: Lines) -> None:
+        self._ask = ask
+        self._rules = ask().rules
+        self._desk = Desk()
+        self._lines = lines
+        self.options = options
+        self.kinds: tuple[int, ...] | None = None  # of steps, as far as this session says
+        self.failed = False
+
+    def run(self, text: str) -> bool:
+        """Carry out one line; False when it was the last one."""
+        if not text.strip():
+            print_lines(table(self.options))
+            return True
+        self._lines.add(text.strip())
+        try:
+            line = parse(text)
+            if line.command in {"exit", "quit"}:
+                return False
+            self._carry_out(line)
+        except TfprofError as error:
+            self.failed = True
+            streams.say(_theirs(error, self._rules) if self._rules.strict else f"tfprof: {error}")
+        sys.stdout.flush()
+        return True
+
+    def _carry_out(self, line: Line) -> None:
+        if line.command == "help":
+            print_lines(_help(*line.words[:1]))
+        elif line.command == "advise":
+            self._advise()
+        elif line.command == "history":
+            print_lines(f"{number:5}  {text}" for number, text in enumerate(self._lines.texts, 1))
+        else:
+            texts = dict(line.texts)
+            kind = texts.pop(STEP_KIND.name, None)
+            kinds = self.kinds if kind is None else from_text(kind)
+            options = from_texts(texts, self.options, strict=self._rules.strict)
+            for text in warnings(options):
+                note(text)
+            if line.command == "set":
+                self.options, self.kinds = options, kinds
+            elif line.command in VIEWS:
+                self._show(line.command, options, kinds)
+
+    def _advise(self) -> None:
+        from ..collector.query.advising import advise  # noqa: PLC0415  # reads all of a job, for those who ask for it
+        from .advise import tell  # noqa: PLC0415
+
+        about = self._ask()
+        tell(advise(about), about.rules)
+
+    def _show(self, view: str, options: Options, kinds: tuple[int, ...] | None) -> None:
+        about = self._ask()
+        about = about if kinds is None else replace(about, kinds=kinds)
+        tell(deliver(self._desk, about, view, options, terminal=Terminal(width())))
+
+
+def _theirs(error: TfprofError, rules: Rules) -> str:
+    """Return what tfprof's own shell says where ours says ``error``."""
+    if isinstance(error, NoSuchStepError):
+        return not_found(error)
+    if isinstance(error, RefusedError):
+        return str(error.args[0])
+    if isinstance(error, UsageError):
+        return f"E: {invalid_argument(rules, getattr(error, 'theirs', str(error.args[0])).rstrip())}"
+    return f"tfprof: {error}"
+
+
+def _help(view: str = "") -> Iterator[str]:
+    if view not in VIEWS:
+        yield "COMMAND [-option value ...]   lists are separated by commas; an empty line shows the options of this session"
+        yield from (f"  {name:<8} {text}" for name, text in COMMANDS.items())
+        yield ""
+    for option in (*TABLE, STEP_KIND):
+        yield f"  {f'-{option.name} {option.metavar}':<32} {option.explained(view)}"
+
+
+def _typed(shell: Shell, lines: Lines, names: JobNames) -> None:
+    """Read lines from a terminal: edited, completed, remembered."""
+    from .shell_terminal import Prompt  # noqa: PLC0415  # a tenth of a second, for terminals only
+
+    prompt = Prompt(PROMPT, lines, names)
+    while (text := prompt.line()) is not None:
+        try:
+            if not shell.run(text):
+                break
+        except KeyboardInterrupt:
+            click.echo()
+
+
+def _piped(shell: Shell) -> None:
+    """Read lines as they come."""
+    if hasattr(sys.stdin, "reconfigure"):
+        sys.stdin.reconfigure(errors="surrogateescape")
+    while (text := _next()) and shell.run(text):
+        pass
+
+
+def _next() -> str:
+    """Return the next line of standard input, '' at its end."""
+    try:
+        return sys.stdin.readline()
+    except OSError as error:
+        raise TfprofError(f"standard input: {error.strerror}", "io") from None
+
+
+@click.command(cls=TfprofCommand)
+@about_options
+@view_options("")
+def shell(compat: str, strict: bool, **given: Any) -> int:
+    """Ask about JOBs line by line: scope, graph, op, code, advise, with options as `tfprof op` has them.
+
+    On a terminal lines can be edited, completed (Tab) and found again; else they are read as they come, and the exit
+    status is 1 if any was no good. Options given here are the defaults of the session, as is what `set` changes.
+    """
+    asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
+    options = from_texts(given, strict=strict)
+    first = about(**asked, rules=Rules(compat, strict))
+    found = [job.info.hex for job in first.jobs]
+
+    def ask() -> About:
+        return replace(first, jobs=about(**{**asked, "jobs": found, "hosts": (), "pids": ()}, rules=first.rules).jobs)
+
+    if sys.stdin.isatty() and sys.stdout.isatty():
+        names = " ".join(f"{job.info.hex[:4]} {job.info.name}" for job in first.jobs[:4])
+        click.echo(f"tfprof {VERSION}: {clean(names)}{' …' if len(found) > 4 else ''}; `help` lists the commands")
+        lines = Lines(history_file())
+        _typed(Shell(ask, options, lines), lines, JobNames(first.jobs))
+        return 0
+    asker = Shell(ask, options, Lines())
+    _piped(asker)
+    return int(asker.failed)

@@ -1,0 +1,67 @@
+"""What a line in the shell may go on with: commands, options, and the values of each."""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Final, NamedTuple
+
+from ..collector.query.engine import VIEWS
+from ..collector.tfviews.option_values import ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH
+from ..collector.tfviews.options import TABLE, Option
+from ..collector.tfviews.output import FILE, PPROF, TIMELINE
+from .shell_line import COMMANDS, OPTIONS, STEP_KIND
+
+#: More are of no help.
+MOST: Final = 200
+_LISTS: Final = frozenset({SELECT, REGEXES, STEP_KIND.kind})
+_WITH_FILE: Final = frozenset({FILE, PPROF, TIMELINE})
+
+#: What regexes of an option may name in a view.
+Names = Callable[[str, str], Iterable[str]]
+
+
+class Completions(NamedTuple):
+    """Texts that may stand in the place of the last ``length`` characters; ``ends``: a blank comes after them."""
+
+    length: int
+    texts: list[str]
+    ends: bool = False
+
+
+def _starting(texts: Iterable[str], start: str) -> list[str]:
+    found = []
+    for text in texts:
+        if text.startswith(start):
+            found.append(text)
+            if len(found) == MOST:
+                break
+    return found
+
+
+def _outputs(view: str) -> Iterator[str]:
+    allowed = VIEWS[view].outputs if view in VIEWS else frozenset[str]().union(*(one.outputs for one in VIEWS.values()))
+    for output in sorted(allowed):
+        yield f"{output}:outfile=" if output in _WITH_FILE else output
+
+
+def _values(option: Option, view: str, names: Names) -> Iterable[str]:
+    fixed = {ORDER: ORDERS, SELECT: SELECTS, TRUTH: ("true", "false")}
+    if option.kind in fixed:
+        return fixed[option.kind]
+    if option.kind is OUTPUT:
+        return _outputs(view)
+    return names(view, option.name)
+
+
+def complete(text: str, names: Names) -> Completions:
+    """Return how ``text``, a line up to the cursor, may go on; ``names`` knows what there is in the jobs."""
+    *before, last = text.split(" ")
+    words = [word for word in before if word]
+    if not words:
+        return Completions(len(last), _starting(COMMANDS, last), ends=True)
+    command = words[0]
+    if command == "help":
+        return Completions(len(last), _starting(VIEWS, last))
+    option = OPTIONS.get(words[-1]) if len(words) > 1 else None
+    if option is None or (option.kind is TRUTH and last.startswith("-")):
+        return Completions(len(last), _starting((f"-{one.name}" for one in (*TABLE, STEP_KIND)), last), ends=True)
+    piece = last.rpartition(",")[2] if option.kind in _LISTS else last
+    return Completions(len(piece), _starting(_values(option, command, names), piece))

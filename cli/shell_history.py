@@ -1,0 +1,57 @@
+"""The lines entered in earlier shells, in a file that is the user's alone."""
+
+import os
+from pathlib import Path
+from typing import Final
+
+from ..formats import runtime_dir
+from .command import note
+
+#: Lines that are kept.
+KEPT: Final = 1000
+
+
+def history_file() -> Path:
+    """Return where lines are kept: `shell_history` in $XDG_STATE_HOME/tfprof."""
+    return Path(runtime_dir.absolute(runtime_dir.state_home())) / "tfprof" / "shell_history"
+
+
+class Lines:
+    """Lines, the latest last; with a file those of earlier shells too. A file that cannot be used is told of once."""
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self.texts: list[str] = []
+        if path is not None:
+            try:
+                self.texts = path.read_text("utf-8", "replace").splitlines()[-KEPT:]
+            except FileNotFoundError:
+                pass
+            except OSError as error:
+                self._give_up(path, error)
+
+    def add(self, text: str) -> None:
+        """Take in a line, unless it is the last one again."""
+        if self.texts[-1:] == [text]:
+            return
+        self.texts.append(text)
+        if self._path is not None:
+            try:
+                self._append(self._path, text)
+            except OSError as error:
+                self._give_up(self._path, error)
+
+    def _append(self, path: Path, text: str) -> None:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if len(self.texts) > KEPT:
+            self.texts = self.texts[-KEPT // 2 :]
+            path.unlink(missing_ok=True)
+            text = "\n".join(self.texts)
+        descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        with os.fdopen(descriptor, "ab") as file:
+            os.fchmod(descriptor, 0o600)
+            file.write(f"{text}\n".encode("utf-8", "replace"))
+
+    def _give_up(self, path: Path, error: OSError) -> None:
+        note(f"lines are not kept for later shells: {path}: {error.strerror}")
+        self._path = None

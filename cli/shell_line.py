@@ -1,0 +1,92 @@
+"""The shell's own language: a command, then options with their values, separated by blanks."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from ..collector.errors import UsageError
+from ..collector.summaries.kinds import from_text
+from ..collector.tfviews.option_values import TRUTH, Kind, invalid, text_of
+from ..collector.tfviews.options import TABLE, Option
+from .arguments import SPELLINGS
+from .suggestion import suggestion
+
+#: Commands, and what `help` says of them.
+COMMANDS: Final = {
+    "scope": "nodes in the tree of their names",
+    "graph": "nodes, each below the one that uses it",
+    "op": "op types",
+    "code": "lines of Python in the tree of calls",
+    "advise": "what could be faster",
+    "set": "make options the defaults of this session",
+    "help": "this, or what the options of a view mean: help op",
+    "history": "the lines entered so far",
+    "exit": "end, as do quit and Ctrl-D",
+    "quit": "end",
+}
+#: What views and `set` take besides the options of tfprof's: which kinds of steps are meant.
+STEP_KIND: Final = Option(
+    "kind",
+    Kind(lambda _name, value: from_text(value), lambda _name, value: from_text(text_of("kind", value))),
+    "KIND",
+    "only steps of this kind, as batch or train, or of several (KIND,KIND), or all",
+)
+#: Options by every spelling.
+OPTIONS: Final = {"-kind": STEP_KIND, "--kind": STEP_KIND} | {
+    spelling: option
+    for option in TABLE
+    for spelling, name in SPELLINGS.items()
+    if name == f"--{option.name.replace('_', '-')}"
+}
+
+
+class LineError(UsageError):
+    """A line that names no command or no option; ``theirs`` is what tfprof says of it."""
+
+    def __init__(self, message: str, theirs: str) -> None:
+        super().__init__(message)
+        self.theirs = theirs
+
+
+class Line(NamedTuple):
+    """A line taken apart: the texts of options by name, the words of commands that take no options."""
+
+    command: str
+    texts: dict[str, str]
+    words: tuple[str, ...] = ()
+
+
+#: Commands after which words are not options.
+_WORDS: Final = frozenset({"help", "history", "exit", "quit"})
+
+
+def parse(text: str) -> Line:
+    """Take a line with a command apart; UsageError when it is none."""
+    command, *words = text.split()
+    if command not in COMMANDS:
+        message = f"no such command {command!r}{suggestion(command, COMMANDS)} (help)"
+        raise LineError(message, "First string must be a valid command.")
+    if command in _WORDS:
+        return Line(command, {}, tuple(words))
+    texts = {}
+    at = 0
+    while at < len(words):
+        name, equals, value = words[at].partition("=")
+        option = OPTIONS.get(name)
+        if option is None:
+            message = f"no such option {words[at]!r}{suggestion(name, OPTIONS)} (help {command})"
+            raise LineError(message, f"Invalid option '{words[at]}' value: '{''.join(words[at + 1 : at + 2])}'")
+        at += 1
+        if not equals:
+            value, taken = _value(option, words[at:])
+            at += taken
+        texts[option.name] = value
+    return Line(command, texts)
+
+
+def _value(option: Option, words: Sequence[str]) -> tuple[str, int]:
+    """Return an option's value, and how many of the words that follow it make it up."""
+    if option.kind is TRUTH and (not words or words[0].startswith("-")):
+        return "true", 0
+    if not words:
+        raise invalid(option.name, "")
+    return words[0], 1

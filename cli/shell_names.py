@@ -1,0 +1,67 @@
+"""What regexes may name in the jobs of a shell, read when first asked for."""
+
+from collections.abc import Iterable, Sequence
+from functools import cache
+from typing import Any
+
+from ..collector.errors import TfprofError
+from ..collector.query.kinds import counted, of_job
+from ..collector.store.reader import Job
+from ..collector.store.schema import DEVICE, NODE
+from ..collector.summaries.kinds import ALL, named
+from ..collector.tfviews.nodes import texts
+
+
+class JobNames:
+    """Nodes, op types, devices, lines of code, steps and kinds of steps of jobs, each in order."""
+
+    def __init__(self, jobs: Sequence[Job]) -> None:
+        self._jobs = jobs
+        self._known = cache(self._read)
+
+    def __call__(self, view: str, option: str) -> Iterable[str]:
+        """Return what the values of ``option`` may name in ``view``; nothing where that cannot be read."""
+        try:
+            if option == "step":
+                return ["-1", *self._known("step")]
+            if option == "kind":
+                return [ALL, *self._known("kind")]
+            if option == "account_type_regexes":
+                return [*self._known("op"), *self._known("device")]
+            return self._known({"op": "op", "code": "line"}.get(view, "node")) if option.endswith("regexes") else ()
+        except TfprofError:
+            return ()
+
+    def _read(self, what: str) -> list[str]:
+        found: set[Any] = set()
+        for job in self._jobs:
+            found.update(getattr(self, f"_{what}s")(job))
+        return [str(one) for one in sorted(found)]
+
+    @staticmethod
+    def _ops(job: Job) -> Iterable[str]:
+        return [str(op) for op in job.table("graph_nodes", ["op"])["op"].unique().to_pylist()]
+
+    @staticmethod
+    def _nodes(job: Job) -> Iterable[str]:
+        graph: list[Any] = job.table("graph_nodes", ["name"])["name"].to_pylist()
+        return [*graph, *texts(job.table("names"), NODE).values()]
+
+    @staticmethod
+    def _devices(job: Job) -> Iterable[str]:
+        return [text.lower() for text in texts(job.table("names"), DEVICE).values()]
+
+    @staticmethod
+    def _lines(job: Job) -> Iterable[str]:
+        frames = job.table("frames", ["file", "line", "function"]).group_by(["file", "line", "function"]).aggregate([])
+        rows: list[dict[str, Any]] = frames.to_pylist()
+        return [f"{row['file'].rpartition('/')[2]}:{row['line']}:{row['function']}" for row in rows]
+
+    @staticmethod
+    def _steps(job: Job) -> Iterable[int]:
+        steps: list[Any] = of_job(job, ["step"])[0]["step"].to_pylist()
+        return steps
+
+    @staticmethod
+    def _kinds(job: Job) -> Iterable[str]:
+        return map(named, counted([job.table("traces", ["kind"])]))

@@ -1,0 +1,26 @@
+"""`tfprof spans`: the application's own phases."""
+
+import click
+
+from ..collector.render import spans_text
+from ..collector.store.catalog import RUNNING
+from ..collector.store.reader import Store
+from ..collector.summaries.jobs import functions_of
+from ..collector.summaries.spans import phases
+from .command import job_argument, json_option, note, print_json, print_lines, store_option, unspanned, width
+
+
+@click.command()
+@job_argument
+@json_option
+@store_option
+def spans(job: str, store: str, as_json: bool) -> None:
+    """The phases of JOB: fits with their epochs and batches, evaluations, predictions, session runs."""
+    chosen = Store(store).job(job)
+    tree = phases(chosen.table("spans"), functions_of(chosen.info), live=chosen.info.state == RUNNING)
+    if as_json:
+        print_json({"job": chosen.info.hex, "spans": tree})
+    elif tree:
+        print_lines(spans_text.lines(tree, width()))
+    if not tree:
+        note(unspanned(chosen, "span"))

@@ -1,0 +1,61 @@
+"""`tfprof status`: how agent and collector are."""
+
+import errno
+import stat
+from pathlib import Path
+from typing import Any, Final
+
+import click
+
+from ..collector.decoders.decode import decoder
+from ..collector.errors import StoreError
+from ..collector.render import status_text
+from ..collector.store import catalog
+from ..commands.daemons import holder, read_status
+from ..formats.runtime_dir import instance_dir
+from .command import json_option, print_json, print_lines, store_option
+
+#: The daemons by name, as their pid and status files are called.
+DAEMONS: Final = ("agent", "collector")
+
+
+def serving(store: str) -> str:
+    """Return the runtime folder of the daemons of ``store``; StoreError where none lives and there can be none.
+
+    A store need not be there yet.
+    """
+    place = instance_dir(store)
+    if not any(holder(place, name) for name in DAEMONS):
+        try:
+            catalog.check(Path(store))
+        except StoreError as error:
+            if error.slug != "store-missing" or not _may_become_one(store):
+                raise
+    return place
+
+
+def _may_become_one(store: str) -> bool:
+    try:
+        return stat.S_ISDIR(Path(store).stat().st_mode)
+    except OSError as error:
+        return error.errno == errno.ENOENT
+
+
+def statuses(store: str) -> dict[str, dict[str, Any]]:
+    """Return the last status of each daemon of ``store``; `alive` says whether it lives."""
+    place = serving(store)
+    return {name: read_status(place, name) or {"alive": False} for name in DAEMONS}
+
+
+@click.command()
+@json_option
+@store_option
+def status(store: str, as_json: bool) -> None:
+    """The agent and the collector of a store: since when, how far behind, what was lost or refused, memory."""
+    found = statuses(store)
+    # A collector that is not running would decode by what is installed here.
+    found["collector"].setdefault("decoder", decoder("auto").name)
+    if as_json:
+        print_json({"store": store, "runtime": instance_dir(store), **found})
+    else:
+        print_lines(status_text.lines(store, found))

@@ -1,0 +1,20 @@
+"""What commands and the shell print of a delivered answer."""
+
+from ..collector.render.explanations import hint, left_out, why
+from ..collector.write_output import Delivery
+from .command import note, print_lines
+
+
+def tell(delivery: Delivery) -> None:
+    """Print what is said, and on standard error what is noted and why nothing, or not everything, is shown."""
+    answer = delivery.answer
+    if answer.shows_something:
+        print_lines(delivery.said)
+    for text in delivery.notes:
+        note(text)
+    told = (why(answer),) if delivery.for_people else (left_out(answer), why(answer))
+    for reason in (*told, hint(answer) if answer.shows_something and not delivery.for_people else None):
+        if reason:
+            note(reason)
+    if answer.view.name == "code" and answer.options.account_displayed_op_only:
+        note("Note: code view ignores account_displayed_op_only")

@@ -1,0 +1,112 @@
+"""`tfprof scope`, `graph`, `op`, `code`: tfprof's views of jobs."""
+
+import gc
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final
+
+import click
+
+from ..collector.errors import UsageError
+from ..collector.query.engine import Answer, Desk
+from ..collector.render.explanations import kinds_of, why
+from ..collector.tfviews.options import Options, from_texts, warnings
+from ..collector.tfviews.output import NONE, STDOUT
+from ..collector.tfviews.parity import Rules
+from ..collector.write_output import Delivery, Terminal, deliver, refuse
+from .about import TfprofCommand, about, about_options, view_options
+from .command import json_option, note, print_pieces, width
+from .telling import tell
+
+#: What each view is, in the help.
+_SAYS: Final = {
+    "scope": """What the nodes of JOB cost, in the tree of their names: layers, towers, optimizers.
+
+    What took most comes first; numbers are of a step, with all that is below a row.""",
+    "graph": """What the nodes of JOB cost, each below the one that uses its output: where a loss comes from.
+
+    Numbers are of a step, with all that is below a row; *self* is the node's own. A node that several use is below one of them.""",
+    "op": """What each op type of JOB cost, as TensorFlow's own profiler counts it.
+
+    What took most comes first; numbers are of a step.""",
+    "code": """What each line of Python of JOB cost, in the tree of calls that made the nodes of the graph.
+
+    Numbers are of a step, with all that a line calls. Lines of packages are left out: -show_name_regexes '.*' shows them.""",
+}
+_SAYS_ALL: Final = """
+
+    Numbers are means over the traced steps, or those of one step (-step). Several JOBs are put together by the names of nodes.
+    Lists are separated by commas; regexes match whole names. --strict-tfprof prints as TensorFlow's own profiler does."""
+
+
+def _json(answer: Answer) -> Iterator[str]:
+    """Yield the JSON document of an answer: what was asked, and the message of the view."""
+    import json  # noqa: PLC0415  # with protobuf, for those who ask for it
+
+    from ..collector.render.json_text import chunks, options_document  # noqa: PLC0415
+
+    about, jobs = answer.about, [job.info.hex for job in answer.about.jobs]
+    head = {
+        "view": answer.view.name,
+        "job": jobs[0] if len(jobs) == 1 else None,
+        "jobs": jobs,
+        "step": answer.options.step,
+        "kinds": dict(kinds_of(answer)),
+        "steps": about.steps,
+        "device": about.device,
+        "traces": answer.profile.traces if answer.profile else 0,
+        "options": options_document(answer.options),
+        "note": why(answer),
+    }
+    yield json.dumps(head, indent=1)[:-2] + ',\n "profile":'
+    yield from chunks(answer.message())
+    yield "\n}\n"
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Leave cycles of objects where they are: a command ends soon, and looking for them takes a quarter of a large view's time."""
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
+
+
+@_undisturbed()
+def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
+    if as_json and options.output.type not in {STDOUT, NONE}:
+        raise UsageError("--json prints to standard output: leave -output away")
+    refuse(view, options)
+    desk, what = Desk(), about(**asked)
+    if as_json:
+        answer = desk.ask(what, view, options, whole=True)
+        print_pieces(_json(answer))
+        told = Delivery(answer)
+    else:
+        told = deliver(desk, what, view, options, terminal=Terminal(width()))
+    for text in warnings(options):
+        note(text)
+    tell(told)
+
+
+def _command(view: str) -> click.Command:
+    @click.command(view, cls=TfprofCommand, help=_SAYS[view] + _SAYS_ALL)
+    @about_options
+    @view_options(view)
+    @json_option
+    def command(as_json: bool, compat: str, strict: bool, **given: Any) -> None:
+        asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
+        texts: Mapping[str, str | None] = given
+        options = from_texts(texts, strict=strict)
+        _show(view, options, as_json, rules=Rules(compat, strict), **asked)
+
+    return command
+
+
+scope = _command("scope")
+graph = _command("graph")
+op = _command("op")
+code = _command("code")

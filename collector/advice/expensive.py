@@ -1,0 +1,127 @@
+"""What takes most of the time: op types, scopes, lines of code; under strict rules as tfprof says it."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..render.numbers import duration, percent, tfprof_time
+from ..summaries.shares import Share, shares
+from ..summaries.top import top_place
+from ..tfviews.code import code_view
+from ..tfviews.nodes import Stats
+from ..tfviews.op import op_view
+from ..tfviews.options import Options
+from ..tfviews.own_files import own_place
+from ..tfviews.scope import scope_view
+from ..tfviews.tree import Branch
+from .evidence import Evidence
+from .report import Report
+
+#: How many are told, and of lines of code how deep, and from how many µs on.
+_MOST: Final = 3
+_DEEPEST: Final = 3
+_LEAST_MICROS: Final = 1000
+#: Share of a scope that has all but nothing beside it, and the share from which on a second and third are named.
+_NEARLY_ALL: Final = 0.9
+_LEAST_SHARE: Final = 0.01
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Name the three most expensive op types, scopes, and lines of code."""
+    told = (_op_types, _scopes, _code) if evidence.rules.strict else (_ops, _scopes_on_top, _lines_on_top)
+    return [report for tell in told if (report := tell(evidence)) is not None]
+
+
+# -- by the median step ----------------------------------------------------------------------------
+
+
+def _ops(evidence: Evidence) -> Report | None:
+    ranked = shares(((node.op, node.name) for node in evidence.nodes), evidence.times)
+    if not ranked:
+        return None
+    top = [node for node in evidence.nodes if node.op == ranked[0].key]
+    return Report(_told(ranked, "of the time of all ops"), _numbers(ranked), line=top_place(top, evidence.times))
+
+
+def _scopes_on_top(evidence: Evidence) -> Report | None:
+    """Name the outermost scopes, or those in the only one that there is; ops that are in none are only compared with."""
+    names = [node.name for node in evidence.nodes if any(evidence.times.get(node.name, ()))]
+    for depth in range(1, _DEEPEST + 1):
+        ranked = shares((("/".join(name.split("/")[:depth]), name) for name in names), evidence.times)
+        if len(ranked) > 1 and ranked[0].share < _NEARLY_ALL:
+            break
+    if not ranked or ranked[0].key in names:  # an op, not a scope
+        return None
+    return Report("the scope " + _told(ranked, "of that time"), _numbers(ranked))
+
+
+def _lines_on_top(evidence: Evidence) -> Report | None:
+    places = [(own_place(node.facts.stack), node.name) for node in evidence.nodes]
+    ranked = shares(((place, name) for place, name in places if place), evidence.times)
+    if len(ranked) < 2:
+        return None
+    return Report("of the lines of your own code " + _told(ranked, "of that time"), _numbers(ranked))
+
+
+def _told(ranked: Sequence[Share[str]], whole: str) -> str:
+    first, *others = ranked[:_MOST]
+    _, least, middle, most, share = first
+    spread = f" ({duration(least * 1000)} to {duration(most * 1000)} over all)" if least < most else ""
+    more = " and ".join(f"{other.key} {percent(other.share)}" for other in others if other.share >= _LEAST_SHARE)
+    text = f"{first.key} takes {percent(share)} {whole}, {duration(middle * 1000)} in the median step{spread}"
+    return text + (f"; then come {more}." if more else ".")
+
+
+def _numbers(ranked: Sequence[Share[str]]) -> dict[str, float | str]:
+    return {one.key: one.median_us for one in ranked[:_MOST]}
+
+
+# -- as tfprof says it -----------------------------------------------------------------------------
+
+
+def _times(stats: Stats) -> str:
+    cpu, accelerator, total = map(tfprof_time, (stats.cpu_micros, stats.accelerator_micros, stats.micros))
+    return f"cpu: {cpu}, accelerator: {accelerator}, total: {total}"
+
+
+def _op_types(evidence: Evidence) -> Report | None:
+    if not evidence.has_steps:
+        return None
+    options = Options(max_depth=_MOST, min_micros=1, order_by="micros")
+    view = op_view(evidence.nodes, options, evidence.rules)
+    lines = [
+        f"top {at} operation type: {entry.name}, {_times(entry.own)}"
+        f" ({100.0 * entry.own.micros / (view.total.micros + 1e-10):.2f}%)"
+        for at, entry in enumerate(view.entries[:_MOST], 1)
+    ]
+    numbers = {entry.name: entry.own.micros for entry in view.entries[:_MOST]}
+    return Report("\n".join(lines), numbers) if lines else None
+
+
+def _scopes(evidence: Evidence) -> Report | None:
+    """Name the scopes on top with their own time, which is none."""
+    options = Options(max_depth=100, min_micros=100, order_by="micros")
+    scopes = scope_view(evidence.nodes, options, evidence.rules).root.children[:_MOST]
+    lines = [f"top {at} graph node: {scope.name}, {_times(scope.own)}" for at, scope in enumerate(scopes, 1)]
+    return Report("\n".join(lines), {scope.name: scope.own.micros for scope in scopes}) if lines else None
+
+
+def _code(evidence: Evidence) -> Report | None:
+    """Name the lines below the first branching of the calls; tfprof says an empty text where none takes a millisecond."""
+    options = Options(max_depth=100, min_micros=1, order_by="micros")
+    branch = code_view(evidence.nodes, options, evidence.rules).root
+    while len(branch.children) == 1:
+        branch = branch.children[0]
+    if not branch.children:
+        return None
+    lines: list[str] = []
+    _lines(branch, 0, lines)
+    return Report("\n".join(lines))
+
+
+def _lines(branch: Branch, depth: int, lines: list[str]) -> None:
+    if len(branch.children) <= 1 or depth > _DEEPEST:
+        return
+    for child in branch.children[:_MOST]:
+        if child.total.micros >= _LEAST_MICROS:
+            lines.append(f"{'  ' * depth}{child.name}, {_times(child.total)}")
+            _lines(child, depth + 1, lines)

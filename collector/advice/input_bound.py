@@ -1,0 +1,117 @@
+"""Whether steps wait for their input."""
+
+from collections.abc import Sequence
+from itertools import pairwise
+from statistics import median
+from typing import Final
+
+from ..decoders.executions import ITERATOR_DEVICE
+from ..render.numbers import duration, percent
+from ..summaries.top import top_place
+from .evidence import Evidence, Took, Traced
+from .intervals import covered
+from .report import Report
+
+#: Ops that only wait until somebody has a batch for them.
+WAITING: Final = frozenset(
+    {
+        "DatasetToSingleElement",
+        "IteratorGetNext",
+        "IteratorGetNextAsOptional",
+        "IteratorGetNextSync",
+        "MultiDeviceIteratorGetNextFromShard",
+        "QueueDequeue",
+        "QueueDequeueMany",
+        "QueueDequeueManyV2",
+        "QueueDequeueUpTo",
+        "QueueDequeueUpToV2",
+        "QueueDequeueV2",
+    }
+)
+#: Shares of a step, and of the time from step to step, from which on it is worth a word.
+WITHIN: Final = 0.2
+BETWEEN: Final = 0.4
+#: Fewer pauses between steps tell nothing; shorter ones are the interpreter's.
+_PAUSES: Final = 20
+_SHORTEST_NS: Final = 500_000
+
+_DEVICE: Final = ITERATOR_DEVICE.decode().lower()
+_TODO: Final = (
+    "prepare batches ahead: dataset.prefetch(tf.data.AUTOTUNE) last, map(…, num_parallel_calls=tf.data.AUTOTUNE),"
+    " cache() what is the same each epoch"
+)
+_TODO_BETWEEN: Final = "have batches ready: dataset.prefetch(tf.data.AUTOTUNE), tf.data instead of feed_dict; fetch, convert and log less often"
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Say which part of traced steps went by in ops that wait for input, and which part of the time no step ran."""
+    return [report for report in (_within(evidence), _between(evidence)) if report is not None]
+
+
+def waits(executions: Sequence[Took]) -> int:
+    """Return for how long ops waited for input, in ns; what iterators do on such an op's own thread it waits for, too."""
+    threads = {one.thread for one in executions if one.op in WAITING}
+    return covered(
+        (one.start_ns, one.end_ns)
+        for one in executions
+        if one.op in WAITING or (one.device == _DEVICE and one.thread in threads)
+    )
+
+
+def _within(evidence: Evidence) -> Report | None:
+    """Compare waiting ops with the steps that they ran in, by the median step: the first batch of an epoch has all of them waiting."""
+    steps = [step for step in evidence.traced if step.duration_ns > 0]
+    if not steps:
+        return None
+    waited = [min(waits(one.executions), one.duration_ns) for one in steps]
+    share = median(ns / one.duration_ns for ns, one in zip(waited, steps, strict=True))
+    if share < WITHIN:
+        return None
+    whose = "the traced step" if len(steps) == 1 else f"the median of {len(steps)} traced steps"
+    text = f"{percent(share)} of the time in {whose} is spent waiting for input: {duration(median(waited))} a step."
+    numbers: dict[str, float | str] = {
+        "share": share,
+        "waiting_ns_per_step": median(waited),
+        "traced_steps": len(steps),
+    }
+    slowest = _slowest_stage(steps)
+    if slowest is not None:
+        name, spent = slowest
+        text += f" Most of the pipeline's own time is in its stage {name}: {duration(spent)} a step."
+        numbers |= {"stage": name, "stage_ns_per_step": spent}
+    waiting = [node for node in evidence.nodes if node.op in WAITING]
+    return Report(text, numbers, _TODO, top_place(waiting, evidence.times))
+
+
+def _slowest_stage(steps: Sequence[Traced]) -> tuple[str, float] | None:
+    """Return the stage of tf.data pipelines with the most time of its own in the median step, in ns."""
+    stages: dict[str, list[int]] = {}
+    for at, step in enumerate(steps):
+        for one in step.executions:
+            if one.device == _DEVICE:
+                of_stage = stages.setdefault(one.node.rpartition("::")[2], [0] * len(steps))
+                of_stage[at] += one.end_ns - one.start_ns
+    found = max(((name, median(times)) for name, times in stages.items()), key=lambda pair: pair[1], default=None)
+    return found if found and found[1] > 0 else None
+
+
+def _between(evidence: Evidence) -> Report | None:
+    """Compare the pauses between steps with the time from step to step; those around epochs are few, and medians leave them out."""
+    pauses, rounds = [], []
+    for one, following in pairwise(evidence.timed):
+        if one.usual and following.usual and one.ordinal + one.runs == following.ordinal:
+            from_start = following.start_ns - one.start_ns
+            pauses.append((from_start - one.total_ns) / one.runs)
+            rounds.append(from_start / one.runs)
+    if len(pauses) < _PAUSES:
+        return None
+    pause, whole = median(pauses), median(rounds)
+    share = pause / whole if whole > 0 else 0.0
+    if share < BETWEEN or pause < _SHORTEST_NS:
+        return None
+    return Report(
+        f"{percent(share)} of the time goes by between steps, in Python: {duration(pause)} of the {duration(whole)} from the"
+        " start of a step to that of the next.",
+        {"share": share, "between_ns": pause, "from_step_to_step_ns": whole, "pauses": len(pauses)},
+        _TODO_BETWEEN,
+    )

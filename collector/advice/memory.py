@@ -1,0 +1,90 @@
+"""Whether memory grows from step to step."""
+
+from collections.abc import Sequence
+from statistics import linear_regression, median
+from typing import Final
+
+from ..render.numbers import duration, percent, size
+from ..tfviews.own_files import own_place
+from .evidence import Evidence
+from .report import Report
+
+#: What is shorter, in samples of a second or in traced steps, tells nothing; what comes before this share of them is warming up.
+SAMPLES: Final = 20
+STEPS: Final = 6
+_WARM_UP: Final = 0.3
+#: Growth that is worth a word: of the processes, of a GPU.
+_LEAST_SHARE: Final = 0.1
+_LEAST_BYTES: Final = 64e6
+_MOST: Final = 3
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Say how fast the memory of the processes grows, and that of GPUs."""
+    return [report for report in (_processes(evidence), _gpu(evidence)) if report is not None]
+
+
+def _grows(values: Sequence[float]) -> bool:
+    """Say whether each third of ``values`` lies above the one before, and the growth is worth a word."""
+    third = len(values) // 3
+    first, second, last = median(values[:third]), median(values[third : 2 * third]), median(values[2 * third :])
+    growth = last - first
+    steady = second - first > growth / 4 and last - second > growth / 4
+    return steady and growth >= max(_LEAST_BYTES, _LEAST_SHARE * first)
+
+
+def _processes(evidence: Evidence) -> Report | None:
+    levels = evidence.levels[int(len(evidence.levels) * _WARM_UP) :]
+    if len(levels) < SAMPLES or not _grows([one.rss_bytes for one in levels]):
+        return None
+    minutes = [(one.t_ns - levels[0].t_ns) / 60e9 for one in levels]
+    slope, _ = linear_regression(minutes, [one.rss_bytes for one in levels])
+    first, last = levels[0].rss_bytes, levels[-1].rss_bytes
+    text = (
+        f"the job's memory grows while steps run, by {size(slope)} a minute: from {size(first)} to {size(last)}"
+        f" in {duration(minutes[-1] * 60e9)}."
+    )
+    numbers: dict[str, float | str] = {"bytes_per_minute": slope, "first_bytes": first, "last_bytes": last}
+    keepers = _keepers(evidence)
+    if keepers:
+        text += (
+            " What is in use when an op ends is most of all: "
+            + ", ".join(f"{size(kept)} of {op}" for op, kept in keepers)
+            + " a step."
+        )
+        numbers |= {f"residual_{op}": kept for op, kept in keepers}
+    return Report(
+        text,
+        numbers,
+        "look for what a loop collects: fetched arrays and tensors in lists, ops added to the graph, tf.functions traced anew, shuffle buffers",
+        _place(evidence, keepers[0][0]) if keepers else "",
+    )
+
+
+def _keepers(evidence: Evidence) -> list[tuple[str, int]]:
+    """Return the op types that still hold most bytes when they end, variables aside: these hold theirs for ever."""
+    kept: dict[str, int] = {}
+    for node in evidence.nodes:
+        if node.stats.residual_bytes > 0 and not node.facts.parameter_shape:
+            kept[node.op] = kept.get(node.op, 0) + node.stats.residual_bytes
+    return sorted(kept.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST]
+
+
+def _place(evidence: Evidence, op: str) -> str:
+    """Return the user's own line of the node of type ``op`` that holds most."""
+    mine = [node for node in evidence.nodes if node.op == op and not node.facts.parameter_shape]
+    return own_place(max(mine, key=lambda node: node.stats.residual_bytes).facts.stack)
+
+
+def _gpu(evidence: Evidence) -> Report | None:
+    steps = [one for one in evidence.kept if one.in_use > 0]
+    steps = steps[int(len(steps) * _WARM_UP) :]
+    if len(steps) < STEPS or not _grows([one.in_use for one in steps]):
+        return None
+    first, last = steps[0], steps[-1]
+    return Report(
+        f"the memory in use on a GPU grows from step to step: {size(last.in_use)} in step {last.step},"
+        f" {percent(last.in_use / first.in_use - 1)} more than in step {first.step}.",
+        {"first_bytes": first.in_use, "last_bytes": last.in_use, "first_step": first.step, "last_step": last.step},
+        "look for tensors that Python keeps from step to step, and for inputs that get longer: pad or bucket them",
+    )

@@ -1,0 +1,52 @@
+"""Whether there are faster ops for the same."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..tfviews.own_files import own_place
+from .evidence import Evidence
+from .report import Report
+
+_BATCH_NORM: Final = "BatchNorm"
+_FUSED: Final = "FusedBatchNorm"
+#: Later versions of the fused op; tfprof does not know them.
+_FUSED_TOO: Final = frozenset({_FUSED, "FusedBatchNormV2", "FusedBatchNormV3"})
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Say where batch normalisation is not fused, and where a GPU has to compute in the layout of CPUs."""
+    reports = []
+    fused = {_FUSED} if evidence.rules.strict else _FUSED_TOO
+    norms = [node for node in evidence.nodes if _BATCH_NORM in node.name]
+    if norms and not any(fused.intersection(node.op_types) for node in evidence.nodes):
+        reports.append(
+            Report(
+                _said(
+                    evidence,
+                    "Maybe use faster FusedBatchNorm instead of BatchNorm",
+                    f"batch normalisation is computed by {len(norms)} ops, {norms[0].name} among them; one fused op is faster.",
+                ),
+                {"nodes": len(norms), "micros": sum(node.stats.micros for node in norms), "example": norms[0].name},
+                "give the layer fused=True and inputs of rank 4",
+                own_place(norms[0].facts.stack),
+            )
+        )
+    nhwc = [node for node in evidence.nodes if node.facts.data_format == "NHWC" and "gpu" in "".join(node.devices)]
+    if nhwc:
+        reports.append(
+            Report(
+                _said(
+                    evidence,
+                    "Found operation using NHWC data_format on GPU. Maybe NCHW is faster.",
+                    f"{len(nhwc)} ops on a GPU, {nhwc[0].name} among them, have data_format NHWC; in float32 NCHW may be faster.",
+                ),
+                {"nodes": len(nhwc), "micros": sum(node.stats.micros for node in nhwc), "example": nhwc[0].name},
+                "try data_format='channels_first' with float32; with float16 on tensor cores NHWC is the faster one",
+                own_place(nhwc[0].facts.stack),
+            )
+        )
+    return reports
+
+
+def _said(evidence: Evidence, tfprofs: str, ours: str) -> str:
+    return tfprofs if evidence.rules.strict else ours

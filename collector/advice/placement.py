@@ -1,0 +1,77 @@
+"""Whether ops run on the CPU while there is a GPU."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from ..render.numbers import duration, percent
+from ..summaries.top import top_place
+from ..tfviews.nodes import Node, total
+from .evidence import Evidence
+from .input_bound import WAITING
+from .report import Report
+
+#: Share of all op time from which on ops on the CPU are worth a word, and how many types of them are told.
+WORTH: Final = 0.1
+_MOST: Final = 3
+#: Ops that have no other place, or whose time is somebody else's.
+_AT_HOME: Final = WAITING | {
+    "Assert",
+    "Const",
+    "DecodeJpeg",
+    "DecodeRaw",
+    "EagerPyFunc",
+    "MergeV2Checkpoints",
+    "NoOp",
+    "ParseExample",
+    "ParseExampleV2",
+    "ParseSingleExample",
+    "Print",
+    "PrintV2",
+    "PyFunc",
+    "PyFuncStateless",
+    "ReadFile",
+    "RestoreV2",
+    "SaveV2",
+    "ShardedFilename",
+    "_Arg",
+    "_HostRecv",
+    "_HostSend",
+    "_Recv",
+    "_Retval",
+    "_Send",
+}
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Say which op types spend time on the CPU of a job whose other ops run on a GPU."""
+    if not any("gpu" in device for node in evidence.nodes for device in node.devices):
+        return []
+    here = [node for node in evidence.nodes if _movable(node) and node.stats.cpu_micros > 0]
+    micros, whole = total(here).cpu_micros, total(evidence.nodes).micros
+    share = micros / whole if whole > 0 else 0.0
+    if share < WORTH:
+        return []
+    by_type: dict[str, int] = {}
+    for node in here:
+        by_type[node.op] = by_type.get(node.op, 0) + node.stats.cpu_micros
+    top = sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST]
+    told = ", ".join(f"{op} {duration(spent * 1000)}" for op, spent in top)
+    return [
+        Report(
+            f"ops on the CPU of a job with a GPU take {percent(share)} of the time of all ops, {duration(micros * 1000)} a step:"
+            f" most of all {told}.",
+            {"share": share, "cpu_micros": micros, "nodes": len(here), **dict(top)},
+            "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel: types int32 and string often have none",
+            top_place([node for node in here if node.op == top[0][0]], evidence.times),
+        )
+    ]
+
+
+def _movable(node: Node) -> bool:
+    """Say whether a node ran on a CPU, and not because it must."""
+    return (
+        any("cpu" in device for device in node.devices)
+        and node.op not in _AT_HOME
+        and not node.op.endswith(("Summary", "SummaryV2"))
+        and not node.name.startswith("_")
+    )

@@ -1,0 +1,29 @@
+"""The checkers, in the order in which they run."""
+
+from collections.abc import Collection
+from typing import Final
+
+from . import expensive, input_bound, memory, operations, placement, retracing, tiny_ops, transfers, uneven, utilization
+from .evidence import Evidence
+from .report import Advice, Checker
+
+CHECKERS: Final = (
+    Checker("AcceleratorUtilizationChecker", "utilization", "GPU use", utilization.check, tfprofs=True),
+    Checker("OperationChecker", "operations", "Faster ops", operations.check, tfprofs=True),
+    Checker("ExpensiveOperationChecker", "expensive", "Most time", expensive.check, tfprofs=True),
+    Checker("InputChecker", "input", "Input", input_bound.check),
+    Checker("TransferChecker", "transfers", "Copies", transfers.check),
+    Checker("PlacementChecker", "placement", "Placement", placement.check),
+    Checker("TinyOperationChecker", "tiny", "Small ops", tiny_ops.check),
+    Checker("MemoryChecker", "memory", "Memory", memory.check),
+    Checker("RetracingChecker", "retracing", "Retracing", retracing.check),
+    Checker("UnevenStepChecker", "uneven", "Uneven steps", uneven.check),
+)
+
+
+def advise(evidence: Evidence, names: Collection[str] | None = None) -> list[Advice]:
+    """Return what each checker says, those of ``names`` only if any are given; under strict rules only tfprof's are asked."""
+    asked = [
+        one for one in CHECKERS if (one.tfprofs or not evidence.rules.strict) and (names is None or one.name in names)
+    ]
+    return [Advice(checker, tuple(checker.check(evidence))) for checker in asked]

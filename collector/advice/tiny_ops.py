@@ -1,0 +1,53 @@
+"""Whether there are so many small ops that starting them takes the time."""
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+from typing import Final
+
+from ..render.numbers import count, duration, percent
+from ..tfviews.own_files import own_place
+from .evidence import Evidence, Traced
+from .intervals import covered
+from .report import Report
+
+#: Ops as short as this, in ns, take about as long to start as to run.
+TINY_NS: Final = 20_000
+#: So many a step, and such a share of it in which none ran, are worth a word.
+MANY: Final = 200
+IDLE: Final = 0.3
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Say how many ops a step has, how long the median one takes, and for how long none runs."""
+    steps = [step for step in evidence.traced if step.executions and step.duration_ns > 0]
+    if not steps:
+        return []
+    ops = median(len(step.executions) for step in steps)
+    typical = median(one.end_ns - one.start_ns for step in steps for one in step.executions)
+    idle = median(map(_idle, steps))
+    if ops < MANY or typical > TINY_NS or idle < IDLE:
+        return []
+    return [
+        Report(
+            f"a step runs {count(round(ops))} ops, half of them for {duration(typical)} or less; for {percent(idle)} of the step no op"
+            " runs: starting ops takes longer than running them.",
+            {"ops_per_step": ops, "median_op_ns": typical, "idle_share": idle, "traced_steps": len(steps)},
+            "give ops more to do: larger batches, fused layers, steps in one tf.function, jit_compile=True; fetch fewer single values",
+            _place(evidence),
+        )
+    ]
+
+
+def _idle(step: Traced) -> float:
+    """Return the share of a step in which none of its ops ran."""
+    return max(0.0, 1.0 - covered((one.start_ns, one.end_ns) for one in step.executions) / step.duration_ns)
+
+
+def _place(evidence: Evidence) -> str:
+    """Return the user's own line that most executions come from."""
+    runs: Counter[str] = Counter()
+    for node in evidence.nodes:
+        if node.stats.runs and (place := own_place(node.facts.stack)):
+            runs[place] += node.stats.runs
+    return runs.most_common(1)[0][0] if runs else ""

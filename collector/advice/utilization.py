@@ -1,0 +1,54 @@
+"""Whether GPUs are busy."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from ..render.numbers import percent
+from ..summaries.top import short_device
+from ..tfviews.entries import Entry
+from .evidence import Evidence
+from .intervals import covered
+from .report import Report
+
+#: Below it a GPU's time is badly used.
+LOW: Final = 0.5
+_TODO: Final = "look at what runs on the host meanwhile: tfprof graph JOB -step N -output timeline:outfile=F shows the gaps between kernels"
+
+
+def check(evidence: Evidence) -> Sequence[Report]:
+    """Say for each GPU which part of the last step its kernels took.
+
+    tfprof takes each node's own last step, be it another one than its neighbours', and adds up kernels that ran at once.
+    """
+    by_device: dict[str, list[tuple[int, Entry]]] = {}
+    for step, entry in evidence.last.values():
+        if "gpu" in entry.device:
+            by_device.setdefault(entry.device, []).append((step, entry))
+    reports = []
+    for device in sorted(by_device):
+        found = by_device[device]
+        latest = max(step for step, _ in found)
+        taken = [entry for step, entry in found if evidence.rules.strict or step == latest]
+        starts = [entry.start_us for entry in taken if entry.start_us]
+        span = max(entry.end_us for entry in taken) - min(starts, default=0)
+        if span > 0:
+            reports.append(
+                _report(device, _busy(taken, strict=evidence.rules.strict), span, strict=evidence.rules.strict)
+            )
+    return reports
+
+
+def _busy(taken: Iterable[Entry], *, strict: bool) -> int:
+    pairs = [pair for entry in taken for of_device in entry.accelerator.values() for pair in of_device]
+    return sum(lasted for _, lasted in pairs) if strict else covered((start, start + lasted) for start, lasted in pairs)
+
+
+def _report(device: str, busy: int, span: int, *, strict: bool) -> Report:
+    share = busy / span
+    low = share < LOW
+    text = f"{short_device(device)} computes for {percent(share)} of a step{', which is little' if low else ''}."
+    return Report(
+        f"device: {device} {'low ' if low else ''}utilization: {share:.2f}" if strict else text,
+        {"device": device, "busy_micros": busy, "step_micros": span, "utilization": share},
+        _TODO if low else "",
+    )

@@ -1,0 +1,1 @@
+"""From what TensorFlow recorded to columns."""

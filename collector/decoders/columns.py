@@ -1,0 +1,37 @@
+"""Lists of values to Arrow columns."""
+
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ..store.schema import JOB_TABLES
+
+#: Numbers of this type lie in an `array` of this code as in an Arrow column, and are put there in a third of the time.
+_CODES: Final = {
+    pa.uint16(): (int, "H"),
+    pa.uint32(): (int, "I"),
+    pa.int64(): (int, "q"),
+    pa.uint64(): (int, "Q"),
+    pa.float64(): (float, "d"),
+}
+_KINDS: Final = {name: tuple((kind, _CODES.get(kind)) for kind in schema.types) for name, schema in JOB_TABLES.items()}
+_EMPTY: Final = {name: pa.RecordBatch.from_pylist([], schema=schema) for name, schema in JOB_TABLES.items()}
+
+
+def from_columns(columns: Iterable[Sequence[Any]], table: str) -> pa.RecordBatch:
+    """Return the rows of ``table`` that have ``columns``; ArrowInvalid or OverflowError where a value does not fit."""
+    arrays = [_array(values, *kind) for values, kind in zip(columns, _KINDS[table], strict=True)]
+    return pa.RecordBatch.from_arrays(arrays, schema=JOB_TABLES[table])
+
+
+def from_rows(rows: Sequence[tuple[Any, ...]], table: str) -> pa.RecordBatch:
+    """Return ``rows`` of ``table``; errors as above."""
+    return from_columns(zip(*rows, strict=True), table) if rows else _EMPTY[table]
+
+
+def _array(values: Sequence[Any], kind: Any, known: tuple[type, str] | None) -> Any:
+    if known is None or set(map(type, values)) != {known[0]}:  # what is missing or does not fit is pyarrow's business
+        return pa.array(values, kind)
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(known[1], values))])

@@ -1,0 +1,148 @@
+"""RunMetadata bytes to rows of `ops` and `allocations`: by the C walker where it was built, else by protobuf; equal on every input."""
+
+from collections.abc import Sequence
+from types import ModuleType
+from typing import Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from ..errors import DecodeError, UsageError
+from ..store.schema import ALLOCATIONS, OPS
+from . import fallback
+from .columns import from_columns, from_rows
+from .interner import Interner
+from .native import walker
+
+Part = bytes | memoryview
+
+#: What a part is refused for, by the walker's status (wire.h).
+ERRORS: Final = (
+    None,
+    "not a RunMetadata",
+    "more distinct names than are kept of one job",
+    f"more than {fallback.ROWS_MAX} node executions, or allocations on GPUs, in one step",
+)
+
+
+class Decoded(NamedTuple):
+    """What became of one part: its rows, the real time (ns) that their `start_ns` count from, or why there are none.
+
+    ``accelerator``: devices.accelerator of all its devices.
+    """
+
+    rows: int
+    base_ns: int
+    accelerator: int
+    error: str | None
+
+
+def _decoded(rows: int, base_ns: int, accelerator: int, status: int) -> Decoded:
+    return Decoded(rows, base_ns, accelerator, ERRORS[status])
+
+
+class Steps(NamedTuple):
+    """The OPS and ALLOCATIONS rows of several parts, and what became of each."""
+
+    ops: pa.RecordBatch
+    allocations: pa.RecordBatch
+    parts: list[Decoded]
+
+
+class TooManyRowsError(DecodeError):
+    """Several parts make more rows together than are held in memory at once: fewer are to be given."""
+
+
+class Decoder(Protocol):
+    """Decodes the RunMetadata of one job, many in a call."""
+
+    name: str
+    is_quick: bool
+
+    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
+        """Return the rows of all ``parts``, numbered by ``traces``, and what became of each, in order.
+
+        A part that is refused leaves no row and no name, and does not disturb the others. TooManyRowsError, without any
+        name left behind, where several parts are to be given in smaller lots.
+        """
+
+
+#: Steps with more node executions a byte (a node with times and a name has hundreds) are counted before they are decoded.
+_ROWS_A_BYTE_MAX: Final = 1 / 32
+
+
+class WalkerDecoder:
+    """Decodes by the C walker, into as much room as the densest step so far would need; counting first costs a quarter more."""
+
+    name = "walker"
+    is_quick = True
+
+    def __init__(self, walker: ModuleType) -> None:
+        self._walker = walker
+        self._rows_a_byte = 0.0
+
+    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
+        """Return the rows of all ``parts`` and what became of each."""
+        size = sum(len(part) for part in parts)
+        room = int(size * self._rows_a_byte * 1.125)
+        block = pa.allocate_buffer(self._walker.block_size(room))
+        walked = self._walker.walk(parts, traces, interner.table, block, room)
+        if walked is None:
+            room = self._walker.count(parts)
+            if room > fallback.ROWS_MAX and len(parts) > 1:
+                raise TooManyRowsError(f"{room} node executions in {len(parts)} steps")
+            block = pa.allocate_buffer(self._walker.block_size(room))
+            walked = self._walker.walk(parts, traces, interner.table, block, room)
+            self._rows_a_byte = min(max(self._rows_a_byte, room / size), _ROWS_A_BYTE_MAX)
+        results, allocations = walked
+        decoded = [_decoded(*result) for result in results]
+        return Steps(_columns(block, room, sum(part.rows for part in decoded)), _allocations(allocations), decoded)
+
+
+class PythonDecoder:
+    """Decodes by protobuf and a loop."""
+
+    name = "python"
+    is_quick = False
+
+    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
+        """Return the rows of all ``parts`` and what became of each."""
+        rows = fallback.Rows([[] for _ in OPS], [])
+        decoded = []
+        for part, trace in zip(parts, traces, strict=True):
+            decoded.append(_decoded(*fallback.add(rows, bytes(part), trace, interner.table)))
+        return Steps(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), decoded)
+
+
+def decoder(kind: str = "auto") -> Decoder:
+    """Return the decoder ``kind``: `walker`, `python`, or `auto` for the faster of those that there are."""
+    if kind == "python" or (kind == "auto" and walker is None):
+        return PythonDecoder()
+    if kind not in {"auto", "walker"}:
+        raise UsageError(f"no decoder is called {kind}: auto, walker, python")
+    if walker is None:
+        raise UsageError("this build has no walker: it was installed without a C compiler")
+    return WalkerDecoder(walker)
+
+
+def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
+    """Return the first ``rows`` of the columns that lie in ``block``, each at a multiple of 64 bytes."""
+    arrays, at = [], 0
+    for kind, width in _TYPES:
+        size = room * width
+        arrays.append(pa.Array.from_buffers(kind, rows, [None, block.slice(at, size)]))
+        at += -(-size // 64) * 64
+    return pa.RecordBatch.from_arrays(arrays, schema=OPS)
+
+
+def _allocations(columns: Sequence[bytes]) -> pa.RecordBatch:
+    """Return the columns of ALLOCATIONS, each in bytes of its own."""
+    if not columns[0]:  # as without a GPU
+        return from_rows([], "allocations")
+    arrays = [
+        pa.Array.from_buffers(kind, len(data) * 8 // kind.bit_width, [None, pa.py_buffer(data)])
+        for kind, data in zip(ALLOCATIONS.types, columns, strict=True)
+    ]
+    return pa.RecordBatch.from_arrays(arrays, schema=ALLOCATIONS)
+
+
+_TYPES: Final = tuple((kind, kind.bit_width // 8) for kind in OPS.types)

@@ -1,0 +1,345 @@
+"""Op executions of a profiler session: which events of which planes of an XSpace are ops, and what they used."""
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final, NamedTuple, Protocol
+
+from .proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
+
+#: Devices as RunMetadata calls them. Iterators are apart: the op that waits for them has that time already.
+HOST_DEVICE: Final = b"/job:localhost/replica:0/task:0/device:CPU:0"
+ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
+ITERATOR_LABEL: Final = b"tf.data"
+
+_HOST_PLANE: Final = re.compile(rb"/host:CPU\Z")
+_DEVICE_PLANE: Final = re.compile(rb"/device:(?!CUSTOM)\w+:\d+\Z")
+_OP: Final = re.compile(rb"([A-Za-z0-9.][A-Za-z0-9_.\\/>-]*):(_*[A-Z]\w*)\Z")
+_EAGER_OP: Final = re.compile(rb"EagerLocalExecute: (_*[A-Z]\w*)\Z")
+_ITERATOR: Final = re.compile(rb"Iterator::\w")
+_INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
+_ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
+#: A batch was handed out: the bytes of its tensors, and the step in which.
+_BATCH: Final = b"IteratorGetNextOp::DoCompute"
+_NEXT: Final = b"IteratorGetNext"
+#: Ops that only wait for the ops of a function, which have events of their own.
+_CALLS: Final = frozenset(
+    {b"Case", b"For", b"If", b"PartitionedCall", b"RemoteCall", b"StatefulPartitionedCall", b"StatelessCase"}
+    | {b"StatelessIf", b"StatelessWhile", b"SymbolicGradient", b"While"}
+)
+_ENVIRONMENT: Final = b"Task Environment"
+_STARTED: Final = b"profile_start_time"
+
+
+@dataclass(slots=True)
+class Memory:
+    """What an op allocated while it ran, as its allocator told it (bytes)."""
+
+    allocator: bytes = b""
+    total: int = 0
+    peak: int = 0
+    live: int = 0  # allocated and not freed
+    in_use: int = 0
+    output: int = 0  # of a batch that an iterator handed out
+    held: dict[int, int] = field(default_factory=dict)
+
+
+#: Of an op that allocated nothing, as most; nobody writes into it.
+NO_MEMORY: Final = Memory()
+
+
+class Execution(NamedTuple):
+    """One op execution; times in ns, real time. `own_ns` leaves out other ops that ran within it on its thread."""
+
+    device: bytes
+    node: bytes
+    label: bytes
+    thread: int
+    start_ns: int
+    own_ns: int
+    memory: Memory
+
+
+class _Op(NamedTuple):
+    """What all executions of an event's name have in common."""
+
+    device: bytes
+    node: bytes
+    label: bytes
+    eager: bool = False
+
+
+class _Event(NamedTuple):
+    name: bytes
+    display: bytes
+    op: _Op | None
+    start_ps: int
+    end_ps: int
+    stats: Iterable[XStat]
+
+
+@dataclass(slots=True)
+class _Open:
+    """An op that others may lie in."""
+
+    op: _Op
+    start_ps: int
+    end_ps: int
+    inner_ps: int = 0
+    inner_ops: int = 0
+    memory: Memory | None = None
+
+
+class Plane(Protocol):
+    """A plane of a session: an XPlane, or what looks like one without having all its lines in memory."""
+
+    @property
+    def name(self) -> bytes:
+        """Its name."""
+
+    @property
+    def lines(self) -> Iterable[XLine]:
+        """Its lines, anew at each look."""
+
+    @property
+    def event_metadata(self) -> Mapping[int, XEventMetadata]:
+        """What its events are, by number."""
+
+    @property
+    def stat_metadata(self) -> Mapping[int, XStatMetadata]:
+        """What its values are, by number."""
+
+    @property
+    def stats(self) -> Iterable[XStat]:
+        """Its own values."""
+
+
+class Session(Protocol):
+    """What a profiler session recorded: an XSpace, or what looks like one."""
+
+    @property
+    def planes(self) -> Iterable[Plane]:
+        """Its planes, anew at each look."""
+
+
+def executions(space: Session, started_ns: int) -> Iterator[Execution]:
+    """Yield the op executions of all planes; ``started_ns``: when the session began, where it does not say so itself."""
+    began_ns = session_start(space) or started_ns
+    for plane in space.planes:
+        for pattern, read in _READERS.items():
+            if pattern.match(plane.name):
+                yield from read(_Plane(plane, began_ns))
+
+
+def session_start(space: Session) -> int:
+    """Return the real time (ns) when the session began, 0 where the XSpace does not say."""
+    for plane in space.planes:
+        if plane.name == _ENVIRONMENT:
+            names = {key: value.name for key, value in plane.stat_metadata.items()}
+            for stat in plane.stats:
+                if names.get(stat.metadata_id) == _STARTED:
+                    return stat.uint64_value or stat.int64_value
+    return 0
+
+
+class _Named(NamedTuple):
+    """What the name of an event says; `tells`: whether that is of interest on a host's thread."""
+
+    name: bytes
+    display: bytes
+    op: _Op | None
+    tells: bool
+
+    @classmethod
+    def of(cls, event: XEventMetadata) -> "_Named":
+        """Return what the name of ``event`` says."""
+        op = _op(event.name)
+        tells = op is not None or event.name in _MEMORY_EVENTS or event.name in {_ASYNC_START, _ASYNC_DONE}
+        return cls(event.name, event.display_name, op, tells)
+
+
+_NAMELESS: Final = _Named(b"", b"", None, tells=False)
+
+
+def _op(name: bytes) -> _Op | None:
+    """Return the op whose executions are called ``name``, None when it names none."""
+    op = _OP.match(name)
+    if op:
+        return None if op[2] in _CALLS else _Op(HOST_DEVICE, _INLINED.sub(b"", op[1], count=1), op[2])
+    eager = _EAGER_OP.match(name)
+    if eager:
+        return None if eager[1] in _CALLS else _Op(HOST_DEVICE, eager[1], eager[1], eager=True)
+    return _Op(ITERATOR_DEVICE, name, ITERATOR_LABEL) if _ITERATOR.match(name) else None
+
+
+class _Plane:
+    """A plane with its tables of names at hand."""
+
+    def __init__(self, plane: Plane, began_ns: int) -> None:
+        self.name = plane.name
+        self._plane = plane
+        self._began_ns = began_ns
+        self._events = {key: _Named.of(value) for key, value in plane.event_metadata.items()}
+        self._stats: dict[int, bytes] = {key: value.name for key, value in plane.stat_metadata.items()}
+
+    @property
+    def lines(self) -> Iterable[XLine]:
+        """The lines, anew at each look."""
+        return self._plane.lines
+
+    def events(self, line: XLine, *, telling: bool = False) -> list[_Event]:
+        """Return the events of a line, outer ones before those within them; only ``telling`` ones if so asked."""
+        events = []
+        line_ps = self._start_ps(line)
+        for event in line.events:
+            named = self._events.get(event.metadata_id, _NAMELESS)
+            if named.tells or not telling:
+                start_ps = line_ps + event.offset_ps
+                end_ps = start_ps + max(0, event.duration_ps)
+                stats = event.stats if named.op is None or not telling else ()  # a list that most need not have
+                events.append(_Event(named.name, named.display, named.op, start_ps, end_ps, stats))
+        return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
+
+    def _start_ps(self, line: XLine) -> int:
+        """Return the real time that a line's events count from: sessions export it relative to their beginning."""
+        relative = line.timestamp_ns < self._began_ns // 2
+        return (line.timestamp_ns + (self._began_ns if relative else 0)) * 1000
+
+    def stats(self, event: _Event) -> Mapping[bytes, bytes | int]:
+        """Return an event's numbers and texts by name."""
+        values: dict[bytes, bytes | int] = {}
+        for stat in event.stats:
+            kind = stat.WhichOneof("value")
+            if kind == "ref_value":
+                values[self._stats.get(stat.metadata_id, b"")] = self._stats.get(stat.ref_value, b"")
+            elif kind is not None and kind != "double_value":
+                values[self._stats.get(stat.metadata_id, b"")] = getattr(stat, kind)
+        return values
+
+
+def _host(plane: _Plane) -> Iterator[Execution]:
+    waiting: dict[object, tuple[_Event, int]] = {}
+    done: dict[object, int] = {}
+    batches: dict[object, list[int]] = {}
+    for line in plane.lines:
+        thread = line.id & 0xFFFFFFFF
+        events = plane.events(line, telling=True)
+        yield from _nested(plane, events, thread)
+        for event in events:
+            if event.name == _ASYNC_START:
+                waiting[_link(plane.stats(event), b"_p")] = event, thread
+            elif event.name == _ASYNC_DONE:
+                done[_link(plane.stats(event), b"_c")] = event.start_ps
+            elif event.name == _BATCH:
+                stats = plane.stats(event)
+                batches.setdefault(stats.get(b"id"), []).append(_number(stats, b"element_size"))
+    yield from _asynchronous(plane, waiting, done, batches)
+
+
+def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
+    """Return what joins the two halves of an asynchronous op."""
+    return stats.get(key), stats.get(b"step_id"), stats.get(b"name")
+
+
+def _asynchronous(
+    plane: _Plane,
+    waiting: Mapping[object, tuple[_Event, int]],
+    done: Mapping[object, int],
+    batches: Mapping[object, Sequence[int]],
+) -> Iterator[Execution]:
+    """Yield the ops that left their thread and called back from another; one still out at the end is not yielded.
+
+    ``batches``: bytes of what iterators handed out, by step: they tell nothing where a step has several.
+    """
+    for link, (event, thread) in waiting.items():
+        stats = plane.stats(event)
+        node, kind = stats.get(b"name"), stats.get(b"kernel_type")
+        if link in done and isinstance(node, bytes) and isinstance(kind, bytes) and kind not in _CALLS:
+            duration_ns = max(0, done[link] - event.start_ps) // 1000
+            name = _INLINED.sub(b"", node, count=1)
+            handed = batches.get(stats.get(b"step_id"), ()) if kind == _NEXT else ()
+            memory = Memory(output=handed[0]) if len(handed) == 1 else NO_MEMORY
+            yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, memory)
+
+
+def _nested(plane: _Plane, events: Iterable[_Event], thread: int) -> Iterator[Execution]:
+    """Yield the ops of one thread, innermost first; each without the time of those in it."""
+    open_: list[_Open] = []
+    for event in events:
+        while open_ and open_[-1].end_ps <= event.start_ps:
+            yield from _closed(open_, thread)
+        if event.op is not None:
+            open_.append(_Open(event.op, event.start_ps, event.end_ps))
+        elif open_ and event.name in _MEMORY_EVENTS:
+            memory = open_[-1].memory = open_[-1].memory or Memory()
+            _MEMORY_EVENTS[event.name](memory, plane.stats(event))
+    while open_:
+        yield from _closed(open_, thread)
+
+
+def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
+    """Take the innermost open op; yield it unless it is an eager call of ops that have events of their own."""
+    last = open_.pop()
+    device, node, label, eager = last.op
+    wrapper = eager and last.inner_ops > 0
+    duration_ps = last.end_ps - last.start_ps
+    if open_:
+        open_[-1].inner_ps += min(last.inner_ps, duration_ps) if wrapper else duration_ps
+        open_[-1].inner_ops += device == HOST_DEVICE
+    if not wrapper:
+        own_ns = max(0, duration_ps - last.inner_ps) // 1000
+        yield Execution(device, node, label, thread, last.start_ps // 1000, own_ns, last.memory or NO_MEMORY)
+
+
+def _allocated(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
+    # An allocator that does not know what it took for a request, as the CPU's, says 0.
+    size = _number(stats, b"allocation_bytes") or _number(stats, b"requested_bytes")
+    name = stats.get(b"allocator_name")
+    if not memory.allocator and isinstance(name, bytes):
+        memory.allocator = name
+    address = _number(stats, b"addr")
+    memory.live += size - memory.held.get(address, 0)
+    memory.held[address] = size
+    memory.total += size
+    memory.peak = max(memory.peak, memory.live)
+    if b"GPU" in memory.allocator:
+        memory.in_use = max(memory.in_use, _number(stats, b"bytes_allocated"))
+
+
+def _handed_out(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
+    memory.output += _number(stats, b"element_size")
+
+
+def _freed(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
+    memory.live -= memory.held.pop(_number(stats, b"addr"), 0)
+
+
+def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
+    value = stats.get(key, 0)
+    return value if isinstance(value, int) else 0
+
+
+def _accelerator(plane: _Plane) -> Iterator[Execution]:
+    """Yield the kernels and copies of a device; lines that XLA derives from them say the same again."""
+    device = plane.name + b"/stream:all"
+    has_streams = any(line.name.startswith(b"Stream") for line in plane.lines)
+    for line in plane.lines:
+        if not (line.name.startswith(b"Stream") if has_streams else line.name == b"XLA Ops"):
+            continue
+        for event in plane.events(line):
+            named = plane.stats(event).get(b"tf_op", b"")
+            op = _OP.match(named) if isinstance(named, bytes) else None
+            node = _INLINED.sub(b"", op[1], count=1) if op else event.display or event.name
+            duration_ns = (event.end_ps - event.start_ps) // 1000
+            yield Execution(
+                device, node, event.name, line.id & 0xFFFFFFFF, event.start_ps // 1000, duration_ns, NO_MEMORY
+            )
+
+
+_MEMORY_EVENTS: Final[dict[bytes, Callable[[Memory, Mapping[bytes, bytes | int]], None]]] = {
+    b"MemoryAllocation": _allocated,
+    b"MemoryDeallocation": _freed,
+    _BATCH: _handed_out,
+}
+#: How the planes are read, by name; all others hold no ops.
+_READERS: Final = {_HOST_PLANE: _host, _DEVICE_PLANE: _accelerator}

@@ -1,0 +1,198 @@
+"""The decoder without C: protobuf parses, a loop reads out. The oracle of the walker's tests, so rule by rule node.h and walk.h."""
+
+from collections.abc import Iterator, Sequence
+from functools import reduce
+from operator import or_
+from typing import Final, NamedTuple
+
+from google.protobuf.message import DecodeError as ParseError
+
+from ..store.devices import accelerator
+from ..store.outputs import Output, encode
+from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS, OUTPUTS
+from .interner import NameTable
+from .proto.run_metadata_pb2 import AllocationRecord, AllocatorMemoryUsed, NodeExecStats, NodeOutput, RunMetadata
+
+OK, MALFORMED, NAMES_FULL, TOO_LONG = range(4)
+
+#: Node executions, and allocations, that one RunMetadata may hold: a few bytes each are enough to make as many rows of hundreds.
+ROWS_MAX: Final = 1 << 18
+
+Row = tuple[int, ...]
+
+_MAX: Final = (1 << 63) - 1
+_MIN: Final = -(1 << 63)
+_HOUR_NS: Final = 3600 * 10**9
+_START: Final = OPS.names.index("start_ns")
+
+
+class _RefusedError(Exception):
+    """A RunMetadata makes too many names or rows; the argument is the status."""
+
+
+class Rows(NamedTuple):
+    """What was decoded: OPS as one list a column, ALLOCATIONS as rows."""
+
+    ops: list[list[int]]
+    allocations: list[Row]
+
+
+def add(to: Rows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
+    """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status), and leave nothing behind without OK."""
+    message = RunMetadata()
+    try:
+        message.ParseFromString(part)
+        records = _records(message)
+    except ParseError:
+        return 0, 0, 0, MALFORMED
+    counts = names.counts()
+    allocations: list[Row] = []
+    try:
+        rows = list(_rows(message, trace, names, records, allocations))
+    except _RefusedError as refused:
+        names.cut(counts)
+        return 0, 0, 0, refused.args[0]
+    base_ns = min((row[_START] for row in rows if row[_START] > 0), default=0)
+    for column, values in zip(to.ops, zip(*rows, strict=True), strict=False):
+        column.extend(values)
+    if base_ns:
+        starts = to.ops[_START]
+        starts[-len(rows) :] = [_bounded(start - base_ns) for start in starts[-len(rows) :]]
+    to.allocations.extend(allocations)
+    seen = reduce(or_, (accelerator(device.device) for device in message.step_stats.dev_stats), 0)
+    return len(rows), base_ns, seen, OK
+
+
+def _records(message: RunMetadata) -> Iterator[list[AllocationRecord]]:
+    """Return what GPU allocators did in each node execution; ParseError when that is not to be read."""
+    return iter(
+        [
+            [AllocationRecord.FromString(record) for use in _of_gpus(node.memory) for record in use.allocation_records]
+            for device in message.step_stats.dev_stats
+            for node in device.node_stats
+        ]
+    )
+
+
+def _of_gpus(uses: Sequence[AllocatorMemoryUsed]) -> list[AllocatorMemoryUsed]:
+    return [use for use in uses if b"GPU" in use.allocator_name]
+
+
+def _rows(
+    message: RunMetadata,
+    trace: int,
+    names: NameTable,
+    records: Iterator[list[AllocationRecord]],
+    allocations: list[Row],
+) -> Iterator[Row]:
+    """Yield the rows of a step, and append its ``allocations``; `start_ns` is the whole time as yet."""
+    count = 0
+    for device in message.step_stats.dev_stats:
+        if device.node_stats:
+            number = _id(names, DEVICE, device.device)
+            for node in device.node_stats:
+                if count == ROWS_MAX:
+                    raise _RefusedError(TOO_LONG)
+                count += 1
+                name, label, allocator, outputs = _names(node, names)
+                allocated = [(trace, name, number, made.alloc_micros, made.alloc_bytes) for made in next(records)]
+                if node.all_start_micros > 0:  # tfprof does not look at the others
+                    allocations += allocated
+                    if len(allocations) > ROWS_MAX:
+                        raise _RefusedError(TOO_LONG)
+                total, peak, live, in_use = _memory(node.memory)
+                stats = node.memory_stats
+                yield (
+                    *(trace, name, number, label, node.thread_id),
+                    *_times(node),
+                    *(total, peak, live, allocator, in_use),
+                    *(_output_bytes(node.output), outputs),
+                    *(stats.temp_memory_size, stats.persistent_memory_size),
+                )
+
+
+def _names(node: NodeExecStats, names: NameTable) -> Row:
+    """Return the ids of a node's name, label, allocator and output signature."""
+    text, _, rest = node.node_name.partition(b":")
+    label = node.timeline_label or rest
+    return (
+        _id(names, NODE, text),
+        _id(names, LABEL, label) if label else NONE_ID,
+        _id(names, ALLOCATOR, node.memory[0].allocator_name) if node.memory else NONE_ID,
+        _id(names, OUTPUTS, encode(map(_output, node.output))) if node.output else NONE_ID,
+    )
+
+
+def _output(output: NodeOutput) -> Output:
+    tensor = output.tensor_description
+    return Output(
+        output.slot,
+        tensor.dtype,
+        tensor.shape if tensor.HasField("shape") else None,
+        output.HasField("tensor_description"),
+        tensor.HasField("allocation_description"),
+    )
+
+
+def _times(node: NodeExecStats) -> Row:
+    """Return `start_ns` (not yet from the base) to `end_us_fix`."""
+    start = _nanoseconds(node.all_start_nanos, node.all_start_micros)
+    op_start = _nanoseconds(node.op_start_rel_nanos, node.op_start_rel_micros)
+    op_end = _nanoseconds(node.op_end_rel_nanos, node.op_end_rel_micros)
+    all_end = _nanoseconds(node.all_end_rel_nanos, node.all_end_rel_micros)
+    end_us = _bounded(start + op_end) // 1000
+    return (
+        start,
+        op_start,
+        _bounded(op_end - op_start),
+        _bounded(all_end - op_end),
+        _waited(start, _nanoseconds(node.scheduled_nanos, node.scheduled_micros)),
+        _bounded(node.all_start_micros - start // 1000),
+        _bounded(node.op_end_rel_micros - (end_us - start // 1000)),
+    )
+
+
+def _nanoseconds(nanos: int, micros: int) -> int:
+    return nanos or _bounded(micros * 1000)
+
+
+def _waited(start: int, scheduled: int) -> int:
+    """Return how long a node waited, 0 where that is not known; TF 1.15 has ``scheduled`` times 1000, modulo 2**64."""
+    if start <= 0 or not scheduled:
+        return 0
+    if 0 < scheduled <= start:
+        return start - scheduled
+    wait_ns, rest = divmod((start * 1000 - scheduled) % (1 << 64), 1000)
+    return 0 if rest or wait_ns > _HOUR_NS else wait_ns
+
+
+def _memory(uses: Sequence[AllocatorMemoryUsed]) -> Row:
+    """Return the sums of total, peak and live bytes over allocators, and the most that a GPU's had in use."""
+    total = peak = live = in_use = 0
+    for use in uses:
+        total = _bounded(total + use.total_bytes)
+        peak = _bounded(peak + use.peak_bytes)
+        live = _bounded(live + use.live_bytes)
+    for use in _of_gpus(uses):
+        in_use = max(in_use, use.allocator_bytes_in_use)
+    return total, peak, live, in_use
+
+
+def _output_bytes(outputs: Sequence[NodeOutput]) -> int:
+    """Return the bytes of all outputs."""
+    size = 0
+    for output in outputs:
+        allocation = output.tensor_description.allocation_description
+        size = _bounded(size + max(allocation.allocated_bytes, allocation.requested_bytes))
+    return size
+
+
+def _bounded(value: int) -> int:
+    return value if _MIN <= value <= _MAX else _MAX if value > 0 else _MIN
+
+
+def _id(names: NameTable, kind: int, text: bytes) -> int:
+    number = names.add(kind, text)
+    if number == NONE_ID:
+        raise _RefusedError(NAMES_FULL)
+    return number

@@ -1,0 +1,106 @@
+"""The JSON of a `frames` record to rows: which Python code made which node, and which nodes are parameters."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from ..errors import DecodeError
+from ..store.schema import STATE, TRAINABLE, UNTRAINED
+from .columns import from_rows
+
+#: Rows and bytes of text that the frames of one graph may come to: indexes make a small record a large table.
+ROWS_MAX: Final = 1 << 20
+TEXT_MAX: Final = 64 << 20
+
+#: Keys of a record → what it says of variables.
+_VARIABLES: Final = {"variables": TRAINABLE, "others": UNTRAINED, "state": STATE}
+
+#: (file, line, function, start line)
+_Place = tuple[str, int, str, int]
+
+
+class Told(NamedTuple):
+    """What a record says, as rows of FRAMES, STACKS and OP_LOG."""
+
+    frames: pa.RecordBatch
+    stacks: pa.RecordBatch
+    op_log: pa.RecordBatch
+
+
+def frames(data: bytes | memoryview, graph: int) -> Told:
+    """Return the rows of graph number ``graph``; DecodeError when ``data`` is not what it should be."""
+    try:
+        record = json.loads(bytes(data))
+        entries = _listed(record["frames"])
+        starts = _listed(record.get("starts", [-1] * len(entries)))
+        places = _places(record["files"], record["functions"], entries, starts)
+        stacks = [_picked(places, stack) for stack in _listed(record["stacks"])]
+        nodes = {str(name): _index(number, len(stacks)) for name, number in record["nodes"].items()}
+        _check_size(stacks)
+        rows = [row for key, kind in _VARIABLES.items() for row in _variables(record.get(key, {}), graph, [kind])]
+        return Told(_frame_rows(stacks, graph), _stack_rows(nodes, graph), from_rows(rows, "op_log"))
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
+        raise DecodeError(f"the frames of graph {graph} are not to be read: {error!r}") from error
+
+
+def _places(files: Any, functions: Any, entries: Any, starts: Any) -> list[_Place]:
+    """Return every frame."""
+    return [
+        (_picked(files, [file])[0], _number(line), _picked(functions, [function])[0], _number(start))
+        for (file, line, function), start in zip(entries, starts, strict=True)
+    ]
+
+
+def _number(value: Any) -> int:
+    if type(value) is not int or abs(value) >> 62:
+        raise ValueError(f"{value!r} is no line and no size")
+    return value
+
+
+def _listed(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise TypeError("not a list")
+    return value
+
+
+def _index(number: Any, length: int) -> int:
+    if type(number) is not int or not 0 <= number < length:
+        raise ValueError(f"{number!r} is no index into {length}")
+    return number
+
+
+def _picked(values: Sequence[Any], indexes: Any) -> list[Any]:
+    return [values[_index(number, len(values))] for number in _listed(indexes)]
+
+
+def _check_size(stacks: Sequence[Sequence[_Place]]) -> None:
+    if sum(map(len, stacks)) > ROWS_MAX:
+        raise ValueError(f"more than {ROWS_MAX} frames")
+    if sum(len(file) + len(function) for stack in stacks for file, _, function, _ in stack) > TEXT_MAX:
+        raise ValueError(f"more than {TEXT_MAX} bytes of text")
+
+
+def _frame_rows(stacks: Sequence[Sequence[_Place]], graph: int) -> pa.RecordBatch:
+    rows = [
+        (graph, stack, position, *place, "")
+        for stack, places in enumerate(stacks)
+        for position, place in enumerate(places)
+    ]
+    return from_rows(rows, "frames")
+
+
+def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
+    return from_rows([(graph, name, stack) for name, stack in nodes.items()], "stacks")
+
+
+def _variables(variables: Any, graph: int, types: list[str]) -> list[tuple[Any, ...]]:
+    """Return variables as rows: node name → sizes of what a function's placeholder stands for, null for others."""
+    if not isinstance(variables, dict):
+        raise TypeError("not an object")
+    return [(graph, str(name), 0, types, False, _shape(sizes)) for name, sizes in variables.items()]
+
+
+def _shape(sizes: Any) -> list[int]:
+    return [] if sizes is None else [_number(size) for size in _listed(sizes)] or [1]

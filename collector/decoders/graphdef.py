@@ -1,0 +1,54 @@
+"""GraphDef bytes to rows of `graph_nodes`: the main graph's nodes as they are, without large constants."""
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import Final
+
+import pyarrow as pa
+from google.protobuf.message import DecodeError as ParseError
+
+from ..errors import DecodeError
+from ..store.schema import GRAPH_NODES
+from .columns import from_columns
+from .messages import CutShortError, parts
+from .proto.graph_pb2 import GraphDef, NodeDef
+
+#: Attributes with a tensor or a string of more bytes than this are left out of `node_def`.
+ATTRIBUTE_MAX: Final = 1024
+_NODE: Final = GraphDef.NODE_FIELD_NUMBER
+#: A node is ten times as large when it is parsed: so many are at once.
+_AT_ONCE: Final = 1024
+
+
+def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None = ATTRIBUTE_MAX) -> pa.Table:
+    """Return the GRAPH_NODES rows of graph number ``graph``; DecodeError when ``data`` is no GraphDef.
+
+    Attributes above ``attribute_max`` bytes are left out; None for none.
+    """
+    try:
+        nodes = parts(memoryview(data), _NODE)
+        batches = []
+        while some := [NodeDef.FromString(bytes(node)) for node in islice(nodes, _AT_ONCE)]:
+            batches.append(_rows(some, graph, attribute_max))
+    except (CutShortError, ParseError) as error:
+        raise DecodeError(f"graph {graph} is not a GraphDef") from error
+    return pa.Table.from_batches(batches, GRAPH_NODES)
+
+
+def _rows(nodes: Sequence[NodeDef], graph: int, attribute_max: int | None) -> pa.RecordBatch:
+    columns = (
+        [graph] * len(nodes),
+        [node.name for node in nodes],
+        [node.op for node in nodes],
+        [node.device for node in nodes],
+        [_definition(node, attribute_max) for node in nodes],
+    )
+    return from_columns(columns, "graph_nodes")
+
+
+def _definition(node: NodeDef, attribute_max: int | None) -> bytes:
+    if attribute_max is not None and node.ByteSize() > attribute_max:
+        large = [key for key, value in node.attr.items() if max(len(value.tensor), len(value.s)) > attribute_max]
+        for key in large:
+            del node.attr[key]
+    return node.SerializeToString(deterministic=True)

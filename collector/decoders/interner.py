@@ -1,0 +1,145 @@
+"""Interning: the names of a job as dense ids, in the order of their first appearance."""
+
+import os
+from itertools import islice
+from typing import Final, NamedTuple, Protocol
+
+import pyarrow as pa
+
+from ..errors import FormatError
+from ..store.schema import ALLOCATOR, DEVICE, LABEL, NAMES, NODE, NONE_ID, OUTPUTS
+from .columns import from_rows
+from .native import walker
+
+KINDS: Final = (NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS)
+#: A job that makes up more names than this, of one kind or in bytes, has the data with them refused.
+NAMES_MAX: Final = 1 << 20
+TEXT_MAX: Final = 32 << 20
+_ROWS_AT_ONCE: Final = 16_384
+
+Counts = tuple[int, ...]
+
+
+class NameTable(Protocol):
+    """Names of each kind; the walker has one of its own (names.h)."""
+
+    def add(self, kind: int, text: bytes, /) -> int:
+        """Return the id of a name, which is added when it is new; NONE_ID when the table is full."""
+
+    def get(self, kind: int, number: int, /) -> bytes:
+        """Return the name that has an id; IndexError when none has."""
+
+    def counts(self) -> Counts:
+        """Return how many names there are of each kind."""
+
+    def cut(self, counts: Counts, /) -> None:
+        """Forget all but the first so many names of each kind."""
+
+
+class PythonNames:
+    """The name table of a build without the walker."""
+
+    def __init__(self, names_max: int, text_max: int) -> None:
+        self._ids: list[dict[bytes, int]] = [{} for _ in KINDS]
+        self._texts: list[list[bytes]] = [[] for _ in KINDS]
+        self._names_max = names_max
+        self._text_room = text_max
+
+    def add(self, kind: int, text: bytes, /) -> int:
+        """Return the id of a name, which is added when it is new; NONE_ID when the table is full."""
+        ids, texts = self._ids[kind], self._texts[kind]
+        found = ids.get(text)
+        if found is not None:
+            return found
+        if len(texts) >= self._names_max or self._text_room < len(text):
+            return NONE_ID
+        self._text_room -= len(text)
+        ids[text] = len(texts)
+        texts.append(text)
+        return ids[text]
+
+    def get(self, kind: int, number: int, /) -> bytes:
+        """Return the name that has an id; IndexError when none has."""
+        return self._texts[kind][number]
+
+    def counts(self) -> Counts:
+        """Return how many names there are of each kind."""
+        return tuple(len(texts) for texts in self._texts)
+
+    def cut(self, counts: Counts, /) -> None:
+        """Forget all but the first so many names of each kind."""
+        for ids, texts, count in zip(self._ids, self._texts, counts, strict=True):
+            for text in texts[count:]:
+                del ids[text]
+                self._text_room += len(text)
+            del texts[count:]
+
+
+class Mark(NamedTuple):
+    """A moment of an interner, to which it can be taken back."""
+
+    counts: Counts
+    told: Counts
+
+
+class NamesFullError(FormatError):
+    """A job made up more names than are kept."""
+
+    slug = "too-many-names"
+
+
+class Interner:
+    """The interned names of one job, and which of them its store has been told."""
+
+    def __init__(self, table: NameTable | None = None) -> None:
+        self.table = table or name_table()
+        self._told = self.table.counts()
+
+    @classmethod
+    def restored(cls, names: pa.Table | pa.RecordBatch, table: NameTable | None = None) -> "Interner":
+        """Return the interner that made the NAMES table ``names``; FormatError when ids are missing."""
+        made = cls(table)
+        made.restore(names)
+        return made
+
+    def restore(self, names: pa.Table | pa.RecordBatch) -> None:
+        """Add the rows of a NAMES table, which its store has been told; FormatError when they do not follow those here."""
+        columns = (names.column(name).to_pylist() for name in ("kind", "id", "text"))
+        for kind, number, text in sorted(zip(*columns, strict=True)):
+            if kind not in KINDS or self.table.add(kind, text) != number:
+                raise FormatError(f"name {number} of kind {kind} does not follow the names before it")
+        self._told = self.table.counts()
+
+    def id(self, kind: int, text: bytes) -> int:
+        """Return the id of a name, which is added when it is new; NamesFullError when it cannot be."""
+        found = self.table.add(kind, text)
+        if found == NONE_ID:
+            raise NamesFullError("more distinct names than are kept of one job")
+        return found
+
+    def new_names(self) -> pa.Table:
+        """Return the NAMES rows of what was interned since this was last asked."""
+        counts = self.table.counts()
+        new = ((kind, number) for kind in KINDS for number in range(self._told[kind], counts[kind]))
+        batches = []
+        while some := list(islice(new, _ROWS_AT_ONCE)):  # as Python objects, all would be ten times as large
+            batches.append(from_rows([(kind, number, self.table.get(kind, number)) for kind, number in some], "names"))
+        self._told = counts
+        return pa.Table.from_batches(batches, NAMES)
+
+    def mark(self) -> Mark:
+        """Return what ``rollback`` goes back to."""
+        return Mark(self.table.counts(), self._told)
+
+    def rollback(self, mark: Mark) -> None:
+        """Forget what was interned and told since ``mark``: for rows that found no place in the store."""
+        self.table.cut(mark.counts)
+        self._told = mark.told
+
+
+def name_table(names_max: int = NAMES_MAX, text_max: int = TEXT_MAX) -> NameTable:
+    """Return an empty table: the walker's where there is a walker."""
+    if walker is None:
+        return PythonNames(names_max, text_max)
+    table: NameTable = walker.Names(int.from_bytes(os.urandom(8), "little"), names_max, text_max)
+    return table

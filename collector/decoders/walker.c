@@ -1,0 +1,242 @@
+/* `_walker`: decodes RunMetadata into columns without protobuf; interns names. See walk.h, names.h; fallback.py is its equal. */
+#define PY_SSIZE_T_CLEAN
+#include <Python.h>
+
+#include "walk.h"
+
+typedef struct {
+    PyObject_HEAD
+    name_table names;
+} NamesObject;
+
+static PyTypeObject *names_type;
+
+static PyObject *names_new(PyTypeObject *type, PyObject *args, PyObject *Py_UNUSED(kwargs)) {
+    unsigned long long seed, text_max;
+    unsigned int count_max;
+    if (!PyArg_ParseTuple(args, "KIK", &seed, &count_max, &text_max)) return NULL;
+    allocfunc alloc = (allocfunc)PyType_GetSlot(type, Py_tp_alloc);
+    NamesObject *self = (NamesObject *)alloc(type, 0);
+    if (!self) return NULL;
+    memset(&self->names, 0, sizeof self->names);
+    self->names.seed = seed;
+    self->names.count_max = count_max;
+    self->names.text_max = (size_t)text_max;
+    return (PyObject *)self;
+}
+
+static void names_dealloc(PyObject *self) {
+    PyTypeObject *type = Py_TYPE(self);
+    names_free(&((NamesObject *)self)->names);
+    freefunc free_ = (freefunc)PyType_GetSlot(type, Py_tp_free);
+    free_(self);
+    Py_DECREF(type);
+}
+
+static names_of_kind *kind_of(PyObject *self, unsigned int kind) {
+    if (kind < KINDS) return &((NamesObject *)self)->names.of[kind];
+    PyErr_SetString(PyExc_IndexError, "no such kind of name");
+    return NULL;
+}
+
+static PyObject *names_add_method(PyObject *self, PyObject *args) {
+    unsigned int kind;
+    const char *text;
+    Py_ssize_t size;
+    uint32_t id = NO_ID;
+    if (!PyArg_ParseTuple(args, "Iy#", &kind, &text, &size) || !kind_of(self, kind)) return NULL;
+    span s = {(const uint8_t *)text, (const uint8_t *)text + size};
+    if (names_add(&((NamesObject *)self)->names, kind, s, &id) == NO_MEMORY) return PyErr_NoMemory();
+    return PyLong_FromUnsignedLong(id);
+}
+
+static PyObject *names_get_method(PyObject *self, PyObject *args) {
+    unsigned int kind, id;
+    if (!PyArg_ParseTuple(args, "II", &kind, &id)) return NULL;
+    names_of_kind *of = kind_of(self, kind);
+    if (!of) return NULL;
+    if (id >= of->count) return PyErr_Format(PyExc_IndexError, "no name %u", id);
+    size_t start = name_start(of, id), size = of->ends[id] - start;
+    return PyBytes_FromStringAndSize(size ? (const char *)of->text + start : "", (Py_ssize_t)size);
+}
+
+static PyObject *names_counts_method(PyObject *self, PyObject *Py_UNUSED(none)) {
+    const names_of_kind *of = ((NamesObject *)self)->names.of;
+    return Py_BuildValue("(IIIII)", of[NODE].count, of[DEVICE].count, of[LABEL].count, of[ALLOCATOR].count, of[OUTPUTS].count);
+}
+
+static PyObject *names_cut_method(PyObject *self, PyObject *args) {
+    unsigned int to[KINDS];
+    if (!PyArg_ParseTuple(args, "(IIIII)", &to[NODE], &to[DEVICE], &to[LABEL], &to[ALLOCATOR], &to[OUTPUTS])) return NULL;
+    for (unsigned kind = 0; kind < KINDS; kind++) names_cut(&((NamesObject *)self)->names, kind, to[kind]);
+    Py_RETURN_NONE;
+}
+
+static PyMethodDef names_methods[] = {
+    {"add", names_add_method, METH_VARARGS, "add(kind, text) -> id, 0xFFFFFFFF when the table is full"},
+    {"get", names_get_method, METH_VARARGS, "get(kind, id) -> text"},
+    {"counts", names_counts_method, METH_NOARGS, "counts() -> how many names there are of each kind"},
+    {"cut", names_cut_method, METH_VARARGS, "cut(counts): forget all but the first of each kind"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyType_Slot names_slots[] = {
+    {Py_tp_new, names_new},
+    {Py_tp_dealloc, names_dealloc},
+    {Py_tp_methods, names_methods},
+    {Py_tp_doc, "Names(seed, count_max, text_max): interned names of one job."},
+    {0, NULL},
+};
+
+static PyType_Spec names_spec = {
+    .name = "tfprof.collector.decoders._walker.Names",
+    .basicsize = sizeof(NamesObject),
+    .flags = Py_TPFLAGS_DEFAULT,
+    .slots = names_slots,
+};
+
+/* Lend the bytes of item `index`; PyBuffer_Release is the caller's when the result is true. */
+static bool lend(PyObject *list, Py_ssize_t index, Py_buffer *view, span *s) {
+    PyObject *item = PySequence_GetItem(list, index);
+    if (!item) return false;
+    int failed = PyObject_GetBuffer(item, view, PyBUF_SIMPLE);
+    Py_DECREF(item);
+    if (failed) return false;
+    static const uint8_t nothing[1];
+    const uint8_t *at = view->len ? view->buf : nothing;
+    *s = (span){at, at + view->len};
+    return true;
+}
+
+static PyObject *count_function(PyObject *Py_UNUSED(module), PyObject *parts) {
+    Py_ssize_t length = PySequence_Size(parts);
+    size_t count = 0;
+    Py_buffer view;
+    span s;
+    for (Py_ssize_t i = 0; i < length; i++) {
+        if (!lend(parts, i, &view, &s)) return NULL;
+        count += count_nodes(s);
+        PyBuffer_Release(&view);
+    }
+    return length < 0 ? NULL : PyLong_FromSize_t(count);
+}
+
+#define ALIGNED(size) (((size) + 63) & ~(size_t)63)
+
+/* Point `to` at the columns in `block`, each at a multiple of 64 bytes; return the size of all. */
+static size_t lay_out(columns *to, uint8_t *block, size_t rows) {
+    size_t at = 0;
+#define PLACE(type, name)                                                                                                \
+    if (block) to->name = (type *)(void *)(block + at);                                                                  \
+    at += ALIGNED(rows * sizeof(type));
+    COLUMNS(PLACE)
+#undef PLACE
+    return at;
+}
+
+/* Return the columns of the allocations, each as bytes. */
+static PyObject *allocation_columns(const row_sink *sink) {
+    PyObject *result = PyList_New(0);
+#define COLUMN(type, name)                                                                                               \
+    if (result) {                                                                                                        \
+        PyObject *column = PyBytes_FromStringAndSize(NULL, (Py_ssize_t)(sink->allocated * sizeof(type)));                \
+        type *to = column ? (type *)(void *)PyBytes_AsString(column) : NULL;                                             \
+        for (size_t i = 0; to && i < sink->allocated; i++) to[i] = sink->allocations[i].name;                            \
+        if (!column || PyList_Append(result, column)) Py_CLEAR(result);                                                  \
+        Py_XDECREF(column);                                                                                              \
+    }
+    ALLOCATION_COLUMNS(COLUMN)
+#undef COLUMN
+    return result;
+}
+
+static PyObject *walk_parts(PyObject *parts, PyObject *traces, row_sink *sink) {
+    Py_ssize_t length = PySequence_Size(parts);
+    PyObject *results = length < 0 ? NULL : PyList_New(length);
+    for (Py_ssize_t i = 0; results && i < length; i++) {
+        Py_buffer view;
+        span s;
+        PyObject *trace = PySequence_GetItem(traces, i);
+        sink->trace = trace ? (uint32_t)PyLong_AsUnsignedLong(trace) : 0;
+        Py_XDECREF(trace);
+        if (PyErr_Occurred() || !lend(parts, i, &view, &s)) goto fail;
+        size_t row = sink->row;
+        enum status status = walk_run_metadata(s, sink);
+        PyBuffer_Release(&view);
+        if (status == NO_MEMORY) {
+            PyErr_NoMemory();
+            goto fail;
+        }
+        if (status == NO_ROOM) { /* names so far get the same ids again */
+            Py_DECREF(results);
+            Py_RETURN_NONE;
+        }
+        PyObject *result = Py_BuildValue(
+            "(nLIi)", (Py_ssize_t)(sink->row - row), (long long)sink->base, (unsigned int)sink->accelerator, (int)status);
+        if (!result || PyList_SetItem(results, i, result)) goto fail;
+    }
+    return results;
+fail:
+    Py_DECREF(results);
+    return NULL;
+}
+
+static PyObject *walk_function(PyObject *Py_UNUSED(module), PyObject *args) {
+    PyObject *parts, *traces, *table;
+    Py_buffer block;
+    Py_ssize_t rows;
+    if (!PyArg_ParseTuple(args, "OOO!w*n", &parts, &traces, names_type, &table, &block, &rows)) return NULL;
+    PyObject *results = NULL;
+    columns to;
+    if (rows < 0 || rows > INT32_MAX || (size_t)block.len < lay_out(&to, NULL, (size_t)rows)) {
+        PyErr_SetString(PyExc_ValueError, "the columns do not fit into the block");
+    } else {
+        lay_out(&to, block.buf, (size_t)rows);
+        row_sink sink = {.to = &to, .names = &((NamesObject *)table)->names, .end = (size_t)rows};
+        results = walk_parts(parts, traces, &sink);
+        if (results && results != Py_None) {
+            PyObject *allocations = allocation_columns(&sink);
+            PyObject *both = allocations ? PyTuple_Pack(2, results, allocations) : NULL;
+            Py_XDECREF(allocations);
+            Py_DECREF(results);
+            results = both;
+        }
+        free(sink.signature);
+        free(sink.allocations);
+    }
+    PyBuffer_Release(&block);
+    return results;
+}
+
+static PyObject *block_size_function(PyObject *Py_UNUSED(module), PyObject *rows) {
+    size_t count = PyLong_AsSize_t(rows);
+    if (PyErr_Occurred()) return NULL;
+    if (count > INT32_MAX) return PyErr_Format(PyExc_ValueError, "%zu rows are too many", count);
+    return PyLong_FromSize_t(lay_out(NULL, NULL, count));
+}
+
+static PyMethodDef functions[] = {
+    {"count", count_function, METH_O, "count(parts) -> at most so many rows come of them"},
+    {"block_size", block_size_function, METH_O, "block_size(rows) -> bytes of the columns"},
+    {"walk", walk_function, METH_VARARGS, "walk(parts, traces, names, block, rows) -> ([(rows, base_ns, accelerator, status)], columns of allocations), None when that is too little room"},
+    {NULL, NULL, 0, NULL},
+};
+
+static PyModuleDef definition = {
+    PyModuleDef_HEAD_INIT,
+    .m_name = "tfprof.collector.decoders._walker",
+    .m_doc = "RunMetadata to columns.",
+    .m_size = -1,
+    .m_methods = functions,
+};
+
+PyMODINIT_FUNC PyInit__walker(void) {
+    PyObject *module = PyModule_Create(&definition);
+    if (!module) return NULL;
+    names_type = (PyTypeObject *)PyType_FromSpec(&names_spec);
+    if (!names_type || PyModule_AddType(module, names_type) || PyModule_AddIntMacro(module, ROWS_MAX)) {
+        Py_DECREF(module);
+        return NULL;
+    }
+    return module;
+}

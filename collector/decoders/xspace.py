@@ -1,0 +1,132 @@
+"""XSpace bytes of a profiler session to rows of `ops`, all of the one step that it recorded."""
+
+from collections.abc import Iterator
+from functools import reduce
+from itertools import islice
+from operator import or_
+from typing import Final, NamedTuple
+
+import pyarrow as pa
+from google.protobuf.message import DecodeError as ParseError
+
+from ..errors import DecodeError
+from ..store.devices import accelerator
+from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS
+from .columns import from_rows
+from .decode import Decoded
+from .executions import HOST_DEVICE, Execution, executions
+from .interner import Interner, NamesFullError
+from .messages import CutShortError, parts, without
+from .placement import Placement
+from .proto.xplane_pb2 import XLine, XPlane, XSpace
+
+#: Events and bytes of one session that are looked at; more is refused before it is taken apart.
+EVENTS_MAX: Final = 1 << 20
+BYTES_MAX: Final = 64 << 20
+
+_MAX: Final = (1 << 63) - 1
+_LINES: Final = XPlane.LINES_FIELD_NUMBER
+#: Rows of Python numbers take ten times what they do as columns.
+_ROWS_AT_ONCE: Final = 16_384
+
+
+class Session(NamedTuple):
+    """OPS rows of a session, and what became of its step."""
+
+    ops: pa.Table
+    step: Decoded
+
+
+def xspace(
+    data: bytes | memoryview, start_ns: int, trace: int, interner: Interner, placement: Placement | None = None
+) -> Session:
+    """Return the op executions of a session that recorded the step of number ``trace`` from ``start_ns`` (real time) on.
+
+    ``placement``: on which CPUs nodes run.
+
+    DecodeError when ``data`` is no XSpace or too much of one; then no name is left behind.
+    """
+    placement = placement or Placement()
+    try:
+        rows = [_placed(row, placement) for row in executions(_Parts(data), start_ns)]
+    except (CutShortError, ParseError) as error:
+        raise DecodeError("not an XSpace") from error
+    base_ns = min((row.start_ns for row in rows), default=0)
+    seen = reduce(or_, map(accelerator, {row.device for row in rows}), 0)
+    mark = interner.mark()
+    batches: list[pa.RecordBatch] = []
+    try:
+        for first in range(0, len(rows), _ROWS_AT_ONCE):
+            some = rows[first : first + _ROWS_AT_ONCE]
+            batches.append(from_rows([_row(row, trace, base_ns, interner) for row in some], "ops"))
+    except NamesFullError as error:
+        interner.rollback(mark)
+        raise DecodeError(error.args[0], error.slug) from error
+    return Session(pa.Table.from_batches(batches, OPS), Decoded(len(rows), base_ns, seen, None))
+
+
+class _Parts:
+    """An XSpace of which one plane is in memory at a time, and one line of it."""
+
+    def __init__(self, data: bytes | memoryview) -> None:
+        """Count what is in ``data``; DecodeError when it is too much, CutShortError when it is no XSpace."""
+        if len(data) > BYTES_MAX:
+            raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")
+        self._planes = list(parts(memoryview(data), XSpace.PLANES_FIELD_NUMBER))
+        lines = (line for plane in self._planes for line in parts(plane, _LINES))
+        events = (event for line in lines for event in parts(line, XLine.EVENTS_FIELD_NUMBER))
+        if next(islice(events, EVENTS_MAX, None), None) is not None:
+            raise DecodeError(f"a profiler session of more than {EVENTS_MAX} events")
+
+    @property
+    def planes(self) -> Iterator["_Plane"]:
+        """The planes, each parsed when it is its turn."""
+        return map(_Plane, self._planes)
+
+
+class _Plane:
+    """An XPlane of which one line is in memory at a time."""
+
+    def __init__(self, data: memoryview) -> None:
+        head = XPlane.FromString(without(data, _LINES))
+        self.name = head.name
+        self.event_metadata, self.stat_metadata, self.stats = head.event_metadata, head.stat_metadata, head.stats
+        self._lines = list(parts(data, _LINES))
+
+    @property
+    def lines(self) -> Iterator[XLine]:
+        """The lines, each parsed when it is its turn."""
+        return (XLine.FromString(bytes(line)) for line in self._lines)
+
+
+def _placed(row: Execution, placement: Placement) -> Execution:
+    device = placement.of(row.node, row.device) if row.device == HOST_DEVICE else row.device
+    return row if device == row.device else row._replace(device=device)
+
+
+def _row(row: Execution, trace: int, base_ns: int, interner: Interner) -> tuple[int, ...]:
+    """Return a row of OPS."""
+    memory = row.memory
+    return (
+        trace,
+        interner.id(NODE, row.node),
+        interner.id(DEVICE, row.device),
+        interner.id(LABEL, row.label),
+        row.thread,
+        min(row.start_ns - base_ns, _MAX),
+        0,
+        min(row.own_ns, _MAX),
+        0,
+        0,
+        0,
+        0,
+        min(memory.total, _MAX),
+        min(memory.peak, _MAX),
+        max(-_MAX, min(memory.live, _MAX)),
+        interner.id(ALLOCATOR, memory.allocator) if memory.allocator else NONE_ID,
+        min(memory.in_use, _MAX),
+        min(memory.output, _MAX),
+        NONE_ID,
+        0,
+        0,
+    )

@@ -1,0 +1,1 @@
+"""Shapes and operation counts of nodes."""

@@ -1,0 +1,85 @@
+"""What a graph says of its nodes besides name and op: parameter shapes, output shapes, inputs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from google.protobuf.message import DecodeError
+
+from ..decoders.proto import graph_pb2
+from ..tfviews.nodes import Facts, Shape
+from ..tfviews.parity import DEFAULT, Rules
+
+#: Attribute that makes a node one with parameters, of whatever type it is.
+SHAPE: Final = "shape"
+OUTPUT_SHAPES: Final = "_output_shapes"
+DATA_FORMAT: Final = "data_format"
+
+
+@dataclass(frozen=True, slots=True)
+class Attributes:
+    """One node's shapes and inputs, by position: names of the source nodes, and which of their outputs."""
+
+    parameter_shape: Shape = ()
+    output_shapes: tuple[Shape, ...] = ()
+    inputs: tuple[str, ...] = ()
+    slots: tuple[int, ...] = ()
+    data_format: str = ""
+
+
+def shape_of(proto: Any) -> Shape:
+    """Return a TensorShapeProto as tfprof keeps it."""
+    if proto.unknown_rank:
+        return ()
+    return tuple(dim.size for dim in proto.dim) or (1,)
+
+
+def attributes(node_def: bytes) -> Attributes:
+    """Read a serialised NodeDef; one that does not parse has no attributes."""
+    try:
+        node = graph_pb2.NodeDef.FromString(node_def)
+    except DecodeError:
+        return Attributes()
+    attr = node.attr
+    parameter, outputs, layout = (attr.get(key) for key in (SHAPE, OUTPUT_SHAPES, DATA_FORMAT))
+    names = [text.partition(":") for text in node.input]
+    return Attributes(
+        shape_of(parameter.shape) if parameter is not None and parameter.WhichOneof("value") == "shape" else (),
+        tuple(map(shape_of, outputs.list.shape)) if outputs is not None else (),
+        tuple(name.removeprefix("^") for name, _, _ in names),
+        tuple(int(slot) if slot.isdecimal() else 0 for _, _, slot in names),
+        layout.s.decode("utf-8", "replace") if layout is not None else "",
+    )
+
+
+def facts(definitions: Iterable[tuple[str, bytes]], rules: Rules = DEFAULT) -> dict[str, Facts]:
+    """Return what the graph says of each of its nodes, from (name, serialised NodeDef); the first of a name counts."""
+    read: dict[str, tuple[bytes, Attributes]] = {}
+    for name, node_def in definitions:
+        if name not in read:
+            read[name] = node_def, attributes(node_def)
+    outputs = {name: of.output_shapes for name, (_, of) in read.items()}
+    return {
+        name: Facts(
+            node_def=node_def,
+            parameter_shape=of.parameter_shape,
+            inputs=of.inputs,
+            input_shapes=input_shapes(of, outputs, rules),
+            output_shapes=of.output_shapes,
+            data_format=of.data_format,
+        )
+        for name, (node_def, of) in read.items()
+    }
+
+
+def input_shapes(of: Attributes, outputs: Mapping[str, tuple[Shape, ...]], rules: Rules) -> tuple[Shape, ...]:
+    """Return the shape of each input: newer versions take the source's first output whichever is meant.
+
+    Of several inputs from one source, all have the slot of the last, as in tfprof.
+    """
+    slots = dict(zip(of.inputs, of.slots, strict=True)) if rules.old else {}
+    shapes = []
+    for source in of.inputs:
+        known, slot = outputs.get(source, ()), slots.get(source, 0)
+        shapes.append(known[slot] if slot < len(known) else ())
+    return tuple(shapes)

@@ -1,0 +1,63 @@
+"""How many examples batches had, from what their tensors took: a profiler window does not record shapes."""
+
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from .definitions import Definition, Source
+from .registry import Dims
+
+#: Ops that hand out the batches of a data set.
+ITERATORS: Final = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
+
+#: Bytes of an element, by number of a DataType; and types without a size of their own: those of handles.
+_WIDTHS: Final = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 14: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8}
+_RESOURCE, _VARIANT = 20, 21
+
+
+class Batch(NamedTuple):
+    """What a batch may be: tensors of a graph. ``examples``: how many then, 0 if that is not open, None if it cannot be."""
+
+    graph: int
+    parts: Sequence[tuple[Source, Dims]]
+    examples: int | None
+
+
+def batch_of_iterator(node: Definition, size: int) -> Batch:
+    """Return a batch of ``size`` bytes as the outputs of ``node``."""
+    kinds = node.attrs["output_types"].list.type if "output_types" in node.attrs else ()
+    return _batch(node.graph, [Source(node.name, slot) for slot in range(len(node.outputs))], kinds, node.outputs, size)
+
+
+def batch_of_arguments(placeholders: Sequence[Definition], size: int) -> Batch:
+    """Return a batch of ``size`` bytes as the arguments of a function; handles of variables are none."""
+    kinds = [node.attrs["dtype"].type if "dtype" in node.attrs else 0 for node in placeholders]
+    data = [(node, kind) for node, kind in zip(placeholders, kinds, strict=True) if kind not in {_RESOURCE, _VARIANT}]
+    shapes = [node.outputs[0] if node.outputs else None for node, _ in data]
+    return _batch(
+        placeholders[0].graph, [Source(node.name, 0) for node, _ in data], [kind for _, kind in data], shapes, size
+    )
+
+
+def _batch(
+    graph: int, sources: Sequence[Source], kinds: Sequence[int], shapes: Sequence[Dims | None], size: int
+) -> Batch:
+    parts = [(source, dims) for source, dims in zip(sources, shapes, strict=True) if dims is not None]
+    known = len(parts) == len(kinds) == len(sources) and all(kind in _WIDTHS for kind in kinds)
+    return Batch(graph, parts, _examples(kinds, [dims for _, dims in parts], size) if known else None)
+
+
+def _examples(kinds: Sequence[int], shapes: Sequence[Dims], size: int) -> int | None:
+    """Return the one number of examples that makes up ``size`` bytes; nothing else may be open."""
+    fixed = example = 0
+    for kind, dims in zip(kinds, shapes, strict=True):
+        rest = dims[1:] if dims[:1] == (-1,) else dims
+        if min(rest, default=0) < 0:
+            return None
+        if rest is dims:
+            fixed += math.prod(rest) * _WIDTHS[kind]
+        else:
+            example += math.prod(rest) * _WIDTHS[kind]
+    if not example:
+        return 0 if size == fixed else None
+    return (size - fixed) // example if size > fixed and (size - fixed) % example == 0 else None

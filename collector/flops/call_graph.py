@@ -1,0 +1,115 @@
+"""Which graphs the ops of others run: functions, bodies of loops, branches. A graph does not tell its name, so shapes decide."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Final, NamedTuple
+
+from .definitions import Definition
+from .registry import Dims
+
+#: A node: the number of its graph, and its name.
+Key = tuple[int, str]
+
+_PLACEHOLDER: Final = "Placeholder"
+
+
+class _Call(NamedTuple):
+    """How an op runs other graphs: how many, and how many of its inputs are not handed over to them."""
+
+    graphs: int = 1
+    skipped: int = 0
+
+
+_LOOPS: Final = ("While", "StatelessWhile")
+_CALLS: Final = {
+    **dict.fromkeys(("PartitionedCall", "StatefulPartitionedCall"), _Call()),
+    **dict.fromkeys(_LOOPS, _Call(2)),
+    **dict.fromkeys(("If", "StatelessIf"), _Call(2, 1)),
+    **dict.fromkeys(("Case", "StatelessCase"), _Call(8, 1)),
+}
+
+
+class Calls:
+    """The calls between a job's graphs."""
+
+    def __init__(self, nodes: Mapping[Key, Definition]) -> None:
+        """Find for each call the graphs whose placeholders have the number and the shapes of what it hands over."""
+        self._nodes = nodes
+        functions = _functions(nodes.values())
+        self._targets = {key: self._found(node, functions) for key, node in nodes.items() if node.op in _CALLS}
+
+    def handed(self, key: Key) -> Iterator[tuple[int, Key]]:
+        """Yield for each graph that a node runs which of its data inputs is which placeholder there."""
+        for target in self._targets.get(key, ()):
+            yield from enumerate(target, _CALLS[self._nodes[key].op].skipped)
+
+    def bodies(self) -> frozenset[int]:
+        """Return the graphs that loops run, and those that these run."""
+        loops = (targets for (graph, name), targets in self._targets.items() if self._nodes[graph, name].op in _LOOPS)
+        return self.reached(target[0][0] for targets in loops for target in targets)
+
+    def roots(self) -> list[list[Key]]:
+        """Return the placeholders of each function that no graph calls; what is in a scope is a loop's, or a branch's."""
+        called = {target[0][0] for targets in self._targets.values() for target in targets if target}
+        functions = (each for some in _functions(self._nodes.values()).values() for each in some)
+        return [each for each in functions if each[0][0] not in called and "/" not in each[0][1]]
+
+    def reached(self, graphs: Iterable[int]) -> frozenset[int]:
+        """Return ``graphs`` and those that they run, directly or not."""
+        ahead = list(graphs)
+        reached = set(ahead)
+        while ahead:
+            new = self._called(ahead.pop()) - reached
+            reached |= new
+            ahead.extend(new)
+        return frozenset(reached)
+
+    def _called(self, graph: int) -> set[int]:
+        called = (target for (caller, _), targets in self._targets.items() if caller == graph for target in targets)
+        return {target[0][0] for target in called if target}
+
+    def _found(self, node: Definition, functions: Mapping[int, Sequence[Sequence[Key]]]) -> list[Sequence[Key]]:
+        call = _CALLS[node.op]
+        given = [self._output(node.graph, source.name, source.slot) for source in node.inputs if not source.control]
+        given = given[call.skipped :]
+        ranked = []
+        for function in functions.get(len(given), ()):
+            taken = [self._output(*key, 0) for key in function]
+            if function and function[0][0] != node.graph and all(map(_takes, taken, given)):
+                likeness = sum(map(_equals, taken, given))
+                common = _common(node.name, function[0][1])
+                ranked.append(((likeness, common, -abs(function[0][0] - node.graph)), function))
+        return [function for _, function in sorted(ranked, reverse=True)[: call.graphs]]
+
+    def _output(self, graph: int, name: str, slot: int) -> Dims | None:
+        node = self._nodes.get((graph, name))
+        return node.outputs[slot] if node is not None and slot < len(node.outputs) else None
+
+
+def _takes(taken: Dims | None, given: Dims | None) -> bool:
+    """Whether a placeholder takes a tensor: it may leave more sizes open, but none less."""
+    if taken is None or given is None:
+        return taken is None
+    return len(taken) == len(given) and all(one in {-1, other} for one, other in zip(taken, given, strict=True))
+
+
+def _common(one: str, other: str) -> int:
+    """Return how many scopes two names share."""
+    return next(
+        (at for at, pair in enumerate(zip(one.split("/"), other.split("/"), strict=False)) if pair[0] != pair[1]), 0
+    )
+
+
+def _equals(taken: Dims | None, given: Dims | None) -> bool:
+    return taken == given
+
+
+def _functions(nodes: Iterable[Definition]) -> dict[int, list[list[Key]]]:
+    """Return the placeholders of each graph, by how many they are."""
+    placeholders: dict[int, list[Key]] = {}
+    for node in nodes:
+        if node.op == _PLACEHOLDER:
+            placeholders.setdefault(node.graph, []).append((node.graph, node.name))
+    functions: dict[int, list[list[Key]]] = {}
+    for keys in placeholders.values():
+        functions.setdefault(len(keys), []).append(keys)
+    return functions

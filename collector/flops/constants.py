@@ -1,0 +1,143 @@
+"""Values of small tensors of whole numbers: constants, and shapes that graphs compute, with open sizes in them."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from ..decoders.proto import graph_pb2
+from .call_graph import Key
+from .constraints import Sizes
+from .definitions import Definition, Source
+
+_INT32, _INT64 = 3, 9
+_WIDTHS: Final = {_INT32: 4, _INT64: 8}
+#: Numbers of a tensor that is looked at, and ops between a shape and its use.
+_LONGEST, _DEEPEST = 64, 32
+
+
+class _Given(NamedTuple):
+    """One op on values: what of each data input is known; None where nothing."""
+
+    node: Definition
+    values: list[Sizes | None]
+    constants: list[Sizes | None]
+
+    def constant(self, position: int) -> int | None:
+        """Return the only number of a constant input."""
+        values = self.constants[position] if position < len(self.constants) else None
+        return values[0] if values is not None and len(values) == 1 else None
+
+    def mask(self, name: str) -> int:
+        """Return whether a mask has its first bit set."""
+        return int(self.node.attrs[name].i) & 1 if name in self.node.attrs else 0
+
+
+class Values:
+    """The values of a job's nodes, each found once."""
+
+    def __init__(self, nodes: Mapping[Key, Definition], shape: Callable[[int, str, int], Sizes | None]) -> None:
+        """``shape``: sizes of an output, open ones as numbers below -1."""
+        self._nodes = nodes
+        self._shape = shape
+        self._constants: dict[Key, Sizes | None] = {}
+        self._values: dict[tuple[int, Source], Sizes | None] = {}
+
+    def constant(self, graph: int, source: Source) -> Sizes | None:
+        """Return the numbers of a small constant, None when it is no such."""
+        key = graph, source.name
+        if key not in self._constants:
+            self._constants[key] = _constant(self._nodes.get(key))
+        return self._constants[key]
+
+    def value(self, graph: int, source: Source, depth: int = 0) -> Sizes | None:
+        """Return the sizes that a tensor holds, -1 for those of which nothing is known; None where it holds none."""
+        key = graph, source
+        if key not in self._values:
+            self._values[key] = None  # should it depend on itself
+            self._values[key] = self._found(graph, source, depth)
+        return self._values[key]
+
+    def _found(self, graph: int, source: Source, depth: int) -> Sizes | None:
+        node = self._nodes.get((graph, source.name))
+        if node is None or depth > _DEEPEST:
+            return None
+        data = [each for each in node.inputs if not each.control]
+        if node.op in _SHAPES:
+            of = data[source.slot] if source.slot < len(data) else None
+            return None if of is None else self._shape(graph, of.name, of.slot)
+        if node.op == "Const":
+            numbers = self.constant(graph, source)
+            return None if numbers is None else tuple(number if number >= 0 else -1 for number in numbers)
+        read = _READERS.get(node.op)
+        if read is None:
+            return None
+        values = [self.value(graph, each, depth + 1) for each in data]
+        try:
+            return read(_Given(node, values, [self.constant(graph, each) for each in data]))
+        except IndexError:  # it lacks inputs that such ops have
+            return None
+
+
+def _same(given: _Given) -> Sizes | None:
+    return given.values[0] if given.values else None
+
+
+def _joined(given: _Given) -> Sizes | None:
+    parts = [(-1,) if value is None else value for value in given.values]
+    return tuple(size for part in parts for size in part) if all(len(part) == 1 for part in parts) else None
+
+
+def _concatenated(given: _Given) -> Sizes | None:
+    parts = given.values[:-1]
+    return None if None in parts else tuple(size for part in parts if part is not None for size in part)
+
+
+def _strided(given: _Given) -> Sizes | None:
+    whole, (begin, end, stride) = given.values[0], (given.constant(at) for at in (1, 2, 3))
+    if whole is None or begin is None or end is None or not stride:
+        return None
+    if given.mask("shrink_axis_mask"):
+        return whole[begin : begin + 1 or None]
+    return whole[None if given.mask("begin_mask") else begin : None if given.mask("end_mask") else end : stride]
+
+
+def _gathered(given: _Given) -> Sizes | None:
+    whole, indices = given.values[0], given.constants[1] if len(given.constants) > 1 else None
+    if whole is None or indices is None or not all(-len(whole) <= index < len(whole) for index in indices):
+        return None
+    return tuple(whole[index] for index in indices)
+
+
+_SHAPES: Final = frozenset({"Shape", "ShapeN"})
+_READERS: Final[Mapping[str, Callable[[_Given], Sizes | None]]] = {
+    **dict.fromkeys(("Identity", "Cast", "StopGradient", "EnsureShape", "ExpandDims", "Squeeze"), _same),
+    "Pack": _joined,
+    "ConcatV2": _concatenated,
+    "StridedSlice": _strided,
+    **dict.fromkeys(("Gather", "GatherV2"), _gathered),
+}
+
+
+def _constant(node: Definition | None) -> Sizes | None:
+    """Return the numbers of a small constant, None when it is no such."""
+    if node is None or node.op != "Const" or "value" not in node.attrs:
+        return None
+    try:
+        tensor = graph_pb2.TensorProto.FromString(node.attrs["value"].tensor)
+    except DecodeError:
+        return None
+    width = _WIDTHS.get(tensor.dtype)
+    count = math.prod(dim.size for dim in tensor.tensor_shape.dim)
+    if width is None or count > _LONGEST:
+        return None
+    content = tensor.tensor_content
+    numbers = tuple(tensor.int_val or tensor.int64_val)
+    if content:
+        numbers = tuple(
+            int.from_bytes(content[at : at + width], "little", signed=True) for at in range(0, len(content), width)
+        )
+    if numbers and len(numbers) < count:  # the last one is written once for all that follow
+        numbers += numbers[-1:] * (count - len(numbers))
+    return numbers if len(numbers) == count else None

@@ -1,0 +1,159 @@
+"""Operation counts of a job's nodes: by what traces recorded of them, or as TensorFlow's Python layer counts."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from ..tfviews.parity import DEFAULT, Rules
+from .definitions import Definition, Outputs, Source
+from .executed import Alike, Said, Sample, ran, recorded
+from .flops import float_ops, formula
+from .fusions import COMPOSED, Fusions
+from .kernels import op_type
+from .registry import Dims
+from .shapes import Nodes, StepShapes
+
+
+@dataclass(frozen=True, slots=True)
+class Count:
+    """Operations of one execution of a node, and of all of them if they differ."""
+
+    one: int
+    total: int | None = None
+
+
+class Counted(NamedTuple):
+    """Operations by node, and how many nodes ran whose operations could not be counted, for want of a shape."""
+
+    counts: Mapping[str, Count]
+    unknown: int
+
+
+class Ran:
+    """What ran in some traced steps: one execution of each node, and which nodes' shapes vary."""
+
+    def __init__(self, nodes: Nodes, samples: Mapping[str, Sample], rules: Rules) -> None:
+        self.nodes = nodes
+        self.samples = samples
+        self._rules = rules
+        self._said: dict[str, Said | None] = {}
+
+    def said(self, name: str) -> Said | None:
+        """Return what ran as ``name``, with the op type that a kernel implements; None where there is no formula for it."""
+        if name not in self._said:
+            said = ran(self.samples[name].label) if name in self.samples else None
+            known = self.nodes.named(name)
+            op = said.op if said else known[0].op if known else ""
+            counts = formula(op, self._rules) is not None
+            self._said[name] = Said(op_type(op), said.inputs if said else None) if counts else None
+        return self._said[name]
+
+
+class Counting:
+    """The fold of traces into counts of operations, and into the shapes that all of them agree on."""
+
+    def __init__(self, ran: Ran, op_log: Mapping[str, int], varying: Iterable[str], rules: Rules = DEFAULT) -> None:
+        """``op_log``: what was told of one execution, which goes first; ``varying``: nodes that the traces have rows of."""
+        self._ran = ran
+        self._nodes = ran.nodes
+        self._op_log = op_log
+        self._varying = frozenset(varying)
+        self._rules = rules
+        self._totals: dict[str, int] = {}
+        self._ones: dict[str, set[int]] = {}
+        self._unknown: set[str] = set()
+        self._numbers: dict[Any, int | None] = {}
+        self._fusions = Fusions(ran.nodes, ran.samples, op_log, self._formula)
+
+    def add(self, alike: Alike, shapes: StepShapes) -> None:
+        """Count the operations of some traces."""
+        for name, signature, _, runs in alike.rows:
+            if not self._op_log.get(name) and self._ran.said(name) is not None:
+                turns = self._turns(name, signature, runs, alike, shapes)
+                for there, times in [(shapes, runs)] if turns is None else turns:
+                    number = self._known(name, self._number(name, signature, there))
+                    self._ones.setdefault(name, set()).add(number)
+                    self._totals[name] = self._totals.get(name, 0) + number * times * alike.traces
+
+    def _turns(
+        self, name: str, signature: bytes, runs: int, alike: Alike, shapes: StepShapes
+    ) -> list[tuple[StepShapes, int]] | None:
+        """Return the shapes of each execution with ``signature``; None where all have the same."""
+        said = self._ran.said(name)
+        if not any(shapes.by_turns(node, said) for node in shapes.named(name) or [Definition(-1, name, "", {})]):
+            return None
+        order = alike.orders.get(name, (signature,) * runs)
+        return [(shapes.at(turn, len(order)), 1) for turn, each in enumerate(order) if each == signature]
+
+    def counted(self) -> Counted:
+        """Return what was counted; nodes without formula, or without operations, are left out."""
+        counts = {name: Count(number) for name, number in self._op_log.items() if number and name in self._ran.samples}
+        for name, total in self._totals.items():
+            ones = self._ones[name]
+            counts[name] = Count(max(ones), None if len(ones) == 1 else total)
+        still = StepShapes(self._nodes, ())
+        for name, sample in self._ran.samples.items():
+            if name not in self._varying and name not in counts and self._ran.said(name) is not None:
+                counts[name] = Count(self._known(name, self._number(name, sample.signature, still)))
+        return Counted({name: count for name, count in counts.items() if count.one}, len(self._unknown))
+
+    def _known(self, name: str, number: int | None) -> int:
+        """Return ``number``, 0 where it is not known, and remember that."""
+        if number is None:
+            self._unknown.add(name)
+        return number or 0
+
+    def _number(self, name: str, signature: bytes, shapes: StepShapes) -> int | None:
+        """Return the operations of one execution of what ran as ``name``."""
+        said = self._ran.said(name)
+        if said is None:
+            return None
+        seen = recorded(signature)
+        known = shapes.named(name.removesuffix(COMPOSED)) or self._nodes.rewritten(name, said.op)
+        for node in known or [Definition(-1, name, said.op, {})]:
+            outputs = tuple(
+                shapes.output(node.graph, Source(node.name, slot)) if dims is None else dims
+                for slot, dims in enumerate(seen or (None,) * len(node.outputs))
+            )
+            number = self._of(node, name, said, outputs, shapes)
+            if number is not None:
+                return number
+        return None
+
+    def _of(self, node: Definition, name: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
+        scope = name.removesuffix(COMPOSED).removesuffix(node.name)
+        count = self._fusions.count(node, scope, said, outputs, shapes)
+        if count is not None:
+            return count
+        number = self._formula(node, said.op, shapes.inputs(node, said), outputs)
+        if number is None and said.op == node.op and said.inputs is not None:  # an optimizer made what it ran on
+            return self._formula(node, said.op, shapes.inputs(node), outputs)
+        return number
+
+    def _formula(self, node: Definition, op: str, inputs: Outputs, outputs: Outputs) -> int | None:
+        key = (node.graph, node.name, op, inputs, outputs)
+        if key not in self._numbers:
+            self._numbers[key] = float_ops(op, node.attrs, inputs, outputs, self._rules)
+        return self._numbers[key]
+
+
+# -- as TensorFlow's Python layer counts ------------------------------------------------------------
+
+
+def registered(nodes: Nodes, outputs: Mapping[str, Outputs], rules: Rules) -> dict[str, Count]:
+    """Return the operations of one execution of each node of a graph that TensorFlow's registry has a number for.
+
+    ``outputs``: shapes by node, as far as its Python layer knows them; the first node of a name counts.
+    """
+
+    def of(source: Source) -> Dims | None:
+        shapes = outputs.get(source.name, ())
+        return shapes[source.slot] if source.slot < len(shapes) else None
+
+    counts = {}
+    for name, (node, *_) in nodes.by_name.items():
+        if formula(node.op, rules):
+            number = float_ops(node.op, node.attrs, tuple(map(of, node.inputs)), outputs[name], rules)
+            if number:
+                counts[name] = Count(number)
+    return counts

@@ -1,0 +1,64 @@
+"""What graphs say of their nodes: ops, attributes, inputs, and the shapes of outputs as far as they are known."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from google.protobuf.message import DecodeError
+
+from ..decoders.proto import graph_pb2
+from .attributes import OUTPUT_SHAPES
+from .registry import Dims
+
+#: Outputs of one node by slot; None for one of which not even the rank is known.
+Outputs = tuple[Dims | None, ...]
+
+
+class Source(NamedTuple):
+    """An input: which output of which node; a control input has none, and is its first all the same."""
+
+    name: str
+    slot: int
+    control: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Definition:
+    """What a graph says of one node; ``attrs`` are AttrValues by name."""
+
+    graph: int
+    name: str
+    op: str
+    attrs: Mapping[str, Any]
+    inputs: tuple[Source, ...] = ()
+    outputs: Outputs = ()
+
+
+def complete(dims: Dims | None) -> bool:
+    """Whether all sizes are known."""
+    return dims is not None and min(dims, default=0) >= 0
+
+
+def dims_of(proto: Any) -> Dims | None:
+    """Return the sizes in a TensorShapeProto."""
+    return None if proto.unknown_rank else tuple(dim.size for dim in proto.dim)
+
+
+def source(text: str) -> Source:
+    """Read an input of a NodeDef."""
+    name, _, slot = text.partition(":")
+    return Source(name.removeprefix("^"), int(slot) if slot.isdecimal() else 0, text.startswith("^"))
+
+
+def definitions(rows: Iterable[tuple[int, str, str, bytes]]) -> list[Definition]:
+    """Read graph nodes: (graph, name, op, serialised NodeDef); one that does not parse has no attributes."""
+    return [_definition(*row) for row in rows]
+
+
+def _definition(graph: int, name: str, op: str, node_def: bytes) -> Definition:
+    try:
+        node = graph_pb2.NodeDef.FromString(node_def)
+    except DecodeError:
+        return Definition(graph, name, op, {})
+    shapes = node.attr[OUTPUT_SHAPES].list.shape if OUTPUT_SHAPES in node.attr else ()
+    return Definition(graph, name, op, node.attr, tuple(map(source, node.input)), tuple(map(dims_of, shapes)))

@@ -1,0 +1,278 @@
+"""Operation counts of one execution of an op, by its attributes and shapes.
+
+What TensorFlow registers is counted as there, to the number. What it counts wrongly or not at all is counted by a table of
+our own, unless the rules are strict.
+"""
+
+import math
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from ..tfviews.parity import Rules
+from .einsum import einsum_ops
+from .kernels import op_type
+from .registry import (
+    CONV2D_FILTER,
+    CONV2D_INPUT,
+    NEWER,
+    REGISTRY,
+    Call,
+    Dims,
+    Formula,
+    UnknownError,
+    average_pool_gradient,
+    max_pool_gradient,
+    of_input,
+    of_output,
+    pool,
+    reduction,
+    size,
+    window,
+)
+
+
+def float_ops(
+    op: str,
+    attrs: Mapping[str, Any],
+    inputs: Sequence[Dims | None],
+    outputs: Sequence[Dims | None],
+    rules: Rules,
+) -> int | None:
+    """Return how many operations one execution takes; None where there is no formula, or a shape that it needs is not known.
+
+    ``inputs`` and ``outputs`` are shapes by position, control inputs (None) among the inputs.
+    """
+    found = formula(op, rules)
+    if found is None:
+        return None
+    try:
+        return found(Call(attrs, inputs, outputs))
+    except (UnknownError, IndexError, ValueError, ZeroDivisionError):
+        return None
+
+
+def formula(op: str, rules: Rules) -> Formula | None:
+    """Return how ``op`` is counted under ``rules``; None where it is not."""
+    if rules.strict:
+        return None if rules.old and op in NEWER else REGISTRY.get(op)
+    op = op_type(op)
+    return BETTER.get(op) or _quantized(op)
+
+
+def _per_element(times: int) -> Formula:
+    """Return the count of an op whose first input and output are alike: either will do."""
+
+    def of(call: Call) -> int:
+        try:
+            return size(call.output()) * times
+        except UnknownError:
+            return size(call.input(0)) * times
+
+    return of
+
+
+def _reduction(call: Call) -> int:
+    """Count a sum; shapes that were put together wrongly are none."""
+    number = reduction(call)
+    if number < 0:
+        raise UnknownError
+    return number
+
+
+def _terms(call: Call) -> int:
+    """Count AddN by what it adds."""
+    terms = call.attrs["N"].i if "N" in call.attrs else len(call.inputs)
+    return size(call.output()) * max(0, terms - 1)
+
+
+def _contraction(call: Call) -> int:
+    """Count a (batch) matrix product: a matrix's elements over those of its side of the result are what is summed over.
+
+    So it does not matter which of the two is transposed, or adjoint; and one of them will do.
+    """
+    result = call.output()
+    found = set()
+    for matrix, side in ((0, -2), (1, -1)):
+        dims = call.inputs[matrix]
+        if dims is not None and len(dims) > 1 and min(dims[-2:]) >= 0 and result[side]:
+            if result[side] not in dims[-2:]:
+                raise UnknownError  # they are of another execution
+            found.add(dims[-2] * dims[-1] // result[side])
+    if len(found) == 1:
+        return found.pop() * size(result) * 2
+    if size(result) == 0:
+        return 0
+    raise UnknownError
+
+
+def _forward(taken: int) -> Formula:
+    return lambda call: window(call, taken)
+
+
+def _gradient(taken: int, kernel: Callable[[Call], Dims], otherwise: Formula | None = None) -> Formula:
+    """Return the count of a convolution's gradient: that of the convolution, whose output is like the third input.
+
+    It does not depend on padding and data format, as TensorFlow's does, which is ``otherwise``: where that input is not known.
+    """
+
+    def of(call: Call) -> int:
+        try:
+            return size(call.input(2)) * math.prod(kernel(call)[:taken]) * 2
+        except UnknownError:
+            if otherwise is None:
+                raise
+            return otherwise(call)
+
+    return of
+
+
+def _normalization(call: Call) -> int:
+    """Count a batch normalization by the ops that it stands for: Mean, SquaredDifference, Mean; then Mul, Add."""
+    return size(call.output()) * (6 if call.truth("is_training", default=True) else 2)
+
+
+def _normalization_gradient(call: Call) -> int:
+    """Count it likewise: two sums, the normalized input and its product with the gradient; four more while training."""
+    return size(call.output()) * (9 if call.truth("is_training", default=True) else 6)
+
+
+def _normalization_and_more(call: Call) -> int:
+    """Count a batch normalization with the addition of a further input, if there is one, and a Relu, which there always is."""
+    return _normalization(call) + size(call.output()) * (1 + max(0, len(call.inputs) - 5))
+
+
+def _fused(contraction: Formula, others: int = 2) -> Formula:
+    """Return the count of ``contraction`` and of what is done with each of its outputs right away.
+
+    ``others``: inputs besides those for the latter.
+    """
+
+    def of(call: Call) -> int:
+        more = len(call.attrs["fused_ops"].list.s) if "fused_ops" in call.attrs else max(0, len(call.inputs) - others)
+        return contraction(call) + more * size(call.output())
+
+    return of
+
+
+def _with_bias_gradient(call: Call) -> int:
+    """Count the gradients of a convolution's kernel and of its bias, which is a sum over all but the channels."""
+    return BETTER["Conv2DBackpropFilter"](call) + size(call.input(2)) - call.output()[-1]
+
+
+def _unary_composition(call: Call) -> int:
+    """Count element-wise ops, one after the other."""
+    if "op_names" not in call.attrs:
+        raise UnknownError
+    return len(call.attrs["op_names"].list.s) * size(call.output())
+
+
+def _convolution_of(kernel: int) -> Formula:
+    """Return the count of a convolution whose kernel is another input than the second."""
+    return lambda call: size(call.output()) * math.prod(call.input(kernel)[:3]) * 2
+
+
+def _einsum(call: Call) -> int:
+    count = call.attrs["N"].i if "N" in call.attrs else len(call.inputs)
+    return einsum_ops(call.text("equation"), [call.input(position) for position in range(count)], call.output())
+
+
+def _kernel_input(call: Call) -> Dims:
+    return call.input(1)
+
+
+def _kernel_output(call: Call) -> Dims:
+    return call.output()
+
+
+_UNARY: Final = (
+    *("BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0", "BesselJ1", "BesselK0", "BesselK0e", "BesselK1"),
+    *("BesselK1e", "BesselY0", "BesselY1", "Dawsn", "Digamma", "Erfinv", "Expint", "FresnelCos", "FresnelSin"),
+    *("Lgamma", "Ndtri", "Spence"),
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu", "Erf", "Erfc", "Exp"),
+    *("Expm1", "Floor", "Inv", "LeakyRelu", "Log1p", "Relu", "Relu6", "Rint", "Round", "Selu", "Sigmoid", "Sign"),
+    *("Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Tan", "Tanh"),
+    *("EluGrad", "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SigmoidGrad"),
+    *("SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad"),
+)
+#: Ops of one input that TensorFlow's optimizer puts together.
+ELEMENT_WISE: Final = frozenset({*_UNARY, "Log", "Neg", "Reciprocal", "Rsqrt", "Square"})
+_BINARY: Final = (
+    *("Atan2", "Div", "DivNoNan", "FloorDiv", "FloorMod", "Mod", "MulNoNan", "TruncateDiv", "TruncateMod"),
+    *("Igamma", "IgammaGradA", "Igammac", "NextAfter", "Polygamma", "Xdivy", "Xlog1py", "Xlogy", "Zeta"),
+)
+#: Ops whose output is all that their count depends on.
+OF_OUTPUT: Final = ELEMENT_WISE | {*_BINARY, "Add", "AddV2", "Maximum", "Minimum", "Mul", "Pow", "RealDiv", "Sub"}
+_POOLS: Final = (
+    *("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D", "MaxPoolWithArgmax"),
+    *("QuantizedAvgPool", "QuantizedMaxPool", "_QuantizedMaxPool3D"),
+)
+_MATRIX_PRODUCTS: Final = ("MatMul", "SparseMatMul", "BatchMatMul", "BatchMatMulV2", "BatchMatMulV3")
+
+BETTER: Final[Mapping[str, Formula]] = {
+    **REGISTRY,
+    **dict.fromkeys(("Reciprocal", "Square", "Log", "Neg", "AssignSub", "AssignAdd"), _per_element(1)),
+    **dict.fromkeys(("BiasAdd", "BiasAddV1"), _per_element(1)),
+    "Rsqrt": _per_element(2),
+    **dict.fromkeys(("Softmax", "LogSoftmax"), _per_element(5)),
+    "Mean": of_input(1),
+    **dict.fromkeys(("Sum", "Max", "Min", "Prod", "ArgMax", "ArgMin", "BiasAddGrad"), _reduction),
+    **dict.fromkeys(_UNARY, _per_element(1)),
+    **dict.fromkeys(_BINARY, of_output(1)),
+    **dict.fromkeys(
+        ("QuantizedAdd", "QuantizedBiasAdd", "QuantizedMul", "QuantizedRelu", "QuantizedRelu6"), of_output(1)
+    ),
+    "QuantizedBatchNormWithGlobalNormalization": of_output(2),
+    "QuantizedInstanceNorm": of_output(6),
+    **dict.fromkeys(("AssignAddVariableOp", "AssignSubVariableOp"), lambda call: size(call.input(1))),
+    **dict.fromkeys(_POOLS, pool),
+    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), average_pool_gradient),
+    **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad"), max_pool_gradient),
+    **{f"Conv2DBackpropInput{version}": _gradient(3, _kernel_input, CONV2D_INPUT) for version in ("", "V2")},
+    **{f"Conv2DBackpropFilter{version}": _gradient(3, _kernel_output, CONV2D_FILTER) for version in ("", "V2")},
+    **{f"Conv3DBackpropInput{version}": _gradient(4, _kernel_input) for version in ("", "V2")},
+    **{f"Conv3DBackpropFilter{version}": _gradient(4, _kernel_output) for version in ("", "V2")},
+    "DepthwiseConv2dNativeBackpropInput": _gradient(2, _kernel_input),
+    "DepthwiseConv2dNativeBackpropFilter": _gradient(2, _kernel_output),
+    "AddN": _terms,
+    **dict.fromkeys(_MATRIX_PRODUCTS, _contraction),
+    "Conv2D": _forward(3),
+    "Conv3D": _forward(4),
+    **dict.fromkeys(("DepthwiseConv2dNative", "Dilation2D"), _forward(2)),
+    **dict.fromkeys(("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"), _normalization),
+    **{f"FusedBatchNormGrad{version}": _normalization_gradient for version in ("", "V2", "V3")},
+    "BatchNormWithGlobalNormalization": of_output(2),
+    "_FusedBatchNormEx": _normalization_and_more,
+    "_FusedBatchNormGradEx": lambda call: _normalization_gradient(call) + size(call.output()),
+    **dict.fromkeys(("LayerNorm", "FusedInstanceNorm"), of_output(6)),
+    "Swish": of_output(2),
+    "FusedMish": of_output(3),
+    "_UnaryOpsComposition": _unary_composition,
+    "Einsum": _einsum,
+    "Conv": _forward(-1),
+    "PadWithConv2D": _forward(3),
+    "PadWithFusedConv2D": _fused(_forward(3), others=3),
+    "Conv2DWithBias": lambda call: _forward(3)(call) + size(call.output()),
+    "Conv2DBackpropFilterWithBias": _with_bias_gradient,
+    "FusedPadConv2D": _convolution_of(2),
+    "FusedResizeAndPadConv2D": _convolution_of(3),
+    "_FusedConv2D": _fused(_forward(3)),
+    "_FusedConv3D": _fused(_forward(4)),
+    "_FusedDepthwiseConv2dNative": _fused(_forward(2)),
+    **dict.fromkeys(("_FusedMatMul", "_FusedBatchMatMulV2"), _fused(_contraction)),
+}
+
+_QUANTIZED: Final = re.compile("_?(Fused)?Quantized(Conv2D|Conv3D|DepthwiseConv2D|MatMul|BatchMatMul)([A-Z]\\w*)?")
+_OF_QUANTIZED: Final[Mapping[str, Formula]] = {
+    "Conv2D": _forward(3),
+    "Conv3D": _forward(4),
+    "DepthwiseConv2D": _forward(2),
+    "MatMul": _contraction,
+    "BatchMatMul": _contraction,
+}
+
+
+def _quantized(op: str) -> Formula | None:
+    """Return the count of a quantized op: that of its contraction, whatever it does with the outputs."""
+    match = _QUANTIZED.fullmatch(op)
+    return _OF_QUANTIZED[match[2]] if match else None

@@ -1,0 +1,148 @@
+"""Operations of what a library, or TensorFlow's optimizer, runs as one: those of all the graph's nodes that it stands for."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import Final
+
+from .definitions import Definition, Outputs, Source, complete
+from .executed import Said, Sample, ran
+from .flops import ELEMENT_WISE
+from .kernels import FUSED
+from .registry import size
+from .shapes import Nodes, StepShapes
+
+#: What follows the name of the last of several element-wise ops that run as one.
+COMPOSED: Final = "/unary_ops_composition"
+
+_COMPOSITION: Final = "_UnaryOpsComposition"
+_NORMALIZATION: Final = "FusedBatchNorm"
+_WITH_RELU: Final = "_FusedBatchNormEx"
+_PADDED: Final = "PadWithFusedConv2D"
+#: Fused ops that stand for nodes with outputs of different sizes.
+_LAYERS: Final = frozenset({"LayerNorm", "FusedInstanceNorm"})
+_SEVERAL: Final = FUSED | _LAYERS | {_PADDED, "Conv2DWithBias"} - {"_FusedBatchNormGradEx"}
+#: How many inputs belong to the first of the fused ops; 2 where nothing is said.
+_OWN_INPUTS: Final = {_WITH_RELU: 5, _PADDED: 3}
+#: Ops that a fused op may stand for: from the last one towards the inputs, up to one of the bulk.
+_BULK: Final = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
+_ABSORBED: Final = _BULK | {
+    *("Add", "AddV2", "BiasAdd", "BiasAddV1", "Elu", "Erf", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
+    *("Erfc", "LeakyRelu", "Mul", "Neg", "Pow", "RealDiv", "Relu", "Relu6", "Sigmoid", "Softplus", "Sub", "Tanh"),
+}
+_IN_LAYERS: Final = (_ABSORBED - _BULK) | {
+    *("Cast", "ExpandDims", "Identity", "Mean", "Neg", "Reshape", "Rsqrt", "Sqrt", "Square", "SquaredDifference"),
+    *("Squeeze", "StopGradient", "Transpose"),
+}
+#: What may run in the place of an op that was fused into another: it passes its input on.
+_PASSING: Final = frozenset({"Identity", "Squeeze"})
+
+_Formula = Callable[[Definition, str, Outputs, Outputs], int | None]
+
+
+class Fusions:
+    """Counts fused ops by what ran, and what did not."""
+
+    def __init__(
+        self, nodes: Nodes, samples: Mapping[str, Sample], op_log: Mapping[str, int], formula: _Formula
+    ) -> None:
+        self._nodes = nodes
+        self._samples = samples
+        self._op_log = op_log
+        self._formula = formula
+
+    def count(self, node: Definition, scope: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
+        """Return the count of all nodes that ran as ``node``; None where it is none of these ops, or the graph does not tell.
+
+        ``scope`` is what precedes names in the body that it is of; ``said`` what it ran as, with ``outputs``.
+        """
+        if said.op == _COMPOSITION:
+            return self._composition(node, scope, outputs, shapes)
+        if said.op not in _SEVERAL or node.op == said.op:
+            return None
+        if node.op in _BULK or node.op.startswith(_NORMALIZATION):
+            return self._from_first(node, scope, said, outputs, shapes)
+        return self._from_last(node, scope, said, outputs, shapes)
+
+    def _from_first(self, node: Definition, scope: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
+        """Return the count of an op that kept its name, and of what is done with each of its outputs right away."""
+        number = self._part(node, shapes.inputs(node, said), outputs)
+        if number is None or not outputs or not complete(outputs[0]):
+            return None
+        if said.inputs is None:
+            more = len(list(self._after(node, scope)))
+        else:
+            more = sum(not source.control for source in said.inputs) - _OWN_INPUTS.get(said.op, 2)
+        if said.op == _WITH_RELU:
+            more = 1 + (more > 0 if said.inputs is not None else self._adds(node, scope))
+        return number + more * size(outputs[0] or ())
+
+    def _adds(self, node: Definition, scope: str) -> bool:
+        return any(part.op in {"Add", "AddV2"} for part in self._after(node, scope))
+
+    def _after(self, node: Definition, scope: str) -> Iterator[Definition]:
+        """Yield the nodes behind ``node`` that did not run by themselves, or only pass on what it put out."""
+        seen: set[str] = set()
+        ahead = [node]
+        while ahead:
+            for part in self._nodes.consumers.get((node.graph, ahead.pop().name), ()):
+                if part.name in seen or part.op not in _ABSORBED | _PASSING or part.op in _BULK:
+                    continue
+                seen.add(part.name)
+                label = self._samples.get(scope + part.name)
+                said = None if label is None else ran(label.label)
+                if label is None or (said is not None and said.op in _PASSING):
+                    ahead.append(part)
+                    if part.op not in _PASSING:
+                        yield part
+
+    def _from_last(self, node: Definition, scope: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
+        """Return the count of an op with the name of the last one in it; None where none was absorbed."""
+        layer = said.op in _LAYERS
+        parts = self._before(node, scope, _IN_LAYERS if layer else _ABSORBED)
+        if not parts or not (layer or any(part.op in _BULK or part.op.startswith(_NORMALIZATION) for part in parts)):
+            return None
+        total = 0
+        for part in (node, *parts):
+            number = self._own(part, shapes) if layer else self._same(part, said, outputs, shapes)
+            if number is None and part.op in _BULK:
+                return None
+            total += number or 0
+        return total
+
+    def _same(self, part: Definition, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
+        """Return the count of a part whose output is like that of the whole."""
+        inputs = shapes.inputs(part, said) if part.op in _BULK else outputs[:1] * len(part.inputs)
+        return self._part(part, inputs, outputs)
+
+    def _own(self, part: Definition, shapes: StepShapes) -> int | None:
+        """Return the count of a part by shapes of its own."""
+        outputs = tuple(shapes.output(part.graph, Source(part.name, slot)) for slot in range(len(part.outputs)))
+        return self._part(part, shapes.inputs(part), outputs)
+
+    def _composition(self, node: Definition, scope: str, outputs: Outputs, shapes: StepShapes) -> int | None:
+        """Return the count of element-wise ops, one after the other, of which ``node`` is the last."""
+        if node.op not in ELEMENT_WISE:
+            return None
+        parts = self._before(node, scope, ELEMENT_WISE)
+        if len(outputs) != 1 or not complete(outputs[0]):
+            outputs = (shapes.output(node.graph, Source(node.name, 0)),)
+        numbers = [self._part(part, outputs, outputs) for part in (node, *parts)]
+        return None if None in numbers else sum(number or 0 for number in numbers)
+
+    def _part(self, part: Definition, inputs: Outputs, outputs: Outputs) -> int | None:
+        return self._op_log.get(part.name) or self._formula(part, part.op, inputs, outputs)
+
+    def _before(self, node: Definition, scope: str, kinds: Collection[str]) -> list[Definition]:
+        """Return the nodes of ``kinds`` before ``node`` that did not run by themselves."""
+        parts: dict[str, Definition] = {}
+        ahead = [node]
+        while ahead:
+            for part in self._sources(ahead.pop()):
+                if part.name not in parts and part.op in kinds and scope + part.name not in self._samples:
+                    parts[part.name] = part
+                    if part.op not in _BULK:
+                        ahead.append(part)
+        return list(parts.values())
+
+    def _sources(self, node: Definition) -> Iterable[Definition]:
+        keys = ((node.graph, source.name) for source in node.inputs if not source.control)
+        return [part for key in keys if (part := self._nodes.by_key.get(key)) is not None]

@@ -1,0 +1,283 @@
+"""Which sizes of an op's inputs and outputs are the same: a written table from op type to equal products of sizes.
+
+It serves to fill in sizes that a graph leaves open from the few that are known, so it says what nearly always holds: of two
+open sizes that broadcast together none is 1, and a reshape keeps open sizes in their order.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Final
+
+from .constraints import Equal, Op, Relation, Sizes, alike, batches, both, first, made, shapes
+
+
+def equal_products(op: str, of: Op) -> Iterator[Equal]:
+    """Yield what is known to be equal among the sizes of one op; nothing more where it lacks inputs that such ops have."""
+    relation = TABLE.get(op)
+    if relation is not None:
+        with suppress(IndexError):
+            yield from relation(of)
+
+
+def _all_alike(op: Op) -> Iterator[Equal]:
+    for shape in op.inputs:
+        yield from alike(shape, op.output())
+
+
+def _broadcast(op: Op) -> Iterator[Equal]:
+    yield from _spread(op.inputs, op.output())
+
+
+def _spread(shapes: Sequence[Sizes | None], output: Sizes | None) -> Iterator[Equal]:
+    """Yield what is equal where shapes are broadcast together."""
+    if output is None or None in shapes:
+        return
+    for axis in range(1, len(output) + 1):
+        sizes = [shape[-axis] for shape in shapes if shape is not None and len(shape) >= axis]
+        known = any(size > 1 for size in sizes)
+        for size in sizes:
+            if size > 1 or (size < 0 and not known):
+                yield (size,), (output[-axis],)
+
+
+def _matmul(op: Op) -> Iterator[Equal]:
+    yield from _product(op, op.truth("transpose_a"), op.truth("transpose_b"))
+
+
+def _batch_matmul(op: Op) -> Iterator[Equal]:
+    left, right, output = op.input(0), op.input(1), op.output()
+    yield from _product(op, op.truth("adj_x"), op.truth("adj_y"))
+    if left is not None and right is not None and output is not None:
+        yield from _spread([left[:-2], right[:-2]], output[:-2])
+
+
+def _product(op: Op, left_turned: bool, right_turned: bool) -> Iterator[Equal]:
+    left, right, output = op.input(0), op.input(1), op.output()
+    if left is not None and right is not None and min(len(left), len(right)) > 1:
+        rows, inner = (left[-1], left[-2]) if left_turned else (left[-2], left[-1])
+        other, columns = (right[-1], right[-2]) if right_turned else (right[-2], right[-1])
+        yield (inner,), (other,)
+        if output is not None and len(output) > 1:
+            yield (rows,), (output[-2],)
+            yield (columns,), (output[-1],)
+
+
+def _reshape(op: Op) -> Iterator[Equal]:
+    """Yield that as many elements come out; as many open sizes over equal rests are the same ones."""
+    before, after = op.input(0), op.output()
+    yield from alike(op.value(1), after)
+    if before is None or after is None:
+        return
+    open_before, open_after = ([size for size in shape if size < 0] for shape in (before, after))
+    rests = [math.prod(size for size in shape if size >= 0) for shape in (before, after)]
+    if len(open_before) == len(open_after) and rests[0] == rests[1]:
+        yield from (((one,), (other,)) for one, other in zip(open_before, open_after, strict=True))
+    else:
+        yield before, after
+
+
+def _squeeze(op: Op) -> Iterator[Equal]:
+    shapes = [
+        None if shape is None else tuple(size for size in shape if size != 1) for shape in (op.input(0), op.output())
+    ]
+    yield from alike(*shapes)
+
+
+def _transpose(op: Op) -> Iterator[Equal]:
+    before, after, order = op.input(0), op.output(), op.constant(1)
+    if before is None or after is None:
+        return
+    if order is not None and sorted(order) == list(range(len(before))):
+        yield from alike(tuple(before[axis] for axis in order), after)
+    else:
+        yield before, after
+
+
+def _reduce(op: Op) -> Iterator[Equal]:
+    before, after, axes = op.input(0), op.output(), op.constant(1)
+    if before is None or after is None:
+        return
+    if axes is not None:
+        dropped = {axis % len(before) for axis in axes} if before else set()
+        kept = [size for axis, size in enumerate(before) if axis not in dropped]
+        if len(after) == len(before):
+            after = tuple(size for axis, size in enumerate(after) if axis not in dropped)
+        yield from alike(tuple(kept), after)
+    else:
+        open_before, open_after = ([size for size in shape if size < 0] for shape in (before, after))
+        if len(open_before) == len(open_after) == 1:
+            yield tuple(open_before), tuple(open_after)
+
+
+def _along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]) -> Iterator[Equal]:
+    """Yield that shapes are those of the output but for one axis."""
+    output = op.output()
+    if axis is None or not output:
+        return
+    axis %= len(output)
+    for shape in shapes:
+        if shape is not None and len(shape) == len(output):
+            yield from alike(shape[:axis] + shape[axis + 1 :], output[:axis] + output[axis + 1 :])
+
+
+def _only(values: Sizes | None) -> int | None:
+    return values[0] if values is not None and len(values) == 1 else None
+
+
+def _concat(op: Op) -> Iterator[Equal]:
+    yield from _along(op, _only(op.constant(len(op.inputs) - 1)), op.inputs[:-1])
+
+
+def _split(op: Op) -> Iterator[Equal]:
+    yield from _along(op, _only(op.constant(0)), [op.input(1)])
+    yield from (pair for other in op.outputs[1:] for pair in alike(op.output(), other))
+
+
+def _pack(op: Op) -> Iterator[Equal]:
+    output = op.output()
+    if output:
+        axis = op.number("axis") % len(output)
+        for shape in op.inputs:
+            yield from alike(shape, output[:axis] + output[axis + 1 :])
+
+
+def _unpack(op: Op) -> Iterator[Equal]:
+    whole = op.input(0)
+    if whole:
+        axis = op.number("axis") % len(whole)
+        for shape in op.outputs:
+            yield from alike(whole[:axis] + whole[axis + 1 :], shape)
+
+
+def _gather(op: Op) -> Iterator[Equal]:
+    table, indices, output = op.input(0), op.input(1), op.output()
+    first = len(op.inputs) < 3 or op.constant(2) == (0,)  # the third input is the axis
+    if indices is not None and output is not None and first and not op.number("batch_dims"):
+        yield from alike(indices, output[: len(indices)])
+        if table:
+            yield from alike(table[1:], output[len(indices) :])
+
+
+def _resource_gather(op: Op) -> Iterator[Equal]:
+    indices, output = op.input(1), op.output()
+    if indices is not None and output is not None:
+        yield from alike(indices, output[: len(indices)])
+
+
+def _pad(op: Op) -> Iterator[Equal]:
+    before, after, widths = op.input(0), op.output(), op.constant(1)
+    if (
+        before is not None
+        and after is not None
+        and widths is not None
+        and len(widths) == 2 * len(before) == 2 * len(after)
+    ):
+        bare = [axis for axis in range(len(before)) if not widths[2 * axis] and not widths[2 * axis + 1]]
+        yield from alike(tuple(before[axis] for axis in bare), tuple(after[axis] for axis in bare))
+
+
+def _tile(op: Op) -> Iterator[Equal]:
+    before, after, times = op.input(0), op.output(), op.value(1)
+    if before is not None and after is not None and times is not None and len(before) == len(after) == len(times):
+        pairs = zip(before, times, after, strict=True)
+        yield from (((size, many), (made,)) for size, many, made in pairs if many != -1)
+
+
+def _loop(op: Op) -> Iterator[Equal]:
+    """Yield that what goes round a loop keeps its shape, as far as the graph has it open before and after."""
+    for before, after in zip(op.inputs, op.outputs, strict=False):
+        yield from alike(before, after)
+
+
+def _slice(op: Op) -> Iterator[Equal]:
+    """Yield that a strided slice of all along the first axis leaves that as it is."""
+    whole = op.number("begin_mask") & op.number("end_mask") & 1
+    others = op.number("ellipsis_mask") | op.number("new_axis_mask") | op.number("shrink_axis_mask")
+    if whole and not others & 1 and (op.constant(3) or (1,))[0] == 1:
+        yield from first(op.input(0), op.output())
+
+
+def _einsum(op: Op) -> Iterator[Equal]:
+    equation = op.attrs["equation"].s.decode("utf-8", "replace").replace(" ", "") if "equation" in op.attrs else ""
+    left, _, right = equation.partition("->")
+    terms, shapes = [*left.split(","), right], [*op.inputs, op.output()]
+    if "." in equation or len(terms) != len(shapes):
+        return
+    known: dict[str, int] = {}
+    for term, shape in zip(terms, shapes, strict=True):
+        if shape is not None and len(term) == len(shape):
+            yield from (((size,), (known.setdefault(label, size),)) for label, size in zip(term, shape, strict=True))
+
+
+_SAME: Final = shapes((0, -1))
+_GRADIENT: Final = shapes((0, -1), (1, -1))
+
+_SAME_OPS: Final = (
+    *("Identity", "Cast", "StopGradient", "PreventGradient", "CheckNumerics", "ZerosLike", "OnesLike", "Snapshot"),
+    *(
+        "Softmax",
+        "LogSoftmax",
+        "BiasAdd",
+        "BiasAddV1",
+        "Cumsum",
+        "Cumprod",
+        "LRN",
+        "FusedBatchNorm",
+        "FusedBatchNormV2",
+    ),
+    *("FusedBatchNormV3", "LogicalNot", "ClipByValue", "EnsureShape", "Bitcast", "Bucketize", "ReverseV2"),
+    *("Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Ceil", "Cos", "Cosh", "Elu", "Erf", "Erfc", "Exp"),
+    *("Expm1", "Floor", "Inv", "IsFinite", "IsInf", "IsNan", "LeakyRelu", "Log", "Log1p", "Neg", "Reciprocal", "Relu"),
+    *("Relu6", "Rint", "Round", "Rsqrt", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt"),
+    *("Square", "Tan", "Tanh"),
+)
+_GRADIENT_OPS: Final = (
+    *("EluGrad", "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "RsqrtGrad", "SeluGrad"),
+    *("SigmoidGrad", "SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad"),
+    *("FusedBatchNormGrad", "FusedBatchNormGradV2", "FusedBatchNormGradV3"),
+)
+_BROADCAST_OPS: Final = (
+    *("Add", "AddV2", "Sub", "Mul", "MulNoNan", "Div", "DivNoNan", "RealDiv", "FloorDiv", "FloorMod", "Mod", "Pow"),
+    *("Maximum", "Minimum", "SquaredDifference", "Greater", "GreaterEqual", "Less", "LessEqual", "Equal", "NotEqual"),
+    *("LogicalAnd", "LogicalOr", "SelectV2", "Xdivy", "Xlogy", "TruncateDiv", "TruncateMod", "Atan2"),
+)
+_REDUCTIONS: Final = ("Mean", "Sum", "Max", "Min", "Prod", "Any", "All", "ArgMax", "ArgMin")
+
+TABLE: Final[Mapping[str, Relation]] = {
+    **dict.fromkeys(_SAME_OPS, _SAME),
+    **dict.fromkeys(_GRADIENT_OPS, _GRADIENT),
+    **dict.fromkeys(_BROADCAST_OPS, _broadcast),
+    **dict.fromkeys(("AddN", "AccumulateNV2"), _all_alike),
+    **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Dilation2D"), batches((0, -1))),
+    **dict.fromkeys(("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D"), batches((0, -1))),
+    **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor"), batches((0, -1))),
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), both(made(0), batches((2, -1)))),
+    "DepthwiseConv2dNativeBackpropInput": both(made(0), batches((2, -1))),
+    **dict.fromkeys(("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"), batches((0, 2))),
+    "DepthwiseConv2dNativeBackpropFilter": batches((0, 2)),
+    **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad"), both(shapes((0, -1), (1, 2)), batches((0, 1)))),
+    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), both(made(0), batches((1, -1)))),
+    **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "Empty"), made(0)),
+    **dict.fromkeys(("StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessRandomNormalV2"), made(0)),
+    "BroadcastTo": made(1),
+    "Tile": _tile,
+    **dict.fromkeys(("While", "StatelessWhile"), _loop),
+    "MatMul": _matmul,
+    **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"), _batch_matmul),
+    "Einsum": _einsum,
+    "Reshape": _reshape,
+    **dict.fromkeys(("Squeeze", "ExpandDims"), _squeeze),
+    "Transpose": _transpose,
+    **dict.fromkeys(_REDUCTIONS, _reduce),
+    "SparseSoftmaxCrossEntropyWithLogits": both(shapes((0, -2), (1, -1)), batches((0, -1))),
+    "SoftmaxCrossEntropyWithLogits": both(shapes((0, -2), (0, 1)), batches((0, -1))),
+    "ConcatV2": _concat,
+    "Split": _split,
+    "Pack": _pack,
+    "Unpack": _unpack,
+    **dict.fromkeys(("Gather", "GatherV2"), _gather),
+    "ResourceGather": _resource_gather,
+    **dict.fromkeys(("Pad", "PadV2", "MirrorPad"), _pad),
+    "StridedSlice": _slice,
+}

@@ -1,0 +1,272 @@
+"""Shapes of outputs in traced steps: as recorded, as graphs have them, or as follows; and as TensorFlow's Python fills them in."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from typing import Final, NamedTuple
+
+from ..tfviews.nodes import Shape
+from ..tfviews.parity import DEFAULT, Rules
+from .batches import ITERATORS, Batch, batch_of_arguments, batch_of_iterator
+from .call_graph import Calls
+from .definitions import Definition, Outputs, Source, complete
+from .executed import Row, Said, by_slot, fed, in_order, inlined, originals
+from .flops import OF_OUTPUT, formula
+from .registry import Dims
+from .shape_solver import Evidence, OpenSizes, Solved
+
+#: A batch normalization that does not train becomes two ops: one keeps its name, the other has this behind it.
+_SCALED: Final = "/Mul"
+_NORMALIZATIONS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
+
+
+class Nodes:
+    """The nodes of a job's graphs: of the same name there may be some, in different graphs."""
+
+    def __init__(self, definitions: Iterable[Definition]) -> None:
+        """Take them in the order in which the job sent them; of a name, the first of each graph counts."""
+        self.by_key: dict[tuple[int, str], Definition] = {}
+        self.by_name: dict[str, list[Definition]] = {}
+        for node in definitions:
+            if self.by_key.setdefault((node.graph, node.name), node) is node:
+                self.by_name.setdefault(node.name, []).append(node)
+
+    def named(self, name: str) -> list[Definition]:
+        """Return what may be meant by the name of something that ran: nodes, also of a function's body."""
+        return self.by_name.get(name) or self.by_name.get(inlined(name)) or []
+
+    def rewritten(self, name: str, op: str) -> list[Definition]:
+        """Return the nodes that an optimizer has put ``name`` in the place of, whose output ``op`` makes as well."""
+        found = next(filter(None, (self.by_name.get(original) for original in originals(name))), None)
+        if found is None:
+            return [node for node in self.by_name.get(name.removesuffix(_SCALED), ()) if node.op in _NORMALIZATIONS]
+        return [node for node in found if op in OF_OUTPUT or node.op == op]
+
+    def output(self, graph: int, source: Source) -> Dims | None:
+        """Return the shape of an output as the graph has it."""
+        node = self.by_key.get((graph, source.name))
+        return node.outputs[source.slot] if node is not None and source.slot < len(node.outputs) else None
+
+    def shapes(self, node: Definition) -> tuple[Outputs, Outputs]:
+        """Return the shapes of a node's data inputs and outputs as the graph has them."""
+        return tuple(self.output(node.graph, source) for source in node.inputs if not source.control), node.outputs
+
+    def batches(self, name: str, size: int) -> list[Batch]:
+        """Return what a batch of ``size`` bytes may be, handed out by ``name``: its outputs, else arguments of a function."""
+        found = [batch_of_iterator(node, size) for node in self.by_name.get(name, ()) if node.op in ITERATORS]
+        if any(batch.examples is not None for batch in found) or name not in ITERATORS:
+            return found
+        functions = ([self.by_key[key] for key in function] for function in self.calls.roots())
+        return [*found, *(batch_of_arguments(function, size) for function in functions)]
+
+    @cached_property
+    def consumers(self) -> Mapping[tuple[int, str], list[Definition]]:
+        """The nodes that have another as a data input, by graph and name."""
+        found: dict[tuple[int, str], list[Definition]] = {}
+        for node in self.by_key.values():
+            for name in {source.name for source in node.inputs if not source.control}:
+                found.setdefault((node.graph, name), []).append(node)
+        return found
+
+    @cached_property
+    def calls(self) -> Calls:
+        """Which of the graphs run others."""
+        return Calls(self.by_key)
+
+    @cached_property
+    def open(self) -> OpenSizes:
+        """What relates the sizes that the graphs leave open."""
+        return OpenSizes(self.by_key, self.calls)
+
+
+def open_nodes(nodes: Nodes, ran_names: Iterable[str], rules: Rules = DEFAULT) -> list[str]:
+    """Return which of the nodes that ran may have other shapes in every step, or make others' known."""
+    return [name for name in ran_names if _is_open(nodes, name, rules)]
+
+
+def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
+    """Return which of ``names`` hand out batches: what their outputs take tells how large these were."""
+    return [name for name in names if name in ITERATORS or any(node.op in ITERATORS for node in nodes.named(name))]
+
+
+def _is_open(nodes: Nodes, name: str, rules: Rules) -> bool:
+    known = nodes.named(name)
+    if not known:
+        return True
+    shapes = [nodes.shapes(node) for node in known]
+    if not all(map(complete, shapes[0][1])):
+        return True
+    if formula(known[0].op, rules) is None and known[0].op not in ITERATORS:
+        return False
+    return not all(map(complete, shapes[0][0])) or any(each != shapes[0] for each in shapes[1:])
+
+
+class StepShapes:
+    """The shapes of one traced step: as it recorded them, as the graph has them, else as follows from the others."""
+
+    def __init__(self, nodes: Nodes, rows: Sequence[Row], orders: Mapping[str, Sequence[bytes]] | None = None) -> None:
+        """Take what the step recorded of nodes that graphs leave open; ``orders``: see Alike."""
+        self._nodes = nodes
+        self.turn = -1, 0  # which execution of how many is looked at
+        self._turns = _turns(orders or {})
+        self._seen: dict[Source, Dims | None] = {}
+        for row in rows:
+            placeholder = fed(row.node)
+            for slot, dims in by_slot(row.signature).items():
+                self._seen.setdefault(Source(row.node, slot), dims)
+                if placeholder is not None and slot == 0:
+                    self._seen.setdefault(placeholder, dims)
+        self._batches = [
+            batch for row in rows if row.output_bytes for batch in nodes.batches(row.node, row.output_bytes)
+        ]
+        self._ran = nodes.calls.reached(batch.graph for batch in self._batches if batch.examples is not None)
+
+    def named(self, name: str) -> list[Definition]:
+        """Return what may be meant by the name of something that ran: in graphs that took this step's batch, if any did."""
+        known = self._nodes.named(name)
+        return [node for node in known if node.graph in self._ran] or known if len(known) > 1 else known
+
+    def by_turns(self, node: Definition, said: Said | None = None) -> bool:
+        """Tell whether inputs of a node have other shapes in each turn of a loop."""
+        return bool(self._turns) and not self._turns.keys().isdisjoint(self._sources(node, said))
+
+    def at(self, turn: int, turns: int) -> "StepShapes":
+        """Return the shapes as they are for execution number ``turn`` of the ``turns`` that a node in a loop has.
+
+        What ran as often ran in the same turn; what did not has, of several shapes, what these have in common.
+        """
+        there = copy(self)
+        there.turn = turn, turns
+        return there
+
+    @staticmethod
+    def _sources(node: Definition, said: Said | None) -> Sequence[Source]:
+        return node.inputs if said is None or said.inputs is None else said.inputs
+
+    def inputs(self, node: Definition, said: Said | None = None) -> Outputs:
+        """Return the shapes of a node's inputs: of those that it ran on, where the step tells; control inputs are None."""
+        sources = self._sources(node, said)
+        return tuple(None if source.control else self.output(node.graph, source) for source in sources)
+
+    def output(self, graph: int, source: Source) -> Dims | None:
+        """Return the shape of a node's output, complete, or as far as it is known."""
+        turns = self._turns.get(source)
+        if turns is not None:
+            turn, of = self.turn
+            return turns[turn] if len(turns) == of else agreed([dims for dims in turns if dims is not None])
+        seen = self._seen.get(source)
+        if seen is not None:
+            return seen
+        known = self._nodes.output(graph, source)
+        return known if complete(known) else self._solved.shape(graph, source.name, source.slot)
+
+    @cached_property
+    def _solved(self) -> Solved:
+        examples = {batch.examples for batch in self._batches if batch.examples}
+        return self._nodes.open.solved(self._evidence(), examples.pop() if len(examples) == 1 else 0)
+
+    def _evidence(self) -> Iterator[Evidence]:
+        for source, dims in self._seen.items():
+            if dims is not None and source not in self._turns:
+                for node in self.named(source.name):
+                    yield Evidence(node.graph, node.name, source.slot, dims)
+        for batch in self._batches:
+            if batch.examples is not None:
+                for source, dims in batch.parts:
+                    known = tuple(batch.examples if size < 0 else size for size in dims)
+                    yield Evidence(batch.graph, source.name, source.slot, known)
+
+
+def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[Source, Sequence[Dims | None]]:
+    """Return the shapes of outputs that have several in one step, execution by execution."""
+    found: dict[Source, list[Dims | None]] = {}
+    for name, order in orders.items():
+        for signature in order:
+            for slot, dims in by_slot(signature).items():
+                found.setdefault(Source(name, slot), []).append(dims)
+    return {source: shapes for source, shapes in found.items() if len(set(shapes)) > 1}
+
+
+class Agreed:
+    """The fold of traces into the shapes of outputs that graphs leave open: sizes that differ between steps are -1."""
+
+    def __init__(self, nodes: Nodes) -> None:
+        self._wanted = {
+            (node.graph, Source(source.name, source.slot))
+            for node in nodes.by_key.values()
+            for source in node.inputs
+            if not complete(nodes.output(node.graph, source))
+        }
+        self._shapes: dict[Source, dict[Dims, None]] = {}
+
+    def add(self, shapes: StepShapes) -> None:
+        """Take the shapes of a step."""
+        for graph, source in self._wanted:
+            dims = shapes.output(graph, source)
+            if dims is not None:
+                self._shapes.setdefault(source, {})[dims] = None
+
+    def outputs(self) -> dict[Source, Dims]:
+        """Return what all steps agree on."""
+        found = {source: agreed(list(shapes)) for source, shapes in self._shapes.items()}
+        return {source: dims for source, dims in found.items() if dims is not None}
+
+
+# -- as TensorFlow's Python fills shapes in ---------------------------------------------------------
+
+
+def merged(known: Dims | None, other: Dims) -> Dims:
+    """Return what both shapes say; ValueError when they contradict each other."""
+    if known is None:
+        return other
+    if len(known) != len(other):
+        raise ValueError
+    return tuple(_merged(*pair) for pair in zip(known, other, strict=True))
+
+
+def _merged(one: int, other: int) -> int:
+    if -1 not in (one, other) and one != other:
+        raise ValueError
+    return max(one, other)
+
+
+class Filled(NamedTuple):
+    """Outputs by node, and how many recorded shapes contradicted the graph's."""
+
+    outputs: dict[str, Outputs]
+    contradictions: int
+
+
+def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) -> Filled:
+    """Return the outputs of a graph's nodes, those that are not fully known merged with recorded ones.
+
+    ``first``: output signatures by node, in the order of their first appearance. Nothing is told on to consumers, so that
+    the first trace decides, for good.
+    """
+    outputs = {name: definition.outputs for name, definition in graph.items()}
+    contradictions = 0
+    for name, signature in first:
+        known, shapes = outputs.get(name, ()), in_order(signature)
+        if not shapes or len(shapes) != len(known):
+            continue
+        after = list(known)
+        for slot, dims in enumerate(shapes):
+            if not complete(known[slot]):
+                try:
+                    after[slot] = merged(known[slot], dims)
+                except ValueError:
+                    contradictions += 1
+        outputs[name] = tuple(after)
+    return Filled(outputs, contradictions)
+
+
+def agreed(shapes: Sequence[Dims]) -> Dims | None:
+    """Return what shapes have in common: -1 where sizes differ, None where ranks do."""
+    if not shapes or len({len(dims) for dims in shapes}) > 1:
+        return None
+    return tuple(sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*shapes, strict=True))
+
+
+def shown(dims: Dims | None) -> Shape:
+    """Return a shape as tfprof's views have it: a scalar is (1,), an unknown rank ()."""
+    return () if dims is None else dims or (1,)

@@ -1,0 +1,53 @@
+"""The profiles of a launch that `--dump-steps` asks for, as TensorFlow's ProfileContext writes them: profile_N in a folder."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from ..errors import TfprofError
+from ..export import files
+from ..render.explanations import untraced
+from ..store.columns import listed
+from ..store.reader import Job
+from ..summaries.jobs import JobRow
+from ..summaries.kinds import named
+from .kinds import of_job
+
+
+def dump(processes: Sequence[tuple[Job, JobRow]], steps: Sequence[int], folder: Path) -> Iterator[tuple[str, bool]]:
+    """Write a profile of what was traced up to each of ``steps``; yield a text on each, and whether there is a file.
+
+    Several processes with traced steps get a folder each, called by its id.
+    """
+    traced = [(job, row, kind, found) for job, row in processes for kind, found in [_traced(job)] if found]
+    if not traced:
+        names = ", ".join(f"profile_{step}" for step in steps)
+        yield f"no {names}: {untraced(processes[0][0])}", False
+    for job, row, kind, found in traced:
+        place = folder if len(traced) == 1 else folder / row.id
+        reached = row.steps if row.step_kind == kind else None
+        for step in steps:
+            yield _written(job, place / f"profile_{step}", step, [one for one in found if one <= step], reached)
+
+
+def _traced(job: Job) -> tuple[str, list[int]]:
+    """Return the kind of step that ``job`` is about, and its traced steps in order."""
+    traces, kinds = of_job(job, ["step"])
+    return named(kinds[0]) if kinds else "", sorted(set(listed(traces, "step")))
+
+
+def _written(job: Job, path: Path, step: int, traced: Sequence[int], reached: int | None) -> tuple[str, bool]:
+    ended = f"; the job ended after step {reached}" if reached is not None and reached < step else ""
+    if not traced:
+        return f"no {path}: no step up to {step} was traced{ended} (--trace says which are)", False
+    from ..export.profile_proto import pieces  # noqa: PLC0415  # few launches ask for it
+
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        files.write(path, b"".join(pieces(job, (0, step))))
+    except OSError as error:
+        return str(TfprofError(f"no {path}: {error.strerror}", slug="io")), False
+    except TfprofError as error:
+        return str(error), False
+    steps = f"{len(traced)} traced step{'s' * (len(traced) > 1)}"
+    last = f", the last is step {traced[-1]}" if traced[-1] != step else ""
+    return f"wrote {path}: {steps}{last}{ended}", True

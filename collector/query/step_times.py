@@ -1,0 +1,66 @@
+"""How long nodes ran in each of the traced steps: what their times spread over."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from operator import add
+from typing import Any, Final, NamedTuple
+
+from ..store.reader import Job
+from ..store.schema import NODE, NONE_ID
+from ..tfviews.nodes import STREAM, canonical_devices, device_names, texts
+from .profile import Profile, matching
+
+#: Steps that are looked at one by one, of a job; of more so many, evenly spaced.
+MOST: Final = 50
+
+
+class StepTimes(NamedTuple):
+    """The times in us of nodes by name, one for each of ``steps`` steps."""
+
+    steps: int
+    nodes: dict[str, list[int]]
+
+    def renamed(self, names: Mapping[str, str]) -> "StepTimes":
+        """Return the times with those of nodes that get one name added up."""
+        nodes: dict[str, list[int]] = {}
+        for name, times in self.nodes.items():
+            known = names.get(name, name)
+            nodes[known] = list(map(add, nodes[known], times)) if known in nodes else times
+        return StepTimes(self.steps, nodes)
+
+
+def step_times(profile: Profile, device: str | None = None) -> StepTimes:
+    """Return the times of nodes in the steps that ``profile`` is of; ``device``: on devices called so, as ``profile`` has it."""
+    parts = [(job, spaced(traces)) for job, traces in profile.of]
+    steps = sum(len(traces) for _, traces in parts)
+    nodes: dict[str, list[int]] = {}
+    first = 0
+    for job, traces in parts:
+        for name, at, us in job.at_one_moment(partial(_rows, traces=traces, device=device)):
+            if name not in nodes:
+                nodes[name] = [0] * steps
+            nodes[name][first + at] += us
+        first += len(traces)
+    return StepTimes(steps, nodes)
+
+
+def spaced(traces: Sequence[int]) -> Sequence[int]:
+    """Return at most MOST of ``traces``, evenly spaced, the first and the last among them."""
+    last = len(traces) - 1
+    return traces if last < MOST else [traces[at * last // (MOST - 1)] for at in range(MOST)]
+
+
+def _rows(job: Job, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:
+    """Return name, position in ``traces`` and us, as far as they count: on the node's own device, and on streams."""
+    names = job.table("names")
+    devices, nodes, canonical = device_names(names), texts(names, NODE), canonical_devices(job.rollup())
+    wanted = set(devices if device is None else matching(devices, device))
+    streams = {number for number, text in devices.items() if STREAM in text}
+    position = {trace: at for at, trace in enumerate(traces)}
+    table = job.times(traces)
+    columns: list[list[Any]] = [table[name].to_pylist() for name in ("trace", "node", "device", "us")]
+    return [
+        (nodes[node], position[trace], us)
+        for trace, node, where, us in zip(*columns, strict=True)
+        if where in wanted and (where in streams or devices[where] == devices.get(canonical.get(node, NONE_ID)))
+    ]

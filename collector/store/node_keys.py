@@ -1,0 +1,26 @@
+"""Node and device as one number, which sorts as (node, device) does."""
+
+from typing import Any, Final
+
+import pyarrow as pa
+
+from .columns import pc
+from .schema import NONE_ID
+
+_SHIFT: Final = pa.scalar(32, pa.uint64())
+_LOW: Final = pa.scalar(NONE_ID, pa.uint64())
+
+
+def key_of(node: Any, device: Any) -> Any:
+    """Return the keys of two columns of ids."""
+    return pc.bit_wise_or(pc.shift_left(node.cast(pa.uint64()), _SHIFT), device.cast(pa.uint64()))
+
+
+def node_of(key: Any) -> Any:
+    """Return the nodes of keys."""
+    return pc.shift_right(key, _SHIFT).cast(pa.uint32())
+
+
+def device_of(key: Any) -> Any:
+    """Return the devices of keys."""
+    return pc.bit_wise_and(key, _LOW).cast(pa.uint32())

@@ -1,0 +1,109 @@
+"""The rollup of some traces: of segments wholly inside by their rollups, of those partly inside row by row; no other is read."""
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from . import segment
+from .aggregation import INPUTS, durations
+from .columns import flat, listed, pc
+from .devices import Devices, only
+from .merging import merge
+from .rollup import NONE, bases, by_node, canonical_after, canonical_of, rollup_of
+from .snapshot import Snapshot
+
+_OPS: Final = ("trace", "node", "device", *INPUTS)
+_TIMES: Final = ("trace", "node", "device", "start_ns", "op_start_ns", "op_end_ns", "start_us_fix", "end_us_fix")
+_TRACES: Final = ("trace", "base_ns")
+
+
+def everything(snapshot: Snapshot) -> pa.Table:
+    """Return the ROLLUP of all traces."""
+    total, ops = snapshot.total(), snapshot.unsealed("ops", _OPS)
+    if not ops.num_rows:
+        return total
+    devices = Devices(only(snapshot.table("names")))
+    canonical = canonical_after(ops, devices, canonical_of(total))
+    return merge(total, rollup_of(by_node(ops, devices), snapshot.unsealed("traces", _TRACES), devices, canonical))
+
+
+def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
+    """Return the ROLLUP of ``traces``, which ascend; nodes belong to their canonical devices in the whole job."""
+    if not traces:
+        return segment.SCHEMAS[segment.ROLLUP_NAME].empty_table()
+    ops, devices = snapshot.unsealed("ops", _OPS), Devices(only(snapshot.table("names")))
+    canonical = canonical_after(ops, devices, canonical_of(snapshot.total()))
+    known = snapshot.table("traces", _TRACES)
+    numbers = sorted(listed(known, "trace"))
+    parts = []
+    for one in generations(snapshot, traces):
+        if set(one.traces).issuperset(_within(numbers, one.first, one.last)):
+            parts.append(segment.read(one.rollup, segment.ROLLUP_NAME))
+        else:
+            lots = snapshot.groups("ops", one.generation, one.traces, _OPS)
+            parts += [rollup_of(_of(lot, one.traces), known, devices, canonical) for lot in lots]
+    parts.append(rollup_of(by_node(_of(ops, traces), devices), known, devices, canonical))
+    return _settled(merge(*parts), canonical)
+
+
+def by_trace(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
+    """Return how long each node of ``traces``, which ascend, ran on each device in each of them: trace, node, device, us."""
+    known, devices = snapshot.table("traces", _TRACES), Devices(only(snapshot.table("names")))
+    lots = [_of(snapshot.unsealed("ops", _TIMES), traces)]
+    for one in generations(snapshot, traces) if traces else ():
+        lots += [_of(lot, one.traces) for lot in snapshot.groups("ops", one.generation, one.traces, _TIMES)]
+    return pa.concat_tables([_times(lot, known, devices) for lot in lots])
+
+
+def _times(ops: pa.Table, known: pa.Table, devices: Devices) -> pa.Table:
+    columns = {name: flat(ops[name]) for name in _TIMES}
+    columns["base"] = bases(columns["trace"], known)
+    us, started = durations(columns)
+    table = pa.table(
+        {"trace": columns["trace"], "node": columns["node"], "device": devices.plain(columns["device"]), "us": us}
+    )
+    keys = ["trace", "node", "device"]
+    summed = table.filter(started).group_by(keys, use_threads=False).aggregate([("us", "sum")])
+    return summed.select([*keys, "us_sum"]).rename_columns([*keys, "us"])
+
+
+def _settled(rollup: pa.Table, canonical: Any) -> pa.Table:
+    """Return ``rollup`` with the canonical devices that nodes turned out to have after a generation was sealed."""
+    of_node = pc.equal(flat(rollup["device"]), NONE)
+    column = pc.if_else(of_node, canonical.take(flat(rollup["node"])), NONE)
+    return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
+
+
+class Sealed(NamedTuple):
+    """A generation, its rollup, the range of its traces, and those in it that are asked for."""
+
+    generation: int
+    rollup: Path
+    first: int
+    last: int
+    traces: Sequence[int]
+
+
+def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[Sealed]:
+    """Yield the generations that may have any of ``traces``, which ascend; later ones have traces with higher numbers."""
+    segments = snapshot.segments(segment.ROLLUP_NAME)
+    begin = bisect_left(segments, traces[0], key=lambda each: segment.metadata(each[1])["last_trace"])
+    for generation, path in segments[begin:]:
+        span = segment.metadata(path)
+        if span["first_trace"] > traces[-1]:
+            return
+        mine = _within(traces, span["first_trace"], span["last_trace"])
+        if mine:
+            yield Sealed(generation, path, span["first_trace"], span["last_trace"], mine)
+
+
+def _within(traces: Sequence[int], first: int, last: int) -> Sequence[int]:
+    return traces[bisect_left(traces, first) : bisect_right(traces, last)]
+
+
+def _of(ops: pa.Table, traces: Sequence[int]) -> pa.Table:
+    wanted: Any = pa.array(traces, pa.uint32())
+    return ops.filter(pc.is_in(ops["trace"], value_set=wanted)) if ops.num_rows else ops

@@ -1,0 +1,1 @@
+"""Folds over steps, jobs, spans and samples."""

@@ -1,0 +1,119 @@
+"""The application's own phases: fits with their epochs and batches, evaluations, session runs."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...formats import layout
+from .steps import NO_NAMES, Names, call, of_kinds
+
+#: Kinds without a place under fit, and the steps that belong to some of them.
+_OTHERS: Final = (
+    layout.EVALUATE,
+    layout.TEST_BATCH,
+    layout.PREDICT,
+    layout.PREDICT_BATCH,
+    *layout.RUN_KINDS,
+    layout.PARTIAL_RUN,
+    layout.FUNCTION,
+    layout.EAGER,
+    layout.CALL,
+)
+_INNER: Final = frozenset({layout.TEST_BATCH, layout.PREDICT_BATCH})
+
+
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """One line of the tree: ``count`` spans at some depth; ``running`` where the span has not ended yet."""
+
+    depth: int
+    kind: str
+    label: str
+    count: int
+    total_ns: int
+    min_ns: int
+    max_ns: int
+    start_ns: int | None = None
+    running: bool = False
+
+    @property
+    def mean_ns(self) -> float | None:
+        """Mean duration in ns, None where nothing has ended."""
+        return self.total_ns / self.count if self.count else None
+
+
+def _sums(spans: pa.Table, by: list[str]) -> list[dict[str, Any]]:
+    aggregates: Any = [("count", "sum"), ("total_ns", "sum"), ("min_ns", "min"), ("max_ns", "max"), ("start_ns", "min")]
+    untimed = pc.equal(spans["max_ns"], pa.scalar(0, pa.int64()))
+    least = pc.if_else(untimed, pa.scalar(None, pa.int64()), spans["min_ns"])
+    spans = spans.set_column(spans.schema.get_field_index("min_ns"), "min_ns", least)
+    return spans.group_by(by, use_threads=False).aggregate(aggregates).to_pylist()
+
+
+def _phase(depth: int, kind: int, label: str, sums: Mapping[str, Any]) -> Phase:
+    names = ("count_sum", "total_ns_sum", "min_ns_min", "max_ns_max", "start_ns_min")
+    numbers: list[Any] = [sums[name] or 0 for name in names]
+    return Phase(depth, layout.SPAN_NAMES[kind], label, *numbers)
+
+
+def _single(depth: int, row: Mapping[str, Any]) -> Phase:
+    kind, total = layout.SPAN_NAMES[row["kind"]], row["total_ns"]
+    return Phase(depth, kind, str(row["ordinal"]), 1, total, total, total, row["start_ns"])
+
+
+def _epochs(epochs: Iterable[Mapping[str, Any]], batches: dict[int, dict[str, Any]]) -> list[Phase]:
+    """Return epochs with their batches below them; the batches taken are removed from ``batches``."""
+    phases = []
+    for epoch in epochs:
+        phases.append(_single(1, epoch))
+        inside = batches.pop(epoch["ordinal"], None)
+        if inside is not None:
+            phases.append(_phase(2, layout.BATCH, "", inside))
+    return phases
+
+
+def _running(kind: int, depth: int, label: str) -> Phase:
+    return Phase(depth, layout.SPAN_NAMES[kind], label, 0, 0, 0, 0, running=True)
+
+
+def _fits(spans: pa.Table, live: bool) -> list[Phase]:
+    fits = of_kinds(spans, (layout.FIT,)).sort_by("start_ns").to_pylist()
+    epochs = of_kinds(spans, (layout.EPOCH,)).sort_by("start_ns").to_pylist()
+    batches = {row["parent"]: row for row in _sums(of_kinds(spans, (layout.BATCH,)), ["parent"])}
+    phases = []
+    for fit in fits:
+        end = fit["start_ns"] + fit["total_ns"]
+        inside = [one for one in epochs if fit["start_ns"] <= one["start_ns"] < end and one["thread"] == fit["thread"]]
+        phases += [_single(0, fit), *_epochs(inside, batches)]
+        taken = {one["ordinal"] for one in inside}
+        epochs = [one for one in epochs if one["ordinal"] not in taken]
+    loose = batches.pop(0, None)
+    if epochs or batches:
+        open_label = "" if live else "unfinished"
+        phases += [_running(layout.FIT, 0, open_label), *_epochs(epochs, batches)]
+        for parent in sorted(batches):
+            phases += [_running(layout.EPOCH, 1, str(parent)), _phase(2, layout.BATCH, "", batches[parent])]
+    if loose is not None:
+        phases.append(_phase(0, layout.BATCH, "outside of an epoch", loose))
+    return phases
+
+
+def _others(spans: pa.Table, names: Names) -> list[Phase]:
+    rows = _sums(of_kinds(spans, _OTHERS), ["kind", "key"])
+    rows.sort(key=lambda row: (_OTHERS.index(row["kind"]), -row["total_ns_sum"]))
+    return [_phase(int(row["kind"] in _INNER), row["kind"], call(row["kind"], row["key"], names), row) for row in rows]
+
+
+def phases(spans: pa.Table, names: Names = NO_NAMES, *, live: bool) -> list[Phase]:
+    """Fold SPANS into the lines of a tree, parents first; ``live`` says whether what has not ended may still end."""
+    return [*_fits(spans, live), *_others(spans, names)]
+
+
+def within(spans: pa.Table) -> tuple[int, int] | None:
+    """Return first start and last end of all spans in real time (ns), None when there is none."""
+    if not spans.num_rows:
+        return None
+    return int(pc.min(spans["start_ns"]).as_py()), int(pc.max(pc.add(spans["start_ns"], spans["total_ns"])).as_py())

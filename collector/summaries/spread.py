@@ -1,0 +1,66 @@
+"""How a set of times spreads, where one row may stand for many short ones."""
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...formats import layout
+
+_SAMPLED: Final[Any] = pa.scalar(layout.FLAG_SAMPLED, pa.uint16())
+_FAILED: Final[Any] = pa.scalar(layout.FLAG_FAILED, pa.uint16())
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Number, percentiles, extremes and mean of some times, all in ns; ``timed`` of them were taken, the others are estimated."""
+
+    count: int
+    p50_ns: float
+    p90_ns: float
+    p99_ns: float
+    min_ns: int
+    max_ns: int
+    mean_ns: float
+    total_ns: int
+    timed: int
+
+
+def _sum(values: Any) -> int:
+    return int(pc.sum(values).as_py() or 0)
+
+
+def _percentile(times: Any, ends: Any, percent: int, count: int) -> float:
+    """Return the least of the times that ``percent`` of all ``count`` do not exceed: one of them, of few the longest.
+
+    ``times`` are sorted; at each of them so many items as ``ends`` says have come.
+    """
+    number = -(-percent * count // 100)
+    before = _sum(pc.less(ends, pa.scalar(number, pa.float64())))
+    return float(times[min(before, len(times) - 1)].as_py())
+
+
+def spread(spans: pa.Table) -> Spread | None:
+    """Return the spread of the durations in ``spans`` (columns of schema.SPANS), None when there is none.
+
+    A row that stands for ``count`` steps counts as that many of its mean duration; of one that is sampled one was timed.
+    """
+    if not spans.num_rows:
+        return None
+    counts = pc.cast(spans["count"], pa.float64())
+    means = pc.divide(pc.cast(spans["total_ns"], pa.float64()), counts)
+    order = pc.sort_indices(means)
+    times, ends = means.take(order), pc.cumulative_sum(counts.take(order))
+    count, total = _sum(spans["count"]), _sum(spans["total_ns"])
+    p50, p90, p99 = (_percentile(times, ends, percent, count) for percent in (50, 90, 99))
+    least, most = int(pc.min(spans["min_ns"]).as_py()), int(pc.max(spans["max_ns"]).as_py())
+    return Spread(count, p50, p90, p99, least, most, total / count, total, timed(spans))
+
+
+def timed(spans: pa.Table) -> int:
+    """Return how many of the steps in ``spans`` were timed."""
+    sampled = pc.not_equal(pc.bit_wise_and(spans["flags"], _SAMPLED), pa.scalar(0, pa.uint16()))
+    failed = pc.not_equal(pc.bit_wise_and(spans["flags"], _FAILED), pa.scalar(0, pa.uint16()))
+    one = pc.if_else(failed, pa.scalar(0, pa.uint32()), pa.scalar(1, pa.uint32()))
+    return _sum(pc.if_else(sampled, one, spans["count"]))

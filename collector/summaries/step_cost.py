@@ -1,0 +1,46 @@
+"""What tracing costs a step: each traced one is compared with those beside it, which do the same at the same time."""
+
+from itertools import groupby
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from ...formats import layout
+
+#: Traced steps with enough neighbours that it takes to say anything.
+PAIRS: Final = 5
+#: Entries on each side of a traced step that are its neighbours, and how many of them are enough.
+_BESIDE: Final = 4
+_NEEDED: Final = 2
+
+
+class StepCost(NamedTuple):
+    """How much longer a traced step took than those beside it, by the median of ``pairs`` of them: in ns, and as a share."""
+
+    ns: float
+    share: float
+    pairs: int
+
+
+def step_cost(spans: pa.Table) -> StepCost | None:
+    """Return the cost of tracing a step, from SPANS of one kind and key that neither failed nor set up; None where it cannot be told.
+
+    A job's first steps are slower than later ones, and are traced more often: over the whole job that would be taken for a cost.
+    """
+    names = ("thread", "start_ns", "total_ns", "count", "flags")
+    columns: Any = (spans[name].to_pylist() for name in names)
+    rows = sorted(zip(*columns, strict=True))
+    extra, beside = [], []
+    for _, of_thread in groupby(rows, key=lambda row: row[0]):
+        steps = [(total / count, bool(flags & layout.FLAG_TRACED)) for _, _, total, count, flags in of_thread]
+        for at, (time_ns, traced) in enumerate(steps):
+            if traced:
+                around = [ns for ns, other in steps[max(0, at - _BESIDE) : at + _BESIDE + 1] if not other]
+                if len(around) >= _NEEDED:
+                    beside.append(median(around))
+                    extra.append(time_ns - beside[-1])
+    if len(extra) < PAIRS:
+        return None
+    usual, more = median(beside), median(extra)
+    return StepCost(more, more / usual if usual else 0.0, len(extra))

@@ -1,0 +1,146 @@
+"""Step times: those of untraced steps, and apart from them what tracing costs a step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...formats import layout
+from .spread import Spread, spread, timed
+from .step_cost import StepCost, step_cost
+
+#: A step with one of these tells nothing of how long steps take.
+UNUSUAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
+#: So many feeds, fetches or targets, or more, as a key tells of them.
+_MOST: Final = 15
+
+#: What calls are named by their keys.
+Names = Mapping[int, str]
+NO_NAMES: Final[Names] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class StepGroup:
+    """The steps of one kind and key; ``cost`` is how much longer a traced one takes, None where that cannot be said."""
+
+    kind: str
+    call: str
+    key: int
+    untraced: Spread | None
+    traced: Spread | None
+    failed: int
+    setup: int
+    cost: StepCost | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of all steps."""
+        return sum(part.count for part in (self.untraced, self.traced) if part) + self.failed + self.setup
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step, or ``count`` consecutive short ones from ``ordinal`` on; durations are means, in ns.
+
+    ``sampled``: only the last of them was timed, or none where it failed.
+    """
+
+    kind: str
+    ordinal: int
+    count: int
+    start_ns: int
+    mean_ns: float
+    traced: bool
+    failed: bool
+    setup: bool
+    sampled: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Steps:
+    """Groups by importance, and single steps in order of time; ``timed`` is how many steps of each kind were timed."""
+
+    groups: tuple[StepGroup, ...]
+    steps: tuple[Step, ...]
+    rows: int
+    timed: Mapping[str, int]
+
+
+def call(kind: int, key: int, names: Names = NO_NAMES) -> str:
+    """Say what distinguishes a call from others of its kind: the name of its key, else what the key tells."""
+    if kind not in {*layout.RUN_KINDS, layout.PARTIAL_RUN}:
+        return names.get(key, f"#{key}") if key else ""
+    parts = ((key >> 28, "feed"), (key >> 24 & _MOST, "fetch"), (key >> 20 & _MOST, "target"))
+    return ", ".join(f"{number}{'+' * (number == _MOST)} {_plural(word, number)}" for number, word in parts if number)
+
+
+def _plural(word: str, number: int) -> str:
+    if number == 1:
+        return word
+    return word + ("es" if word.endswith("ch") else "s")
+
+
+def flagged(spans: pa.Table, flags: int) -> Any:
+    """Return a mask of the spans that have one of ``flags``."""
+    return pc.not_equal(pc.bit_wise_and(spans["flags"], pa.scalar(flags, pa.uint16())), pa.scalar(0, pa.uint16()))
+
+
+def of_kinds(spans: pa.Table, kinds: tuple[int, ...]) -> pa.Table:
+    """Return the spans of some kinds."""
+    return spans.filter(pc.is_in(spans["kind"], pa.array(kinds, pa.uint16())))
+
+
+def _items(spans: pa.Table) -> int:
+    return int(pc.sum(spans["count"]).as_py() or 0)
+
+
+def _group(kind: int, key: int, spans: pa.Table, names: Names) -> StepGroup:
+    failed = flagged(spans, layout.FLAG_FAILED)
+    whole = spans.filter(pc.invert(failed))
+    setup = flagged(whole, layout.FLAG_SETUP)
+    clean = whole.filter(pc.invert(setup))
+    traced = flagged(clean, layout.FLAG_TRACED)
+    return StepGroup(
+        layout.SPAN_NAMES[kind],
+        call(kind, key, names),
+        key,
+        spread(clean.filter(pc.invert(traced))),
+        spread(clean.filter(traced)),
+        _items(spans.filter(failed)),
+        _items(whole.filter(setup)),
+        step_cost(clean),
+    )
+
+
+def _step(row: dict[str, Any]) -> Step:
+    flags = row["flags"]
+    return Step(
+        layout.SPAN_NAMES[row["kind"]],
+        row["ordinal"],
+        row["count"],
+        row["start_ns"],
+        row["total_ns"] / row["count"],
+        bool(flags & layout.FLAG_TRACED),
+        bool(flags & layout.FLAG_FAILED),
+        bool(flags & layout.FLAG_SETUP),
+        bool(flags & layout.FLAG_SAMPLED),
+    )
+
+
+def steps(spans: pa.Table, last: int | None, names: Names = NO_NAMES) -> Steps:
+    """Fold SPANS into groups of steps, whose keys have ``names``, and list the ``last`` of them (None: all)."""
+    taken = of_kinds(spans, layout.STEP_KINDS).combine_chunks()
+    keys = taken.group_by(["kind", "key"]).aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
+    groups = []
+    for row in keys.to_pylist():
+        mine = pc.and_(pc.equal(taken["kind"], row["kind"]), pc.equal(taken["key"], row["key"]))
+        groups.append(_group(row["kind"], row["key"], taken.filter(mine), names))
+    importance = {layout.SPAN_NAMES[kind]: at for at, kind in enumerate(layout.STEP_KINDS)}
+    groups.sort(key=lambda group: importance[group.kind])
+    ordered = taken.sort_by("start_ns")
+    shown = ordered if last is None else ordered.slice(max(0, ordered.num_rows - last))
+    kinds = dict.fromkeys(row["kind"] for row in keys.to_pylist())
+    taken_times = {layout.SPAN_NAMES[kind]: timed(of_kinds(taken, (kind,))) for kind in kinds}
+    return Steps(tuple(groups), tuple(map(_step, shown.to_pylist())), ordered.num_rows, taken_times)

@@ -1,0 +1,73 @@
+"""Ops by the time they take of a step: what a report ends with."""
+
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from ..tfviews.nodes import Frame, Node, total
+from ..tfviews.own_files import own_line, own_place
+from .shares import Times, shares
+
+Stack = tuple[Frame, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class TopOp:
+    """One op type on one device: times of a step in us, calls and bytes of a step on average, and the line that most of it comes from.
+
+    `share` is that of the median step.
+    """
+
+    op: str
+    device: str
+    least_us: int
+    median_us: float
+    most_us: int
+    share: float
+    calls: float
+    bytes: float
+    line: str
+
+
+def short_device(device: str) -> str:
+    """Return the end of a device's name as people say it: CPU:0, GPU:1."""
+    return device.rsplit("/", 1)[-1].removeprefix("device:").upper() or "-"
+
+
+def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
+    """Return the (op type, device) pairs that took any time, most of a median step first.
+
+    ``nodes`` have their sums over ``steps`` steps, ``times`` their times in each step that is looked at.
+    """
+    groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
+    for node in nodes:
+        groups[node.op, short_device("|".join(node.devices))].append(node)
+    ranked = shares(((key, node.name) for key, group in groups.items() for node in group), times)
+    found = []
+    for (op, device), least, middle, most, share in ranked:
+        group = groups[op, device]
+        stats = total(group)
+        found.append(
+            TopOp(
+                op, device, least, middle, most, share, stats.runs / steps, stats.bytes / steps, top_line(group, times)
+            )
+        )
+    return found
+
+
+def top_line(nodes: Sequence[Node], times: Times) -> str:
+    """Return the user's own line that most of the time of ``nodes`` comes from; empty where none is known."""
+    return _heaviest(nodes, times, own_line)
+
+
+def top_place(nodes: Sequence[Node], times: Times) -> str:
+    """Return what ``top_line`` does, with the line's function."""
+    return _heaviest(nodes, times, own_place)
+
+
+def _heaviest(nodes: Sequence[Node], times: Times, told: Callable[[Stack | None], str]) -> str:
+    weights: dict[str, int] = defaultdict(int)
+    for node in nodes:
+        if line := told(node.facts.stack):
+            weights[line] += sum(times.get(node.name, ()))
+    return max(weights, key=weights.__getitem__, default="")

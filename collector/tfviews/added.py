@@ -1,0 +1,51 @@
+"""Nodes that TensorFlow put into a graph of the user's: one for each op type, together in a scope of their own."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Final
+
+from .nodes import Facts, Node, Stats, bytewise
+from .tree import sums
+
+#: The scope that they are in.
+ADDED: Final = "(added by TensorFlow)"
+#: What Grappler, the placer and the executor call nodes of theirs: prefixes, endings, and copies between devices.
+_NAMES: Final = re.compile(
+    r"""(?:
+      (?:ConstantFolding|ConstantFoldingCtrl|\w+Optimizer|Func|recompute|RecomputeTrigger)/.*
+    | .*(?:LayoutOptimizer|AutoMixedPrecision)
+    | (?:swap_in|swap_out|scoped_allocator)_.*
+    | .*/_\d+ | .*__cf__\d+ | \^.* | edge_\d+_.*
+    | _SOURCE | _SINK | _(?:arg|retval)_.* | .*_(?:SEND|RECV) | \[?(?:CPU|GPU|MEMCPY|memcpy).*
+    )""",
+    re.DOTALL | re.VERBOSE,
+)
+
+
+def is_added(node: Node) -> bool:
+    """Whether TensorFlow put ``node`` in: no graph of the job has it, and its name or its type is one that TensorFlow makes."""
+    return not node.in_graph and (_NAMES.fullmatch(node.name) is not None or node.op.startswith("_"))
+
+
+def grouped(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[Node], dict[str, str]]:
+    """Return ``nodes`` with one for each op type in the place of what TensorFlow put in, and their names by those of its parts.
+
+    ``linked``: these are inputs of a node called ADDED, as the graph view needs to have them together.
+    """
+    kept = [node for node in nodes if not is_added(node)]
+    kinds: dict[str, list[Node]] = {}
+    for node in nodes:
+        if is_added(node):
+            kinds.setdefault(f"{ADDED}/{node.op}", []).append(node)
+    found = [_together(name, parts) for name, parts in kinds.items()]
+    if linked and found:
+        inputs = tuple(sorted(kinds))
+        found.append(Node(ADDED, ADDED, (), Stats(), Facts(inputs=inputs), in_graph=False))
+    names = {node.name: name for name, parts in kinds.items() for node in parts}
+    return sorted([*kept, *found], key=lambda node: bytewise(node.name)), names
+
+
+def _together(name: str, parts: Sequence[Node]) -> Node:
+    devices = tuple(sorted({device for node in parts for device in node.devices}))
+    return replace(parts[0], name=name, devices=devices, stats=sums([node.stats for node in parts]), facts=Facts())

@@ -1,0 +1,187 @@
+"""The code view: the nodes as a tree of the Python calls that made them, gradients beside the calls of their forward ops."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from operator import lt
+from typing import Final
+
+from ..flops.executed import inlined
+from .account_filter import picks
+from .matcher import encoded
+from .nodes import NOTHING, Frame, Node
+from .options import Matcher, Options
+from .parity import DEFAULT, Rules
+from .tree import Kept, TreeView, root_of, sums, tree_view
+
+#: What follows the name of every call of the tree of gradients.
+GRADIENT: Final = " (gradient)"
+#: Bytes from which on a function's name is cut, and what is left of it.
+_LONG, _CUT = 20, 17
+_BEFORE, _AFTER = "gradients/", "_grad/"
+_HOST_ONLY: Final = re.compile("[A-Za-z][A-Za-z0-9.]+://[^/]*", re.DOTALL)
+
+
+class Place:
+    """A call under its caller: the first frame that had its text there, and the nodes made in it."""
+
+    __slots__ = ("below", "frame", "gradient", "kept", "nodes", "text")
+
+    def __init__(self, text: str = "", frame: Frame | None = None, *, gradient: bool = False) -> None:
+        self.text = text
+        self.frame = frame
+        self.gradient = gradient
+        self.below: dict[str, Place] = {}
+        self.nodes: list[Node] = []
+        self.kept: Call | None = None
+
+    def kept_below(self) -> list["Call"]:
+        """Return what accounting keeps of the calls below, in order of first use."""
+        return [place.kept for place in self.below.values() if place.kept is not None]
+
+
+@dataclass(frozen=True, slots=True)
+class CallTree:
+    """All places, callers before what they call, and the gradient nodes of unplaced forward ops by those ops' names."""
+
+    places: list[Place]  # the first one is the root
+    lost: dict[str, list[Node]]
+
+
+class Call(Kept):
+    """A place that accounting keeps, with its picked nodes in name order."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: Place, picked: Sequence[tuple[Node, int]], below: Sequence[Kept], *, whole: bool) -> None:
+        """Count each picked node as often as it says; ``whole``: what has none is accounted, too."""
+        stats = [node.stats for node, times in picked for _ in range(times)]
+        own = NOTHING if not stats else stats[0] if len(stats) == 1 else sums(stats)
+        nodes = sorted([node for node, _ in picked], key=_name) if len(picked) > 1 else [node for node, _ in picked]
+        super().__init__(place.text, own, tuple(nodes), below, accounted=whole or bool(picked))
+        self.place = place
+
+
+def _name(node: Node) -> bytes:
+    return encoded(node.name)
+
+
+def basename(file: str) -> str:
+    """Return what follows the last `/`; nothing of an address without a path, as in tfprof: `gs://bucket`."""
+    return "" if _HOST_ONLY.fullmatch(file) else file.rpartition("/")[2]
+
+
+def frame_text(frame: Frame) -> str:
+    """Return what a call is called: file, line, and function, whose long name is cut, be it within a character."""
+    function = frame.function
+    if len(raw := encoded(function)) >= _LONG:
+        function = raw[:_CUT].decode("utf-8", "surrogateescape") + "..."
+    return f"{basename(frame.file)}:{frame.line}:{function}"
+
+
+def forward_name(name: str) -> str | None:
+    """Return the name of the op whose gradient a node called ``name`` is part of, None where it is no gradient."""
+    before, after = name.find(_BEFORE), name.find(_AFTER)
+    start = before + len(_BEFORE)
+    if before < 0 or after < 0 or after == start:
+        return None
+    return name[start:after] if after > start else name[start:]  # tfprof's length wraps around
+
+
+class _Builder:
+    """Puts nodes into their places; nodes of one stack are looked up once."""
+
+    def __init__(self) -> None:
+        self.places = [Place()]
+        self._texts: dict[int, str] = {}  # by identity, which is quicker: nodes keep their stacks alive, and share them
+        self._known: dict[tuple[int, bool], Place] = {}
+
+    def place(self, stack: tuple[Frame, ...], *, gradient: bool = False) -> Place:
+        """Return the innermost place of ``stack``, made where it is not there."""
+        key = id(stack), gradient
+        if key not in self._known:
+            place = self.places[0]
+            for frame in stack:
+                text = self._text(frame) + GRADIENT if gradient else self._text(frame)
+                if text not in place.below:
+                    place.below[text] = Place(text, frame, gradient=gradient)
+                    self.places.append(place.below[text])
+                place = place.below[text]
+            self._known[key] = place
+        return self._known[key]
+
+    def _text(self, frame: Frame) -> str:
+        if id(frame) not in self._texts:
+            self._texts[id(frame)] = frame_text(frame)
+        return self._texts[id(frame)]
+
+
+def call_tree(nodes: Iterable[Node], rules: Rules = DEFAULT) -> CallTree:
+    """Put nodes in name order into their places; those without a stack have none."""
+    builder = _Builder()
+    forward: dict[str, tuple[Frame, ...]] = {}
+    gradients: dict[str, list[Node]] = {}
+    for node in nodes:
+        stack = node.facts.stack
+        if not stack:
+            continue
+        of = forward_name(node.name if rules.strict else inlined(node.name))
+        if of is None:
+            forward[node.name] = stack
+            builder.place(stack).nodes.append(node)
+        else:
+            gradients.setdefault(of, []).append(node)
+    lost = {}
+    for of in sorted(gradients, key=encoded):
+        if of in forward:
+            builder.place(forward[of], gradient=True).nodes += gradients[of]
+        else:
+            lost[of] = gradients[of]
+    return CallTree(builder.places, lost)
+
+
+def _account(places: Sequence[Place], patterns: tuple[str, ...]) -> Kept:
+    """Return the root above the calls with picked nodes and their callers, or above all calls."""
+    whole, picks_of = Matcher(patterns).everything, picks(patterns)
+    for place in reversed(places[1:]):  # what is called comes before its caller
+        picked = [(node, times) for node in place.nodes if (times := picks_of(node))]
+        below = place.kept_below()
+        if picked or below:  # all calls where all is accounted: innermost ones have nodes
+            place.kept = Call(place, picked, below, whole=whole)
+    return root_of(places[0].kept_below())
+
+
+def _shows(options: Options) -> Callable[[Kept], bool]:
+    """Return the filter: every minimum looks at totals, and -min_occurrence at nothing."""
+    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
+    leasts = dict(options.minima)
+    least = tuple(leasts[counter] for counter in NOTHING._fields[1:])
+
+    def shown(entry: Kept) -> bool:
+        if any(map(lt, entry.total[1:], least)):
+            return False
+        return show(entry.name) and not hide(entry.name)
+
+    return shown
+
+
+def code_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> TreeView:
+    """Fold nodes in name order into the code view: its `nodes` are those with a stack, none without code traces.
+
+    Its `unreached` are gradient nodes whose forward ops have no stack. As in tfprof, a trimmed call goes with all that it
+    calls, totals are never of what is displayed only, and numbers of executions hide nothing.
+    """
+    traced = [node for node in nodes if node.facts.stack]
+    tree, picked = call_tree(traced, rules), picks(options.account_type_regexes)
+    return tree_view(
+        _account(tree.places, options.account_type_regexes),
+        options,
+        rules,
+        nodes=len(traced),
+        accounted=frozenset(node.name for node in traced if picked(node)),
+        unreached=sum(map(len, tree.lost.values())),
+        shown=_shows(options),
+        occurrence=True,
+        displayed_only=False,
+        prunes=True,
+    )

@@ -1,0 +1,246 @@
+"""What tfprof keeps of a node and a step: the pairs of its executions, device by device, and its records of memory."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+
+from ..store.columns import flat, floor_divided, pc
+from ..store.devices import is_canonical, only
+from ..store.schema import NODE, NONE_ID
+from .nodes import STREAM, texts
+
+#: Start and duration in µs.
+Pair = tuple[int, int]
+#: Bytes and address of an output.
+Output = tuple[int, int]
+#: Steps of a node.
+Steps = dict[int, "Entry"]
+
+#: The columns of OPS that are looked at, `trace` and `start_ns` first.
+COLUMNS: Final = (
+    "trace",
+    "start_ns",
+    "node",
+    "device",
+    "op_start_ns",
+    "op_end_ns",
+    "start_us_fix",
+    "end_us_fix",
+    "total_bytes",
+    "peak_bytes",
+    "live_bytes",
+    "in_use_bytes",
+    "output_bytes",
+    "temp_bytes",
+    "persistent_bytes",
+    "outputs",
+)
+
+_NOTHING: Final[Mapping[int, Output]] = {}
+
+
+class MemoryRecord(NamedTuple):
+    """The memory of one execution, in bytes; `micros`: when it ended, real time. `output_memory` is by slot.
+
+    `outputs`: id of the signature of what it put out; a live job tells what all of it took, and not each.
+    """
+
+    micros: int
+    host_temp: int
+    host_persistent: int
+    accelerator_temp: int
+    accelerator_persistent: int
+    requested: int
+    peak: int
+    residual: int
+    output: int
+    in_use: int
+    output_memory: Mapping[int, Output]
+    outputs: int = NONE_ID
+
+
+@dataclass(slots=True)
+class Entry:
+    """The executions of one node in one step, in order of arrival; times in µs, 0 where there is none.
+
+    `device` is the CPU or GPU that the node belongs to, empty where it was seen on none. `start_us` and `end_us` are of all
+    its devices, host and memcpy devices too; `runs` counts executions on its CPU or GPU. Devices are lower case.
+    `allocations` are (µs, bytes) of a GPU's allocator.
+    """
+
+    device: str = ""
+    start_us: int = 0
+    end_us: int = 0
+    runs: int = 0
+    accelerator: dict[str, list[Pair]] = field(default_factory=dict)
+    cpu: dict[str, list[Pair]] = field(default_factory=dict)
+    devices: set[str] = field(default_factory=set)
+    memory: list[MemoryRecord] = field(default_factory=list)
+    allocations: list[Pair] = field(default_factory=list)
+
+    @property
+    def executions(self) -> list[tuple[str, list[Pair]]]:
+        """The pairs of every device that time is counted of, by name of the device."""
+        return sorted([*self.accelerator.items(), *self.cpu.items()])
+
+
+class _Device(NamedTuple):
+    name: str
+    canonical: bool  # a CPU or GPU that a node can belong to
+    stream: bool
+    cpu: bool
+
+    @classmethod
+    def of(cls, text: bytes) -> "_Device":
+        name = text.lower()
+        decoded = name.decode("utf-8", "surrogateescape")
+        return cls(decoded, is_canonical(name), STREAM in decoded, b"cpu" in name)
+
+
+class _Row(NamedTuple):
+    """One execution; times in µs."""
+
+    trace: int
+    node: int
+    device: int
+    start: int
+    lasted: int
+    requested: int
+    peak: int
+    residual: int
+    output: int
+    in_use: int
+    temp: int
+    persistent: int
+    outputs: int
+
+
+def entries(
+    ops: pa.Table,
+    traces: pa.Table,
+    names: pa.Table,
+    canonical: Mapping[int, int],
+    allocations: pa.Table,
+    output_memory: pa.Table,
+) -> dict[str, Steps]:
+    """Return tfprof's entries by name of the node and step, of the rows of ``ops`` whose trace is in ``traces``.
+
+    ``ops`` has COLUMNS of OPS, as they lie in the store; ``traces`` at least `trace`, `step` and `base_ns`: traces of one
+    step add up. ``canonical`` is node id -> device id in the whole job (views.nodes.canonical_devices). A node that ran
+    nowhere but on another CPU or GPU than its own has no entry.
+    """
+    devices = _devices(names)
+    own = {node: devices[device].name for node, device in canonical.items() if device in devices}
+    columns: Any = (traces[name].to_pylist() for name in ("trace", "step"))
+    steps: dict[int, int] = dict(zip(*columns, strict=True))
+    found: dict[int, Steps] = {}
+    outputs = _outputs(output_memory)
+    seen: dict[tuple[int, int, int], int] = {}
+    for row in _rows(ops, traces):
+        device, mine = devices[row.device], own.get(row.node)
+        index = 0
+        if outputs:
+            key = row[:3]
+            index = seen.get(key, 0)
+            seen[key] = index + 1
+        if device.canonical and device.name != mine:
+            continue
+        of_node = found.setdefault(row.node, {})
+        step = steps[row.trace]
+        entry = of_node.get(step)
+        if entry is None:
+            entry = of_node[step] = Entry(mine or "")
+        entry.devices.add(device.name)
+        if row.start > 0:
+            _add_time(entry, device, row)
+            if device.name == mine:
+                entry.memory.append(_record(device, row, outputs.get((*row[:3], index), _NOTHING)))
+    _add_allocations(found, allocations, steps, devices, own)
+    known = texts(names, NODE)
+    return {known[node]: of_node for node, of_node in found.items()}
+
+
+def _add_time(entry: Entry, device: _Device, row: _Row) -> None:
+    lasted = row.lasted or 1
+    entry.start_us = min(entry.start_us or row.start, row.start)
+    entry.end_us = max(entry.end_us, row.start + lasted)
+    if device.stream:
+        entry.accelerator.setdefault(device.name, []).append((row.start, lasted))
+    elif device.canonical:
+        entry.cpu.setdefault(device.name, []).append((row.start, lasted))
+        entry.runs += 1
+
+
+def _record(device: _Device, row: _Row, outputs: Mapping[int, Output]) -> MemoryRecord:
+    kept = (row.temp, row.persistent)
+    host, accelerator = (kept, (0, 0)) if device.cpu else ((0, 0), kept)
+    sizes = (row.requested, row.peak, row.residual, row.output, row.in_use)
+    return MemoryRecord(row.start + row.lasted, *host, *accelerator, *sizes, outputs, row.outputs)
+
+
+def _devices(names: pa.Table) -> dict[int, _Device]:
+    rows = only(names)
+    pairs: Any = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)
+    return {number: _Device.of(text) for number, text in pairs}
+
+
+def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
+    """Yield the executions of ``traces`` in order; sums wrap as the rollup's do."""
+    at = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
+    taken = ops.select(list(COLUMNS)).filter(pc.is_valid(at))
+    column = {name: flat(taken[name]) for name in COLUMNS}
+    start_ns = pc.add(flat(traces["base_ns"]).take(at.drop_null()), column["start_ns"])
+    end_ns = pc.add(start_ns, pc.add(column["op_start_ns"], column["op_end_ns"]))
+    start_us = floor_divided(start_ns, 1000)
+    kept = pc.add(column["persistent_bytes"], column["temp_bytes"])
+    values: Iterable[Any] = (
+        column["trace"],
+        column["node"],
+        column["device"],
+        pc.add(start_us, column["start_us_fix"]),
+        pc.add(pc.subtract(floor_divided(end_ns, 1000), start_us), column["end_us_fix"]),
+        pc.add(column["total_bytes"], kept),
+        pc.add(column["peak_bytes"], kept),
+        pc.add(column["live_bytes"], column["persistent_bytes"]),
+        column["output_bytes"],
+        column["in_use_bytes"],
+        column["temp_bytes"],
+        column["persistent_bytes"],
+        column["outputs"],
+    )
+    return map(_Row._make, zip(*(_numbers(value) for value in values), strict=True))
+
+
+def _numbers(values: Any) -> list[int]:
+    """Return integers without nulls as a list: to_pylist takes ten times as long."""
+    wide = values.cast(pa.int64())
+    data = wide.buffers()[1]
+    numbers = memoryview(b"" if data is None else data).cast("q")
+    return numbers[wide.offset : wide.offset + len(wide)].tolist()
+
+
+def _outputs(table: pa.Table) -> dict[tuple[int, int, int, int], dict[int, Output]]:
+    """Return what executions put out, by (trace, node, device, execution) and slot; the last of a slot counts."""
+    found: dict[tuple[int, int, int, int], dict[int, Output]] = {}
+    columns: Any = (
+        table[name].to_pylist() for name in ("trace", "node", "device", "execution", "slot", "bytes", "ptr")
+    )
+    for *key, slot, size, pointer in zip(*columns, strict=True):
+        found.setdefault(tuple(key), {})[slot] = (size, pointer)
+    return found
+
+
+def _add_allocations(
+    found: Mapping[int, Steps],
+    table: pa.Table,
+    steps: Mapping[int, int],
+    devices: Mapping[int, _Device],
+    own: Mapping[int, str],
+) -> None:
+    """Give each entry what its node allocated on the device that it belongs to."""
+    columns: Any = (table[name].to_pylist() for name in ("trace", "node", "device", "t_us", "bytes"))
+    for trace, node, device, at, size in zip(*columns, strict=True):
+        if trace in steps and devices[device].name == own.get(node):
+            found[node][steps[trace]].allocations.append((at, size))

@@ -1,0 +1,53 @@
+"""The graph view: below each node its inputs, each node where the walk from the outputs first meets it."""
+
+from collections.abc import Sequence
+
+from .account_filter import accounts
+from .nodes import Node
+from .options import Options
+from .parity import DEFAULT, Rules
+from .tree import Kept, TreeView, root_of, tree_view
+
+
+def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
+    """Walk from what is nobody's input, depth first; return nodes as met, and the positions of their consumers, or -1."""
+    known = {node.name: node for node in nodes}
+    consumed = {name for node in nodes for name in node.facts.inputs}
+    ahead = [(name, -1) for name in reversed(known) if name not in consumed]
+    walked: list[Node] = []
+    consumers: list[int] = []
+    while ahead:
+        name, consumer = ahead.pop()
+        node = known.pop(name, None)
+        if node is None:  # met before, or no node
+            continue
+        if inputs := node.facts.inputs:
+            at = len(walked)
+            ahead += [(source, at) for source in reversed(inputs)]
+        walked.append(node)
+        consumers.append(consumer)
+    return walked, consumers
+
+
+def graph_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> TreeView:
+    """Fold nodes in name order into the graph view.
+
+    What is not accounted is dropped with its own numbers; what is accounted below it moves up to its consumer.
+    """
+    walked, consumers = _walked(nodes)
+    counted = list(map(accounts(options.account_type_regexes), walked))
+    above: list[int] = []  # the nearest accounted consumer
+    for consumer in consumers:
+        above.append(consumer if consumer < 0 or counted[consumer] else above[consumer])
+    below: dict[int, list[Kept]] = {}
+    for at in range(len(walked) - 1, -1, -1):  # what is below a node was met after it
+        if counted[at]:
+            node = walked[at]
+            inputs = below.pop(at, [])
+            inputs.reverse()
+            below.setdefault(above[at], []).append(Kept(node.name, node.stats, (node,), inputs, accounted=True))
+    top = below.pop(-1, [])
+    top.reverse()
+    names = frozenset(node.name for node, counts in zip(walked, counted, strict=True) if counts)
+    unreached = len(nodes) - len(walked)
+    return tree_view(root_of(top), options, rules, nodes=len(nodes), accounted=names, unreached=unreached)

@@ -1,0 +1,319 @@
+"""Node statistics as TensorFlow's own profiler counts them: a fold of the rollup over a graph's nodes."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ..store.schema import DEVICE, NODE, NONE_ID
+from .parity import DEFAULT, Rules
+
+#: Part of the name of a device whose rows are kernels of an accelerator.
+STREAM: Final = "stream:all"
+#: Names that are no node of their own unless a graph says so.
+NEVER: Final = frozenset({"RecvTensor", "_SOURCE"})
+COPY: Final = "MEMCPY"
+
+_WRAP: Final = 1 << 64
+_SIGN: Final = 1 << 63
+
+
+def signed(number: int) -> int:
+    """Return what 64 bits hold of ``number``: tfprof's sums wrap."""
+    return (number + _SIGN) % _WRAP - _SIGN
+
+
+class Stats(NamedTuple):
+    """Counters of a node or of several: times in µs, sizes in bytes."""
+
+    runs: int = 0
+    micros: int = 0
+    accelerator_micros: int = 0
+    cpu_micros: int = 0
+    bytes: int = 0
+    peak_bytes: int = 0
+    residual_bytes: int = 0
+    output_bytes: int = 0
+    params: int = 0
+    float_ops: int = 0
+
+    def plus(self, other: "Stats") -> "Stats":
+        """Return the sums of both."""
+        return Stats(*map(signed, map(int.__add__, self, other)))
+
+
+#: Of what did not run.
+NOTHING: Final = Stats()
+
+
+#: Sizes of dimensions: -1 is an unknown one, the empty shape an unknown rank; a scalar is (1,), as in tfprof.
+Shape = tuple[int, ...]
+
+
+class Frame(NamedTuple):
+    """One frame of the Python stack that made a node; `start_line` is the function's first line, -1 where not known."""
+
+    file: str
+    line: int
+    function: str
+    start_line: int = -1
+    text: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What is known of a node whether it runs or not: from the graph, from an op log, from the job's Python stacks."""
+
+    node_def: bytes = b""
+    parameter_shape: Shape = ()
+    inputs: tuple[str, ...] = ()  # names of the source nodes, by input position, control inputs too
+    input_shapes: tuple[Shape, ...] = ()  # as long as `inputs`
+    output_shapes: tuple[Shape, ...] = ()
+    data_format: str = ""
+    types: tuple[str, ...] = ()  # besides op and device: `_trainable_variables`
+    float_ops: int = 0  # of one execution
+    stack: tuple[Frame, ...] | None = None  # outermost first
+
+
+NO_FACTS: Final = Facts()
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """One node of one job, or of several: what it is and what it cost; `devices` are lower case, none where it never ran.
+
+    `entries`: in how many of the traced steps that are looked at it has one; None where it has none in the whole job.
+    `in_graph`: whether a graph of the job has it, or none is known; else TensorFlow put it in, or it ran outside of graphs.
+    """
+
+    name: str
+    op: str
+    devices: tuple[str, ...]
+    stats: Stats
+    facts: Facts = NO_FACTS
+    entries: int | None = None
+    in_graph: bool = True
+
+    @property
+    def op_types(self) -> tuple[str, ...]:
+        """What `-account_type_regexes` looks at, in bytewise order."""
+        return tuple(sorted({self.op, *self.devices, *self.facts.types}))
+
+
+def average(total: int, entries: int) -> int:
+    """Divide as tfprof does: whole, in unsigned 64 bits, so that a negative total of several steps wraps."""
+    if entries <= 0:
+        return 0
+    return total // entries if total >= 0 else signed((total % _WRAP) // entries)
+
+
+class _Sums:
+    """What accrues for one node while the rollup is folded."""
+
+    __slots__ = ("accelerator", "cpu", "entries")
+
+    def __init__(self) -> None:
+        self.entries = 0
+        self.accelerator = 0
+        self.cpu: list[tuple[int, list[int]]] = []
+
+    def stats(self, devices: Mapping[int, str], device: str) -> Stats:
+        """Return the sums: rows of another CPU or GPU than ``device`` do not count."""
+        taken = [fields for number, fields in self.cpu if devices[number] == device]
+        fields = taken[0] if len(taken) == 1 else [sum(column) for column in zip(_NO_FIELDS, *taken, strict=True)]
+        runs, cpu, *sizes = fields
+        return Stats(runs, self.accelerator + cpu, self.accelerator, cpu, *sizes)
+
+
+_FIELDS: Final = ("runs", "sum_us", "requested_bytes", "peak_bytes", "residual_bytes", "output_bytes")
+_NO_FIELDS: Final = (0,) * len(_FIELDS)
+
+
+def device_names(names: pa.Table) -> dict[int, str]:
+    """Return the names of devices by id, in lower case as tfprof has it: letters of ASCII only."""
+    return {
+        number: octets(text).lower().decode("utf-8", "surrogateescape") for number, text in texts(names, DEVICE).items()
+    }
+
+
+def octets(text: str) -> bytes:
+    """Return a name as it came from the job."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def raw(names: pa.Table, kind: int) -> dict[int, bytes]:
+    """Return the interned bytes of one kind by id."""
+    rows = names.filter(pc.equal(names["kind"], pa.scalar(kind, pa.uint16())))
+    ids: list[Any] = rows["id"].to_pylist()
+    known: list[Any] = rows["text"].to_pylist()
+    return dict(zip(ids, known, strict=True))
+
+
+def texts(names: pa.Table, kind: int) -> dict[int, str]:
+    """Return the interned strings of one kind by id."""
+    return {number: text.decode("utf-8", "surrogateescape") for number, text in raw(names, kind).items()}
+
+
+def _integers(column: Any) -> list[int]:
+    """Return the values of a column of numbers without nulls: to_pylist takes ten times as long."""
+    chunks = column.cast(pa.int64()).chunks  # none of no rows, even where there is an empty one before
+    values: Any = pa.concat_arrays(chunks) if chunks else pa.array([], pa.int64())
+    numbers = memoryview(values.buffers()[1]).cast("q") if len(values) else memoryview(b"").cast("q")
+    return numbers[values.offset : values.offset + len(values)].tolist()
+
+
+def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
+    streams = {number for number, name in devices.items() if STREAM in name}
+    nodes: dict[int, _Sums] = {}
+    columns = [_integers(rollup[name]) for name in ("node", "device", "traces", *_FIELDS)]
+    for node, device, traces, *fields in zip(*columns, strict=True):
+        sums = nodes.get(node)
+        if sums is None:
+            sums = nodes[node] = _Sums()
+        if device == NONE_ID:
+            sums.entries = traces
+        elif device in streams:
+            sums.accelerator += fields[1]
+        else:
+            sums.cpu.append((device, fields))
+    return nodes
+
+
+def _ops(table: pa.Table) -> dict[str, str]:
+    """Return the op of each graph node by name; the first of a name counts, later ones are skipped."""
+    names: list[Any] = table["name"].to_pylist()
+    ops: list[Any] = table["op"].to_pylist()
+    return dict(zip(reversed(names), reversed(ops), strict=True))
+
+
+def _counted(name: str) -> bool:
+    return name not in NEVER and COPY not in name
+
+
+def canonical_devices(total: pa.Table) -> dict[int, int]:
+    """Return node id -> id of its canonical device, NONE_ID for none, for all nodes of ``total`` (a ROLLUP)."""
+    rows = total.filter(pc.equal(total["device"], pa.scalar(NONE_ID, pa.uint32())))
+    return dict(zip(_integers(rows["node"]), _integers(rows["canonical"]), strict=True))
+
+
+def sums(
+    rollup: pa.Table,
+    names: pa.Table,
+    graph: pa.Table,
+    op_types: Mapping[int, str] | None = None,
+    *,
+    facts: Mapping[str, Facts] | None = None,
+    total: pa.Table | None = None,
+) -> list[Node]:
+    """Return every node of a job in name order, with its sums over the traced steps, parameters and float_ops left out.
+
+    ``rollup`` is of the steps that are asked for, ``total`` of all of the job (the same, unless given): what a node is, and
+    where it runs, goes by the whole job. ``names`` and ``graph`` have columns of NAMES and GRAPH_NODES. A node's op is the
+    graph's, else its name; ``op_types`` has, by id, what was seen to run in its place: a fused Conv2D keeps the name of
+    the Relu that ends it.
+    """
+    devices = device_names(names)
+    known, types, known_facts = _ops(graph), op_types or {}, facts or {}
+    ran = _fold(rollup, devices)
+    canonical = canonical_devices(rollup if total is None else total)
+    nodes: dict[str, Node] = {}
+    for number, name in texts(names, NODE).items():
+        if name not in known and not _counted(name):
+            continue
+        device = devices.get(canonical.get(number, NONE_ID), "")
+        mine = ran.get(number)
+        stats = mine.stats(devices, device) if mine else NOTHING
+        op = types.get(number) or known.get(name, name)
+        entries = (mine.entries if mine else 0) if number in canonical else None
+        in_graph = name in known or not known
+        found = known_facts.get(name, NO_FACTS)
+        nodes[name] = Node(name, op, (device,) if device else (), stats, found, entries, in_graph)
+    for name, op in known.items():
+        if name not in nodes:
+            nodes[name] = Node(name, op, (), NOTHING, known_facts.get(name, NO_FACTS))
+    return sorted(nodes.values(), key=_bytewise)
+
+
+def merged(jobs: Sequence[Sequence[Node]]) -> list[Node]:
+    """Return the nodes of several jobs, given as ``sums`` returns them, put together by name: what the first says of one counts."""
+    nodes: dict[str, Node] = {}
+    for node in chain.from_iterable(jobs):
+        known = nodes.get(node.name)
+        nodes[node.name] = node if known is None else _together(known, node)
+    return sorted(nodes.values(), key=_bytewise)
+
+
+def _together(first: Node, second: Node) -> Node:
+    some = [entries for entries in (first.entries, second.entries) if entries is not None]
+    devices = tuple(sorted({*first.devices, *second.devices}))
+    facts = second.facts if first.facts is NO_FACTS else first.facts
+    stats = first.stats.plus(second.stats)
+    in_graph = first.in_graph or second.in_graph
+    return Node(first.name, first.op, devices, stats, facts, sum(some) if some else None, in_graph)
+
+
+def finished(nodes: Iterable[Node], *, averaged: bool = True, rules: Rules = DEFAULT) -> list[Node]:
+    """Return ``nodes`` with averages over their entries in place of sums, if so asked, and with parameters and float_ops.
+
+    Under strict rules, float_ops are those of one execution as often as the node ran, or once if it never did.
+    """
+    return [
+        Node(
+            node.name,
+            node.op,
+            node.devices,
+            _finished(node, rules, averaged=averaged),
+            node.facts,
+            node.entries,
+            node.in_graph,
+        )
+        for node in nodes
+    ]
+
+
+def _finished(node: Node, rules: Rules, *, averaged: bool) -> Stats:
+    stats, facts, entries = node.stats, node.facts, node.entries
+    if averaged and entries is not None and entries != 1:
+        stats = Stats(*(average(number, entries) if number else 0 for number in stats))
+    if facts is NO_FACTS:
+        return stats
+    stats = stats._replace(params=parameters(facts.parameter_shape))
+    if rules.strict:
+        return stats._replace(float_ops=signed(facts.float_ops * (1 if entries is None else stats.runs)))
+    return stats
+
+
+def build(
+    rollup: pa.Table,
+    names: pa.Table,
+    graph: pa.Table,
+    op_types: Mapping[int, str] | None = None,
+    *,
+    averaged: bool = True,
+) -> list[Node]:
+    """Return the nodes of one job over all of its traced steps: ``sums``, ``finished``."""
+    return finished(sums(rollup, names, graph, op_types), averaged=averaged)
+
+
+def bytewise(name: str) -> bytes:
+    """Return what names of nodes and devices are ordered by."""
+    return name.encode("utf-8", "surrogateescape")
+
+
+def _bytewise(node: Node) -> bytes:
+    return bytewise(node.name)
+
+
+def parameters(shape: Shape) -> int:
+    """Return the number of elements; 0 where the shape is not fully known."""
+    return 0 if not shape or min(shape) < 0 else signed(math.prod(shape))
+
+
+def total(nodes: Iterable[Node]) -> Stats:
+    """Return the sums over ``nodes``."""
+    columns = zip(*(node.stats for node in nodes), strict=True)
+    return Stats(*map(signed, map(sum, columns)))

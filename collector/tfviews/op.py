@@ -1,0 +1,127 @@
+"""The op view: one entry for each op type, as TensorFlow's own profiler accounts, filters and orders them."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import repeat
+from typing import Any
+
+from .account_filter import picks
+from .matcher import encoded
+from .nodes import NOTHING, Node, Stats
+from .options import Matcher, Options
+from .order import ordered
+from .parity import DEFAULT, Rules
+from .tree import ROOT, counter_of, sums
+
+__all__ = ["ROOT", "Entry", "OpView", "op_view"]
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One op type: its picked nodes, their sums, and the running total with all accounted entries after it."""
+
+    name: str
+    nodes: tuple[Node, ...]
+    own: Stats
+    running: Stats
+
+    @property
+    def runs(self) -> int:
+        """How often the nodes ran, each node counted once."""
+        return sum(node.stats.runs for node in self.nodes)
+
+
+@dataclass(frozen=True, slots=True)
+class OpView:
+    """The shown entries in order, the total that percentages refer to, and why the other accounted entries are not shown.
+
+    Before the start, after the end (of depth, or by a trim), or hidden by a minimum or a name.
+    """
+
+    entries: tuple[Entry, ...]
+    total: Stats
+    accounted: int
+    before: int
+    after: int
+    hidden: int
+    op_types: int
+
+
+def _entries(nodes: Iterable[Node], options: Options) -> list[Entry]:
+    """Return an entry for each op type by name; a node that several patterns match counts as often."""
+    times = picks(options.account_type_regexes)
+    by_op: dict[str, list[tuple[Node, int]]] = defaultdict(list)
+    for node in nodes:
+        by_op[node.op].append((node, times(node)))
+    entries = []
+    for op in sorted(by_op, key=encoded):
+        picked = [(node, count) for node, count in by_op[op] if count]
+        own = sums([NOTHING, *[node.stats for node, count in picked for _ in repeat(None, count)]])
+        entries.append(Entry(op, tuple(node for node, _ in picked), own, own))
+    return entries
+
+
+def _ordered(entries: list[Entry], order_by: str, rules: Rules) -> list[Entry]:
+    """Return ``entries`` by their own numbers; occurrence is the number of nodes, whatever the sums."""
+    key: Callable[[Entry], Any]
+    at = counter_of(order_by)
+    if at is not None:
+        key = lambda entry: entry.own[at]  # noqa: E731  # one of two
+    elif order_by == "occurrence":
+        key = lambda entry: len(entry.nodes)  # noqa: E731
+    else:
+        return entries
+    return ordered(entries, key, descending=True, rules=rules)
+
+
+def _chained(entries: Sequence[Entry]) -> list[Entry]:
+    """Return the entries with running totals: own + those of all that follow."""
+    running = NOTHING
+    chained = []
+    for entry in reversed(entries):
+        running = entry.own.plus(running)
+        chained.append(replace(entry, running=running))
+    chained.reverse()
+    return chained
+
+
+def _start(entries: Sequence[Entry], patterns: tuple[str, ...]) -> int:
+    matches = Matcher(patterns)
+    if not patterns or matches.everything:
+        return 0
+    return next((at for at, entry in enumerate(entries) if matches(entry.name)), len(entries))
+
+
+def _filter(options: Options, rules: Rules) -> Callable[[Entry], bool]:
+    """Return the filter: minima look at running totals, that of occurrence at the number of nodes.
+
+    Older versions compare the latter without a sign: a negative minimum hides everything.
+    """
+    fewest = options.min_occurrence % (1 << 64) if rules.old else options.min_occurrence
+    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
+    minima = [(at, least) for counter, least in options.minima if (at := counter_of(counter)) is not None]
+
+    def shown(entry: Entry) -> bool:
+        if any(entry.running[at] < least for at, least in minima) or len(entry.nodes) < fewest:
+            return False
+        return show(entry.name) and not hide(entry.name)
+
+    return shown
+
+
+def op_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> OpView:
+    """Fold nodes in name order into the op view."""
+    entries = _ordered(_entries(nodes, options), options.order_by, rules)
+    accounted = _chained([entry for entry in entries if entry.nodes])
+    whole = accounted[0].running if accounted else NOTHING
+    trims, shown = Matcher(options.trim_name_regexes, shortcut=False), _filter(options, rules)
+    start = _start(accounted, options.start_name_regexes)
+    ends = (at for at in range(start, len(accounted)) if at - start > options.max_depth or trims(accounted[at].name))
+    end = next(ends, len(accounted))
+    kept = [entry for entry in accounted[start:end] if shown(entry)]
+    after, hidden = len(accounted) - end, end - start - len(kept)
+    if options.account_displayed_op_only:
+        kept = _chained(kept)
+        whole = kept[0].running if kept else NOTHING
+    return OpView(tuple(kept), whole, len(accounted), start, after, hidden, len(entries))

@@ -1,0 +1,154 @@
+"""How values of the options of tfprof's views are read: from texts, and from what a program gives."""
+
+import operator
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final, NamedTuple
+
+from ..errors import UsageError
+from . import output as outputs
+from .output import Output
+
+#: What `-select` may name, in TensorFlow's words.
+SELECTS: Final = (
+    "bytes",
+    "peak_bytes",
+    "residual_bytes",
+    "output_bytes",
+    "micros",
+    "accelerator_micros",
+    "cpu_micros",
+    "params",
+    "float_ops",
+    "tensor_value",
+    "device",
+    "op_types",
+    "occurrence",
+    "input_shapes",
+)
+ORDERS: Final = (
+    "name",
+    "bytes",
+    "peak_bytes",
+    "residual_bytes",
+    "output_bytes",
+    "micros",
+    "accelerator_micros",
+    "cpu_micros",
+    "params",
+    "float_ops",
+    "occurrence",
+)
+TRUE_WORDS: Final = frozenset({"true", "t", "yes", "y", "1"})
+FALSE_WORDS: Final = frozenset({"false", "f", "no", "n", "0"})
+_NUMBER: Final = re.compile(r"-?[0-9]+", re.ASCII)
+_LIMIT: Final = 1 << 63
+
+
+def invalid(name: str, value: object, hint: str = "") -> UsageError:
+    """Return tfprof's refusal of an option's value, with what would be one in brackets."""
+    return UsageError(f"Invalid option '-{name}' value: '{value}'" + (f" ({hint})" if hint else ""))
+
+
+def pieces(value: str) -> list[str]:
+    """Split a comma-separated value as tfprof's shell does: quotes around a piece and empty pieces are dropped."""
+    return [piece for raw in value.split(",") if (piece := raw.strip().strip("'\""))]
+
+
+# -- values as texts ------------------------------------------------------------------------------
+
+
+def _number(name: str, value: str) -> int:
+    number = int(text) if _NUMBER.fullmatch(text := value.strip()) and len(text) <= 20 else None
+    if number is None or not -_LIMIT <= number < _LIMIT:
+        raise invalid(name, value, "a whole number of at most 64 bits")
+    return number
+
+
+def _order(name: str, value: str) -> str:
+    if value not in ORDERS:
+        raise invalid(name, value, "one of " + " ".join(ORDERS))
+    return value
+
+
+def _regexes(_name: str, value: str) -> tuple[str, ...]:
+    return tuple(pieces(value))
+
+
+def _truth(name: str, value: str) -> bool:
+    word = value.lower()
+    if word not in TRUE_WORDS | FALSE_WORDS:
+        raise invalid(name, value, "true or false")
+    return word in TRUE_WORDS
+
+
+def _select(name: str, value: str) -> frozenset[str]:
+    words = pieces(value)
+    for word in words or [value]:
+        if word not in SELECTS:
+            raise invalid(name, value, "one of " + " ".join(SELECTS))
+    return frozenset(words)
+
+
+def _output(_name: str, value: str) -> Output:
+    return outputs.parse(value)
+
+
+# -- values as a program gives them ---------------------------------------------------------------
+
+
+def _integer(name: str, value: Any) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise invalid(name, value, f"a whole number, not {type(value).__name__}") from None
+    if isinstance(value, bool) or not -_LIMIT <= number < _LIMIT:
+        raise invalid(name, value, "a whole number of at most 64 bits")
+    return number
+
+
+def _flag(name: str, value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    return bool(_integer(name, value))
+
+
+def text_of(name: str, value: Any) -> str:
+    """Return a text that a program gave; UsageError when it is none."""
+    try:
+        text = value.decode() if isinstance(value, bytes) else value
+        assert isinstance(text, str)
+        text.encode()
+    except (AssertionError, UnicodeError):
+        raise invalid(name, value, "a text") from None
+    return text
+
+
+def _texts(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, (str, bytes)) or not isinstance(value, Iterable):
+        raise invalid(name, value, "a list of texts")
+    return tuple(text_of(name, one) for one in value)
+
+
+def _words(name: str, value: Any) -> frozenset[str]:
+    return frozenset(_texts(name, value))
+
+
+def _place(name: str, value: Any) -> Output:
+    return outputs.parse(text_of(name, value))
+
+
+class Kind(NamedTuple):
+    """How values are read: from a text, from what a program gives, and what a program means that gives none."""
+
+    parse: Callable[[str, str], object]
+    take: Callable[[str, Any], object]
+    untold: object = None
+
+
+NUMBER: Final = Kind(_number, _integer)
+ORDER: Final = Kind(_order, text_of)
+REGEXES: Final = Kind(_regexes, _texts, ())
+TRUTH: Final = Kind(_truth, _flag)
+SELECT: Final = Kind(_select, _words, frozenset())
+OUTPUT: Final = Kind(_output, _place)

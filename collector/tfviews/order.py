@@ -1,0 +1,117 @@
+"""Putting entries in order as tfprof does: stable in newer TensorFlow, in older ones exactly as libstdc++'s std::sort."""
+
+from collections.abc import Callable, Iterable
+from itertools import pairwise
+from operator import itemgetter
+from typing import Any, Final, TypeVar
+
+from .parity import DEFAULT, Rules
+
+#: Up to so many entries std::sort inserts one after the other, which is stable.
+_THRESHOLD: Final = 16
+
+#: Says whether the first of two pairs (key, entry) must come before the second.
+_Less = Callable[[Any, Any], bool]
+T = TypeVar("T")
+
+
+def ordered(
+    entries: Iterable[T], key: Callable[[T], Any], *, descending: bool = False, rules: Rules = DEFAULT
+) -> list[T]:
+    """Return ``entries`` by ``key``; those of equal keys in the order that TensorFlow leaves them in."""
+    given = list(entries)
+    if not rules.old or len(given) <= _THRESHOLD:
+        return sorted(given, key=key, reverse=descending)
+    pairs = [(key(entry), entry) for entry in given]
+    in_order = sorted(pairs, key=itemgetter(0), reverse=descending)
+    if any(one[0] == other[0] for one, other in pairwise(in_order)):
+        _sort(pairs, _above if descending else _below)
+        in_order = pairs
+    return [entry for _, entry in in_order]
+
+
+def _below(one: Any, other: Any) -> bool:
+    return bool(one[0] < other[0])
+
+
+def _above(one: Any, other: Any) -> bool:
+    return bool(one[0] > other[0])
+
+
+def _sort(items: list[Any], less: _Less) -> None:
+    """std::sort of GCC 4.7 and later: quicksort to pieces of 16, heap sort where that goes too deep, then insertion."""
+    pieces = [(0, len(items), 2 * (len(items).bit_length() - 1))]
+    while pieces:
+        first, last, depth = pieces.pop()
+        while last - first > _THRESHOLD:
+            if depth == 0:
+                _heap_sort(items, first, last, less)
+                break
+            depth -= 1
+            cut = _partition(items, first, last, less)
+            pieces.append((cut, last, depth))
+            last = cut
+    for at in range(1, len(items)):
+        _insert(items, at, less)
+
+
+def _partition(items: list[Any], first: int, last: int, less: _Less) -> int:
+    """Split by the median of the second, the middle and the last, which goes to the front; return where the upper part starts."""
+    median = _median(items, first + 1, first + (last - first) // 2, last - 1, less)
+    items[first], items[median] = items[median], items[first]
+    pivot = items[first]
+    low, high = first + 1, last
+    while True:
+        while less(items[low], pivot):
+            low += 1
+        high -= 1
+        while less(pivot, items[high]):
+            high -= 1
+        if low >= high:
+            return low
+        items[low], items[high] = items[high], items[low]
+        low += 1
+
+
+def _median(items: list[Any], a: int, b: int, c: int, less: _Less) -> int:
+    if less(items[a], items[b]):
+        return b if less(items[b], items[c]) else c if less(items[a], items[c]) else a
+    return a if less(items[a], items[c]) else c if less(items[b], items[c]) else b
+
+
+def _insert(items: list[Any], at: int, less: _Less) -> None:
+    item = items[at]
+    while at > 0 and less(item, items[at - 1]):
+        items[at] = items[at - 1]
+        at -= 1
+    items[at] = item
+
+
+def _heap_sort(items: list[Any], first: int, last: int, less: _Less) -> None:
+    size = last - first
+    for top in range((size - 2) // 2, -1, -1):
+        _sift(items, first, top, size, items[first + top], less)
+    for end in range(size - 1, 0, -1):
+        item = items[first + end]
+        items[first + end] = items[first]
+        _sift(items, first, 0, end, item, less)
+
+
+def _sift(items: list[Any], first: int, top: int, size: int, item: Any, less: _Less) -> None:
+    """Let the hole at ``top`` sink to a leaf, then ``item`` rise from there, as std::__adjust_heap does."""
+    hole = child = top
+    while child < (size - 1) // 2:
+        child = 2 * (child + 1)
+        if less(items[first + child], items[first + child - 1]):
+            child -= 1
+        items[first + hole] = items[first + child]
+        hole = child
+    if size % 2 == 0 and child == (size - 2) // 2:
+        child = 2 * child + 1
+        items[first + hole] = items[first + child]
+        hole = child
+    parent = (hole - 1) // 2
+    while hole > top and less(items[first + parent], item):
+        items[first + hole] = items[first + parent]
+        hole, parent = parent, (parent - 1) // 2
+    items[first + hole] = item

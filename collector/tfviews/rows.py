@@ -1,0 +1,284 @@
+"""What a view's default text has in its rows: what took enough of the time, largest first as the view has it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from operator import add, sub
+from typing import Final, NamedTuple
+
+from ..flops.executed import inlined
+from .added import ADDED
+from .code import Call, forward_name
+from .nodes import NOTHING, Node, Stats
+from .op import Entry, OpView
+from .own_files import is_own, own_line
+from .tree import Branch, TreeView, sort_key, sums
+
+#: What is shown took at least one in so many of the whole: 0.5 %.
+PARTS: Final = 200
+#: A child is nearly all of its scope where at most one in so many is missing.
+_NEARLY: Final = 20
+
+#: Times in us by node: one for each of the steps that are looked at.
+Times = dict[str, list[int]]
+#: Looks up the line of the user's own that made a node.
+Line = Callable[[Node], str]
+
+
+class Row(NamedTuple):
+    """One row: its own numbers, those with all below it, and what describes it.
+
+    `name` is what it is called below the row that it is indented under, `key` its whole name. `op` is the op type, and `line` the
+    line of the user's own, that took most of its time; `times` are in us, one for each step that is looked at.
+    """
+
+    name: str
+    key: str
+    depth: int
+    own: Stats
+    total: Stats
+    nodes: tuple[Node, ...]
+    definitions: int
+    is_leaf: bool = True
+    op: str = ""
+    line: str = ""
+    times: Sequence[int] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows in order, what shares are of, and how many entries have `nothing`, are `small`, or are calls in `libraries`."""
+
+    rows: tuple[Row, ...]
+    whole: Stats
+    nothing: int = 0
+    small: int = 0
+    libraries: int = 0
+
+
+class Limit(NamedTuple):
+    """Which entries are worth a row: those with enough of the whole of any of `counters`; without counters all are."""
+
+    counters: tuple[int, ...]
+    whole: Stats
+
+    def nothing(self, stats: Stats) -> bool:
+        """Whether an entry has none of anything that is asked for."""
+        return bool(self.counters) and not any(stats[at] > 0 for at in self.counters)
+
+    def small(self, stats: Stats) -> bool:
+        """Whether an entry has too little."""
+        return bool(self.counters) and not any(
+            stats[at] > 0 and stats[at] * PARTS >= self.whole[at] for at in self.counters
+        )
+
+
+# -- what tells of an entry -----------------------------------------------------------------------
+
+
+class _Weights:
+    """The time of an entry by op type and by line, and step by step."""
+
+    __slots__ = ("lines", "ops", "times")
+
+    def __init__(self) -> None:
+        self.ops: dict[str, int] = {}
+        self.lines: dict[str, int] = {}
+        self.times: list[int] = []
+
+    def take(self, other: "_Weights") -> None:
+        """Add what is below the entry; ``other`` is used up."""
+        if len(other.ops) > len(self.ops):
+            self.ops, other.ops = other.ops, self.ops
+        if len(other.lines) > len(self.lines):
+            self.lines, other.lines = other.lines, self.lines
+        for mine, theirs in ((self.ops, other.ops), (self.lines, other.lines)):
+            for key, micros in theirs.items():
+                mine[key] = mine.get(key, 0) + micros
+        self._add(other.times)
+
+    def add(self, nodes: Iterable[Node], times: Times, line: Line) -> None:
+        """Add ``nodes``."""
+        for node in nodes:
+            micros = node.stats.micros
+            if micros > 0:
+                self.ops[node.op] = self.ops.get(node.op, 0) + micros
+                if text := line(node):
+                    self.lines[text] = self.lines.get(text, 0) + micros
+            self._add(times.get(node.name, ()))
+
+    def _add(self, times: Sequence[int]) -> None:
+        if times:
+            self.times = list(map(add, self.times, times)) if self.times else list(times)
+
+    def told(self) -> tuple[str, str, Sequence[int]]:
+        """Return the op type and the line with most of the time, and the times."""
+        return _most(self.ops), _most(self.lines), tuple(self.times)
+
+
+def _most(weights: dict[str, int]) -> str:
+    return max(weights, key=weights.__getitem__, default="")
+
+
+def lines_of(nodes: Iterable[Node]) -> Line:
+    """Return what looks up the user's own line of one of ``nodes``: of a gradient that of the node it is the gradient of."""
+    stacks = {node.name: node.facts.stack for node in nodes if node.facts.stack}
+    known: dict[int, str] = {}  # by identity: nodes keep their stacks alive, and share them
+
+    def line(node: Node) -> str:
+        stack = stacks.get(forward_name(inlined(node.name)) or "") or node.facts.stack
+        if id(stack) not in known:
+            known[id(stack)] = own_line(stack)
+        return known[id(stack)]
+
+    return line
+
+
+# -- the op view ----------------------------------------------------------------------------------
+
+
+def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> Rows:
+    """Return a row for each op type that took enough, and a last one for all others that took any."""
+    nothing = [entry for entry in view.entries if limit.nothing(entry.own)]
+    small = [entry for entry in view.entries if limit.small(entry.own) and not limit.nothing(entry.own)]
+    if len(small) == 1:
+        small = []  # a row of its own is as short
+    left = {id(entry) for entry in (*nothing, *small)}
+    rows = [_op_row(entry.name, [entry], times, line) for entry in view.entries if id(entry) not in left]
+    if small:
+        rows.append(_op_row(f"({len(small)} others)", small, times, line)._replace(line="", op=""))
+    return Rows(tuple(rows), view.total, len(nothing), len(small))
+
+
+def _op_row(name: str, entries: Sequence[Entry], times: Times, line: Line) -> Row:
+    weights = _Weights()
+    nodes = tuple(node for entry in entries for node in entry.nodes)
+    weights.add(nodes, times, line)
+    own = sums([NOTHING, *[entry.own for entry in entries]])
+    return Row(name, name, 0, own, own, nodes, len(nodes), True, *weights.told())
+
+
+# -- trees ----------------------------------------------------------------------------------------
+
+
+def _is_own(branch: Branch) -> bool:
+    entry = branch.entry
+    return isinstance(entry, Call) and entry.place.frame is not None and is_own(entry.place.frame)
+
+
+class Judge(NamedTuple):
+    """Which entries of a tree get a row: of the graph view by their own numbers, of calls, if so asked, the user's own."""
+
+    view: str
+    limit: Limit
+    own: bool = False
+
+    def nothing(self, branch: Branch) -> bool:
+        """Whether an entry has none of anything that is asked for."""
+        return self.limit.nothing(self._numbers(branch))
+
+    def library(self, branch: Branch) -> bool:
+        """Whether an entry is a call that is not asked for."""
+        return self.own and not _is_own(branch)
+
+    def keeps(self, branch: Branch) -> bool:
+        """Whether an entry gets a row."""
+        return not self.limit.small(self._numbers(branch)) and not self.library(branch)
+
+    def joins(self, top: Branch, child: Branch) -> bool:
+        """Whether nearly all of ``top`` is in ``child``, so that a row can have the names of both."""
+        if self.view != "scope" or not self.limit.counters:
+            return False
+        return all((top.total[at] - child.total[at]) * _NEARLY <= top.total[at] for at in self.limit.counters)
+
+    def _numbers(self, branch: Branch) -> Stats:
+        is_group = self.view == "graph" and branch.name == ADDED
+        return branch.own if self.view == "graph" and not is_group else branch.total
+
+
+class _Tree:
+    """A view's tree with what is worth a row: entries callers first, and for each the kept ones right below it."""
+
+    def __init__(self, root: Branch, judge: Judge, order_by: str) -> None:
+        self.branches = [root]
+        self.parents = [-1]
+        self.kept = [True]
+        self.below: list[list[int]] = [[]]
+        above = [0]  # the nearest kept entry, itself or above
+        ahead = [(child, 0) for child in reversed(root.children)]
+        while ahead:
+            branch, parent = ahead.pop()
+            at, kept = len(self.branches), judge.keeps(branch)
+            self.branches.append(branch)
+            self.parents.append(parent)
+            self.kept.append(kept)
+            self.below.append([])
+            above.append(at if kept else above[parent])
+            if kept:
+                self.below[above[parent]].append(at)
+            ahead.extend((child, at) for child in reversed(branch.children))
+        key = sort_key(order_by, occurrence=True)
+        if key is not None:
+            for children in self.below:
+                children.sort(key=lambda at: key(self.branches[at]), reverse=True)
+
+    def weighed(self, times: Times, line: Line) -> list[tuple[str, str, Sequence[int]]]:
+        """Return what tells of each entry with all below it."""
+        weights = [_Weights() for _ in self.branches]
+        told: list[tuple[str, str, Sequence[int]]] = [("", "", ())] * len(self.branches)
+        for at in range(len(self.branches) - 1, -1, -1):
+            mine = weights[at]
+            mine.add(self.branches[at].nodes, times, line)
+            if self.kept[at]:
+                told[at] = mine.told()
+            if self.parents[at] >= 0:
+                weights[self.parents[at]].take(mine)
+        return told
+
+
+def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: Line) -> Rows:
+    """Return the rows of a tree, and the counts of what has none."""
+    tree = _Tree(view.root, judge, order_by)
+    told, rows = tree.weighed(times, line), []
+    ahead = [(at, 0, "") for at in reversed(tree.below[0])]
+    while ahead:
+        at, depth, above = ahead.pop()
+        top = tree.branches[at]
+        tells = told[at]
+        while len(tree.below[at]) == 1 and judge.joins(top, tree.branches[tree.below[at][0]]):
+            at = tree.below[at][0]
+        branch, below = tree.branches[at], tree.below[at]
+        rows.append(
+            Row(
+                branch.name.removeprefix(above),
+                branch.name,
+                depth,
+                branch.own,
+                top.total,
+                branch.nodes,
+                branch.definitions,
+                not below,
+                *(_of_node(branch, tells, line) if judge.view == "graph" else tells),
+            )
+        )
+        inside = f"{branch.name}/" if judge.view == "scope" else ""
+        ahead.extend((child, depth + 1, inside) for child in reversed(below))
+    left = [branch for branch, kept in zip(tree.branches, tree.kept, strict=True) if not kept]
+    libraries = sum(map(judge.library, left))
+    nothing = sum(judge.nothing(branch) and not judge.library(branch) for branch in left)
+    return Rows(tuple(rows), view.root.total, nothing, len(left) - nothing - libraries, libraries)
+
+
+def _of_node(branch: Branch, tells: tuple[str, str, Sequence[int]], line: Line) -> tuple[str, str, Sequence[int]]:
+    """Return op type and line of an entry that is a node, those of the node alone, and its times."""
+    if not branch.nodes or branch.name == ADDED:
+        return "", "", tells[2]
+    return branch.nodes[0].op, line(branch.nodes[0]), tells[2]
+
+
+def with_rest(rows: Rows, whole: Stats, limit: Limit) -> Rows:
+    """Return ``rows`` of ``whole``, with one for the nodes that are in none of the calls, where they are worth it."""
+    rest = Stats(*map(sub, whole, rows.whole))
+    if limit.small(rest) or not any(rest):
+        return replace(rows, whole=whole)
+    name = "(no line of Python)"
+    return replace(rows, rows=(*rows.rows, Row(name, name, 0, rest, rest, (), 0)), whole=whole)

@@ -1,0 +1,52 @@
+"""The scope view: the nodes as a tree by the parts of their names between slashes."""
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from .account_filter import accounts
+from .matcher import encoded
+from .nodes import NOTHING, Node
+from .options import Options
+from .parity import DEFAULT, Rules
+from .tree import Kept, TreeView, root_of, tree_view
+
+#: The op type of a scope that is no node.
+SCOPE_TYPE: Final = "_kTFScopeParent"
+
+
+def _scopes(names: Iterable[str]) -> dict[str, str | None]:
+    """Return each of ``names`` and of the scopes around them with the scope that it is in, None at the top."""
+    scopes: dict[str, str | None] = {}
+    for name in names:
+        inner: str | None = name
+        while inner is not None and inner not in scopes:
+            outer, slash, _ = inner.rpartition("/")
+            scopes[inner] = outer if slash else None
+            inner = scopes[inner]
+    return scopes
+
+
+def scope_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> TreeView:
+    """Fold nodes in name order into the scope view.
+
+    An entry is kept if it is accounted or has one below it that is; its own numbers count either way.
+    """
+    counted = accounts(options.account_type_regexes)
+    known = {node.name: node for node in nodes}
+    scopes, plain = _scopes(known), all(map(str.isascii, known))
+    scope_counted = counted(Node("", SCOPE_TYPE, (), NOTHING))
+    below: dict[str | None, list[Kept]] = {}
+    names = []
+    for name in sorted(scopes, key=None if plain else encoded, reverse=True):  # what is below a scope sorts after it
+        node = known.get(name)
+        accounted = counted(node) if node else scope_counted
+        children = below.pop(name, [])
+        if node and accounted:
+            names.append(name)
+        if accounted or children:
+            children.reverse()
+            own, of = (node.stats, (node,)) if node else (NOTHING, ())
+            below.setdefault(scopes[name], []).append(Kept(name, own, of, children, accounted=accounted))
+    top = below.pop(None, [])
+    top.reverse()
+    return tree_view(root_of(top), options, rules, nodes=len(nodes), accounted=frozenset(names))

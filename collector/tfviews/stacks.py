@@ -1,0 +1,71 @@
+"""Which Python code made which node: rows of FRAMES and STACKS as tuples of frames that nodes share."""
+
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ..store.columns import count, flat, integer, pc
+from .nodes import Frame
+
+#: What is read of FRAMES.
+FRAME_COLUMNS: Final = ("graph", "stack", *Frame._fields)
+#: More than there are stacks in a graph: what makes one number of both.
+_STACKS: Final = 1 << 32
+#: What a number in 64 bits can be made of.
+_ROOM: Final = 1 << 62
+
+
+def stacks(frames: pa.Table, nodes: pa.Table) -> dict[str, tuple[Frame, ...]]:
+    """Return the stack of each node by name, outermost frame first, from rows of FRAMES and STACKS in order of arrival.
+
+    Of a name in several graphs the first counts. Nodes made in one place share their stack, stacks their equal frames.
+    """
+    known = _by_number(frames) if frames.num_rows else {}
+    columns: list[list[Any]] = [nodes[name].to_pylist() for name in ("name", "graph", "stack")]
+    by_name: dict[str, tuple[Frame, ...]] = {}
+    for name, graph, stack in zip(*columns, strict=True):
+        if name not in by_name:
+            by_name[name] = known.get(graph * _STACKS + stack, ())
+    return by_name
+
+
+def _by_number(table: pa.Table) -> dict[int, tuple[Frame, ...]]:
+    """Return the frames of each stack, by graph * _STACKS + stack."""
+    frames, which = _frames(table)
+    rows = list(map(frames.__getitem__, _integers(which)))
+    numbers = pc.add(pc.multiply(_wide(table["graph"]), integer(_STACKS)), _wide(table["stack"]))
+    runs = pc.run_end_encode(numbers, run_end_type=pa.int64())
+    ends = _integers(runs.run_ends)
+    starts = [0, *ends[:-1]]
+    known = zip(_integers(runs.values), starts, ends, strict=True)
+    return {number: tuple(rows[start:end]) for number, start, end in known}
+
+
+def _frames(table: pa.Table) -> tuple[list[Frame], Any]:
+    """Return the distinct frames, and the index of each row's one."""
+    which, room = pc.multiply(count(table.num_rows), integer(0)), 1
+    for name in Frame._fields:
+        codes = flat(table[name]).dictionary_encode()
+        size = len(codes.dictionary)
+        if room * size >= _ROOM:
+            which, room = _dense(which), table.num_rows
+        which, room = pc.add(pc.multiply(which, integer(size)), _wide(codes.indices)), room * size
+    which = _dense(which)
+    firsts = pa.table({"which": which, "row": count(table.num_rows)}).group_by("which").aggregate([("row", "min")])
+    rows = table.select(list(Frame._fields)).take(firsts["row_min"].take(pc.sort_indices(firsts["which"])))
+    return list(map(Frame, *(column.to_pylist() for column in rows.columns))), which
+
+
+def _dense(numbers: Any) -> Any:
+    """Return 0, 1, … for the distinct ``numbers`` in order of appearance."""
+    return _wide(numbers.dictionary_encode().indices)
+
+
+def _wide(column: Any) -> Any:
+    return flat(column).cast(pa.int64())
+
+
+def _integers(column: Any) -> list[int]:
+    """Return an int64 array as a list: to_pylist takes ten times as long."""
+    numbers = memoryview(column.buffers()[1]).cast("q")
+    return numbers[column.offset : column.offset + len(column)].tolist()

@@ -1,0 +1,229 @@
+"""Views that are trees: what accounting keeps, what of it is shown, and the totals; walks never recurse."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from operator import add, lt
+from typing import Any, Final
+
+from .matcher import encoded
+from .nodes import NOTHING, Node, Stats, signed
+from .options import MINIMA, Matcher, Options
+from .order import ordered
+from .parity import DEFAULT, Rules
+
+ROOT: Final = "_TFProfRoot"
+_COUNTERS: Final = {name: at for at, name in enumerate(Stats._fields) if name in MINIMA.values()}
+_LIMIT: Final = 1 << 63
+
+
+@dataclass(frozen=True, slots=True)
+class Branch:
+    """One shown entry with the shown ones below it, in order.
+
+    `own` are its own numbers whether it is accounted or not (where not, they are printed as `--`), NOTHING for the root
+    and for scopes that are no node; `total` is what tfprof calls total_*; `nodes`: the node itself, none for the root and
+    such scopes; in the code view the picked ops of the frame. `entry` is what accounting kept, for what an export needs.
+    """
+
+    name: str
+    own: Stats
+    total: Stats
+    definitions: int
+    accounted: bool
+    nodes: tuple[Node, ...]
+    children: tuple["Branch", ...]
+    entry: "Kept | None" = field(default=None, repr=False, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeView:
+    """The shown tree, and why the rest is not shown.
+
+    Of `nodes` nodes those in `accounted` match -account_type_regexes and `unreached` lie in cycles that nothing outside
+    consumes. Accounting kept `kept` entries (scopes and frames too): `before` lie outside what -start_name_regexes names,
+    `below` too deep or below a trimmed one, `hidden` have numbers or names that are not asked for, `shown` are shown.
+    """
+
+    root: Branch
+    nodes: int
+    accounted: frozenset[str]
+    kept: int
+    before: int
+    below: int
+    hidden: int
+    shown: int
+    unreached: int = 0
+
+
+class Kept:
+    """An entry that accounting keeps, with the kept ones below it; its total is its own and theirs.
+
+    `definitions` counts it and all kept ones below it.
+    """
+
+    __slots__ = ("accounted", "children", "definitions", "name", "nodes", "own", "total")
+
+    def __init__(
+        self, name: str, own: Stats, nodes: tuple[Node, ...], children: Sequence["Kept"] = (), *, accounted: bool
+    ) -> None:
+        self.name = name
+        self.own = own
+        self.nodes = nodes
+        self.children = children
+        self.accounted = accounted
+        self.total = own
+        self.definitions = 1
+        if children:
+            self.total = sums([own, *[child.total for child in children]])
+            self.definitions = sum([child.definitions for child in children], 1)
+
+
+def root_of(children: Sequence[Kept]) -> Kept:
+    """Return the root above ``children``: it is no definition itself."""
+    root = Kept(ROOT, NOTHING, (), children, accounted=False)
+    root.definitions -= 1
+    return root
+
+
+def sums(stats: Sequence[Stats]) -> Stats:
+    """Return the sums of at least one, in 64 bits that wrap."""
+    columns = list(
+        map(add, *stats) if len(stats) == 2 else map(sum, zip(*stats, strict=True))
+    )  # two: most often, and faster
+    if min(columns) < -_LIMIT or max(columns) >= _LIMIT:
+        columns = list(map(signed, columns))
+    return Stats._make(columns)
+
+
+def started(entries: Sequence[Kept], patterns: tuple[str, ...]) -> Sequence[Kept]:
+    """Return the topmost entries whose names match, those below a match not looked at."""
+    matches = Matcher(patterns)
+    if matches.everything:
+        return entries
+    found, ahead = [], list(reversed(entries))
+    while ahead:
+        entry = ahead.pop()
+        if matches(entry.name):
+            found.append(entry)
+        else:
+            ahead.extend(reversed(entry.children))
+    return found
+
+
+def shows(options: Options) -> Callable[[Kept], bool]:
+    """Return the filter of scope and graph: minima look at totals, but for runs, parameters and float_ops at own numbers."""
+    show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
+    named = not show.everything or bool(options.hide_name_regexes)
+    leasts = dict(options.minima) | {"runs": options.min_occurrence}
+    least = tuple(leasts[counter] for counter in Stats._fields)
+
+    def shown(entry: Kept) -> bool:
+        own, total = entry.own, entry.total
+        if any(map(lt, own[:1] + total[1:-2] + own[-2:], least)):
+            return False
+        return not named or (show(entry.name) and not hide(entry.name))
+
+    return shown
+
+
+def counter_of(order_by: str) -> int | None:
+    """Return the position in Stats of what is ordered by, largest first; None where that is no sum."""
+    return _COUNTERS.get(order_by)
+
+
+def sort_key(order_by: str, *, occurrence: bool) -> Callable[[Branch], Any] | None:
+    """Return what children are compared by, descending; None for the name."""
+    at = counter_of(order_by)
+    if at is not None:
+        return lambda branch: branch.total[at]
+    if occurrence and order_by == "occurrence":
+        return lambda branch: len(branch.nodes)
+    return None
+
+
+def _bytes(branch: Branch) -> bytes:
+    return encoded(branch.name)
+
+
+class _Walk:
+    """What of a tree is shown, in the order met, and for each the position in `shown` of what it is shown below."""
+
+    def __init__(self, root: Kept, options: Options, shown: Callable[[Kept], bool], *, prunes: bool) -> None:
+        self.shown: list[Kept] = [root]
+        self.above: list[int] = [-1]
+        self.below = self.hidden = 0
+        trims, deepest, trimmed = (
+            Matcher(options.trim_name_regexes, shortcut=False),
+            options.max_depth,
+            bool(options.trim_name_regexes),
+        )
+        starts = started(root.children, options.start_name_regexes)
+        self.started = sum(entry.definitions for entry in starts)
+        if trimmed and trims(root.name):
+            self.below, starts = self.started, ()
+        ahead = [(entry, 2, 0) for entry in reversed(starts)]
+        while ahead:
+            entry, depth, above = ahead.pop()
+            cut = trimmed and trims(entry.name)
+            if depth > deepest or (prunes and cut):
+                self.below += entry.definitions
+                continue
+            if shown(entry):
+                self.above.append(above)
+                above = len(self.shown)
+                self.shown.append(entry)
+            else:
+                self.hidden += 1
+            if cut:
+                self.below += entry.definitions - 1
+            elif entry.children:
+                ahead.extend([(child, depth + 1, above) for child in reversed(entry.children)])
+
+
+def tree_view(
+    root: Kept,
+    options: Options,
+    rules: Rules = DEFAULT,
+    *,
+    nodes: int,
+    accounted: frozenset[str],
+    unreached: int = 0,
+    shown: Callable[[Kept], bool] | None = None,
+    occurrence: bool = False,
+    displayed_only: bool | None = None,
+    prunes: bool = False,
+) -> TreeView:
+    """Show what is asked for of a kept tree.
+
+    ``shown``: the filter, else that of scope and graph; ``occurrence``: whether -order_by occurrence is known;
+    ``displayed_only``: whether totals are of what is shown, else as the options say; ``prunes``: a trimmed entry and what
+    is too deep go with all below, as in the code view.
+    """
+    walk = _Walk(root, options, shown or shows(options), prunes=prunes)
+    key, unsorted = sort_key(options.order_by, occurrence=occurrence), not options.order_by
+    anew = options.account_displayed_op_only if displayed_only is None else displayed_only
+    below: dict[int, list[Branch]] = {}
+    branch = None
+    for at in range(len(walk.shown) - 1, -1, -1):  # what is below an entry comes after it
+        entry, children = walk.shown[at], below.pop(at, None) or []
+        children.reverse()
+        total, definitions = entry.total, entry.definitions
+        if anew:
+            total = sums([entry.own, *[child.total for child in children]]) if children else entry.own
+            definitions = 1 + sum(child.definitions for child in children)
+        if len(children) > 1 and not unsorted:
+            children = ordered(children, key or _bytes, descending=key is not None, rules=rules)
+        branch = Branch(entry.name, entry.own, total, definitions, entry.accounted, entry.nodes, tuple(children), entry)
+        below.setdefault(walk.above[at], []).append(branch)
+    assert branch is not None
+    return TreeView(
+        root=branch,
+        nodes=nodes,
+        accounted=accounted,
+        kept=root.definitions,
+        before=root.definitions - walk.started,
+        below=walk.below,
+        hidden=walk.hidden,
+        shown=len(walk.shown) - 1,
+        unreached=unreached,
+    )

@@ -1,0 +1,1 @@
+"""How commands and daemons start, and what they share. Standard library only."""

@@ -1,0 +1,267 @@
+"""What agent and collector share as daemons: a locked pid file, a status file, a detached start."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import signal
+import sys
+import time
+from typing import Any, TYPE_CHECKING
+
+from ..formats.errors import TfprofError
+from ..formats.private_files import open_regular, read_json, write_json
+from ..formats.runtime_dir import PlaceError, make_instance
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+#: What a daemon is given of the environment of whoever starts it; a job's own settings and secrets are none of its business.
+ENVIRONMENT = frozenset(
+    [
+        "HOME",
+        "LANG",
+        "LC_ALL",
+        "LD_LIBRARY_PATH",
+        "LOGNAME",
+        "PATH",
+        "TMPDIR",
+        "TZ",
+        "USER",
+        "XDG_RUNTIME_DIR",
+        "XDG_STATE_HOME",
+    ]
+)
+OWN_PREFIX = "TFPROF_"
+#: These say what to do with a job, not with a daemon.
+JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPROF_RING"])
+#: How long a lock is tried for: somebody who asks whether a daemon lives holds it for microseconds.
+LOCK_PATIENCE_S = 0.5
+LOG_MAX = 1 << 20
+#: What starts daemons, and the report at a job's end, out of reach of what jobs tell Python.
+ISOLATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated.py")
+#: The key of a status that a daemon leaves when it cannot start; `last_error` says why then.
+FAILED = "failed"
+
+
+class DaemonError(TfprofError):
+    """A daemon cannot be started."""
+
+    slug = "daemon"
+
+
+class Lock:
+    """The pid file ``PLACE/NAME.pid`` of a daemon, locked as long as the daemon lives, however it ends."""
+
+    def __init__(self, place: str, name: str) -> None:
+        self.path = os.path.join(place, name + ".pid")
+        self._fd: int | None = None
+
+    def acquire(self) -> bool:
+        """Take the lock and write this process's pid; False when another process holds it, OSError when there can be none."""
+        fd = open_regular(self.path, os.O_RDWR | os.O_CREAT)
+        deadline = time.monotonic() + LOCK_PATIENCE_S
+        while not _flock(fd, fcntl.LOCK_EX):
+            if time.monotonic() > deadline:
+                os.close(fd)
+                return False
+            time.sleep(0.02)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, b"%d\n" % os.getpid(), 0)
+        self._fd = fd
+        return True
+
+    def release(self) -> None:
+        """Give the lock back; the file stays, so that nobody ever locks a file without a name."""
+        if self._fd is not None:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = None
+
+
+class StatusFile:
+    """A JSON file that one process replaces whole and any other reads."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+
+    def write(self, status: dict[str, Any]) -> None:
+        """Replace the file by ``status``; OSError when that cannot be done."""
+        write_json(self.path, status)
+
+
+def holder(place: str, name: str) -> int:
+    """Return the pid of the living daemon ``name`` of the instance ``place``, 0 when none lives."""
+    return _pid(place, name, True)
+
+
+def last_pid(place: str, name: str) -> int:
+    """Return the pid of the daemon ``name`` that lived last, be it alive or not, 0 when there was none."""
+    return _pid(place, name, False)
+
+
+def _pid(place: str, name: str, is_alive: bool) -> int:
+    try:
+        fd = open_regular(os.path.join(place, name + ".pid"), os.O_RDONLY)
+    except OSError:
+        return 0
+    try:
+        if is_alive and _flock(fd, fcntl.LOCK_SH):
+            return 0
+        text = os.pread(fd, 20, 0).strip()
+        return int(text) if text.isdigit() else 0
+    finally:
+        os.close(fd)
+
+
+def read_status(place: str, name: str) -> dict[str, Any] | None:
+    """Return the last status of the daemon ``name`` with ``alive`` set, None when it never wrote one and does not live."""
+    status = read_json(os.path.join(place, name + ".json"))
+    pid = holder(place, name)
+    if status is None and not pid:
+        return None
+    status = status if status is not None else {"pid": pid}
+    status["alive"] = pid != 0
+    return status
+
+
+def is_up(place: str, name: str, pid: int) -> bool:
+    """Return whether process ``pid`` is, or was, the daemon ``name`` and has come up: it may hold the lock and yet fail to start."""
+    status = read_json(os.path.join(place, name + ".json")) if pid else None
+    return status is not None and status.get("pid") == pid and not status.get(FAILED)
+
+
+def failure(place: str, name: str, since_ns: int) -> dict[str, str] | None:
+    """Return slug and text of why the daemon ``name`` could not start since then, None where it did not say."""
+    status = read_json(os.path.join(place, name + ".json"))
+    written_ns = status.get("written_ns") if status is not None and status.get(FAILED) else None
+    if status is None or not isinstance(written_ns, int) or written_ns < since_ns:
+        return None
+    told = status.get("last_error")
+    return {key: str(told.get(key)) for key in ("slug", "text")} if isinstance(told, dict) else None
+
+
+def run(name: str, store: str, serve: Callable[[], int]) -> int:
+    """Run ``serve`` as the daemon ``name`` of ``store`` and return its exit status; 1 at once where one lives already.
+
+    The lock is taken before anything that takes time, such as the daemon's own imports in ``serve``: so nobody starts a second
+    one meanwhile. Why it cannot start, or ended, is left in its status file.
+    """
+    try:
+        place = make_instance(store)
+        lock = Lock(place, name)
+        if not lock.acquire():
+            _say("another %s serves %s [store-in-use]" % (name, store))
+            return 1
+    except PlaceError as error:
+        _say(str(error))
+        return error.exit_code
+    except OSError as error:
+        return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
+    try:
+        return serve()
+    except TfprofError as error:
+        return _failed(place, name, error)
+    except OSError as error:
+        return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
+    finally:
+        lock.release()
+
+
+def _say(text: str) -> None:
+    sys.stderr.write("tfprof: %s\n" % text)
+    sys.stderr.flush()
+
+
+def _failed(place: str, name: str, error: TfprofError) -> int:
+    """Tell why a daemon is not there; return its exit status."""
+    _say(str(error))
+    told = {"slug": error.slug, "text": error.args[0]}
+    status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": told}
+    try:
+        write_json(os.path.join(place, name + ".json"), status)
+    except OSError as problem:
+        _say("cannot write in %s: %s" % (place, problem.strerror))
+    return error.exit_code
+
+
+def spawn(module: str, args: list[str], log: str) -> None:
+    """Start `main` of ``module`` as a daemon that outlives this process and shares nothing with it but ``log``.
+
+    It returns at once; whether the daemon came up is seen by its lock. DaemonError when nothing could be started.
+    """
+    command = isolated(module, args)
+    environment = daemon_environment(os.environ)
+    try:
+        log_fd = _open_log(log)
+        child = os.fork()
+    except OSError as error:
+        raise DaemonError("cannot start %s: %s" % (module, error.strerror)) from None
+    if child == 0:
+        _become_daemon(command, environment, log_fd)
+    os.close(log_fd)
+    os.waitpid(child, 0)
+
+
+def isolated(module: str, args: list[str]) -> list[str]:
+    """Return the command that runs `main` of ``module`` with ``args``, and with nothing of a job's Python environment."""
+    return [sys.executable, "-I", "-S", ISOLATED, module] + list(args)
+
+
+def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
+    """Return what of ``environment`` a daemon is given: the written list, nothing that Python reads."""
+    return {
+        name: text
+        for name, text in environment.items()
+        if name in ENVIRONMENT or (name.startswith(OWN_PREFIX) and name not in JOB_ONLY)
+    }
+
+
+def _flock(fd: int, how: int) -> bool:
+    try:
+        fcntl.flock(fd, how | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def _open_log(path: str) -> int:
+    """Open the log for appending; one that has grown large makes room for a new one."""
+    try:
+        if os.stat(path).st_size > LOG_MAX:
+            os.replace(path, path + ".old")
+    except FileNotFoundError:
+        pass
+    return _above_standard(open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND))
+
+
+def _above_standard(fd: int) -> int:
+    """Return a descriptor for the same file that is none of 0, 1 and 2, where those were closed."""
+    if fd > 2:
+        return fd
+    moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
+    os.close(fd)
+    return moved
+
+
+def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int) -> None:
+    """Turn this forked child into the daemon: a session of its own, no terminal, nothing inherited. Never returns."""
+    try:
+        os.setsid()
+        if os.fork():
+            os._exit(0)
+        os.umask(0o077)
+        os.chdir("/")
+        os.dup2(_above_standard(os.open(os.devnull, os.O_RDWR)), 0)
+        os.dup2(log_fd, 1)
+        os.dup2(log_fd, 2)
+        os.closerange(3, os.sysconf("SC_OPEN_MAX"))
+        for number in range(1, signal.NSIG):
+            if number not in (signal.SIGKILL, signal.SIGSTOP) and not 32 <= number < signal.SIGRTMIN:
+                signal.signal(number, signal.SIG_DFL)
+        signal.pthread_sigmask(signal.SIG_SETMASK, [])
+        os.execve(command[0], command, environment)
+    except BaseException as error:  # whatever it is, the caller's code must not go on in this child
+        os.write(2, ("cannot start: %r\n" % (error,)).encode())
+    finally:
+        os._exit(127)

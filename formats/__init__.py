@@ -1,0 +1,1 @@
+"""What crosses a border between processes: channel, messages, settings, errors, folders. Standard library, Python 3.7."""

@@ -1,0 +1,137 @@
+"""Which steps are traced: the policy as it was asked for, and its pace over the steps of one kind."""
+
+from __future__ import annotations
+
+from . import layout
+from .errors import TfprofError
+from .values import NoValueError, decimal
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence
+
+NEVER = 1 << 62
+MILLION = 1000000
+
+MODES = {"off": layout.MODE_OFF, "all": layout.MODE_ALL}
+LEVELS = {"auto": layout.LEVEL_AUTO, "software": layout.LEVEL_SOFTWARE, "full": layout.LEVEL_FULL}
+
+
+class PolicyError(TfprofError):
+    """A text that names no policy."""
+
+    slug = "trace-policy"
+    exit_code = 2
+
+
+class Policy(object):
+    """What was asked for: mode and level (numbers of the layout), first and last step, every how many, budget in ppm.
+
+    ``ranges``: the steps in between that are meant, where those are not all.
+    """
+
+    __slots__ = ("budget", "every", "first", "last", "level", "mode", "ranges")
+
+    def __init__(
+        self,
+        mode: int,
+        level: int = layout.LEVEL_AUTO,
+        first: int = 0,
+        last: int = 0,
+        every: int = 0,
+        budget: int = 0,
+        ranges: tuple[tuple[int, int], ...] = (),
+    ) -> None:
+        self.mode = mode
+        self.level = level
+        self.first = first
+        self.last = last
+        self.every = every
+        self.budget = budget
+        self.ranges = ranges or ((first, last),)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Policy) and (self.words(), self.ranges) == (other.words(), other.ranges)
+
+    def __hash__(self) -> int:
+        return hash((self.words(), self.ranges))
+
+    def __repr__(self) -> str:
+        return "Policy%r%r" % (self.words(), self.ranges)
+
+    def words(self) -> tuple[int, int, int, int, int, int]:
+        """Return the numbers in the order of the agent's words: mode, level, first, last, every, budget."""
+        return (self.mode, self.level, self.first, self.last, self.every, self.budget)
+
+    @classmethod
+    def from_text(cls, trace: str, level: str = "auto") -> Policy:
+        """Return the policy of ``off | all | every=N | steps=A-B,C | budget=P%`` at ``auto | software | full``; else PolicyError."""
+        word, _, value = trace.strip().partition("=")
+        chosen = LEVELS.get(level.strip())
+        if chosen is None:
+            raise PolicyError("%r is no trace level: auto, software or full" % level)
+        if word in MODES and not value and "=" not in trace:
+            return cls(MODES[word], chosen)
+        try:
+            return cls(level=chosen, **_VALUES.get(word, _unknown)(value))
+        except NoValueError:
+            raise PolicyError("%r is no trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
+
+    @classmethod
+    def from_words(cls, words: Sequence[int]) -> Policy:
+        """Return the policy in the agent's words; PolicyError when they make none."""
+        mode, level, first, last, every, budget = words
+        wrong = (
+            mode not in (layout.MODE_OFF, layout.MODE_BUDGET, layout.MODE_ALL, layout.MODE_EVERY, layout.MODE_STEPS)
+            or level not in LEVELS.values()
+            or (mode == layout.MODE_EVERY and every == 0)
+            or (mode == layout.MODE_STEPS and not 0 < first <= last)
+            or (mode == layout.MODE_BUDGET and not 0 < budget <= MILLION)
+        )
+        if wrong:
+            raise PolicyError("the agent's words %r are no policy" % (words,))
+        return cls(mode, level, first, last, every, budget)
+
+
+def _unknown(value: str) -> dict[str, Any]:
+    raise NoValueError(value)
+
+
+def _every(value: str) -> dict[str, Any]:
+    number = _positive(value)
+    return {"mode": layout.MODE_EVERY, "every": number}
+
+
+def _steps(value: str) -> dict[str, Any]:
+    ranges = tuple(sorted(_range(part) for part in value.split(",")))
+    return {"mode": layout.MODE_STEPS, "first": ranges[0][0], "last": max(last for _, last in ranges), "ranges": ranges}
+
+
+def _range(value: str) -> tuple[int, int]:
+    first, dash, last = value.partition("-")
+    low = _positive(first)
+    high = _positive(last) if dash else low
+    if high < low:
+        raise NoValueError
+    return low, high
+
+
+def _budget(value: str) -> dict[str, Any]:
+    if not value.endswith("%"):
+        raise NoValueError
+    share = decimal(value[:-1])
+    if not 0 < share <= 100:
+        raise NoValueError
+    return {"mode": layout.MODE_BUDGET, "budget": max(1, int(share * MILLION / 100))}
+
+
+def _positive(value: str) -> int:
+    number = int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
+    if not 0 < number < NEVER:
+        raise NoValueError
+    return number
+
+
+_VALUES = {"every": _every, "steps": _steps, "budget": _budget}
+
+DEFAULT = Policy(layout.MODE_BUDGET, budget=MILLION // 100)

@@ -1,0 +1,73 @@
+"""Small files in the runtime folder, read and replaced whole.
+
+The folder is private, but anything may have come to lie in it: what is opened here is a regular file of this user's or
+nothing at all, never waits (as a FIFO does), follows no link, and is read up to a limit.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+import stat
+from typing import Any
+
+#: A file of ours is never larger than this: the result of a launch with some ten thousand processes.
+FILE_MAX = 16 << 20
+
+
+def open_regular(path: str, flags: int) -> int:
+    """Return a descriptor of the regular file ``path`` of this user's or of root's; OSError when it is anything else.
+
+    With ``O_CREAT`` in ``flags`` it is made, with mode 0600, where there is nothing.
+    """
+    fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
+    info = os.fstat(fd)
+    if stat.S_ISREG(info.st_mode) and info.st_uid in (0, os.geteuid()):
+        return fd
+    os.close(fd)
+    raise OSError(errno.EINVAL, "not a regular file of this user's", path)
+
+
+def read_file(path: str, limit: int, last: bool = False) -> bytes | None:
+    """Return the first (or ``last``) ``limit`` bytes of the regular file ``path``, None when it cannot be read."""
+    try:
+        if not stat.S_ISREG(os.lstat(path).st_mode):  # to open a device may do something by itself
+            return None
+        fd = open_regular(path, os.O_RDONLY)
+    except OSError:
+        return None
+    try:
+        with os.fdopen(fd, "rb", 0) as file:
+            if last:
+                file.seek(max(0, os.fstat(fd).st_size - limit))
+            return file.read(limit)
+    except OSError:
+        return None
+
+
+def write_json(path: str, value: dict[str, Any]) -> None:
+    """Replace the file ``path`` by ``value`` in one step; OSError when that cannot be done."""
+    temporary = "%s.%d.tmp" % (path, os.getpid())
+    try:
+        os.unlink(temporary)  # of an earlier process with this number
+    except FileNotFoundError:
+        pass
+    fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    try:
+        with os.fdopen(fd, "w") as file:
+            file.write(json.dumps(value))  # in one piece: json.dump takes ten times as long
+        os.replace(temporary, path)
+    except OSError:
+        os.unlink(temporary)
+        raise
+
+
+def read_json(path: str) -> dict[str, Any] | None:
+    """Return the JSON object in the regular file ``path``, None when there is none or it is no object."""
+    data = read_file(path, FILE_MAX)
+    try:
+        value = None if data is None else json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None

@@ -1,0 +1,126 @@
+"""Where runtime files and data of a user lie: one instance for each store, private to its owner."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+
+from .errors import TfprofError, UsageError
+from .private_files import read_file
+
+ANNOUNCE = "announce"  # one file a channel, written by the shim: docs/channel.md
+LAUNCHES = "launches"  # one JSON file a tfprof-run
+COLLECTOR_SOCKET = "collector.sock"
+_PATH_MAX = 4096
+_STORE = "store"  # the path of the store that the folder is for
+
+
+class PlaceError(TfprofError):
+    """A folder of ours cannot be used: not ours, not private, or not writable."""
+
+    slug = "runtime-dir"
+
+
+def store_path(given: str) -> str:
+    """Return the absolute path of the store that a user calls ``given``; UsageError when that is nothing."""
+    if not given.strip():
+        raise UsageError("an empty --store names no folder")
+    try:
+        return os.path.abspath(os.path.expanduser(given))
+    except OSError as error:
+        raise PlaceError(
+            "the working folder, which %r counts from, is gone: %s" % (given, error.strerror), "io"
+        ) from None
+
+
+def default_store() -> str:
+    """Return the store folder of the user: $TFPROF_STORE, else under $XDG_STATE_HOME or ~/.local/state; see ``absolute``."""
+    given = os.environ.get("TFPROF_STORE")
+    return store_path(given) if given else os.path.join(state_home(), "tfprof")
+
+
+def state_home() -> str:
+    """Return the folder for what programs of this user keep: $XDG_STATE_HOME, else ~/.local/state."""
+    return os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
+
+
+def absolute(store: str) -> str:
+    """Return ``store``; PlaceError when it is the user's own and follows from a variable that counts from nowhere."""
+    if not os.path.isabs(store):
+        name = "XDG_STATE_HOME" if os.environ.get("XDG_STATE_HOME") else "HOME"
+        raise PlaceError("%s is %r, which is no absolute path" % (name, os.environ.get(name, "")))
+    return store
+
+
+def runtime_root() -> str:
+    """Return the folder of runtime files of this user: $XDG_RUNTIME_DIR/tfprof, else tfprof-UID under the temporary folder.
+
+    PlaceError when neither can be one.
+    """
+    base = os.environ.get("XDG_RUNTIME_DIR")
+    if base and not os.path.isabs(base):
+        raise PlaceError("XDG_RUNTIME_DIR is %r, which is no absolute path" % base)
+    if base and os.path.exists(base) and not os.path.isdir(base):
+        raise PlaceError("XDG_RUNTIME_DIR is %r, which is not a folder" % base)
+    if base:
+        return os.path.join(base, "tfprof")
+    import tempfile  # a tenth of the launcher's start, seldom needed
+
+    try:
+        return os.path.join(tempfile.gettempdir(), "tfprof-%d" % os.getuid())
+    except OSError as error:
+        raise PlaceError("there is no temporary folder: %s" % error.strerror) from None
+
+
+def instance_dir(store: str) -> str:
+    """Return the runtime folder of the agent and the collector that serve ``store``; jobs of other stores are not theirs."""
+    return os.path.join(runtime_root(), _digest(os.path.realpath(absolute(store))))
+
+
+def _digest(path: str) -> str:
+    return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
+
+
+def make_private(path: str) -> str:
+    """Create ``path`` with mode 0700 unless it is there, and return it; refuse one that others could write or own."""
+    try:
+        os.makedirs(path, mode=0o700, exist_ok=True)
+        info = os.lstat(path)
+    except OSError as error:
+        raise PlaceError("cannot create %s: %s" % (path, error.strerror)) from None
+    if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
+        raise PlaceError("%s is not a folder of yours: remove it, or set XDG_RUNTIME_DIR" % path)
+    if info.st_mode & 0o077:
+        raise PlaceError("%s is open to other users: chmod 700 it" % path)
+    return path
+
+
+def make_instance(store: str) -> str:
+    """Create the runtime folder of ``store`` with its sub-folders, all private, and return its path."""
+    make_private(runtime_root())
+    place = make_private(instance_dir(store))
+    for name in (ANNOUNCE, LAUNCHES):
+        make_private(os.path.join(place, name))
+    _note_store(place, os.path.realpath(store))
+    return place
+
+
+def _note_store(place: str, store: str) -> None:
+    try:
+        fd = os.open(os.path.join(place, _STORE), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise PlaceError("cannot write in %s: %s" % (place, error.strerror)) from None
+    try:
+        os.write(fd, os.fsencode(store))
+    finally:
+        os.close(fd)
+
+
+def store_of(place: str) -> str | None:
+    """Return the path of the store that the runtime folder ``place`` is for, None where that is not known."""
+    data = read_file(os.path.join(place, _STORE), _PATH_MAX)
+    store = os.fsdecode(data) if data else None
+    return store if store and _digest(store) == os.path.basename(place) else None

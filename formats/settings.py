@@ -1,0 +1,140 @@
+"""The one table of settings: each is written here once, whoever reads it."""
+
+from __future__ import annotations
+
+import os
+
+from .errors import UsageError
+from .values import NoValueError, days, flag, limit, seconds, size
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Mapping
+
+
+class SettingError(UsageError, ValueError):
+    """A variable whose text is no value of its setting; the message names both."""
+
+
+class Setting(object):
+    """One row: name (as an option and in a file), variable, default, parser, who reads it, and a sentence."""
+
+    __slots__ = ("default", "name", "parse", "sentence", "users", "variable")
+
+    def __init__(
+        self, name: str, variable: str, default: str, parse: Callable[[str], Any], users: tuple[str, ...], sentence: str
+    ) -> None:
+        self.name = name
+        self.variable = variable
+        self.default = default
+        self.parse = parse
+        self.users = users
+        self.sentence = sentence
+
+    def read(self, environ: Mapping[str, str] | None = None) -> Any:
+        """Return the value in ``environ`` (the process's by default); SettingError when it cannot be read.
+
+        Without the variable, or with an empty one, it is the default.
+        """
+        return self.value((os.environ if environ is None else environ).get(self.variable))
+
+    def value(self, text: str | None) -> Any:
+        """Return the value that ``text`` of the variable means; SettingError when it means none."""
+        try:
+            return self.parse(text or self.default)
+        except NoValueError as error:
+            raise SettingError("%s: %s" % (self.variable, error)) from None
+
+
+_ROWS = (
+    Setting(
+        "trace",
+        "TFPROF_TRACE",
+        "budget=1%",
+        str,
+        ("shim", "launcher"),
+        "Which steps are traced: off, all, every=N, steps=A-B, or budget=P%.",
+    ),
+    Setting(
+        "trace-level",
+        "TFPROF_TRACE_LEVEL",
+        "auto",
+        str,
+        ("shim", "launcher"),
+        "How much a traced step records: auto, software, or full (see the warning there).",
+    ),
+    Setting(
+        "ring",
+        "TFPROF_RING",
+        "16M",
+        size,
+        ("shim", "launcher"),
+        "Memory for records that the agent has not taken yet, a process; from 1M to 1G.",
+    ),
+    Setting(
+        "run",
+        "TFPROF_RUN",
+        "",
+        str,
+        ("shim",),
+        "Set by tfprof-run: the launch and its folder; without it nothing is armed.",
+    ),
+    Setting(
+        "debug",
+        "TFPROF_DEBUG",
+        "",
+        flag,
+        ("shim", "commands"),
+        "Print what went wrong inside the job's process, or in a command, on its standard error.",
+    ),
+    Setting(
+        "raise",
+        "TFPROF_RAISE",
+        "",
+        flag,
+        ("shim",),
+        "Let the shim's own errors reach the job; for this project's tests.",
+    ),
+    Setting(
+        "store",
+        "TFPROF_STORE",
+        "",
+        str,
+        ("agent", "collector", "launcher"),
+        "The folder that results are kept in; by default $XDG_STATE_HOME/tfprof.",
+    ),
+    Setting(
+        "agent-idle",
+        "TFPROF_AGENT_IDLE",
+        "60",
+        seconds,
+        ("agent",),
+        "Seconds that the agent stays when there is no job for it.",
+    ),
+    Setting(
+        "collector-idle",
+        "TFPROF_COLLECTOR_IDLE",
+        "60",
+        seconds,
+        ("collector",),
+        "Seconds that the collector stays when no agent is heard of.",
+    ),
+    Setting(
+        "keep-days",
+        "TFPROF_KEEP_DAYS",
+        "",
+        limit(days),
+        ("collector",),
+        "Days that a job is kept after its end, more than 0; without it for ever.",
+    ),
+    Setting(
+        "keep-bytes",
+        "TFPROF_KEEP_BYTES",
+        "",
+        limit(size),
+        ("collector",),
+        "Size of the store above which its oldest ended jobs are removed, as 50G; without it never.",
+    ),
+)
+
+SETTINGS = {row.name: row for row in _ROWS}

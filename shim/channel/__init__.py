@@ -1,0 +1,1 @@
+"""The channel: shared memory that a job writes and the agent reads."""

@@ -1,0 +1,136 @@
+"""How a process gets its channel: made, described in its hello page, announced to the agent."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+
+from ...formats import layout, policy, settings
+from ...formats.runtime_dir import ANNOUNCE
+from .. import clock, guard
+from ..descriptors import open_file
+from . import spans
+from .ring import Channel, ChannelError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..core import State
+
+_FUNCTIONS = len(', "functions": {}')
+_VERSIONS = "tensorflow.python.framework.versions"
+
+
+def open_channel(state: State) -> None:
+    """Give ``state`` a channel, put and policy; where there can be none, say why in the announcement.
+
+    Where an exception of the job's comes in between, nothing is left behind, and the next step tries again.
+    """
+    state.refused = True
+    try:
+        _open_channel(state)
+    except BaseException as error:
+        state.refused = state.put is None and not guard.theirs(error)
+        raise
+
+
+def _open_channel(state: State) -> None:
+    uid = int.from_bytes(os.urandom(8), "little") or 1
+    try:
+        channel = Channel(uid, state.launch, _ring_bytes())
+    except ChannelError as error:
+        announce(state.folder, state.pid, uid, "refused %s %s\n" % (error.slug, error.args[0]))
+        return
+    try:
+        guard.watch(channel)
+        write_hello(channel)
+        chosen, problem = _policy()
+        threads = clock.ThreadId()
+        put = spans.writer(channel, state.costed, threads)
+    except BaseException:
+        guard.watch(None)
+        channel.leave()
+        raise
+    state.channel, state.policy, state.threads = channel, chosen, threads
+    state.put = put
+    state.refused = False
+    announce(state.folder, state.pid, uid, "channel\n")
+    if problem is not None:
+        channel.refuse(problem.slug, problem.args[0])
+
+
+@guard.guarded
+def announce(folder: str, pid: int, uid: int, text: str) -> None:
+    """Tell the agent at once, by a file that appears whole."""
+    name = "%d-%016x" % (pid, uid)
+    place = os.path.join(folder, ANNOUNCE)
+    draft = os.path.join(place, "." + name)
+    try:
+        fd = open_file(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL)
+    except OSError as error:
+        if guard.theirs(error):
+            raise
+        return  # no such folder, or not ours: the agent finds channels without
+    try:
+        os.write(fd, text.encode("utf-8", "replace"))
+    finally:
+        os.close(fd)
+    os.rename(draft, os.path.join(place, name))
+
+
+@guard.guarded
+def write_hello(channel: Channel) -> None:
+    """Write what is known of this process into the hello page, with as many of the channel's names as there is room for."""
+    versions = sys.modules.get(_VERSIONS)
+    text: dict[str, Any] = {
+        "name": _name(),
+        "argv0": (getattr(sys, "argv", None) or [""])[0],
+        "python": "%d.%d.%d" % sys.version_info[:3],
+        "framework": "tensorflow",
+        "framework_version": getattr(versions, "VERSION", None),
+        "ppid": os.getppid(),
+        "executable": sys.executable,
+        "trace": settings.SETTINGS["trace"].read(),
+    }
+    data = json.dumps(text).encode()
+    while len(data) > layout.HELLO_MAX:
+        longest = max(text, key=lambda key: len(str(text[key])))
+        text[longest] = text[longest][: len(text[longest]) // 2]
+        data = json.dumps(text).encode()
+    if channel.names:
+        from ..tensorflow.names import fitting
+
+        text["functions"] = fitting(channel.names, layout.HELLO_MAX - len(data) - _FUNCTIONS)
+        data = json.dumps(text).encode()
+    channel.hello(data)
+
+
+def _name() -> str:
+    """Return the name of the program: of its module when it was started as one, else of its script."""
+    main = sys.modules.get("__main__")
+    spec = getattr(main, "__spec__", None)
+    if spec is not None and spec.name:
+        name: str = spec.name
+        return name[: -len(".__main__")] if name.endswith(".__main__") else name
+    return os.path.basename((getattr(sys, "argv", None) or [""])[0]) or "python"
+
+
+def _ring_bytes() -> int:
+    try:
+        asked: int = settings.SETTINGS["ring"].read()
+    except ValueError as error:
+        if guard.theirs(error):
+            raise
+        return layout.RING_DEFAULT
+    return min(max(asked, layout.RING_MIN), layout.RING_MAX)
+
+
+def _policy() -> tuple[policy.Policy, policy.PolicyError | None]:
+    """Return (policy, None), or the default policy and the error of a text that names none."""
+    rows = settings.SETTINGS
+    try:
+        return policy.Policy.from_text(rows["trace"].read(), rows["trace-level"].read()), None
+    except policy.PolicyError as error:
+        return policy.DEFAULT, error

@@ -1,0 +1,39 @@
+"""Files in memory: made without a name that anybody could open, on no descriptor that a job uses for its output."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from .. import libc
+from ..descriptors import StandardPlugged
+from ..guard import theirs
+
+_CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
+#: The number of the system call, for Python before 3.8.
+_MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
+
+
+def create(name: str) -> int:
+    """Return the descriptor of a new file, not inherited and never executable where the kernel knows that; else OSError."""
+    try:
+        return _create(name, _CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL)
+    except OSError as error:
+        if theirs(error):
+            raise
+        return _create(name, _CLOEXEC | _ALLOW_SEALING)
+
+
+def _create(name: str, flags: int) -> int:
+    with StandardPlugged():
+        function = getattr(os, "memfd_create", None)
+        if function is not None:
+            return int(function(name, flags))
+        number = _MEMFD_CREATE.get(os.uname().machine)
+        if number is None:
+            raise OSError(0, "unknown machine")
+        fd = int(libc.telling.syscall(number, ctypes.c_char_p(name.encode()), flags))
+    if fd < 0:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return fd

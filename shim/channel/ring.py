@@ -1,0 +1,262 @@
+"""The channel as the job writes it: one sealed memfd with the control page, the spans and the records (docs/channel.md)."""
+
+from __future__ import annotations
+
+import _thread
+import ctypes
+import fcntl
+import os
+
+from ...formats import layout
+from ...formats.errors import TfprofError
+from ...formats.version import CHANNEL_VERSION
+from .. import libc
+from ..clock import getpid, mono, real
+from ..guard import theirs
+from ..pacing.accounts import Accounts
+from . import memory
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+WORD = {name: at // 8 for name, at in list(layout.JOB_WORDS.items()) + list(layout.AGENT_WORDS.items())}
+
+_ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4
+_SHARED_READ_WRITE = (3, 1)
+_WAIT = 1.0  # seconds that a writer waits for another thread's: far more than a switch between many busy threads takes
+
+_HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
+_DROPPED_TRACES = WORD["dropped_traces"]
+_DROPPED, _DROPPED_BYTES = WORD["dropped_records"], WORD["dropped_bytes"]
+
+
+class ChannelError(TfprofError):
+    """There can be no channel, or no record ring: the job runs on without."""
+
+    slug = "no-channel"
+
+
+class Turn(object):
+    """A lock that never holds up the job for good.
+
+    Who comes back to it in the thread that has it does without, as a signal handler or a destructor may; a holder that
+    was killed by an exception is forgotten.
+    """
+
+    __slots__ = ("_lock",)
+
+    def __init__(self) -> None:
+        self._lock = _thread.RLock()
+
+    def take(self) -> _thread.RLock | None:
+        """Return the lock to release, None when it was not to be had."""
+        lock = self._lock
+        if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition lives by it; typeshed leaves it out
+            return None
+        if lock.acquire(True, _WAIT):
+            return lock
+        self._lock = _thread.RLock()
+        return None
+
+    def ways(self) -> tuple[Callable[[], bool], Callable[[bool], bool], Callable[[], None]]:
+        """Return what ``take`` does as long as it need not wait: whether this thread has the lock, try to take it, release it."""
+        lock = self._lock
+        return lock._is_owned, lock.acquire, lock.release  # type: ignore[attr-defined]
+
+
+class Channel(object):
+    """One process's channel; ``words`` are its 8-byte words, ``view`` its bytes up to the record ring, ``accounts`` what tracing cost.
+
+    ``uid`` and ``launch`` are 64-bit numbers, ``ring_bytes`` the size that the record ring will have. ChannelError when the
+    system refuses the memory.
+    """
+
+    def __init__(self, uid: int, launch: int, ring_bytes: int) -> None:
+        self.uid = uid
+        self.pid = getpid()
+        self.ring_bytes = ring_bytes
+        self.room = min(ring_bytes, layout.RECORD_MAX) - layout.RECORD.size  # bytes of data that a record may have
+        self.ring: memoryview[int] | None = None
+        self.broken: tuple[str, str] | None = None  # why there is no record ring and will be none: (slug, text)
+        self.names: dict[int, str] = {}  # of what steps call, by the keys of their spans
+        self.naming = _thread.allocate_lock()  # held while these are added to
+        self._turn = Turn()
+        self._told = False  # that a record was too large
+        try:
+            self._fd = memory.create(layout.MEMFD_NAME)
+        except OSError as error:
+            if theirs(error):
+                raise
+            raise ChannelError(
+                "the system refuses anonymous memory files: %s" % error.strerror, "memfd-refused"
+            ) from None
+        try:
+            # Before the first touch: a file that another process cuts short would end this one by SIGBUS.
+            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK)
+            os.posix_fallocate(self._fd, 0, layout.RING_AT)
+            self._inode = _inode(self._fd)
+            self.view = _mapping(self._fd, layout.RING_AT)
+        except BaseException as error:
+            os.close(self._fd)
+            if theirs(error) or not isinstance(error, OSError):
+                raise
+            raise ChannelError("no memory for a channel: %s" % error.strerror, "channel-memory") from None
+        self.words = self.view.cast("Q")
+        self.accounts = Accounts(self.words)
+        for name, value in (
+            ("uid", uid),
+            ("pid", self.pid),
+            ("created_real_ns", real()),
+            ("created_mono_ns", mono()),
+            ("launch", launch),
+        ):
+            self.words[WORD[name]] = value
+        self.view[8:16] = CHANNEL_VERSION.to_bytes(4, "little") + layout.PAGE.to_bytes(4, "little")
+        self.view[:8] = layout.MAGIC
+
+    def hello(self, text: bytes) -> None:
+        """Write the hello page; ``text`` is JSON of at most HELLO_MAX bytes."""
+        words = self.words
+        words[WORD["hello_size"]] = 0
+        self.view[layout.HELLO_AT : layout.HELLO_AT + len(text)] = text
+        words[WORD["hello_generation"]] += 1
+        words[WORD["hello_size"]] = len(text)
+
+    def put(
+        self,
+        kind: int,
+        data: bytes,
+        step: int = 0,
+        start_mono: int = 0,
+        start_real: int = 0,
+        duration: int = 0,
+        thread: int = 0,
+        key: int = 0,
+        flags: int = 0,
+    ) -> bool:
+        """Put one record with the bytes ``data``; False when it was dropped, and counted."""
+        size = layout.RECORD.size + len(data)
+        if len(data) > self.room:
+            self._drop(size)
+            self._tell_too_large(kind, len(data))
+            return False
+        lock = self._turn.take()
+        if lock is None:
+            self._drop(size)
+            return False
+        try:
+            if not self._room(size):
+                self._drop(size)
+                return False
+            words = self.words
+            number = words[_RECORDS] + 1
+            head = layout.RECORD.pack(size, kind, flags, number, step, start_mono, start_real, duration, thread, key)
+            at = self._copy(self._copy(words[_HEAD], head), data)
+            words[_RECORDS] = number
+            words[_HEAD] = at
+            return True
+        finally:
+            lock.release()
+
+    def lose_trace(self, *, put: bool = False) -> None:
+        """Count a traced step whose data is lost; ``put``: its record was dropped, and is counted itself."""
+        self.words[_DROPPED_TRACES] += 1
+        if not put:
+            self.words[_DROPPED] += 1
+
+    def refuse(self, slug: str, text: str) -> bool:
+        """Put a record that says what was not done, and why; False when it was dropped."""
+        import json
+
+        return self.put(layout.REFUSED, json.dumps({"slug": slug, "text": text}).encode(), 0, mono(), real())
+
+    def _tell_too_large(self, kind: int, size: int) -> None:
+        """Say once that there was a record that can never be put."""
+        if self._told:
+            return
+        self._told = True
+        text = "a %s of %d bytes: no record has more than %d, in this ring" % (
+            layout.RECORD_NAMES.get(kind, "record"),
+            size,
+            self.room,
+        )
+        self.refuse("record-too-large", text)
+
+    def grow(self) -> None:
+        """Make the record ring, once; ChannelError when it cannot be, then and ever after."""
+        if self.ring is not None:
+            return
+        if self.broken is None:
+            try:
+                self._grow()
+            except ChannelError as error:
+                self.broken = (error.slug, error.args[0])
+        if self.broken is not None:
+            raise ChannelError(self.broken[1], self.broken[0])
+
+    def leave(self) -> None:
+        """Give the parent's channel up in a forked child: its descriptor is closed, its memory not touched again."""
+        if _inode(self._fd) == self._inode:
+            os.close(self._fd)
+
+    def _grow(self) -> None:
+        if _inode(self._fd) != self._inode:
+            raise ChannelError("the program closed the channel's descriptor before the first trace", "channel-closed")
+        whole = layout.RING_AT + self.ring_bytes
+        try:
+            os.posix_fallocate(self._fd, 0, whole)
+            ring = _mapping(self._fd, whole)[layout.RING_AT :]
+            fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_GROW)
+        except OSError as error:
+            if theirs(error):
+                raise
+            raise ChannelError("no memory for the record ring: %s" % error.strerror, "channel-memory") from None
+        self.words[WORD["ring_size"]] = self.ring_bytes
+        self.ring = ring
+
+    def _room(self, size: int) -> bool:
+        if self.ring is None:
+            try:
+                self.grow()
+            except ChannelError:
+                return False
+        unread = self.words[_HEAD] - self.words[_TAIL]
+        return 0 <= unread <= self.ring_bytes - size
+
+    def _copy(self, at: int, data: bytes) -> int:
+        """Copy ``data`` to position ``at`` (ever counting up) of the ring, and return the position behind it."""
+        ring, rest = self.ring, memoryview(data)
+        assert ring is not None
+        begin = at % self.ring_bytes
+        first = min(len(data), self.ring_bytes - begin)
+        ring[begin : begin + first] = rest[:first]
+        if first < len(data):
+            ring[: len(data) - first] = rest[first:]
+        return at + len(data)
+
+    def _drop(self, size: int) -> None:
+        self.words[_DROPPED] += 1
+        self.words[_DROPPED_BYTES] += size
+
+
+def _mapping(fd: int, size: int) -> memoryview[int]:
+    """Map ``size`` bytes of ``fd`` for good, without a second descriptor (Python's own mmap keeps one, and closes it by number)."""
+    mmap = libc.telling.mmap
+    mmap.restype = ctypes.c_void_p
+    mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
+    address = mmap(None, size, _SHARED_READ_WRITE[0], _SHARED_READ_WRITE[1], fd, 0)
+    if address in (None, ctypes.c_void_p(-1).value):
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
+    return memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
+
+
+def _inode(fd: int) -> tuple[int, int] | None:
+    try:
+        info = os.fstat(fd)
+    except OSError as error:
+        if theirs(error):
+            raise
+        return None
+    return info.st_dev, info.st_ino

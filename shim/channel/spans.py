@@ -1,0 +1,190 @@
+"""The span ring: one entry a step, or one for many where steps are short (docs/channel.md)."""
+
+from __future__ import annotations
+
+from ...formats import layout
+from ..guard import stop
+from .ring import WORD, Turn
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable, Protocol
+
+    from ..clock import ThreadId
+    from .ring import Channel
+
+    class Put(Protocol):
+        """Puts a span, or many: times in ns, start on the monotonic clock."""
+
+        def __call__(
+            self,
+            __kind: int,
+            __start: int,
+            __duration: int,
+            __ordinal: int,
+            __key: int = 0,
+            __flags: int = 0,
+            __parent: int = 0,
+            __count: int = 1,
+            __others: int = 0,
+        ) -> None:
+            """Put it."""
+
+
+SHORT = 1000000  # ns that an entry of put-together steps fills
+
+_HEAD, _TAIL, _OPEN = WORD["span_head"], WORD["span_tail"], WORD["span_open"]
+_DROPPED, _STEP_NS = WORD["dropped_spans"], WORD["step_ns"]
+_COUNTS, _TIMES, _FAILED = layout.COUNTS_AT // 8, layout.TIMES_AT // 8, layout.FAILED_AT // 8
+_TOTAL, _TAG, _LOW, _HIGH = 1, 3, 5, 6  # words of an entry; the tag is count | kind << 32 | flags << 48
+
+
+def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - one function, for its cost
+    """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, others)``; times in ns, start on the monotonic clock.
+
+    ``others`` is how many steps before this one were only counted, and are taken to have been as long.
+
+    ``costed`` is the set of kinds whose time counts as the job's steps; ``threads`` knows the calling thread's ``tid``. It is
+    a closure over plain variables, and keeps at hand what it alone writes: it runs at every step, after a step has driven
+    everything out of the core's caches, so that each object that it touches costs more than what is done with it.
+    """
+    words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
+    times, failed, ended_badly = _TIMES, _FAILED, layout.FLAG_FAILED
+    sampled = layout.FLAG_SAMPLED
+    spans_at, size, slots, head_at, step_at = layout.SPANS_AT, layout.SPAN_SIZE, layout.SPAN_COUNT, _HEAD, _STEP_NS
+    turn = Turn()
+    owned, acquire, release = turn.ways()
+    head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # below the limit there is room
+    last = costs = 0  # the kind put last, whether its time counts
+    # The entry that is being filled: what may join it, and what it holds. o_next is 0 when there is none.
+    o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
+    o_at = o_total = o_tag = o_low = o_high = 0
+    busy = False  # whether the turn is used; a thread may have taken it and been kept from using it, by an exception
+
+    def wait(count: int) -> Callable[[], None] | None:
+        """Take the turn that is not to be had at once, and return what releases it; else None, and the span is dropped."""
+        nonlocal owned, acquire, release
+        if not busy and owned():  # whoever else waits for it in vain makes another one
+            return _nothing
+        taken = turn.take()
+        owned, acquire, release = turn.ways()
+        if taken is not None:
+            return taken.release
+        words[_DROPPED] += count
+        return None
+
+    def publish(kind: int, total: int) -> None:
+        """Count the entry after the last, of ``total`` ns, as written."""
+        nonlocal head, step_ns
+        words[head_at] = head = head + 1
+        words[times + kind] += total
+        if kind in costed:
+            words[step_at] = step_ns = step_ns + total
+
+    def full(kind: int, duration: int, count: int) -> bool:
+        """Look how much of the ring is free; if nothing is, count the span as dropped."""
+        nonlocal limit, step_ns
+        limit = min(words[_TAIL], head) + slots
+        if head < limit:
+            return False
+        words[_DROPPED] += count
+        words[times + kind] += duration
+        if costs:
+            words[step_at] = step_ns = step_ns + duration
+        return True
+
+    def recover(count: int) -> None:
+        """Go on from what the channel says after an exception amid a put of ``count`` steps, which count as dropped."""
+        nonlocal head, step_ns, o_next
+        o_next, head, step_ns = 0, words[head_at], words[step_at]
+        if words[_OPEN] == head + 1:  # the entry that was being filled
+            words[head_at] = head = head + 1
+        words[_DROPPED] += count
+
+    def put(  # noqa: C901, PLR0912, PLR0915 - as above
+        kind: int,
+        start: int,
+        duration: int,
+        ordinal: int,
+        key: int = 0,
+        flags: int = 0,
+        parent: int = 0,
+        count: int = 1,
+        others: int = 0,
+    ) -> None:
+        nonlocal head, step_ns, last, costs, busy
+        nonlocal o_next, o_kind, o_key, o_flags, o_parent, o_thread, o_at, o_total, o_tag, o_low, o_high
+        free = None
+        try:
+            thread = threads.tid
+            free = wait(count + others) if owned() or not acquire(False) else release
+            if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730 # steps that are only counted raise it without a turn
+                words[counts + kind] = ordinal + count - 1
+            if flags & ended_badly:
+                words[failed + kind] += count
+            if free is None:
+                return
+            busy = True
+            if kind != last:
+                last, costs = kind, kind in costed
+            if o_next:
+                if (
+                    ordinal == o_next
+                    and duration < short
+                    and key == o_key
+                    and thread == o_thread
+                    and kind == o_kind
+                    and flags == o_flags
+                    and parent == o_parent
+                    and count == 1
+                    and not others
+                ):
+                    words[o_at + _TOTAL] = o_total = o_total + duration
+                    words[o_at + _TAG] = o_tag = o_tag + 1
+                    if duration < o_low:
+                        words[o_at + _LOW] = o_low = duration
+                    elif duration > o_high:
+                        words[o_at + _HIGH] = o_high = duration
+                    if o_total < short:
+                        o_next = ordinal + 1
+                    else:
+                        o_next = 0
+                        publish(kind, o_total)
+                    return
+                o_next = 0
+                publish(o_kind, o_total)
+            each = duration if count == 1 else duration // count
+            if others:
+                start, duration = max(0, start - each * others), duration + each * others
+                ordinal, count, flags = max(1, ordinal - others), count + others, flags | sampled
+            if head >= limit and full(kind, duration, count):
+                return
+            at = spans_at + head % slots * size
+            pack(view, at, start, duration, ordinal, count, kind, flags, key, thread, each, each, parent)
+            if duration >= short or flags & sampled:
+                words[head_at] = head = head + 1
+                words[times + kind] += duration
+                if costs:
+                    words[step_at] = step_ns = step_ns + duration
+                return
+            words[_OPEN] = head + 1
+            o_next, o_kind, o_key, o_flags, o_parent, o_thread = ordinal + count, kind, key, flags, parent, thread
+            o_at, o_total, o_low, o_high = at // 8, duration, each, each
+            o_tag = count | kind << 32 | flags << 48
+        except BaseException as error:
+            if busy and free is not None:
+                recover(count + others)
+            else:
+                words[_DROPPED] += count + others
+            if not stop(error):
+                raise
+        finally:
+            if free is not None:
+                busy = False
+                free()
+
+    return put
+
+
+def _nothing() -> None:
+    """Release no turn."""

@@ -1,0 +1,1 @@
+"""Which steps are traced, and what that costs."""

@@ -1,0 +1,46 @@
+"""Which steps of one kind are timed: all while they are long, one in so many while they are short."""
+
+from __future__ import annotations
+
+from ...formats.policy import DEFAULT, MILLION
+
+SHARE = 4  # timing may take one part in so many of the budget
+FIRST = 256  # steps that are all timed, so that a short job shows all of its calls
+MOST = 256  # steps of which one is timed, on average, where they are shortest
+MARGIN = 8  # steps before the next trace that are all timed: other threads take ordinals, too
+COUNTED = 200  # ns that a step which is only counted takes longer, about
+_OWN = 3000  # ns: assumed cost of timing a step, until it is measured
+_LEAST = 1000
+
+
+class Sampling(object):
+    """How many steps are only counted after a timed one.
+
+    They are drawn around a mean, lest they keep step with the job. It at most doubles from one timed step to the next, and
+    falls at once when a timed step is longer.
+    """
+
+    __slots__ = ("_each", "_mean", "_own")
+
+    def __init__(self) -> None:
+        self._each = 1  # one step in so many is timed, on average
+        self._mean = 0  # ns that a step takes
+        self._own = _OWN
+
+    def cost(self, own: int, others: int) -> int:
+        """Return what a timed step and ``others`` that were only counted cost, in ns, where the timing took ``own``.
+
+        What the timing takes is followed by its median: it takes far longer where another process has the core meanwhile.
+        """
+        usual = self._own
+        self._own = max(_LEAST, usual + (usual if own > usual else -usual) // 16)
+        return min(own, 2 * usual) + others * COUNTED
+
+    def skip(self, ordinal: int, duration: int, budget: int) -> int:
+        """Return how many steps to count after step ``ordinal``, which took ``duration`` ns; ``budget`` in parts per million."""
+        self._mean += (duration - self._mean) // 4 if self._mean else duration
+        usual = max(self._mean, duration, 1)
+        affordable = self._own * SHARE * MILLION // (budget or DEFAULT.budget) // usual
+        self._each = max(1, min(affordable, 2 * self._each, MOST)) if ordinal >= FIRST else 1
+        half = self._each // 2
+        return self._each - half - 1 + (ordinal * 2654435761 >> 8) % (2 * half + 1)

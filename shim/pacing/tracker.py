@@ -1,0 +1,282 @@
+"""One kind of step in this process: its ordinals, which are timed, its pace, and the way into the channel."""
+
+from __future__ import annotations
+
+import _thread
+import itertools
+
+from ...formats import layout
+from ...formats.policy import NEVER, Policy, PolicyError
+from ..channel.ring import WORD, Turn
+from ..clock import mono
+from ..guard import guarded, stop
+from ..tensorflow.names import Names
+from .accounts import Account
+from .pace import FIRST, Pace
+from .sampling import MARGIN, Sampling
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Container, Iterator
+
+    from ..channel.ring import Channel
+    from ..channel.spans import Put
+    from ..core import Made
+    from .accounts import Accounts
+
+POLICY = WORD["policy"]
+_SEEN = WORD["policy_seen"]
+_ASKED = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
+_LASTING = "steps take %d page faults more each since some were traced, and tracing further ones did not undo it"
+_MISSED = WORD["missed"]
+_missing = Turn()  # at the count of steps of any kind that were missed
+_TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
+
+
+class _Counted(object):
+    """What a step that is only counted looks at: first in a tracker's memory, so that one line of a processor's cache has it all."""
+
+    __slots__ = ("count_at", "left", "words")
+
+    count_at: int
+    left: Iterator[int]
+    words: memoryview[int]
+
+
+class Tracker(_Counted):
+    """Steps of ``kind``, as the wrappers around the job's calls see them.
+
+    A step that begins may take its ordinal from ``left``: then it is only counted, by ``words[count_at] = ordinal``, and
+    told of again only if it fails (``failed``). When nothing is left ``next()`` gives the ordinal. Such a step is plain, and is
+    measured without asking more, when ``ordinal < trigger and words[POLICY] == generation and key in known``; its time goes
+    to ``timed``. For any other ``level`` decides. ``put`` writes the span: (kind, start, duration, ordinal, key, flags,
+    parent, count). Before the first step and in a forked child there is no channel: then ``trigger`` is 0, nothing is left
+    and ``level`` sees to a channel.
+    """
+
+    __slots__ = (
+        "_counter",
+        "_filling",
+        "_first",
+        "_make",
+        "_others",
+        "_sampling",
+        "_turn",
+        "account",
+        "channel",
+        "generation",
+        "kind",
+        "known",
+        "names",
+        "next",
+        "pace",
+        "put",
+        "trigger",
+    )
+
+    def __init__(self, kind: int, make: Callable[[], Made | None], first: int = FIRST) -> None:
+        self.kind = kind
+        self._make = make  # returns (channel, put, policy), None where there is no channel
+        self._first = first
+        self.count_at = layout.COUNTS_AT // 8 + kind
+        self.forget()
+
+    def forget(self) -> None:
+        """Begin anew, as in a forked child: without a channel, and with step 1."""
+        self._turn = Turn()  # at the pace; a forked child's own, for another thread may have the parent's
+        self.channel: Channel | None = None
+        self.account = Account()
+        self.put: Put = _nowhere
+        self._filling = _thread.allocate_lock()
+        self._sampling = Sampling()
+        self._others = 0  # steps that were only counted, or may be now, and are in no entry yet
+        self.left = _NOTHING
+        self.words = _NO_WORDS
+        self.generation = 0
+        self.known: Container[int] = frozenset()
+        self.names = Names()
+        self.pace: Pace | None = None
+        self.trigger = 0
+        self._counter = itertools.count(1)
+        self.next = self._counter.__next__
+
+    def stop(self) -> None:
+        """Trace and count nothing any more."""
+        self.forget()
+        self.known = _Everything()
+        self.trigger = NEVER
+        self.left = itertools.repeat(0)
+
+    def timed(self, start: int, duration: int, ordinal: int, key: int, left: Iterator[int]) -> None:
+        """Put the span of a plain step that found nothing ``left``, for it and those only counted before it.
+
+        Then let the next steps be only counted, if they are to be so short that timing each would cost too much.
+        """
+        others = 0
+        try:
+            # Who cannot have the lock at once, as below a signal handler, puts the span of the one step. Where something else is
+            # left by now, another thread has done this.
+            if self._filling.acquire(False):
+                try:
+                    if self.left is left:
+                        others, self._others = self._others, 0
+                        if others < 0:
+                            others, self._others = 0, others
+                        self._fill(ordinal, duration)
+                finally:
+                    self._filling.release()
+        except Exception as error:
+            if not stop(error):
+                raise
+        self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, others)
+        own = 2 * (mono() - start - duration)  # as much again before the step
+        self.spend(self._sampling.cost(own, others))
+
+    def spend(self, own: int, extra: int = 0) -> None:
+        """Take note of so many ns of our own work, and of so many that traced steps took longer."""
+        self.account.spent += own + extra
+        self.words[_SELF] += own
+        if extra:
+            self.words[_EXTRA] += extra
+
+    def told(self, key: int, name: str) -> None:
+        """Have it told that steps with ``key``, which is not among the known ``names``, are called ``name``."""
+        self.spend(self.names.tell(key, name) or 0)
+
+    def failed(self, ordinal: int, key: int) -> None:
+        """Put a span without a time of a step that was only counted, and ended by an exception."""
+        self._others -= 1
+        self.put(self.kind, mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
+
+    @guarded
+    def level(self, ordinal: int, key: int) -> int | None:
+        """Return the policy's trace level for step ``ordinal``, None when it is not to be traced."""
+        if self.channel is None and not self._begin():
+            return None
+        if self.words[POLICY] != self.generation:
+            self._obey()
+        pace, channel = self.pace, self.channel
+        if pace is None or channel is None:  # stopped meanwhile by another thread
+            return None
+        wanted = self._paced(pace.want, ordinal, key)
+        self.trigger = pace.trigger
+        if pace.lasting:
+            channel.refuse("page-faults", _LASTING % pace.lasting)
+            pace.lasting = 0
+        # Where there will never be room for it, a trace would only cost.
+        return pace.policy.level if wanted and channel.broken is None else None
+
+    def missed(self, ordinal: int) -> None:
+        """Count step ``ordinal`` as one that could not be traced, if it was to be."""
+        pace = self.pace
+        turn = _missing.take() if pace is not None and pace.names(ordinal) else None
+        if turn is not None:
+            try:
+                self.words[_MISSED] += 1
+            finally:
+                turn.release()
+
+    @guarded
+    def untraced(self, key: int, duration: int) -> None:
+        """Take note of a step for which ``level`` gave None."""
+        if self.pace is not None:
+            self.account.can_be = True
+            self.spend(0, self._paced(self.pace.untraced, key, duration))
+
+    @guarded
+    def traced(self, key: int, duration: int, own: int, asked: bool = False) -> None:
+        """Take note of a traced step of ``duration`` ns, our own work for it in ns, and whether the job asked for it itself."""
+        if self.pace is None:
+            return
+        self.words[_TRACED] += 1
+        self.account.can_be = True
+        self.account.traced += 1
+        self.spend(own, 0 if asked else self._paced(self.pace.traced, key, duration, own))
+
+    @property
+    def tracing(self) -> bool:
+        """Whether anything is to be recorded of traced steps."""
+        return self.pace is not None and self.pace.policy.mode != layout.MODE_OFF
+
+    def _paced(self, ask: Callable[..., int], *given: int) -> int:
+        """Return what the pace says, asked by one thread at a time; 0 where this one is at it already, as below a signal handler."""
+        turn = self._turn.take()
+        if turn is None:
+            return 0
+        try:
+            return ask(*given)
+        finally:
+            turn.release()
+
+    def _fill(self, ordinal: int, duration: int) -> None:
+        pace = self.pace
+        if pace is None:
+            return
+        number = self._sampling.skip(ordinal, duration, pace.policy.budget)
+        number = min(number, self.trigger - ordinal - MARGIN)
+        if number > 0:
+            self._others += number
+            self.left = itertools.islice(self._counter, number)
+
+    def _begin(self) -> bool:
+        made = self._make()
+        if made is None:
+            self.stop()
+            return False
+        channel, self.put, policy = made
+        self.words = channel.words
+        self.account = channel.accounts.of(self.kind)
+        self._follow(policy, channel.accounts)
+        self.channel = channel  # last: what an exception interrupts is begun anew
+        return True
+
+    def _obey(self) -> None:
+        """Take over the agent's policy; one that makes no sense is refused, and the one in force stays."""
+        words = self.words
+        generation = words[POLICY]
+        try:
+            policy = Policy.from_words(tuple(words[at] for at in _ASKED))
+        except PolicyError as error:
+            if self.channel is not None:
+                self.channel.refuse(error.slug, error.args[0])
+            self.generation = generation
+            return
+        if self.channel is not None:
+            self._follow(policy, self.channel.accounts)
+        self.generation = words[_SEEN] = generation
+
+    def _follow(self, policy: Policy, accounts: Accounts) -> None:
+        kind = self.kind
+        self.pace = Pace(
+            policy,
+            lambda: accounts.ledger(kind, policy.budget),
+            self._first,
+            gives_way=lambda: accounts.gives_way(kind, FIRST),
+        )
+        self.known = self.pace.known
+        self.trigger = self.pace.trigger
+
+
+class _Everything(object):
+    """A set that holds every key."""
+
+    def __contains__(self, _key: object) -> bool:
+        return True
+
+
+def _nowhere(
+    _kind: int,
+    _start: int,
+    _duration: int,
+    _ordinal: int,
+    _key: int = 0,
+    _flags: int = 0,
+    _parent: int = 0,
+    _count: int = 1,
+    _others: int = 0,
+) -> None:
+    """Put a span nowhere."""
+
+
+_NO_WORDS: Any = [0] * (max(WORD.values()) + 1)
+_NOTHING: Iterator[int] = iter(())

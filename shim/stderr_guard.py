@@ -1,0 +1,118 @@
+"""Keeps the lines that TensorFlow logs about our own profiler sessions off the job's standard error.
+
+TensorFlow logs through the C library's stream ``stderr``, some releases through a copy of the pointer to it. While a call of
+ours runs, that stream writes into a file in memory. What other threads logged meanwhile is written to the job's standard
+error afterwards; the profiler's own lines are left out. Descriptor 2 itself, which Python writes to, is not touched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+
+from . import descriptors, libc
+from .channel import memory
+from .guard import theirs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+#: Where a FILE of the GNU C library has its descriptor, on 64-bit machines (struct_FILE.h).
+_FILENO_AT = 112
+_STREAMS = ("stdout", "stderr")
+#: Source files of TensorFlow that log about a profiler session; the first line of each message names one.
+_FILES = (
+    b"profiler_session.cc:",
+    b"profiler_controller.cc:",
+    b"save_profile.cc:",
+    b"capture_profile.cc:",
+    b"host_tracer",
+    b"device_tracer",
+    b"cupti_",
+    b"rocm_tracer",
+)
+#: How further lines of such messages begin.
+_FURTHER = (b"\n", b"Dumped ")
+#: The logging library writes this once, before the first line that a process logs.
+_PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
+
+
+class NoisyError(Exception):
+    """Nothing can keep the lines away: there is to be no profiler session."""
+
+
+class Captured(object):
+    """While entered, the C library's ``stderr`` writes into a file in memory, of this object's own, until ``close``.
+
+    ``fileno`` is the stream's descriptor, ``fd`` the file's, ``job`` the job's. One thread at a time may enter one.
+    """
+
+    __slots__ = ("_at", "_file", "_flush", "fd", "fileno", "job")
+
+    def __init__(self) -> None:
+        self.fileno, self._flush = _stderr()
+        self.job = self.fileno.value
+        self.fd = memory.create("log")
+        self._file = os.fstat(self.fd)
+        self._at = 0
+
+    def __enter__(self) -> None:
+        self.job = self.fileno.value
+        if self._is_ours():
+            self.fileno.value = self.fd
+
+    def __exit__(self, *_error: object) -> None:
+        self.restore()
+        self._flush()  # after it no thread writes that found the descriptor replaced
+        if not self._is_ours():
+            return
+        size = os.fstat(self.fd).st_size - self._at
+        text = others(os.pread(self.fd, size, self._at)) if size else b""
+        self._at += size
+        if text:
+            descriptors.write(self.job, text)
+
+    def restore(self) -> None:
+        """Have the stream write to the job's descriptor, if it does not."""
+        if self.fileno.value == self.fd:
+            self.fileno.value = self.job
+
+    def close(self) -> None:
+        """Restore the stream and let go of the file; twice is once."""
+        self.restore()
+        fd, self.fd = self.fd, -1
+        if fd >= 0 and descriptors.is_file(fd, self._file):
+            os.close(fd)
+
+    def _is_ours(self) -> bool:
+        """Tell whether the descriptor is still that of the file, and not what the job has put in its place."""
+        return descriptors.is_file(self.fd, self._file)
+
+
+def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
+    """Return the descriptor in the C library's ``stderr``, and what flushes that stream; NoisyError when it is not as expected."""
+    try:
+        streams = [ctypes.c_void_p.in_dll(libc.plain, name) for name in _STREAMS]
+    except ValueError as error:
+        if theirs(error):
+            raise
+        streams = []
+    numbers = [ctypes.c_int.from_address(stream.value + _FILENO_AT) for stream in streams if stream.value]
+    if len(numbers) != len(_STREAMS) or any(
+        number.value != libc.plain.fileno(stream) for number, stream in zip(numbers, streams)
+    ):
+        raise NoisyError("this C library's stderr is not as expected")
+    return numbers[-1], lambda: libc.plain.fflush(streams[-1])
+
+
+def others(text: bytes) -> bytes:
+    """Return the lines of ``text`` that are not about our profiler session."""
+    lines = text.splitlines(True)
+    kept, dropping = [], False
+    for line, after in zip(lines, lines[1:] + [b""]):
+        first = after if line.startswith(_PREAMBLE) else line
+        dropping = any(name in first for name in _FILES) or (dropping and line.startswith(_FURTHER))
+        if not dropping:
+            kept.append(line)
+    return b"".join(kept)

@@ -1,0 +1,1 @@
+"""What is patched in TensorFlow and Keras, and what is recorded there."""

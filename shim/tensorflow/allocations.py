@@ -1,0 +1,66 @@
+"""Has TensorFlow tell a profiler session what its CPU allocator hands out; by itself only those of accelerators do."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+from ..guard import called_back
+from . import tf_library
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+_CONTEXT = "tensorflow.python.eager.context"
+_CPUS = ("CPU", "XLA_CPU")
+#: The switch of the allocator's statistics, with which it tells: (whether it is on, on, off), in TF 2.11 and later, and before.
+_SWITCHES = (
+    (
+        "_ZN3tsl24CPUAllocatorStatsEnabledEv",
+        "_ZN3tsl23EnableCPUAllocatorStatsEv",
+        "_ZN3tsl24DisableCPUAllocatorStatsEv",
+    ),
+    (
+        "_ZN10tensorflow24CPUAllocatorStatsEnabledEv",
+        "_ZN10tensorflow23EnableCPUAllocatorStatsEv",
+        "_ZN10tensorflow24DisableCPUAllocatorStatsEv",
+    ),
+)
+_off: Callable[[], object] | None = None  # what turns the switch off, while it is on for us
+
+
+def tell() -> None:
+    """Have allocations told until ``hush``; not where there is an accelerator, no such switch, or the job turned it on itself.
+
+    The allocator takes a lock for its statistics: a forked child could find it taken for ever, and has them off.
+    """
+    global _off
+    library = None if accelerated() else tf_library.library()
+    names = next((names for names in _SWITCHES if all(hasattr(library, name) for name in names)), None)
+    if names is None:
+        return
+    asked, on, off = (getattr(library, name) for name in names)
+    asked.restype = ctypes.c_bool
+    if asked():
+        return
+    _off = off
+    on()
+
+
+def hush() -> None:
+    """Turn off what was turned on for us."""
+    global _off
+    if _off is not None:
+        _off()  # a child may be forked during it, and is to know that it was on
+        _off = None
+
+
+def accelerated() -> bool:
+    """Tell whether TensorFlow uses any device that is no CPU."""
+    devices = sys.modules[_CONTEXT].context()._logical_devices
+    return any(device.device_type not in _CPUS for device in devices or ())
+
+
+os.register_at_fork(after_in_child=called_back(hush))

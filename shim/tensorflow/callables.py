@@ -1,0 +1,254 @@
+"""Callables of a session (Keras trains through them in graph mode): traced ones run a twin made with a trace level."""
+
+from __future__ import annotations
+
+from ...formats import layout, pb_wire
+from .. import core
+from ..clock import mono
+from ..guard import guarded
+from ..pacing.tracker import POLICY
+from ..tracebacks import leave, resemble
+from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, with_level
+from .roles import fed
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from ..pacing.tracker import Tracker
+    from .runs import Runs
+
+    Original = Callable[..., Any]
+
+_FAILED, _SETUP = layout.FLAG_FAILED, layout.FLAG_SETUP
+_OPTIONS = 4  # CallableOptions.run_options
+_TWINS = "_tfprof_twins"
+
+asked: list[
+    bool
+] = []  # not empty from the first callable on that the job made to be traced: each must be looked at then
+
+
+def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
+    """Measure and trace the callables of class ``kind``."""
+    core.replace(kind, "__init__", lambda original: _init(original, runs))
+    core.replace(kind, "__call__", lambda original: _call(original, runs, tf_session))
+    core.replace(kind, "__del__", lambda original: _del(original, tf_session))
+
+
+class _Twins(object):
+    """What is known of one callable: its options as bytes, its span key and kind, and the handles of its twins by trace level."""
+
+    __slots__ = ("asked", "given", "handles", "key", "options", "tracker")
+
+    def __init__(self, session: Any, callable_options: Any, runs: Runs) -> None:
+        self.options: bytes = callable_options.SerializeToString()
+        role = runs.of_names(session.graph, list(callable_options.fetch), list(callable_options.target))
+        self.key = fed(role.key, len(callable_options.feed))
+        self.tracker = role.tracker
+        self.given = b"".join(
+            self.options[value:end] for field, _, end, value in pb_wire.fields(self.options) if field == _OPTIONS
+        )
+        self.asked = pb_wire.last(self.given, TRACE_LEVEL)
+        self.handles: dict[int, Any] = {}
+
+    def handle(self, session: Any, level: int, tf_session: Any) -> tuple[Any, int]:
+        """Return (handle of the twin at ``level``, span flag: whether it had to be made)."""
+        handle = self.handles.get(level)
+        if handle is not None:
+            return handle, 0
+        run_options = with_level(b"", level)
+        options = self.options + b"\x22" + pb_wire.encoded(len(run_options)) + run_options
+        made = tf_session.TF_NewBufferFromString(options)
+        try:
+            handle = tf_session.TF_SessionMakeCallable(session._session, made)
+        finally:
+            tf_session.TF_DeleteBuffer(made)
+        first = self.handles.setdefault(level, handle)
+        if first is not handle:  # another thread was faster
+            tf_session.TF_SessionReleaseCallable(session._session, handle)
+        return first, _SETUP
+
+
+class _StandIn(object):
+    """What ``_Callable.__call__`` is called on for a traced run: its session, and the twin's handle."""
+
+    __slots__ = ("_handle", "_session")
+
+    def __init__(self, session: Any, handle: Any) -> None:
+        self._session = session
+        self._handle = handle
+
+
+class _Catcher(object):
+    """What ``_Callable.__call__`` takes for the caller's RunMetadata: keeps the bytes."""
+
+    __slots__ = ("raw",)
+
+    def __init__(self) -> None:
+        self.raw: bytes | None = None
+
+    def ParseFromString(self, raw: bytes) -> None:  # noqa: N802 - the name of protobuf
+        """Keep ``raw``."""
+        self.raw = raw
+
+
+def _init(original: Original, runs: Runs) -> Original:
+    def __init__(self: Any, session: Any, callable_options: Any) -> None:  # noqa: N807 - it replaces one
+        try:
+            original(self, session, callable_options)
+        except BaseException as error:
+            leave(error, original)
+            raise
+        _remember(self, session, callable_options, runs)
+
+    return resemble(__init__, original, "TF_SessionMakeCallable")
+
+
+@guarded
+def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> None:
+    twins = _Twins(session, callable_options, runs)
+    if twins.asked:
+        asked.append(True)
+    setattr(made, _TWINS, twins)
+
+
+def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
+    """Return the replacement of ``_Callable.__call__``."""
+    measured, unknown = _measured(original, tf_session), runs.unknown.tracker
+
+    def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
+        twins = self.__dict__.get(_TWINS)
+        tracker = unknown if twins is None else twins.tracker
+        left = tracker.left
+        if not asked:
+            for ordinal in left:
+                tracker.words[tracker.count_at] = ordinal
+                try:
+                    return original(self, *args, **kwargs)
+                except BaseException as error:
+                    tracker.failed(ordinal, 0 if twins is None else twins.key)
+                    leave(error, original)
+                    raise
+        ordinal = tracker.next()
+        key = 0 if twins is None else twins.key
+        if (
+            ordinal < tracker.trigger
+            and tracker.words[POLICY] == tracker.generation
+            and key in tracker.known
+            and (twins is None or not twins.asked)
+        ):
+            start = mono()
+            try:
+                result = original(self, *args, **kwargs)
+            except BaseException as error:
+                tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
+                leave(error, original)
+                raise
+            tracker.timed(start, mono() - start, ordinal, key, left)
+            return result
+        try:
+            return measured(self, tracker, ordinal, twins, key, args, kwargs)
+        except BaseException as error:
+            leave(error, original)
+            raise
+
+    return resemble(__call__, original, "TF_SessionRunCallable")
+
+
+def _measured(original: Original, tf_session: Any) -> Original:
+    """Return the way of a call that is not plain: it may be traced."""
+
+    def measured(
+        made: Any,
+        tracker: Tracker,
+        ordinal: int,
+        twins: _Twins | None,
+        key: int,
+        args: tuple[Any, ...],
+        kwargs: dict[str, Any],
+    ) -> Any:
+        metadata = kwargs.get("run_metadata") or None
+        record, on = _begin(tf_session, tracker, made, ordinal, twins, key, metadata) or (None, None)
+        if record is None:
+            return untraced(made, tracker, ordinal, key, args, kwargs)
+        catcher, flags = _Catcher(), _FAILED
+        record.starts()
+        try:
+            result = original(on, *args, run_metadata=catcher)
+            flags = 0
+            return result
+        finally:
+            record.ends(flags)
+            _finish(record, made._session, catcher.raw, metadata)
+
+    def untraced(
+        made: Any, tracker: Tracker, ordinal: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Any:
+        flags, start = _FAILED, mono()
+        try:
+            result = original(made, *args, **kwargs)
+            flags = 0
+            return result
+        finally:
+            duration = mono() - start
+            tracker.put(tracker.kind, start, duration, ordinal, key, flags)
+            if not flags:
+                tracker.untraced(key, duration)
+
+    return measured
+
+
+@guarded
+def _begin(
+    tf_session: Any, tracker: Tracker, made: Any, ordinal: int, twins: _Twins | None, key: int, metadata: Any
+) -> tuple[Record, Any] | None:
+    """Return (record, what the original is called on), None when the call is not to be traced."""
+    begun = mono()
+    level = tracker.level(ordinal, key)
+    if twins is None:
+        return None  # made before we came
+    if twins.asked:
+        return Record(tracker, ordinal, key, twins.asked, True, begun), made
+    session = made._session
+    if level is None or (metadata is not None and shows_statistics(session, twins.given)):
+        return None
+    level = chosen_level(level, tf_session)
+    record = Record(tracker, ordinal, key, level, False, begun)
+    try:
+        handle, flag = twins.handle(session, level, tf_session)
+    except BaseException:
+        record.ends()
+        raise
+    record.flags |= flag
+    return record, _StandIn(session, handle)
+
+
+@guarded
+def _finish(record: Record, session: Any, raw: bytes | None, metadata: Any) -> None:
+    """Hand on what the run yielded: to the job what it would have got, to the channel all of it."""
+    try:
+        if raw is not None and metadata is not None:
+            metadata.ParseFromString(raw if record.asked else pb_wire.without(raw, STEP_STATS))
+    finally:
+        record.keep(session, raw)
+
+
+def _del(original: Original, tf_session: Any) -> Original:
+    def __del__(self: Any) -> None:  # noqa: N807 - it replaces one
+        twins = self.__dict__.pop(_TWINS, None)
+        if twins is not None and twins.handles:
+            _release(self, twins, tf_session)
+        original(self)
+
+    return resemble(__del__, original, "TF_SessionReleaseCallable")
+
+
+@guarded
+def _release(made: Any, twins: _Twins, tf_session: Any) -> None:
+    """Release the twins of a callable that goes away, as it releases itself."""
+    session = made._session
+    if session._session is None or session._closed:
+        return
+    for handle in twins.handles.values():
+        tf_session.TF_SessionReleaseCallable(session._session, handle)

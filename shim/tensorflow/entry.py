@@ -1,0 +1,101 @@
+"""Calls a note of ours whenever a function of the job's is called, and another when it ends; the function object stays the same.
+
+A Python function gets a call of ours in front of its code. What has no such code is replaced by a function that calls it.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+
+from .. import core
+from ..guard import called_back, guarded
+from ..prologue import with_call
+from ..tracebacks import leave, look_like
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+_FRAMES_GO_FIRST = sys.version_info >= (
+    3,
+    11,
+)  # a frame that returns is not seen any more when what it kept is let go of
+#: Before that: the instructions at which it is let go of where a function returns. In 3.7 the last may raise as well.
+_RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
+_FUNCTION = 3  # frames from ours to the function: the fence and what it fences are between
+
+
+class Ending(object):
+    """What a note returns to be told when the function ends that it was told of: ``then(failed)`` is called then.
+
+    The note itself makes it, so that the function is found.
+    """
+
+    __slots__ = ("_frame", "_then", "failed")
+
+    def __init__(self, then: Callable[[bool], object]) -> None:
+        self._then = then
+        self._frame = id(sys._getframe(_FUNCTION)) if _FRAMES_GO_FIRST else 0
+        self.failed: bool | None = None  # not known otherwise
+
+    @called_back
+    def __del__(self) -> None:
+        self._then(_raises(self._frame) if self.failed is None else self.failed)
+
+
+def _raises(number: int) -> bool:
+    """Tell whether a function ends by an exception; ``number`` is the identity of its frame."""
+    frame = sys._getframe(_FUNCTION)
+    if _FRAMES_GO_FIRST:
+        return id(frame) == number
+    import opcode
+
+    return opcode.opname[frame.f_code.co_code[frame.f_lasti]] not in _RETURNS
+
+
+def tell(owner: Any, name: str, note: Callable[..., object], count: int = 1, ends: bool = False) -> None:
+    """Have ``note`` called with the first ``count`` arguments whenever ``owner.name`` is, until ``disarm``.
+
+    Whatever ``note`` does wrong is kept from the job. Nothing happens where ``owner`` itself has no such function. ``ends``:
+    the note may return an ``Ending``.
+    """
+    told, function = guarded(note), _innermost(owner.__dict__.get(name))
+    if isinstance(function, types.FunctionType) and with_call(function.__code__, told, count, ends) is not None:
+        core.replace(function, "__code__", lambda code: with_call(code, told, count, ends))
+    else:
+        core.replace(owner, name, lambda original: _calling(original, told, count))
+
+
+def _innermost(function: Any) -> Any:
+    """Return what ``function`` wraps, where it is Python all the way: decorators take any arguments."""
+    while isinstance(function, types.FunctionType) and isinstance(
+        vars(function).get("__wrapped__"), types.FunctionType
+    ):
+        function = vars(function)["__wrapped__"]
+    return function
+
+
+def _calling(original: Any, told: Callable[..., object], count: int) -> Callable[..., Any]:
+    """Return a function that calls ``told``, then ``original``."""
+
+    def call(*arguments: Any, **named: Any) -> Any:
+        kept: Any = told(*arguments[:count])
+        try:
+            result = original(*arguments, **named)
+        except BaseException as error:
+            if kept is not None:
+                kept.failed = True
+                kept = None
+            leave(error, original)
+            raise
+        if kept is not None:
+            kept.failed = False
+        return result
+
+    look_like(call, original)
+    if isinstance(original, types.FunctionType):
+        import inspect
+
+        vars(call)["__signature__"] = inspect.signature(original)
+    return call

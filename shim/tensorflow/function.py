@@ -1,0 +1,271 @@
+"""Outermost calls of tf.function as steps, told by the trace annotation that TensorFlow puts around each.
+
+The annotation is entered and left by the call itself: nothing of ours is on the stack while the function runs or is traced.
+"""
+
+from __future__ import annotations
+
+import _thread
+import sys
+import types
+import weakref
+import zlib
+from functools import partial
+
+from ...formats import layout
+from .. import core
+from ..guard import guarded
+from . import window
+from .step import Step
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable, Iterator
+
+    from ..pacing.tracker import Tracker
+    from .keras import Bracket
+    from .outside import Taped
+
+_CONTEXT = "tensorflow.python.eager.context"
+_OPS = "tensorflow.python.framework.ops"
+#: What TensorFlow's annotation uses when it is made and left, so far as it can be told that it does no more.
+_BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
+_DEEPEST = 32  # frames from a function to the method of Keras's that it is a batch of
+
+
+def nobody() -> None:
+    """Stand for a weak reference to what is no more."""
+
+
+class Place(object):
+    """One thread's place: the ``brackets`` of Keras that are open, outermost first, and the ``outermost`` measured call."""
+
+    __slots__ = ("applies", "applying", "brackets", "mark", "optimizers", "outermost", "taped")
+
+    def __init__(self) -> None:
+        self.brackets: list[Bracket] = []
+        #: by a weak reference, so that a call whose annotation was never entered is none
+        self.outermost: Callable[[], object] = nobody
+        self.taped: Taped | None = None  # the training step that is under way
+        self.applies = False  # whether an optimizer applied the last gradients that a tape recorded
+        self.applying = False  # whether one is at it
+        #: how many functions were called before the last that did, and which have since
+        self.optimizers: tuple[int, list[int]] = (0, [])
+        #: span kind that the next outermost call is to have if it is made below this code of Keras's
+        self.mark: tuple[int, types.CodeType] | None = None
+
+    @property
+    def calling(self) -> bool:
+        """Whether the thread is in a measured call."""
+        return self.outermost() is not None
+
+    def changed(self) -> None:
+        """Keep in ``inside`` whether a call made here may be none of a step of its own."""
+        if self.brackets or self.mark is not None or self.calling:
+            inside.add(self)
+        else:
+            inside.discard(self)
+
+
+#: Places within a measured call or a bracket, or with a mark. While there are any, each call looks at its own thread's place.
+inside: set[Place] = set()
+
+
+class Scope(_thread._local):
+    """The calling thread's ``place``, whose attributes it has as well."""
+
+    place: Place
+    brackets: list[Bracket]
+    calling: bool
+    changed: Callable[[], None]
+    mark: tuple[int, types.CodeType] | None
+
+    def __init__(self) -> None:
+        vars(self)["place"] = Place()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(vars(self)["place"], name)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        setattr(vars(self)["place"], name, value)
+
+
+scope = Scope()
+
+
+def patch(module: ModuleType) -> None:
+    """Let the calls of functions be told, in TensorFlow's module of them; in versions without the annotation by themselves."""
+    trace = getattr(module, "trace", None)
+    if isinstance(getattr(trace, "Trace", None), type):
+        core.replace(module, "trace", _annotating)
+    elif (
+        getattr(vars(module).get("Function"), "__module__", None) == module.__name__
+    ):  # not another module's, which is told of
+        from . import outside
+
+        outside.patch_old_functions(vars(module)["Function"])
+
+
+def _annotating(original: ModuleType) -> ModuleType:
+    """Return a module like ``original`` with an annotation that tells us of the call that it is put around."""
+    ours = types.ModuleType(original.__name__, original.__doc__)
+    ours.__dict__.update(original.__dict__)
+    tracker = core.tracker(layout.FUNCTION)
+    base = vars(original)["Trace"]
+    measured = _measured(base, tracker)
+    graphs = getattr(sys.modules.get(_OPS), "_default_graph_stack", None)
+    known = hasattr(graphs, "stack") and _names(base.__init__) >= _BEGINS and _names(base.__exit__) == _ENDS
+    vars(ours)["Trace"] = _counting(original, tracker, measured, graphs) if known else measured
+    return ours
+
+
+def _names(function: Any) -> set[str]:
+    """Return the names of attributes and variables of others that a function of Python's uses."""
+    code = getattr(function, "__code__", None)
+    return set() if code is None else set(code.co_names)
+
+
+def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], graphs: Any) -> Callable[..., object]:
+    """Return what makes the annotation of a call: one for all that are only counted, while nobody records annotations.
+
+    ``graphs``: TensorFlow's stack of the graphs that the calling thread builds; a call within one is no step.
+    """
+    # A function, or a variable that TensorFlow sets.
+    enabled = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
+
+    # What every call pays: nothing is made, and nothing is kept of it. Between two calls TensorFlow empties the processor's
+    # caches, so that each object that is looked at takes as long as ten instructions: all of them lie in one tuple, that of the
+    # defaults. Something is left only after a call that was found to be eager, so that no graph means eager.
+    def Trace(  # noqa: N802 - it replaces the class
+        name: str,
+        inside: set[Place] = inside,
+        graphs: Any = graphs,
+        recorded: Callable[[], bool] = enabled,
+        tracker: Tracker = tracker,
+        count_at: int = tracker.count_at,
+        inert: object = _inert(original.Trace),
+        **kwargs: Any,
+    ) -> object:
+        if not inside and not kwargs and not graphs.stack and not recorded():
+            for ordinal in tracker.left:
+                tracker.words[count_at] = ordinal
+                return inert
+        return measured(name, **kwargs)
+
+    return Trace
+
+
+def _inert(base: Any) -> object:
+    """Return an annotation that is not recorded, and can be put around any number of calls at once.
+
+    No profiler session is active when one begins, so that no window is to be told of its function.
+    """
+
+    class Inert(base):  # type: ignore[misc]  # known when TensorFlow is
+        """TensorFlow's own annotation of calls that are only counted."""
+
+        _traceme = None
+
+        def __exit__(self, kind: object, value: object, trace: object) -> None:
+            if kind is not None:
+                _last_failed(sys._getframe(1).f_locals.get("self"))
+
+    return object.__new__(_named(Inert, base))
+
+
+def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C901 - one class over plain variables, for its cost
+    enter, leave = base.__init__, base.__exit__
+    executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
+
+    class Measured(base):  # type: ignore[misc]  # known when TensorFlow is
+        """TensorFlow's own annotation, telling us when it is entered and left."""
+
+        _call: Any = None  # the step, or the ordinal of one that is only counted; None where it is none
+
+        def __init__(self, name: str, **kwargs: Any) -> None:
+            enter(self, name, **kwargs)
+            here: Place = scope.place
+            if here.calling:
+                return
+            here.outermost = weakref.ref(self)
+            inside.add(here)
+            if not here.brackets and executing_eagerly():
+                left = tracker.left
+                if here.mark is None:
+                    for ordinal in left:
+                        tracker.words[tracker.count_at] = self._call = ordinal
+                        return
+                self._call = _begin(here, name, left)
+
+        def __exit__(self, kind: object, value: object, trace: object) -> object:
+            done = leave(self, kind, value, trace)
+            here: Place = scope.place
+            if here.outermost() is self:
+                here.outermost = nobody
+                here.changed()
+                if window.current is not None:
+                    window.called(sys._getframe(1).f_locals)
+                call = self._call
+                if type(call) is int:
+                    if kind is not None:
+                        _failed(tracker, call, sys._getframe(1).f_locals.get("self"))
+                elif call is not None:
+                    _end(call, kind)
+            elif window.current is not None and not isinstance(here.outermost(), base):
+                window.called(sys._getframe(1).f_locals)
+            return done
+
+    made: Callable[..., object] = _named(Measured, base)
+    return made
+
+
+def _named(ours: Any, base: Any) -> Any:
+    """Return the class ``ours``, called as ``base`` is."""
+    ours.__name__, ours.__qualname__, ours.__module__ = base.__name__, base.__qualname__, base.__module__
+    return ours
+
+
+def key_of(name: object) -> int:
+    """Return the key of the calls of what has this name."""
+    return zlib.crc32(str(name).encode())
+
+
+@guarded
+def _last_failed(function: object) -> None:
+    tracker = core.tracker(layout.FUNCTION)
+    _failed(tracker, tracker.words[tracker.count_at], function)
+
+
+@guarded
+def _failed(tracker: Tracker, ordinal: int, function: object) -> None:
+    tracker.failed(ordinal, key_of(getattr(function, "_name", "")))
+
+
+@guarded
+def _begin(here: Place, name: object, left: Iterator[int]) -> Step:
+    kind = layout.FUNCTION if here.mark is None else marked(here)
+    tracker = core.tracker(kind)
+    key = key_of(name) if kind == layout.FUNCTION else 0
+    if kind == layout.FUNCTION and key not in tracker.names.known:
+        tracker.told(key, str(name))
+    return Step(tracker, tracker.next(), key, True, left if kind == layout.FUNCTION else None)
+
+
+def marked(here: Place, otherwise: int = layout.FUNCTION) -> int:
+    """Return the kind that was marked for what is called next, and take the mark away; ``otherwise`` where that is not it."""
+    assert here.mark is not None
+    (kind, code), here.mark = here.mark, None
+    frame: Any = sys._getframe(1)
+    for _ in range(_DEEPEST):
+        if frame is None:
+            break
+        if frame.f_code is code:
+            return kind
+        frame = frame.f_back
+    return otherwise
+
+
+@guarded
+def _end(step: Step, error: object) -> None:
+    step.end(layout.FLAG_FAILED if error is not None else 0)

@@ -1,0 +1,317 @@
+"""Graphs: each is sent once a version, as GraphDef bytes with output shapes, and what Python knows of its ops."""
+
+from __future__ import annotations
+
+import _thread
+import json
+import sys
+import weakref
+
+from ...formats import layout
+from ...formats.pb_wire import encoded, fields, varint
+from .. import clock
+from . import models, variables
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator, Optional, Tuple, TypeVar
+
+    from ..channel.ring import Channel
+    from .variables import Sizes
+
+    K = TypeVar("K")
+    Dims = Optional[Tuple[int, ...]]  # sizes, -1 unknown; None: not even the rank is known
+
+#: Attributes above this are weights: left out, since shapes say what a reader needs.
+ATTR_MAX = 4096
+_NODE, _LIBRARY = 1, 2  # fields of a GraphDef
+_ATTR = 5  # field of a NodeDef
+_NODE_TAG, _ATTR_TAG = 0x0A, 0x2A
+_SHAPES_KEY = b"\x0a\x0e_output_shapes\x12"
+_SESSION = "tensorflow.python.client.session"
+
+_sent: _Sent | None = None
+
+
+class _Known(object):
+    """What was sent of one graph."""
+
+    __slots__ = ("library", "nodes", "number", "pending", "refused", "told", "variables", "version")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.version = -1
+        self.nodes = 0
+        self.library = -1
+        self.refused = False
+        self.pending: bytes | None = None  # frames that found no room yet
+        self.variables: dict[str, dict[str, Sizes]] = {}  # nodes of variables that are not sent yet, by the frames' key
+        self.told: set[tuple[str, str]] = set()  # keys and nodes that were found before
+
+    def add(self, found: dict[str, dict[str, Sizes]]) -> None:
+        """Take in variables that were found."""
+        for key, nodes in found.items():
+            self.variables.setdefault(key, {}).update(nodes)
+
+
+class _Sent(object):
+    """What was sent into one channel; graphs are known weakly, so none is kept alive."""
+
+    def __init__(self, channel: Channel) -> None:
+        self.channel = channel
+        self.lock = _thread.allocate_lock()
+        self.graphs: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
+        self.variables: set[str] = set()  # those whose placeholder in some function was found
+        self.count = 0
+
+    def known(self, graph: Any) -> _Known:
+        """Return what is known of ``graph``, numbering it when it is new."""
+        known = self.graphs.get(graph)
+        if known is None:
+            self.count += 1
+            known = self.graphs[graph] = _Known(self.count)
+        return known
+
+
+def ensure_sent(graph: Any, channel: Channel) -> int:
+    """Send what is new of ``graph`` into ``channel`` and return the ns spent, 0 when nothing was new.
+
+    Nothing is waited for: a graph that another thread holds, or a ring that is full, is tried again at a later call.
+    """
+    sent = _sent_into(channel)
+    if not sent.lock.acquire(False):
+        return 0
+    try:
+        return _ensure(graph, sent)
+    finally:
+        sent.lock.release()
+
+
+def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
+    """Send a function's graph and those of the functions that it calls; return the ns spent.
+
+    ``call`` is what leads to the models: TensorFlow's function, whose Python refers to some, and what it was called with.
+    """
+    sent = _sent_into(channel)
+    if not sent.lock.acquire(False):
+        return 0
+    try:
+        start = clock.mono()
+        graphs = _reachable(graph)
+        entries = [(each, sent.known(each)) for each in graphs]
+        new = [(each, known) for each, known in entries if known.version < 0]
+        weights = models.Weights(models.of(call) if new else [])
+        for each, known in reversed(new):  # the innermost function names a variable's placeholder by what it does
+            known.add(variables.captured(each, sent.variables, weights))
+        return clock.mono() - start + sum(_ensure(each, sent) for each in graphs)
+    finally:
+        sent.lock.release()
+
+
+def _sent_into(channel: Channel) -> _Sent:
+    global _sent
+    sent = _sent
+    if sent is None or sent.channel is not channel:
+        sent = _sent = _Sent(channel)
+    return sent
+
+
+def _reachable(graph: Any) -> list[Any]:
+    """Return ``graph`` and the graphs of the functions that it calls, callers first."""
+    found: dict[int, Any] = {}
+    waiting = [graph]
+    while waiting:
+        each = waiting.pop()
+        if id(each) in found:
+            continue
+        found[id(each)] = each
+        for function in list(getattr(each, "_functions", {}).values()):
+            # Newer versions would make a graph from a definition when asked for one.
+            inner = getattr(function, "_cached_graph" if hasattr(function, "_cached_graph") else "graph", None)
+            if hasattr(inner, "_lock"):
+                waiting.append(inner)
+    return list(found.values())
+
+
+def _ensure(graph: Any, sent: _Sent) -> int:
+    """Do the work of ``ensure_sent``; the caller holds the lock of ``sent``."""
+    known = sent.known(graph)
+    if known.refused or not graph._lock.acquire(False):
+        return 0
+    try:
+        version = graph.version
+        if version == known.version and known.pending is None:
+            return 0
+        start = clock.mono()
+        _send(graph, known, sent.channel, version)
+        return clock.mono() - start
+    finally:
+        graph._lock.release()
+
+
+def _send(graph: Any, known: _Known, channel: Channel, version: int) -> None:
+    """Put the graph's new nodes and their frames; the caller holds the graph's lock."""
+    if version != known.version and known.pending is None:
+        ops = graph.get_operations()[known.nodes :]
+        raw = serialized(graph)
+        library = library_size(raw)
+        data = b"".join(with_shapes(raw, known.nodes, shapes(ops), library != known.library))
+        if not _put(channel, known, layout.GRAPH, data):
+            return
+        known.version, known.library = version, library
+        known.nodes += len(ops)
+        record = frames(ops)
+        known.add(variables.own(graph, ops, known.told))
+        record.update(known.variables)
+        known.variables = {}
+        known.pending = json.dumps(record, separators=(",", ":")).encode()
+    if known.pending is not None and _put(channel, known, layout.FRAMES, known.pending):
+        known.pending = None
+
+
+def _put(channel: Channel, known: _Known, kind: int, data: bytes) -> bool:
+    """Put one record of a graph; one that can never be put is refused for good."""
+    if len(data) > channel.room:
+        known.refused, known.pending = True, None
+        text = "graph %d: a record of %d bytes, of which the ring takes %d" % (known.number, len(data), channel.room)
+        channel.refuse("graph-too-large", text)
+        return False
+    return channel.put(kind, data, step=known.number, start_mono=clock.mono(), start_real=clock.real())
+
+
+def serialized(graph: Any) -> bytes:
+    """Return the GraphDef of ``graph`` as TensorFlow's C interface writes it: without shapes."""
+    tf_session = sys.modules[_SESSION].tf_session
+    buffer = tf_session.TF_NewBuffer()
+    try:
+        handle = graph._c_graph
+        if hasattr(handle, "get"):
+            with handle.get() as inner:
+                tf_session.TF_GraphToGraphDef(inner, buffer)
+        else:
+            tf_session.TF_GraphToGraphDef(handle, buffer)
+        return bytes(tf_session.TF_GetBuffer(buffer))
+    finally:
+        tf_session.TF_DeleteBuffer(buffer)
+
+
+# -- shapes, written into the bytes: a protobuf in Python would cost ten times as much ------------
+
+
+def _field(tag: int, data: bytes) -> bytes:
+    """Return ``data`` as a length-delimited field."""
+    return bytes((tag,)) + encoded(len(data)) + data
+
+
+def library_size(raw: bytes) -> int:
+    """Return how many bytes the functions in a GraphDef take."""
+    return sum(end - start for number, start, end, _ in fields(raw) if number == _LIBRARY)
+
+
+def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], library: bool) -> Iterator[bytes]:
+    """Yield the pieces of a GraphDef: nodes from number ``first`` on with their shapes, the library if wanted, the rest."""
+    index = 0
+    for number, start, end, body in fields(raw):
+        if number == _NODE:
+            if index >= first:
+                node = raw[body:end]
+                if len(node) > ATTR_MAX:
+                    node = without_weights(node)
+                yield _field(_NODE_TAG, node + known_shapes.get(_name(node), b""))
+            index += 1
+        elif number != _LIBRARY or library:
+            yield raw[start:end]
+
+
+def _name(node: bytes) -> bytes:
+    """Return the name in the bytes of a NodeDef: its first field."""
+    length, at = varint(node, 1)
+    return node[at : at + length]
+
+
+def without_weights(node: bytes) -> bytes:
+    """Return the bytes of a NodeDef without the attributes that are larger than ATTR_MAX."""
+    return b"".join(
+        node[start:end] for number, start, end, _ in fields(node) if number != _ATTR or end - start <= ATTR_MAX
+    )
+
+
+def shapes(ops: list[Any]) -> dict[bytes, bytes]:
+    """Return node name -> bytes of the attribute `_output_shapes`, for ops that have outputs."""
+    dims_bytes: dict[Dims, bytes] = {}
+    attributes: dict[tuple[Dims, ...], bytes] = {}
+    found: dict[bytes, bytes] = {}
+    for op in ops:
+        key = tuple(_dims(output.shape) for output in op.outputs)
+        if not key:
+            continue
+        data = attributes.get(key)
+        if data is None:
+            for dims in key:
+                if dims not in dims_bytes:
+                    dims_bytes[dims] = _field(0x3A, shape_bytes(dims))
+            value = _field(0x0A, b"".join(dims_bytes[dims] for dims in key))
+            data = attributes[key] = _field(_ATTR_TAG, _SHAPES_KEY + encoded(len(value)) + value)
+        found[op.name.encode()] = data
+    return found
+
+
+def _dims(shape: Any) -> Dims:
+    """Return a TensorShape as a tuple with -1 for unknown sizes, None for an unknown rank."""
+    if shape.ndims is None:
+        return None
+    return tuple(-1 if size is None else size for size in shape.as_list())
+
+
+def shape_bytes(dims: Dims) -> bytes:
+    """Return a TensorShapeProto: ``dims`` is a tuple of sizes, -1 unknown, or None for an unknown rank."""
+    if dims is None:
+        return b"\x18\x01"
+    return b"".join(_field(0x12, b"\x08" + encoded(size & (1 << 64) - 1) if size else b"") for size in dims)
+
+
+# -- frames --------------------------------------------------------------------------------------
+
+
+def frames(ops: list[Any]) -> dict[str, Any]:
+    """Return where the ops were made, as docs/channel.md lays it out."""
+    files: dict[str, int] = {}
+    functions: dict[str, int] = {}
+    rows: dict[tuple[int, int, int], int] = {}
+    starts: list[int] = []  # the first lines of the rows' functions
+    stacks: dict[tuple[int, ...], int] = {}
+    known: dict[Any, int] = {}
+    nodes: dict[str, int] = {}
+    for op in ops:
+        trace = variables.frames_of(op)
+        if trace is None:
+            continue  # made by TensorFlow out of another op's definition
+        # Newer versions hash and compare a trace without making its frames.
+        hashing: Any = type(trace).__hash__
+        cheap = hashing not in (None, object.__hash__)
+        index = known.get(trace) if cheap else None
+        if index is None:
+            stack = []
+            for frame in trace:
+                stack.append(_index(rows, (_index(files, frame.filename), frame.lineno, _index(functions, frame.name))))
+                if len(starts) < len(rows):
+                    starts.append(getattr(frame, "func_start_lineno", 0) or -1)  # newer versions do not keep it
+            index = _index(stacks, tuple(stack))
+            if cheap:
+                known[trace] = index
+        nodes[op.name] = index
+    told = {
+        "files": list(files),
+        "functions": list(functions),
+        "frames": list(rows),
+        "stacks": list(stacks),
+        "nodes": nodes,
+    }
+    if max(starts, default=-1) > 0:
+        told["starts"] = starts
+    return told
+
+
+def _index(table: dict[K, int], key: K) -> int:
+    """Return the index of ``key`` in an ordered table, adding it when it is new."""
+    return table.setdefault(key, len(table))

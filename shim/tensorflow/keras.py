@@ -1,0 +1,326 @@
+"""Keras: fits, evaluations and predictions, their epochs and batches, as its list of callbacks is told of them.
+
+Keras calls that list at each begin and end, in every version and mode. We are told of these calls first; a bracket
+(a fit, an evaluation, a prediction) that is never told its end has failed, and is noticed by the list's own end.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+
+from ...formats import layout
+from .. import clock, core
+from ..ending import at_end
+from ..guard import called_back
+from . import entry, models, window
+from .function import nobody, scope
+from .outside import Call
+from .step import Step
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import CodeType, FrameType, ModuleType
+    from typing import Any, Callable
+
+    from ..channel.ring import Channel
+    from ..pacing.tracker import Tracker
+    from .function import Place
+
+    Note = Callable[..., object]
+
+_CONTEXT = "tensorflow.python.eager.context"
+#: What an outer span is called in methods -> its kind, and that of its batches.
+_MODES = {
+    "train": (layout.FIT, layout.BATCH),
+    "test": (layout.EVALUATE, layout.TEST_BATCH),
+    "predict": (layout.PREDICT, layout.PREDICT_BATCH),
+}
+_DEEPEST = 64  # frames that are looked through for an outer bracket's
+_CALLER = 3  # frames from a note to the caller of what it is told of: the fence and the function itself are between
+
+_LASTING = 2  # frames that a bracket is known by: that of Keras's loop is one of them
+_GENERATOR = 0x20  # flag of a generator's code
+
+_open: set[Bracket] = set()  # every bracket of this process that is open
+_spare: dict[int, tuple[Channel, int]] = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
+
+
+class Bracket(object):
+    """One fit, evaluation or prediction under way in one thread."""
+
+    def __init__(self, callbacks: Any, kind: int, batch_kind: int, frame: FrameType) -> None:
+        self.kind = kind
+        self.place = scope.place
+        outer = self.place.brackets[-1] if self.place.brackets else None
+        self.pid = clock.getpid()
+        self.places = _places(frame)
+        self.eager = _eager()
+        self.tracker = _tracker(kind, False)
+        self.ordinal = self.tracker.next()
+        self.batches = core.tracker(batch_kind, self.eager)
+        self.parent: int = outer.epoch if outer is not None else 0
+        self.epoch: int = self.parent  # what the batches lie in
+        self.epoch_start = 0
+        self.batch: Step | None = None
+        self.told = False  # batches are told of by methods of their own
+        model = getattr(callbacks, "model", None)
+        models.note(model)
+        self.each = _steps_per_execution(model)
+        self.left: int | None = None  # batches of the epoch that are still to come, where that is known
+        self.start = clock.mono()
+        self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
+        self.place.brackets.append(self)
+        self.place.changed()
+        _open.add(self)
+        at_end(_at_exit)
+
+    def begin_epoch(self, callbacks: object) -> None:
+        """An epoch begins; a batch that found no data in the one before never was."""
+        self.drop_batch()
+        self.epoch = _tracker(layout.EPOCH, False).next()
+        self.epoch_start = clock.mono()
+        steps = (getattr(callbacks, "params", None) or {}).get("steps")
+        self.left = steps if isinstance(steps, int) else None
+
+    def end_epoch(self, flags: int = 0) -> None:
+        """The epoch ends."""
+        self.drop_batch()
+        if self.epoch_start:
+            start, self.epoch_start = self.epoch_start, 0
+            _tracker(layout.EPOCH, False).put(layout.EPOCH, start, clock.mono() - start, self.epoch, 0, flags)
+
+    def begin_batch(self) -> None:
+        """A batch begins."""
+        self.drop_batch()
+        tracker = self.batches
+        channel, ordinal = _spare.pop(tracker.kind, (None, 0))
+        if channel is None or channel is not tracker.channel:
+            ordinal = tracker.next()
+        self.batch = Step(tracker, ordinal, 0, self.eager)
+
+    def end_batch(self, flags: int = 0) -> None:
+        """The batch that was begun, if there is one, ends; several of them where Keras runs several in one call."""
+        batch, self.batch = self.batch, None
+        if batch is None:
+            return
+        count = self.each
+        if self.left is not None:
+            count = max(1, min(count, self.left))
+            self.left -= count
+        batch.end(flags, self.epoch, count)
+
+    def drop_batch(self) -> None:
+        """Forget a batch that was begun and found no data."""
+        batch, self.batch = self.batch, None
+        if batch is None:
+            return
+        window.drop(batch)
+        if batch.tracker.channel is not None:
+            _spare[batch.tracker.kind] = (batch.tracker.channel, batch.ordinal)
+
+    def end(self, flags: int = 0) -> None:
+        """The bracket ends, and with it what is open in it."""
+        if self not in _open:
+            return
+        _open.discard(self)
+        self.callbacks = nobody  # Python need not call back for a bracket that has ended
+        if self in self.place.brackets:
+            self.place.brackets.remove(self)
+            self.place.changed()
+        if self.pid != clock.getpid():
+            return
+        if flags:
+            self.end_batch(flags)
+        if self.kind == layout.FIT:
+            self.end_epoch(flags)
+        self.drop_batch()
+        self.tracker.put(self.kind, self.start, clock.mono() - self.start, self.ordinal, 0, flags, self.parent)
+
+    def under(self, frame: FrameType | None) -> bool:
+        """Tell whether code called by ``frame`` can be inside of this bracket: whether its frame is further out."""
+        for _ in range(_DEEPEST):
+            frame = frame.f_back if frame is not None else None
+            if frame is None:
+                return False
+            if (id(frame), frame.f_code) in self.places:
+                return True
+        return True
+
+    @called_back
+    def _gone(self, _reference: object) -> None:
+        """The list of callbacks is no more: an exception has ended the bracket."""
+        self.end(layout.FLAG_FAILED)
+
+
+def _places(frame: FrameType | None) -> list[tuple[int, CodeType]]:
+    """Return which frames a bracket that begins below ``frame`` lies in: the two next ones that stay for as long as it.
+
+    Version 1.15 begins a fit in a context manager made of a generator, whose frames are gone when it is entered.
+    """
+    found: list[tuple[int, CodeType]] = []
+    while frame is not None and len(found) < _LASTING:
+        code = frame.f_code
+        if not code.co_flags & _GENERATOR and code.co_name != "__enter__":
+            found.append((id(frame), code))
+        frame = frame.f_back
+    return found
+
+
+def _begin(mode: str) -> Note:
+    kind, batch_kind = _MODES[mode]
+
+    def note(callbacks: Any) -> None:
+        frame = sys._getframe(_CALLER)
+        # A bracket whose frame is gone ended by an exception that is still being handled.
+        while scope.brackets and not scope.brackets[-1].under(frame):
+            scope.brackets[-1].end(layout.FLAG_FAILED)
+        Bracket(callbacks, kind, batch_kind, frame)
+
+    return note
+
+
+def _end(mode: str) -> Note:
+    kind = _MODES[mode][0]
+
+    def note(callbacks: Any) -> None:
+        for bracket in reversed(scope.brackets):
+            if bracket.kind == kind and bracket.callbacks() is callbacks:
+                bracket.end()
+                return
+
+    return note
+
+
+def _of(callbacks: object) -> Bracket | None:
+    """Return the innermost bracket if it is that of ``callbacks``."""
+    brackets = scope.brackets
+    if brackets and brackets[-1].callbacks() is callbacks:
+        return brackets[-1]
+    return None
+
+
+def _begin_epoch(callbacks: Any) -> None:
+    bracket = _of(callbacks)
+    if bracket is not None:
+        bracket.begin_epoch(callbacks)
+
+
+def _end_epoch(callbacks: Any) -> None:
+    bracket = _of(callbacks)
+    if bracket is not None:
+        bracket.end_epoch()
+
+
+def _begin_batch(callbacks: Any) -> None:
+    bracket = _of(callbacks)
+    if bracket is not None:
+        bracket.told = True
+        bracket.begin_batch()
+
+
+def _end_batch(callbacks: Any) -> None:
+    bracket = _of(callbacks)
+    if bracket is not None:
+        bracket.end_batch()
+
+
+def _batch_hook(callbacks: Any, _mode: str, hook: str) -> None:
+    """A batch begins or ends where Keras runs a session: one method is for both."""
+    bracket = _of(callbacks)
+    if bracket is None or bracket.told:
+        return
+    if hook == "begin":
+        bracket.begin_batch()
+    else:
+        bracket.end_batch()
+
+
+_NOTES: dict[str, Note] = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_epoch, "_call_batch_hook": _batch_hook}
+for _mode in _MODES:
+    _NOTES["on_%s_begin" % _mode] = _begin(_mode)
+    _NOTES["on_%s_end" % _mode] = _end(_mode)
+    _NOTES["on_%s_batch_begin" % _mode] = _begin_batch
+    _NOTES["on_%s_batch_end" % _mode] = _end_batch
+
+
+def patch_callbacks(module: ModuleType) -> None:
+    """Be told of the calls of the list of callbacks in a version's module of it."""
+    cls = getattr(module, "CallbackList", None)
+    if isinstance(cls, type) and cls.__module__ == module.__name__:
+        for name, note in _NOTES.items():
+            entry.tell(cls, name, note, 3 if note is _batch_hook else 1)
+
+
+# -- steps by hand: train_on_batch and the like --------------------------------------------------
+
+_BY_HAND = {
+    "train_on_batch": layout.BATCH,
+    "test_on_batch": layout.TEST_BATCH,
+    "predict_on_batch": layout.PREDICT_BATCH,
+}
+
+
+def patch_model(module: ModuleType) -> None:
+    """Be told of the calls of the methods for single batches in a version's module of models."""
+    for cls in (getattr(module, "TensorFlowTrainer", None), getattr(module, "Model", None)):
+        if not isinstance(cls, type) or cls.__module__ != module.__name__:
+            continue
+        old = "_standardize_user_data" in cls.__dict__
+        for name, kind in _BY_HAND.items():
+            entry.tell(cls, name, _started(kind) if old else _marked(kind), ends=old)
+
+
+def _marked(kind: int) -> Note:
+    """Return a note that the next function that is called below the method is a batch."""
+
+    def note(_model: object) -> None:
+        if not scope.brackets and not scope.calling:
+            scope.mark = (kind, sys._getframe(_CALLER - 1).f_code)
+            scope.changed()
+
+    return note
+
+
+def _started(kind: int) -> Note:
+    """Return a note that a batch begins now: older versions call no function, or none that tells."""
+
+    def note(model: object) -> entry.Ending | None:
+        models.note(model)
+        here: Place = scope.place
+        return None if here.brackets or here.calling else entry.Ending(Call(here, kind, windows=False).end)
+
+    return note
+
+
+# -- helpers -------------------------------------------------------------------------------------
+
+
+def _tracker(kind: int, costed: bool) -> Tracker:
+    """Return the tracker of ``kind``, with a channel if there can be one."""
+    tracker = core.tracker(kind, costed)
+    if tracker.channel is None:
+        tracker.level(0, 0)
+    return tracker
+
+
+def _eager() -> bool:
+    """Tell whether steps run eagerly, so that only a profiler session can trace them."""
+    context = sys.modules.get(_CONTEXT)
+    return context is not None and bool(context.executing_eagerly())
+
+
+def _steps_per_execution(model: Any) -> int:
+    """Return how many batches Keras runs in one call."""
+    value: Any = getattr(model, "_steps_per_execution", None)
+    if value is None:
+        value = getattr(model, "steps_per_execution", None)
+    if hasattr(value, "numpy"):
+        value = int(value.numpy())
+    return value if isinstance(value, int) and value > 0 else 1
+
+
+def _at_exit() -> None:
+    """The process ends while brackets are open: they have failed."""
+    for bracket in list(_open):
+        bracket.end(layout.FLAG_FAILED)

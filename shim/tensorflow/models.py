@@ -1,0 +1,165 @@
+"""Models: which a function refers to, and which variables are their weights."""
+
+from __future__ import annotations
+
+import sys
+import types
+import weakref
+
+from ..guard import guarded
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Iterator
+
+_DEEPEST = 6  # from a function through those that it refers to
+_MOST = 256  # objects that are looked at
+_MODULE = "tensorflow.python.module.module"
+#: Properties of all weights, and of those that are trained: Keras's layers and models, then TensorFlow's modules.
+_WEIGHTS = (("weights", "trainable_weights"), ("variables", "trainable_variables"))
+#: Packages whose functions refer to nothing of the job's.
+_PACKAGES = ("keras", "tensorflow", "tensorflow_core", "tf_keras", "numpy")
+
+
+#: Models of Keras that ran, by identity: a model need not hash.
+_ran: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
+
+
+class Weights(object):
+    """The weights of some models by the identity of their variables: whether each is trained.
+
+    Where there is no model at all, nothing is known of any variable.
+    """
+
+    def __init__(self, models: list[Any]) -> None:
+        self.models = bool(models)
+        self.trained: dict[int, bool] = {}
+        self.copies: set[int] = set()
+        for model in models:
+            self._add(model)
+
+    @guarded
+    def _add(self, model: Any) -> None:
+        names = _properties(type(model))
+        if names is None:
+            return
+        every, trained = (list(getattr(model, name)) for name in names)
+        for weight, is_trained in [(weight, True) for weight in trained] + [(weight, False) for weight in every]:
+            first, copies = variables(weight)
+            self.trained.setdefault(id(first), is_trained)
+            self.copies.update(map(id, copies))
+
+
+@guarded
+def note(model: Any) -> None:
+    """Remember, weakly, that a model of Keras's runs."""
+    if model is not None and len(_ran) < _MOST:
+        _ran[id(model)] = model
+
+
+def ran() -> list[Any]:
+    """Return the models of Keras's that ran and are still there."""
+    return list(_ran.values())
+
+
+def of(call: Any) -> list[Any]:
+    """Return the models among functions and models, and what their Python refers to: by closures, global names, or bound to it."""
+    return [each for each in _referred(call) if is_model(each)]
+
+
+def is_model(each: Any) -> bool:
+    """Tell whether it has weights."""
+    return _properties(type(each)) is not None
+
+
+def _properties(kind: type) -> tuple[str, str] | None:
+    """Return the names of a model's properties; None where ``kind`` is none of a model."""
+    if hasattr(kind, "trainable_weights") and hasattr(kind, "weights"):
+        return _WEIGHTS[0]
+    module = getattr(sys.modules.get(_MODULE), "Module", None)
+    return _WEIGHTS[1] if module is not None and issubclass(kind, module) else None
+
+
+def _referred(call: Any) -> Iterator[Any]:
+    """Yield what a call refers to, and the functions and plain objects among that in their turn; no object twice."""
+    seen: set[int] = set()
+    kept: list[Any] = []
+    waiting = [(call, 0)]
+    while waiting and len(seen) < _MOST:
+        each, depth = waiting.pop()
+        if isinstance(each, weakref.ref):
+            each = each()
+        if each is None or id(each) in seen:
+            continue
+        seen.add(id(each))
+        kept.append(each)  # or another object could have its identity
+        yield each
+        if depth < _DEEPEST:
+            waiting.extend((inner, depth + 1) for inner in _within(each, depth))
+
+
+def _within(each: Any, depth: int) -> list[Any]:
+    if isinstance(each, types.MethodType):
+        return [each.__self__, each.__func__]
+    if isinstance(each, types.FunctionType):
+        return _of_function(each, depth)
+    inner = vars(each).get("_python_function") if hasattr(each, "__dict__") else None
+    if inner is not None:
+        return [inner]
+    if type(each) in (list, tuple):
+        return list(each[:_MOST])
+    if type(each) is dict:
+        return list(each.values())[:_MOST]
+    known = isinstance(each, (type, types.ModuleType)) or _properties(type(each)) is not None
+    # What holds a model: a trainer of the job's own, a checkpoint.
+    return [] if known or not hasattr(each, "__dict__") or _of_package(type(each)) else list(vars(each).values())
+
+
+def _of_function(function: types.FunctionType, depth: int) -> list[Any]:
+    found = [] if function.__closure__ is None else [_content(cell) for cell in function.__closure__]
+    wrapped = vars(function).get("__wrapped__")
+    if not (depth and _of_package(function)):
+        names = set(_names(function.__code__))
+        found.extend(function.__globals__[name] for name in names if name in function.__globals__)
+    return [*found, wrapped, *(function.__defaults__ or ())]
+
+
+def _names(code: types.CodeType) -> Iterator[str]:
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from _names(constant)
+
+
+def _emptied() -> Any:
+    """Return a closure's cell that nothing is in."""
+    value = None
+
+    def inner() -> None:
+        return value  # noqa: F821  # the cell lacks it, which is the point
+
+    assert inner.__closure__ is not None
+    cell = inner.__closure__[0]
+    del value
+    return cell
+
+
+_EMPTY = _emptied()
+
+
+def _content(cell: Any) -> Any:
+    return None if cell == _EMPTY else cell.cell_contents
+
+
+def _of_package(each: Any) -> bool:
+    return str(getattr(each, "__module__", "")).partition(".")[0] in _PACKAGES
+
+
+def variables(weight: Any) -> tuple[Any, list[Any]]:
+    """Return TensorFlow's variable of a weight, and its copies on other devices."""
+    for name in ("_value", "_variable"):
+        inner = getattr(weight, name, None)
+        if hasattr(inner, "handle"):
+            weight = inner
+    copies = list(getattr(weight, "_values", None) or ())
+    return (copies[0], copies[1:]) if copies else (weight, [])

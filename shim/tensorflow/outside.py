@@ -1,0 +1,265 @@
+"""Steps outside of functions, sessions and Keras's loops: training steps of eager ops, and calls of models and concrete functions.
+
+A training step begins where a tape that records gradients is entered, and ends where an optimizer has applied them. What is
+called meanwhile belongs to it, as to the call of a function. Where nothing is applied, it ended when the gradients were
+there.
+"""
+
+from __future__ import annotations
+
+import sys
+import weakref
+
+from ...formats import layout
+from .. import core
+from ..clock import mono
+from ..ending import at_end
+from . import entry, window
+from .function import key_of, marked, nobody, scope
+from .step import Step
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Callable
+
+    from ..pacing.tracker import Tracker
+    from .function import Place
+
+_CONTEXT = "tensorflow.python.eager.context"
+_FAILED = layout.FLAG_FAILED
+_INITIALIZER = "initialize_variables"  # TensorFlow's own function, which it calls before the first call of some others
+_MODEL = "predict_on_batch"  # what models have, and other layers do not
+_SYMBOLIC = ("Tensor", "SymbolicTensor")  # classes of inputs that a graph is built from; others end with the next
+_OF_KERAS = "KerasTensor"
+
+
+class Call(object):
+    """A step that has begun in the thread of ``here``, timed or only counted; no other step begins inside of it."""
+
+    __slots__ = ("__weakref__", "here", "key", "ordinal", "step", "tracker")
+
+    def __init__(self, here: Place, kind: int, name: object = None, windows: bool = True) -> None:
+        self.here, self.key = here, 0 if name is None else key_of(name)
+        self.tracker: Tracker = core.tracker(kind, windows)
+        self.step: Step | None = None
+        here.outermost = weakref.ref(self)
+        here.changed()
+        left = self.tracker.left
+        for ordinal in left:
+            self.tracker.words[self.tracker.count_at] = self.ordinal = ordinal
+            break
+        else:
+            self.ordinal = self.tracker.next()
+            if name is not None and self.key not in self.tracker.names.known:
+                self.tracker.told(self.key, str(name))
+            self.step = Step(self.tracker, self.ordinal, self.key, windows, left if windows else None)
+
+    def leave(self) -> None:
+        """Let other steps begin in the thread, though this one may not have ended; a second call does nothing."""
+        if self.here.outermost() is self:
+            self.here.outermost = nobody
+            self.here.changed()
+
+    def end(self, failed: bool, ended: int = 0) -> None:
+        """The step ends now, or has at ``ended``."""
+        self.leave()
+        if self.step is not None:
+            self.step.end(_FAILED if failed else 0, ended=ended)
+        elif failed:
+            self.tracker.failed(self.ordinal, self.key)
+
+
+def _tell(cls: Any, name: str, note: Callable[..., object], count: int = 1) -> None:
+    if isinstance(cls, type) and name in vars(cls):
+        entry.tell(cls, name, note, count, ends=True)
+
+
+def _idle() -> Place | None:
+    """Return the thread's place where a step can begin: ops run eagerly, and in no other step."""
+    here: Place = scope.place
+    if here.calling or here.brackets or not sys.modules[_CONTEXT].executing_eagerly():
+        return None
+    return here
+
+
+# -- models and concrete functions that are called by hand ---------------------------------------------
+
+
+def patch_layers(module: ModuleType) -> None:
+    """Be told of calls of models, in a version's module of layers."""
+    _tell(vars(module).get("Layer"), "__call__", _model_called, 2)
+
+
+def _model_called(model: Any, inputs: Any) -> entry.Ending | None:
+    here: Place = scope.place
+    if here.calling or here.brackets or not hasattr(type(model), _MODEL) or _idle() is None or _symbolic(inputs):
+        return None
+    return entry.Ending(Call(here, layout.CALL, getattr(model, "name", "")).end)
+
+
+def _symbolic(inputs: Any) -> bool:
+    """Tell whether a model is given something to build a graph from."""
+    if isinstance(inputs, dict):
+        inputs = list(inputs.values())
+    if isinstance(inputs, (list, tuple)):
+        return any(_symbolic(each) for each in inputs)
+    name = type(inputs).__name__
+    return name in _SYMBOLIC or name.endswith(_OF_KERAS)
+
+
+def patch_concrete(module: ModuleType) -> None:
+    """Be told of direct calls of concrete functions, in a version's module of them."""
+    # A coordinator of parameter servers goes past ``__call__`` in some versions.
+    _tell(vars(module).get("ConcreteFunction"), "_call_impl", _function_called)
+
+
+def patch_old_functions(cls: Any) -> None:
+    """Be told of calls of the functions of a version that puts no annotation around them."""
+    _tell(cls, "__call__", _function_called)
+
+
+def _function_called(function: Any) -> entry.Ending | None:
+    here: Place = scope.place
+    if here.calling or here.brackets:
+        window.called({"self": function})
+        return None
+    graph = getattr(function, "_func_graph", None)
+    name = getattr(graph, "name", None) or getattr(function, "_name", "")
+    if name == _INITIALIZER or _idle() is None:
+        return None
+    tracker = core.tracker(layout.FUNCTION)
+    if here.mark is None:
+        for ordinal in tracker.left:
+            tracker.words[tracker.count_at] = ordinal
+            return None
+    call = Call(here, layout.FUNCTION if here.mark is None else marked(here), name)
+    window.called({"self": function})
+    return entry.Ending(call.end)
+
+
+# -- training steps of eager ops -----------------------------------------------------------------------
+
+
+class Taped(Call):
+    """A training step: ``tape`` records until it is left, ``ended`` is when the gradients were there."""
+
+    __slots__ = ("ended", "recording", "tape")
+
+    def __init__(self, here: Place, kind: int, tape: Any) -> None:
+        self.tape = weakref.ref(tape)
+        self.recording = True
+        self.ended = 0
+        super().__init__(here, kind)
+        at_end(_at_exit)
+
+    def gone(self) -> bool:
+        """Tell whether its tape records no more."""
+        return not self.recording or self.tape() is None
+
+    def differentiated(self, _failed: bool) -> None:
+        """The gradients are there."""
+        self.ended = mono()
+
+    def end(self, failed: bool, ended: int = 0) -> None:
+        """The step ends now, or has at ``ended``."""
+        if self.here.taped is self:
+            self.here.taped = None
+        super().end(failed, ended)
+
+
+def patch_tape(module: ModuleType) -> None:
+    """Be told of the tapes that record gradients, in TensorFlow's module of them."""
+    tape = vars(module).get("GradientTape")
+    _tell(tape, "__enter__", _entered)
+    _tell(tape, "__exit__", _left, 2)
+    _tell(tape, "gradient", _differentiated)
+
+
+def _entered(tape: Any) -> None:
+    here: Place = scope.place
+    taped = here.taped
+    if taped is not None and taped.gone() and here.outermost() in (None, taped):
+        here.applies = False  # nobody applied its gradients
+        taped.end(False, taped.ended)
+    if here.taped is None and _idle() is not None:
+        here.taped = Taped(here, layout.EAGER if here.mark is None else marked(here, layout.EAGER), tape)
+
+
+def _left(tape: Any, error: Any) -> None:
+    here: Place = scope.place
+    taped = here.taped
+    if taped is None or taped.tape() is not tape:
+        return
+    if error is not None:
+        taped.end(True)
+        return
+    taped.recording, taped.ended = False, mono()
+    if not here.applies:
+        taped.leave()
+
+
+def _differentiated(_tape: Any) -> entry.Ending | None:
+    here: Place = scope.place
+    taped = here.taped
+    if taped is None or not taped.gone() or here.applies:
+        return None
+    return entry.Ending(taped.differentiated)
+
+
+def patch_optimizer(module: ModuleType) -> None:
+    """Be told when optimizers apply gradients, in a version's module of them."""
+    for cls in list(vars(module).values()):
+        if isinstance(cls, type) and cls.__module__ == module.__name__:
+            for name in ("apply_gradients", "apply"):
+                _tell(cls, name, _applying)
+
+
+def _applying(optimizer: Any) -> entry.Ending | None:
+    here: Place = scope.place
+    taped = here.taped
+    if here.applying or here.brackets or here.outermost() not in (None, taped):
+        return None
+    if not sys.modules[_CONTEXT].executing_eagerly():
+        return None
+    here.applying = True
+    step = _alone(here, id(optimizer)) if taped is None else taped
+    if step is taped:
+        here.optimizers = (_functions(), [id(optimizer)])
+    return entry.Ending(lambda failed: _applied(here, step, failed))
+
+
+def _alone(here: Place, optimizer: int) -> Call | None:
+    """Begin a step of an optimizer that applies gradients without a tape, and return it.
+
+    None where the gradients' step was the call of a function, or one that another optimizer has ended.
+    """
+    functions, known = here.optimizers
+    if functions != _functions():
+        here.optimizers = (_functions(), [])
+        return None
+    if known and optimizer not in known:
+        known.append(optimizer)
+        return None
+    here.optimizers = (functions, [optimizer])
+    return Call(here, layout.EAGER)
+
+
+def _functions() -> int:
+    """Return how many calls of functions were steps so far."""
+    tracker = core.tracker(layout.FUNCTION)
+    return tracker.words[tracker.count_at]
+
+
+def _applied(here: Place, step: Call | None, failed: bool) -> None:
+    here.applying = False
+    if step is not None:
+        here.applies = True
+        step.end(failed)
+
+
+def _at_exit() -> None:
+    """The process ends after a training step whose gradients nobody applied."""
+    taped = scope.place.taped
+    if taped is not None and taped.gone():
+        taped.end(False, taped.ended)

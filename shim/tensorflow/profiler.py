@@ -1,0 +1,241 @@
+"""One profiler session of TensorFlow's own, begun and exported by the thread whose step it records.
+
+A step may last longer than a recording may, or record more. So a second thread drops the session when its time is over or the
+process has grown too much. That thread runs no Python: it is a chain of built-in functions, made before it starts, that
+allocates nothing that is collected. No finaliser, signal handler, trace function or hook of the job's can run in it.
+"""
+
+from __future__ import annotations
+
+import _queue
+import _signal
+import _thread
+import ctypes
+import operator
+import os
+import sys
+import time
+from itertools import chain, repeat, starmap
+
+from .. import clock, descriptors, guard, libc, stderr_guard
+from . import allocations
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
+_PLACES = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private, and made under a random name
+_SUFFIX = ".xplane.pb"
+_LEVEL = (
+    3  # at 2, its default, TensorFlow tells of no op that took less than some 8,000 cycles when it was not recorded
+)
+_BUSY = ("AlreadyExistsError", "UnavailableError")
+_BUSY_REASON = ("profiler-busy", "another profiler session is active: batches run untraced meanwhile")
+_SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library keeps to itself
+_DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
+_LOOK = 0.05  # seconds between looks at how large the process is
+_Usage = (
+    ctypes.c_long * 18
+)  # struct rusage; kept, as a class that nobody keeps is left for the job's garbage collection
+_PEAK = 4  # where the largest size is in it (KiB)
+_DROP_PAUSE = 0.002  # seconds between looks at it
+
+
+class TooLargeError(Exception):
+    """A session's bytes are more than their taker has room for."""
+
+
+class _Number(object):
+    """A number that is no truth value: as such TensorFlow 2.21 takes any option that can be one, and then leaves it out."""
+
+    def __init__(self, value: int) -> None:
+        self._value = value
+
+    def __index__(self) -> int:
+        return self._value
+
+    __int__ = __index__
+
+
+_OPTIONS = {"host_tracer_level": _Number(_LEVEL)}
+
+
+class Session(object):
+    """A session that records from ``open`` to ``export`` or ``drop``, for at most ``seconds``, and until the process has ``kib``.
+
+    ``began`` and ``ended`` are monotonic ns, ``began_real`` real ns.
+    """
+
+    __slots__ = ("_gone", "_held", "_log", "_over", "_place", "_turn", "began", "began_real", "ended")
+
+    def __init__(self) -> None:
+        self.began = self.began_real = self.ended = 0
+        self._place = ""
+        self._log: stderr_guard.Captured | None = None
+        self._held: list[Any] = []
+        self._turn = {0: False}  # the one that is to stop the session takes the entry
+        self._over = _thread.allocate_lock()
+        self._over.acquire()
+        self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
+
+    def open(self, seconds: float, kib: int) -> tuple[str, str] | None:
+        """Start recording; return (slug, text) of what prevents it."""
+        made = sys.modules[MODULE].ProfilerSession
+        self._place = _place()
+        try:
+            self._log = stderr_guard.Captured()
+            with self._log:
+                session = made()
+                start_of(made)(session, self._place, _OPTIONS)
+                self._held.append(session)
+            if self.is_stopped:  # by another thread meanwhile
+                self.free()
+                return _BUSY_REASON
+        except Exception as error:
+            self.free()
+            if guard.theirs(error):
+                raise
+            return _reason(error)
+        try:
+            self._watch(seconds, kib)
+        except RuntimeError as error:
+            self.drop()
+            if guard.theirs(error):
+                raise
+            return ("profiler-failed", str(error))
+        self.began, self.began_real = clock.mono(), clock.real()
+        allocations.tell()
+        return None
+
+    @property
+    def is_stopped(self) -> bool:
+        """Whether somebody has stopped it, or is about to."""
+        return not self._turn
+
+    def export(self, most: int) -> bytes | None:
+        """Stop recording and return the XSpace; None when the session is gone, TooLargeError above ``most`` bytes."""
+        try:
+            if not self._take():
+                return None
+            with descriptors.StandardPlugged():
+                os.mkdir(self._place, 0o700)
+                try:
+                    with self._logged:
+                        self._held[0].export_to_tb()
+                    self.ended = clock.mono()
+                    return _content(self._place, most)
+                finally:
+                    _remove(self._place)
+        finally:
+            self.free()
+
+    def drop(self) -> bool:
+        """Stop recording and forget what was recorded; return whether there was something to forget."""
+        try:
+            return self._take()
+        finally:
+            self.free()
+
+    def free(self) -> None:
+        """Let go of the session, be it stopped or not; twice is once."""
+        log = self._log
+        try:
+            if log is not None:
+                with log:
+                    self._held.clear()
+        finally:
+            if log is not None:
+                log.close()
+            allocations.hush()
+            self._gone.put(None)
+
+    def leak(self) -> None:
+        """Keep the copy of the session in a forked child for good: its end would log, and stop the parent's devices."""
+        if self._log is not None:
+            self._log.close()
+        for session in self._held:
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
+        self._turn.clear()
+
+    @property
+    def _logged(self) -> stderr_guard.Captured:
+        assert self._log is not None
+        return self._log
+
+    def _watch(self, seconds: float, kib: int) -> None:
+        """Have the session dropped after ``seconds``, or when the process has had ``kib``, unless it was taken before."""
+        log = self._logged
+        pause = min(_LOOK, seconds)
+        looks = max(1, round(seconds / pause))
+        usage = _Usage()
+        ended = starmap(self._over.acquire, repeat((True, pause), looks))
+        told = starmap(libc.plain.getrusage, repeat((0, usage)))  # 0, whatever comes of it
+        sizes = map(operator.or_, told, starmap(operator.getitem, repeat((usage, _PEAK))))
+        calls = chain(
+            # Until the recording has ended, or is to: any result of the whole is false, as the next ones are.
+            map(operator.is_, map(any, [map(operator.or_, ended, map(operator.lt, repeat(kib), sizes))]), [None]),
+            starmap(self._turn.pop, [(0, True)]),  # true: it has ended, or is being ended, which ends the chain
+            starmap(setattr, [(log.fileno, "value", log.fd)]),
+            starmap(self._held.clear, [()]),
+            starmap(setattr, [(log.fileno, "value", log.job)]),
+            starmap(self._gone.put, [(None,)]),
+        )
+        # A signal for the process is for the job's threads: this one blocks all of them.
+        mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)
+        try:
+            _thread.start_new_thread(any, (calls,))
+        finally:
+            _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
+
+    def _take(self) -> bool:
+        """Return whether the caller is the one to stop the session; else wait until another one has."""
+        taken = not self._turn.pop(0, True)
+        if self._over.locked():
+            self._over.release()
+        until = clock.mono() + (0 if taken else _DROP_WAIT)
+        while self._gone.empty() and clock.mono() < until:
+            time.sleep(_DROP_PAUSE)
+        return taken
+
+
+def start_of(cls: type) -> Callable[..., object]:
+    """Return the method that starts a session, without our own patch of it."""
+    start: Callable[..., object] = cls.__dict__["start"]
+    return getattr(start, "__wrapped__", start)
+
+
+def _reason(error: Exception) -> tuple[str, str]:
+    """Return (slug, text) of what kept a session from starting."""
+    if type(error).__name__ in _BUSY:
+        return _BUSY_REASON
+    if isinstance(error, stderr_guard.NoisyError):
+        return ("profiler-noisy", "TensorFlow's log lines about a session cannot be kept away: %s" % error)
+    return ("profiler-failed", "%s: %s" % (type(error).__name__, error))
+
+
+def _place() -> str:
+    """Return a name for a private folder, in memory where that can be."""
+    name = "tfprof-%d-%s" % (clock.getpid(), os.urandom(8).hex())
+    return os.path.join(next((place for place in _PLACES if os.access(place, os.W_OK)), "/tmp"), name)  # noqa: S108
+
+
+def _content(place: str, most: int) -> bytes:
+    """Return the bytes of the one XSpace under ``place``; TooLargeError when they are more than ``most``."""
+    for folder, _, names in os.walk(place):
+        for name in names:
+            if name.endswith(_SUFFIX):
+                path = os.path.join(folder, name)
+                size = os.stat(path).st_size
+                if size > most:
+                    raise TooLargeError(size)
+                with open(path, "rb") as file:
+                    return file.read()
+    raise OSError("the profiler session wrote nothing")
+
+
+def _remove(place: str) -> None:
+    for folder, _, names in os.walk(place, topdown=False):
+        for name in names:
+            os.unlink(os.path.join(folder, name))
+        os.rmdir(folder)

@@ -1,0 +1,63 @@
+"""TensorFlow has one profiler session a process: who loses a race for it loses a step, so it is taken only when surely free."""
+
+from __future__ import annotations
+
+import _thread
+import sys
+
+from .. import clock, guard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_PROFILER = "tensorflow.python.profiler.internal._pywrap_profiler"
+
+_lock = _thread.allocate_lock()
+_pid = clock.getpid()
+
+
+def take(tf_session: Any) -> bool:
+    """Return True when the process's profiler session is free and now kept for the caller, who calls ``release`` afterwards."""
+    global _lock, _pid
+    if _pid != clock.getpid():
+        _lock, _pid = _thread.allocate_lock(), clock.getpid()
+    if not _lock.acquire(False):
+        return False
+    if _free(tf_session):
+        return True
+    _lock.release()
+    return False
+
+
+def make_room() -> None:
+    """Close a window of ours, for a run that the job itself asked to record with the process's profiler session."""
+    window = sys.modules.get(__package__ + ".window")  # loaded where there can be windows
+    if window is not None:
+        window.give_way()
+
+
+def release() -> None:
+    """Let others take it."""
+    _lock.release()
+
+
+@guard.guarded
+def _free(tf_session: Any) -> bool:
+    """Tell whether a session can be started just now, by starting one; None, which is no, where that fails otherwise."""
+    if hasattr(tf_session, "TFE_NewProfiler"):
+        profiler = tf_session.TFE_NewProfiler()
+        try:
+            return bool(tf_session.TFE_ProfilerIsOk(profiler))
+        finally:
+            tf_session.TFE_DeleteProfiler(profiler)
+    __import__(_PROFILER)
+    session = sys.modules[_PROFILER].ProfilerSession()
+    try:
+        session.start("", {"host_tracer_level": 0, "python_tracer_level": 0, "device_tracer_level": 0})
+    except Exception as error:
+        if type(error).__name__ != "AlreadyExistsError" or guard.theirs(error):
+            raise
+        return False
+    session.stop()
+    return True

@@ -1,0 +1,131 @@
+"""One traced run: what is kept of it, and what it cost us."""
+
+from __future__ import annotations
+
+import sys
+
+from ...formats import layout, pb_wire
+from .. import core
+from ..clock import mono, real
+from ..guard import guarded
+from . import graph, profiler_lock
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+    from ..channel.ring import Channel
+    from ..pacing.tracker import Tracker
+    from .step import Step
+
+_SCOPE = __package__ + ".function"  # loaded where TensorFlow has what it is about
+_OF_BATCHES = (layout.TRAIN, layout.RUN)  # kinds of runs that a batch of Keras's consists of
+#: Numbers of TensorFlow's fields: RunOptions.trace_level, RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
+TRACE_LEVEL, REPORT_ON_OOM, STEP_STATS = 1, 7, 1
+
+
+def with_level(options: bytes, level: int) -> bytes:
+    """Return the bytes ``options`` of a RunOptions with another trace level: of a number the last one counts."""
+    return options + b"\x08" + pb_wire.encoded(level)
+
+
+def shows_statistics(session: Any, options: bytes) -> bool:
+    """Tell whether the job itself gets step statistics of a run with these options, though it traces nothing."""
+    if pb_wire.last(options, REPORT_ON_OOM):
+        return True
+    config = getattr(session, "_config", None)
+    return config is not None and bool(config.graph_options.build_cost_model > 0)
+
+
+class Record(object):
+    """One run that is traced, because the policy says so or because the job asked for it itself (``asked``)."""
+
+    __slots__ = (
+        "asked",
+        "begun",
+        "duration",
+        "flags",
+        "key",
+        "level",
+        "ordinal",
+        "own",
+        "start",
+        "start_real",
+        "tracker",
+    )
+
+    def __init__(self, tracker: Tracker, ordinal: int, key: int, level: int, asked: bool, begun: int) -> None:
+        self.tracker = tracker
+        self.ordinal = ordinal
+        self.key = key
+        self.asked = asked
+        self.level = level
+        self.begun = begun
+        self.flags = layout.FLAG_TRACED
+        self.start = self.start_real = self.duration = self.own = 0
+        if asked and level > layout.LEVEL_SOFTWARE:
+            profiler_lock.make_room()
+
+    def starts(self) -> None:
+        """The run starts now."""
+        self.start_real, self.start = real(), mono()
+        self.own = self.start - self.begun
+
+    def ends(self, flags: int = 0) -> None:
+        """The run has ended, with further span flags."""
+        self.duration = mono() - self.start
+        self.flags |= flags
+        if self.level == layout.LEVEL_FULL and not self.asked:
+            profiler_lock.release()
+
+    def keep(self, session: Any, raw: bytes | None) -> None:
+        """Put the span, and ``raw``, the run's RunMetadata, with what is new of the session's graph; None: there is no such."""
+        tracker = self.tracker
+        put_at = mono()
+        tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
+        channel = tracker.channel
+        if channel is not None and raw is not None and tracker.tracing:
+            batch = _batch() if tracker.kind in _OF_BATCHES else None
+            kind, ordinal = (tracker.kind, self.ordinal) if batch is None else (batch.tracker.kind, batch.ordinal)
+            kept = channel.put(
+                layout.RUN_METADATA,
+                raw,
+                ordinal,
+                self.start,
+                self.start_real,
+                self.duration,
+                core.thread_id(),
+                self.key,
+                kind,
+            )
+            if not kept:
+                channel.lose_trace(put=True)
+            _send_graph(session, channel)
+        self.own += mono() - put_at
+        tracker.traced(self.key, self.duration, self.own, self.asked)
+
+
+def _batch() -> Step | None:
+    """Return the batch of Keras's that the calling thread is in, once: users know its run by the batch's number."""
+    module = sys.modules.get(_SCOPE)
+    if module is None:
+        return None
+    here = module.scope.place
+    # One that is run by hand is the outermost call, whose step no window can trace.
+    found: Step | None = here.brackets[-1].batch if here.brackets else getattr(here.outermost(), "step", None)
+    if found is None or found.windows or found.has_run:
+        return None
+    found.has_run = True
+    return found
+
+
+@guarded
+def _send_graph(session: Any, channel: Channel) -> None:
+    graph.ensure_sent(session.graph, channel)
+
+
+def chosen_level(level: int, tf_session: Any) -> int:
+    """Return the level at which a run is traced: FULL only when the process's one profiler session is surely ours."""
+    if level == layout.LEVEL_FULL and profiler_lock.take(tf_session):
+        return layout.LEVEL_FULL
+    return layout.LEVEL_SOFTWARE

@@ -1,0 +1,82 @@
+"""Session runs by what they are for: each set of fetches and targets is looked at once, and remembered with its session."""
+
+from __future__ import annotations
+
+from ...formats import layout
+from .. import core
+from ..clock import mono
+from ..guard import guarded
+from .roles import kind_of, role_key
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Sequence
+
+    from ..pacing.tracker import Tracker
+
+_KNOWN = "_tfprof_runs"  # attribute of a session beside `_tfprof_run`, the role of its last run
+_MOST = 256  # that are remembered
+
+
+class Role(object):
+    """The runs with certain ``fetches`` and ``targets``: their span ``key``, less the feeds, and the ``tracker`` of their kind."""
+
+    __slots__ = ("fetches", "key", "targets", "tracker")
+
+    def __init__(self, fetches: list[Any] | None, targets: list[Any], key: int, tracker: Tracker) -> None:
+        self.fetches = fetches
+        self.targets = targets
+        self.key = key
+        self.tracker = tracker
+
+
+class Runs(object):
+    """The roles of this process's session runs."""
+
+    def __init__(self, tf_session: Any) -> None:
+        self.tf_session = tf_session
+        self.trackers = {kind: core.tracker(kind) for kind in layout.RUN_KINDS}
+        self.unknown = Role(None, [], 0, self.trackers[layout.RUN])  # like no run
+
+    def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> Role:
+        """Return the role of a run that is not like the last one of ``session``; the next one will be compared with it."""
+        if core.state() is None:  # everything is put back already
+            return self.unknown
+        role = self._find(session, fetches, targets)
+        if role is None:
+            role = Role(list(fetches), list(targets), 0, self.unknown.tracker)
+        session._tfprof_run = role
+        return role
+
+    def of_names(self, graph: Any, fetches: Sequence[str], targets: Sequence[str]) -> Role:
+        """Return the role of runs that fetch the tensors, and target the ops, with these names."""
+        start = mono()
+        names = [name.rpartition(":")[0] or name for name in fetches]
+        tracker = self.trackers[self._kind(graph, list(targets) + names) or layout.RUN]
+        if tracker.channel is not None:
+            tracker.spend(mono() - start)
+        return Role([], [], role_key(fetches, targets), tracker)
+
+    @guarded
+    def _find(self, session: Any, fetches: list[Any], targets: list[Any]) -> Role:
+        known: dict[Any, Role] = vars(session).setdefault(_KNOWN, {})
+        at = (tuple(map(id, fetches)), tuple(map(id, targets)))
+        role = known.get(at)
+        if role is None:
+            role = self._look(session.graph, fetches, targets)
+            if len(known) >= _MOST:
+                known.clear()
+            known[at] = role
+        return role
+
+    def _look(self, graph: Any, fetches: list[Any], targets: list[Any]) -> Role:
+        name = self.tf_session.TF_OperationName
+        outputs = ["%s:%d" % (name(each.oper), each.index) for each in fetches]
+        role = self.of_names(graph, outputs, list(map(name, targets)))
+        # The role is known by the ids of these objects: they are kept, so that no other object can get such an id.
+        role.fetches, role.targets = list(fetches), list(targets)
+        return role
+
+    @guarded
+    def _kind(self, graph: Any, names: Sequence[str]) -> int:
+        return kind_of(graph, [graph.get_operation_by_name(name) for name in names])

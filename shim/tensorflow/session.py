@@ -1,0 +1,228 @@
+"""Session runs: every path through a TensorFlow session ends in one of the calls that are replaced here."""
+
+from __future__ import annotations
+
+from ...formats import layout, pb_wire
+from .. import core
+from ..clock import mono
+from ..guard import guarded
+from ..pacing.tracker import POLICY
+from ..tracebacks import leave, resemble
+from . import callables, tf_buffer
+from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, with_level
+from .roles import fed
+from .runs import Role, Runs
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    from ..pacing.tracker import Tracker
+
+    Original = Callable[..., Any]
+
+_PARTIAL, _FAILED = layout.PARTIAL_RUN, layout.FLAG_FAILED
+
+
+def patch(module: Any) -> None:
+    """Measure and trace the sessions of ``tensorflow.python.client.session``."""
+    base, tf_session = module.BaseSession, module.tf_session
+    runs = Runs(tf_session)
+    core.replace(base, "_call_tf_sessionrun", lambda original: _run(original, runs, tf_session))
+    core.replace(base, "_call_tf_sessionprun", lambda original: _partial_run(original, core.tracker(_PARTIAL, False)))
+    callables.patch(base._Callable, runs, tf_session)
+
+
+def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
+    """Return the replacement of ``BaseSession._call_tf_sessionrun``: what it costs is paid at every step."""
+    measured, find, unknown = _measured(original, tf_session), runs.find, runs.unknown
+
+    def _call_tf_sessionrun(
+        self: Any, options: Any, feed_dict: Any, fetch_list: Any, target_list: Any, run_metadata: Any
+    ) -> Any:
+        role = getattr(self, "_tfprof_run", unknown)
+        if fetch_list != role.fetches or target_list != role.targets:
+            role = find(self, fetch_list, target_list)
+        tracker = role.tracker
+        left = tracker.left
+        if options is None:
+            for ordinal in left:
+                tracker.words[tracker.count_at] = ordinal
+                try:
+                    return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
+                except BaseException as error:
+                    tracker.failed(ordinal, fed(role.key, len(feed_dict)))
+                    leave(error, original)
+                    raise
+        ordinal = tracker.next()
+        if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
+            key = fed(role.key, len(feed_dict))
+            if key in tracker.known:
+                start = mono()
+                try:
+                    result = original(self, options, feed_dict, fetch_list, target_list, run_metadata)
+                except BaseException as error:
+                    tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
+                    leave(error, original)
+                    raise
+                tracker.timed(start, mono() - start, ordinal, key, left)
+                return result
+        try:
+            return measured(self, role, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
+        except BaseException as error:
+            leave(error, original)
+            raise
+
+    return resemble(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
+
+
+def _measured(original: Original, tf_session: Any) -> Original:
+    """Return the way of a run that is not plain: it may be traced."""
+
+    def measured(
+        session: Any,
+        role: Role,
+        ordinal: int,
+        options: Any,
+        feed_dict: Any,
+        fetch_list: Any,
+        target_list: Any,
+        run_metadata: Any,
+    ) -> Any:
+        tracker, key = role.tracker, fed(role.key, len(feed_dict))
+        traced = _TracedRun.of(tf_session, tracker, session, ordinal, key, options, run_metadata)
+        if traced is None:
+            return untraced(session, tracker, ordinal, key, options, feed_dict, fetch_list, target_list, run_metadata)
+        flags = _FAILED
+        traced.record.starts()
+        try:
+            result = original(session, traced.options, feed_dict, fetch_list, target_list, traced.metadata)
+            flags = 0
+            return result
+        finally:
+            try:
+                traced.record.ends(flags)
+                traced.finish(session, run_metadata)
+            finally:
+                traced.free()
+
+    def untraced(
+        session: Any,
+        tracker: Tracker,
+        ordinal: int,
+        key: int,
+        options: Any,
+        feed_dict: Any,
+        fetch_list: Any,
+        target_list: Any,
+        run_metadata: Any,
+    ) -> Any:
+        flags = _FAILED
+        start = mono()
+        try:
+            result = original(session, options, feed_dict, fetch_list, target_list, run_metadata)
+            flags = 0
+            return result
+        finally:
+            duration = mono() - start
+            tracker.put(tracker.kind, start, duration, ordinal, key, flags)
+            if not flags:
+                tracker.untraced(key, duration)
+
+    return measured
+
+
+class _TracedRun(object):
+    """The buffers that a traced run is given in place of the job's."""
+
+    __slots__ = ("metadata", "options", "own", "record", "tf_session")
+
+    def __init__(self, tf_session: Any, record: Record) -> None:
+        self.tf_session = tf_session
+        self.record = record
+        self.options: Any = None
+        self.metadata: Any = None
+        self.own: list[Any] = []
+
+    @classmethod
+    @guarded
+    def of(
+        cls,
+        tf_session: Any,
+        tracker: Tracker,
+        session: Any,
+        ordinal: int,
+        key: int,
+        options: Any,
+        run_metadata: Any,
+    ) -> _TracedRun | None:
+        """Return the traced run that this run is to be, None when it is to be left alone."""
+        begun = mono()
+        given = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
+        asked = pb_wire.last(given, TRACE_LEVEL)
+        level = tracker.level(ordinal, key)
+        if asked:
+            level = asked
+        elif level is None or (run_metadata is not None and not cls._separable(tf_session, session, given)):
+            return None
+        else:
+            level = chosen_level(level, tf_session)
+        traced = cls(tf_session, Record(tracker, ordinal, key, level, bool(asked), begun))
+        traced.options, traced.metadata = options, run_metadata
+        if not asked:
+            traced.options = traced.mine(tf_session.TF_NewBufferFromString(with_level(given, level)))
+        if not asked or run_metadata is None:
+            traced.metadata = traced.mine(tf_session.TF_NewBuffer())
+        return traced
+
+    @staticmethod
+    def _separable(tf_session: Any, session: Any, given: bytes) -> bool:
+        """Tell whether the job's metadata can be had without the statistics that only we asked for."""
+        return tf_buffer.usable(tf_session) and not shows_statistics(session, given)
+
+    def mine(self, made: Any) -> Any:
+        """Keep ``made``, a buffer of ours, to free it."""
+        self.own.append(made)
+        return made
+
+    @guarded
+    def finish(self, session: Any, run_metadata: Any) -> None:
+        """Hand on what the run yielded: to the job what it would have got, to the channel all of it."""
+        raw = None
+        try:
+            if not self.record.flags & _FAILED:
+                raw = bytes(self.tf_session.TF_GetBuffer(self.metadata))
+                if run_metadata is not None and run_metadata is not self.metadata:
+                    tf_buffer.give(self.tf_session, run_metadata, pb_wire.without(raw, STEP_STATS))
+        finally:
+            self.record.keep(session, raw)
+
+    @guarded
+    def free(self) -> None:
+        """Free our own buffers."""
+        while self.own:
+            self.tf_session.TF_DeleteBuffer(self.own.pop())
+
+
+def _partial_run(original: Original, tracker: Tracker) -> Original:
+    """Return the replacement of ``BaseSession._call_tf_sessionprun``: such a run takes no options and is only measured."""
+
+    def _call_tf_sessionprun(self: Any, handle: Any, feed_dict: Any, fetch_list: Any) -> Any:
+        ordinal = tracker.next()
+        key = fed(min(len(fetch_list), 15) << 24, len(feed_dict))
+        if tracker.channel is None:
+            tracker.level(ordinal, key)
+        start = mono()
+        flags = _FAILED
+        try:
+            result = original(self, handle, feed_dict, fetch_list)
+            flags = 0
+        except BaseException as error:
+            leave(error, original)
+            raise
+        else:
+            return result
+        finally:
+            tracker.put(_PARTIAL, start, mono() - start, ordinal, key, flags)
+
+    return resemble(_call_tf_sessionprun, original, "TF_SessionPRun_wrapper")

@@ -1,0 +1,70 @@
+"""One step of the job, of Keras or of a function: measured, and traced in a window where its kind's pace says so."""
+
+from __future__ import annotations
+
+from ...formats import layout
+from ..channel.ring import WORD
+from ..clock import mono
+from ..pacing.tracker import POLICY
+from . import window
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Iterator
+
+    from ..pacing.tracker import Tracker
+
+_TRACED = WORD["traced"]
+
+
+class Step(object):
+    """A step that has begun; ``flags`` say whether it is traced.
+
+    ``windows``: only a window can trace it; else it consists of session runs, and is traced if one of them is. ``left``:
+    what the tracker had left when it began, nothing; for kinds of which some steps are only counted.
+    """
+
+    __slots__ = ("asked", "before", "flags", "has_run", "key", "left", "ordinal", "start", "tracker", "windows")
+
+    def __init__(
+        self, tracker: Tracker, ordinal: int, key: int, windows: bool, left: Iterator[int] | None = None
+    ) -> None:
+        self.tracker = tracker
+        self.ordinal = ordinal
+        self.key = key
+        self.flags = 0
+        self.asked = False
+        self.has_run = False  # whether a run is recorded as this step
+        self.windows = windows
+        self.left = left
+        if window.current is not None or not (
+            ordinal < tracker.trigger and tracker.words[POLICY] == tracker.generation and key in tracker.known
+        ):
+            self._ask(windows)
+        self.before = tracker.words[_TRACED]
+        self.start = mono()
+
+    def end(self, flags: int = 0, parent: int = 0, count: int = 1, ended: int = 0) -> None:
+        """Put the step's span; it stood for ``count`` steps of its kind, and ends now unless it ``ended`` before."""
+        duration = (ended or mono()) - self.start
+        tracker = self.tracker
+        for _ in range(count - 1):
+            tracker.next()
+        if self.flags:
+            window.traced(self, duration, count)
+        elif self.asked:
+            tracker.untraced(self.key, duration)
+        elif not self.windows and tracker.words[_TRACED] != self.before:
+            flags |= layout.FLAG_TRACED
+        flags |= self.flags
+        if self.left is None or flags or self.asked or ended:
+            tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, count)
+        else:
+            tracker.timed(self.start, duration, self.ordinal, self.key, self.left)
+
+    def _ask(self, windows: bool) -> None:
+        if windows:
+            self.asked, traced = window.ask(self.tracker, self.ordinal, self.key)
+            self.flags = layout.FLAG_TRACED if traced else 0
+        elif self.tracker.channel is None:
+            self.tracker.level(self.ordinal, self.key)

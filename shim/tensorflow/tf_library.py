@@ -1,0 +1,30 @@
+"""TensorFlow's own library, for the few switches that it has for C++ alone."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+
+from ..guard import theirs
+
+LIBRARY = "libtensorflow_framework.so.2"
+
+
+_loaded: ctypes.CDLL | None = None  # once: each load makes a class, which is left for the job's garbage collection
+
+
+def library() -> ctypes.CDLL | None:
+    """Return the library as the job has loaded it, None where it has none of that name; nothing is ever loaded for it."""
+    global _loaded
+    if _loaded is not None:
+        return _loaded
+    package = getattr(sys.modules.get("tensorflow"), "__file__", None)
+    if package is None:
+        return None
+    try:
+        _loaded = ctypes.CDLL(os.path.join(os.path.dirname(package), LIBRARY), mode=os.RTLD_NOLOAD | os.RTLD_NOW)
+    except OSError as error:
+        if theirs(error):
+            raise
+    return _loaded

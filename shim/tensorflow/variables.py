@@ -1,0 +1,167 @@
+"""Parameters: which nodes of a graph they are, and which of them are trained, and what is none."""
+
+from __future__ import annotations
+
+import sys
+
+from ..guard import guarded
+from . import models
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, List, Optional
+
+    from .models import Weights
+
+    Sizes = Optional[List[int]]  # -1 unknown; None: not told
+
+#: Keys of frames: what is trained, other weights, and what is none of a model's.
+TRAINED, OTHERS, STATE = "variables", "others", "state"
+_VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
+_TRAINABLE, _GLOBAL, _LOCAL = "trainable_variables", "variables", "local_variables"
+#: Packages of Keras, and their modules that make variables of their own: optimizers, scales of losses, metrics.
+_KERAS = ("tensorflow.python.keras", "keras", "keras.src", "tf_keras.src")
+_OF_KERAS = (
+    "optimizers",
+    "optimizers.optimizer",
+    "optimizer_v2.optimizer_v2",
+    "optimizers.optimizer_v2.optimizer_v2",
+    "optimizers.legacy.optimizer_v2",
+    "mixed_precision.loss_scale_optimizer",
+    "metrics",
+    "metrics.base_metric",
+)
+#: All modules that do.
+_MAKERS = (
+    "tensorflow.python.training.optimizer",
+    "tensorflow.python.training.slot_creator",
+    "tensorflow.python.training.moving_averages",
+    "tensorflow.python.training.experimental.loss_scale",
+    "tensorflow.python.ops.metrics_impl",
+    *("%s.%s" % (package, name) for package in _KERAS for name in _OF_KERAS),
+)
+
+
+class _Variable(object):
+    """A variable of a graph: its identity, its node, whether it is a count, the nodes of its copies."""
+
+    __slots__ = ("copies", "name", "number", "whole")
+
+    def __init__(self, first: Any, copies: list[Any]) -> None:
+        self.number = id(first)
+        self.name = str(first.op.name)
+        self.whole = bool(first.dtype.is_integer)
+        self.copies = [str(each.op.name) for each in copies]
+
+
+def own(graph: Any, ops: list[Any], told: set[tuple[str, str]]) -> dict[str, dict[str, Sizes]]:
+    """Return the nodes of the graph's variables by key, without those in ``told``, and add them; nodes have their sizes.
+
+    ``ops`` are the graph's new ones. One variable that cannot be looked at hides no other, a graph that tells none keeps its
+    nodes' frames.
+    """
+    found: dict[str, dict[str, Sizes]] = {}
+    roles = _of_collections(graph)
+    collected = {name for key, name in roles if key != STATE}
+    roles += [(STATE, name) for name in _made(ops) or () if name not in collected]
+    for key, name in roles:
+        if (key, name) not in told:
+            told.add((key, name))
+            found.setdefault(key, {})[name] = None
+    return found
+
+
+def _of_collections(graph: Any) -> list[tuple[str, str]]:
+    """Return keys and nodes of the variables in the graph's collections."""
+    trainable, every, local = (_collected(graph, name) or [] for name in (_TRAINABLE, _GLOBAL, _LOCAL))
+    trained, apart = set(map(id, trainable)), set(map(id, local))
+    looked_at = [(id(each), _looked_at(each, graph)) for each in [*trainable, *every, *local]]
+    mine = {number: known for number, known in looked_at if known is not None}
+    by_model = models.Weights(models.ran() if mine else []).trained
+    found: list[tuple[str, str]] = []
+    for number, known in mine.items():
+        told = by_model.get(known.number)
+        if number in trained:
+            found.append((TRAINED, known.name))
+        if told is False:
+            found.append((OTHERS, known.name))
+        elif told is None and number not in trained and (known.whole or number in apart):
+            found.append((STATE, known.name))
+        found.extend((STATE, name) for name in known.copies)
+    return found
+
+
+@guarded
+def _made(ops: list[Any]) -> list[str]:
+    """Return the nodes of variables that optimizers, averages and metrics made."""
+    files = {str(getattr(sys.modules[name], "__file__", None)) for name in _MAKERS if name in sys.modules}
+    return [
+        str(op.name)
+        for op in ops
+        if op.type in _VARIABLES and any(frame.filename in files for frame in frames_of(op) or ())
+    ]
+
+
+def captured(graph: Any, told: set[str], weights: Weights) -> dict[str, dict[str, Sizes]]:
+    """Return the placeholders of parameters in a function's graph by key, and their sizes, which placeholders do not have.
+
+    Others than trained ones are frozen weights, moving statistics. ``told`` are the variables that were returned before, of
+    whatever graph, and takes in these.
+    """
+    found: dict[str, dict[str, Sizes]] = {}
+    inner = _placeholders(graph) or {}
+    for reference in getattr(graph, "_weak_variables", ()) if inner else ():
+        variable = reference()
+        entry = _placeholder(variable, inner, weights)
+        if entry is not None and entry[0] not in told:
+            told.add(entry[0])
+            key = TRAINED if weights.trained.get(id(variable), True) else OTHERS
+            found.setdefault(key, {})[entry[1]] = entry[2]
+    return found
+
+
+@guarded
+def _collected(graph: Any, name: str) -> list[Any]:
+    return list(graph.get_collection(name))
+
+
+@guarded
+def _looked_at(variable: Any, graph: Any) -> _Variable | None:
+    """Return what is known of a variable; None where it is in another graph: functions list those around them too."""
+    first, copies = models.variables(variable)
+    return _Variable(first, copies) if first.op.graph is graph else None
+
+
+@guarded
+def _placeholders(graph: Any) -> dict[int, Any]:
+    """Return the tensors of a function's graph that stand for outer ones, by the identity of these."""
+    captures = getattr(graph, "_function_captures", None)
+    if captures is not None:
+        return dict(captures.by_val_internal)
+    return {id(outer): tensor for outer, tensor in list(getattr(graph, "captures", ()))}
+
+
+@guarded
+def _placeholder(variable: Any, inner: dict[int, Any], weights: Weights) -> tuple[str, str, Sizes] | None:
+    """Return which variable it is, the name of the node that stands for it, and its sizes; None where it is none, or gone.
+
+    What is a weight of no known model is a parameter if it is trained. Keras's count of batches says that it is, as
+    variables do unless told otherwise: whole numbers never are.
+    """
+    if variable is None or id(variable) in weights.copies:
+        return None
+    known = id(variable) in weights.trained
+    if not known and (not variable.trainable or variable.dtype.is_integer):
+        return None
+    tensor = inner.get(id(variable.handle))
+    if tensor is None:
+        return None
+    shape = variable.shape
+    sizes = None if shape.ndims is None else [-1 if size is None else int(size) for size in shape.as_list()]
+    return str(variable._unique_id), str(tensor.op.name), sizes
+
+
+def frames_of(op: Any) -> Any:
+    """Return the frames of ``op``, outermost first, in whatever sequence its version of TensorFlow keeps."""
+    trace = getattr(op, "_traceback", None)
+    return op.traceback if trace is None else trace

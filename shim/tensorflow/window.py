@@ -1,0 +1,343 @@
+"""Windows: one step each, recorded by a profiler session, where there is no session of TensorFlow to ask for RunMetadata.
+
+A window is opened and closed by the thread of its step, and ends with it. So nothing of ours runs between steps, and a step
+that was traced has its bytes in the ring when the job goes on.
+"""
+
+from __future__ import annotations
+
+import _thread
+import importlib
+import os
+import sys
+import weakref
+
+from ...formats import layout
+from .. import clock, core, guard
+from ..channel.ring import ChannelError
+from ..ending import at_end
+from ..guard import called_back, guarded
+from ..pacing import page_faults
+from . import entry, graph, models, profiler
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+    from ..channel.ring import Channel
+    from ..pacing.tracker import Tracker
+    from .step import Step
+
+LONGEST = 5.0  # seconds that a window may last; a step that lasts longer is not recorded
+_FIRST = 1.0  # seconds that it may last as long as it is not known how fast its bytes grow
+_GROWTH = 32 << 10  # KiB by which the process may grow until another try may last longer
+_MOST = 256 << 10  # KiB by which it may grow in a first try: the step's own memory is a part of that
+_SHORTEST = 0.25  # seconds that it may last at least, however fast its bytes grow
+_TELLING = 1 << 16  # bytes from which on their growth is measured: each session has some that do not grow
+_TRIES = 3  # windows that may end in vain in a row: a first step may compile for long
+
+#: The process's one window.
+current: Window | None = None
+_opening = _thread.allocate_lock()
+_told: set[str] = set()  # slugs of refusals that were told, once each
+_vain: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> windows in a row that did not hold one
+_rate = 0.0  # bytes a second of the window with most
+_served = False  # a profiler server of the job's may start a session at any moment
+_ending = False  # the process ends: no window is opened any more
+
+
+class Window(object):
+    """The recording of step ``ordinal`` of ``tracker``, of kind and ``key``."""
+
+    __slots__ = (
+        "channel",
+        "functions",
+        "key",
+        "most",
+        "ordinal",
+        "own",
+        "pid",
+        "put",
+        "session",
+        "size",
+        "thread",
+        "tracker",
+    )
+
+    def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, key: int) -> None:
+        self.size = page_faults.peak_kib()
+        self.most = _GROWTH if _vain.get((tracker.kind, key)) else _MOST  # KiB by which the process may grow meanwhile
+        self.tracker = tracker
+        self.channel = channel
+        self.ordinal = ordinal
+        self.key = key
+        self.pid = clock.getpid()
+        self.thread = _thread.get_ident()
+        #: functions that were called in it, and the models that they were given
+        self.functions: list[tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = []
+        self.own = 0  # our work for it, ns
+        self.put = False  # whether a record was put, or dropped
+        self.session = profiler.Session()
+
+    def is_of(self, step: Step) -> bool:
+        """Tell whether this is the window of ``step``."""
+        return self.tracker is step.tracker and self.ordinal == step.ordinal
+
+    def deliver(self, step: Step, duration: int, count: int) -> None:
+        """Stop recording and put the bytes as the record of ``step``; what cannot be put is counted."""
+        start = clock.mono()
+        kept = False
+        try:
+            kept = self._put(step, duration, count)
+        finally:
+            if not kept:
+                self.channel.lose_trace(put=self.put)
+            self.own += clock.mono() - start
+
+    def _put(self, step: Step, duration: int, count: int) -> bool:
+        global _rate
+        session, channel, kind = self.session, self.channel, self.tracker.kind
+        most = channel.room - layout.XSPACE_HEAD.size
+        try:
+            data = session.export(most)
+        except profiler.TooLargeError as error:
+            text = "what a step records takes %d bytes, and the ring has room for %d" % (error.args[0], most)
+            self._refuse("window-too-large", text)
+            return False
+        if data is None:
+            self._given_up(page_faults.peak_kib() - self.size)
+            return False
+        _vain.pop((kind, self.key), None)
+        if len(data) >= _TELLING or session.ended - session.began > _FIRST * 5e8:
+            _rate = max(_rate, len(data) * 1e9 / max(session.ended - session.began, 1))
+        self.send_graphs()  # first, for they say where the ops ran
+        self.put = True
+        return channel.put(
+            layout.XSPACE,
+            layout.XSPACE_HEAD.pack(session.began_real, count, 0) + data,
+            self.ordinal,
+            step.start,
+            session.began_real + step.start - session.began,
+            duration,
+            core.thread_id(),
+            self.key,
+            kind,
+        )
+
+    @guarded
+    def send_graphs(self) -> None:
+        """Send the graphs of the functions that were called."""
+        for reference, given in self.functions:
+            function = reference()
+            for concrete in concretes(function):
+                graph.ensure_functions_sent(concrete.graph, self.channel, (function, given))
+
+    def _given_up(self, growth: int) -> None:
+        """Say why the recording was given up while the step went on, and the process grew by ``growth`` KiB."""
+        if growth > self.most:
+            text = "the process grew by %d MiB while a step was recorded, more than %d"
+            self._refuse("window-too-large", text % (growth >> 10, self.most >> 10))
+        else:
+            self._refuse("window-too-long", "a step was recorded for as long as that may take, and did not end")
+        if growth > _GROWTH and (growth <= self.most or self.most < _MOST):
+            _vain[self.tracker.kind, self.key] = _TRIES
+
+    def _refuse(self, slug: str, text: str) -> None:
+        steps = (self.tracker.kind, self.key)
+        _vain[steps] = _vain.get(steps, 0) + 1
+        tell(self.channel, slug, text)
+
+
+def limit_s(channel: Channel, tries: int = 0) -> float:
+    """Return how many seconds a window may last after so many in vain, so that its bytes fit the ring as far as that is known."""
+    if _rate:
+        return max(_SHORTEST, min(LONGEST, channel.room / _rate))
+    return LONGEST if tries else _FIRST
+
+
+def tell(channel: Channel, slug: str, text: str) -> None:
+    """Put a refusal, once for each slug."""
+    if slug not in _told:
+        _told.add(slug)
+        channel.refuse(slug, text)
+
+
+@guarded
+def _ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None:
+    global current
+    if not _opening.acquire(False):
+        tracker.missed(ordinal)
+        return None
+    try:
+        window = current
+        if window is not None:
+            if window.pid == clock.getpid() and not _is_left_over(window):
+                tracker.missed(ordinal)
+                return None
+            current = None
+        level = tracker.level(ordinal, key)
+        return True, level is not None and _open(tracker, ordinal, key, level)
+    finally:
+        _opening.release()
+
+
+def ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool]:
+    """Return (whether the step's time is to be noted, whether it is traced): then its window is open."""
+    return _ask(tracker, ordinal, key) or (False, False)
+
+
+def traced(step: Step, duration: int, count: int) -> None:
+    """Take note that ``step``, which was traced, has ended after ``duration`` ns; it stood for ``count`` steps of its kind."""
+    own = _close(step, duration, count)
+    step.tracker.traced(step.key, duration, own or 0)
+
+
+@guarded
+def _close(step: Step, duration: int, count: int) -> int:
+    """Deliver the window of ``step`` and return our work for it, ns."""
+    global current
+    window = current
+    if window is None or not window.is_of(step):  # it gave way, and is counted as lost
+        return 0
+    try:
+        window.deliver(step, duration, count)
+    finally:
+        current = None
+        window.session.free()
+    return window.own
+
+
+@guarded
+def called(call: dict[str, Any]) -> None:
+    """Take note of a function that was called, by the ``self`` and ``args`` of the call: its graph is wanted if a window is open."""
+    window = current
+    function = call.get("self")
+    if window is not None and function is not None:
+        given = [weakref.ref(each) for each in call.get("args") or () if models.is_model(each)]
+        window.functions.append((weakref.ref(function), given))
+
+
+@guarded
+def drop(step: Step) -> None:
+    """Forget the window of ``step``, which never was one."""
+    global current
+    window = current
+    if window is not None and window.is_of(step):
+        current = None
+        window.session.drop()
+
+
+@guarded
+def give_way() -> None:
+    """Drop the window at once, whose ever it is: the job is about to start a profiler session of its own, or ends."""
+    global current
+    window = current
+    if window is None or window.pid != clock.getpid():
+        return
+    if not window.session.began and window.thread == _thread.get_ident():
+        return  # it is our own session that starts
+    current = None
+    if window.session.drop():
+        window.channel.lose_trace()
+
+
+def _is_left_over(window: Window) -> bool:
+    """Tell whether an exception kept the calling thread from closing ``window``; it is closed then."""
+    if window.thread != _thread.get_ident() or not window.session.is_stopped:
+        return False
+    window.session.free()
+    return True
+
+
+def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
+    """Open a window for step ``ordinal``; False when that was refused."""
+    global current
+    channel = tracker.channel
+    assert channel is not None
+    start = clock.mono()
+    refused = _hindrance(channel, tracker.kind, key, level)
+    if refused is None:
+        window = current = Window(tracker, channel, ordinal, key)
+        try:
+            seconds = limit_s(channel, _vain.get((tracker.kind, key), 0))
+            refused = window.session.open(seconds, window.size + window.most if window.size else sys.maxsize)
+        except BaseException:
+            current = None
+            window.session.free()
+            raise
+        if refused is None:
+            window.own = clock.mono() - start
+            return True
+        current = None
+    tracker.spend(clock.mono() - start)
+    if refused[0]:
+        tell(channel, *refused)
+    return False
+
+
+def _hindrance(channel: Channel, kind: int, key: int, level: int) -> tuple[str, str] | None:
+    """Return (slug, text) of what speaks against a window, None when nothing does; without a slug when it was told."""
+    if _ending or _vain.get((kind, key), 0) >= _TRIES:
+        return ("", "")
+    if level == layout.LEVEL_SOFTWARE:
+        return ("profiler-off", "steps that only a profiler session can trace are not, with --trace-level software")
+    if _served:
+        return ("profiler-server", "the job runs a profiler server, which a session of ours would disturb")
+    at_end(_end)
+    try:
+        module = importlib.import_module(profiler.MODULE)
+        channel.grow()
+    except ImportError as error:
+        if guard.theirs(error):
+            raise
+        module = None
+    except ChannelError as error:
+        return (error.slug, error.args[0])
+    if not hasattr(getattr(module, "ProfilerSession", None), "export_to_tb"):
+        return ("profiler-missing", "this TensorFlow has no profiler session that writes an XSpace")
+    return None
+
+
+def _end() -> None:
+    """End the windows of other threads before the interpreter goes: TensorFlow must not run then."""
+    global _ending
+    _ending = True
+    give_way()
+
+
+def _forked() -> None:
+    """Leave the parent's window alone in a forked child."""
+    global current, _opening
+    window, current = current, None
+    _opening = _thread.allocate_lock()
+    if window is not None:
+        window.session.leak()
+
+
+def concretes(function: Any) -> list[Any]:
+    """Return the concrete functions that ``function`` has made so far; nothing is traced by asking."""
+    found: list[Any] = [function] if hasattr(function, "structured_input_signature") else []
+    for holder in (function, getattr(function, "_stateful_fn", None), getattr(function, "_stateless_fn", None)):
+        cache = getattr(holder, "_function_cache", None)
+        values = getattr(cache, "values", None) or getattr(cache, "all_values", None)
+        if values is not None:
+            found.extend(values())
+    return found
+
+
+def patch(module: ModuleType) -> None:
+    """Give way to the job's own profiler sessions, in TensorFlow's module of them."""
+    session = getattr(module, "ProfilerSession", None)
+    if session is not None:
+        entry.tell(session, "start", lambda _session: give_way())
+    entry.tell(module, "start_server", _serving)
+
+
+def _serving(_port: int) -> None:
+    global _served
+    _served = True
+    give_way()
+
+
+os.register_at_fork(after_in_child=called_back(_forked))

@@ -1,0 +1,201 @@
+"""Channels are found once, at the process that made them, and only those of this instance."""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from fakes import channel_writer
+from fakes.channel_writer import ChannelWriter
+from tfprof.agent import launches
+from tfprof.agent.announcements import NEWS_MAX, AnnounceFolder
+from tfprof.agent.daemon import finder
+from tfprof.agent.daemon.finder import PROCESS_MAX, SCAN_SOONEST_S, TAKEN_MAX, TRIES, Finder, Found
+from tfprof.agent.launches import Launch
+from tfprof.formats import runtime_dir
+from tfprof.formats.version import CHANNEL_VERSION
+
+SCRIPT = """
+import sys
+from fakes.channel_writer import ChannelWriter
+writer = ChannelWriter(int(sys.argv[2]), version=int(sys.argv[3]))
+others = [ChannelWriter(int(sys.argv[2])) for _ in range(1, int(sys.argv[5]))]
+if sys.argv[4] == "announce":
+    writer.announce(sys.argv[1])
+print("up", flush=True)
+input()
+"""
+
+
+class Place:
+    def __init__(self, path: Path) -> None:
+        self.path = str(path)
+        for name in (runtime_dir.ANNOUNCE, runtime_dir.LAUNCHES):
+            (path / name).mkdir()
+        launches.write(self.path, Launch(7, os.getpid(), time.time_ns(), "/store", "host", "user"))
+        self.finder = Finder(self.path, os.geteuid())
+        self.children: list[subprocess.Popen[str]] = []
+        self.found: list[Found] = []
+
+    def job(
+        self, launch: int = 7, version: int = CHANNEL_VERSION, announce: str = "no", count: int = 1
+    ) -> subprocess.Popen[str]:
+        environ = {
+            **os.environ,
+            "PYTHONPATH": str(Path(channel_writer.__file__).parent.parent),
+            "TFPROF_RUN": f"{launch:016x}@{self.path}",
+        }
+        command = [sys.executable, "-c", SCRIPT, self.path, str(launch), str(version), announce, str(count)]
+        child = subprocess.Popen(command, stdin=-1, stdout=-1, text=True, env=environ)
+        self.children.append(child)
+        child.stdout.readline()
+        return child
+
+    def take(self, found: list[Found]) -> list[int | None]:
+        self.found += found
+        return [one.owner and one.owner.pid for one in found]
+
+
+@pytest.fixture
+def place(tmp_path: Path) -> Iterator[Place]:
+    made = Place(tmp_path)
+    yield made
+    for one in made.found:
+        one.channel.close()
+    for child in made.children:
+        child.kill()
+        child.communicate()
+
+
+def test_an_announced_channel_is_found_without_a_scan_and_only_once(place) -> None:
+    child = place.job(announce="announce")
+    assert place.take(place.finder.announced()) == [child.pid]
+    assert place.finder.announced() == []
+    assert place.finder.scan() == []
+
+
+def test_a_channel_that_nobody_announced_is_found_by_a_scan(place) -> None:
+    child = place.job()
+    assert place.finder.announced() == []
+    assert place.take(place.finder.scan()) == [child.pid]
+    assert place.finder.holds(child.pid, place.found[0].inode)
+
+
+def test_the_channels_of_other_launches_are_left_alone(place) -> None:
+    place.job(launch=8, announce="announce")
+    assert place.finder.announced() == []
+    assert place.finder.scan() == []
+    assert not place.finder.refusals
+
+
+def test_a_channel_that_was_dealt_with_is_not_found_again(place) -> None:
+    place.job()
+    place.take(place.finder.scan())
+    place.finder.forget(place.found[0].inode)
+    assert place.finder.scan() == []
+
+
+def test_another_version_is_refused_once_and_at_once(place) -> None:
+    child = place.job(version=9)
+    place.finder.scan()
+    place.finder.scan()
+    (refusal,) = place.finder.refusals
+    assert (refusal.launch, refusal.pid, refusal.slug, refusal.times) == (7, child.pid, "unknown-version", 1)
+
+
+def test_another_version_that_only_the_launcher_still_holds_is_told_to_its_launch(place) -> None:
+    left = ChannelWriter(7, version=9)
+    left.announce(place.path)
+    place.finder.announced()
+    left.close()
+    (refusal,) = place.finder.refusals
+    assert (refusal.launch, refusal.pid, refusal.slug) == (7, os.getpid(), "unknown-version")
+
+
+def test_a_channel_that_is_being_made_is_refused_only_when_it_stays_so(place) -> None:
+    child = place.job(version=0)
+    for _ in range(TRIES - 1):
+        place.finder.scan()
+        assert not place.finder.refusals
+    place.finder.scan()
+    place.finder.scan()
+    (refusal,) = place.finder.refusals
+    assert (refusal.launch, refusal.pid, refusal.slug) == (7, child.pid, "bad-channel")
+
+
+def test_the_announcement_of_a_process_that_is_gone_is_removed(place) -> None:
+    child = place.job(announce="announce")
+    place.take(place.finder.announced())
+    place.finder.scan()
+    folder = Path(place.path, runtime_dir.ANNOUNCE)
+    assert len(list(folder.iterdir())) == 1
+    child.kill()
+    child.communicate()
+    place.finder.scan()
+    assert list(folder.iterdir()) == []
+
+
+def test_a_process_with_many_channels_has_some_refused_and_keeps_nobody_waiting(place) -> None:
+    many = [ChannelWriter(7) for _ in range(3 * TAKEN_MAX)]
+    for writer in many:
+        writer.announce(place.path)
+    # Announced last, and by a name that is listed last.
+    child = place.job(announce="announce")
+    first = Path(place.path, runtime_dir.ANNOUNCE, f"{child.pid}-{'f' * 16}")
+    next(Path(place.path, runtime_dir.ANNOUNCE).glob(f"{child.pid}-*")).rename(first)
+    assert child.pid in place.take(place.finder.announced())
+    while place.finder.waiting:
+        place.take(place.finder.announced())
+    for writer in many:
+        writer.close()
+    assert len(place.found) == PROCESS_MAX + 1
+    assert len(place.finder.refusals) == 0  # this process is of no launch: nobody's loss
+
+
+def test_what_a_process_of_the_launch_has_too_many_of_is_counted_once_each(place) -> None:
+    child = place.job(count=PROCESS_MAX + 5)
+    for _ in range(3):
+        place.take(place.finder.scan())
+    assert len(place.found) == PROCESS_MAX
+    (refusal,) = place.finder.refusals
+    assert (refusal.pid, refusal.slug, refusal.times) == (child.pid, "too-many-channels", 5)
+    for one in place.found:
+        place.finder.forget(one.inode)
+    assert place.take(place.finder.scan()) == []
+
+
+def test_no_more_channels_are_open_than_may_be_and_the_others_wait(place, monkeypatch) -> None:
+    monkeypatch.setattr(finder, "OPEN_MAX", 2)
+    for _ in range(3):
+        place.job()
+    assert len(place.take(place.finder.scan())) == 2
+    assert place.finder.waiting >= 1  # jobs of others on this host wait, too
+    place.finder.forget(place.found[0].inode)
+    assert len(place.take(place.finder.announced())) == 1
+
+
+def test_many_announcements_are_taken_some_at_a_time(tmp_path) -> None:
+    (tmp_path / runtime_dir.ANNOUNCE).mkdir()
+    for number in range(NEWS_MAX + 10):
+        (tmp_path / runtime_dir.ANNOUNCE / f"1-{number:016x}").write_text("channel\n")
+    folder = AnnounceFolder(str(tmp_path))
+    assert [len(folder.news()) for _ in range(3)] == [NEWS_MAX, 10, 0]
+
+
+def test_scans_are_spaced_by_what_they_cost(place) -> None:
+    assert place.finder.scan_is_due(time.monotonic())
+    place.finder.scan()
+    assert not place.finder.scan_is_due(time.monotonic())
+    place.finder.scan_soon()
+    assert place.finder.scan_is_due(time.monotonic())
+
+
+def test_an_announcement_under_a_number_of_another_namespace_brings_the_next_scan_forward(place) -> None:
+    place.finder.scan()
+    assert not place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)
+    Path(place.path, runtime_dir.ANNOUNCE, "999999999-00000000000000ff").write_text("channel\n")
+    assert place.finder.announced() == []
+    assert place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)

@@ -1,0 +1,41 @@
+"""Samples have the columns of the store, and what counts up never shrinks."""
+
+import os
+import subprocess
+import sys
+
+from tfprof.agent import processes
+from tfprof.agent.daemon.host import HostSampler, TreeSampler
+from tfprof.collector.store import schema
+
+
+def tree() -> list[processes.Process]:
+    return processes.family(processes.numbers()).below(os.getpid(), frozenset())
+
+
+def test_samples_are_named_as_the_columns_of_the_store() -> None:
+    assert ["t_ns", *TreeSampler().sample(tree())] == schema.SAMPLES.names
+    assert ["t_ns", *HostSampler().sample()] == schema.HOST_SAMPLES.names
+
+
+def test_a_child_that_is_gone_counts_with_what_it_had_used() -> None:
+    sampler = TreeSampler()
+    code = "import time\nwhile time.process_time() < 0.3: pass\nprint(1, flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as child:
+        child.stdout.readline()
+        with_child = sampler.sample(tree())
+        child.stdin.close()
+    without = sampler.sample(tree())
+    assert without["processes"] == with_child["processes"] - 1
+    assert without["cpu_user_s"] >= with_child["cpu_user_s"] > 0.2
+    assert without["read_bytes"] >= with_child["read_bytes"]
+    assert without["rss_bytes"] < with_child["rss_bytes"]
+    assert sampler.sample([])["processes"] == 0
+    assert sampler.sample([])["cpu_user_s"] >= without["cpu_user_s"]
+
+
+def test_the_host_has_memory_processors_and_a_past() -> None:
+    sample = HostSampler().sample()
+    assert sample["cpus"] == os.cpu_count()
+    assert 0 < sample["memory_available_bytes"] <= sample["memory_total_bytes"]
+    assert sample["cpu_busy_s"] > 0

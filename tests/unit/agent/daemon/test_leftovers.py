@@ -1,0 +1,120 @@
+"""What is left behind by the dead is removed, and nothing else."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tfprof.agent import launches
+from tfprof.agent.daemon import leftovers
+from tfprof.agent.launches import Launch
+from tfprof.commands import daemons
+from tfprof.formats import runtime_dir
+from tfprof.shim.tensorflow import profiler
+
+OLD = time.time() - leftovers.RECENT_S - 10
+
+
+@pytest.fixture
+def exports(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    folder = tmp_path / "shm"
+    folder.mkdir()
+    monkeypatch.setattr(leftovers, "_EXPORTS", (str(folder), str(tmp_path / "nowhere")))
+    return folder
+
+
+def dead() -> int:
+    process = subprocess.Popen([sys.executable, "-c", ""])
+    process.wait()
+    return process.pid
+
+
+def export(folder: Path, pid: int, mark: str, at: float = OLD) -> Path:
+    made = folder / f"tfprof-{pid}-{mark * 16}"
+    (made / "plugins" / "profile").mkdir(parents=True)
+    (made / "plugins" / "profile" / "host.xplane.pb").write_bytes(b"x")
+    os.utime(made, (at, at))
+    return made
+
+
+def test_a_job_calls_its_folders_as_they_are_looked_for() -> None:
+    place, name = os.path.split(profiler._place())
+    match = leftovers._EXPORT.fullmatch(name)
+    assert match is not None
+    assert match[1] == str(os.getpid())
+    assert place in leftovers._EXPORTS
+
+
+def test_folders_of_sessions_whose_process_is_gone_are_removed_once_they_are_old(exports: Path) -> None:
+    gone, living = dead(), os.getpid()
+    left = export(exports, gone, "a")
+    kept = [export(exports, living, "b"), export(exports, gone, "c", time.time()), exports / f"tfprof-{gone}-notes"]
+    kept[-1].mkdir()
+    os.utime(kept[-1], (OLD, OLD))
+    outside = exports.parent / "outside"
+    outside.mkdir()
+    (outside / "file").touch()
+    link = exports / f"tfprof-{gone}-{'d' * 16}"
+    link.symlink_to(outside)
+    leftovers.remove_exports()
+    assert not left.exists()
+    assert all(path.exists() for path in kept)
+    assert link.is_symlink()
+    assert (outside / "file").exists()
+
+
+def test_those_of_a_process_that_is_known_to_be_gone_go_at_once(exports: Path) -> None:
+    left, other = export(exports, dead(), "a", time.time()), export(exports, dead(), "b", time.time())
+    leftovers.remove_exports(int(left.name.split("-")[1]))
+    assert not left.exists()
+    assert other.exists()
+
+
+@pytest.fixture
+def stores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    return tmp_path / "stores"
+
+
+def instance(store: Path) -> Path:
+    place = Path(runtime_dir.make_instance(str(store)))
+    os.utime(place, (OLD, OLD))
+    return place
+
+
+def test_the_folder_of_a_store_that_is_gone_is_removed(stores: Path) -> None:
+    place = instance(stores / "gone")
+    assert runtime_dir.store_of(str(place)) == str(stores / "gone")
+    leftovers.remove_instances("another")
+    assert not place.exists()
+
+
+def test_folders_that_somebody_needs_stay(stores: Path) -> None:
+    (stores / "there").mkdir(parents=True)
+    own, there = instance(stores / "own"), instance(stores / "there")
+    served, launched, ended = (instance(stores / name) for name in ("served", "launched", "ended"))
+    lock = daemons.Lock(str(served), "collector")
+    assert lock.acquire()
+    launch = Launch(7, os.getpid(), time.time_ns(), "s", "h", "u")
+    launches.write(str(launched), launch)
+    launches.write(str(ended), launch._replace(ended_ns=1, status=0))
+    unknown = instance(stores / "unknown")
+    (unknown / "store").write_text("/of/another")
+    os.utime(unknown, (OLD, OLD))
+    foreign = Path(runtime_dir.runtime_root(), "0123456789ab")
+    foreign.symlink_to(stores)
+    young = instance(stores / "young")
+    os.utime(young)
+    leftovers.remove_instances(str(own))
+    lock.release()
+    assert [place.exists() for place in (own, there, served, launched, unknown, foreign, young)] == [True] * 7
+    assert not ended.exists()
+
+
+def test_a_number_that_is_used_again_since_is_no_living_launcher(stores: Path) -> None:
+    place = instance(stores / "gone")
+    launches.write(str(place), Launch(7, os.getpid(), 1_000_000_000, "s", "h", "u"))
+    leftovers.remove_instances("another")
+    assert not place.exists()

@@ -1,0 +1,48 @@
+"""Signals are taken as they came, also by a process that was stopped while it waited for one."""
+
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+from tfprof.agent.launcher import inbox
+
+#: Prints what it takes, waiting a fifth of a second at a time; without ctypes if told so.
+TAKER = """
+import signal, sys, time
+if sys.argv[1] == "without":
+    sys.modules["ctypes"] = None
+from tfprof.agent.launcher.inbox import ALL, Inbox
+signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
+inbox = Inbox()
+print("up", flush=True)
+until = time.monotonic() + 30
+while time.monotonic() < until:
+    one = inbox.next(0.2)
+    if one is not None:
+        print(one.number, one.code, one.value, flush=True)
+    if one is not None and one.number == signal.SIGTERM:
+        break
+"""
+
+
+@pytest.mark.parametrize("how", ["with", "without"])
+def test_signals_come_as_they_were_sent_and_a_stop_brings_none(how: str) -> None:
+    with subprocess.Popen([sys.executable, "-c", TAKER, how], stdout=-1, text=True) as taker:
+        assert taker.stdout.readline() == "up\n"
+        for _ in range(3):
+            taker.send_signal(signal.SIGSTOP)
+            while psutil.Process(taker.pid).status() != psutil.STATUS_STOPPED:
+                time.sleep(0.01)
+            time.sleep(0.25)  # its wait is over by then
+            taker.send_signal(signal.SIGCONT)
+            assert taker.stdout.readline() == "18 0 0\n"
+        taker.send_signal(signal.SIGTERM)
+        assert taker.stdout.readline() == "15 0 0\n"
+
+
+def test_where_ctypes_is_missing_there_is_no_descriptor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ctypes", None)
+    assert inbox._signal_fd() is None

@@ -1,0 +1,160 @@
+"""What a command line of tfprof-run asks for."""
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+from house.tree import ROOT
+from tfprof.agent.launcher.run import parse
+from tfprof.agent.launches import Dump
+from tfprof.formats.errors import TfprofError, UsageError
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    for name in [name for name in os.environ if name.startswith("TFPROF")]:
+        monkeypatch.delenv(name)
+    monkeypatch.chdir(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("words", "dump"),
+    [
+        ((), None),
+        (("--dump-steps", "5"), Dump([5], ".")),
+        (("--dump-steps=10,5,10", "--dump-dir", "out"), Dump([5, 10], "out")),
+        (("--dump-steps", "5", "--dump-dir", "/a/b"), Dump([5], "/a/b")),
+    ],
+)
+def test_profiles_are_asked_for_by_steps_and_folder(tmp_path: Path, words: tuple[str, ...], dump: Dump | None) -> None:
+    asked = parse([*words, "true"]).dump
+    assert asked == (dump and Dump(dump.steps, os.path.normpath(tmp_path / dump.folder)))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--dump-steps", ""), "--dump-steps is empty"),
+        (("--dump-steps", "1,,2"), "'1,,2' are no steps"),
+        (("--dump-steps", "0"), "'0' are no steps"),
+        (("--dump-steps", "1-3"), "'1-3' are no steps"),
+        (("--dump-steps", "²"), "'²' are no steps"),
+        (("--dump-dir", "x"), "--dump-dir without --dump-steps"),
+        (("--dump-steps", "1", "--exec"), "--dump-steps writes at the end, when with --exec nobody is there"),
+    ],
+)
+def test_what_cannot_be_written_is_refused(words: tuple[str, ...], said: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        parse([*words, "true"])
+    assert said in str(caught.value)
+    assert caught.value.exit_code == 2
+
+
+def test_several_ranges_of_steps_reach_the_job() -> None:
+    assert parse(["--trace", "steps=1-3,10", "true"]).changes == {"TFPROF_TRACE": "steps=1-3,10"}
+
+
+LONG = "x" * 5000
+DOCUMENTED = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
+BAD_VALUES = {
+    "--trace": tuple(
+        f"| |some|every=|every=0|every=-1|every=x|every=1.5|every=٣|every={'9' * 5000}|steps=|steps=0|steps=5-3|steps=1,|"
+        "steps=-1|steps=1-99999999999999999999|budget=|budget=0%|budget=-1%|budget=101%|budget=nan%|budget=inf%|budget=5|"
+        f"off=1|all=|ALL|{LONG}|a\nb|\udcff".split("|")
+    ),
+    "--trace-level": ("", " ", "hard", "FULL", LONG, "\udcff"),
+    "--ring": (
+        "",
+        " ",
+        "x",
+        "0",
+        "-1",
+        "1",
+        "1K",
+        "2G",
+        "1T",
+        "1.5M",
+        "nan",
+        "inf",
+        "1e6",
+        "٣M",
+        "16 M M",
+        "9" * 5000,
+        LONG,
+    ),
+    "--store": ("", " "),
+    "--name": ("", " ", "last", "a\nb", "\x1b[1m", "\udcff", LONG),
+    "--dump-steps": ("", " ", "0", "-1", "x", "1,", "1-3", "٣", "1.5", "nan", "9" * 5000, LONG),
+}
+BAD_LINES = [
+    (),
+    ("--",),
+    ("--nosuch", "true"),
+    ("-x", "true"),
+    (f"--{LONG}", "true"),
+    ("--tra", "all", "true"),
+    *((option,) for option in BAD_VALUES),
+    ("--quiet=yes", "true"),
+    ("--dump-dir", ".", "true"),
+    ("--dump-steps", "1", "--exec", "true"),
+    ("--dump-steps", "1", "--dump-dir", "/dev/null", "true"),
+    ("--dump-steps", "1", "--dump-dir", "", "true"),
+    *((f"{option}={value}", "true") for option, values in BAD_VALUES.items() for value in values),
+]
+
+
+def check_refusal(words: tuple[str, ...]) -> None:
+    with pytest.raises(TfprofError) as caught:
+        parse(words)
+    said = str(caught.value)
+    assert caught.value.exit_code == 2
+    assert said.isprintable()
+    assert len(said) < 1500
+    assert [slug for slug in re.findall(r"\[([a-z-]+)\]", said) if slug in DOCUMENTED] == [caught.value.slug]
+    assert said.endswith(f" [{caught.value.slug}]")
+
+
+@pytest.mark.parametrize("words", BAD_LINES, ids=lambda words: ascii(" ".join(words))[1:50])
+def test_a_bad_command_line_is_refused_in_one_line_with_one_slug(words: tuple[str, ...]) -> None:
+    check_refusal(words)
+
+
+@pytest.mark.parametrize(
+    ("variable", "values"),
+    [
+        ("TFPROF_TRACE", BAD_VALUES["--trace"][1:]),
+        ("TFPROF_TRACE_LEVEL", BAD_VALUES["--trace-level"][1:]),
+        ("TFPROF_RING", BAD_VALUES["--ring"][1:]),
+        ("TFPROF_DEBUG", ("maybe", "2", LONG, "\udcff")),
+        ("TFPROF_RAISE", ("maybe", "-1", "a\nb")),
+    ],
+)
+def test_a_bad_setting_of_the_job_is_refused_like_an_option(
+    monkeypatch: pytest.MonkeyPatch, variable: str, values: tuple[str, ...]
+) -> None:
+    for value in values:
+        monkeypatch.setenv(variable, value)
+        check_refusal(("true",))
+
+
+def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    for variable in ("TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPROF_RING", "TFPROF_DEBUG", "TFPROF_STORE"):
+        monkeypatch.setenv(variable, "")
+    assert parse(["true"]).changes == {}
+    assert parse(["true"]).store
+
+
+def test_a_store_below_a_home_is_one_however_it_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert parse(["--store", "~/profiles", "true"]).store == "/home/ada/profiles"
+
+
+def test_a_working_folder_that_is_gone_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "gone").mkdir()
+    monkeypatch.chdir(tmp_path / "gone")
+    (tmp_path / "gone").rmdir()
+    for words in (("--store", "here", "true"), ("--dump-steps", "1", "true")):
+        with pytest.raises(TfprofError, match=r"the working folder, which .* is gone"):
+            parse(words)
+    assert parse(["--store", "/there", "true"]).store == "/there"

@@ -1,0 +1,135 @@
+"""A daemon is started when it does not live: once, and again ever later when it does not come up."""
+
+import os
+import time
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from tfprof.agent import daemon_start
+from tfprof.agent.daemon_start import Keeper
+from tfprof.commands import daemons
+from tfprof.formats import private_files
+
+NAME = daemon_start.COLLECTOR
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = time.monotonic()
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
+    made = Clock()
+    monkeypatch.setattr("tfprof.agent.daemon_start.time.monotonic", made)
+    return made
+
+
+@pytest.fixture
+def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    made: list[str] = []
+    monkeypatch.setattr(daemon_start, "start", lambda _place, _store, name: made.append(name))
+    return made
+
+
+def slug(keeper: Keeper) -> str | None:
+    trouble = keeper.trouble
+    return None if trouble is None else trouble["slug"]
+
+
+def fails(place: Path) -> None:
+    status = {
+        "pid": 1,
+        "written_ns": time.time_ns(),
+        daemons.FAILED: True,
+        "last_error": {"slug": "store", "text": "no"},
+    }
+    private_files.write_json(str(place / f"{NAME}.json"), status)
+
+
+def test_one_that_does_not_come_up_is_tried_ever_later_and_told_of_after_some_tries(tmp_path, clock, starts) -> None:
+    keeper = Keeper(str(tmp_path), "/s", NAME)
+    (tmp_path / f"{NAME}.log").write_text("first\nlast words\n")
+    tried = []
+    for _ in range(80):
+        before = len(starts)
+        assert not keeper.look()
+        if len(starts) > before:
+            tried.append(round(clock.now, 1))
+        clock.now += 0.1
+    assert [round(later - sooner) for sooner, later in pairwise(tried)] == [1, 2, 4]
+    trouble = keeper.trouble
+    assert trouble is not None
+    assert trouble["slug"] == NAME
+    assert "last words" in trouble["text"]
+
+
+def test_one_that_says_why_it_cannot_is_told_of_at_once_and_not_tried_again_soon(tmp_path, clock, starts) -> None:
+    fails(tmp_path)  # some other day
+    keeper = Keeper(str(tmp_path), "/s", NAME)
+    keeper.look()
+    assert slug(keeper) is None
+    fails(tmp_path)
+    assert keeper.trouble == {"slug": "store", "text": "no"}
+    clock.now += daemon_start.LAST_DELAY_S - 1
+    keeper.look()
+    assert len(starts) == 1
+    keeper.soon()
+    keeper.look()
+    assert len(starts) == 2
+    assert slug(keeper) is None
+
+
+def test_one_that_holds_its_lock_and_then_fails_has_not_come_up(tmp_path, clock, starts) -> None:
+    keeper = Keeper(str(tmp_path), "/s", NAME)
+    keeper.look()
+    lock = daemons.Lock(str(tmp_path), NAME)
+    assert lock.acquire()
+    clock.now += 10
+    assert keeper.look()
+    fails(tmp_path)
+    lock.release()
+    assert not keeper.look()
+    assert slug(keeper) == "store"
+    assert len(starts) == 1
+
+
+def test_one_that_came_up_and_was_killed_is_started_anew_at_once(tmp_path, clock, starts) -> None:
+    keeper = Keeper(str(tmp_path), "/s", NAME)
+    keeper.look()
+    (tmp_path / f"{NAME}.pid").write_text("77\n")
+    private_files.write_json(str(tmp_path / f"{NAME}.json"), {"pid": 77})
+    clock.now += 0.1
+    keeper.look()
+    assert (len(starts), keeper.pid) == (2, 77)
+
+
+def test_one_that_cannot_even_be_started_is_told_of(tmp_path, clock) -> None:
+    os.mkfifo(tmp_path / f"{NAME}.log")
+    keeper = Keeper(str(tmp_path), "/s", NAME)
+    with pytest.raises(daemons.DaemonError):
+        keeper.look()
+    assert slug(keeper) == "daemon"
+    assert not keeper.look()
+    clock.now += daemon_start.FIRST_DELAY_S
+    with pytest.raises(daemons.DaemonError):
+        keeper.look()
+
+
+def test_last_words_with_a_slug_are_told_with_that_slug_alone_and_old_ones_not_at_all(tmp_path) -> None:
+    log = tmp_path / "collector.log"
+    log.write_text("tfprof: one thing [store]\ntfprof: another collector serves it [store-in-use]\n")
+    told = daemon_start.silent(str(tmp_path), "collector")
+    assert told == {
+        "slug": "store-in-use",
+        "text": f"the collector does not start: another collector serves it (see {log})",
+    }
+    log.write_text("Killed\n")
+    assert daemon_start.silent(str(tmp_path), "collector")["slug"] == "collector"
+    later_ns = log.stat().st_mtime_ns + 1
+    assert "it says nothing" in daemon_start.silent(str(tmp_path), "collector", later_ns)["text"]
+    assert "it says nothing" in daemon_start.silent(str(tmp_path), "agent")["text"]

@@ -1,0 +1,107 @@
+"""`tfprof advise`, the shell's advise and that of Python, on stores made by hand."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.command import Run, caller
+from fakes.made_steps import Ran, graph, made_job
+from fakes.made_store import write_job
+from tfprof.collector.api import open_store
+from tfprof.collector.errors import UsageError
+
+GRAPH = graph({"next": "IteratorGetNext", "work": "MatMul"})
+STEP = [Ran("next", 0, 700), Ran("work", 700, 300)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store with a job that waits for input, and one of which nothing was traced."""
+    made_job(tmp_path / "store", [STEP, STEP], GRAPH)
+    write_job(tmp_path / "store", 0x2222000000000000, {}, identity={"name": "other.py"})
+    return tmp_path / "store"
+
+
+@pytest.fixture
+def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command on the store; returns exit status, stdout, stderr."""
+    monkeypatch.setenv("TFPROF_STORE", str(store))
+
+    return caller(capsys)
+
+
+def test_checkers_that_have_something_to_say_print_it_with_what_to_do(run: Run) -> None:
+    code, out, err = run("advise", "train.py")
+    assert (code, err) == (0, "")
+    assert out.startswith("Most time: IteratorGetNext takes 70 % of the time of all ops, 700 µs in the median step;")
+    assert "\n\nInput: 70 % of the time in the median of 2 traced steps" in out
+    assert "\n  what to do: prepare batches ahead" in out
+    assert "Checker" not in out
+
+
+@pytest.mark.parametrize("columns", [60, 80, 200])
+def test_no_line_is_wider_than_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, columns: int) -> None:
+    whole = run("advise", "train.py")[1]
+    monkeypatch.setattr("tfprof.cli.advise.width", lambda: columns)
+    _, out, _ = run("advise", "train.py")
+    assert max(map(len, out.splitlines())) <= columns
+    assert out.split() == whole.split()
+
+
+def test_strict_is_tfprofs_own_form_with_the_names_of_all_that_were_asked(run: Run) -> None:
+    _, out, _ = run("advise", "train.py", "--strict-tfprof")
+    assert out.startswith("\nAcceleratorUtilizationChecker:\n\nOperationChecker:\n\nExpensiveOperationChecker:\ntop 1")
+    assert "what to do" not in out
+    assert "InputChecker" not in out
+
+
+def test_json_has_every_checker_with_texts_numbers_and_what_to_do(run: Run) -> None:
+    _, out, _ = run("advise", "train.py", "--json")
+    checkers = {one["name"]: one for one in json.loads(out)["checkers"]}
+    (report,) = checkers["InputChecker"]["reports"]
+    assert report["numbers"]["share"] == pytest.approx(0.7)
+    assert report["todo"].startswith("prepare")
+    assert report["line"] is None
+    assert checkers["MemoryChecker"] == {"name": "MemoryChecker", "slug": "memory", "reports": []}
+
+
+def test_several_jobs_are_looked_at_one_by_one(run: Run) -> None:
+    _, out, err = run("advise", "train.py", "other.py")
+    assert out.startswith("job 0000 train.py\nMost time: ")
+    assert out.endswith("\n\njob 2222 other.py\n")
+    assert err.startswith("tfprof: 2222: no traced steps: TensorFlow ran nothing that is a step")
+    _, out, _ = run("advise", "train.py", "other.py", "--json")
+    assert len(json.loads(out)["jobs"]) == 2
+
+
+def test_no_job_is_refused(run: Run) -> None:
+    code, _, err = run("advise")
+    assert code == 2
+    assert "no JOB given" in err
+
+
+def test_where_there_is_nothing_to_say_that_is_said(run: Run) -> None:
+    _, out, err = run("advise", "other.py")
+    assert out == ""
+    assert err.startswith("tfprof: no traced steps")
+
+
+def test_the_shell_advises_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sys.stdin", io.StringIO("advise\n"))
+    assert "Input: 70 %" in run("shell", "train.py")[1]
+
+
+def test_python_gets_a_message_and_what_is_printed(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    job = open_store(store).job("train.py")
+    message: Any = job.advise()
+    assert message.checkers["InputChecker"].reports[0].startswith("70 % of the time")
+    assert "Input: 70 %" in capsys.readouterr().out
+    asked = job.advise({"OperationChecker": {}, "JobChecker": {}})
+    assert list(asked.checkers) == ["OperationChecker"]
+
+
+def test_advice_about_a_part_of_a_job_is_refused(store: Path) -> None:
+    with pytest.raises(UsageError, match="whole jobs"):
+        open_store(store).select("train.py", steps=(1, 1)).advise()

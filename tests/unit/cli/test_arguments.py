@@ -1,0 +1,34 @@
+"""Options in tfprof's spelling."""
+
+import pytest
+from tfprof.cli.arguments import translate
+from tfprof.collector.errors import UsageError
+
+
+@pytest.mark.parametrize("spelling", ["-max_depth", "--max_depth", "-max-depth", "--max-depth"])
+def test_an_option_may_have_one_dash_or_two_underscores_or_dashes(spelling: str) -> None:
+    assert translate([spelling, "4", "job"]) == ["--max-depth=4", "job"]
+    assert translate([f"{spelling}=4", "job"]) == ["--max-depth=4", "job"]
+
+
+def test_values_may_begin_with_a_dash() -> None:
+    assert translate(["-step", "-1"]) == ["--step=-1"]
+
+
+def test_a_truth_option_alone_means_true_and_leaves_the_next_word() -> None:
+    assert translate(["-account_displayed_op_only", "job"]) == ["--account-displayed-op-only=true", "job"]
+    assert translate(["-account_displayed_op_only", "no", "job"]) == ["--account-displayed-op-only=no", "job"]
+    assert translate(["-account_displayed_op_only"]) == ["--account-displayed-op-only=true"]
+
+
+def test_other_options_and_what_follows_two_dashes_are_left_as_they_are() -> None:
+    assert translate(["--json", "-h", "--", "-select", "x"]) == ["--json", "-h", "--", "-select", "x"]
+
+
+def test_an_option_without_its_value_is_left_for_the_parser_to_refuse() -> None:
+    assert translate(["-select"]) == ["--select"]
+
+
+def test_an_unknown_option_in_tfprofs_spelling_is_named_whole() -> None:
+    with pytest.raises(UsageError, match="no such option -colour"):
+        translate(["-colour", "red"])

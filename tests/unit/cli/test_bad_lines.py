@@ -1,0 +1,273 @@
+"""Command lines that cannot be carried out: of every command, option and setting, each is refused in one line with one slug."""
+
+import os
+import re
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+from fakes import asked_store
+from fakes.command import Run, caller
+from house.tree import ROOT
+from tfprof.cli.main import COMMANDS
+from tfprof.collector.loader import load
+from tfprof.collector.tfviews.option_values import NUMBER, ORDER, OUTPUT, REGEXES, SELECT, TRUTH
+from tfprof.collector.tfviews.options import TABLE
+from tfprof.formats.settings import SETTINGS
+
+DOCUMENTED = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
+LONG = "x" * 5000
+ODD = ("", " ", LONG, "a\nb", "\x1b[31mred", "\udcff", "nöłé", "' OR 1=1", "%s%n", "{0}", "../../etc")
+VIEWS = ("scope", "graph", "op", "code")
+#: What each command needs before something else can be wrong with it.
+BASE = {
+    **dict.fromkeys((*VIEWS, "advise", "shell", "steps", "spans", "host"), ("aa10",)),
+    "profile-proto": ("aa10", "-o", "out"),
+    "import": ("--graph_path", "graph"),
+}
+NO_NUMBERS = (
+    "",
+    "-2",
+    "x",
+    "nan",
+    "inf",
+    "-inf",
+    "1e3",
+    "1.5",
+    "0x10",
+    "٣",
+    "½",
+    "1 2",
+    "1_0",
+    "+-1",
+    "9" * 30,
+    "9" * 5000,
+)
+NO_RANGES = ("", "x", "-1", "5-3", "1-", "1--2", "1-2-3", "1,2", "٣", "9" * 5000, "nan", "0x1")
+BAD_VALUES = {
+    NUMBER: NO_NUMBERS,
+    ORDER: ("", "colour", "micros,bytes", "MICROS", LONG, "na\nme"),
+    SELECT: ("", ",", "colour", "micros,,colour", LONG, "\udcff"),
+    REGEXES: ("((", "a,((", "*", "[a", "(?<n", "a{9999}"),
+    TRUTH: ("", "maybe", "2", "truee", LONG),
+    OUTPUT: (
+        "",
+        "foo",
+        "file",
+        "file:",
+        "file:out",
+        "file:outfile=",
+        "stdout:outfile=x",
+        "none:x=y",
+        "timeline",
+        ":",
+        LONG,
+    ),
+}
+#: What cannot be written, whichever view it is.
+BAD_FILES = ("folder", "loop", "missing/x", "socket", "graph/x", LONG, "/dev/full", "", "a/" * 2500)
+BAD_STORES = ("", " ", "graph", "loop", "/dev/null", "fifo", "socket", LONG, "a/" * 2500, "graph/x")
+#: Stores that some daemon may yet make something of.
+NO_STORES = ("missing", "folder", "\udcff", "new\nline", "~nosuchuser/x", "loop-inside")
+DAMAGED_STORES = ("not-json", "deep-json", "no-object", "other-version", "folder-inside", "fifo-inside")
+OTHER_OPTIONS = {
+    "pids": ("", "x", "-1", "1.5", "nan", "9" * 5000, "٣", "4711"),
+    "hosts": (*ODD, "moon"),
+    "steps": NO_RANGES,
+    "kinds": (*ODD, "trains", "batch,", ",", "all,batch", "BATCH,epoch"),
+    "device": (*ODD, "tpu"),
+    "compat": (*ODD, "2.22", "1"),
+    "last": (*NO_NUMBERS, "-1"),
+    "name": ("", " ", "last", "a\nb", LONG, "\x07", "\udcff"),
+    "profile_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "graph", LONG),
+    "run_meta_path": ("", ",", "missing", "folder", "graph,", "loop", "junk", LONG),
+    "op_log_path": ("", "missing", "folder", "loop", "junk"),
+    "checkpoint_path": ("", "missing", "folder", "loop", "junk"),
+    "graph_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "junk", LONG, "a\nb"),
+    "file": BAD_FILES,
+    "op_log": tuple(file for file in BAD_FILES if file != "/dev/full"),  # nothing is to be written
+}
+BAD_WORDS = ("--nosuch", "-nosuch", "--jsn", "-x", "--store", "--=", "-é", "--json=maybe", f"--{LONG}")
+#: Of each command: what excludes each other, is one too many, or lacks something.
+MORE = (
+    *((word,) for word in ("nosuch", "statsu", "--nosuch", "-x", LONG, "", "a\nb", "--store", "\udcff")),
+    *((name,) for name in (*VIEWS, "advise", "shell", "steps", "spans", "host", "profile-proto", "import")),
+    *((name, "aa10", "bb10") for name in ("steps", "spans", "host", "profile-proto")),
+    *((name, "extra") for name in ("jobs", "status", "start", "stop")),
+    ("steps", "aa10", "--last", "3", "--all"),
+    ("op", "aa10", "--json", "-output", "file:outfile=x"),
+    ("op", "aa10", "-output", "timeline:outfile=x"),
+    ("op", "aa10", "-output", "pprof:outfile=x"),
+    ("scope", "aa10", "-output", "pprof:outfile=x"),
+    ("op", "aa10", "-step", "9"),
+    ("op", "aa10", "--host", "node8"),
+    ("op", "--host", "node7", "--pid", "3"),
+    ("profile-proto", "aa10"),
+    ("profile-proto", "aa10", "bb10", "-o", "x"),
+    ("import", "--profile_path", "graph", "--graph_path", "graph"),
+    ("import", "--op_log_path", "junk"),
+    ("import", "--name", "x"),
+    ("import", "--graph_path", "graph", "--run_meta_path", "untraced,junk"),
+    ("op", "nosuch", "-show_name_regexes", "((", "--strict-tfprof"),
+)
+
+
+def _options(name: str) -> Iterator[tuple[click.Option, tuple[str, ...]]]:
+    """Yield the options of a command and what none of their values can be; those of the store have a test of their own."""
+    table = {option.name: BAD_VALUES[option.kind] for option in TABLE}
+    for option in load(COMMANDS[name][0]).params:
+        if isinstance(option, click.Option) and not option.is_flag and option.name != "store":
+            yield option, table[option.name] if option.name in table else OTHER_OPTIONS[str(option.name)]
+
+
+def lines() -> Iterator[tuple[str, ...]]:
+    """Yield the command lines."""
+    yield from MORE
+    for name in COMMANDS:
+        base = BASE.get(name, ())
+        for word in BAD_WORDS:
+            yield (name, *base, word)
+        for option, values in _options(name):
+            for value in values:
+                if option.name == "step" and value == "-1":
+                    continue
+                yield (name, *base, f"{max(option.opts, key=len)}={value}")
+        if "JOB" in str(load(COMMANDS[name][0]).params[0].metavar or load(COMMANDS[name][0]).params[0].name).upper():
+            for job in (*ODD, "nosuch", "-1", "aa10,bb10"):
+                yield (name, job, *base[1:])
+
+
+LINES = list(lines())
+_DAEMONS = frozenset({"status", "start", "stop"})
+STORES = [
+    (name, store)
+    for name in COMMANDS
+    for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _DAEMONS | {"import"} else NO_STORES))
+    if name != "start" or not store.strip()
+]
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store and with all that is none."""
+    place = tmp_path_factory.mktemp("bad")
+    asked_store.write(place / "store")
+    (place / "folder").mkdir()
+    (place / "graph").write_bytes(asked_store.GRAPH.SerializeToString())
+    (place / "untraced").write_text("partition_graphs { }")
+    (place / "junk").write_bytes(b"\xff\x00junk" * 99)
+    (place / "loop").symlink_to("loop")
+    os.mkfifo(place / "fifo")
+    with socket.socket(socket.AF_UNIX) as listener:
+        here = Path.cwd()
+        os.chdir(place)
+        listener.bind("socket")
+        os.chdir(here)
+    for name in (*DAMAGED_STORES, "loop-inside"):
+        (place / name).mkdir()
+    (place / "not-json/store.json").write_text("{")
+    (place / "deep-json/store.json").write_text("[" * 100_000)
+    (place / "no-object/store.json").write_text("[2]")
+    (place / "other-version/store.json").write_text('{"version": 99}')
+    (place / "folder-inside/store.json").mkdir()
+    os.mkfifo(place / "fifo-inside/store.json")
+    (place / "loop-inside/store.json").symlink_to("store.json")
+    return place
+
+
+@pytest.fixture
+def run(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command beside the store."""
+    for name in [name for name in os.environ if name.startswith("TFPROF")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("TFPROF_STORE", str(place / "store"))
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(place / "run"))
+    monkeypatch.setenv("XDG_STATE_HOME", str(place / "state"))
+    monkeypatch.chdir(place)
+    return caller(capsys)
+
+
+def refused(answer: tuple[int, str, str]) -> str:
+    """Return the slug of a refusal, which is one line with that slug and nothing else."""
+    code, _, err = answer
+    assert code in {1, 2}
+    assert err.startswith("tfprof: ")
+    assert err.endswith("]\n")
+    assert err[:-1].isprintable()
+    assert len(err) < 1500
+    (slug,) = [one for one in re.findall(r"\[([a-z-]+)\]", err) if one in DOCUMENTED or err.endswith(f"[{one}]\n")]
+    assert slug in DOCUMENTED
+    assert slug != "internal"
+    return str(slug)
+
+
+def _short(words: object) -> str:
+    return ascii(" ".join(words) if isinstance(words, tuple) else words)[1:50]
+
+
+def test_there_are_some_hundreds() -> None:
+    assert len(LINES) > 600
+    assert len(STORES) > 200
+
+
+@pytest.mark.parametrize("words", LINES, ids=_short)
+def test_a_bad_command_line_is_one_line_with_one_slug(run: Run, words: tuple[str, ...]) -> None:
+    refused(run(*words))
+
+
+@pytest.mark.parametrize(("name", "store"), STORES, ids=_short)
+def test_a_bad_store_is_one_line_with_one_slug(run: Run, name: str, store: str) -> None:
+    slug = refused(run(name, *BASE.get(name, ()), f"--store={store}"))
+    if name not in _DAEMONS | {"import"}:
+        kind = "store-damaged" if store in (*DAMAGED_STORES, "loop-inside") else "store-missing"
+        assert slug == {"other-version": "store-version", "": "usage"}.get(store.strip(), kind)
+
+
+@pytest.mark.parametrize("variable", ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"])
+@pytest.mark.parametrize("text", ["relative", "./x", "~", " "])
+def test_a_folder_that_counts_from_nowhere_is_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, text: str
+) -> None:
+    for name in ("TFPROF_STORE", "XDG_STATE_HOME"):
+        monkeypatch.delenv(name)
+    monkeypatch.setenv(variable, text)
+    assert refused(run("status")) == "runtime-dir"
+
+
+@pytest.mark.parametrize("text", ["graph", "fifo", "socket"])
+def test_a_runtime_folder_that_is_none_is_refused(
+    run: Run, monkeypatch: pytest.MonkeyPatch, place: Path, text: str
+) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(place / text))
+    assert {refused(run(name)) for name in ("status", "start", "stop")} == {"runtime-dir"}
+
+
+NO_TIMES = ("-5", "0", "x", "nan", "inf", "1e999", "1_0", "٣", "5s", LONG, "a\nb", " ", "--")
+NO_SIZES = ("-5", "0", "x", "nan", "1.5G", "5T", "G", "1_0", "٣", "9" * 5000, "a\nb")
+BAD_SETTINGS = [
+    *((name, text) for name in ("agent-idle", "collector-idle") for text in NO_TIMES),
+    *(("keep-days", text) for text in NO_TIMES if text.strip()),
+    *(("keep-bytes", text) for text in NO_SIZES),
+    *(("debug", text) for text in ("maybe", "2", "-1", LONG, "ja", "\udcff")),
+]
+
+
+@pytest.mark.parametrize(("name", "text"), BAD_SETTINGS, ids=_short)
+def test_a_bad_setting_is_one_line_that_names_it(
+    run: Run, monkeypatch: pytest.MonkeyPatch, name: str, text: str
+) -> None:
+    variable = SETTINGS[name].variable
+    monkeypatch.setenv(variable, text)
+    answer = run("start")
+    assert refused(answer) == "usage"
+    assert answer[2].startswith(f"tfprof: {variable}: ")
+
+
+@pytest.mark.parametrize("text", ["0", "no", "off", "False", "", "1", "yes", "on", "TRUE"])
+def test_the_debugging_of_commands_is_switched_as_that_of_jobs(
+    run: Run, monkeypatch: pytest.MonkeyPatch, text: str
+) -> None:
+    monkeypatch.setenv("TFPROF_DEBUG", text)
+    assert ("Traceback" in run("op", "nosuch")[2]) == SETTINGS["debug"].read()

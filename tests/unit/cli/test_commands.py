@@ -1,0 +1,313 @@
+"""Every command on a store made by hand: its text, its JSON, and how it refuses."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.command import Run, caller
+from fakes.made_store import HOST, MS, SECOND, START_NS, rows, span, traced, write_host, write_job
+from fakes.run_metadata import run_metadata
+from tfprof.cli import main as cli
+from tfprof.cli import report
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.loader import load
+from tfprof.formats import layout
+
+TRAIN, KILLED, RUNNING = 0x7F3A112233445566, 0x7F3B112233445566, 0x1234112233445566
+GRAPH = graph_pb2.GraphDef(
+    node=[graph_pb2.NodeDef(name="a", op="MatMul"), graph_pb2.NodeDef(name="b", op="Add", input=["a"])]
+)
+
+
+def tables() -> dict[str, Any]:
+    """Return what a job leaves that trained for two steps, both traced, and ran a session."""
+    made = traced(GRAPH.SerializeToString(), [run_metadata([b"a", b"b"]), run_metadata([b"a"])])
+    spans = [span(layout.FIT, 1, 0, 100), span(layout.EPOCH, 1, 0, 100)]
+    spans += [span(layout.BATCH, n, 10 * n, 5, parent=1, flags=n % 2) for n in range(1, 5)]
+    made["spans"] = rows("spans", [*spans, span(layout.RUN, 1, 200, 1, count=7)])
+    samples = [{"t_ns": START_NS + n * SECOND, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9} for n in range(4)]
+    made["samples"] = rows("samples", samples)
+    return made
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with a job that trained, one that was killed before anything was traced, and one that runs."""
+    path = tmp_path_factory.mktemp("made") / "store"
+    counters = {"traced": 2, "counts": {"batch": 4, "epoch": 1, "fit": 1, "run": 7}, "step_ns": 100, "self_ns": 1}
+    write_job(path, TRAIN, tables(), counters=counters, end={"status": 0})
+    write_job(path, KILLED, {}, state="killed", identity={"name": "other.py", "launch": "none"}, end={"signal": 9})
+    write_job(path, RUNNING, {}, state=None, identity={"name": "live.py", "launch": "none"})
+    write_host(path, [{"t_ns": START_NS + n * SECOND, "cpus": 8, "cpu_busy_s": 3.0 * n} for n in range(9)])
+    return path
+
+
+@pytest.fixture
+def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command on the store; returns exit status, stdout, stderr."""
+    monkeypatch.setenv("TFPROF_STORE", str(store))
+    monkeypatch.delenv("TFPROF_DEBUG", raising=False)
+
+    return caller(capsys)
+
+
+def test_jobs_lists_every_job_with_its_state(run: Run) -> None:
+    code, out, err = run("jobs")
+    lines = [line.split() for line in out.splitlines()]
+    assert (code, err) == (0, "")
+    assert lines[0][:5] == ["ID", "NAME", "USER", "HOST", "PID"]
+    assert [line[:5] for line in lines[1:]] == [
+        ["7f3a", "train.py", "ada", HOST, "4711"],
+        ["7f3b", "other.py", "ada", HOST, "4711"],
+        ["1234", "live.py", "ada", HOST, "4711"],
+    ]
+    assert lines[2][10:12] == ["killed", "SIGKILL"]
+
+
+def test_jobs_as_json_names_its_units(run: Run) -> None:
+    listed = json.loads(run("jobs", "--json")[1])["jobs"]
+    assert [(job["uid"], job["steps"], job["traced"], job["lost"], job["state"]) for job in listed] == [
+        ("7f3a112233445566", 4, 2, 0, "exited"),
+        ("7f3b112233445566", 0, 0, 0, "killed"),
+        ("1234112233445566", 0, 0, 0, "running"),
+    ]
+    assert listed[0]["duration_ns"] == 60 * SECOND
+
+
+def test_op_shows_each_type_with_what_was_selected(run: Run) -> None:
+    code, out, err = run("op", "7f3a", "-select", "micros,occurrence", "-order_by", "micros", "--strict-tfprof")
+    legend, *entries = out.splitlines()[out.splitlines().index("Profile:") + 1 :]
+    assert (code, err) == (0, "")
+    assert legend.endswith("| cpu execution time | op occurrence (run|defined)")
+    assert [(entry.split()[0], entry.split()[-1]) for entry in entries] == [("Add", "1|1"), ("MatMul", "1|1")]
+
+
+def test_op_as_json_is_tensorflows_message(run: Run) -> None:
+    document = json.loads(run("op", "train.py", "--json")[1])
+    assert (document["job"], document["jobs"], document["traces"]) == ("7f3a112233445566", ["7f3a112233445566"], 2)
+    root = document["profile"]
+    (add,) = root["children"]
+    (matmul,) = add["children"]
+    assert (root["name"], root["total_exec_micros"], matmul["children"]) == ("_TFProfRoot", 20, [])
+    assert (add["name"], add["exec_micros"], add["total_exec_micros"], add["requested_bytes"]) == ("Add", 10, 20, 64)
+    assert [node["name"] for node in matmul["graph_nodes"]] == ["a"]
+    assert add["graph_nodes"][0]["input_shapes"] == {"0": {"unknown_rank": True}}
+
+
+def test_scope_and_graph_as_json_are_trees(run: Run) -> None:
+    for view, names in (("scope", ["a", "b"]), ("graph", ["b"])):
+        root = json.loads(run(view, "train.py", "--json")[1])["profile"]
+        assert [child["name"] for child in root["children"]] == names
+        assert (root["total_exec_micros"], root["total_run_count"]) == (20, 2)
+    assert [below["name"] for below in root["children"][0]["children"]] == ["a"]
+
+
+def test_op_of_one_step_has_that_step_only(run: Run) -> None:
+    assert json.loads(run("op", "7f3a", "-step", "1", "--json")[1])["profile"]["total_exec_micros"] == 10
+
+
+def test_op_says_what_the_filters_left_out(run: Run) -> None:
+    assert (
+        run("op", "7f3a", "-max_depth", "0")[2]
+        == "tfprof: 1 of 2 op types shown: 1 beyond -max_depth or -trim_name_regexes\n"
+    )
+    assert "0 of 2 op types shown: 2 hidden by -min_" in run("op", "7f3a", "-min_bytes", "1000")[2]
+    assert "0 of 2 op types shown: 2 before -start_" in run("op", "7f3a", "-start_name_regexes", "Nothing")[2]
+    code, out, err = run("op", "7f3a", "-account_type_regexes", "Nothing")
+    assert (code, out, err) == (0, "", "tfprof: none of 2 op types has a node that -account_type_regexes matches\n")
+
+
+def test_steps_tells_traced_and_untraced_apart(run: Run) -> None:
+    code, out, _ = run("steps", "7f3a")
+    lines = [line.split() for line in out.splitlines()]
+    assert code == 0
+    assert lines[1][:2] == ["batch", "2"]
+    assert lines[2][:3] == ["batch", "traced", "2"]
+    assert [line[-1] for line in lines if line and line[0] == "batch"][2:].count("traced") == 2
+
+
+def test_steps_as_json_lists_as_many_as_asked_for(run: Run) -> None:
+    document = json.loads(run("steps", "7f3a", "--json", "--last", "2")[1])
+    assert document["entries"] == 5
+    assert [(step["kind"], step["count"]) for step in document["steps"]] == [("batch", 1), ("run", 7)]
+    assert document["groups"][0]["untraced"]["p50_ns"] == 5 * MS
+    assert len(json.loads(run("steps", "7f3a", "--json", "--all")[1])["steps"]) == 5
+
+
+def befallen(*slugs: str) -> dict[str, Any]:
+    """Return the events of a job, one for each of ``slugs``."""
+    each = [
+        {"t_ns": START_NS + n, "slug": slug, "text": f"\033{slug} befell it", "count": n}
+        for n, slug in enumerate(slugs, 1)
+    ]
+    return {"events": rows("events", each)}
+
+
+@pytest.mark.parametrize("with_steps", [True, False])
+def test_what_befell_a_job_is_told_with_its_steps(tmp_path: Path, run: Run, with_steps: bool) -> None:
+    made = {**(tables() if with_steps else {}), **befallen("profiler-busy", "outside-steps")}
+    write_job(tmp_path / "store", TRAIN, made)
+    told = ["?profiler-busy befell it [profiler-busy]", "?outside-steps befell it, 2 times [outside-steps]"]
+    out = run("steps", "7f3a", "--store", str(tmp_path / "store"))[1]
+    assert [line for line in out.splitlines() if "befell" in line] == told
+    document = json.loads(run("steps", "7f3a", "--json", "--store", str(tmp_path / "store"))[1])
+    assert [(event["slug"], event["count"]) for event in document["events"]] == [
+        ("profiler-busy", 1),
+        ("outside-steps", 2),
+    ]
+    assert (document["entries"] > 0) == with_steps
+
+
+@pytest.mark.parametrize(
+    ("slugs", "told"),
+    [
+        ((), None),
+        (("outside-steps",), None),
+        (("outside-steps", "page-faults"), "?page-faults befell it, 2 times [page-faults]"),
+        (("gap", "a", "b"), "?gap befell it [gap]; 2 more in: tfprof steps 7f3a112233445566"),
+    ],
+)
+def test_the_report_tells_what_befell_a_job_unless_that_is_usual(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], slugs: tuple[str, ...], told: str | None
+) -> None:
+    write_job(tmp_path, TRAIN, {**tables(), **befallen(*slugs)}, end={"status": 0})
+    assert report.main(["00000000000000aa", "--store", str(tmp_path)]) == 0
+    *_, note, _ = capsys.readouterr().out.splitlines()
+    assert note == f"tfprof: {told}" if told else note.startswith("  ")
+
+
+def test_what_kept_steps_from_being_traced_is_the_reason_that_is_told(tmp_path: Path, run: Run) -> None:
+    write_job(tmp_path / "store", TRAIN, befallen("profiler-server"))
+    said = run("op", "7f3a", "--store", str(tmp_path / "store"))[2]
+    assert said == "tfprof: no traced steps: ?profiler-server befell it [profiler-server]\n"
+
+
+def test_spans_is_a_tree(run: Run) -> None:
+    lines = run("spans", "7f3a")[1].splitlines()
+    assert [line.split("  ")[0] or line[:7].rstrip() for line in lines][1:3] == ["fit 1", "  epoch"]
+    tree = json.loads(run("spans", "7f3a", "--json")[1])["spans"]
+    assert [(one["depth"], one["kind"], one["count"]) for one in tree] == [
+        (0, "fit", 1),
+        (1, "epoch", 1),
+        (2, "batch", 4),
+        (0, "run", 7),
+    ]
+
+
+def test_host_shows_the_job_and_its_host_while_it_ran(run: Run) -> None:
+    document = json.loads(run("host", "7f3a", "--json")[1])
+    assert (document["host"], document["cpus"], document["samples"]) == (HOST, 8, 4)
+    assert document["job_series"]["cpu_cores"]["mean"] == 2.0
+    assert document["host_series"]["cpu_cores"]["values"] == [3.0] * 3
+    assert f"host {HOST}, 8 CPUs, while the job ran" in run("host", "7f3a")[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "job", "why"),
+    [
+        ("op", "7f3b", "no traced steps: TensorFlow ran nothing that is a step"),
+        ("op", "live.py", "no traced steps yet"),
+        ("steps", "7f3b", "no steps: the job ended before"),
+        ("steps", "live.py", "no steps yet"),
+        ("spans", "7f3b", "no spans: the job ended before"),
+        ("host", "7f3b", "no samples of this job"),
+    ],
+)
+def test_nothing_to_show_is_explained_and_is_valid_json(run: Run, command: str, job: str, why: str) -> None:
+    code, out, err = run(command, job)
+    assert (code, out) == (0, "")
+    assert err.startswith(f"tfprof: {why}")
+    assert json.loads(run(command, job, "--json")[1])["job"]
+
+
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        (["nosuch"], 2, "no such command 'nosuch' (tfprof --help) [usage]"),
+        (["op"], 2, "no JOB given: the start of a job's id, its name, or `last`"),
+        (["op", "7f3a", "-colour", "red"], 2, "no such option -colour"),
+        (["op", "7f3a", "--colour", "red"], 2, "No such option '--colour'"),
+        (["op", "7f3a", "-select", "colour"], 2, "Invalid option '-select' value: 'colour'"),
+        (["op", "7f3a", "-order_by", "colour"], 2, "Invalid option '-order_by' value: 'colour'"),
+        (["op", "7f3a", "-show_name_regexes", "(("], 2, "Invalid option '-show_name_regexes' value: '(('"),
+        (["op", "7f3a", "-step", "9"], 2, "Options -step=9 not found. Available steps: 0 1 [no-such-step]"),
+        (["op", "nosuch"], 1, "no job 'nosuch'"),
+        (["op", "7f"], 1, "'7f' means 2 jobs"),
+        (["steps", "7f3a", "--last", "x"], 2, "Invalid value for '--last'"),
+        (["jobs", "--store", "/nonexistent"], 1, "/nonexistent is no tfprof store"),
+        (["host", "7f3a", "extra"], 2, "Got unexpected extra argument"),
+    ],
+)
+def test_bad_input_is_one_line_with_a_slug(run: Run, words: list[str], status: int, said: str) -> None:
+    code, out, err = run(*words)
+    assert (code, out) == (status, "")
+    assert err.startswith("tfprof: ")
+    assert said in err
+    assert err.count("\n") == 1
+    assert err.rstrip().endswith("]")
+
+
+def test_an_empty_store_says_how_to_fill_it(run: Run, tmp_path: Path) -> None:
+    write_job(tmp_path / "s", TRAIN, {})
+    for folder in (tmp_path / "s" / "jobs").iterdir():
+        for file in folder.iterdir():
+            file.unlink()
+        folder.rmdir()
+    code, out, err = run("jobs", "--store", str(tmp_path / "s"))
+    assert (code, out) == (0, "")
+    assert "tfprof-run python train.py" in err
+
+
+def test_a_damaged_job_is_told_and_the_others_are_listed(run: Run, tmp_path: Path) -> None:
+    for uid in (TRAIN, KILLED):
+        write_job(tmp_path / "s", uid, {})
+    (tmp_path / "s" / "jobs" / f"{TRAIN:016x}" / "job.json").write_text("{")
+    code, out, err = run("jobs", "--store", str(tmp_path / "s"))
+    assert code == 0
+    assert [line.split()[0] for line in out.splitlines()] == ["ID", "7f3b"]
+    assert err.rstrip().endswith("[store-damaged]")
+
+
+def test_a_traceback_is_shown_to_those_who_ask_for_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TFPROF_DEBUG", "1")
+    code, _, err = run("op", "nosuch")
+    assert code == 1
+    assert "Traceback" in err
+
+
+@pytest.mark.parametrize("name", sorted(cli.COMMANDS))
+def test_every_command_of_the_table_is_there_and_explains_itself(run: Run, name: str) -> None:
+    assert load(cli.COMMANDS[name][0]).name == name
+    code, out, _ = run(name, "--help")
+    assert code == 0
+    assert out.startswith(f"Usage: tfprof {name}")
+
+
+def test_without_a_command_the_help_is_printed(run: Run) -> None:
+    code, out, _ = run()
+    assert code == 0
+    assert all(name in out for name in cli.COMMANDS)
+
+
+def test_the_report_tells_of_the_processes_of_a_launch(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert report.main(["00000000000000aa", "--store", str(store), "--problem", "one thing"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0].startswith(
+        "tfprof: job 7f3a train.py · 1 epoch, 4 steps · median step 5.00 ms · 2 steps traced (cost"
+    )
+    assert lines[2].split()[:3] == ["MatMul", "CPU:0", "1"]
+    assert lines[-2:] == ["tfprof: more with  tfprof op 7f3a · tfprof steps 7f3a", "tfprof: one thing"]
+
+
+def test_the_report_says_why_there_is_no_profile(
+    store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert report.main(["bb", "--store", str(store), "--problem", "no memory [memfd]"]) == 0
+    assert report.main(["bb", "--store", str(store)]) == 0
+    assert report.main(["bb", "--store", str(tmp_path)]) == 1
+    assert [line[:45] for line in capsys.readouterr().out.splitlines()] == [
+        "tfprof: no profile: no memory [memfd]",
+        "tfprof: no profile: no data of this command r",
+        f"tfprof: no profile: {tmp_path}"[:45],
+    ]

@@ -1,0 +1,166 @@
+"""A job with steps of two kinds: commands are of one of them, unless they are asked for more."""
+
+import json
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from fakes.command import Run, caller
+from fakes.made_steps import Ran, graph, run_metadata
+from fakes.made_store import START_NS, traced, write_job
+from tfprof.collector.api import open_store
+from tfprof.collector.errors import UsageError
+from tfprof.collector.store.schema import TRACES
+from tfprof.collector.summaries.kinds import from_text
+from tfprof.formats import layout
+
+STEPS = [
+    (layout.BATCH, 3),
+    (layout.BATCH, 4),
+    (layout.BATCH, 90),
+    *((layout.TEST_BATCH, number) for number in range(3, 8)),
+]
+TIMES = {"batch": 10**9, "test_batch": 4 * 10**9, "fit": 5 * 10**9}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A fit with validation: MatMul takes 10 µs of a batch, Cast 90 of a test batch."""
+    ops = {layout.BATCH: Ran("dense", 0, 10), layout.TEST_BATCH: Ran("cast", 0, 90)}
+    parts = [run_metadata([ops[kind]], START_NS) for kind, _ in STEPS]
+    tables = traced(graph({"dense": "MatMul", "cast": "Cast"}), parts)
+    rows = [
+        {**row, "kind": kind, "step": step}
+        for row, (kind, step) in zip(tables["traces"].to_pylist(), STEPS, strict=True)
+    ]
+    tables["traces"] = pa.Table.from_pylist(rows, schema=TRACES)
+    counters = {"counts": {"batch": 100, "test_batch": 7500}, "times": TIMES, "failed": {"batch": 2}}
+    place = tmp_path_factory.mktemp("kinds") / "store"
+    write_job(place, 0xAA << 56, tables, identity={"name": "fit.py"}, counters=counters)
+    return place
+
+
+@pytest.fixture
+def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command on the store; returns exit status, stdout, stderr."""
+    monkeypatch.setenv("TFPROF_STORE", str(store))
+    return caller(capsys)
+
+
+def shown(run: Run, *words: str) -> tuple[dict[str, int], dict[str, int]]:
+    """Return the microseconds of each op type that took any, and how many steps of each kind they are of."""
+    document = json.loads(run("op", "aa", "--json", *words)[1])
+    found, entry = {}, document["profile"]
+    while entry["children"]:
+        (entry,) = entry["children"]
+        found[entry["name"]] = entry["exec_micros"]
+    return {name: micros for name, micros in found.items() if micros}, document["kinds"]
+
+
+@pytest.mark.parametrize(
+    ("words", "micros", "kinds"),
+    [
+        ((), {"MatMul": 10}, {"batch": 3}),
+        (("--kind", "test_batch"), {"Cast": 90}, {"test_batch": 5}),
+        (("--kind", "batch,test_batch"), {"MatMul": 10, "Cast": 90}, {"batch": 3, "test_batch": 5}),
+        (("--kind", "all"), {"MatMul": 10, "Cast": 90}, {"batch": 3, "test_batch": 5}),
+        (("--strict-tfprof",), {"MatMul": 10, "Cast": 90}, {"batch": 3, "test_batch": 5}),
+        (("--strict-tfprof", "--kind", "batch"), {"MatMul": 10}, {"batch": 3}),
+        (("-step", "3"), {"MatMul": 10}, {"batch": 1}),
+        (("--strict-tfprof", "-step", "3"), {"MatMul": 10}, {"batch": 1}),
+        (("-step", "3", "--kind", "test_batch"), {"Cast": 90}, {"test_batch": 1}),
+        (("--steps", "4-6", "--kind", "all"), {"MatMul": 10, "Cast": 90}, {"batch": 1, "test_batch": 3}),
+    ],
+)
+def test_a_view_is_of_the_kind_that_is_asked_for(
+    run: Run, words: tuple[str, ...], micros: dict[str, int], kinds: dict[str, int]
+) -> None:
+    assert shown(run, *words) == (micros, kinds)
+
+
+def test_what_is_left_out_is_said(run: Run) -> None:
+    heading = run("op", "aa")[1].splitlines()[:2]
+    assert "3 traced batch steps" in heading[0]
+    assert heading[1].endswith("traced besides: 5 test_batch (--kind)")
+    assert "5 traced test_batch steps" in run("scope", "aa", "--kind", "test_batch")[1]
+    assert "traced besides" not in run("op", "aa", "--kind", "all")[1]
+    assert "traced besides" not in "".join(run("op", "aa", "--strict-tfprof")[1:])
+    file = run("op", "aa", "-output", "file:outfile=/dev/null")[2]
+    assert "shown: 3 batch steps; traced besides, and left out: 5 test_batch (--kind)" in file
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-step", "5"], "Available steps: 3 4 90 (of the kind batch; --kind test_batch has it) [no-such-step]"),
+        (["-step", "99"], "Available steps: 3 4 90 (of the kind batch) [no-such-step]"),
+        (
+            ["-step", "90", "--kind", "test_batch"],
+            "Available steps: 3 4 5 6 7 (of the kind test_batch; --kind batch has it)",
+        ),
+        (
+            ["--kind", "function"],
+            "no step of the kind function was traced; there are 3 batch, 5 test_batch [no-such-kind]",
+        ),
+        (["--kind", "bach"], "no kind of step is called 'bach': batch, train, "),
+        (["--kind", ""], "[no-such-kind]"),
+        (["--kind", "all,batch"], "no kind of step is called 'all'"),
+    ],
+)
+def test_what_there_is_not_is_refused(run: Run, words: list[str], said: str) -> None:
+    status, out, err = run("op", "aa", *words)
+    assert (status, out) == (2, "")
+    assert said in err
+
+
+def test_a_job_has_the_steps_of_its_kind_that_did_not_fail(run: Run) -> None:
+    (job,) = json.loads(run("jobs", "--json")[1])["jobs"]
+    assert (job["steps"], job["step_kind"]) == (98, "batch")
+
+
+def test_the_shell_takes_a_kind_for_a_line_or_for_the_session(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+    import sys
+
+    lines = "op\nop -kind test_batch\nop\nset -kind all\nop\nop -kind nothing\n"
+    monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
+    status, out, err = run("shell", "aa", "-select", "micros", "-min_micros", "1")
+    assert (status, "no kind of step is called 'nothing'" in err) == (1, True)
+    told = [line.partition(": ")[2] for line in out.splitlines() if line.startswith("op view of job ")]
+    assert [line.partition(" of ")[0] for line in told] == [
+        "3 traced batch steps",
+        "5 traced test_batch steps",
+        "3 traced batch steps",
+        "8 traced steps (3 batch, 5 test_batch)",
+    ]
+
+
+def test_profile_proto_writes_all_kinds_or_those_that_are_asked_for(run: Run, tmp_path: Path) -> None:
+    from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
+
+    def steps(*words: str) -> list[int]:
+        file = tmp_path / "profile"
+        assert run("profile-proto", "aa", "-o", str(file), *words)[0] == 0
+        return sorted(ProfileProto.FromString(file.read_bytes()).steps)
+
+    assert steps() == [3, 4, 90, *range(94, 99)]
+    assert steps("--kind", "test_batch") == [3, 4, 5, 6, 7]
+    assert steps("--steps", "4-5") == [4]
+
+
+def test_python_asks_for_kinds_too(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    opened = open_store(store)
+    asked = {"output": "none", "account_type_regexes": [".*"], "show_name_regexes": [".*"], "max_depth": 9}
+    totals = [
+        opened.select("aa", kind=kind).profile_operations(asked).total_exec_micros
+        for kind in (None, "test_batch", ["batch", "test_batch"])
+    ]
+    assert totals == [10, 90, 100]
+    assert "left out: 5 test_batch" in capsys.readouterr().err
+    with pytest.raises(UsageError, match="no kind of step"):
+        opened.select("aa", kind="x")
+
+
+def test_kinds_are_read_in_their_own_order() -> None:
+    assert from_text("test_batch, batch") == (layout.BATCH, layout.TEST_BATCH)
+    assert from_text("all") == layout.STEP_KINDS

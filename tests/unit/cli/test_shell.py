@@ -1,0 +1,172 @@
+"""The shell, fed line by line."""
+
+import io
+from pathlib import Path
+
+import pytest
+from fakes import asked_store
+from fakes.command import Run, caller
+from tfprof.cli import main as cli
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return asked_store.write(tmp_path_factory.mktemp("shell") / "store")
+
+
+@pytest.fixture
+def ask(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Give lines to a shell; returns exit status, stdout, stderr."""
+    monkeypatch.setenv("TFPROF_STORE", str(store))
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+    def call(text: str, *words: str) -> tuple[int, str, str]:
+        monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(text.encode("utf-8", "surrogateescape"))))
+        return caller(capsys)("shell", *(words or ("aa10",)))
+
+    return call
+
+
+def test_a_query_answers_as_the_command_does(ask: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in (["op", "-order_by", "micros"], ["scope", "-select", "params"], ["graph", "-max_depth", "2"]):
+        with pytest.raises(SystemExit):
+            cli.main([words[0], "aa10", *words[1:]])
+        captured = capsys.readouterr()
+        assert ask(" ".join(words) + "\n") == (0, captured.out, captured.err)
+
+
+def test_an_empty_line_and_one_of_blanks_show_the_options(ask: Run) -> None:
+    code, out, err = ask("\n   \t \n")
+    lines = out.splitlines()
+    assert (code, err, len(lines)) == (0, "", 42)
+    assert lines[:21] == lines[21:]
+    assert lines[0] == "-max_depth                  10"
+    assert lines[20] == "-output                     stdout:"
+
+
+def test_options_of_a_query_are_for_that_line_and_those_of_set_for_the_session(ask: Run) -> None:
+    out = ask("op -select bytes -max_depth 0\n\nset -select params,bytes -max_depth 3\n\n")[1]
+    tables = [line.split() for line in out.splitlines() if line.startswith(("-select", "-max_depth"))]
+    assert tables == [["-max_depth", "10"], ["-select", "micros"], ["-max_depth", "3"], ["-select", "bytes,params"]]
+    assert "params" in ask("set -select params\nop\n")[1]
+    assert "# parameters" in ask("set -select params\nop\n", "aa10", "--strict-tfprof")[1]
+
+
+def test_a_refused_set_changes_nothing(ask: Run) -> None:
+    out = ask("set -max_depth 3 -order_by colour\n\n")[1]
+    assert out.splitlines()[0] == "-max_depth                  10"
+
+
+def test_options_of_the_command_line_are_the_sessions_first(ask: Run) -> None:
+    assert ask("\n", "aa10", "-max_depth", "5", "--select=bytes")[1].splitlines()[0] == "-max_depth                  5"
+
+
+BAD_LINES = [
+    ("foo", "no such command 'foo' (help) [usage]", "First string must be a valid command."),
+    ("scoop", "no such command 'scoop': did you mean scope? (help) [usage]", "First string must be a valid command."),
+    ("op -foo 1", "no such option '-foo' (help op) [usage]", "Invalid option '-foo' value: '1'"),
+    (
+        "op -max_dept 1",
+        "no such option '-max_dept': did you mean -max_depth? (help op) [usage]",
+        "Invalid option '-max_dep",
+    ),
+    ("op -max_depth", "Invalid option '-max_depth' value: ''", "Invalid option '-max_depth' value: ''"),
+    ("op -order_by colour", "Invalid option '-order_by' value: 'colour' (one of name bytes", None),
+    ("op -select micros,colour", "Invalid option '-select' value: 'micros,colour' (one of", None),
+    ("op -output foo", "E.g. Unknown output type: foo, Valid types: file,none,pprof,stdout,timeline [usage]", None),
+    (
+        "op -output file",
+        "Missing required output_options for file E.g. -output file:outfile=... [usage]",
+        "Missing req",
+    ),
+]
+
+
+@pytest.mark.parametrize(("line", "ours", "theirs"), BAD_LINES)
+def test_a_bad_line_is_told_in_one_line_and_the_next_one_is_read(ask: Run, line: str, ours: str, theirs: str) -> None:
+    code, out, err = ask(f"{line}\nhistory\n")
+    assert err.startswith(f"tfprof: {ours}")
+    assert err.endswith(" [usage]\n")
+    assert (code, err.count("\n")) == (1, 1)
+    assert out.splitlines() == [f"    1  {line}", "    2  history"]
+    strict = ask(f"{line}\n", "aa10", "--strict-tfprof")[2]
+    assert strict.startswith(f"E: INVALID_ARGUMENT: {theirs or ours.removesuffix(' [usage]')}")
+    assert "[usage]" not in strict
+
+
+@pytest.mark.parametrize(
+    ("line", "ours", "theirs"),
+    [
+        ("op -output pprof:outfile=x", "Only 'code' view supports pprof output now. [usage]", None),
+        ("op -output timeline:outfile=x", "op view doesn't support timeline yet. Consider", None),
+        (
+            "op -step 9",
+            "Options -step=9 not found. Available steps: 0 1 [no-such-step]",
+            "Options -step=9 not found.\nAv",
+        ),
+        (
+            "op -output file:outfile=/nonexistent/x",
+            "cannot write /nonexistent/x: No such file",
+            "tfprof: cannot write /n",
+        ),
+        ("op -output file:outfile=a\0b", "cannot write a\\x00b: embedded null byte [io]", "tfprof: cannot write a"),
+    ],
+)
+def test_what_cannot_be_answered_is_told_in_one_line(ask: Run, line: str, ours: str, theirs: str | None) -> None:
+    code, _, err = ask(f"{line}\nhistory\n")
+    assert err.startswith(f"tfprof: {ours}")
+    assert (code, err.count("\n")) == (1, 1)
+    assert ask(f"{line}\n", "aa10", "--strict-tfprof")[2].startswith(theirs or ours.removesuffix(" [usage]"))
+
+
+@pytest.mark.parametrize("line", ["op -step -2", "op -max_depth -1", "scope -min_bytes -1", "op -show_name_regexes (("])
+def test_what_makes_no_sense_is_refused_unless_tfprof_is_followed_strictly(ask: Run, line: str) -> None:
+    assert (ask(f"{line}\n")[0], ask(f"{line}\n", "aa10", "--strict-tfprof")[0]) == (1, 0)
+
+
+def test_the_status_of_a_bad_line_is_named_as_by_the_tensorflow_that_is_followed(ask: Run) -> None:
+    said = ask("foo\n", "aa10", "--compat", "1.15", "--strict-tfprof")[2]
+    assert said == "E: Invalid argument: First string must be a valid command.\n"
+
+
+def test_where_tfprof_is_followed_strictly_a_bad_regex_matches_nothing(ask: Run) -> None:
+    code, _, err = ask("op -show_name_regexes ((\n", "aa10", "--strict-tfprof")
+    assert code == 0
+    assert err.startswith("tfprof: -show_name_regexes '((' matches nothing")
+
+
+@pytest.mark.parametrize("last", ["exit", "quit"])
+def test_exit_ends_it_before_the_end(ask: Run, last: str) -> None:
+    assert ask(f"{last}\nfoo\n") == (0, "", "")
+
+
+def test_help_lists_commands_and_options_and_what_they_mean_in_a_view(ask: Run) -> None:
+    out = ask("help\n")[1]
+    assert all(f"  {name} " in out for name in ("scope", "graph", "op", "code", "advise", "set", "help", "history"))
+    assert "  -max_depth N " in out
+    assert "Stop at the first entry that matches." in ask("help op\n")[1]
+    assert "Leave out entries that match, with all below them." in ask("help code\n")[1]
+
+
+def test_several_jobs_can_be_asked_together(ask: Run) -> None:
+    alone, both = (
+        ask("op -select micros -show_name_regexes MatMul\n", *jobs, "--strict-tfprof")[1]
+        for jobs in (["aa10"], ["aa10", "bb10"])
+    )
+    assert "MatMul                           10us (" in alone
+    assert both.startswith("\n\nFound accelerator operation")  # of the second one
+    assert "MatMul                           10us (" in both
+
+
+def test_bytes_that_are_no_text_are_refused_like_other_words(ask: Run) -> None:
+    assert "no such command" in ask("\udcff\n")[2]
+
+
+def test_an_unknown_job_is_told_before_a_line_is_read(ask: Run) -> None:
+    assert ask("op\n", "nosuch")[0] == 1
+    assert ask("op\n", "--host", "moon")[0] == 1
+
+
+def test_lines_of_a_pipe_are_not_kept(ask: Run, tmp_path: Path) -> None:
+    ask("op\n")
+    assert not (tmp_path / "state").exists()

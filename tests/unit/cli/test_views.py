@@ -1,0 +1,277 @@
+"""The four views as commands: jobs put together, filters, outputs, and every way to ask wrongly."""
+
+import json
+from pathlib import Path
+
+import pytest
+from fakes import asked_store
+from fakes.command import Run, caller
+from tfprof.collector.tfviews.options import TABLE
+
+VIEWS = ("scope", "graph", "op", "code")
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return asked_store.write(tmp_path_factory.mktemp("views") / "store")
+
+
+@pytest.fixture
+def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run a command on the store; returns exit status, stdout, stderr."""
+    monkeypatch.setenv("TFPROF_STORE", str(store))
+
+    return caller(capsys)
+
+
+def rows(text: str) -> list[str]:
+    """Return what follows the legend."""
+    return text.split("Profile:\n")[1].splitlines()[1:]
+
+
+def test_scope_is_a_tree_of_names(run: Run) -> None:
+    code, out, err = run("scope", "aa10", "-select", "micros,params", "--strict-tfprof")
+    assert (code, err) == (0, "")
+    assert [row.split(",")[0] for row in rows(out)] == [
+        "_TFProfRoot (--/6 params",
+        "  loss (0/0 params",
+        "  net (0/6 params",
+        "    net/MatMul (0/0 params",
+        "    net/images (0/0 params",
+        "    net/weights (2x3",
+    ]
+
+
+def test_graph_is_a_tree_of_inputs(run: Run) -> None:
+    out = run("graph", "aa10", "-start_name_regexes", "net/MatM.*", "--strict-tfprof")[1]
+    assert [row.split(" (")[0] for row in rows(out)] == [
+        "_TFProfRoot",
+        "  net/MatMul",
+        "    net/images",
+        "    net/weights",
+    ]
+
+
+def test_both_spellings_mean_the_same(run: Run) -> None:
+    one = run("op", "aa10", "-max_depth", "1", "-order_by", "micros")
+    assert one == run("op", "--max-depth=1", "--order-by", "micros", "aa10")
+    assert one == run("op", "--max_depth", "1", "-order-by=micros", "aa10")
+
+
+def test_jobs_are_put_together_by_names_of_nodes(run: Run) -> None:
+    alone, other, both = (
+        json.loads(run("scope", *jobs, "--json")[1]) for jobs in (["aa10"], ["bb10"], ["aa10", "bb10"])
+    )
+    assert (alone["traces"], other["traces"], both["traces"]) == (2, 1, 3)
+    assert both["jobs"] == ["aa10000000000001", "bb10000000000002"]
+    assert (both["job"], alone["job"]) == (None, "aa10000000000001")
+    found = {child["name"]: child for child in both["profile"]["children"]}
+    assert set(found) == {"loss", "net"}
+
+
+def test_host_and_pid_narrow_and_stand_for_all_their_jobs(run: Run) -> None:
+    def jobs(*words: str) -> list[str]:
+        return [uid[:4] for uid in json.loads(run("op", *words, "--json")[1])["jobs"]]
+
+    assert jobs("--host", "node7") == jobs("--pid", "1") == jobs("train.py", "--host", "node7") == ["aa10"]
+    assert jobs("--host", "node8") == ["bb10", "cc10"]
+    assert jobs("--host=*", "-pid", "1", "--pid", "3") == ["aa10", "cc10"]
+
+
+def test_steps_and_device_narrow_what_is_counted(run: Run) -> None:
+    whole, part = (json.loads(run("op", "aa10", *words, "--json")[1]) for words in ([], ["--steps", "0-0"]))
+    assert (whole["traces"], part["traces"], part["steps"]) == (2, 1, [0, 0])
+    on_gpu = json.loads(run("op", "aa10", "bb10", "--device", "gpu:0", "--json")[1])
+    assert on_gpu["device"] == "gpu:0"
+    assert [child["name"] for child in on_gpu["profile"]["children"]] == ["MatMul"]
+
+
+def test_json_has_the_options_and_says_what_is_left_out(run: Run) -> None:
+    document = json.loads(run("op", "aa10", "--json", "-max_depth", "0", "-select", "bytes")[1])
+    assert list(document) == [
+        "view",
+        "job",
+        "jobs",
+        "step",
+        "kinds",
+        "steps",
+        "device",
+        "traces",
+        "options",
+        "note",
+        "profile",
+    ]
+    assert (document["options"]["max_depth"], document["options"]["select"]) == (0, ["bytes"])
+    assert document["note"] == "1 of 4 op types shown: 3 beyond -max_depth or -trim_name_regexes"
+    assert json.loads(run("op", "aa10", "--json")[1])["note"] is None
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["op", "cc10"], "no traced steps: TensorFlow ran nothing that is a step"),
+        (["scope", "cc10"], "no traced steps: TensorFlow ran nothing that is a step"),
+        (["graph", "--host", "node8", "--pid", "3"], "no traced steps: TensorFlow ran nothing that is a step"),
+        (["code", "aa10"], "No code trace information"),
+        (["scope", "aa10", "-account_type_regexes", "Nothing"], "none of 4 nodes has an op type, device or label that"),
+        (["op", "aa10", "-account_type_regexes", "Nothing"], "none of 4 op types has a node that"),
+        (["scope", "aa10", "-max_depth", "2"], "2 of 5 scopes and nodes shown: 3 beyond -max_depth or"),
+        (["scope", "aa10", "-min_micros", "99"], "0 of 5 scopes and nodes shown: 5 hidden by -min_"),
+        (["graph", "aa10", "-start_name_regexes", "net/im.*"], "1 of 4 nodes shown: 3 outside -start_name_regexes"),
+    ],
+)
+def test_what_is_not_shown_is_explained(run: Run, words: list[str], said: str) -> None:
+    code, _, err = run(*words)
+    assert code == 0
+    assert err.startswith(f"tfprof: {said}")
+    assert err.count("\n") == 1
+    assert json.loads(run(*words, "--json")[1])["note"].startswith(said)
+
+
+def test_several_untraced_jobs_are_explained_together(run: Run, tmp_path: Path) -> None:
+    from fakes.made_store import write_job
+
+    for uid in (1 << 60, 2 << 60):
+        write_job(tmp_path / "s", uid, {})
+    err = run("op", "1000", "2000", "--store", str(tmp_path / "s"))[2]
+    assert err == "tfprof: no traced steps in any of 2 jobs: tfprof jobs tells how many steps of each were traced\n"
+
+
+def test_a_gpu_without_the_times_of_its_kernels_is_told_of(run: Run) -> None:
+    told = "tfprof: a GPU worked whose kernels' times were not recorded"
+    assert run("op", "bb10")[2].startswith(told)
+    assert run("scope", "aa10", "bb10")[2].startswith(told)
+    assert told not in run("op", "aa10")[2]
+
+
+def test_tfprof_tells_of_a_gpu_without_the_times_of_its_kernels_in_its_own_words(run: Run) -> None:
+    strict = "--strict-tfprof"
+    assert run("op", "bb10", strict)[1].startswith(
+        "\n\nFound accelerator operation but misses accelerator stream stats!"
+    )
+    assert "discuss@tensorflow.org" in run("scope", "aa10", "bb10", strict)[1]
+    assert "xprof-dev@" in run("graph", "bb10", "--compat", "1.15", strict)[1]
+    assert run("op", "aa10", strict)[1].startswith("\nDoc:")
+
+
+def test_a_file_gets_tfprofs_text_and_nothing_is_printed(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("scope", "aa10", "-output", f"file:outfile={tmp_path}/a=b")
+    assert (code, out, err) == (0, "", "")
+    assert (tmp_path / "a=b").read_text() == run("scope", "aa10", "--strict-tfprof")[1]
+
+
+def test_none_prints_nothing(run: Run) -> None:
+    assert run("op", "aa10", "-output", "none") == (0, "", "")
+
+
+def test_a_timeline_of_a_graph_has_a_file_for_each_step_or_for_one(run: Run, tmp_path: Path) -> None:
+    code, out, err = run("graph", "aa10", "-output", f"timeline:outfile={tmp_path}/t")
+    assert (code, err) == (0, "")
+    assert out.count("generating trace file.") == 2
+    assert f"Timeline file is written to {tmp_path}/t_0." in out
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["t_0", "t_1"]
+    run("graph", "aa10", "-step", "1", "-output", f"timeline:outfile={tmp_path}/u")
+    run("graph", "aa10", "--steps", "1-5", "-output", f"timeline:outfile={tmp_path}/v")
+    run("scope", "aa10", "-output", f"timeline:outfile={tmp_path}/w")
+    files = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert sorted(files) == ["t_0", "t_1", "u_1", "v_1", "w_-1"]
+    assert files["t_1"] == files["u_1"] == files["v_1"] != files["t_0"]
+    names = {event["name"] for event in json.loads(files["t_0"])["traceEvents"]}
+    assert names >= {"net/weights", "net/MatMul", "loss"}
+
+
+def test_where_tfprof_is_followed_strictly_a_bad_regex_matches_nothing_and_is_told(run: Run) -> None:
+    code, _, err = run("op", "aa10", "--strict-tfprof", "-show_name_regexes", "((")
+    assert code == 0
+    assert err.splitlines()[0] == "tfprof: -show_name_regexes '((' matches nothing: missing ): (("
+
+
+def test_the_code_view_says_what_it_ignores(run: Run) -> None:
+    err = run("code", "aa10", "-account_displayed_op_only")[2]
+    assert err.endswith("tfprof: Note: code view ignores account_displayed_op_only\n")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+@pytest.mark.parametrize(
+    ("words", "status", "said"),
+    [
+        ([], 2, "no JOB given"),
+        (["nosuch"], 1, "no job 'nosuch'"),
+        (["train.py"], 1, "'train.py' means 2 jobs"),
+        (["aa10", "nosuch"], 1, "no job 'nosuch'"),
+        (["--host", "moon"], 1, "no job of host moon: there are jobs of node7 node8"),
+        (["--pid", "99"], 1, "no job of pid 99"),
+        (["--pid", "x"], 2, "Invalid value for '--pid'"),
+        (["aa10", "-max_depth", "four"], 2, "Invalid option '-max_depth' value: 'four' (a whole number"),
+        (["aa10", "-max_depth"], 2, "Option '--max-depth' requires an argument"),
+        (["aa10", "-min_bytes", "99999999999999999999"], 2, "Invalid option '-min_bytes' value"),
+        (["aa10", "-step", "7"], 2, "Options -step=7 not found. Available steps: 0 1 [no-such-step]"),
+        (["aa10", "--steps", "5-9"], 2, "Available steps: 0 1 [no-such-step]"),
+        (["aa10", "--steps", "9-5"], 2, "Invalid option '--steps' value: '9-5'"),
+        (["aa10", "--steps", "a-b"], 2, "Invalid option '--steps' value: 'a-b'"),
+        (["aa10", "--steps", "0-1", "-step", "2"], 2, "[no-such-step]"),
+        (["aa10", "--device", "tpu"], 2, "[no-such-device]"),
+        (["aa10", "--compat", "3.0"], 2, "Invalid value for '--compat'"),
+        (["aa10", "-order_by", "colour"], 2, "Invalid option '-order_by' value: 'colour'"),
+        (["aa10", "-select", "micros,colour"], 2, "Invalid option '-select' value: 'micros,colour'"),
+        (["aa10", "-select", ""], 2, "Invalid option '-select' value: ''"),
+        (["aa10", "-hide_name_regexes", "(?=a)"], 2, "Invalid option '-hide_name_regexes' value: '(?=a)'"),
+        (["aa10", "-account_displayed_op_only=maybe"], 2, "Invalid option '-account_displayed_op_only' value: 'maybe'"),
+        (
+            ["aa10", "-output", "foo"],
+            2,
+            "E.g. Unknown output type: foo, Valid types: file,none,pprof,stdout,timeline [usage]",
+        ),
+        (
+            ["aa10", "-output", "file"],
+            2,
+            "Missing required output_options for file E.g. -output file:outfile=... [usage]",
+        ),
+        (["aa10", "-output", "file:out=x"], 2, "Unrecognized options out for output_type: file [usage]"),
+        (["aa10", "-output", "file:outfile=x", "--json"], 2, "--json prints to standard output"),
+        (["aa10", "-foo", "1"], 2, "no such option -foo"),
+        (["aa10", "--foo", "1"], 2, "No such option '--foo'"),
+    ],
+)
+def test_bad_input_is_one_line_with_a_slug(run: Run, view: str, words: list[str], status: int, said: str) -> None:
+    code, out, err = run(view, *words)
+    assert (code, out) == (status, "")
+    assert err.startswith("tfprof: ")
+    assert said in err
+    assert err.count("\n") == 1
+    assert err.rstrip().endswith("]")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (
+            ["op", "-output", "timeline:outfile=x"],
+            "op view doesn't support timeline yet. Consider graph/scope/code view.",
+        ),
+        (["op", "-output", "pprof:outfile=x"], "Only 'code' view supports pprof output now."),
+        (["scope", "-output", "pprof:outfile=x"], "Only 'code' view supports pprof output now."),
+        (["graph", "bb10", "-output", "timeline:outfile=x"], "a timeline of the graph view is of one job"),
+        (["graph", "--device", "cpu", "-output", "timeline:outfile=x"], "a timeline of the graph view is of one job"),
+    ],
+)
+def test_what_a_view_cannot_be_written_as_is_refused(run: Run, words: list[str], said: str) -> None:
+    code, out, err = run(words[0], "aa10", *words[1:])
+    assert (code, out) == (2, "")
+    assert said in err
+
+
+@pytest.mark.parametrize("output", ["file", "timeline"])
+def test_a_file_that_cannot_be_written_is_one_line(run: Run, output: str) -> None:
+    code, _, err = run("scope", "aa10", "-output", f"{output}:outfile=/nonexistent/x")
+    assert code == 1
+    assert err.startswith("tfprof: cannot write /nonexistent/x")
+    assert err.endswith("[io]\n")
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_help_shows_every_option_in_tfprofs_spelling_and_ours(run: Run, view: str) -> None:
+    out = run(view, "--help")[1]
+    assert all(f"  -{option.name} {option.metavar}" in out for option in TABLE)
+    assert all(f"  --{name} " in out for name in ("host", "pid", "steps", "device", "json", "compat", "strict-tfprof"))
+    assert out.startswith(f"Usage: tfprof {view} [OPTIONS] JOB...")

@@ -1,0 +1,158 @@
+"""The views' default text: what took most first, what took nothing left out, as wide as the terminal."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from fakes import asked_store
+from fakes.command import Run, caller
+from fakes.made_store import traced, write_job
+from fakes.run_metadata import run_metadata
+from tfprof.formats import layout
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return asked_store.write(tmp_path_factory.mktemp("layout") / "store")
+
+
+@pytest.fixture
+def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
+    monkeypatch.setenv("TFPROF_STORE", str(store))
+    return caller(capsys)
+
+
+def table(text: str) -> list[str]:
+    """Return titles and rows."""
+    return [line for line in text.splitlines()[2:] if not line.startswith("left out: ")]
+
+
+def rows(text: str) -> list[str]:
+    """Return the names of the rows below heading and titles."""
+    return [line.split()[0] for line in table(text)[1:]]
+
+
+def test_op(run: Run) -> None:
+    code, out, err = run("op", "aa10")
+    assert code == 0
+    assert out.splitlines() == [
+        "op view of job aa10 train.py: 2 traced run steps",
+        "25.0 µs of ops a step, all threads together, on CPU:0",
+        "op          time/step  share     min/median/max  calls/step",
+        "MatMul        10.0 µs   40 %  10.0/10.0/10.0 µs           1",
+        "Mean          10.0 µs   40 %  10.0/10.0/10.0 µs           1",
+        "VariableV2    5.00 µs   20 %    0.0/5.0/10.0 µs        0.50",
+        "left out: 1 op type that took no time (-min_micros 0 shows them)",
+    ]
+    assert err == ""
+
+
+def test_scope_has_names_below_names(run: Run) -> None:
+    out = table(run("scope", "aa10")[1])
+    assert out[0] == "scope      time/step  share     min/median/max  calls/step  mostly"
+    assert [line[:9].rstrip() for line in out[1:]] == ["net", "  MatMul", "  weights", "loss"]
+    assert out[2].startswith("  MatMul     10.0 µs   40 %")
+
+
+def test_graph_has_time_of_the_node_itself_beside_that_with_its_inputs(run: Run) -> None:
+    out = table(run("graph", "aa10")[1])
+    assert out[0] == "node (its inputs below)  time/step  share     self     min/median/max  calls/step  op"
+    assert [line[:15].rstrip() for line in out[1:]] == ["loss", "  net/MatMul", "    net/weights"]
+    assert [line.split()[3:7] for line in out[1:]] == [
+        ["100", "%", "10.0", "µs"],
+        ["60", "%", "10.0", "µs"],
+        ["20", "%", "5.00", "µs"],
+    ]
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+@pytest.mark.parametrize("view", ["op", "scope", "graph"])
+def test_lines_are_no_wider_than_the_terminal(run: Run, monkeypatch: pytest.MonkeyPatch, view: str, width: int) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    out = run(view, "aa10", "bb10")[1]
+    assert max(map(len, out.splitlines())) <= width
+    assert {"time/step", "share"} <= set(out.split())
+
+
+def test_selected_columns_are_there_and_those_of_zeros_are_not(run: Run) -> None:
+    out = run("op", "aa10", "-select", "micros,params,float_ops,accelerator_micros,device,bytes")[1]
+    assert out.splitlines()[2].split() == [
+        "op",
+        "time/step",
+        "share",
+        "min/median/max",
+        "requested/step",
+        "params",
+        "device",
+    ]
+    assert run("op", "aa10", "-select", "occurrence")[1].splitlines()[2].split() == [
+        "op",
+        "time/step",
+        "share",
+        "min/median/max",
+        "calls/step",
+        "nodes",
+    ]
+
+
+def test_the_first_selected_number_orders_and_has_the_shares(run: Run) -> None:
+    _, out, err = run("scope", "aa10", "-select", "params")
+    assert out.splitlines()[2:] == [
+        "scope        params  share",
+        "net/weights       6  100 %",
+        "left out: 3 scopes and nodes without any (-min_params 0 shows them)",
+    ]
+    assert err == ""
+
+
+def test_an_order_that_is_given_is_obeyed(run: Run) -> None:
+    assert rows(run("op", "aa10", "-order_by", "name")[1]) == ["MatMul", "Mean", "VariableV2"]
+    by_params = run("op", "aa10", "-order_by", "params")[1]
+    assert by_params.splitlines()[2].split()[:4] == ["op", "params", "share", "time/step"]
+    assert rows(by_params)[0] == "VariableV2"
+    assert rows(run("scope", "aa10", "-order_by", "name")[1])[0] == "loss"
+
+
+def test_a_minimum_that_is_given_is_the_only_one(run: Run) -> None:
+    _, out, err = run("op", "aa10", "-min_micros", "0")
+    assert rows(out) == ["MatMul", "Mean", "VariableV2", "Placeholder"]
+    assert err == ""
+    assert rows(run("scope", "aa10", "-min_micros", "6")[1]) == ["net", "MatMul", "loss"]
+
+
+def test_a_depth_that_is_given_is_obeyed_and_told(run: Run) -> None:
+    _, out, err = run("scope", "aa10", "-max_depth", "2")
+    assert rows(out) == ["net", "loss"]
+    assert err == "tfprof: 2 of 5 scopes and nodes shown: 3 beyond -max_depth or -trim_name_regexes\n"
+
+
+def test_devices_are_told_row_by_row_where_there_are_several(run: Run) -> None:
+    out = run("op", "aa10", "bb10")[1]
+    assert out.splitlines()[:2] == [
+        "op view of jobs aa10 train.py, bb10 train.py: 3 traced run steps",
+        "20.0 µs of ops a step, all threads together",
+    ]
+    assert [line.split()[-1] for line in table(out)] == ["device", "CPU:0,GPU:0", "CPU:0", "CPU:0"]
+
+
+def test_one_step_has_no_spread(run: Run) -> None:
+    out = run("op", "aa10", "-step", "1")[1]
+    assert out.startswith("op view of job aa10 train.py: run 1\n20.0 µs of ops a step")
+    assert "median" not in out
+
+
+def test_a_job_without_traced_steps_has_no_heading(run: Run) -> None:
+    assert run("op", "cc10")[:2] == (0, "")
+
+
+def test_the_heading_tells_the_kinds_of_the_steps(tmp_path: Path, run: Run) -> None:
+    tables = traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])] * 3)
+    kinds = pa.array([layout.BATCH, layout.BATCH, layout.TEST_BATCH], pa.uint16())
+    at = tables["traces"].column_names.index("kind")
+    tables["traces"] = tables["traces"].set_column(at, "kind", kinds)
+    write_job(tmp_path, 1, tables, counters={"counts": {"batch": 7500, "test_batch": 9}})
+    told = run("op", "last", "--store", str(tmp_path))[1].splitlines()
+    assert told[0] == "op view of job 0000 train.py: 2 traced batch steps of 7,500"
+    assert told[1].endswith("on CPU:0; traced besides: 1 test_batch (--kind)")
+    both = run("op", "last", "--kind", "all", "--store", str(tmp_path))[1].splitlines()
+    assert both[0] == "op view of job 0000 train.py: 3 traced steps (2 batch, 1 test_batch) of 7,509"

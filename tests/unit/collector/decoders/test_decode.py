@@ -1,0 +1,476 @@
+"""The two decoders of RunMetadata are one."""
+
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from fakes import step_stats
+from fakes.run_metadata import node, number, run_metadata, text
+from fakes.step_stats import CHUNK, FIXED32, FIXED64, GROUP, GROUP_END, VARINT, tag, varint
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tfprof.collector.decoders import decode, fallback, native
+from tfprof.collector.decoders.decode import Decoded, decoder
+from tfprof.collector.decoders.interner import Interner, name_table
+from tfprof.collector.errors import UsageError
+from tfprof.collector.store.outputs import Output
+from tfprof.collector.store.outputs import decode as decoded_outputs
+from tfprof.collector.store.schema import NODE, NONE_ID, OPS, OUTPUTS
+
+DATA = Path(__file__).parents[3] / "contract" / "data"
+SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.run_metadata"))]
+#: The same with the allocator's name of a GPU: what it recorded is looked at then.
+ON_GPU = [sample.replace(b"\x0a\x03cpu", b"\x0a\x03GPU") for sample in SAMPLES]
+BOTH = pytest.mark.parametrize("kind", ["walker", "python"])
+
+
+def _all(kind: str, parts: list[bytes], names_max: int = 1 << 20, text_max: int = 1 << 20):
+    interner = Interner(name_table(names_max, text_max))
+    steps = decoder(kind).run_metadata(parts, range(len(parts)), interner)
+    steps.ops.validate(full=True)
+    steps.allocations.validate(full=True)
+    return steps, interner.new_names()
+
+
+def _one(kind: str, part: bytes) -> tuple[dict[str, int], Decoded]:
+    (batch, _, (decoded,)), _ = _all(kind, [part])
+    return batch.to_pylist()[0], decoded
+
+
+def _assert_equal(parts: list[bytes], **limits: int) -> list[Decoded]:
+    walked, walker_names = _all("walker", parts, **limits)
+    parsed, python_names = _all("python", parts, **limits)
+    assert walked.parts == parsed.parts
+    assert walked.ops.equals(parsed.ops)
+    assert walked.allocations.equals(parsed.allocations)
+    assert walker_names.equals(python_names)
+    return walked.parts
+
+
+def _metadata(*nodes: bytes, device: bytes = b"cpu:0") -> bytes:
+    return text(1, text(1, text(1, device) + b"".join(text(2, one) for one in nodes)))
+
+
+def _signed(interner: Interner, row: dict[str, int]) -> list[Output]:
+    return decoded_outputs(interner.table.get(OUTPUTS, row["outputs"]))
+
+
+FUZZ = settings(max_examples=300, suppress_health_check=list(HealthCheck))
+
+
+@FUZZ
+@given(st.lists(step_stats.RUN_METADATA, min_size=1, max_size=3))
+def test_made_up_messages_are_decoded_alike(parts: list[bytes]) -> None:
+    _assert_equal(parts)
+
+
+@FUZZ
+@given(step_stats.RUN_METADATA.flatmap(step_stats.damaged))
+def test_damaged_messages_are_decoded_alike(part: bytes) -> None:
+    _assert_equal([part])
+
+
+@settings(FUZZ, max_examples=100)
+@given(st.sampled_from(SAMPLES + ON_GPU).flatmap(step_stats.damaged))
+def test_damaged_samples_are_decoded_alike(part: bytes) -> None:
+    _assert_equal([part])
+
+
+@settings(FUZZ, max_examples=100)
+@given(st.lists(step_stats.RUN_METADATA, max_size=6), st.integers(0, 8), st.integers(0, 40))
+def test_too_many_names_are_refused_alike(parts: list[bytes], names_max: int, text_max: int) -> None:
+    _assert_equal(parts, names_max=names_max, text_max=text_max)
+
+
+def _wrapped(content: bytes, depth: int) -> bytes:
+    """Return ``content`` within the outermost message (0), one as deep as an output's allocation (6), or a GPU's record (7)."""
+    if depth == 7:
+        return _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, content)))
+    for field in reversed((1, 1, 2, 7, 3, 4)[:depth]):
+        content = text(field, content)
+    return content
+
+
+VALUES = {VARINT: b"\1", FIXED64: bytes(8), CHUNK: b"\2\x40\1", FIXED32: bytes(4), 6: b"", 7: b""}
+CORNERS = {
+    "nested groups": [tag(19, GROUP) * depth + tag(19, GROUP_END) * depth for depth in range(92, 103)],
+    "groups that end as another": [tag(19, GROUP) + tag(18, GROUP_END), tag(19, GROUP_END)],
+    "field 0 in a group": [tag(19, GROUP) + tag(0, kind) + bytes(8) + tag(19, GROUP_END) for kind in range(8)],
+    "field 0": [tag(0, kind) + bytes(8) for kind in range(8)],
+    "long tags": [tag(field, VARINT, pad) + b"\1" for field in (1, 19, (1 << 29) - 1) for pad in range(6)],
+    "large tags": [varint(1 << bits | 8) + b"\1" for bits in range(28, 40)],
+    "long lengths": [tag(field, CHUNK) + varint(0, pad) for field in (1, 19) for pad in range(11)],
+    "large lengths": [tag(19, CHUNK) + varint(1 << bits) + bytes(1024) for bits in range(2, 64)],
+    "long numbers": [tag(field, VARINT) + varint(5, pad) for field in (2, 10, 19) for pad in range(12)],
+    "large numbers": [
+        tag(field, VARINT) + b"\xff" * 9 + bytes([last]) for field in (2, 10, 19) for last in (1, 2, 127, 128)
+    ],
+    "cut short": [
+        tag(field, kind) + bytes(size) for field in (1, 2, 19) for kind in (FIXED64, FIXED32) for size in range(9)
+    ],
+    "other wire types": [tag(field, kind) + value for field in range(1, 18) for kind, value in VALUES.items()],
+}
+
+
+@pytest.mark.parametrize("corner", list(CORNERS))
+def test_corners_of_the_wire_format_are_decoded_alike(corner: str) -> None:
+    parts = [_wrapped(content, depth) for content in CORNERS[corner] for depth in range(8)]
+    errors = {part.error for part in _assert_equal(parts)}
+    assert decode.ERRORS[1] in errors
+    assert None in errors or corner in {"field 0", "groups that end as another"}
+
+
+def test_samples_are_decoded_alike() -> None:
+    assert all(part.error is None and part.rows > 100 for part in _assert_equal(SAMPLES + ON_GPU))
+    steps, _ = _all("walker", ON_GPU)
+    assert steps.allocations.num_rows > 200
+
+
+@BOTH
+def test_a_bad_part_leaves_nothing_and_disturbs_no_other(kind: str) -> None:
+    good, bad = run_metadata([b"one", b"two"]), text(1, text(1, text(2, node(b"three", 1)) + text(2, b"\xff")))
+    (batch, _, decoded), names = _all(kind, [good, bad, good, b"\xff", good])
+    assert [part.rows for part in decoded] == [2, 0, 2, 0, 2]
+    assert [part.error for part in decoded] == [None, "not a RunMetadata", None, "not a RunMetadata", None]
+    assert batch.column("trace").to_pylist() == [0, 0, 2, 2, 4, 4]
+    assert [row["text"] for row in names.to_pylist() if row["kind"] == NODE] == [b"one", b"two"]
+
+
+@BOTH
+@pytest.mark.parametrize(
+    "part", [b"", text(1, b""), text(1, text(1, text(1, b"cpu:0"))), text(2, b"a cost graph"), number(7, 5)]
+)
+def test_metadata_without_nodes_has_no_rows(kind: str, part: bytes) -> None:
+    (batch, _, decoded), names = _all(kind, [part])
+    assert (batch.num_rows, decoded, names.num_rows) == (0, [Decoded(0, 0, 0, None)], 0)
+
+
+@BOTH
+def test_times_count_from_the_first_start(kind: str) -> None:
+    (batch, _, (decoded,)), _ = _all(
+        kind, [_metadata(node(b"late", 2000, op_us=7), node(b"early", 1500), node(b"never", 0))]
+    )
+    assert decoded.base_ns == 1_500_000
+    assert batch.column("start_ns").to_pylist() == [500_000, 0, -1_500_000]
+    assert batch.column("op_start_ns").to_pylist()[0] == 1000
+    assert batch.column("op_end_ns").to_pylist()[0] == 6000
+
+
+@BOTH
+def test_microseconds_stand_in_where_there_are_no_nanoseconds(kind: str) -> None:
+    row, decoded = _one(
+        kind, _metadata(text(1, b"a") + number(2, 5) + number(3, 1) + number(4, 3) + number(5, 4) + number(9, 2))
+    )
+    assert decoded.base_ns == 5000
+    assert (row["op_start_ns"], row["op_end_ns"], row["all_end_ns"], row["wait_ns"]) == (1000, 2000, 1000, 3000)
+    assert (row["start_us_fix"], row["end_us_fix"]) == (0, 0)
+
+
+@BOTH
+def test_what_the_microseconds_say_otherwise_is_kept(kind: str) -> None:
+    part = text(1, b"a") + number(2, 7) + number(4, 9) + number(13, 5999) + number(15, 2)
+    row, _ = _one(kind, _metadata(part))
+    assert (row["start_us_fix"], row["end_us_fix"]) == (2, 8)  # 7 - 5; 9 - (6001 // 1000 - 5999 // 1000)
+
+
+@BOTH
+def test_microseconds_before_1970_are_rounded_down(kind: str) -> None:
+    row, decoded = _one(kind, _metadata(text(1, b"a") + number(13, (1 << 64) - 1500) + number(15, 200)))
+    assert (decoded.base_ns, row["start_ns"]) == (0, -1500)
+    assert (row["start_us_fix"], row["end_us_fix"]) == (2, 0)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("start", "scheduled", "wait"),
+    [
+        (10_000, 4_000, 6_000),
+        (10_000, 0, 0),
+        (0, 4_000, 0),
+        (10_000, 10_001, 0),
+        (1795208791133719590, 1795208791133718629 * 1000 % (1 << 64), 961),  # as TF 1.15 writes it
+        (1795208791133719590, (1795208791133718629 * 1000 + 1) % (1 << 64), 0),
+        (1795208791133719590, (1795208791133719590 - 3601 * 10**9) * 1000 % (1 << 64), 0),
+    ],
+)
+def test_the_wait_is_told_where_it_is_known(kind: str, start: int, scheduled: int, wait: int) -> None:
+    row, _ = _one(kind, _metadata(text(1, b"a") + number(13, start) + number(17, scheduled)))
+    assert row["wait_ns"] == wait
+
+
+@BOTH
+def test_numbers_that_do_not_fit_are_held_at_the_limit(kind: str) -> None:
+    most, least = (1 << 63) - 1, 1 << 63
+    times = number(2, most) + number(14, least) + number(15, most)
+    memory = text(6, number(2, most)) * 2 + text(6, number(3, least)) * 2
+    row, decoded = _one(kind, _metadata(text(1, b"a") + times + memory))
+    assert decoded.base_ns == most
+    assert (row["op_start_ns"], row["op_end_ns"]) == (-least, most)
+    assert (row["total_bytes"], row["peak_bytes"]) == (most, -least)
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("name", "label", "node_text", "label_text"),
+    [
+        (b"a", b"", b"a", None),
+        (b"a:B:c", b"", b"a", b"B:c"),
+        (b"a:B", b"a = B()", b"a", b"a = B()"),
+        (b":B", b"", b"", b"B"),
+        (b"", b"", b"", None),
+        (b"\xff:\xfe", b"", b"\xff", b"\xfe"),
+    ],
+)
+def test_a_name_is_cut_at_its_first_colon(kind, name, label, node_text, label_text) -> None:
+    interner = Interner()
+    batch, _, _ = decoder(kind).run_metadata([_metadata(node(name, 1, label=label))], [0], interner)
+    (row,) = batch.to_pylist()
+    assert interner.table.get(0, row["node"]) == node_text
+    assert (None if row["label"] == NONE_ID else interner.table.get(2, row["label"])) == label_text
+
+
+@BOTH
+def test_memory_is_summed_and_the_first_allocator_named(kind: str) -> None:
+    uses = [(b"cpu", 3, 2, 1, 50), (b"GPU_0_bfc", 30, 20, 10, 70), (b"xGPU", 0, 0, 0, 90), (b"gpu", 0, 0, 0, 95)]
+    memory = b"".join(
+        text(6, text(1, name) + number(2, total) + number(3, peak) + number(4, live) + number(5, in_use))
+        for name, total, peak, live, in_use in uses
+    )
+    stats = text(12, number(1, 11) + number(3, 12))
+    interner = Interner()
+    batch, _, _ = decoder(kind).run_metadata([_metadata(node(b"a", 1) + memory + stats)], [0], interner)
+    (row,) = batch.to_pylist()
+    assert (row["total_bytes"], row["peak_bytes"], row["live_bytes"], row["in_use_bytes"]) == (33, 22, 11, 90)
+    assert (row["temp_bytes"], row["persistent_bytes"]) == (11, 12)
+    assert interner.table.get(3, row["allocator"]) == b"cpu"
+
+
+@BOTH
+def test_outputs_are_summed_and_all_described(kind: str) -> None:
+    shape = text(2, number(1, 4))
+    outputs = [
+        text(3, number(1, 9) + text(2, shape) + text(4, number(1, 5) + number(2, 8))),
+        number(1, (1 << 64) - 7) + text(3, number(1, 3) + text(2, b"") + text(4, number(1, 7) + number(2, 2))),
+        b"",
+    ]
+    interner = Interner()
+    part = _metadata(
+        node(b"a", 1) + b"".join(text(7, output) for output in outputs),
+        node(b"b", 1) + text(7, number(1, 4) + text(3, b"")),
+        node(b"c", 1),
+    )
+    batch, _, _ = decoder(kind).run_metadata([part], [0], interner)
+    first, second, third = batch.to_pylist()
+    assert (first["output_bytes"], second["output_bytes"]) == (15, 0)
+    assert _signed(interner, first) == [
+        Output(0, 9, shape, described=True, allocated=True),
+        Output(-7, 3, b"", described=True, allocated=True),
+        Output(0, 0, None, described=False, allocated=False),
+    ]
+    assert _signed(interner, second) == [Output(4, 0, None, described=True, allocated=False)]
+    assert third["outputs"] == NONE_ID
+
+
+def _used(name: bytes, *records: tuple[int, int]) -> bytes:
+    return text(
+        6, b"".join(text(6, number(1, us) + number(2, size % (1 << 64))) for us, size in records) + text(1, name)
+    )
+
+
+@BOTH
+def test_allocations_are_told_of_gpus_and_of_executions_that_started(kind: str) -> None:
+    interner = Interner()
+    part = _metadata(
+        node(b"a", 5) + _used(b"GPU_0_bfc", (7, 64), (9, -64)) + _used(b"cpu", (8, 1)) + _used(b"xGPU", (3, 2)),
+        node(b"never", 0) + _used(b"GPU_0_bfc", (1, 1)),
+        _used(b"GPU_0_bfc", (11, 32)) + node(b"b:Op", 6),
+        device=b"gpu:0",
+    )
+    _, allocations, _ = decoder(kind).run_metadata([run_metadata([b"x"]), part], [3, 4], interner)
+    rows = [(*row.values(), interner.table.get(NODE, row["node"])) for row in allocations.to_pylist()]
+    assert rows == [
+        (4, 1, 1, 7, 64, b"a"),
+        (4, 1, 1, 9, -64, b"a"),
+        (4, 1, 1, 3, 2, b"a"),
+        (4, 3, 1, 11, 32, b"b"),
+    ]
+
+
+@BOTH
+def test_what_cpu_allocators_record_is_not_looked_at(kind: str) -> None:
+    broken = text(6, b"\xff")
+    for name, error in ((b"cpu", None), (b"GPU_0_bfc", "not a RunMetadata")):
+        part = _metadata(node(b"a", 1) + text(6, broken + text(1, name)))
+        _, _, (decoded,) = decoder(kind).run_metadata([part], [0], Interner())
+        assert decoded.error == error
+
+
+@BOTH
+def test_a_step_of_too_many_allocations_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = fallback.ROWS_MAX
+    if kind == "python":
+        limit = 100
+        monkeypatch.setattr(fallback, "ROWS_MAX", limit)
+    most = _metadata(
+        node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * limit), node(b"b", 0) + _used(b"GPU", (1, 1))
+    )
+    more = _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, b"") * (limit + 1)))
+    _, allocations, decoded = decoder(kind).run_metadata([more, most, more, most], range(4), Interner())
+    assert [part.error for part in decoded] == [decode.ERRORS[3], None] * 2
+    assert allocations["trace"].to_pylist() == [1] * limit + [3] * limit
+
+
+@BOTH
+@pytest.mark.parametrize(
+    ("devices", "expected"),
+    [
+        ([b"/job:localhost/replica:0/task:0/device:CPU:0"], 0),
+        ([b"/stream:all"], 0),
+        ([b"/device:GPU:0"], 1),
+        ([b"cpu", b"xGpUx"], 1),
+        ([b"/device:gpu:0", b"/device:GPU:0/Stream:ALL"], 3),
+        ([b"gpu", b"stream:all"], 1),
+        ([b"gp", b"u"], 0),
+    ],
+)
+def test_a_step_tells_which_accelerators_it_saw(kind: str, devices: list[bytes], expected: int) -> None:
+    part = text(1, b"".join(text(1, text(1, device)) for device in devices))
+    bad = part + b"\xff"
+    _, _, decoded = decoder(kind).run_metadata([part, b"", bad, part], range(4), Interner())
+    assert [one.accelerator for one in decoded] == [expected, 0, 0, expected]
+
+
+@BOTH
+def test_many_outputs_are_one_name_and_more_than_is_kept_refuse_the_step(kind: str) -> None:
+    many = _metadata(node(b"a", 1) + text(7, b"") * 100_000)
+    (_, _, (decoded,)), names = _all(kind, [many])
+    assert decoded.error is None
+    assert [len(row["text"]) for row in names.to_pylist() if row["kind"] == OUTPUTS] == [300_000]
+    (batch, _, parts), _ = _all(kind, [many, run_metadata([b"a"])], text_max=200_000)
+    assert [part.error for part in parts] == [decode.ERRORS[2], None]
+    assert batch.num_rows == 1
+
+
+@BOTH
+def test_endless_shapes_end_where_names_end(kind: str) -> None:
+    parts = [_metadata(node(b"a", 1) + text(7, text(3, text(2, b"%d" % at)))) for at in range(50)]
+    (batch, _, decoded), _ = _all(kind, parts, names_max=20)
+    assert [part.error for part in decoded] == [None] * 20 + [decode.ERRORS[2]] * 30
+    assert batch["outputs"].to_pylist() == list(range(20))
+
+
+@BOTH
+def test_a_device_may_be_named_after_its_nodes(kind: str) -> None:
+    interner = Interner()
+    part = text(1, text(1, text(2, node(b"a", 1)) + text(1, b"first") + text(2, node(b"b", 2)) + text(1, b"last")))
+    batch, _, _ = decoder(kind).run_metadata([part], [0], interner)
+    assert {interner.table.get(1, number) for number in batch.column("device").to_pylist()} == {b"last"}
+
+
+@BOTH
+def test_step_stats_in_two_pieces_are_one(kind: str) -> None:
+    (batch, _, (decoded,)), _ = _all(kind, [run_metadata([b"a"]) + run_metadata([b"b"])])
+    assert (batch.num_rows, decoded.rows) == (2, 2)
+
+
+@BOTH
+def test_a_step_of_too_many_rows_is_refused(kind: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert fallback.ROWS_MAX == native.walker.ROWS_MAX
+    empty = text(2, b"")
+    most = text(1, text(1, empty * fallback.ROWS_MAX))
+    more = text(1, text(1, empty * (fallback.ROWS_MAX + 1)))
+    if kind == "python":  # as many rows as the walker bears take Python seconds
+        monkeypatch.setattr(fallback, "ROWS_MAX", 100)
+        most, more = text(1, text(1, empty * 100)), text(1, text(1, empty * 101))
+    parts = [most, more, run_metadata([b"a"]), more + b"\xff"]
+    batches, _, found = zip(*(_all(kind, [part])[0] for part in parts), strict=True)
+    decoded = [part for (part,) in found]
+    assert [part.rows for part in decoded] == [fallback.ROWS_MAX, 0, 1, 0]
+    assert decoded[1].error == decode.ERRORS[3]
+    assert decoded[3].error == decode.ERRORS[1]
+    assert sum(batch.num_rows for batch in batches) == fallback.ROWS_MAX + 1
+
+
+def test_steps_that_make_too_many_rows_together_are_to_come_in_smaller_lots() -> None:
+    half = text(1, text(1, text(1, b"d") + text(2, b"") * (fallback.ROWS_MAX // 2)))
+    walker, interner = decoder("walker"), Interner()
+    with pytest.raises(decode.TooManyRowsError):
+        walker.run_metadata([half] * 3, range(3), interner)
+    assert interner.new_names().num_rows == 0
+    assert walker.run_metadata([half] * 2, range(2), interner).ops.num_rows == fallback.ROWS_MAX
+
+
+@BOTH
+def test_parts_may_be_views_of_a_larger_message(kind: str) -> None:
+    part = run_metadata([b"a"])
+    view = memoryview(b"??" + part + b"??")[2:-2]
+    batch, _, (decoded,) = decoder(kind).run_metadata([view], [3], Interner())
+    assert decoded.error is None
+    assert batch.column("trace").to_pylist() == [3]
+
+
+@BOTH
+def test_no_parts_give_no_rows(kind: str) -> None:
+    batch, _, decoded = decoder(kind).run_metadata([], [], Interner())
+    assert (batch.num_rows, batch.schema, decoded) == (0, OPS, [])
+
+
+def test_the_walker_lays_out_the_columns_of_the_schema() -> None:
+    for rows in (0, 1, 15, 16, 17, 1000):
+        sizes = [-(-rows * kind.bit_width // 8 // 64) * 64 for kind in OPS.types]
+        assert native.walker.block_size(rows) == sum(sizes)
+
+
+def test_the_walker_refuses_a_block_that_is_too_small() -> None:
+    with pytest.raises(ValueError, match="do not fit"):
+        native.walker.walk([], [], name_table(), bytearray(native.walker.block_size(10) - 1), 10)
+    with pytest.raises(ValueError, match="do not fit"):
+        native.walker.walk([], [], name_table(), bytearray(100), -1)
+    with pytest.raises((ValueError, OverflowError)):
+        native.walker.block_size(1 << 40)
+
+
+def test_the_walker_refuses_what_is_not_bytes() -> None:
+    with pytest.raises(TypeError):
+        native.walker.count(["text"])
+    with pytest.raises(TypeError):
+        native.walker.walk([b"", "text"], [0, 1], name_table(), bytearray(64), 0)
+    with pytest.raises((IndexError, TypeError)):
+        native.walker.walk([b""], [], name_table(), bytearray(64), 0)
+
+
+def test_rows_do_not_change_when_more_are_decoded() -> None:
+    interner, walker = Interner(), decoder("walker")
+    first, _, _ = walker.run_metadata([SAMPLES[0]], [0], interner)
+    before = pa.RecordBatch.from_pylist(first.to_pylist(), OPS)
+    walker.run_metadata(SAMPLES * 4, range(4 * len(SAMPLES)), interner)
+    assert first.equals(before)
+
+
+def test_a_guess_of_too_little_room_costs_time_but_no_rows() -> None:
+    one = decoder("walker")
+    small, large = _metadata(b""), _metadata(*[b""] * 5_000)  # many rows a byte
+    for parts in ([small], [small, large], [SAMPLES[0]], [large, SAMPLES[0], large], [large]):
+        expected = _all("python", parts)
+        interner = Interner()
+        steps = one.run_metadata(parts, range(len(parts)), interner)
+        assert (steps, interner.new_names()) == expected
+
+
+def test_the_walker_says_when_the_room_is_too_little() -> None:
+    block = bytearray(native.walker.block_size(2))
+    assert native.walker.walk([_metadata(b"", b"", b"")], [0], name_table(), block, 2) is None
+    assert native.walker.walk([_metadata(b"", b"")], [0], name_table(), block, 2) == ([(2, 0, 0, 0)], [b""] * 5)
+
+
+def test_a_build_without_the_walker_decodes_by_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(decode, "walker", None)
+    assert decoder().name == "python"
+    with pytest.raises(UsageError, match="no walker"):
+        decoder("walker")
+
+
+def test_only_known_decoders_can_be_asked_for() -> None:
+    assert decoder().name == "walker"
+    with pytest.raises(UsageError, match="no decoder is called fast"):
+        decoder("fast")

@@ -1,0 +1,185 @@
+"""Which events of a profiler session are op executions."""
+
+import pytest
+from fakes.sessions import BEGAN_NS, Plane, session
+from tfprof.collector.decoders.executions import HOST_DEVICE, ITERATOR_DEVICE, Execution, executions
+
+
+def _read(*planes: Plane, began_ns: int = BEGAN_NS, started_ns: int = 0) -> list[Execution]:
+    return list(executions(session(*planes, began_ns=began_ns), started_ns))
+
+
+def _own_us(found: list[Execution]) -> dict[str, float]:
+    return {row.node.decode(): row.own_ns / 1000 for row in found}
+
+
+@pytest.mark.parametrize(
+    ("event", "node", "label"),
+    [
+        (b"dense/MatMul:MatMul", b"dense/MatMul", b"MatMul"),
+        (b"StatefulPartitionedCall/dense/MatMul:_MklMatMul", b"dense/MatMul", b"_MklMatMul"),
+        (b"StatefulPartitionedCall/PartitionedCall_3/a:Mul", b"a", b"Mul"),
+        (
+            b"StatefulPartitionedCall/gradients/StatefulPartitionedCall/a:Mul",
+            b"gradients/StatefulPartitionedCall/a",
+            b"Mul",
+        ),
+        (b"EagerLocalExecute: AddV2", b"AddV2", b"AddV2"),
+    ],
+)
+def test_events_named_after_a_node_are_ops(event: bytes, node: bytes, label: bytes) -> None:
+    (row,) = _read(Plane().line((event, 10, 30), thread=(5 << 32) + 9))
+    assert row[:6] == (HOST_DEVICE, node, label, 9, BEGAN_NS + 10_000, 20_000)
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        b"ThreadpoolListener::Record",
+        b"ExecutorState::Process",
+        b"EagerExecute",
+        b"EagerKernelExecute",
+        b"KernelAndDeviceFunc::Run",
+        b"EagerLocalExecute: __inference_train_function_468",
+        b"train",
+        b"a:b",
+        b"StatefulPartitionedCall:StatefulPartitionedCall",
+        b"while:While",
+        b"",
+    ],
+)
+def test_events_of_the_runtime_are_not(event: bytes) -> None:
+    assert _read(Plane().line((event, 10, 30))) == []
+
+
+def test_the_time_of_an_inner_op_is_not_counted_twice() -> None:
+    found = _read(Plane().line((b"outer:MapDefun", 0, 100), (b"a:Mul", 10, 30), (b"b:Mul", 40, 90), (b"c:Mul", 45, 50)))
+    assert _own_us(found) == {"outer": 30, "a": 20, "b": 45, "c": 5}
+
+
+def test_ops_of_other_threads_are_not_inner_ones() -> None:
+    plane = Plane().line((b"outer:MapDefun", 0, 100), thread=1).line((b"a:Mul", 10, 30), thread=2)
+    assert _own_us(_read(plane)) == {"outer": 100, "a": 20}
+
+
+def test_an_eager_call_counts_where_its_op_has_no_event_of_its_own() -> None:
+    plane = Plane().line(
+        (b"EagerLocalExecute: MatMul", 0, 100), (b"MatMul:MatMul", 10, 90), (b"EagerLocalExecute: Fill", 200, 220)
+    )
+    assert _own_us(_read(plane)) == {"MatMul": 80, "Fill": 20}
+
+
+def test_a_call_of_eager_calls_takes_its_time_from_the_op_around_it() -> None:
+    plane = Plane().line((b"outer:PyFunc", 0, 100), (b"EagerLocalExecute: MatMul", 10, 60), (b"MatMul:MatMul", 20, 50))
+    assert _own_us(_read(plane)) == {"outer": 70, "MatMul": 30}
+
+
+def test_iterators_are_rows_of_their_own_device_and_time() -> None:
+    found = _read(
+        Plane().line(
+            (b"Iterator::Root", 0, 100), (b"Iterator::Root::Map", 10, 90), (b"Iterator::Root::Map::Range", 20, 30)
+        )
+    )
+    assert {row.device for row in found} == {ITERATOR_DEVICE}
+    assert {row.label for row in found} == {b"tf.data"}
+    assert _own_us(found) == {"Iterator::Root": 20, "Iterator::Root::Map": 70, "Iterator::Root::Map::Range": 10}
+
+
+def _start(at: int, link: int, name: bytes = b"next", kind: bytes = b"IteratorGetNext") -> tuple:
+    stats = {b"name": name, b"kernel_type": kind, b"step_id": 3, b"_p": link}
+    return b"ExecutorState::ProcessAsync::Start", at, at + 1, stats
+
+
+def _done(at: int, link: int, name: bytes = b"next", kind: bytes = b"IteratorGetNext") -> tuple:
+    return (
+        b"ExecutorState::ProcessAsync::Done",
+        at,
+        at + 40,
+        {b"name": name, b"kernel_type": kind, b"step_id": 3, b"_c": link},
+    )
+
+
+def test_an_asynchronous_op_lasts_from_its_start_to_its_callback() -> None:
+    plane = Plane().line(_start(10, 1), _start(200, 2), thread=1).line(_done(150, 1), _done(230, 2), thread=2)
+    assert [row[1:6] for row in _read(plane)] == [
+        (b"next", b"IteratorGetNext", 1, BEGAN_NS + 10_000, 140_000),
+        (b"next", b"IteratorGetNext", 1, BEGAN_NS + 200_000, 30_000),
+    ]
+
+
+def test_asynchronous_calls_of_functions_and_unfinished_ops_are_left_out() -> None:
+    call = {"name": b"call", "kind": b"StatefulPartitionedCall"}
+    plane = Plane().line(_start(10, 1), _start(20, 2, **call)).line(_done(90, 2, **call), _done(95, 7))
+    assert _read(plane) == []
+
+
+def _allocation(
+    name: bytes, at: int, size: int, address: int, *, allocator: bytes = b"GPU_0_bfc", in_use: int = 0
+) -> tuple:
+    stats = {b"allocation_bytes": size, b"addr": address, b"allocator_name": allocator, b"bytes_allocated": in_use}
+    return name, at, at, stats
+
+
+def test_memory_belongs_to_the_innermost_op() -> None:
+    taken, freed = b"MemoryAllocation", b"MemoryDeallocation"
+    plane = Plane().line(
+        _allocation(taken, 1, 999, 1),
+        (b"outer:Conv2D", 10, 100),
+        _allocation(taken, 20, 100, 2, in_use=500),
+        _allocation(freed, 25, 50, 77),
+        (b"inner:Mul", 30, 40),
+        _allocation(taken, 35, 7, 3, allocator=b"cpu", in_use=900),
+        _allocation(taken, 50, 60, 4, in_use=400),
+        _allocation(freed, 60, 100, 2),
+        _allocation(taken, 70, 10, 5),
+    )
+    memory = {row.node: row.memory for row in _read(plane)}
+    outer, inner = memory[b"outer"], memory[b"inner"]
+    assert (outer.allocator, outer.total, outer.peak, outer.live, outer.in_use) == (b"GPU_0_bfc", 170, 160, 70, 500)
+    assert (inner.allocator, inner.total, inner.peak, inner.live, inner.in_use) == (b"cpu", 7, 7, 7, 0)
+
+
+def test_an_allocator_that_does_not_know_what_it_took_gave_what_was_asked_for() -> None:
+    asked = {b"requested_bytes": 40, b"addr": 1, b"allocator_name": b"cpu"}
+    rounded = {b"requested_bytes": 40, b"allocation_bytes": 64, b"addr": 1}
+    plane = Plane().line(
+        (b"a:Mul", 10, 20),
+        (b"MemoryAllocation", 11, 11, {**asked, b"allocation_bytes": 0}),
+        (b"MemoryDeallocation", 12, 12, {b"addr": 1}),
+        (b"b:Mul", 30, 40),
+        (b"MemoryAllocation", 31, 31, rounded),
+    )
+    memory = {row.node: row.memory for row in _read(plane)}
+    assert (memory[b"a"].total, memory[b"a"].peak, memory[b"a"].live) == (40, 40, 0)
+    assert (memory[b"b"].total, memory[b"b"].peak, memory[b"b"].live) == (64, 64, 64)
+
+
+def test_kernels_are_named_after_their_op_on_the_stream_of_all() -> None:
+    plane = Plane(b"/device:GPU:1").line(
+        (b"volta_sgemm", 10, 30, {b"tf_op": b"StatefulPartitionedCall/dense/MatMul:MatMul"}),
+        (b"MemcpyH2D", 40, 41),
+        name=b"Stream #14(Compute)",
+        thread=14,
+    )
+    plane.line((b"dense/MatMul", 10, 30), name=b"TensorFlow Ops").line((b"fusion", 10, 30), name=b"XLA Ops")
+    assert [row[:6] for row in _read(plane)] == [
+        (b"/device:GPU:1/stream:all", b"dense/MatMul", b"volta_sgemm", 14, BEGAN_NS + 10_000, 20_000),
+        (b"/device:GPU:1/stream:all", b"MemcpyH2D", b"MemcpyH2D", 14, BEGAN_NS + 40_000, 1000),
+    ]
+
+
+def test_a_device_without_streams_has_its_xla_ops() -> None:
+    plane = Plane(b"/device:TPU:0").line((b"fusion.1", 0, 5), name=b"XLA Ops").line((b"step", 0, 9), name=b"Steps")
+    assert [(row.device, row.node) for row in _read(plane)] == [(b"/device:TPU:0/stream:all", b"fusion.1")]
+
+
+@pytest.mark.parametrize("name", [b"/host:metadata", b"/host:CUPTI", b"/host:python-tracer", b"/device:CUSTOM:a", b""])
+def test_other_planes_hold_no_ops(name: bytes) -> None:
+    assert _read(Plane(name).line((b"a:Mul", 0, 5), name=b"Stream #1")) == []
+
+
+def test_times_count_from_the_beginning_of_the_session_or_are_real() -> None:
+    event = (b"a:Mul", 5, 6)
+    assert _read(Plane().line(event, start_ns=300))[0].start_ns == BEGAN_NS + 5300
+    assert _read(Plane().line(event, start_ns=BEGAN_NS + 300))[0].start_ns == BEGAN_NS + 5300
+    assert _read(Plane().line(event, start_ns=300), began_ns=0, started_ns=BEGAN_NS + 1)[0].start_ns == BEGAN_NS + 5301

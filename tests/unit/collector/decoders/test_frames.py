@@ -1,0 +1,125 @@
+"""Frames tell which code made which node."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tfprof.collector.decoders import frames as frames_module
+from tfprof.collector.decoders.frames import frames
+from tfprof.collector.errors import DecodeError
+from tfprof.collector.store.schema import FRAMES, OP_LOG, STACKS
+
+RECORD = {
+    "files": ["train.py", "layers.py"],
+    "functions": ["main", "dense"],
+    "frames": [[0, 12, 0], [1, 40, 1]],
+    "stacks": [[0, 1], [0], []],
+    "nodes": {"dense/MatMul": 0, "x": 1, "dense/Add": 0},
+}
+
+
+def _json(**changes: object) -> bytes:
+    return json.dumps({**RECORD, **changes}).encode()
+
+
+def test_stacks_are_written_out() -> None:
+    rows, nodes, _ = frames(_json(), 4)
+    assert (rows.schema, nodes.schema) == (FRAMES, STACKS)
+    assert [tuple(row.values()) for row in rows.to_pylist()] == [
+        (4, 0, 0, "train.py", 12, "main", -1, ""),
+        (4, 0, 1, "layers.py", 40, "dense", -1, ""),
+        (4, 1, 0, "train.py", 12, "main", -1, ""),
+    ]
+    assert [tuple(row.values()) for row in nodes.to_pylist()] == [
+        (4, "dense/MatMul", 0),
+        (4, "x", 1),
+        (4, "dense/Add", 0),
+    ]
+
+
+def test_a_graph_without_stacks_has_no_rows() -> None:
+    rows, nodes, op_log = frames(_json(files=[], functions=[], frames=[], stacks=[], nodes={}), 0)
+    assert (rows.num_rows, nodes.num_rows, op_log.num_rows) == (0, 0, 0)
+
+
+def test_first_lines_of_functions_are_kept_where_they_are_known() -> None:
+    rows, _, _ = frames(_json(starts=[-1, 38]), 4)
+    assert rows["start_line"].to_pylist() == [-1, 38, -1]
+    assert set(rows["text"].to_pylist()) == {""}
+
+
+def test_trainable_variables_are_an_op_log() -> None:
+    told = {"w": None, "b/resource": [3, -1], "scale/resource": []}
+    _, _, op_log = frames(_json(variables=told, others={"frozen": [7]}, state={"m": None}), 4)
+    assert op_log.schema == OP_LOG
+    assert [tuple(row.values()) for row in op_log.to_pylist()] == [
+        (4, "w", 0, ["_trainable_variables"], False, []),
+        (4, "b/resource", 0, ["_trainable_variables"], False, [3, -1]),
+        (4, "scale/resource", 0, ["_trainable_variables"], False, [1]),
+        (4, "frozen", 0, ["_tfprof_untrained"], False, [7]),
+        (4, "m", 0, ["_tfprof_state"], False, []),
+    ]
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"files": 3},
+        {"files": [1, 2]},
+        {"frames": [[0, 12]]},
+        {"frames": [[2, 12, 0]]},
+        {"frames": [[-1, 12, 0]]},
+        {"frames": [[True, 12, 0]]},
+        {"frames": [[0, "12", 0]]},
+        {"frames": [[0, 1 << 80, 0]]},
+        {"stacks": [[2]]},
+        {"stacks": [0]},
+        {"stacks": "01"},
+        {"nodes": {"a": 3}},
+        {"nodes": [0]},
+        {"files": ["\ud800", ""]},
+        {"starts": [1]},
+        {"starts": [1, "2"]},
+        {"starts": None},
+        {"variables": ["w"]},
+        {"variables": {"w": 3}},
+        {"variables": {"w": ["3"]}},
+        {"variables": {"w": [1 << 70]}},
+        {"variables": {"\ud800": None}},
+    ],
+)
+def test_what_is_out_of_shape_is_refused(changes: dict[str, object]) -> None:
+    with pytest.raises(DecodeError, match="frames of graph 7"):
+        frames(_json(**changes), 7)
+
+
+@pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"null", b"\xff", b"[" * 100_000])
+def test_what_is_no_record_is_refused(data: bytes) -> None:
+    with pytest.raises(DecodeError, match="frames of graph 7"):
+        frames(data, 7)
+
+
+@pytest.mark.parametrize(("limit", "value"), [("ROWS_MAX", 2), ("TEXT_MAX", 30)])
+def test_a_small_record_does_not_make_a_large_table(limit: str, value: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(frames_module, limit, value)
+    with pytest.raises(DecodeError, match="more than"):
+        frames(_json(), 0)
+
+
+VALUES = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.text(max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=2), inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200)
+@given(st.sampled_from([*RECORD, "starts", "variables"]), VALUES)
+def test_anything_is_read_or_refused(key: str, value: object) -> None:
+    try:
+        told = frames(_json(**{key: value}), 0)
+    except DecodeError:
+        return
+    for rows in told:
+        rows.validate(full=True)

@@ -1,0 +1,164 @@
+"""Names of a job have one id each, for ever."""
+
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from tfprof.collector.decoders import interner as interner_module
+from tfprof.collector.decoders.interner import KINDS, Interner, NamesFullError, PythonNames, name_table
+from tfprof.collector.errors import FormatError
+from tfprof.collector.store.schema import DEVICE, LABEL, NAMES, NODE, NONE_ID, OUTPUTS
+
+TABLES = {"walker": name_table, "python": PythonNames}
+BOTH = pytest.mark.parametrize("kind", list(TABLES))
+
+
+def _table(kind: str, names_max: int = 1 << 20, text_max: int = 1 << 20):
+    return TABLES[kind](names_max, text_max)
+
+
+def _rows(names: pa.RecordBatch) -> list[tuple[int, int, bytes]]:
+    assert names.schema == NAMES
+    return [(row["kind"], row["id"], row["text"]) for row in names.to_pylist()]
+
+
+def test_the_two_tables_are_two() -> None:
+    assert type(_table("walker")) is not type(_table("python"))
+
+
+@BOTH
+def test_ids_are_dense_for_each_kind(kind: str) -> None:
+    names = Interner(_table(kind))
+    assert [names.id(NODE, text) for text in (b"a", b"b", b"a", b"")] == [0, 1, 0, 2]
+    assert [names.id(OUTPUTS, text) for text in (b"b", b"a")] == [0, 1]
+    assert names.table.get(NODE, 2) == b""
+    with pytest.raises(IndexError):
+        names.table.get(NODE, 3)
+
+
+@BOTH
+def test_names_are_told_once(kind: str) -> None:
+    names = Interner(_table(kind))
+    names.id(LABEL, b"x")
+    names.id(NODE, b"a")
+    assert _rows(names.new_names()) == [(NODE, 0, b"a"), (LABEL, 0, b"x")]
+    names.id(NODE, b"b")
+    names.id(NODE, b"a")
+    assert _rows(names.new_names()) == [(NODE, 1, b"b")]
+    assert _rows(names.new_names()) == []
+
+
+@BOTH
+def test_an_interner_goes_on_where_the_stored_names_end(kind: str) -> None:
+    names = Interner(_table(kind))
+    for number in range(100):
+        names.id(NODE, b"%d" % number)
+        names.id(DEVICE, b"%d" % (number % 3))
+    again = Interner.restored(names.new_names(), _table(kind))
+    assert _rows(again.new_names()) == []
+    assert (again.id(NODE, b"57"), again.id(NODE, b"new"), again.id(DEVICE, b"2")) == (57, 100, 2)
+    assert _rows(again.new_names()) == [(NODE, 100, b"new")]
+
+
+@pytest.mark.parametrize("rows", [[(NODE, 1, b"a")], [(NODE, 0, b"a"), (NODE, 1, b"a")], [(9, 0, b"a")]])
+def test_stored_names_with_a_hole_are_refused(rows: list[tuple[int, int, bytes]]) -> None:
+    columns = [pa.array(values, field.type) for values, field in zip(zip(*rows, strict=True), NAMES, strict=True)]
+    with pytest.raises(FormatError, match="does not follow"):
+        Interner.restored(pa.RecordBatch.from_arrays(columns, schema=NAMES))
+
+
+@BOTH
+def test_a_rollback_forgets_what_found_no_place_in_the_store(kind: str) -> None:
+    names = Interner(_table(kind))
+    names.id(NODE, b"a")
+    names.new_names()
+    mark = names.mark()
+    names.id(NODE, b"b")
+    names.id(LABEL, b"x")
+    lost = _rows(names.new_names())
+    names.rollback(mark)
+    assert names.id(NODE, b"b") == 1
+    assert names.id(LABEL, b"x") == 0
+    assert _rows(names.new_names()) == lost
+
+
+@BOTH
+def test_names_not_told_before_a_mark_are_told_after_its_rollback(kind: str) -> None:
+    names = Interner(_table(kind))
+    names.id(NODE, b"a")
+    mark = names.mark()
+    names.new_names()
+    names.rollback(mark)
+    assert _rows(names.new_names()) == [(NODE, 0, b"a")]
+
+
+@BOTH
+def test_a_full_table_knows_its_names_and_takes_no_more(kind: str) -> None:
+    names = Interner(_table(kind, names_max=2))
+    assert [names.id(NODE, text) for text in (b"a", b"b", b"a")] == [0, 1, 0]
+    with pytest.raises(NamesFullError) as caught:
+        names.id(NODE, b"c")
+    assert caught.value.slug == "too-many-names"
+    assert names.id(LABEL, b"c") == 0
+    assert names.table.add(NODE, b"c") == NONE_ID
+
+
+@BOTH
+def test_text_is_bounded_and_a_cut_gives_room_back(kind: str) -> None:
+    table = _table(kind, text_max=5)
+    assert table.add(NODE, b"abc") == 0
+    counts = table.counts()
+    assert table.add(LABEL, b"de") == 0
+    assert table.add(OUTPUTS, b"f") == NONE_ID
+    table.cut(counts)
+    assert table.add(OUTPUTS, b"fg") == 0
+
+
+@settings(max_examples=100)
+@given(
+    st.lists(
+        st.one_of(
+            st.tuples(
+                st.sampled_from(KINDS), st.one_of(st.binary(max_size=40), st.integers(0, 90).map(lambda n: b"%d" % n))
+            ),
+            st.just("mark"),
+            st.just("cut"),
+        ),
+        max_size=200,
+    )
+)
+def test_both_tables_give_the_same_ids(steps: list) -> None:
+    walker, python = _table("walker", 60, 1500), _table("python", 60, 1500)
+    marks = [walker.counts()]
+    for step in steps:
+        if step == "mark":
+            marks.append(walker.counts())
+        elif step == "cut":
+            counts = tuple(map(min, marks.pop() if len(marks) > 1 else marks[0], walker.counts()))
+            walker.cut(counts)
+            python.cut(counts)
+        else:
+            assert walker.add(*step) == python.add(*step)
+        assert walker.counts() == python.counts()
+    for kind, count in zip(KINDS, walker.counts(), strict=True):
+        assert [walker.get(kind, number) for number in range(count)] == [
+            python.get(kind, number) for number in range(count)
+        ]
+
+
+def test_many_names_are_found_again() -> None:
+    table = _table("walker")
+    texts = [b"node/%d/with/a/longer/name" % number for number in range(20_000)]
+    assert [table.add(NODE, text) for text in texts] == list(range(20_000))
+    assert [table.add(NODE, text) for text in texts] == list(range(20_000))
+
+
+@BOTH
+def test_there_are_no_other_kinds(kind: str) -> None:
+    with pytest.raises(IndexError):
+        _table(kind).add(5, b"a")
+
+
+def test_a_build_without_the_walker_keeps_names_in_python(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(interner_module, "walker", None)
+    assert isinstance(name_table(), PythonNames)

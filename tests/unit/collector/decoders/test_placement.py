@@ -1,0 +1,28 @@
+"""On which CPU an op of a profiler session ran: where the job's graphs place its node."""
+
+import pyarrow as pa
+from fakes.made_store import rows
+from tfprof.collector.decoders.executions import HOST_DEVICE
+from tfprof.collector.decoders.placement import Placement
+
+SECOND = HOST_DEVICE[:-1] + b"1"
+
+
+def nodes(**devices: bytes) -> pa.Table:
+    found = [{"name": name, "device": device.decode(), "node_def": b""} for name, device in devices.items()]
+    return rows("graph_nodes", found)
+
+
+def test_nodes_on_further_cpus_are_known_and_all_others_are_on_the_first() -> None:
+    placement = Placement()
+    placement.learn(nodes(a=SECOND, b=HOST_DEVICE, c=b"", d=HOST_DEVICE.replace(b"CPU", b"GPU"), e=b"/job:ps/task:1"))
+    assert placement.of(b"a", HOST_DEVICE) == SECOND
+    assert {placement.of(name, HOST_DEVICE) for name in (b"b", b"c", b"d", b"e", b"new")} == {HOST_DEVICE}
+
+
+def test_what_is_learnt_later_counts_too() -> None:
+    placement = Placement()
+    placement.learn(nodes(a=SECOND))
+    placement.learn(nodes(b=HOST_DEVICE[:-1] + b"12").to_batches()[0])
+    assert placement.of(b"a", HOST_DEVICE) == SECOND
+    assert placement.of(b"b", HOST_DEVICE).endswith(b"CPU:12")

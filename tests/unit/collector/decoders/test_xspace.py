@@ -1,0 +1,112 @@
+"""Profiler sessions as op executions of the step that they recorded."""
+
+from pathlib import Path
+
+import pytest
+from fakes import step_stats
+from fakes.sessions import BEGAN_NS, Plane, session
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tfprof.collector.decoders import xspace as xspace_module
+from tfprof.collector.decoders.decode import Decoded
+from tfprof.collector.decoders.interner import Interner, name_table
+from tfprof.collector.decoders.proto.xplane_pb2 import XEvent, XSpace
+from tfprof.collector.decoders.xspace import Session, xspace
+from tfprof.collector.errors import DecodeError
+from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID, OPS
+
+DATA = Path(__file__).parents[3] / "contract" / "data"
+SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.xspace"))]
+
+
+def _read(space: XSpace, interner: Interner | None = None, trace: int = 0) -> Session:
+    read = xspace(space.SerializeToString(), 0, trace, interner or Interner())
+    read.ops.validate(full=True)
+    return read
+
+
+def test_every_op_of_a_session_is_in_its_step() -> None:
+    plane = Plane().line(*[(b"n%d:Mul" % at, at, at + 5) for at in (10, 18)])
+    interner = Interner()
+    read = _read(session(plane), interner, 4)
+    rows = [(row["trace"], interner.table.get(NODE, row["node"]), row["start_ns"]) for row in read.ops.to_pylist()]
+    assert rows == [(4, b"n10", 0), (4, b"n18", 8000)]
+    assert read.step == Decoded(2, BEGAN_NS + 10_000, 0, None)
+
+
+def test_a_step_tells_whether_an_accelerator_ran_in_it() -> None:
+    host = Plane().line((b"a:Mul", 10, 15), (b"b:Mul", 30, 35))
+    gpu = Plane(b"/device:GPU:0").line((b"kernel", 31, 32), name=b"Stream #1")
+    tpu = Plane(b"/device:TPU:0").line((b"fusion", 11, 12), name=b"XLA Ops")
+    steps = [_read(session(*planes)).step for planes in ((host,), (host, tpu), (host, gpu))]
+    assert [(step.rows, step.accelerator) for step in steps] == [(2, 0), (3, 0), (3, 3)]
+
+
+def test_rows_say_what_ran_where_and_what_it_allocated() -> None:
+    stats = {b"allocation_bytes": 64, b"addr": 1, b"allocator_name": b"cpu"}
+    plane = Plane().line((b"a:Mul", 10, 15), (b"MemoryAllocation", 11, 11, stats), thread=3)
+    interner = Interner()
+    (row,) = _read(session(plane), interner).ops.to_pylist()
+    assert interner.table.get(DEVICE, row["device"]).endswith(b"device:CPU:0")
+    assert interner.table.get(LABEL, row["label"]) == b"Mul"
+    assert (row["thread"], row["op_start_ns"], row["op_end_ns"], row["all_end_ns"]) == (3, 0, 5000, 0)
+    assert (row["total_bytes"], row["peak_bytes"], row["live_bytes"], row["allocator"]) == (64, 64, 64, 0)
+    assert (row["outputs"], row["wait_ns"], row["start_us_fix"], row["end_us_fix"]) == (NONE_ID, 0, 0, 0)
+
+
+def test_a_step_without_ops_has_no_rows_and_no_names() -> None:
+    interner = Interner()
+    read = _read(session(Plane()), interner)
+    assert (read.ops.num_rows, read.ops.schema, read.step) == (0, OPS, Decoded(0, 0, 0, None))
+    assert interner.new_names().num_rows == 0
+
+
+@pytest.mark.parametrize("data", [b"\xff", SAMPLES[0][:-1], b"\x0a\x05\x0a"])
+def test_what_is_no_xspace_is_refused(data: bytes) -> None:
+    with pytest.raises(DecodeError, match="not an XSpace"):
+        xspace(data, 0, 0, Interner())
+
+
+def test_too_much_is_refused_before_it_is_taken_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    data = session(Plane().line(*[(b"a:Mul", at, at) for at in range(11)])).SerializeToString()
+    monkeypatch.setattr(xspace_module, "EVENTS_MAX", 10)
+    with pytest.raises(DecodeError, match="more than 10 events"):
+        xspace(data, 0, 0, Interner())
+    monkeypatch.setattr(xspace_module, "BYTES_MAX", len(data) - 1)
+    with pytest.raises(DecodeError, match="bytes"):
+        xspace(data, 0, 0, Interner())
+
+
+def test_too_many_names_leave_none_behind() -> None:
+    interner = Interner(name_table(names_max=3, text_max=1 << 20))
+    interner.id(NODE, b"old")
+    plane = Plane().line(*[(b"n%d:Mul" % at, at, at + 1) for at in range(4)])
+    with pytest.raises(DecodeError) as caught:
+        _read(session(plane), interner)
+    assert caught.value.slug == "too-many-names"
+    assert [row["text"] for row in interner.new_names().to_pylist()] == [b"old"]
+
+
+def test_numbers_that_do_not_fit_are_held_at_the_limit() -> None:
+    stats = {b"allocation_bytes": (1 << 63) - 1, b"addr": 1}
+    plane = Plane().line(
+        (b"a:Mul", 10, 15), *[(b"MemoryAllocation", 11, 11, {**stats, b"addr": at}) for at in range(3)]
+    )
+    plane.plane.lines[0].events.append(XEvent(metadata_id=1, offset_ps=20 * 10**6, duration_ps=(1 << 63) - 1))
+    plane.plane.lines[0].events.append(XEvent(metadata_id=1, offset_ps=(1 << 63) - 1, duration_ps=-5))
+    read = _read(session(plane))
+    assert max(read.ops.column("total_bytes").to_pylist()) == (1 << 63) - 1
+    assert read.ops.num_rows == 3
+
+
+@settings(max_examples=150, suppress_health_check=list(HealthCheck))
+@given(st.sampled_from(SAMPLES).flatmap(step_stats.damaged), st.integers(0, (1 << 63) - 1))
+def test_damaged_sessions_are_read_or_refused(data: bytes, start_ns: int) -> None:
+    interner = Interner()
+    try:
+        read = xspace(data, start_ns, 0, interner)
+    except DecodeError:
+        assert interner.new_names().num_rows == 0
+    else:
+        read.ops.validate(full=True)
+        assert read.step.rows == read.ops.num_rows

@@ -1,0 +1,75 @@
+"""Shapes, parameters and inputs of nodes."""
+
+import pytest
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.flops.attributes import Attributes, attributes, facts
+from tfprof.collector.tfviews.nodes import parameters
+from tfprof.collector.tfviews.parity import Rules
+
+
+def shape(*dims: int) -> graph_pb2.TensorShapeProto:
+    """Return a shape of known rank."""
+    return graph_pb2.TensorShapeProto(dim=[graph_pb2.TensorShapeProto.Dim(size=dim) for dim in dims])
+
+
+def defined(*definitions: graph_pb2.NodeDef) -> list[tuple[str, bytes]]:
+    """Return nodes as a graph has them."""
+    return [(definition.name, definition.SerializeToString()) for definition in definitions]
+
+
+def variable(name: str, *dims: int) -> graph_pb2.NodeDef:
+    """Return a variable whose output has the shape of the variable."""
+    definition = graph_pb2.NodeDef(name=name, op="VariableV2")
+    definition.attr["shape"].shape.CopyFrom(shape(*dims))
+    definition.attr["_output_shapes"].list.shape.append(shape(*dims))
+    return definition
+
+
+@pytest.mark.parametrize(("dims", "number"), [((2, 3), 6), ((1,), 1), ((), 0), ((4, -1), 0), ((4, 0), 0)])
+def test_parameters_are_the_elements_of_a_shape_that_is_known(dims: tuple[int, ...], number: int) -> None:
+    assert parameters(dims) == number
+
+
+def test_a_scalar_is_one_parameter_and_an_unknown_rank_none() -> None:
+    assert attributes(variable("v").SerializeToString()).parameter_shape == (1,)
+    unknown = variable("v")
+    unknown.attr["shape"].shape.unknown_rank = True
+    assert attributes(unknown.SerializeToString()).parameter_shape == ()
+
+
+def test_a_shape_attribute_that_is_no_shape_gives_no_parameters() -> None:
+    definition = graph_pb2.NodeDef(name="reshape", op="Reshape")
+    definition.attr["shape"].i = 3
+    assert attributes(definition.SerializeToString()).parameter_shape == ()
+
+
+def test_a_definition_that_does_not_parse_has_no_attributes() -> None:
+    assert attributes(b"\xff\xff\xff") == Attributes()
+
+
+def split(name: str) -> graph_pb2.NodeDef:
+    """Return a node with two outputs of different shapes."""
+    definition = graph_pb2.NodeDef(name=name, op="Split")
+    definition.attr["_output_shapes"].list.shape.extend([shape(2, 3), shape(4)])
+    return definition
+
+
+def test_inputs_are_shown_by_the_first_output_of_their_source_control_inputs_too() -> None:
+    user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1", "^w", "missing"])
+    known = facts(defined(split("v"), variable("w"), user))
+    assert known["user"].inputs == ("v", "w", "missing")
+    assert known["user"].input_shapes == ((2, 3), (1,), ())
+
+
+def test_the_older_version_takes_the_output_that_is_meant_and_of_two_the_last() -> None:
+    user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1"])
+    twice = graph_pb2.NodeDef(name="twice", op="Add", input=["v", "v:1"])
+    beyond = graph_pb2.NodeDef(name="beyond", op="Add", input=["v:7"])
+    known = facts(defined(split("v"), user, twice, beyond), Rules(compat="1.15"))
+    assert known["user"].input_shapes == ((4,),)
+    assert known["twice"].input_shapes == ((4,), (4,))
+    assert known["beyond"].input_shapes == ((),)
+
+
+def test_the_first_of_a_name_counts() -> None:
+    assert facts(defined(variable("v", 2), variable("v", 3)))["v"].parameter_shape == (2,)

@@ -1,0 +1,213 @@
+"""Operation counts of nodes over traced steps."""
+
+from collections.abc import Mapping, Sequence
+
+from fakes.graphs import FLOAT, RESOURCE, alike, node, read, row, sample
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.flops.counts import Count, Counted, Counting, Ran, registered
+from tfprof.collector.flops.definitions import Source
+from tfprof.collector.flops.executed import Alike, Sample
+from tfprof.collector.flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, sized_nodes
+from tfprof.collector.tfviews.parity import DEFAULT, Rules
+
+IMAGES, KERNEL = node("x", "Placeholder", (), (-1, 8, 8, 6)), node("w", "VariableV2", (), (3, 3, 6, 4))
+CONV = node("conv", "Conv2D", ["x", "w"], (-1, 6, 6, 4), strides=[1, 1, 1, 1])
+BIAS, RELU = node("bias", "BiasAdd", ["conv", "b"], (-1, 6, 6, 4)), node("relu", "Relu", ["bias"], (-1, 6, 6, 4))
+#: What a convolution takes for one example.
+EACH = 2 * 6 * 6 * 4 * 54
+
+Graph = Sequence[graph_pb2.NodeDef]
+
+
+def count(
+    graphs: Sequence[Graph], samples: Mapping[str, Sample], *kinds: Alike, op_log: Mapping[str, int] | None = None
+) -> Counted:
+    """Return what is counted of the nodes in ``samples`` in traces of these kinds."""
+    nodes = Nodes(read(*graphs))
+    counting = Counting(Ran(nodes, samples, DEFAULT), op_log or {}, open_nodes(nodes, samples))
+    for kind in kinds:
+        counting.add(kind, StepShapes(nodes, kind.rows))
+    return counting.counted()
+
+
+def test_what_every_step_has_the_same_shapes_for_is_counted_once() -> None:
+    graph = [node("a", "Const", (), (3, 5)), node("b", "Const", (), (5, 7)), node("y", "MatMul", ["a", "b"], (3, 7))]
+    counted = count([graph], {"y": sample("MatMul", "y", "a, b", (3, 7)), "a": sample("Const", "a", "", (3, 5))})
+    assert counted == Counted({"y": Count(210)}, 0)
+
+
+def test_every_step_counts_by_its_own_batch() -> None:
+    samples = {"conv": sample("Conv2D", "conv", "_arg_x_0_0, w"), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
+    kinds = [
+        alike(3, row("_arg_x_0_0", (4, 8, 8, 6)), row("conv", (4, 6, 6, 4))),
+        alike(1, row("_arg_x_0_0", (1, 8, 8, 6)), row("conv", (1, 6, 6, 4))),
+    ]
+    assert count([[IMAGES, KERNEL, CONV]], samples, *kinds).counts == {"conv": Count(4 * EACH, 13 * EACH)}
+    assert count([[IMAGES, KERNEL, CONV]], samples, kinds[0]).counts == {"conv": Count(4 * EACH)}
+
+
+def test_a_fed_placeholder_has_the_shape_that_it_was_fed() -> None:
+    graph = [IMAGES, node("sum", "Sum", ["x", "axes"], (6,)), node("axes", "Const", (), (3,))]
+    samples = {"sum": Sample("", b""), "_arg_x_0_0": sample("_Arg", "_arg_x_0_0")}
+    counted = count([graph], samples, alike(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("sum", (6,))))
+    assert counted.counts == {"sum": Count(4 * 8 * 8 * 6 - 6)}
+
+
+def test_a_loop_counts_each_turn() -> None:
+    graph = [IMAGES, KERNEL, CONV]
+    rows = row("conv", (4, 6, 6, 4), runs=5), row("conv", (2, 6, 6, 4), runs=1)
+    counted = count([graph], {"conv": sample("Conv2D", "conv", "x, w")}, alike(2, *rows))
+    assert counted.counts == {"conv": Count(4 * EACH, 2 * (5 * 4 + 2) * EACH)}
+
+
+def test_one_that_took_others_in_counts_for_all_of_them() -> None:
+    graph = [IMAGES, KERNEL, CONV, node("b", "VariableV2", (), (4,)), BIAS, RELU]
+    samples = {"relu": sample("_MklNativeFusedConv2D", "relu", "_arg_x_0_0, w, b"), "_arg_x_0_0": Sample("", b"")}
+    kind = alike(1, row("_arg_x_0_0", (4, 8, 8, 6)), row("relu", (4, 6, 6, 4)))
+    whole = 4 * EACH + 2 * 4 * 6 * 6 * 4
+    assert count([graph], samples, kind).counts == {"relu": Count(whole)}
+    assert count([graph], samples, kind, op_log={"conv": 1000}).counts == {"relu": Count(1000 + 2 * 4 * 6 * 6 * 4)}
+    samples["conv"] = sample("Conv2D", "conv", "_arg_x_0_0, w")
+    with_conv = alike(1, *kind.rows, row("conv", (4, 6, 6, 4)))
+    counted = count([graph], samples, with_conv).counts
+    assert counted["conv"] == Count(4 * EACH)
+    assert counted["relu"] == Count(4 * EACH + 4 * 6 * 6 * 4), "of two convolutions, the second with a bias alone"
+
+
+def test_a_fused_op_of_which_the_graph_has_no_parts_counts_by_its_inputs() -> None:
+    graph = [node("y", "BiasAdd", ["z", "b"], (4, 7)), node("z", "Unknown", (), (4, 7))]
+    samples = {"y": sample("_FusedMatMul", "y", "a, m, b", (4, 7)), "a": sample("V", "a", "", (4, 5))}
+    kind = alike(1, row("a", (4, 5)), row("y", (4, 7)))
+    assert count([graph], samples, kind).counts == {"y": Count(2 * 4 * 5 * 7 + 4 * 7)}
+
+
+def test_nodes_that_no_graph_has_count_by_what_ran() -> None:
+    name = "ArithmeticOptimizer/AddOpsRewrite_add"
+    samples = {name: sample("AddN", name, "p, q, r"), "p": sample("V", "p")}
+    kind = alike(2, row(name, (3, 4)), row("p", (3, 4)))
+    assert count([[]], samples, kind).counts == {name: Count(24)}
+
+
+def test_what_was_told_of_an_execution_goes_first() -> None:
+    samples = {"conv": sample("Conv2D", "conv", "x, w")}
+    kind = alike(1, row("conv", (4, 6, 6, 4)))
+    assert count([[IMAGES, KERNEL, CONV]], samples, kind, op_log={"conv": 77, "other": 5}).counts == {"conv": Count(77)}
+
+
+def test_what_cannot_be_counted_is_left_out_and_told() -> None:
+    samples = {"conv": sample("Conv2D", "conv", "x, v"), "relu": sample("Relu", "relu", "conv"), "id": Sample("", b"")}
+    graph = [IMAGES, node("v", "Unknown", (), None), CONV, RELU, node("id", "Identity", ["x"], (-1, 8, 8, 6))]
+    assert count([graph], samples, alike(1, row("conv", None), row("relu", None))) == Counted({}, 2)
+    assert count([graph], {"relu": samples["relu"]}, alike(1, row("relu", (0, 6, 6, 4)))) == Counted({}, 0)
+
+
+def windows(batch: int) -> list[Graph]:
+    """Return graphs of two functions with nodes of the same names: one of open batches, and one of ``batch``."""
+    variables = node("v", "Placeholder", (), (), dtype=RESOURCE)
+    graphs: list[Graph] = []
+    for size, more in ((-1, []), (batch, [variables])):
+        graphs.append(
+            [
+                node("next", "IteratorGetNext", ["i"], (size, 8, 8, 6), types=(FLOAT,)),
+                node("call", "PartitionedCall", ["next", *["v"] * len(more)], (size, 6, 6, 4)),
+                *more,
+            ]
+        )
+        data = node("data", "Placeholder", (), (size, 8, 8, 6))
+        conv = node("conv", "Conv2D", ["data", "w"], (size, 6, 6, 4), strides=[1, 1, 1, 1])
+        graphs.append([data, KERNEL, conv, *more])
+    return graphs
+
+
+def test_in_a_profiler_window_the_batch_tells_the_shapes_and_which_function_ran() -> None:
+    samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
+    example = 8 * 8 * 6 * 4
+    for size, examples in ((5 * example, 5), (9 * example, 9)):
+        kind = alike(1, row("next", output_bytes=size), row("conv"))
+        assert count(windows(batch=9), samples, kind).counts == {"conv": Count(examples * EACH)}
+
+
+def test_a_function_of_another_batch_did_not_run() -> None:
+    (first, callee), (second, other) = windows(batch=9)[2:], windows(batch=9)[:2]
+    samples = {"next": Sample("IteratorGetNext", b""), "conv": Sample("Conv2D", b"")}
+    for examples in (9, 5):
+        kind = alike(1, row("next", output_bytes=examples * 8 * 8 * 6 * 4), row("conv"))
+        assert count([first, callee, second, other], samples, kind).counts == {"conv": Count(examples * EACH)}
+
+
+def test_in_a_profiler_window_a_node_of_a_loop_is_that_of_its_body() -> None:
+    graph = [node("net/y", "MatMul", ["net/a", "net/b"], (3, 7)), node("net/a", "C", (), (3, 5))]
+    samples = {"net/while/body/_1/net/y": Sample("MatMul", b"")}
+    kind = alike(1, row("net/while/body/_1/net/y", runs=4))
+    assert count([graph], samples, kind).counts == {"net/while/body/_1/net/y": Count(210)}
+
+
+def test_which_nodes_may_vary() -> None:
+    graph = [IMAGES, KERNEL, CONV, node("w2", "Identity", ["w"], (3, 3, 6, 4)), node("l2", "L2Loss", ["w"], ())]
+    same, other = node("s", "Const", (), (2,)), node("n", "Square", ["s"], (2,))
+    nodes = Nodes(read(graph, [same, other], [node("s", "Const", (), (3,)), node("n", "Square", ["s"], (3,))]))
+    assert open_nodes(nodes, ["x", "w", "conv", "w2", "l2", "_arg_x_0_0", "s", "n"]) == ["x", "conv", "_arg_x_0_0", "n"]
+    assert sized_nodes(nodes, ["x", "IteratorGetNext"]) == ["IteratorGetNext"]
+
+
+def test_steps_agree_on_the_sizes_that_do_not_differ() -> None:
+    nodes = Nodes(read([IMAGES, KERNEL, CONV, RELU]))
+    agreed = Agreed(nodes)
+    agreed.add(StepShapes(nodes, [row("_arg_x_0_0", (4, 8, 8, 6))]))
+    assert agreed.outputs()[Source("x", 0)] == (4, 8, 8, 6)
+    agreed.add(StepShapes(nodes, [row("_arg_x_0_0", (9, 8, 8, 6))]))
+    assert agreed.outputs()[Source("x", 0)] == (-1, 8, 8, 6)
+
+
+# -- as TensorFlow's Python layer --------------------------------------------------------------------
+
+
+def strictly(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:
+    """Return what TensorFlow's registry would count after traces had these output signatures."""
+    nodes = Nodes(read(graph))
+    found = filled({name: each[0] for name, each in nodes.by_name.items()}, first)
+    return {name: counted.one for name, counted in registered(nodes, found.outputs, Rules(strict=True)).items()}
+
+
+def test_strictly_the_first_shape_counts_for_good_and_is_not_told_on() -> None:
+    graph = [IMAGES, KERNEL, CONV, RELU, node("sq", "Square", ["conv"], (-1, 6, 6, 4))]
+    seen = [("conv", row("conv", (4, 6, 6, 4)).signature), ("conv", row("conv", (9, 6, 6, 4)).signature)]
+    assert strictly(graph, *seen) == {"sq": 4 * 6 * 6 * 4}
+    assert strictly(graph, ("x", row("x", (4, 8, 8, 6)).signature), *seen) == {"sq": 576, "conv": 4 * EACH}
+
+
+def test_strictly_shapes_that_contradict_the_graph_are_passed_over_and_counted() -> None:
+    nodes = Nodes(read([node("a", "V", (), (-1, 3)), node("b", "V", (), None, (2,)), node("c", "V", (), (5,))]))
+    first = {name: each[0] for name, each in nodes.by_name.items()}
+    seen = [
+        ("a", row("a", (2, 4)).signature),
+        ("a", row("a", (2,)).signature),
+        ("b", row("b", (7,)).signature),
+        ("b", row("b", None, (9,)).signature),
+        ("c", row("c", (6,)).signature),
+        ("gone", row("gone", (6,)).signature),
+        ("a", row("a", (8, 3)).signature),
+    ]
+    found = filled(first, seen)
+    assert found.outputs == {"a": ((8, 3),), "b": ((), (2,)), "c": ((5,),)}
+    assert found.contradictions == 2
+
+
+def test_a_turn_of_a_loop_has_the_inputs_of_that_turn() -> None:
+    graph = [
+        node("y", "Placeholder", (), (-1, 8)),
+        node("axes", "Const", (), (2,)),
+        node("sum", "Sum", ["y", "axes"], ()),
+    ]
+    orders = {"y": [row("y", dims).signature for dims in ((4, 8), (2, 8))]}
+    rows = (row("y", (4, 8)), row("y", (2, 8)), row("sum", (), runs=2))
+    kind = alike(3, *rows)._replace(orders=orders)
+    nodes = Nodes(read(graph))
+    samples = {"sum": sample("Sum", "sum", "y, axes")}
+    counting = Counting(Ran(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    counting.add(kind, StepShapes(nodes, kind.rows, kind.orders))
+    assert counting.counted() == Counted({"sum": Count(31, 3 * (31 + 15))}, 0)
+    other = Counting(Ran(nodes, samples, DEFAULT), {}, ["y", "sum"])
+    uneven = kind._replace(rows=(*rows[:2], row("sum", (), runs=3)))
+    other.add(uneven, StepShapes(nodes, uneven.rows, uneven.orders))
+    assert other.counted() == Counted({}, 1), "which turn an execution is of is not known"

@@ -1,0 +1,56 @@
+"""What names, labels and output signatures say."""
+
+import pytest
+from fakes.graphs import signature
+from tfprof.collector.flops.definitions import Source
+from tfprof.collector.flops.executed import Said, fed, in_order, inlined, ran, recorded
+from tfprof.collector.store.outputs import Output, encode
+
+
+@pytest.mark.parametrize(
+    ("label", "said"),
+    [
+        ("x = MatMul(a, b:1, ^c)", Said("MatMul", (Source("a", 0), Source("b", 1), Source("c", 0, control=True)))),
+        ("[cpu 26.3MB 26.3MB] s/x = _MklNativeFusedConv2D(a)", Said("_MklNativeFusedConv2D", (Source("a", 0),))),
+        ("x = NoOp()", Said("NoOp", ())),
+        ("_FusedConv2D", Said("_FusedConv2D", None)),
+        ("id=4,device=/job:localhost/replica:0/task:0/device:CPU:0,async=false", None),
+        ("void cudnn::kernel(int, float*)", None),
+        ("", None),
+    ],
+)
+def test_a_label_says_what_ran_on_what(label: str, said: Said | None) -> None:
+    assert ran(label) == said
+
+
+def test_a_fed_placeholder_runs_under_a_name_of_its_own() -> None:
+    assert fed("_arg_model/images_0_12") == Source("model/images", 0)
+    assert fed("_arg_split_2_0") == Source("split", 2)
+    assert fed("images") is None
+    assert fed("_arg_images") is None
+
+
+def test_nodes_of_a_body_keep_their_names_behind_the_calls() -> None:
+    assert inlined("net/while/body/_12/net/while/MatMul") == "net/while/MatMul"
+    assert inlined("cond/then/_0/while/body/_3/while/add_1") == "while/add_1"
+    assert inlined("net/MatMul_1") == "net/MatMul_1"
+
+
+def test_shapes_by_slot() -> None:
+    assert recorded(signature((2, 3), (), None)) == ((2, 3), (), None)
+    assert recorded(b"") == ()
+    outputs = [Output(1, 1, b"", True, True), Output(0, 1, b"", True, True)]
+    assert recorded(encode(outputs)) == ((),), "a slot without those before it has no place"
+    twice = [Output(0, 1, b"", True, True), Output(0, 1, None, True, True)]
+    assert recorded(encode(twice)) == (None,), "the last one counts"
+
+
+def test_by_position_as_tensorflows_python_reads_them() -> None:
+    assert in_order(signature((2, 3), None)) == [(2, 3), ()], "without a shape it takes a scalar"
+
+
+def test_signatures_that_cannot_be_read_say_nothing() -> None:
+    assert recorded(b"\x00\x01\x02\x7f") == ()
+    assert in_order(b"\x80") == []
+    broken = encode([Output(0, 1, b"\xff\xff", True, True)])
+    assert recorded(broken) == (None,)

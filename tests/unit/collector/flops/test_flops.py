@@ -1,0 +1,233 @@
+"""Operation counts of single ops, against numbers made by hand."""
+
+from typing import Any
+
+import pytest
+from fakes.graphs import attributes
+from hypothesis import given
+from hypothesis import strategies as st
+from tfprof.collector.flops.flops import BETTER, float_ops
+from tfprof.collector.flops.registry import NEWER, REGISTRY
+from tfprof.collector.tfviews.parity import Rules
+
+BETTER_RULES, STRICT, OLD = Rules(), Rules(strict=True), Rules(compat="1.15", strict=True)
+IMAGES, KERNEL, MADE = (2, 8, 8, 6), (3, 3, 6, 4), (2, 6, 6, 4)
+TURNED, TURNED_MADE = (2, 6, 8, 8), (2, 4, 6, 6)
+#: Multiply-adds of a convolution of IMAGES with KERNEL without padding, twice.
+CONVOLUTION = 2 * (2 * 6 * 6 * 4) * (3 * 3 * 6)
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "outputs", "number"),
+    [
+        ("Square", [(3, 4)], [(3, 4)], 12),
+        ("Rsqrt", [(3, 4)], [(3, 4)], 24),
+        ("Softmax", [(3, 4)], [(3, 4)], 60),
+        ("L2Loss", [(3, 4)], [()], 35),
+        ("Add", [(3, 1), (4,)], [(3, 4)], 12),
+        ("SquaredDifference", [(3, 4), (4,)], [(3, 4)], 24),
+        ("RsqrtGrad", [(5,), (5,)], [(5,)], 20),
+        ("Mean", [(3, 4), (1,)], [(3,)], 12),
+        ("Sum", [(3, 4), (1,)], [(3,)], 9),
+        ("Sum", [(), (0,)], [()], 0),
+        ("BiasAddGrad", [(5, 4)], [(4,)], 16),
+        ("AddN", [(5,), (5,), (5,)], [(5,)], 10),
+        ("MatMul", [(3, 5), (5, 7)], [(3, 7)], 2 * 3 * 5 * 7),
+        ("BatchMatMul", [(2, 3, 5), (2, 5, 7)], [(2, 3, 7)], 2 * 2 * 3 * 5 * 7),
+        ("BiasAdd", [(5, 4), (4,)], [(5, 4)], 20),
+        ("Conv2D", [IMAGES, KERNEL], [MADE], CONVOLUTION),
+        ("DepthwiseConv2dNative", [IMAGES, (3, 3, 6, 2)], [(2, 6, 6, 12)], 2 * (2 * 6 * 6 * 12) * 9),
+        ("Conv3D", [(1, 4, 4, 4, 2), (2, 2, 2, 2, 3)], [(1, 3, 3, 3, 3)], 2 * 81 * 16),
+    ],
+)
+def test_both_tables_count_what_tensorflow_registers(op: str, inputs: Any, outputs: Any, number: int) -> None:
+    for rules in (STRICT, OLD, BETTER_RULES):
+        assert float_ops(op, {}, inputs, outputs, rules) == number, rules
+
+
+def test_pooling_counts_its_windows() -> None:
+    attrs = attributes(ksize=[1, 3, 2, 1], strides=[1, 1, 1, 1], data_format="NHWC")
+    assert float_ops("MaxPool", attrs, [IMAGES], [MADE], STRICT) == 6 * 288
+    assert float_ops("AvgPoolGrad", attrs, [(4,), MADE], [IMAGES], STRICT) == 6 * 288 * 2
+    assert float_ops("MaxPoolGrad", attrs, [IMAGES, MADE, MADE], [IMAGES], STRICT) == 7 * 288
+
+
+def test_strictly_a_quotient_is_cut_as_tensorflow_cuts_it() -> None:
+    attrs = attributes(strides=[1, 2, 2, 1], data_format="NHWC")
+    images, kernel = (1, 3, 3, 1), (1, 1, 1, 5)
+    assert float_ops("Conv2DBackpropInput", attrs, [(4,), kernel, (1, 2, 2, 5)], [images], STRICT) == int(90 / 4)
+    assert float_ops("Conv2DBackpropFilter", attrs, [images, (4,), (1, 2, 2, 5)], [kernel], STRICT) == int(90 / 4)
+
+
+def test_a_convolutions_gradients_take_as_many_operations_as_itself() -> None:
+    for layout, image in (("NHWC", IMAGES), ("NCHW", TURNED)):
+        attrs = attributes(strides=[1, 1, 1, 1], data_format=layout)
+        made = MADE if layout == "NHWC" else TURNED_MADE
+        assert float_ops("Conv2DBackpropInput", attrs, [(4,), KERNEL, made], [image], BETTER_RULES) == CONVOLUTION
+        assert float_ops("Conv2DBackpropFilter", attrs, [image, (4,), made], [KERNEL], BETTER_RULES) == CONVOLUTION
+
+
+def test_other_data_formats_have_no_number_strictly() -> None:
+    attrs = attributes(ksize=[1, 1, 2, 2], strides=[1, 1, 1, 1], data_format="NCHW")
+    gradient = [TURNED, TURNED_MADE, TURNED_MADE]
+    for op, inputs, outputs, number in (
+        ("MaxPool", [TURNED], [TURNED_MADE], 4 * 288),
+        ("AvgPool", [TURNED], [TURNED_MADE], 4 * 288),
+        ("AvgPoolGrad", [(4,), TURNED_MADE], [TURNED], 8 * 288),
+        ("MaxPoolGrad", gradient, [TURNED], 5 * 288),
+    ):
+        assert float_ops(op, attrs, inputs, outputs, STRICT) is None
+        assert float_ops(op, attrs, inputs, outputs, BETTER_RULES) == number
+    assert float_ops("Conv2DBackpropInput", attrs, [(4,), KERNEL, TURNED_MADE], [TURNED], STRICT) is None
+    assert float_ops("Conv2D", attrs, [TURNED, KERNEL], [TURNED_MADE], STRICT) == CONVOLUTION
+
+
+def test_what_the_older_version_does_not_have() -> None:
+    shapes: tuple[Any, Any] = [(2, 2), (2, 2)], [(2, 2)]
+    for op in NEWER:
+        assert float_ops(op, {}, *shapes, OLD) is None
+        assert float_ops(op, {}, *shapes, STRICT)
+        assert float_ops(op, {}, *shapes, Rules(compat="1.15"))
+
+
+@pytest.mark.parametrize("op", ["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"])
+def test_an_adjoint_matrix_is_summed_over_its_rows(op: str) -> None:
+    shapes: tuple[Any, Any] = [(2, 5, 3), (2, 5, 7)], [(2, 3, 7)]
+    attrs = attributes(adj_x=True)
+    assert float_ops(op, attrs, *shapes, BETTER_RULES) == 2 * 2 * 3 * 5 * 7
+    assert float_ops(op, attrs, *shapes, STRICT) == 2 * 2 * 3 * 3 * 7, "TensorFlow looks for another attribute"
+
+
+def test_a_product_is_known_from_either_matrix() -> None:
+    for inputs in ([(3, 5), None], [None, (5, 7)], [(-1, 5), (5, 7)]):
+        assert float_ops("MatMul", {}, inputs, [(3, 7)], BETTER_RULES) == 2 * 3 * 5 * 7
+        assert float_ops("MatMul", {}, inputs, [(3, 7)], STRICT) == (None if inputs[0] != (3, 5) else 210)
+    assert float_ops("MatMul", {}, [(-1, 5), (-1, 7)], [(3, 7)], BETTER_RULES) is None
+    assert float_ops("MatMul", {}, [(0, 5), (5, 7)], [(0, 7)], BETTER_RULES) == 0
+
+
+def test_control_inputs_are_no_terms() -> None:
+    inputs = [(5,), (5,), None]
+    assert float_ops("AddN", attributes(N=2), inputs, [(5,)], STRICT) == 10
+    assert float_ops("AddN", attributes(N=2), inputs, [(5,)], BETTER_RULES) == 5
+
+
+@pytest.mark.parametrize(
+    ("op", "attrs", "inputs", "outputs", "number"),
+    [
+        ("Relu", {}, [(3, 4)], [(3, 4)], 12),
+        ("TanhGrad", {}, [(3, 4), (3, 4)], [(3, 4)], 12),
+        ("FloorDiv", {}, [(3, 4), ()], [(3, 4)], 12),
+        ("Max", {}, [(3, 4), (1,)], [(3,)], 9),
+        ("AssignAddVariableOp", {}, [(), (3, 4)], [], 12),
+        ("FusedBatchNormV3", {"is_training": True}, [IMAGES], [IMAGES], 6 * 768),
+        ("FusedBatchNormV3", {"is_training": False}, [IMAGES], [IMAGES], 2 * 768),
+        ("FusedBatchNormGradV2", {"is_training": True}, [IMAGES], [IMAGES], 9 * 768),
+        ("BiasAddV1", {}, [(5, 4), (4,)], [(5, 4)], 20),
+        ("DepthwiseConv2dNativeBackpropInput", {}, [(4,), (3, 3, 6, 2), (2, 6, 6, 12)], [IMAGES], 2 * 864 * 9),
+        ("DepthwiseConv2dNativeBackpropFilter", {}, [IMAGES, (4,), (2, 6, 6, 12)], [(3, 3, 6, 2)], 2 * 864 * 9),
+        ("Conv3DBackpropInputV2", {}, [(5,), (2, 2, 2, 2, 3), (1, 3, 3, 3, 3)], [(1, 4, 4, 4, 2)], 2 * 81 * 16),
+        ("Conv3DBackpropFilterV2", {}, [(1, 4, 4, 4, 2), (5,), (1, 3, 3, 3, 3)], [(2, 2, 2, 2, 3)], 2 * 81 * 16),
+        ("MaxPool3D", {"ksize": [1, 2, 2, 2, 1]}, [None], [(1, 3, 3, 3, 3)], 8 * 81),
+        ("Einsum", {"equation": "abij,abjk->abik", "N": 2}, [(3, 2, 6, 5), (3, 2, 5, 7)], [(3, 2, 6, 7)], 2520),
+        ("_FusedConv2D", {"fused_ops": ["BiasAdd", "Relu"]}, [IMAGES, KERNEL, (4,)], [MADE], CONVOLUTION + 2 * 288),
+        ("_FusedMatMul", {}, [(3, 5), (5, 7), (7,)], [(3, 7)], 210 + 21),
+        ("_MklMatMul", {}, [(3, 5), (5, 7)], [(3, 7)], 210),
+        ("_MklNativeConv2D", {}, [None, KERNEL], [MADE], CONVOLUTION),
+        ("QuantizedMatMulWithBiasAndRelu", {}, [(3, 5), (5, 7), (7,)], [(3, 7)], 210),
+        ("QuantizedConv2DAndRequantize", {}, [None, KERNEL], [MADE], CONVOLUTION),
+        ("_QuantizedMatMul", {}, [(3, 5), (5, 7)], [(3, 7)], 210),
+    ],
+)
+def test_what_tensorflow_has_no_number_for(op: str, attrs: Any, inputs: Any, outputs: Any, number: int) -> None:
+    assert float_ops(op, attributes(**attrs), inputs, outputs, BETTER_RULES) == number
+    assert float_ops(op, attributes(**attrs), inputs, outputs, STRICT) is None
+
+
+def test_shapes_that_are_not_fully_known_have_no_number() -> None:
+    for rules in (STRICT, BETTER_RULES):
+        assert float_ops("Sum", {}, [(-1, 4), (1,)], [(4,)], rules) is None
+        assert float_ops("Conv2D", {}, [IMAGES, None], [MADE], rules) is None
+        assert float_ops("Einsum", attributes(N=2, equation="ij,jk->ik"), [(3, 5), None], [(3, 7)], rules) is None
+    assert float_ops("Conv2D", {}, [(-1, 8, 8, 6), KERNEL], [MADE], STRICT) is None, "TensorFlow wants all of it"
+    assert float_ops("Conv2D", {}, [(-1, 8, 8, 6), KERNEL], [MADE], BETTER_RULES) == CONVOLUTION
+    assert float_ops("Square", {}, [None], [(3, 4)], BETTER_RULES) == 12
+
+
+def test_what_is_no_arithmetic_has_no_number() -> None:
+    for rules in (STRICT, BETTER_RULES):
+        assert float_ops("Identity", {}, [(3, 4)], [(3, 4)], rules) is None
+    assert float_ops("Relu", {}, [(3, 4)], [(3, 4)], STRICT) is None
+
+
+sizes = st.integers(-1, 4)
+shapes = st.lists(st.none() | st.lists(sizes, max_size=5).map(tuple), max_size=5)
+
+
+@given(
+    st.sampled_from(sorted({*REGISTRY, *BETTER})),
+    shapes,
+    shapes,
+    st.sampled_from([{}, {"ksize": [2, 2], "strides": [1, 0], "equation": "ij->k", "data_format": "NCHW", "N": 7}]),
+    st.sampled_from([STRICT, OLD, BETTER_RULES]),
+)
+def test_no_shapes_make_it_fail(op: str, inputs: Any, outputs: Any, attrs: Any, rules: Rules) -> None:
+    number = float_ops(op, attributes(**attrs), inputs, outputs, rules)
+    assert number is None or isinstance(number, int)
+
+
+#: What is rewritten, counted by hand: a convolution of IMAGES, 288 outputs in 4 channels; 60 elements of other ops.
+_NORM = [(3, 4, 5), (5,), (5,), (5,), (5,)]
+_GRADIENT = [IMAGES, (4,), MADE]
+
+
+@pytest.mark.parametrize(
+    ("op", "inputs", "outputs", "number"),
+    [
+        ("FusedBatchNormV3", _NORM, [(3, 4, 5)], 6 * 60),
+        ("FusedBatchNormGradV3", [(3, 4, 5), *_NORM], [(3, 4, 5)], 9 * 60),
+        ("FusedBatchNormEx", _NORM, [(3, 4, 5)], 7 * 60),
+        ("FusedBatchNormEx", [*_NORM, (3, 4, 5)], [(3, 4, 5)], 8 * 60),
+        ("FusedConv2D", [IMAGES, KERNEL, (4,)], [MADE], CONVOLUTION + 288),
+        ("Conv2DWithBias", [IMAGES, KERNEL, (4,)], [MADE], CONVOLUTION + 288),
+        ("PadWithConv2D", [IMAGES, KERNEL, (4, 2)], [MADE], CONVOLUTION),
+        ("PadWithFusedConv2D", [IMAGES, KERNEL, (4,), (4, 2)], [MADE], CONVOLUTION + 288),
+        ("Conv2DBackpropFilter", _GRADIENT, [KERNEL], CONVOLUTION),
+        ("Conv2DBackpropFilterWithBias", _GRADIENT, [KERNEL, (4,)], CONVOLUTION + 288 - 4),
+        ("FusedDepthwiseConv2dNative", [IMAGES, (3, 3, 6, 1), (6,)], [(2, 6, 6, 6)], (2 * 9 + 1) * 432),
+        ("FusedConv3D", [(1, 4, 4, 4, 2), (2, 2, 2, 2, 3), (3,)], [(1, 3, 3, 3, 3)], (2 * 16 + 1) * 81),
+        ("FusedMatMul", [(3, 5), (5, 7), (7,)], [(3, 7)], (2 * 5 + 1) * 21),
+        ("FusedBatchMatMulV2", [(2, 3, 5), (2, 5, 7), (), (3, 7)], [(2, 3, 7)], (2 * 5 + 2) * 42),
+        ("QuantizedMatMulWithBiasAndRelu", [(3, 5), (5, 7), (7,)], [(3, 7)], 2 * 5 * 21),
+        ("QuantizedConv2DWithBias", [IMAGES, KERNEL, (4,)], [MADE], CONVOLUTION),
+        ("Swish", [(3, 4, 5)], [(3, 4, 5)], 2 * 60),
+        ("FusedMish", [(3, 4, 5)], [(3, 4, 5)], 3 * 60),
+        ("LayerNorm", [(3, 4, 5), (5,), (5,)], [(3, 4, 5)], 6 * 60),
+        ("FusedInstanceNorm", [(3, 4, 5), (5,), (5,)], [(3, 4, 5)], 6 * 60),
+        ("Softmax", [(3, 4, 5)], [(3, 4, 5)], 5 * 60),
+    ],
+)
+def test_what_onednn_makes_of_ops_is_counted(op: str, inputs: Any, outputs: Any, number: int) -> None:
+    for prefix in ("_Mkl", "_MklNative"):
+        assert float_ops(prefix + op, {}, inputs, outputs, BETTER_RULES) == number
+        assert float_ops(prefix + op, {}, inputs, outputs, STRICT) is None
+
+
+def test_what_tensorflow_itself_makes_of_ops_is_counted() -> None:
+    norm, whole = [(3, 4, 5), (5,), (5,)], [(3, 4, 5)]
+    assert float_ops("_FusedBatchNormGradEx", {}, [(3, 4, 5), *norm], whole, BETTER_RULES) == 10 * 60
+    attrs = attributes(is_training=False)
+    assert float_ops("_FusedBatchNormEx", attrs, _NORM, whole, BETTER_RULES) == 3 * 60
+    names = attributes(op_names=["Abs", "Exp", "Tanh"])
+    assert float_ops("_UnaryOpsComposition", names, whole, whole, BETTER_RULES) == 3 * 60
+    assert float_ops("_UnaryOpsComposition", {}, whole, whole, BETTER_RULES) is None
+    assert float_ops("FusedPadConv2D", {}, [IMAGES, (4, 2), KERNEL], [MADE], BETTER_RULES) == CONVOLUTION
+    resized = [IMAGES, (2,), (4, 2), KERNEL]
+    assert float_ops("FusedResizeAndPadConv2D", {}, resized, [MADE], BETTER_RULES) == CONVOLUTION
+    assert float_ops("_FusedQuantizedConv2D", {}, [IMAGES, KERNEL], [MADE], BETTER_RULES) == CONVOLUTION
+    assert float_ops("_QuantizedMatMul", {}, [(3, 5), (5, 7)], [(3, 7)], BETTER_RULES) == 2 * 5 * 21
+
+
+def test_shapes_of_another_turn_make_no_product() -> None:
+    assert float_ops("MatMul", {}, [(4, 8), (8, 8)], [(16, 8)], BETTER_RULES) is None
+    assert float_ops("MatMul", {}, [(-1, 8), (8, 8)], [(16, 8)], BETTER_RULES) == 2 * 16 * 8 * 8

@@ -1,0 +1,31 @@
+"""Kernels of libraries under their ops' names."""
+
+import pytest
+from tfprof.collector.flops.kernels import labelled, of_library, op_type
+
+
+@pytest.mark.parametrize(
+    ("kernel", "op"),
+    [
+        ("MatMul", "MatMul"),
+        ("_FusedConv2D", "_FusedConv2D"),
+        ("_MklMatMul", "MatMul"),
+        ("_MklNativeFusedConv2D", "_FusedConv2D"),
+        ("_MklFusedMatMul", "_FusedMatMul"),
+        ("_MklNativeConv2DBackpropFilterWithBias", "Conv2DBackpropFilterWithBias"),
+        ("_Mkl", "_Mkl"),
+        ("_MklNativeFusedBatchNormV3", "FusedBatchNormV3"),
+        ("_MklNativeFusedBatchNormGradV3", "FusedBatchNormGradV3"),
+        ("_MklNativeFusedBatchNormEx", "_FusedBatchNormEx"),
+        ("_MklNativePadWithFusedConv2D", "PadWithFusedConv2D"),
+        ("__MklDummyPadWithConv2D", "PadWithConv2D"),
+    ],
+)
+def test_a_kernel_goes_by_its_ops_name(kernel: str, op: str) -> None:
+    assert op_type(kernel) == op
+
+
+def test_a_label_tells_node_and_kernel() -> None:
+    assert labelled("[CPU: 3] a/b = _MklMatMul(x, y)") == labelled("a/b = _MklMatMul(x, y)") == ("a/b", "_MklMatMul")
+    assert labelled("_MklMatMul") is None
+    assert [of_library(name) for name in ("_MklMatMul", "MatMul", "_FusedConv2D")] == [True, False, False]

@@ -1,0 +1,251 @@
+"""Open sizes of graphs: what follows from a batch that is known."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pytest
+from fakes.graphs import FLOAT, INT64, RESOURCE, const, node, read
+from hypothesis import given
+from hypothesis import strategies as st
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.flops.batches import batch_of_arguments, batch_of_iterator
+from tfprof.collector.flops.op_rules import TABLE
+from tfprof.collector.flops.shape_solver import Evidence
+from tfprof.collector.flops.shapes import Nodes
+
+Graph = Sequence[graph_pb2.NodeDef]
+FEED = node("x", "Placeholder", (), (-1, 12, 12, 6))
+
+
+def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **seen: Any) -> dict[str, Any]:
+    """Return the shapes of first outputs by name when x of the first graph has a batch of 7, or as ``seen`` says."""
+    nodes = Nodes(read(*graphs))
+    first = graphs[0][0].attr["_output_shapes"].list.shape[0]
+    feed = (batch, *[dim.size for dim in first.dim][1:])
+    evidence = [Evidence(0, name, 0, dims) for name, dims in (seen or {"x": feed}).items()]
+    found = nodes.open.solved(evidence, examples)
+    return {name: found.shape(graph, name, 0) for graph, name in nodes.by_key}
+
+
+@pytest.mark.parametrize(
+    ("node_def", "others", "made"),
+    [
+        (node("y", "Relu", ["x"], (-1, 12, 12, 6)), [], (7, 12, 12, 6)),
+        (node("y", "BiasAdd", ["x", "w"], (-1, 12, 12, 6)), [node("w", "Const", (), (6,))], (7, 12, 12, 6)),
+        (node("y", "Conv2D", ["x", "w"], (-1, 6, 6, 4)), [node("w", "Const", (), (3, 3, 6, 4))], (7, 6, 6, 4)),
+        (node("y", "AddV2", ["x", "w"], (-1, 12, 12, 6)), [node("w", "Const", (), (6,))], (7, 12, 12, 6)),
+        (node("y", "AddV2", ["w", "x"], (-1, 12, 12, 6)), [node("w", "Const", (), (1, 1, 1, 6))], (7, 12, 12, 6)),
+        (node("y", "MaxPool", ["x"], (-1, 6, 6, 6)), [], (7, 6, 6, 6)),
+        (node("y", "Reshape", ["x", "w"], (-1, 864)), [const("w", -1, 864)], (7, 864)),
+        (node("y", "Reshape", ["x", "w"], (-1, 6)), [const("w", -1, 6)], (7 * 144, 6)),
+        (node("y", "Reshape", ["x", "w"], (-1, 2, 2, 6)), [const("w", -1, 2, 2, 6)], (7 * 36, 2, 2, 6)),
+        (node("y", "Transpose", ["x", "w"], (6, -1, 12, 12)), [const("w", 3, 0, 1, 2)], (6, 7, 12, 12)),
+        (node("y", "Transpose", ["x", "w"], (-1, 6, 12, 12)), [node("w", "Rank", (), (4,))], (7, 6, 12, 12)),
+        (node("y", "Mean", ["x", "w"], (-1, 6)), [const("w", 1, 2)], (7, 6)),
+        (node("y", "Mean", ["x", "w"], (-1, 1, 1, 6)), [const("w", -3, -2)], (7, 1, 1, 6)),
+        (node("y", "Sum", ["x", "w"], (-1, 6)), [node("w", "Range", (), (2,))], (7, 6)),
+        (node("y", "Max", ["x", "w"], (-1, -1)), [node("w", "Range", (), (-1,))], (-1, -1)),
+        (node("y", "ExpandDims", ["x", "w"], (-1, 1, 12, 12, 6)), [const("w", 1, scalar=True)], (7, 1, 12, 12, 6)),
+        (node("y", "Squeeze", ["x"], (-1, 12, 12, 6)), [], (7, 12, 12, 6)),
+        (node("y", "ConcatV2", ["x", "x", "w"], (-1, 12, 12, 12)), [const("w", -1, scalar=True)], (7, 12, 12, 12)),
+        (node("y", "ConcatV2", ["x", "x", "w"], (-1, 12, 12, 6)), [const("w", 0, scalar=True)], (-1, 12, 12, 6)),
+        (node("y", "Split", ["w", "x"], (-1, 12, 12, 3)), [const("w", 3, scalar=True)], (7, 12, 12, 3)),
+        (node("y", "Pack", ["x", "x"], (-1, 2, 12, 12, 6), axis=1), [], (7, 2, 12, 12, 6)),
+        (node("y", "Unpack", ["x"], (-1, 12, 12), axis=3), [], (7, 12, 12)),
+        (node("y", "Pad", ["x", "w"], (-1, 14, 14, 6)), [const("w", 0, 0, 1, 1, 1, 1, 0, 0)], (7, 14, 14, 6)),
+        (node("y", "StridedSlice", ["x", "w", "w", "w"], (-1, 6), begin_mask=1, end_mask=1), [], (7, 6)),
+        (node("y", "StridedSlice", ["x", "w", "w", "w"], (-1, 12, 12, 6)), [], (-1, 12, 12, 6)),
+        (node("y", "GatherV2", ["t", "x", "w"], (-1, 12, 12, 6, 9)), [const("w", 0, scalar=True)], (7, 12, 12, 6, 9)),
+        (node("y", "ResourceGather", ["t", "x"], (-1, 12, 12, 6, 9)), [], (7, 12, 12, 6, 9)),
+        (node("y", "Einsum", ["x", "w"], (-1, 6, 2), equation="bhwc,cd->bwd"), [node("w", "V", (), (6, 2))], (7, 6, 2)),
+        (node("y", "BroadcastTo", ["w", "s"], (-1, 12, 12, 6)), [node("s", "Shape", ["x"], (4,))], (7, 12, 12, 6)),
+        (node("y", "Unique", ["x"], (-1,)), [], (-1,)),
+    ],
+)
+def test_a_batch_goes_through_ops(node_def: graph_pb2.NodeDef, others: Graph, made: Any) -> None:
+    assert sizes([FEED, *others, node_def])["y"] == made
+
+
+def test_a_batch_goes_through_matrix_products() -> None:
+    feed = node("x", "Placeholder", (), (-1, 5))
+    weights = node("w", "VariableV2", (), (5, 3))
+    made = sizes(
+        [
+            feed,
+            weights,
+            node("y", "MatMul", ["x", "w"], (-1, 3)),
+            node("gradient", "MatMul", ["x", "y"], (5, 3), transpose_a=True),
+            node("turned", "Transpose", ["x", "order"], (5, -1)),
+            const("order", 1, 0),
+            node("z", "MatMul", ["turned", "w2"], (-1, 3), transpose_a=True),
+            node("w2", "VariableV2", (), (5, 3)),
+            node("many", "BatchMatMulV2", ["three", "w"], (-1, 4, 3)),
+            node("three", "Reshape", ["x", "shape"], (-1, 4, 5)),
+            const("shape", -1, 4, 5),
+        ],
+        batch=8,
+    )
+    assert (made["y"], made["z"], made["three"], made["many"]) == ((8, 3), (8, 3), (2, 4, 5), (2, 4, 3))
+
+
+def test_it_goes_backwards_too() -> None:
+    graph = [FEED, node("k", "Const", (), (3, 3, 6, 4)), node("y", "Conv2D", ["x", "k"], (-1, 6, 6, 4))]
+    assert sizes(graph, y=(5, 6, 6, 4))["x"] == (5, 12, 12, 6)
+
+
+def test_gradients_have_the_shapes_of_what_they_are_gradients_of() -> None:
+    made = sizes(
+        [
+            FEED,
+            node("kernel", "VariableV2", (), (3, 3, 6, 4)),
+            node("made", "Conv2D", ["x", "kernel"], (-1, 6, 6, 4)),
+            node("pooled", "MaxPool", ["made"], (-1, 3, 3, 4)),
+            node("grad", "MaxPoolGrad", ["made", "pooled", "up"], (-1, 6, 6, 4)),
+            node("up", "Neg", ["pooled"], (-1, 3, 3, 4)),
+            node("back", "Conv2DBackpropInput", ["shape", "kernel", "grad"], (-1, 12, 12, 6)),
+            node("shape", "Shape", ["x"], (4,)),
+        ]
+    )
+    assert made["back"] == (7, 12, 12, 6)
+    assert made["grad"] == (7, 6, 6, 4)
+
+
+def test_shapes_that_the_graph_computes_carry_sizes() -> None:
+    made = sizes(
+        [
+            FEED,
+            node("shape", "Shape", ["x"], (4,)),
+            const("zero", 0),
+            const("one", 1),
+            node("batch", "StridedSlice", ["shape", "zero", "one", "one"], (), shrink_axis_mask=1),
+            const("width", 864, scalar=True),
+            node("flat_shape", "Pack", ["batch", "width"], (2,)),
+            node("anything", "Unknown", (), None),
+            node("flat", "Reshape", ["anything", "flat_shape"], (-1, 864)),
+            node("zeros", "Fill", ["flat_shape", "width"], (-1, 864)),
+            node("rest", "StridedSlice", ["shape", "one", "two", "one"], (2,)),
+            const("two", 3),
+            node("joined", "ConcatV2", ["first", "rest", "axis"], (3,)),
+            node("first", "ExpandDims", ["batch", "axis"], (1,)),
+            const("axis", 0, scalar=True),
+            node("noise", "RandomUniform", ["joined"], (-1, 12, 12)),
+            node("picked", "GatherV2", ["shape", "indices", "axis"], (2,)),
+            const("indices", 0, 3),
+            node("empty", "Fill", ["picked", "width"], (-1, 6)),
+            node("last", "StridedSlice", ["shape", "minus", "axis", "one"], (), shrink_axis_mask=1),
+            const("minus", -1),
+            node("wide", "Pack", ["batch", "last"], (2,)),
+            node("wides", "Fill", ["wide", "width"], (-1, -1)),
+            node("tiled", "Tile", ["row", "times"], (-1, 6)),
+            node("row", "Const", (), (1, 6)),
+            node("times", "Pack", ["batch", "unit"], (2,)),
+            const("unit", 1, scalar=True),
+        ]
+    )
+    assert (made["flat"], made["zeros"]) == ((7, 864), (7, 864))
+    assert (made["noise"], made["empty"], made["tiled"]) == ((7, 12, 12), (7, 6), (7, 6))
+    assert made["wides"] == (7, 6)
+
+
+def test_of_shapes_that_contradict_each_other_the_first_counts() -> None:
+    graph = [FEED, node("y", "Relu", ["x"], (-1, 12, 12, 6))]
+    assert sizes(graph, x=(7, 12, 12, 6), y=(9, 12, 12, 6))["y"] == (7, 12, 12, 6)
+
+
+def test_a_size_that_the_graph_has_elsewhere_needs_no_batch() -> None:
+    graph = [node("x", "Placeholder", (), (-1, 3)), node("y", "AddN", ["x", "z"], (-1, 3)), node("z", "V", (), (4, 3))]
+    nodes = Nodes(read(graph))
+    assert nodes.open.solved(()).shape(0, "x", 0) == (4, 3)
+
+
+def test_a_size_that_is_broadcast_may_be_one() -> None:
+    graph = [node("x", "Placeholder", (), (-1, 3)), node("y", "AddV2", ["x", "z"], (4, 3)), node("z", "V", (), (4, 3))]
+    assert Nodes(read(graph)).open.solved(()).shape(0, "x", 0) == (-1, 3)
+
+
+def test_a_function_takes_the_shapes_that_it_is_called_with() -> None:
+    caller = [FEED, node("v", "Placeholder", (), (), dtype=RESOURCE), node("c", "PartitionedCall", ["x", "v"], (-1,))]
+    callee = [
+        node("data", "Placeholder", (), (-1, 12, 12, 6)),
+        node("variable", "Placeholder", (), (), dtype=RESOURCE),
+        node("y", "Relu", ["data"], (-1, 12, 12, 6)),
+    ]
+    other = [node("n", "Placeholder", (), (-1, 9, 9, 6)), node("m", "Placeholder", (), ())]
+    made = sizes(caller, callee, other)
+    assert made["y"] == (7, 12, 12, 6)
+    assert made["n"] == (-1, 9, 9, 6)
+
+
+def test_of_functions_that_take_them_the_one_is_called_that_says_most() -> None:
+    caller = [node("x", "Placeholder", (), (4, 3)), node("c", "PartitionedCall", ["x"], ())]
+    general, exact = [node("a", "Placeholder", (), (-1, 3))], [node("b", "Placeholder", (), (4, 3))]
+    nodes = Nodes(read(caller, general, exact, [node("d", "Placeholder", (), (5, 3))]))
+    assert nodes.calls.reached([0]) == {0, 2}
+
+
+def test_a_loop_hands_its_shapes_on_and_takes_what_nothing_follows_for_from_the_batch() -> None:
+    caller = [FEED, node("net/while", "While", ["x", "list"], (-1, 12, 12, 6), ()), node("list", "TensorList", (), ())]
+    body = [
+        node("net/while/state", "Placeholder", (), (-1, 12, 12, 6)),
+        node("net/while/items", "Placeholder", (), ()),
+        node("net/while/y", "Relu", ["net/while/state"], (-1, 12, 12, 6)),
+        node("net/while/item", "TensorListGetItem", ["net/while/items"], (-1, 5)),
+    ]
+    assert sizes(caller, body)["net/while/y"] == (7, 12, 12, 6)
+    assert sizes(caller, body)["net/while/item"] == (-1, 5)
+    assert sizes(caller, body, examples=7)["net/while/item"] == (7, 5)
+
+
+dims = st.none() | st.lists(st.sampled_from([-1, 0, 1, 2, 3]), max_size=4).map(tuple)
+numbers = st.lists(st.integers(-5, 5), max_size=5)
+
+
+@given(
+    st.sampled_from(sorted({*TABLE, "Shape", "ShapeN", "Identity", "StatefulPartitionedCall", "If"})),
+    st.lists(st.sampled_from(["x", "y", "c", "c2", "z", "gone", "y:1", "x:7", "^x"]), max_size=5),
+    st.lists(dims, max_size=3),
+    st.tuples(dims, numbers, numbers, st.integers(-7, 7)),
+)
+def test_no_graph_makes_it_fail(op: str, inputs: list[str], outputs: list[Any], rest: tuple[Any, ...]) -> None:
+    of_x, first, second, number = rest
+    graph = [
+        node("x", "Placeholder", (), of_x),
+        node(
+            "y",
+            op,
+            inputs,
+            *outputs,
+            axis=number,
+            begin_mask=number % 4,
+            shrink_axis_mask=number % 3,
+            equation="ab,b->a",
+        ),
+        const("c", *first),
+        const("c2", *second, scalar=len(second) == 1),
+        node("z", op, ["y", "c2", *inputs], *outputs, transpose_a=True),
+        node("to", "Fill", ["z", "c"], (-1, -1)),
+    ]
+    nodes = Nodes(read(graph, graph[:1]))
+    found = nodes.open.solved([Evidence(0, "x", 0, (2, 3)), Evidence(0, "y", 0, (4,))])
+    for (number, name), each in nodes.by_key.items():
+        for slot in range(len(each.outputs) + 1):
+            found.shape(number, name, slot)
+
+
+def test_how_many_examples_a_batch_had() -> None:
+    (iterator,) = read([node("next", "IteratorGetNext", ["i"], (-1, 3), (-1,), (2,), types=(FLOAT, INT64, FLOAT))])
+    assert batch_of_iterator(iterator, 8 + 5 * 20).examples == 5
+    assert batch_of_iterator(iterator, 8 + 5 * 20 + 1).examples is None
+    assert batch_of_iterator(iterator, 8).examples is None
+    (whole,) = read([node("next", "IteratorGetNext", ["i"], (4, 3), types=(FLOAT,))])
+    assert batch_of_iterator(whole, 48).examples == 0
+    assert batch_of_iterator(whole, 36).examples is None
+    (texts,) = read([node("next", "IteratorGetNext", ["i"], (-1,), types=(7,))])
+    assert batch_of_iterator(texts, 48).examples is None, "a text has no size of its own"
+    (two,) = read([node("next", "IteratorGetNext", ["i"], (-1, -1), types=(FLOAT,))])
+    assert batch_of_iterator(two, 48).examples is None
+
+
+def test_arguments_of_a_function_without_its_variables() -> None:
+    function = read([node("x", "Placeholder", (), (-1, 3)), node("v", "Placeholder", (), (), dtype=RESOURCE)])
+    assert batch_of_arguments(function, 60).examples == 5

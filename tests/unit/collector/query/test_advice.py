@@ -1,0 +1,540 @@
+"""Each checker on stores where it must speak and where it must be silent."""
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from fakes.made_steps import Ran, graph, made_job
+from fakes.made_store import MS, SECOND, START_NS, rows, span, write_host, write_job
+from fakes.nodes import CPU, GPU, STREAM
+from tfprof.collector.advice import input_bound, retracing
+from tfprof.collector.advice.evidence import Evidence, New, Took, Traced
+from tfprof.collector.advice.report import Report
+from tfprof.collector.advice.table import CHECKERS, advise
+from tfprof.collector.query.evidence import gather
+from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.tfviews.parity import Rules
+from tfprof.formats import layout
+
+ITERATORS = "/host:CPU/tf.data"
+COPIES = "/device:GPU:0/memcpy"
+STRICT = Rules(strict=True)
+
+
+def reports(job: Job, slug: str, rules: Rules = Rules()) -> Sequence[Report]:  # noqa: B008  # a constant
+    """Return what the checker with ``slug`` says of a job."""
+    found = {checker.slug: of_one for checker, of_one in advise(gather(job, rules))}
+    return found[slug]
+
+
+def said(job: Job, slug: str, rules: Rules = Rules()) -> list[str]:  # noqa: B008
+    """Return the texts of what the checker with ``slug`` says."""
+    return [report.text for report in reports(job, slug, rules)]
+
+
+def job_of(store: Path, **tables: Iterable[dict[str, Any]]) -> Job:
+    """Return a job with these rows and no traced step."""
+    made: dict[str, pa.Table] = {name: rows(name, values) for name, values in tables.items()}
+    write_job(store, 1, made)
+    return Store(store).job("last")
+
+
+def runs(times_ms: Iterable[float], pause_ms: float = 0.0, **other: int) -> list[dict[str, int]]:
+    """Return spans of session runs, one after the other."""
+    at, found = 0.0, []
+    for number, took in enumerate(times_ms, 1):
+        found.append(span(layout.RUN, number, at, took, **other))
+        at += took + pause_ms
+    return found
+
+
+def test_of_a_job_of_which_nothing_is_known_nothing_is_said(tmp_path: Path) -> None:
+    job = job_of(tmp_path)
+    assert [reports for _, reports in advise(gather(job))] == [()] * len(CHECKERS)
+
+
+def test_strict_rules_ask_tfprofs_checkers_only_and_names_those_that_are_named(tmp_path: Path) -> None:
+    evidence = gather(job_of(tmp_path), STRICT)
+    assert [checker.name for checker, _ in advise(evidence)] == [
+        "AcceleratorUtilizationChecker",
+        "OperationChecker",
+        "ExpensiveOperationChecker",
+    ]
+    assert [checker.name for checker, _ in advise(evidence, ["OperationChecker", "JobChecker", "InputChecker"])] == [
+        "OperationChecker"
+    ]
+
+
+def test_every_checker_has_a_section_in_the_documentation() -> None:
+    page = (Path(__file__).parents[4] / "docs" / "advice.md").read_text()
+    assert re.findall(r"^## `(.+)`$", page, re.MULTILINE) == [checker.slug for checker in CHECKERS]
+
+
+# -- tfprof's own ----------------------------------------------------------------------------------
+
+
+def kernel(name: str, start_us: int, took_us: int) -> list[Ran]:
+    """Return an op of a GPU: scheduled for a µs, then a kernel."""
+    return [Ran(name, start_us, 1, GPU), Ran(name, start_us, took_us, STREAM)]
+
+
+def test_a_gpus_utilization_is_the_time_of_kernels_from_the_first_start_to_the_last_end(tmp_path: Path) -> None:
+    job = made_job(tmp_path, [[*kernel("a", 0, 20), *kernel("b", 60, 40)]])
+    (report,) = reports(job, "utilization")
+    assert report.text == "GPU:0 computes for 60 % of a step."
+    assert (report.numbers["busy_micros"], report.numbers["step_micros"], report.todo) == (60, 100, "")
+
+
+def test_a_gpu_that_is_idle_for_more_than_half_of_a_step_has_a_low_one(tmp_path: Path) -> None:
+    (report,) = reports(made_job(tmp_path, [[*kernel("a", 0, 2), *kernel("b", 98, 2)]]), "utilization")
+    assert report.text == "GPU:0 computes for 4.0 % of a step, which is little."
+    assert "timeline" in report.todo
+
+
+def test_kernels_at_the_same_time_count_once_and_as_tfprof_counts_them_twice(tmp_path: Path) -> None:
+    job = made_job(tmp_path, [[*kernel("a", 0, 100), *kernel("b", 0, 100)]])
+    assert said(job, "utilization") == ["GPU:0 computes for 100 % of a step."]
+    assert said(job, "utilization", STRICT) == [f"device: {GPU.lower()} utilization: 2.00"]
+
+
+def test_nodes_that_ran_in_an_earlier_step_only_stretch_the_time_as_tfprof_sees_it(tmp_path: Path) -> None:
+    job = made_job(tmp_path, [kernel("init", 0, 100), kernel("a", 0, 100)], step_ms=0.1)
+    assert said(job, "utilization") == ["GPU:0 computes for 100 % of a step."]
+    assert said(job, "utilization", STRICT) == [f"device: {GPU.lower()} utilization: 0.67"]
+
+
+def test_a_job_without_a_gpu_has_no_utilization(tmp_path: Path) -> None:
+    assert said(made_job(tmp_path, [[Ran("a", 0, 5)]]), "utilization") == []
+
+
+NORM = "batch normalisation is computed by 1 ops, x/BatchNorm/mul among them; one fused op is faster."
+TFPROFS_NORM = "Maybe use faster FusedBatchNorm instead of BatchNorm"
+NHWC = "1 ops on a GPU, conv among them, have data_format NHWC; in float32 NCHW may be faster."
+
+
+@pytest.mark.parametrize(
+    ("ops", "ours", "tfprofs"),
+    [
+        ({"x/BatchNorm/mul": "Mul"}, [NORM], [TFPROFS_NORM]),
+        ({"x/BatchNorm/mul": "Mul", "y": "FusedBatchNorm"}, [], []),
+        ({"x/BatchNorm/mul": "Mul", "y": "FusedBatchNormV3"}, [], [TFPROFS_NORM]),
+        ({"x": "Mul"}, [], []),
+    ],
+)
+def test_batch_normalisation_that_is_not_fused_is_told(
+    tmp_path: Path, ops: dict[str, str], ours: list[str], tfprofs: list[str]
+) -> None:
+    job = made_job(tmp_path, [[Ran(name, 0, 5) for name in ops]], graph(ops))
+    assert said(job, "operations") == ours
+    assert said(job, "operations", STRICT) == tfprofs
+
+
+def test_the_layout_of_cpus_is_told_on_gpus_only(tmp_path: Path) -> None:
+    of_graph = graph({"conv": "Conv2D"}, conv="NHWC")
+    assert said(made_job(tmp_path / "gpu", [kernel("conv", 0, 5)], of_graph), "operations") == [NHWC]
+    assert said(made_job(tmp_path / "cpu", [[Ran("conv", 0, 5)]], of_graph), "operations") == []
+
+
+NET = {"net/a": "MatMul", "net/b": "Add", "c": "Mul", "d": "Sub"}
+NET_STEP = [Ran("net/a", 0, 600), Ran("net/b", 600, 200), Ran("c", 800, 150), Ran("d", 950, 50)]
+
+
+def test_the_most_expensive_op_types_and_scopes_are_named(tmp_path: Path) -> None:
+    types, scopes = said(made_job(tmp_path, [NET_STEP], graph(NET)), "expensive")
+    assert (
+        types == "MatMul takes 60 % of the time of all ops, 600 µs in the median step; then come Add 20 % and Mul 15 %."
+    )
+    assert scopes == "the scope net takes 80 % of that time, 800 µs in the median step; then come c 15 % and d 5.0 %."
+
+
+def test_one_slow_step_makes_no_op_the_most_expensive(tmp_path: Path) -> None:
+    slow = [Ran("c", 0, 90_000)]
+    types, *_ = said(made_job(tmp_path, [NET_STEP, NET_STEP, [*NET_STEP[:2], *slow]], graph(NET)), "expensive")
+    assert types.startswith("MatMul takes 60 % of the time of all ops, 600 µs in the median step; then come Add 20 %")
+
+
+def test_the_times_of_a_step_are_told_with_their_spread(tmp_path: Path) -> None:
+    steps = [[Ran("a", 0, took)] for took in (200, 300, 700)]
+    assert said(made_job(tmp_path, steps, graph({"a": "MatMul"})), "expensive") == [
+        "MatMul takes 100 % of the time of all ops, 300 µs in the median step (200 µs to 700 µs over all)."
+    ]
+
+
+def test_strict_rules_name_them_as_tfprof_does(tmp_path: Path) -> None:
+    types, scopes = said(made_job(tmp_path, [NET_STEP], graph(NET)), "expensive", STRICT)[:2]
+    assert types.splitlines() == [
+        "top 1 operation type: MatMul, cpu: 600us, accelerator: 0us, total: 600us (60.00%)",
+        "top 2 operation type: Add, cpu: 200us, accelerator: 0us, total: 200us (20.00%)",
+        "top 3 operation type: Mul, cpu: 150us, accelerator: 0us, total: 150us (15.00%)",
+    ]
+    assert scopes.startswith("top 1 graph node: net, cpu: 0us, accelerator: 0us")
+
+
+def stacks(*frames: tuple[str, int]) -> dict[str, pa.Table]:
+    """Return FRAMES and STACKS: each (node, line) was made by a line of its own that main.py:1 called."""
+    made = [
+        {"stack": at, "position": position, "file": "main.py", "line": line, "function": "f"}
+        for at, (_, own) in enumerate(frames)
+        for position, line in enumerate((1, own))
+    ]
+    names = [{"name": name, "stack": at} for at, (name, _) in enumerate(frames)]
+    return {"frames": rows("frames", made), "stacks": rows("stacks", names)}
+
+
+def test_the_users_own_lines_are_named(tmp_path: Path) -> None:
+    job = made_job(
+        tmp_path, [[Ran("a", 0, 2000), Ran("b", 0, 500)]], graph({"a": "A", "b": "B"}), **stacks(("a", 7), ("b", 9))
+    )
+    types, lines = reports(job, "expensive")
+    assert types.line == "main.py:7 (f)"
+    assert lines.text == (
+        "of the lines of your own code main.py:7 (f) takes 80 % of that time, 2.00 ms in the median step;"
+        " then come main.py:9 (f) 20 %."
+    )
+    assert said(job, "expensive", STRICT)[2] == "main.py:7:f, cpu: 2.00ms, accelerator: 0us, total: 2.00ms"
+
+
+def test_where_no_line_takes_a_millisecond_tfprof_says_an_empty_text(tmp_path: Path) -> None:
+    job = made_job(
+        tmp_path, [[Ran("a", 0, 200), Ran("b", 0, 300)]], graph({"a": "A", "b": "B"}), **stacks(("a", 7), ("b", 9))
+    )
+    assert said(job, "expensive", STRICT)[2] == ""
+
+
+# -- input -----------------------------------------------------------------------------------------
+
+
+def test_ops_that_wait_for_input_in_a_step_are_told_with_the_slowest_stage() -> None:
+    step = (
+        Took("next", "IteratorGetNext", CPU.lower(), 1, 0, 700_000),
+        Took("work", "MatMul", CPU.lower(), 1, 700_000, 1_000_000),
+        Took("Iterator::Root::Prefetch::Map", "tf.data", ITERATORS.lower(), 7, 0, 650_000),
+        Took("Iterator::Root::Prefetch", "tf.data", ITERATORS.lower(), 7, 650_000, 670_000),
+    )
+    (report,) = input_bound.check(Evidence(traced=(Traced(1, 1_000_000, step), Traced(2, 1_000_000, step))))
+    assert report.text == (
+        "70 % of the time in the median of 2 traced steps is spent waiting for input: 700 µs a step."
+        " Most of the pipeline's own time is in its stage Map: 650 µs a step."
+    )
+    assert report.numbers["share"] == pytest.approx(0.7)
+    assert "prefetch" in report.todo
+
+
+def test_what_iterators_do_on_the_waiting_ops_own_thread_is_waited_for(tmp_path: Path) -> None:
+    step = [Ran("next", 0, 10), Ran("Iterator::Map", 10, 600, ITERATORS), Ran("work", 610, 390)]
+    (report,) = reports(made_job(tmp_path, [step], graph({"next": "IteratorGetNext", "work": "MatMul"})), "input")
+    assert report.numbers["share"] == pytest.approx(0.61)
+
+
+def test_one_batch_that_was_waited_for_makes_no_job_wait(tmp_path: Path) -> None:
+    steps = [[Ran("next", 0, took), Ran("work", took, 100)] for took in (10, 900, 10)]
+    of_graph = graph({"next": "IteratorGetNext", "work": "MatMul"})
+    assert said(made_job(tmp_path, steps, of_graph), "input") == []
+
+
+def test_input_that_is_there_in_time_is_no_word_worth_whatever_its_pipeline_does_meanwhile(tmp_path: Path) -> None:
+    step = [Ran("next", 0, 30), Ran("work", 30, 900), Ran("Iterator::Map", 0, 900, ITERATORS, thread=7)]
+    assert said(made_job(tmp_path, [step], graph({"next": "IteratorGetNext", "work": "MatMul"})), "input") == []
+
+
+def test_time_between_steps_is_told_where_it_is_long(tmp_path: Path) -> None:
+    (report,) = reports(job_of(tmp_path, spans=runs([2.0] * 40, pause_ms=6.0)), "input")
+    assert report.text == (
+        "75 % of the time goes by between steps, in Python: 6.00 ms of the 8.00 ms from the start of a step to that of the next."
+    )
+    assert report.numbers["pauses"] == 39
+
+
+@pytest.mark.parametrize(
+    "spans",
+    [
+        runs([2.0] * 40, pause_ms=0.4),  # short
+        runs([20.0] * 40, pause_ms=6.0),  # beside long steps
+        runs([2.0] * 10, pause_ms=6.0),  # few
+        runs([2.0] * 40, pause_ms=6.0, flags=layout.FLAG_TRACED),  # tracing's own
+        [span(layout.RUN, at, 8.0 * at, 2.0, thread=at % 30) for at in range(1, 41)],  # of many threads
+    ],
+)
+def test_time_between_steps_is_no_word_worth_otherwise(tmp_path: Path, spans: list[dict[str, int]]) -> None:
+    assert said(job_of(tmp_path, spans=spans), "input") == []
+
+
+def test_short_steps_that_were_timed_together_have_their_pauses_too(tmp_path: Path) -> None:
+    several = [span(layout.RUN, 10 * at, 20.0 * at, 4.0, count=10) for at in range(30)]
+    (report,) = reports(job_of(tmp_path, spans=several), "input")
+    assert (report.numbers["share"], report.numbers["between_ns"]) == (pytest.approx(0.8), pytest.approx(1.6 * MS))
+
+
+# -- copies, placement, tiny ops -------------------------------------------------------------------
+
+
+def test_copies_that_no_kernel_hides_are_told_with_their_way(tmp_path: Path) -> None:
+    step = [*kernel("a", 500, 400), Ran("MEMCPYHtoD", 0, 600, COPIES), Ran("MEMCPYDtoH", 600, 100, COPIES)]
+    (report,) = reports(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers")
+    assert report.text == (
+        "GPU:0 waits for copies for 50 % of a step: 500 µs in which none of its kernels ran, beside 400 µs of kernels."
+        " Most of them go from host to device."
+    )
+    assert "copy_to_device" in report.todo
+
+
+def test_copies_of_newer_traces_name_their_way_on_the_stream(tmp_path: Path) -> None:
+    step = [*kernel("a", 300, 400), Ran("edge_5_b", 0, 300, "/device:GPU:0/stream:17<MemcpyD2H>")]
+    (report,) = reports(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers")
+    assert report.numbers["way"] == "device to host"
+
+
+def test_copies_behind_kernels_are_no_word_worth(tmp_path: Path) -> None:
+    step = [*kernel("a", 0, 900), Ran("MEMCPYHtoD", 100, 600, COPIES)]
+    assert said(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers") == []
+
+
+def test_ops_on_the_cpu_beside_a_gpu_are_told(tmp_path: Path) -> None:
+    ops = {"a": "MatMul", "b": "Where", "next": "IteratorGetNext", "loss": "ScalarSummary"}
+    step = [*kernel("a", 0, 500), Ran("b", 0, 400), Ran("next", 0, 900), Ran("loss", 0, 900)]
+    (report,) = reports(made_job(tmp_path, [step], graph(ops)), "placement")
+    assert report.text == (
+        "ops on the CPU of a job with a GPU take 15 % of the time of all ops, 400 µs a step: most of all Where 400 µs."
+    )
+    assert report.numbers["Where"] == 400
+
+
+def test_ops_on_the_cpu_are_no_word_worth_without_a_gpu_or_where_they_are_short(tmp_path: Path) -> None:
+    of_graph = graph({"a": "MatMul", "b": "Where"})
+    assert said(made_job(tmp_path / "cpu", [[Ran("b", 0, 400)]], of_graph), "placement") == []
+    assert said(made_job(tmp_path / "gpu", [[*kernel("a", 0, 500), Ran("b", 0, 20)]], of_graph), "placement") == []
+
+
+def small_ops(number: int, took_us: int, every_us: int) -> list[Ran]:
+    """Return a step of ops one after the other, with a pause after each."""
+    return [Ran(f"op{at}", at * every_us, took_us) for at in range(number)]
+
+
+def test_many_short_ops_with_pauses_between_them_are_told(tmp_path: Path) -> None:
+    (report,) = reports(made_job(tmp_path, [small_ops(400, 4, 10)], step_ms=4), "tiny")
+    assert report.text == (
+        "a step runs 400 ops, half of them for 4.00 µs or less; for 60 % of the step no op runs: starting ops takes longer than"
+        " running them."
+    )
+
+
+@pytest.mark.parametrize(("number", "took_us", "every_us"), [(50, 4, 10), (400, 9, 10), (400, 40, 100)])
+def test_few_or_dense_or_longer_ops_are_no_word_worth(tmp_path: Path, number: int, took_us: int, every_us: int) -> None:
+    job = made_job(tmp_path, [small_ops(number, took_us, every_us)], step_ms=number * every_us / 1000)
+    assert said(job, "tiny") == []
+
+
+# -- memory ----------------------------------------------------------------------------------------
+
+
+def levels(megabytes: Iterable[float]) -> list[dict[str, Any]]:
+    """Return a sample a second."""
+    return [{"t_ns": START_NS + at * SECOND, "rss_bytes": int(size * 1e6)} for at, size in enumerate(megabytes)]
+
+
+def steps_for(seconds: float, after: float = 0.0) -> list[dict[str, int]]:
+    """Return spans of runs that follow each other for a while."""
+    return [span(layout.RUN, at + 1, 1000 * after + 100 * at, 100) for at in range(int(10 * seconds))]
+
+
+def test_processes_that_grow_while_steps_run_are_told_with_the_ops_that_leave_most_behind(tmp_path: Path) -> None:
+    steps = [[Ran("keep", 0, 5, kept=3_000_000), Ran("other", 5, 5)]]
+    samples = rows("samples", levels(1000 + 10 * at for at in range(60)))
+    spans = rows("spans", steps_for(60))
+    of_graph = graph({"keep": "Identity", "other": "Add"})
+    job = made_job(tmp_path, steps, of_graph, samples=samples, spans=spans, **stacks(("keep", 7), ("other", 9)))
+    (report,) = reports(job, "memory")
+    assert report.text == (
+        "the job's memory grows while steps run, by 600 MB a minute: from 1.2 GB to 1.6 GB in 41.0 s."
+        " What is in use when an op ends is most of all: 3.0 MB of Identity a step."
+    )
+    assert report.line == "main.py:7 (f)"
+
+
+@pytest.mark.parametrize(
+    "megabytes",
+    [
+        [1000.0] * 60,
+        [min(2000.0, 500 + 80 * at) for at in range(60)],  # warming up
+        [1000 + 10 * at for at in range(15)],  # too short
+        [1000 + 0.1 * at for at in range(60)],  # little
+        [1000.0 if at < 40 else 1500.0 for at in range(60)],  # once
+    ],
+)
+def test_other_memory_is_no_word_worth(tmp_path: Path, megabytes: list[float]) -> None:
+    job = job_of(tmp_path, samples=levels(megabytes), spans=steps_for(len(megabytes)))
+    assert said(job, "memory") == []
+
+
+@pytest.mark.parametrize(
+    ("first", "last"),
+    [(40, 60), (0, 15), (0, 0)],
+    ids=["it grew before the first step", "after the last step", "no step was seen"],
+)
+def test_memory_that_grows_while_no_steps_run_is_no_word_worth(tmp_path: Path, first: int, last: int) -> None:
+    grows = levels(20.0 * at if at < first or at > last else 900.0 for at in range(60))
+    job = job_of(tmp_path, samples=grows, spans=steps_for(last - first, after=first))
+    assert said(job, "memory") == []
+
+
+def test_the_memory_of_processes_that_are_gone_is_none_of_the_jobs(tmp_path: Path) -> None:
+    samples = levels([*(1000 + 10 * at for at in range(60)), 0.0])
+    (report,) = reports(job_of(tmp_path, samples=samples, spans=steps_for(61)), "memory")
+    assert report.numbers["last_bytes"] == 1590e6
+
+
+def test_a_gpu_whose_allocator_has_more_in_use_each_step_is_told(tmp_path: Path) -> None:
+    steps = [[Ran("a", 0, 5, GPU, kept=1, in_use=10**9 + at * 10**8)] for at in range(12)]
+    (report,) = reports(made_job(tmp_path / "grows", steps, graph({"a": "MatMul"})), "memory")
+    assert (
+        report.text
+        == "the memory in use on a GPU grows from step to step: 2.1 GB in step 12, 62 % more than in step 4."
+    )
+    level = [[Ran("a", 0, 5, GPU, kept=1, in_use=10**9)] for _ in range(12)]
+    assert said(made_job(tmp_path / "level", level, graph({"a": "MatMul"})), "memory") == []
+
+
+# -- graphs and steps ------------------------------------------------------------------------------
+
+
+def function_graph(number: int, *names: str) -> list[dict[str, Any]]:
+    """Return the nodes of a function's graph."""
+    return [{"graph": number, "name": name, "op": "Mul", "node_def": b""} for name in names]
+
+
+def test_a_function_that_was_traced_again_and_again_is_told(tmp_path: Path) -> None:
+    nodes = [row for number in range(7) for row in function_graph(number, "x", "y", "z")]
+    (report,) = reports(job_of(tmp_path, graph_nodes=nodes), "retracing")
+    assert report.text == (
+        "a function of 3 nodes, one of them x, was traced 7 times or more, which takes far longer than to run it."
+    )
+
+
+def test_parts_of_a_model_that_are_alike_are_not_traced_again(tmp_path: Path) -> None:
+    parts = [row for number in range(7) for row in function_graph(number, "x", "y")]
+    model = function_graph(9, "x", "y", "z")
+    assert said(job_of(tmp_path, graph_nodes=[*parts, *model]), "retracing") == []
+
+
+def test_steps_that_run_ops_that_no_step_had_before_are_told(tmp_path: Path) -> None:
+    grows = [[Ran("a", 0, 5), Ran(f"a_{at}", 5, 5)] for at in range(20)]
+    (report,) = reports(made_job(tmp_path / "grows", grows), "retracing")
+    assert report.text == "10 of 10 late traced steps ran ops that no step before had, 10 in all: the graph grows."
+    same = [[Ran("a", 0, 5), Ran(f"a_{at % 5}", 5, 5)] for at in range(20)]
+    assert said(made_job(tmp_path / "same", same), "retracing") == []
+
+
+def test_steps_that_do_something_else_may_run_other_ops(tmp_path: Path) -> None:
+    evidence = gather(made_job(tmp_path, [[Ran(f"a_{at}", 5, 5)] for at in range(20)]))
+    apart = replace(evidence, new=tuple(New((1, at), new.nodes) for at, new in enumerate(evidence.new)))
+    assert retracing.check(apart) == []
+
+
+def test_a_few_shapes_of_many_steps_are_not_ever_new_ones(tmp_path: Path) -> None:
+    nodes = [row for number in range(5) for row in function_graph(number, "x", "y", "z")]
+    evidence = gather(job_of(tmp_path, graph_nodes=nodes))
+    assert retracing.check(evidence)
+    assert retracing.check(replace(evidence, new=(New((1, 1), 0),) * 20)) == []
+
+
+def test_functions_that_come_up_late_are_told(tmp_path: Path) -> None:
+    calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at if at > 30 else 1) for at in range(1, 41)]
+    (report,) = reports(job_of(tmp_path / "late", spans=calls), "retracing")
+    assert (
+        report.text
+        == "10 functions were called for the first time in the second half of the job; each was traced then."
+    )
+    early = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at % 8) for at in range(1, 41)]
+    assert said(job_of(tmp_path / "early", spans=early), "retracing") == []
+
+
+def test_steps_that_take_far_longer_are_told_with_how_often_they_come(tmp_path: Path) -> None:
+    times = [20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)]
+    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
+    assert report.text == (
+        "8 of 195 steps take 3 times as long as the median one (1.00 ms) or more, up to 20.0 ms: 44 % of the time in steps."
+        " They come every 25 steps."
+    )
+    assert "checkpoints" in report.todo
+
+
+def test_the_interval_is_that_of_the_longest_steps(tmp_path: Path) -> None:
+    times = [20.0 if at % 25 == 0 else 4.0 if at % 7 == 0 else 1.0 for at in range(1, 201)]
+    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
+    assert report.numbers["every"] == 25
+
+
+def test_long_steps_without_an_interval_have_none(tmp_path: Path) -> None:
+    times = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)]
+    (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
+    assert "They come every" not in report.text
+    assert report.numbers["every"] == 0
+    assert "shapes" in report.todo
+
+
+@pytest.mark.parametrize(
+    "times",
+    [
+        [1.0 + at % 3 / 2 for at in range(200)],  # not far longer
+        [50.0] * 5 + [1.0] * 195,  # warming up
+        [20.0 if at == 100 else 1.0 for at in range(200)],  # once
+        [4.0 if at % 100 == 50 else 1.0 for at in range(400)],  # little of the time
+        [20.0 if at % 10 == 0 else 1.0 for at in range(40)],  # few
+    ],
+)
+def test_other_steps_are_even_enough(tmp_path: Path, times: list[float]) -> None:
+    assert said(job_of(tmp_path, spans=runs(times)), "uneven") == []
+
+
+def test_traced_steps_are_never_among_the_long_ones(tmp_path: Path) -> None:
+    spans = runs([20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)])
+    for one in spans:
+        one["flags"] = layout.FLAG_TRACED if one["ordinal"] % 25 == 0 else 0
+    assert said(job_of(tmp_path, spans=spans), "uneven") == []
+
+
+OUTLIERS = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)]
+
+
+def on_host(store: Path, cores: float, own: float, times: Iterable[float]) -> Job:
+    """Return a job on a host of two CPUs of which so many are busy, some of them with the job."""
+    at = [START_NS + SECOND * (second - 1) for second in range(10)]
+    write_host(store, [{"t_ns": t_ns, "cpus": 2, "cpu_busy_s": cores * second} for second, t_ns in enumerate(at)])
+    samples = [{"t_ns": t_ns, "cpu_user_s": own * second, "rss_bytes": 1} for second, t_ns in enumerate(at)]
+    return job_of(store, spans=runs(times), samples=samples)
+
+
+def test_where_other_processes_leave_no_cpu_free_the_host_is_called_the_reason(tmp_path: Path) -> None:
+    (report,) = reports(on_host(tmp_path, 1.9, 0.7, OUTLIERS), "uneven")
+    assert report.text.endswith(
+        " of the time in steps. The likely reason is the host, not the job: while they ran, other processes used 1.2 of its"
+        " 2 CPUs, and none was free."
+    )
+    assert report.numbers["other_cores"] == pytest.approx(1.2)
+    assert "quiet host" in report.todo
+
+
+@pytest.mark.parametrize(
+    ("cores", "own"), [(1.0, 0.2), (1.9, 1.8), (0.0, 0.0)], ids=["a CPU is free", "the job has them", "no load"]
+)
+def test_where_the_host_is_not_busy_it_is_not_called_the_reason(tmp_path: Path, cores: float, own: float) -> None:
+    (report,) = reports(on_host(tmp_path, cores, own, OUTLIERS), "uneven")
+    assert "host, not the job" not in report.text
+    assert "shapes" in report.todo
+
+
+def test_steps_that_come_at_intervals_are_the_jobs_own_on_a_busy_host_too(tmp_path: Path) -> None:
+    times = [20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)]
+    (report,) = reports(on_host(tmp_path, 1.9, 0.7, times), "uneven")
+    assert report.text.endswith("They come every 25 steps.")
+
+
+def test_steps_are_compared_with_those_that_do_the_same(tmp_path: Path) -> None:
+    spans = runs([20.0 if at % 9 == 0 else 1.0 for at in range(1, 201)])
+    for one in spans:
+        one["key"] = int(one["total_ns"] > MS)
+    assert said(job_of(tmp_path, spans=spans), "uneven") == []

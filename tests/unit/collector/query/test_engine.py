@@ -1,0 +1,101 @@
+"""Questions to views: what of nodes each looks at, what is kept from one to the next."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fakes import asked_store
+from fakes.made_store import write_job
+from tfprof.collector.loader import load
+from tfprof.collector.query import engine
+from tfprof.collector.query.engine import VIEWS, About, Desk, needs
+from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES, STACKS
+from tfprof.collector.store.reader import Store
+from tfprof.collector.tfviews.options import from_texts
+from tfprof.collector.tfviews.output import TYPES
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    path = asked_store.write(tmp_path_factory.mktemp("answers") / "store")
+    write_job(path, 7 << 60, {}, state=None, identity={"name": "live.py"})
+    return Store(path)
+
+
+@pytest.fixture
+def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
+    """What was read of the store: (step, needs) each time."""
+    read: list[Any] = []
+    real = engine.profile
+
+    def profile(jobs: Any, step: int = -1, **how: Any) -> Any:
+        read.append((step, how["needs"]))
+        return real(jobs, step, **how)
+
+    monkeypatch.setattr(engine, "profile", profile)
+    return read
+
+
+@pytest.mark.parametrize(
+    ("view", "texts", "wanted"),
+    [
+        ("scope", {}, set()),
+        ("op", {"select": "bytes,micros,occurrence,device", "order_by": "peak_bytes"}, set()),
+        ("op", {"select": "params"}, {GRAPH}),
+        ("op", {"order_by": "params"}, {GRAPH}),
+        ("scope", {"min_params": "1"}, {GRAPH}),
+        ("scope", {"account_type_regexes": "_trainable_variables"}, {GRAPH}),
+        ("op", {"select": "op_types"}, {GRAPH}),
+        ("op", {"select": "input_shapes"}, {GRAPH, SHAPES}),
+        ("op", {"select": "float_ops"}, {FLOAT_OPS}),
+        ("op", {"min_float_ops": "1"}, {FLOAT_OPS}),
+        ("graph", {}, {GRAPH}),
+        ("code", {}, {STACKS}),
+    ],
+)
+def test_a_question_looks_at_no_more_than_it_shows(view: str, texts: dict[str, str], wanted: set[str]) -> None:
+    assert needs(VIEWS[view], from_texts(texts), whole=False) == wanted
+
+
+def test_a_message_has_all_but_stacks_which_only_the_code_view_shows() -> None:
+    assert needs(VIEWS["op"], from_texts({}), whole=True) == EVERYTHING - {STACKS}
+    assert needs(VIEWS["code"], from_texts({}), whole=True) == EVERYTHING
+
+
+def test_a_job_that_has_ended_is_read_once_for_what_is_asked_again(store: Store, reads: list[Any]) -> None:
+    desk, about = Desk(), About((store.job("aa10"),))
+    first = desk.ask(about, "op", from_texts({"select": "params"}))
+    again = desk.ask(About((store.job("aa10"),)), "scope", from_texts({}))
+    assert first.profile is again.profile
+    desk.ask(about, "graph", from_texts({}))
+    assert reads == [(-1, {GRAPH})]
+    desk.ask(about, "op", from_texts({"select": "float_ops"}))
+    desk.ask(about, "op", from_texts({"step": "1"}))
+    desk.ask(About((store.job("bb10"),)), "op", from_texts({}))
+    assert reads[1:] == [(-1, {GRAPH, FLOAT_OPS}), (1, set()), (-1, set())]
+
+
+def test_a_running_job_is_read_each_time(store: Store, reads: list[Any]) -> None:
+    desk, about = Desk(), About((store.job("live.py"),))
+    assert desk.ask(about, "op", from_texts({})).profile is None
+    desk.ask(about, "op", from_texts({}))
+    assert len(reads) == 2
+
+
+def test_not_more_is_kept_than_a_few_answers(store: Store, reads: list[Any]) -> None:
+    desk, job = Desk(), store.job("aa10")
+    for last in range(10, 30):
+        desk.ask(About((job,), steps=(0, last)), "op", from_texts({}))
+    desk.ask(About((job,), steps=(0, 29)), "op", from_texts({}))
+    assert len(reads) == 20
+    desk.ask(About((job,), steps=(0, 10)), "op", from_texts({}))
+    assert len(reads) == 21
+
+
+@pytest.mark.parametrize("name", ["scope", "graph", "op", "code"])
+def test_every_view_of_the_table_is_there_with_its_message(name: str) -> None:
+    view = VIEWS[name]
+    assert all(callable(load(target)) for target in (view.fold, view.lines, view.message))
+    assert view.outputs <= set(TYPES)
+    assert type(view.bare("x")).__name__ == view.proto
+    assert view.bare("x").name == "x"

@@ -1,0 +1,122 @@
+"""Executions are read of the traces that are asked for, sealed or not."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from fakes import stored
+from tfprof.collector.query import executions
+from tfprof.collector.query.executions import by_step, persistent_bytes, read, step_traces
+from tfprof.collector.store import schema, segment
+from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.tfviews.entries import Entry
+from tfprof.formats import layout
+
+CPU, GPU = (stored.DEVICES[number].decode().lower() for number in (stored.CPU, stored.GPU))
+#: The step of each trace; of another kind are EPOCH's. Generations are sealed after the traces 1, 3 and 5.
+STEPS = (0, 10, 20, 20, 3, 40, 50, 20)
+OTHER = 6
+SEALED_AFTER = (1, 3, 5)
+NODES = 3
+
+
+def ops(trace: int) -> list[dict[str, int]]:
+    """Return two executions of node 0 on the CPU, and one of node 1 on the GPU, which keeps more bytes from trace to trace."""
+    kept = {"persistent_bytes": trace, "start_ns": 7}
+    return [
+        stored.op(trace, 0, op_end_ns=1000 * (trace + 1), persistent_bytes=5),
+        stored.op(trace, 1, stored.GPU, **kept),
+        stored.op(trace, 1, stored.GPU, start_ns=-stored.BASE_NS, persistent_bytes=10**6),
+        stored.op(trace, 0, op_end_ns=2000),
+    ]
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Iterator[Job]:
+    """A job of eight traces in four generations, the last of them in a log."""
+    names = [{"kind": schema.NODE, "id": number, "text": b"n%d" % number} for number in range(NODES)]
+    writer = StoreWriter(tmp_path / "store", "here")
+    job = writer.job(1)
+    job.identity({"name": "train.py"})
+    job.append({"names": pa.concat_tables([stored.device_names(), stored.table("names", names)])})
+    for trace, step in enumerate(STEPS):
+        kind = layout.STEP_KINDS[1] if trace == OTHER else layout.STEP_KINDS[0]
+        row = {"trace": trace, "step": step, "kind": kind, "base_ns": stored.BASE_NS, "rows": 4}
+        allocation = {"trace": trace, "node": 1, "device": stored.GPU, "t_us": trace, "bytes": 1}
+        tables = {"traces": [row], "ops": ops(trace), "allocations": [allocation]}
+        job.append({name: stored.table(name, rows) for name, rows in tables.items()})
+        if trace in SEALED_AFTER:
+            job.seal()
+    yield Store(tmp_path / "store").job("last")
+    writer.close()
+
+
+def lasted(entry: Entry) -> list[int]:
+    """Return how long the executions of an entry took (µs)."""
+    return [lasted for pairs in (*entry.cpu.values(), *entry.accelerator.values()) for _, lasted in pairs]
+
+
+def test_steps_are_those_of_the_first_kind_with_their_traces(job: Job) -> None:
+    assert step_traces(job) == {0: (0,), 3: (4,), 10: (1,), 20: (2, 3, 7), 40: (5,)}
+
+
+@pytest.mark.parametrize("trace", range(len(STEPS)))
+def test_one_trace_has_its_own_executions(job: Job, trace: int) -> None:
+    found = read(job, [trace])
+    assert set(found) == {"n0", "n1"}
+    (entry,) = found["n0"].values()
+    assert set(found["n0"]) == {STEPS[trace]}
+    assert lasted(entry) == [trace + 1, 2]
+    assert (entry.device, found["n1"][STEPS[trace]].device) == (CPU, GPU)
+    assert found["n1"][STEPS[trace]].allocations == [(trace, 1)]
+
+
+def test_traces_of_a_step_add_up_over_generations(job: Job) -> None:
+    assert lasted(read(job, [7, 2, 3])["n0"][20]) == [3, 2, 4, 2, 8, 2]
+
+
+def test_only_the_generations_of_the_traces_are_read(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened = []
+    plain = segment.groups
+
+    def noted(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
+        opened.append((path.name, traces))
+        return plain(path, name, traces, columns)
+
+    monkeypatch.setattr(segment, "groups", noted)
+    read(job, [3])
+    assert sorted(opened) == [("allocations-000001.parquet", [3]), ("ops-000001.parquet", [3])]
+
+
+def test_nothing_is_asked_for_and_nothing_is_found(job: Job) -> None:
+    assert read(job, []) == {}
+    assert read(job, [99]) == {}
+
+
+@pytest.mark.parametrize("rows", [1, 9, 200_000])
+def test_steps_come_in_order_however_many_are_read_at_once(
+    job: Job, rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(executions, "BATCH_ROWS", rows)
+    found = list(by_step(job))
+    assert [step for step, _ in found] == [0, 3, 10, 20, 40]
+    assert [len(lasted(entries["n0"])) for _, entries in found] == [2, 2, 2, 6, 2]
+    assert [step for step, _ in by_step(job, [40, 7, 3, 50])] == [3, 40]
+
+
+def test_a_node_keeps_the_most_that_it_kept_in_any_step(job: Job) -> None:
+    """Of executions that began, on a GPU: step 20 has three."""
+    assert persistent_bytes(job) == {"n1": 2 + 3 + 7}
+
+
+def test_without_a_gpu_nothing_is_kept(tmp_path: Path) -> None:
+    writer = StoreWriter(tmp_path / "store", "here")
+    job = writer.job(1)
+    job.identity({"name": "train.py"})
+    name = stored.table("names", [{"kind": schema.NODE, "id": 0, "text": b"n"}])
+    tables = {"names": pa.concat_tables([stored.device_names(), name]), "traces": stored.traces(0, 1)}
+    job.append({**tables, "ops": stored.table("ops", [stored.op(0, 0, persistent_bytes=5)])})
+    writer.close()
+    assert persistent_bytes(Store(tmp_path / "store").job("last")) == {}

@@ -1,0 +1,261 @@
+"""What is read of a job's nodes besides what they cost: op logs, recorded shapes, operation counts."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from fakes.graphs import node
+from fakes.made_store import rows, traced, write_job
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
+from tfprof.collector.query.profile import Profile, profile
+from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES
+from tfprof.collector.store.catalog import IMPORTED
+from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.tfviews.nodes import Node
+from tfprof.collector.tfviews.parity import DEFAULT, Rules
+
+STRICT = Rules(strict=True)
+CPU = b"/job:localhost/replica:0/task:0/device:CPU:0"
+GRAPH_NODES = (
+    node("x", "Placeholder", (), (-1, 5)),
+    node("known", "Placeholder", (), (4, 5)),
+    node("w", "VariableV2", (), (5, 7)),
+    node("y", "MatMul", ["x", "w"], (-1, 7)),
+    node("z", "Square", ["y"], (-1, 7)),
+    node("never", "Square", ["w"], (5, 7)),
+    node("two", "Split", ["axis", "y"], (-1, 3), (-1, 4)),
+    node("grown", "Sub", ["y", "y"], (-1, 7)),
+    node("user", "Neg", ["two:1", "^z"], (-1, 4)),
+)
+#: A matrix product of one row with w.
+ROW = 2 * 5 * 7
+
+
+def definition() -> bytes:
+    """Return the graph; variables and placeholders have the attribute that makes parameters."""
+    graph = graph_pb2.GraphDef(node=GRAPH_NODES)
+    for each in graph.node:
+        if each.op in {"Placeholder", "VariableV2"}:
+            each.attr["shape"].shape.CopyFrom(each.attr["_output_shapes"].list.shape[0])
+    return graph.SerializeToString()
+
+
+def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU, also: str = "") -> bytes:
+    """Return the RunMetadata of a step with such a batch, in which z ran ``loop`` times, and ``also`` once, as large as w."""
+    message = RunMetadata()
+    stats = message.step_stats.dev_stats.add(device=device)
+    once = {"_arg_x_0_0": (batch, 5), "w": (5, 7), "y": (batch, 7), "two": (batch, 3, batch, 4), "user": (batch, 4)}
+    if also:
+        once[also] = (5, 7)
+    for name, dims in [*once.items(), *[("z", (batch, 7))] * loop]:
+        execution = stats.node_stats.add(node_name=name.encode(), all_start_micros=10, op_end_rel_micros=3)
+        if label.startswith(f"{name} = "):
+            execution.timeline_label = label.encode()
+        for slot, at in enumerate(range(0, len(dims), 2)):
+            output = execution.output.add(slot=slot)
+            output.tensor_description.dtype = 1
+            shape = graph_pb2.TensorShapeProto()
+            for size in dims[at : at + 2]:
+                shape.dim.add(size=size)
+            output.tensor_description.shape = shape.SerializeToString()
+    return message.SerializeToString()
+
+
+def job(folder: Path, steps: Sequence[bytes], *, log: Sequence[dict[str, Any]] = (), **identity: Any) -> Job:
+    """Write a job with these steps and op log, and return it."""
+    state = identity.pop("state", "exited")
+    tables: dict[str, Any] = traced(definition(), steps) | {"op_log": rows("op_log", log)}
+    full = {name: table for name, table in tables.items() if table.num_rows}
+    write_job(folder / "store", 1, full, identity=identity, state=state)
+    return Store(folder / "store").job("last")
+
+
+def nodes(found: Profile | None) -> dict[str, Node]:
+    """Return nodes by name."""
+    assert found is not None
+    return {each.name: each for each in found.nodes}
+
+
+def counts(of: Job, number: int = -1, *, rules: Rules = DEFAULT, averaged: bool = True) -> dict[str, int]:
+    """Return the operations of each node that has any."""
+    found = nodes(profile(of, number, needs={FLOAT_OPS}, rules=rules, averaged=averaged))
+    return {name: each.stats.float_ops for name, each in found.items() if each.stats.float_ops}
+
+
+def test_every_step_counts_by_what_it_recorded(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2), step(2), step(8, loop=3)])
+    assert counts(mine, 0) == {"y": 2 * ROW, "z": 14, "user": 8}
+    assert counts(mine, 2) == {"y": 8 * ROW, "z": 3 * 56, "user": 32}
+    assert counts(mine) == {"y": 4 * ROW, "z": (14 + 14 + 168) // 3, "user": 16}
+    assert counts(mine, averaged=False) == {"y": 12 * ROW, "z": 196, "user": 48}
+
+
+def test_a_range_of_steps_counts_these(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2), step(8), step(4)])
+    found = nodes(profile(mine, steps=(1, 2), needs={FLOAT_OPS}, averaged=False))
+    assert found["y"].stats.float_ops == 12 * ROW
+    assert found["y"].facts.float_ops == 8 * ROW, "of one execution, the most"
+
+
+def test_several_jobs_are_added_up(tmp_path: Path) -> None:
+    both = [job(tmp_path / "a", [step(2)]), job(tmp_path / "b", [step(8), step(8)])]
+    found = nodes(profile(both, needs={FLOAT_OPS}, averaged=False))
+    assert found["y"].stats.float_ops == 18 * ROW
+
+
+def test_strictly_the_first_step_counts_for_all_and_nothing_behind_the_placeholder(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2), step(8, loop=3)])
+    assert counts(mine, 0, rules=STRICT) == {"z": 14, "user": 8, "never": 35}
+    assert counts(mine, 1, rules=STRICT) == {"z": 42, "user": 8, "never": 35}
+    assert counts(mine, rules=STRICT) == {"z": 14 * 2, "user": 8, "never": 35}, "4 turns in 2 steps are 2 a step"
+
+
+def test_strictly_a_loops_first_turn_counts_for_all_of_them(tmp_path: Path) -> None:
+    turns = RunMetadata.FromString(step(2))
+    for made in (6, 2, 4, 2):
+        turn = turns.step_stats.dev_stats[0].node_stats.add(node_name=b"grown", all_start_micros=10)
+        dims = [graph_pb2.TensorShapeProto.Dim(size=size) for size in (made, 7)]
+        turn.output.add().tensor_description.shape = graph_pb2.TensorShapeProto(dim=dims).SerializeToString()
+    mine = job(tmp_path, [step(2), turns.SerializeToString(), step(2)])
+    assert counts(mine, 1, rules=STRICT)["grown"] == 4 * 6 * 7
+    assert counts(mine, 1)["grown"] == (6 + 2 + 4 + 2) * 7
+
+
+def test_executions_on_streams_and_hosts_do_not_count(tmp_path: Path) -> None:
+    both = step(2) + step(2, device=b"/host:CPU") + step(2, device=b"/device:GPU:0/stream:all")
+    assert counts(job(tmp_path, [both])) == {"y": 2 * ROW, "z": 14, "user": 8}
+
+
+def test_of_steps_of_one_batch_each_counts_its_own_turns(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2), step(2, loop=3), step(8)])
+    assert counts(mine, averaged=False)["z"] == (2 + 3 * 2 + 8) * 7
+
+
+def test_copies_on_streams_are_no_executions_in_steps_of_several_batches(tmp_path: Path) -> None:
+    steps = [step(batch) + step(batch, device=b"/device:GPU:0/stream:all") for batch in (2, 8)]
+    assert counts(job(tmp_path, steps), averaged=False)["z"] == (2 + 8) * 7
+
+
+def test_a_node_that_runs_in_a_later_step_of_the_same_kind_is_counted(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2), step(2, also="never")])
+    assert counts(mine)["never"] == 35
+    assert "never" not in counts(mine, 0)
+
+
+def test_strictly_the_first_shape_may_come_late(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2)] * 70 + [step(2, also="grown")])
+    assert counts(mine, 70, rules=STRICT)["grown"] == 35
+
+
+def test_what_an_op_log_tells_goes_first(tmp_path: Path) -> None:
+    log = [{"name": "z", "float_ops": 1000}, {"name": "never", "float_ops": 7}, {"name": "gone", "float_ops": 9}]
+    mine = job(tmp_path, [step(2, loop=3)], log=log)
+    assert counts(mine) == {"y": 2 * ROW, "z": 3000, "user": 8}
+    assert counts(mine, rules=STRICT) == {"z": 3000, "user": 8, "never": 7}
+
+
+def test_strictly_a_job_that_was_imported_with_an_op_log_has_nothing_else(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2, loop=3)], log=[{"name": "z", "float_ops": 1000}], op_log=True, state=IMPORTED)
+    assert counts(mine, rules=STRICT) == {"z": 3000}
+    assert counts(mine) == {"y": 2 * ROW, "z": 3000, "user": 8}
+
+
+def test_a_mere_graph_counts_each_node_once(tmp_path: Path) -> None:
+    mine = job(tmp_path, [], log=[{"name": "y", "float_ops": 7}], state=IMPORTED)
+    assert counts(mine) == counts(mine, rules=STRICT) == {"never": 35, "y": 7}
+
+
+def test_types_are_known_without_counting_and_told_once(tmp_path: Path) -> None:
+    log = [{"name": "w", "types": ["_trainable_variables", "mine"]}, {"name": "w", "types": ["mine"]}]
+    found = nodes(profile(job(tmp_path, [step(2)], log=log), needs={GRAPH}))
+    assert found["w"].op_types == (CPU.decode().lower(), "VariableV2", "_trainable_variables", "mine")
+    assert found["w"].facts.types == ("_trainable_variables", "mine")
+
+
+def test_placeholders_have_parameters_only_where_they_stand_for_a_variable(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2)], log=[{"name": "x", "shape": [3, 3], "types": ["_trainable_variables"]}])
+    found = nodes(profile(mine, needs={GRAPH}))
+    assert {name: found[name].stats.params for name in ("x", "known", "w")} == {"x": 9, "known": 0, "w": 35}
+    strictly = nodes(profile(mine, needs={GRAPH}, rules=STRICT))
+    assert {name: strictly[name].stats.params for name in ("x", "known", "w")} == {"x": 0, "known": 20, "w": 35}
+
+
+def test_what_is_none_of_a_model_has_no_parameters_and_what_it_does_not_train_is_not_trainable(tmp_path: Path) -> None:
+    log = [{"name": "w", "types": [each]} for each in ("_trainable_variables", "_tfprof_untrained")]
+    frozen = job(tmp_path / "frozen", [step(2)], log=log)
+    made = job(tmp_path / "made", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])
+    told = {
+        (mine, rules): nodes(profile(mine, needs={GRAPH}, rules=rules))["w"]
+        for mine in (frozen, made)
+        for rules in (DEFAULT, STRICT)
+    }
+    assert [node.stats.params for node in told.values()] == [35, 35, 0, 35]
+    assert [node.facts.types for node in told.values()] == [(), ("_trainable_variables",), (), ()]
+
+
+def test_only_variables_have_parameters(tmp_path: Path) -> None:
+    summed = node("summed", "AccumulateNV2", ["w", "w"], (5, 7))
+    summed.attr["shape"].shape.CopyFrom(summed.attr["_output_shapes"].list.shape[0])
+    tables = traced(graph_pb2.GraphDef(node=[summed]).SerializeToString(), [step(2)])
+    write_job(tmp_path / "store", 1, {name: table for name, table in tables.items() if table.num_rows}, state="exited")
+    mine = Store(tmp_path / "store").job("last")
+    told = [nodes(profile(mine, needs={GRAPH}, rules=rules))["summed"].stats.params for rules in (DEFAULT, STRICT)]
+    assert told == [0, 35]
+
+
+def test_input_shapes_are_those_recorded_of_the_output_that_is_meant(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2), step(8)])
+    one = nodes(profile(mine, 0, needs={GRAPH, SHAPES}))
+    assert one["y"].facts.input_shapes == ((2, 5), (5, 7))
+    assert one["user"].facts.input_shapes == ((2, 4), (2, 7))
+    both = nodes(profile(mine, needs={GRAPH, SHAPES}))
+    assert both["y"].facts.input_shapes == ((-1, 5), (5, 7))
+    strictly = nodes(profile(mine, needs={GRAPH, SHAPES}, rules=STRICT))
+    assert strictly["user"].facts.input_shapes == ((-1, 3), (-1, 7))
+
+
+def test_nodes_that_could_not_be_counted_are_counted(tmp_path: Path) -> None:
+    mine = job(tmp_path, [step(2, label="y = Einsum(_arg_x_0_0, w)")])
+    found = profile(mine, needs={FLOAT_OPS})
+    assert found is not None
+    assert found.uncounted == 1
+    assert "y" not in counts(mine)
+
+
+def test_a_running_job_is_counted_from_its_log(tmp_path: Path) -> None:
+    tables: dict[str, Any] = traced(definition(), [step(2)])
+    write_job(tmp_path / "store", 1, tables, state=None)
+    mine = Store(tmp_path / "store").job("last")
+    assert counts(mine) == {"y": 2 * ROW, "z": 14, "user": 8}
+
+
+@pytest.mark.parametrize("rules", [DEFAULT, STRICT])
+def test_a_job_whose_graph_never_came_has_no_facts(tmp_path: Path, rules: Rules) -> None:
+    tables: dict[str, Any] = traced(definition(), [step(2)])
+    del tables["graph_nodes"]
+    write_job(tmp_path / "store", 1, tables)
+    found = nodes(profile(Store(tmp_path / "store").job("last"), needs=EVERYTHING, rules=rules))
+    assert found["z"].stats.runs == 1
+    assert all(not each.facts.inputs for each in found.values())
+
+
+def test_many_kinds_of_steps_are_read_lot_by_lot(tmp_path: Path) -> None:
+    batches = range(1, 300)
+    mine = job(tmp_path, [step(batch) for batch in batches])
+    assert counts(mine, averaged=False)["y"] == sum(batches) * ROW
+
+
+def test_nodes_that_came_since_names_were_read_do_no_harm(tmp_path: Path) -> None:
+    from tfprof.collector.query.recorded_shapes import Recorder
+
+    mine = job(tmp_path, [step(2)])
+    names = mine.table("names")
+    few = pa.Table.from_pylist(
+        [each for each in names.to_pylist() if each["text"] in {b"y", b"w"}], schema=names.schema
+    )
+    for ids in (few, names):
+        found = mine.asked(lambda ask, ids=ids: list(Recorder(ask, ids, mine.table("traces"), None).alike(["y"], ())))
+        assert sum(each.traces for each in found) == 1

@@ -1,0 +1,55 @@
+"""Python stacks of the nodes of a stored job: of those that a graph has, and of those that ran in the place of a loop."""
+
+from pathlib import Path
+
+import pytest
+from fakes.made_store import rows, traced, write_job
+from fakes.run_metadata import run_metadata
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.query.profile import profile
+from tfprof.collector.query.required_facts import EVERYTHING, GRAPH, STACKS
+from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.tfviews.nodes import Frame
+from tfprof.collector.tfviews.parity import DEFAULT, Rules
+
+HERE, THERE = Frame("a.py", 3, "f", 1, "x = y"), Frame("b.py", 5, "g")
+IN_BODY = "while/body/_1/while/MatMul"
+
+
+@pytest.fixture
+def job(tmp_path: Path) -> Job:
+    """A job of a graph with node a and one with the body of a loop; what it traced is of a, of the body, of nothing known."""
+    node = graph_pb2.NodeDef
+    graph = graph_pb2.GraphDef(node=[node(name="a", op="Add"), node(name="while/MatMul", op="MatMul")])
+    frames = [
+        {"graph": graph, "stack": 0, "position": 0, **frame._asdict()} for graph, frame in enumerate((HERE, THERE))
+    ]
+    stacks = [{"graph": 0, "name": "a"}, {"graph": 1, "name": "while/MatMul"}, {"graph": 1, "name": "a"}]
+    tables = traced(graph.SerializeToString(), [run_metadata([b"a", IN_BODY.encode(), b"while/body/_1/b"])])
+    write_job(tmp_path / "store", 1, tables | {"frames": rows("frames", frames), "stacks": rows("stacks", stacks)})
+    return Store(tmp_path / "store").job("last")
+
+
+def made_in(job: Job, *needs: str, rules: Rules = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
+    """Return the stacks of the nodes of ``job``."""
+    found = profile(job, needs=needs, rules=rules)
+    assert found is not None
+    return {node.name: node.facts.stack for node in found.nodes}
+
+
+@pytest.mark.parametrize("needs", [[STACKS], [STACKS, GRAPH], EVERYTHING])
+def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_a_loops_body(job: Job, needs: list[str]) -> None:
+    assert made_in(job, *needs) == {
+        "a": (HERE,),
+        "while/MatMul": (THERE,),
+        IN_BODY: (THERE,),
+        "while/body/_1/b": None,
+    }
+
+
+def test_in_tfprof_a_name_is_a_name(job: Job) -> None:
+    assert made_in(job, STACKS, rules=Rules(strict=True))[IN_BODY] is None
+
+
+def test_stacks_are_read_only_where_they_are_needed(job: Job) -> None:
+    assert set(made_in(job, GRAPH).values()) == {None}

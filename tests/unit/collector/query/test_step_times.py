@@ -1,0 +1,56 @@
+"""How long nodes ran in each traced step."""
+
+from pathlib import Path
+
+import pytest
+from fakes import asked_store
+from fakes.made_store import traced, write_job
+from fakes.run_metadata import run_metadata
+from tfprof.collector.query.profile import profile
+from tfprof.collector.query.step_times import MOST, spaced, step_times
+from tfprof.collector.store.reader import Store
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+    return Store(asked_store.write(tmp_path_factory.mktemp("times") / "store"))
+
+
+def test_they_are_of_all_jobs_one_after_the_other_and_add_up_to_the_profiles(store: Store) -> None:
+    found = profile([store.job("aa10"), store.job("bb10")], averaged=False, needs=())
+    assert found is not None
+    times = step_times(found)
+    assert times.steps == 3
+    assert times.nodes == {"net/weights": [10, 0, 0], "net/MatMul": [10, 10, 10], "loss": [10, 10, 0]}
+    assert {node.name: node.stats.micros for node in found.nodes if node.stats.micros} == {
+        name: sum(each) for name, each in times.nodes.items()
+    }
+
+
+def test_they_are_of_the_steps_and_the_device_that_the_profile_is_of(store: Store) -> None:
+    jobs = [store.job("aa10"), store.job("bb10")]
+    one = profile(jobs[0], 1, averaged=False, needs=())
+    on_gpu = profile(jobs, device="GPU", averaged=False, needs=())
+    assert one is not None
+    assert on_gpu is not None
+    assert step_times(one) == (1, {"net/MatMul": [10], "loss": [10]})
+    assert step_times(on_gpu, "GPU") == (3, {"net/MatMul": [0, 0, 10]})
+
+
+def test_of_many_steps_some_are_looked_at_evenly_spaced(tmp_path: Path) -> None:
+    assert spaced(range(MOST)) == range(MOST)
+    some = spaced(range(1000))
+    assert (len(some), some[0], some[-1]) == (MOST, 0, 999)
+    assert len(set(some)) == MOST
+    graph = asked_store.GRAPH.SerializeToString()
+    write_job(tmp_path, 1, traced(graph, [run_metadata([b"loss"])] * (MOST + 5)))
+    found = profile(Store(tmp_path).job("last"), averaged=False, needs=())
+    assert found is not None
+    assert step_times(found) == (MOST, {"loss": [10] * MOST})
+
+
+def test_nodes_that_get_one_name_have_their_times_added_up(store: Store) -> None:
+    found = profile(store.job("aa10"), averaged=False, needs=())
+    assert found is not None
+    renamed = step_times(found).renamed({"loss": "all", "net/weights": "all"})
+    assert renamed == (2, {"all": [20, 10], "net/MatMul": [10, 10]})

@@ -1,0 +1,50 @@
+"""Why nothing of a job was traced: what is said is what was the case."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_store import rows, trace, write_job
+from tfprof.collector.render.explanations import missed, untraced
+from tfprof.collector.store.reader import Job, Store
+
+
+def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) -> Job:
+    """Return a job that ended with these counters."""
+    write_job(folder, 1, tables or {}, identity={"trace": policy}, counters=counters)
+    return Store(folder).job("last")
+
+
+@pytest.mark.parametrize(
+    ("policy", "counters", "said"),
+    [
+        ("", {}, "TensorFlow ran nothing that is a step: no session"),
+        ("all", {"counts": {"epoch": 3}}, "TensorFlow ran nothing that is a step: no session"),
+        ("all", {"counts": {"partial_run": 4}}, "TensorFlow has no way to trace its 4 partial runs"),
+        ("off", {"counts": {"run": 40}}, "its 40 steps were timed only, as was asked for (--trace off)"),
+        ("steps=100-200", {"counts": {"eager": 40}}, "none of its 40 steps is among those that were asked for"),
+        ("every=50", {"counts": {"call": 1}}, "none of its only step is among those that were asked for"),
+        ("budget=1%", {"counts": {"batch": 2}}, "its 2 steps ran before the first that is traced under a budget"),
+        ("", {"counts": {"batch": 2}}, "its 2 steps ran before the first that is traced under a budget"),
+        ("off", {"counts": {"run": 40}, "policy_seen": 3}, "its 40 steps ran before the first that an order asked for"),
+        (
+            "all",
+            {"counts": {"batch": 9}, "missed": 9},
+            "9 steps that were asked for were not traced: TensorFlow records",
+        ),
+    ],
+)
+def test_the_reason_is_what_was_the_case(tmp_path: Path, policy: str, counters: dict[str, Any], said: str) -> None:
+    assert untraced(made(tmp_path, policy, **counters)).startswith(f"no traced steps: {said}")
+
+
+def test_steps_without_an_op_of_the_process_are_no_lost_ones(tmp_path: Path) -> None:
+    tables = {"traces": rows("traces", [trace(number, number + 1, 0, 1) for number in range(2)])}
+    there = untraced(made(tmp_path, "all", tables, traced=2))
+    assert there == "no traced steps: 2 were recorded, and no op ran in this process: XLA or a remote server ran them"
+    assert "did not reach the store" in untraced(made(tmp_path / "other", "all", traced=2))
+
+
+def test_steps_that_were_missed_are_counted(tmp_path: Path) -> None:
+    assert missed(made(tmp_path)) is None
+    assert str(missed(made(tmp_path / "other", missed=112))).startswith("112 steps that were asked for were not traced")

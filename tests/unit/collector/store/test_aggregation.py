@@ -1,0 +1,97 @@
+"""The C part sums up as pyarrow does."""
+
+import random
+
+import pyarrow as pa
+import pytest
+from fakes import stored
+from tfprof.collector.store import aggregation
+from tfprof.collector.store.devices import Devices
+from tfprof.collector.store.rollup import by_node, canonical_after, rollup_of
+from tfprof.collector.store.schema import NONE_ID, ROLLUP
+
+needs_c_part = pytest.mark.skipif(aggregation.native is None, reason="built without a C compiler")
+EXTREMES = (0, 1, -1, 999, -1000, 1 << 40, (1 << 63) - 1, -(1 << 63))
+TRACES = stored.traces(0, 4)
+DEVICES = Devices(stored.device_names())
+NONE_KNOWN = pa.array([], pa.uint32())
+
+
+def made_ops(seed, *, rows=200, values=lambda source: source.randrange(1, 10**12)):
+    """Rows of some nodes and traces, as they come."""
+    source = random.Random(seed)
+    columns = {name: [values(source) for _ in range(rows)] for name in aggregation.INPUTS}
+    columns |= {
+        "node": [source.randrange(9) for _ in range(rows)],
+        "device": [source.randrange(5) for _ in range(rows)],
+    }
+    columns["trace"] = sorted(source.randrange(5) for _ in range(rows))
+    return stored.table("ops", [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)])
+
+
+def rolled_up(ops, known=NONE_KNOWN):
+    """Canonical devices after ``ops``, and their rollup; trace 4 has no base."""
+    canonical = canonical_after(ops, DEVICES, known)
+    return canonical, rollup_of(by_node(ops, DEVICES), TRACES, DEVICES, canonical)
+
+
+@needs_c_part
+@pytest.mark.parametrize("seed", range(8))
+@pytest.mark.parametrize(
+    "values",
+    [lambda source: source.randrange(1, 10**12), lambda source: source.choice(EXTREMES)],
+    ids=["usual", "extreme"],
+)
+def test_the_c_part_and_pyarrow_say_the_same(seed, values, monkeypatch):
+    ops, known = made_ops(seed, values=values), pa.array([NONE_ID, 1, 3, NONE_ID][: seed % 5], pa.uint32())
+    canonical, by_c = rolled_up(ops, known)
+    monkeypatch.setattr(aggregation, "native", None)
+    assert rolled_up(ops, known) == (canonical, by_c)
+    by_c.validate(full=True)
+    assert by_c.schema == ROLLUP
+    assert by_c.num_rows > 9
+
+
+@needs_c_part
+def test_columns_that_begin_within_their_memory_are_read_from_there():
+    ops = made_ops(1)
+    alone = stored.table("ops", ops.slice(50, 90).to_pylist())
+    assert rolled_up(ops.slice(50, 90)) == rolled_up(alone)
+
+
+@pytest.mark.parametrize("native", [aggregation.native, None], ids=["built", "python"])
+def test_no_rows_have_no_sums(native, monkeypatch):
+    monkeypatch.setattr(aggregation, "native", native)
+    canonical, rollup = rolled_up(made_ops(1, rows=0), pa.array([2], pa.uint32()))
+    assert (canonical.to_pylist(), rollup) == ([2], ROLLUP.empty_table())
+
+
+WORD, LONG = bytes(8), bytes(16)
+
+
+@needs_c_part
+@pytest.mark.parametrize(
+    ("device", "trace", "inputs", "canonical"),
+    [
+        (WORD, WORD, (LONG,) * 12, WORD),  # a column is missing
+        (WORD, WORD, (LONG,) * 12 + (WORD,), WORD),  # a column is too short
+        (LONG, WORD, (LONG,) * 13, WORD),
+        (WORD, LONG, (LONG,) * 13, WORD),
+        (WORD, WORD, (LONG,) * 13, b""),  # a node of which nothing is known
+    ],
+)
+def test_the_c_part_refuses_what_does_not_fit_together(device, trace, inputs, canonical):
+    with pytest.raises(ValueError, match="the columns"):
+        aggregation.native.rollup(WORD, device, trace, inputs, canonical, b"")
+    with pytest.raises(ValueError, match="the columns"):
+        aggregation.native.canonical(WORD, LONG, canonical, b"")
+
+
+@needs_c_part
+def test_the_c_part_takes_what_fits_together():
+    node, device, canonical, words, ends, counts = aggregation.native.rollup(
+        WORD, WORD, WORD, (LONG,) * 13, WORD, b"\1"
+    )
+    assert (node, device, canonical) == (WORD, bytes(4) + b"\xff" * 4, b"\xff" * 4 + bytes(4))
+    assert (len(words), ends, counts) == (2 * 8 * len(aggregation.RESULTS), bytes(12), b"")
+    assert aggregation.native.canonical(WORD, WORD, b"", b"\1") == bytes(4)

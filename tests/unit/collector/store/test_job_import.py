@@ -1,0 +1,93 @@
+"""A whole job at once, beside a collector that writes the store."""
+
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fakes.made_store import HOST, rows, trace, write_job
+from tfprof.collector.errors import StoreError
+from tfprof.collector.store import catalog
+from tfprof.collector.store.catalog import IMPORTED
+from tfprof.collector.store.job_import import staged
+from tfprof.collector.store.reader import Store
+from tfprof.collector.store.retention import Limits
+from tfprof.collector.store.writer import StoreWriter
+
+
+def folders(store: Path) -> list[str]:
+    return sorted(path.name for path in catalog.jobs_folder(store).iterdir())
+
+
+def stage(store: Path) -> int:
+    with staged(store, HOST) as writer:
+        writer.append({"traces": rows("traces", [trace(0, 1, 0, 0)])})
+        writer.identity({"name": "given"})
+        assert writer.info.uid not in {job.info.uid for job in Store(store).jobs()}
+        writer.close(IMPORTED, {})
+    return writer.info.uid
+
+
+def test_a_job_is_there_when_it_is_whole(tmp_path: Path) -> None:
+    uid = stage(tmp_path / "s")
+    (job,) = Store(tmp_path / "s").jobs()
+    assert (job.info.uid, job.info.state, job.info.name) == (uid, IMPORTED, "given")
+    assert job.table("traces")["step"].to_pylist() == [1]
+    assert folders(tmp_path / "s") == [f"{uid:016x}"]
+
+
+def test_a_job_that_fails_is_not_there(tmp_path: Path) -> None:
+    with pytest.raises(ZeroDivisionError):
+        _fail(tmp_path / "s")
+    assert folders(tmp_path / "s") == []
+
+
+def _fail(store: Path) -> None:
+    with staged(store, HOST) as writer:
+        writer.append({"traces": rows("traces", [trace(0, 1, 0, 0)])})
+        raise ZeroDivisionError
+
+
+def test_a_collector_may_be_writing_the_same_store(tmp_path: Path) -> None:
+    write_job(tmp_path / "s", 5, {})
+    collector = StoreWriter(tmp_path / "s", HOST)
+    uid = stage(tmp_path / "s")
+    assert collector.retain(Limits(max_age_s=1000), time.time_ns()) == []
+    assert {job.info.uid for job in Store(tmp_path / "s").jobs()} == {5, uid}
+    gone = collector.retain(Limits(max_age_s=0), time.time_ns() + 10**9)
+    assert set(gone) == {5, uid}
+    collector.close()
+
+
+def test_a_job_that_is_being_made_is_left_alone_by_collectors_and_by_others(tmp_path: Path) -> None:
+    with staged(tmp_path / "s", HOST) as writer:
+        os.utime(writer.folder, (0, 0))
+        collector = StoreWriter(tmp_path / "s", HOST)
+        assert collector.retain(Limits(max_age_s=0, max_bytes=0), time.time_ns()) == []
+        collector.close()
+        other = stage(tmp_path / "s")
+        writer.close(IMPORTED, {})
+    assert {job.info.uid for job in Store(tmp_path / "s").jobs()} == {other, writer.info.uid}
+
+
+def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:
+    code = (
+        "import os, signal, sys; from pathlib import Path; from tfprof.collector.store.job_import import staged\n"
+        "with staged(Path(sys.argv[1]), 'h') as writer: os.kill(os.getpid(), signal.SIGKILL)"
+    )
+    subprocess.run([sys.executable, "-c", code, str(tmp_path / "s")], check=False)
+    (left,) = folders(tmp_path / "s")
+    assert left.startswith(".")
+    stage(tmp_path / "s")
+    assert left in folders(tmp_path / "s"), "it may be about to be locked"
+    os.utime(catalog.jobs_folder(tmp_path / "s") / left, (0, 0))
+    stage(tmp_path / "s")
+    assert left not in folders(tmp_path / "s")
+
+
+def test_a_store_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match=r"\[store-unwritable\]"), staged(tmp_path / "file", HOST):
+        pytest.fail("there is no such place")

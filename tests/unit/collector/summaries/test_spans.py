@@ -1,0 +1,71 @@
+"""The tree of an application's phases."""
+
+from fakes.made_store import MS, rows, span
+from tfprof.collector.summaries.spans import Phase, phases
+from tfprof.formats import layout
+
+
+def lines(tree: list[Phase]) -> list[tuple[int, str, str, int, int]]:
+    """Return what a phase is, how many there were and how long they took, in ms."""
+    return [(phase.depth, phase.kind, phase.label, phase.count, phase.total_ns // MS) for phase in tree]
+
+
+def fit(ordinal: int, start: float, epochs: int) -> list[dict[str, int]]:
+    """Return a fit of 100 ms an epoch, four batches of 20 ms in each."""
+    spans = [span(layout.FIT, ordinal, start, 100 * epochs)]
+    for epoch in range(epochs):
+        number, at = 10 * ordinal + epoch, start + 100 * epoch
+        spans.append(span(layout.EPOCH, number, at, 100))
+        spans += [span(layout.BATCH, 4 * number + n, at + 20 * n, 20, parent=number) for n in range(4)]
+    return spans
+
+
+def test_batches_are_put_below_their_epochs_and_those_below_their_fits() -> None:
+    tree = phases(rows("spans", [*fit(1, 0, 2), *fit(2, 500, 1)]), live=False)
+    assert lines(tree) == [
+        (0, "fit", "1", 1, 200),
+        (1, "epoch", "10", 1, 100),
+        (2, "batch", "", 4, 80),
+        (1, "epoch", "11", 1, 100),
+        (2, "batch", "", 4, 80),
+        (0, "fit", "2", 1, 100),
+        (1, "epoch", "20", 1, 100),
+        (2, "batch", "", 4, 80),
+    ]
+    assert tree[2].mean_ns == 20 * MS
+
+
+def test_what_has_not_ended_is_shown_as_such_around_what_has() -> None:
+    spans = [row for row in fit(1, 0, 2) if row["kind"] != layout.FIT and row["ordinal"] != 11]
+    tree = phases(rows("spans", spans), live=True)
+    assert [(phase.kind, phase.label, phase.running) for phase in tree] == [
+        ("fit", "", True),
+        ("epoch", "10", False),
+        ("batch", "", False),
+        ("epoch", "11", True),
+        ("batch", "", False),
+    ]
+    assert phases(rows("spans", spans), live=False)[0].label == "unfinished"
+    assert tree[0].mean_ns is None
+
+
+def test_batches_outside_of_an_epoch_are_told_apart() -> None:
+    tree = phases(rows("spans", [span(layout.BATCH, 1, 0, 5)]), live=False)
+    assert lines(tree) == [(0, "batch", "outside of an epoch", 1, 5)]
+
+
+def test_session_runs_are_one_line_a_key_the_longest_first() -> None:
+    spans = [span(layout.RUN, 1, 0, 1, key=1 << 20), span(layout.RUN, 2, 1, 9, key=1 << 24, count=3)]
+    assert lines(phases(rows("spans", spans), live=False)) == [
+        (0, "run", "1 fetch", 3, 9),
+        (0, "run", "1 target", 1, 1),
+    ]
+
+
+def test_steps_of_an_evaluation_are_below_it() -> None:
+    spans = [span(layout.EVALUATE, 1, 0, 10), span(layout.TEST_BATCH, 1, 0, 4), span(layout.TEST_BATCH, 2, 4, 4)]
+    assert lines(phases(rows("spans", spans), live=False)) == [(0, "evaluate", "", 1, 10), (1, "test_batch", "", 2, 8)]
+
+
+def test_no_spans_are_no_lines() -> None:
+    assert phases(rows("spans", []), live=True) == []

@@ -1,0 +1,61 @@
+"""Ops by what they take of a step."""
+
+from dataclasses import replace
+
+import pytest
+from fakes.nodes import node
+from tfprof.collector.summaries.shares import shares
+from tfprof.collector.summaries.top import short_device, top_line, top_ops
+from tfprof.collector.tfviews.nodes import Frame, Node
+
+GPU = "/job:localhost/replica:0/task:0/device:gpu:1"
+
+
+def made(name: str, *frames: tuple[str, int, str]) -> Node:
+    """Return a node that these calls made, outermost first."""
+    plain = node(name, "MatMul")
+    return replace(plain, facts=replace(plain.facts, stack=tuple(Frame(*frame) for frame in frames)))
+
+
+def test_ops_are_put_together_by_type_and_device_and_ranked_by_the_median_step() -> None:
+    nodes = [node("a", "Add"), node("b", "Add", GPU), node("c", "Add"), node("d", "Mul")]
+    times = {"a": [10, 10, 10], "b": [60, 50, 70], "c": [20, 21, 19], "d": [10, 10, 1000]}
+    found = top_ops(nodes, times, 3)
+    assert [(one.op, one.device, one.least_us, one.median_us, one.most_us, one.share) for one in found] == [
+        ("Add", "GPU:1", 50, 60, 70, 0.6),
+        ("Add", "CPU:0", 29, 30, 31, 0.3),
+        ("Mul", "CPU:0", 10, 10, 1000, 0.1),
+    ]
+
+
+def test_calls_and_bytes_are_those_of_a_step() -> None:
+    one = node("a", "Add")
+    (found,) = top_ops([replace(one, stats=one.stats._replace(runs=8, bytes=400))], {"a": [1, 1, 1, 1]}, 4)
+    assert (found.calls, found.bytes) == (2, 100)
+
+
+def test_ops_that_took_no_time_are_left_out() -> None:
+    assert top_ops([node("a", "Const")], {}, 1) == []
+    assert top_ops([node("a", "Const")], {"a": [0, 0]}, 2) == []
+
+
+def test_where_nothing_runs_in_half_of_the_steps_shares_are_of_the_sums() -> None:
+    found = shares([("A", "a"), ("B", "b")], {"a": [30, 0, 0], "b": [0, 10, 0]})
+    assert [(one.key, one.median_us, one.share) for one in found] == [("A", 0, 0.75), ("B", 0, 0.25)]
+
+
+def test_the_line_is_the_users_own_that_most_of_the_time_comes_from() -> None:
+    keras = ("/venv/lib/python3.11/site-packages/keras/src/trainer.py", 399, "fit")
+    nodes = [
+        made("a", ("/home/ada/train.py", 40, "<module>"), ("/home/ada/train.py", 30, "main"), keras),
+        made("b", ("/home/ada/train.py", 40, "<module>"), keras, ("/home/ada/layers.py", 7, "call"), keras),
+        made("c", keras),
+    ]
+    assert top_line(nodes, {"a": [5, 5], "b": [3, 4], "c": [99, 99]}) == "train.py:30"
+    assert top_line(nodes, {"a": [5, 5], "b": [8, 4], "c": [99, 99]}) == "layers.py:7"
+    assert top_line(nodes[2:], {"c": [99, 99]}) == ""
+
+
+@pytest.mark.parametrize(("name", "told"), [("/job:a/task:0/cpu:0", "CPU:0"), ("", "-"), ("/device:gpu:3", "GPU:3")])
+def test_devices_are_told_by_their_end(name: str, told: str) -> None:
+    assert short_device(name) == told

@@ -1,0 +1,61 @@
+"""Nodes that TensorFlow put into a graph."""
+
+from dataclasses import replace
+
+import pytest
+from fakes.nodes import CPU, GPU, node
+from tfprof.collector.tfviews.added import ADDED, grouped, is_added
+from tfprof.collector.tfviews.nodes import Node
+
+
+def absent(name: str, op: str, device: str = CPU, micros: int = 1) -> Node:
+    """Return a node that no graph has."""
+    return replace(node(name, op, device, micros=micros, runs=1), in_graph=False)
+
+
+@pytest.mark.parametrize(
+    ("name", "op"),
+    [
+        ("ConstantFolding/tower_0/gradients/Fill", "Const"),
+        ("Conv2D-0-TransposeNHWCToNCHW-LayoutOptimizer", "Transpose"),
+        ("ArithmeticOptimizer/HoistCommonFactor_Add_x", "Mul"),
+        ("Relu-0-CastToFp16-AutoMixedPrecision", "Cast"),
+        ("conv1/weights/read/_12", "_Send"),
+        ("edge_5_conv1_SEND", "_Send"),
+        ("^edge_4_NoOp", "_Recv"),
+        ("Const__cf__3", "Const"),
+        ("_arg_images_0_0", "_Arg"),
+        ("_retval_Mean_0_0", "_Retval"),
+        ("anything", "_HostRecv"),
+    ],
+)
+def test_names_and_types_of_tensorflows_making(name: str, op: str) -> None:
+    assert is_added(absent(name, op))
+    assert not is_added(node(name, op))  # the graph has it: it is the user's
+
+
+@pytest.mark.parametrize(("name", "op"), [("MatMul", "MatMul"), ("GatherV2_1", "GatherV2"), ("while/body/_1/a", "Mul")])
+def test_what_ran_outside_of_graphs_or_in_a_function_of_the_users_is_not_put_in(name: str, op: str) -> None:
+    assert not is_added(absent(name, op))
+
+
+def test_they_are_one_node_for_each_op_type() -> None:
+    nodes = [absent("ConstantFolding/a", "Const", micros=2), absent("ConstantFolding/b", "Const", GPU, micros=3)]
+    found, names = grouped([*nodes, absent("_arg_a_0_0", "_Arg"), node("a", "Mul", micros=5)])
+    assert [(one.name, one.op, one.stats.micros) for one in found] == [
+        (f"{ADDED}/Const", "Const", 5),
+        (f"{ADDED}/_Arg", "_Arg", 1),
+        ("a", "Mul", 5),
+    ]
+    assert found[0].devices == (CPU, GPU)
+    assert names == {
+        "ConstantFolding/a": f"{ADDED}/Const",
+        "ConstantFolding/b": f"{ADDED}/Const",
+        "_arg_a_0_0": f"{ADDED}/_Arg",
+    }
+
+
+def test_where_it_matters_they_are_inputs_of_one_node() -> None:
+    found, _ = grouped([absent("ConstantFolding/a", "Const"), node("a", "Mul")], linked=True)
+    assert {one.name: one.facts.inputs for one in found}[ADDED] == (f"{ADDED}/Const",)
+    assert [one.name for one in grouped([node("a", "Mul")], linked=True)[0]] == ["a"]

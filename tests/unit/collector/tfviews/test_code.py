@@ -1,0 +1,214 @@
+"""The code view's rules, on nodes made by hand; equality with TensorFlow's own is an integration test."""
+
+from dataclasses import replace
+
+import pytest
+from fakes.nodes import made_in, node
+from tfprof.collector.tfviews.code import basename, code_view, forward_name, frame_text
+from tfprof.collector.tfviews.nodes import Frame
+from tfprof.collector.tfviews.options import Options
+from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.tree import Branch, TreeView
+
+TRAIN, LAYER, LOSS = Frame("/home/ada/train.py", 9, "main"), Frame("nn.py", 3, "layer"), Frame("nn.py", 5, "loss")
+STRICT = Rules(strict=True)
+NODES = [
+    made_in(node("a/MatMul", "MatMul", micros=1), TRAIN, LAYER),
+    made_in(node("a/add", "Add", micros=2), TRAIN, LAYER),
+    made_in(node("b", "Sub", micros=4), TRAIN, LOSS),
+    made_in(node("c", "Const", micros=8), TRAIN),
+    made_in(node("gradients/a/MatMul_grad/MatMul", "MatMul", micros=16), TRAIN, LOSS),
+    made_in(node("gradients/b_grad/Neg", "Neg", micros=32), TRAIN),
+    node("without", "Const", micros=64),
+]
+EVERYTHING = (
+    "_TFProfRoot?:63(train.py:9:main:15(nn.py:3:layer:3 nn.py:5:loss:4) "
+    "train.py:9:main (gradient):48(nn.py:3:layer (gradient):16 nn.py:5:loss (gradient):32))"
+)
+
+
+def view(rules: Rules = STRICT, **options: object) -> TreeView:
+    """Return the view of NODES."""
+    return code_view(NODES, Options(**{"max_depth": 100, **options}), rules)  # type: ignore[arg-type]
+
+
+def text(branch: Branch) -> str:
+    """Return a tree as text: names, a mark where an entry is not accounted, totals of micros."""
+    below = " ".join(map(text, branch.children))
+    return f"{branch.name}{'' if branch.accounted else '?'}:{branch.total.micros}" + (f"({below})" if below else "")
+
+
+def test_nodes_are_where_they_were_made_and_gradients_beside_their_forward_nodes() -> None:
+    found = view()
+    assert text(found.root) == EVERYTHING
+    assert (found.nodes, len(found.accounted), found.kept, found.unreached) == (6, 6, 6, 0)
+    called, gradients = found.root.children
+    assert called.nodes == (NODES[3],)
+    assert called.children[0].nodes == (NODES[0], NODES[1])
+    assert called.children[0].own.micros == 3
+    assert gradients.nodes == ()
+    assert gradients.children[0].nodes == (NODES[4],)
+
+
+def test_calls_are_in_order_of_first_use_unless_they_are_sorted() -> None:
+    later = [made_in(node("a", "Add"), TRAIN, LOSS), made_in(node("b", "Add"), TRAIN, LAYER)]
+    in_order = code_view(later, Options(order_by=""), STRICT).root.children[0]
+    assert [call.name for call in in_order.children] == ["nn.py:5:loss", "nn.py:3:layer"]
+    by_micros = view(order_by="micros")
+    assert [call.total.micros for call in by_micros.root.children] == [48, 15]
+    by_nodes = view(order_by="occurrence").root.children[0]
+    assert [len(call.nodes) for call in by_nodes.children] == [2, 1]
+
+
+def test_a_call_without_picked_nodes_stays_for_those_below_it() -> None:
+    assert text(view(account_type_regexes=("MatMul",)).root) == (
+        "_TFProfRoot?:17(train.py:9:main?:1(nn.py:3:layer:1) train.py:9:main (gradient)?:16(nn.py:3:layer (gradient):16))"
+    )
+
+
+def test_a_node_that_two_patterns_match_counts_twice_and_is_there_once() -> None:
+    call = view(account_type_regexes=("MatMul", "M.*")).root.children[0].children[0]
+    assert (call.own.micros, call.total.micros) == (2, 2)
+    assert call.nodes == (NODES[0],)
+
+
+def test_calls_of_the_same_text_under_one_caller_are_one() -> None:
+    other = Frame("/elsewhere/nn.py", 3, "layer", start_line=1)
+    found = code_view([*NODES[:1], made_in(node("z", "Sub", micros=100), TRAIN, other)], Options(), STRICT)
+    assert text(found.root) == "_TFProfRoot?:101(train.py:9:main:101(nn.py:3:layer:101))"
+
+
+def test_gradients_of_what_has_no_stack_are_lost_and_counted() -> None:
+    lost = [
+        made_in(node("gradients/without_grad/x", "Neg", micros=1), TRAIN),
+        made_in(node("gradients/without_grad/y", "Neg", micros=1), TRAIN),
+    ]
+    found = code_view([*NODES, *lost], Options(), STRICT)
+    assert text(found.root) == EVERYTHING
+    assert found.unreached == 2
+
+
+def test_gradients_of_two_forward_nodes_of_one_line_are_in_the_order_of_names() -> None:
+    names = ("gradients/a_grad/z", "tower/gradients/b_grad/x", "gradients/b_grad/y")
+    nodes = [made_in(node(name, "Add"), TRAIN) for name in sorted(("a", "b", *names))]
+    gradient = code_view(nodes, Options(), STRICT).root.children[1]
+    assert [one.name for one in gradient.nodes] == sorted(names)
+
+
+def test_a_trimmed_call_goes_with_all_below_it_and_a_hidden_one_does_not() -> None:
+    assert text(view(trim_name_regexes=("train.*main",)).root).startswith("_TFProfRoot?:63(train.py:9:main (gradient)")
+    hidden = view(hide_name_regexes=("train.*",))
+    assert [call.name for call in hidden.root.children] == [
+        "nn.py:3:layer",
+        "nn.py:3:layer (gradient)",
+        "nn.py:5:loss",
+        "nn.py:5:loss (gradient)",
+    ]
+    assert (hidden.hidden, hidden.shown) == (2, 4)
+
+
+@pytest.mark.parametrize("options", [{"max_depth": 0}, {"max_depth": 1}, {"trim_name_regexes": ("_TFProfRoot",)}])
+def test_a_bare_root_is_answered_where_tfprof_dies(options: dict[str, object]) -> None:
+    assert text(view(**options).root) == "_TFProfRoot?:63"
+
+
+def test_hidden_calls_use_up_depth() -> None:
+    assert text(view(max_depth=2, hide_name_regexes=("train.*",)).root) == "_TFProfRoot?:63"
+
+
+def test_a_minimum_looks_at_totals_and_that_of_runs_at_nothing() -> None:
+    assert text(view(min_micros=4, min_occurrence=99).root) == EVERYTHING.replace("nn.py:3:layer:3 ", "")
+    with_params = [replace(one, stats=one.stats._replace(params=one.stats.micros)) for one in NODES]
+    found = code_view(with_params, Options(min_params=5), STRICT)
+    assert "nn.py:5:loss:4" not in text(found.root)
+    assert "train.py:9:main:15" in text(found.root)
+
+
+def test_totals_are_never_of_what_is_displayed_only() -> None:
+    shown = view(account_displayed_op_only=True, show_name_regexes=(".*main",))
+    assert text(shown.root) == "_TFProfRoot?:63(train.py:9:main:15)"
+
+
+def test_the_start_is_the_topmost_match() -> None:
+    assert text(view(start_name_regexes=("nn.*",)).root) == (
+        "_TFProfRoot?:63(nn.py:3:layer:3 nn.py:3:layer (gradient):16 nn.py:5:loss:4 nn.py:5:loss (gradient):32)"
+    )
+
+
+def test_no_node_with_a_stack_is_no_code_trace() -> None:
+    for nodes in ([], [node("a", "Add")], [made_in(node("a", "Add"))]):
+        found = code_view(nodes, Options())
+        assert (found.nodes, found.kept) == (0, 0)
+        assert text(found.root) == "_TFProfRoot?:0"
+
+
+def test_gradients_alone_have_nowhere_to_be() -> None:
+    found = code_view([made_in(node("gradients/a_grad/x", "Add"), TRAIN)], Options())
+    assert (found.nodes, found.unreached, text(found.root)) == (1, 1, "_TFProfRoot?:0")
+
+
+def test_what_ran_in_a_loop_is_a_gradient_by_its_name_in_the_body() -> None:
+    name = "gradient_tape/while/while_grad/body/_6/gradient_tape/while/gradients/a/MatMul_grad/MatMul"
+    nodes = [*NODES[:1], made_in(node(name, "MatMul", micros=5), LOSS)]
+    assert text(code_view(nodes, Options()).root).endswith("train.py:9:main (gradient):5(nn.py:3:layer (gradient):5))")
+    strict = code_view(nodes, Options(), STRICT)
+    assert (strict.unreached, strict.root.total.micros) == (1, 1)
+
+
+def test_stacks_of_a_thousand_calls_are_walked() -> None:
+    stack = [Frame("deep.py", line, "call") for line in range(1000)]
+    call = code_view([made_in(node("a", "Add", micros=1), *stack)], Options(max_depth=2000)).root
+    for _ in stack:
+        (call,) = call.children
+    assert (call.name, call.total.micros) == ("deep.py:999:call", 1)
+
+
+@pytest.mark.parametrize(
+    ("name", "forward"),
+    [
+        ("gradients/a/b_grad/c", "a/b"),
+        ("tower/gradients/a_grad/", "a"),
+        ("gradients/a_grad/b_grad/c", "a"),
+        ("gradients/gradients/a_grad/b", "gradients/a"),
+        ("y_grad/gradients/a/b", "a/b"),  # the length wraps around
+        ("y_grad/gradients/", ""),
+        ("gradients/_grad/x", None),
+        ("gradients/Shape", None),
+        ("a_grad/x", None),
+        ("a", None),
+    ],
+)
+def test_the_forward_node_is_between_gradients_and_grad(name: str, forward: str | None) -> None:
+    assert forward_name(name) == forward
+
+
+@pytest.mark.parametrize(
+    ("file", "base"),
+    [
+        ("/a/b.py", "b.py"),
+        ("b.py", "b.py"),
+        ("a/", ""),
+        ("", ""),
+        ("gs://bucket/b.py", "b.py"),
+        ("gs://bucket", ""),
+        ("x://y", "y"),
+        ("1s://b", "b"),
+        ("<stdin>", "<stdin>"),
+    ],
+)
+def test_a_file_is_called_by_what_follows_its_last_slash(file: str, base: str) -> None:
+    assert basename(file) == base
+
+
+@pytest.mark.parametrize(
+    ("function", "shown"),
+    [
+        ("a" * 19, "a" * 19),
+        ("a" * 20, "a" * 17 + "..."),
+        ("é" * 9, "é" * 9),
+        ("é" * 10, "é" * 8 + "\udcc3..."),
+        ("", ""),
+    ],
+)
+def test_a_function_of_twenty_bytes_is_cut(function: str, shown: str) -> None:
+    assert frame_text(Frame("/a/b.py", -1, function)) == f"b.py:-1:{shown}"

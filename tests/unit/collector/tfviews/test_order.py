@@ -1,0 +1,70 @@
+"""The order of entries whose values are equal: as it was, or as std::sort of TensorFlow 1.15 leaves it."""
+
+import random
+from typing import Any
+
+import pytest
+from tfprof.collector.tfviews import order
+from tfprof.collector.tfviews.order import ordered
+from tfprof.collector.tfviews.parity import Rules
+
+OLD = Rules("1.15")
+
+
+def by(values: list[int], *, rules: Rules) -> list[int]:
+    """Return positions of ``values``, the largest first."""
+    return ordered(range(len(values)), values.__getitem__, descending=True, rules=rules)
+
+
+def test_equal_entries_keep_their_order() -> None:
+    values = [at % 3 for at in range(40)]
+    assert by(values, rules=Rules()) == sorted(range(40), key=lambda at: -values[at])
+
+
+def test_older_versions_keep_it_too_up_to_sixteen_entries() -> None:
+    assert by([1] * 16, rules=OLD) == list(range(16))
+
+
+#: What a program with GCC's std::sort printed for the same values.
+EQUAL = "10 19 18 17 16 15 14 13 12 11 0 9 8 7 6 5 4 3 2 1"
+THREE_VALUES = "23 2 20 5 17 8 14 11 1 22 19 16 13 10 7 4 12 15 9 18 6 21 3 0"
+#: Values whose medians of three are always near the end, and what it printed for them.
+DECEIVING = (
+    "-38 -1 -36 -3 -34 -5 -32 -7 -37 -9 -33 -11 -38 -13 -31 -15 -35 -17 -20 -19 "
+    "0 -2 -4 -6 -8 -10 -12 -14 -16 -18 -30 -27 -28 -25 -26 -23 -24 -21 -22 -29"
+)
+TOO_DEEP = (
+    "20 1 21 3 22 5 23 7 24 9 25 11 26 13 27 15 28 17 29 19 18 37 38 35 36 33 34 31 32 39 30 14 6 10 4 16 2 8 0 12"
+)
+
+
+def numbers(text: str) -> list[int]:
+    """Return the numbers in ``text``."""
+    return list(map(int, text.split()))
+
+
+def test_beyond_them_it_is_that_of_std_sort() -> None:
+    assert by([1] * 20, rules=OLD) == numbers(EQUAL)
+    assert by([at * 7 % 3 for at in range(24)], rules=OLD) == numbers(THREE_VALUES)
+
+
+def test_where_quicksort_goes_too_deep_it_is_that_of_its_heap_sort(monkeypatch: pytest.MonkeyPatch) -> None:
+    heaps: list[int] = []
+    heap_sort = order._heap_sort
+
+    def counted(*range_of_it: Any) -> None:
+        heaps.append(1)
+        heap_sort(*range_of_it)
+
+    monkeypatch.setattr(order, "_heap_sort", counted)
+    assert by(numbers(DECEIVING), rules=OLD) == numbers(TOO_DEEP)
+    assert heaps
+
+
+def test_whatever_the_values_nothing_gets_lost_and_they_are_in_order() -> None:
+    chance = random.Random(0)
+    for _ in range(200):
+        values = [chance.randint(0, 9) for _ in range(chance.randint(0, 120))]
+        positions = by(values, rules=OLD)
+        assert sorted(positions) == list(range(len(values)))
+        assert [values[at] for at in positions] == sorted(values, reverse=True)

@@ -1,0 +1,53 @@
+"""`-output`: what it may be, and tfprof's own words for what it may not."""
+
+import pytest
+from tfprof.collector.errors import UsageError
+from tfprof.collector.tfviews.output import Output, parse
+
+
+@pytest.mark.parametrize(
+    ("text", "output", "shown"),
+    [
+        ("", Output("stdout"), "stdout:"),
+        ("stdout", Output("stdout"), "stdout:"),
+        ("stdout:", Output("stdout"), "stdout:"),
+        ("none", Output("none"), "none:"),
+        ("file:outfile=a=b:c", Output("file", "a=b:c"), "file:outfile=a=b:c"),
+        ("file:,outfile=a,outfile=b,", Output("file", "b"), "file:outfile=b"),
+        ("timeline:outfile=t.json", Output("timeline", "t.json"), "timeline:outfile=t.json"),
+        ("pprof:outfile=p.gz", Output("pprof", "p.gz"), "pprof:outfile=p.gz"),
+    ],
+)
+def test_an_output_is_a_type_and_where_it_needs_one_a_file(text: str, output: Output, shown: str) -> None:
+    assert parse(text) == output
+    assert str(output) == shown
+
+
+FORMAT = "Visualize format: -output timeline:key=value,key=value,..."
+UNKNOWN = "E.g. Unknown output type: {}, Valid types: file,none,pprof,stdout,timeline\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("foo", UNKNOWN.format("foo")),
+        (" file:outfile=x", UNKNOWN.format(" file")),
+        ("foo:bar", UNKNOWN.format("foo")),
+        ("file", "Missing required output_options for file\nE.g. -output file:outfile=...\n"),
+        ("timeline:", "Missing required output_options for timeline\nE.g. -output timeline:outfile=...\n"),
+        ("pprof", "Missing required output_options for pprof\nE.g. -output pprof:outfile=...\n"),
+        ("file:outfile", FORMAT),
+        ("file:outfile=", FORMAT),
+        ("file:=x", FORMAT),
+        ("stdout:foo", FORMAT),
+        ("file:outfile=x,foo", FORMAT),
+        ("file:out=x,outfile=y", "Unrecognized options out for output_type: file\n"),
+        ("file:zz=1,aa=2", "Unrecognized options zz for output_type: file\n"),
+        ("none:a=b,c", "Unrecognized options a for output_type: none\n"),
+        ("stdout:outfile=x", "Unrecognized options outfile for output_type: stdout\n"),
+    ],
+)
+def test_a_bad_output_is_refused_in_tfprofs_words(text: str, said: str) -> None:
+    with pytest.raises(UsageError) as refused:
+        parse(text)
+    assert refused.value.args[0] == said

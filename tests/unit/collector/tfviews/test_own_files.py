@@ -1,0 +1,28 @@
+"""Which files of stacks are a user's."""
+
+from fakes.nodes import made_in, node
+from tfprof.collector.tfviews.nodes import Frame
+from tfprof.collector.tfviews.own_files import own_files
+
+
+def named(*files: str) -> list[str]:
+    """Return the own ones of ``files``, each a frame's of one node."""
+    return own_files([made_in(node("a", "Add"), *(Frame(file, 1, "f") for file in files)), node("b", "Add")])
+
+
+def test_files_of_packages_of_python_and_of_nothing_are_not_the_users() -> None:
+    own = ["/home/ada/python/train.py", "nets/model.py", "/srv/lib/python/data.py"]
+    foreign = [
+        "/venv/lib/python3.11/site-packages/tensorflow/python/framework/ops.py",
+        "/usr/lib/python3/dist-packages/six.py",
+        "/usr/lib/python3.11/runpy.py",
+        "<frozen runpy>",
+        "<stdin>",
+        "",
+    ]
+    assert named(*foreign, *own) == ["train.py", "model.py", "data.py"]
+    assert named(*foreign) == []
+
+
+def test_each_name_is_told_once_in_order_of_first_use() -> None:
+    assert named("b/m.py", "a/m.py", "a/l.py", "b/m.py") == ["m.py", "l.py"]

@@ -1,0 +1,159 @@
+"""The rows of the views' default text."""
+
+from dataclasses import replace
+
+from fakes.nodes import made_in, node
+from tfprof.collector.tfviews.added import grouped
+from tfprof.collector.tfviews.code import code_view
+from tfprof.collector.tfviews.graph import graph_view
+from tfprof.collector.tfviews.nodes import Frame, Node, Stats, total
+from tfprof.collector.tfviews.op import op_view
+from tfprof.collector.tfviews.options import Options
+from tfprof.collector.tfviews.rows import Judge, Limit, Rows, lines_of, op_rows, tree_rows, with_rest
+from tfprof.collector.tfviews.scope import scope_view
+
+MICROS = Stats._fields.index("micros")
+ORDER = Options(order_by="micros", max_depth=1 << 62)
+HOME, LIBRARY = "/home/ada/train.py", "/usr/lib/python3.11/site-packages/keras/layer.py"
+MAIN, NET, KERAS = Frame(HOME, 9, "main"), Frame(HOME, 4, "net"), Frame(LIBRARY, 7, "call")
+
+
+def limit(nodes: list[Node], *counters: int) -> Limit:
+    return Limit(counters or (MICROS,), total(nodes))
+
+
+def names(rows: Rows) -> list[tuple[int, str, int]]:
+    return [(row.depth, row.name, row.total.micros) for row in rows.rows]
+
+
+def test_op_types_come_in_order_of_time_and_the_small_ones_share_a_row() -> None:
+    nodes = [
+        node("a", "Add", micros=3, runs=1),
+        node("b", "Mul", micros=992, runs=2),
+        node("c", "Sub", micros=4, runs=1),
+    ]
+    nodes += [node("d", "Cast", micros=1, runs=5), node("e", "Const")]
+    rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), lines_of(nodes))
+    assert names(rows) == [(0, "Mul", 992), (0, "(3 others)", 8)]
+    assert (rows.nothing, rows.small, rows.rows[1].total.runs) == (1, 3, 7)
+    assert sum(row.total.micros for row in rows.rows) == rows.whole.micros == 1000
+
+
+def test_one_small_op_type_has_a_row_of_its_own() -> None:
+    nodes = [node("a", "Add", micros=1), node("b", "Mul", micros=999)]
+    rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), lines_of(nodes))
+    assert names(rows) == [(0, "Mul", 999), (0, "Add", 1)]
+
+
+def test_without_a_limit_all_have_rows() -> None:
+    nodes = [node("a", "Add"), node("b", "Mul", micros=999)]
+    rows = op_rows(op_view(nodes, ORDER), {}, Limit((), total(nodes)), lines_of(nodes))
+    assert names(rows) == [(0, "Mul", 999), (0, "Add", 0)]
+
+
+def test_a_row_is_kept_for_any_number_that_is_asked_for() -> None:
+    nodes = [node("a", "Add", micros=9), node("b", "VariableV2", params=5)]
+    both = limit(nodes, MICROS, Stats._fields.index("params"))
+    assert len(op_rows(op_view(nodes, ORDER), {}, both, lines_of(nodes)).rows) == 2
+
+
+def test_times_of_steps_are_those_of_all_nodes_of_a_row() -> None:
+    nodes = [node("a", "Add", micros=9), node("b", "Add", micros=3), node("c", "Sub", micros=1)]
+    rows = op_rows(op_view(nodes, ORDER), {"a": [4, 5], "b": [3, 0]}, limit(nodes), lines_of(nodes))
+    assert [row.times for row in rows.rows] == [(7, 5), ()]
+
+
+def scope(nodes: list[Node], times: dict[str, list[int]] | None = None) -> Rows:
+    judge = Judge("scope", limit(nodes))
+    return tree_rows(scope_view(nodes, ORDER), times or {}, judge, "micros", lines_of(nodes))
+
+
+def test_scopes_with_one_child_that_is_all_of_them_are_one_row() -> None:
+    nodes = [node("net/conv/Conv2D", "Conv2D", micros=600), node("net/conv/bias/Add", "Add", micros=300)]
+    nodes += [node("net/conv/shape", "Const"), node("loss/a/b/Mean", "Mean", micros=99), node("z", "Mul", micros=1)]
+    rows = scope(nodes, {"net/conv/Conv2D": [1, 2], "net/conv/bias/Add": [10, 20]})
+    assert names(rows) == [(0, "net/conv", 900), (1, "Conv2D", 600), (1, "bias/Add", 300), (0, "loss/a/b/Mean", 99)]
+    assert [row.times for row in rows.rows] == [(11, 22), (1, 2), (10, 20), ()]
+    assert [row.op for row in rows.rows] == ["Conv2D", "Conv2D", "Add", "Mean"]
+    assert (rows.nothing, rows.small) == (1, 1)
+    assert rows.rows[0].key == "net/conv"
+
+
+def test_a_scope_with_time_of_its_own_is_not_joined() -> None:
+    nodes = [node("a", "Mul", micros=100), node("a/b", "Add", micros=100)]
+    assert names(scope(nodes)) == [(0, "a", 200), (1, "b", 100)]
+
+
+def test_of_a_graph_what_takes_no_time_goes_and_its_inputs_move_up_in_order_of_time() -> None:
+    def linked(one: Node, *inputs: str) -> Node:
+        return replace(one, facts=replace(one.facts, inputs=inputs))
+
+    nodes = [
+        linked(node("a", "Mul", micros=10)),
+        linked(node("b", "Identity"), "a", "c"),
+        linked(node("c", "Conv2D", micros=80)),
+        linked(node("d", "Add", micros=10), "b"),
+    ]
+    rows = tree_rows(graph_view(nodes, ORDER), {}, Judge("graph", limit(nodes)), "micros", lines_of(nodes))
+    assert names(rows) == [(0, "d", 100), (1, "c", 80), (1, "a", 10)]
+    assert [row.op for row in rows.rows] == ["Add", "Conv2D", "Mul"]
+    assert (rows.nothing, rows.small) == (1, 0)
+
+
+def test_what_tensorflow_put_in_is_together_in_the_scope_and_the_graph_view() -> None:
+    added = replace(node("ConstantFolding/x", "Const", micros=4), in_graph=False)
+    other = replace(node("_arg_x_0_0", "_Arg", micros=2), in_graph=False)
+    for name, view in (("scope", scope_view), ("graph", graph_view)):
+        nodes, _ = grouped([added, other, node("a", "Mul", micros=10)], linked=name == "graph")
+        rows = tree_rows(view(nodes, ORDER), {}, Judge(name, limit(nodes)), "micros", lines_of(nodes))
+        assert [
+            (depth, text.removeprefix("(added by TensorFlow)/"), micros) for depth, text, micros in names(rows)
+        ] == [
+            (0, "a", 10),
+            (0, "(added by TensorFlow)", 6),
+            (1, "Const", 4),
+            (1, "_Arg", 2),
+        ]
+
+
+def test_of_calls_those_in_the_users_own_files_can_be_asked_for_alone() -> None:
+    nodes = [
+        made_in(node("a", "Conv2D", micros=60), MAIN, KERAS, NET, KERAS),
+        made_in(node("b", "Add", micros=30), MAIN, KERAS),
+        made_in(node("c", "Const"), MAIN),
+        node("d", "GatherV2", micros=10),
+    ]
+    view, line = code_view(nodes, ORDER), lines_of(nodes)
+    own = tree_rows(view, {}, Judge("code", limit(nodes), own=True), "micros", line)
+    assert names(own) == [(0, "train.py:9:main", 90), (1, "train.py:4:net", 60)]
+    assert (own.libraries, own.nothing, own.small) == (2, 0, 0)
+    whole = tree_rows(view, {}, Judge("code", limit(nodes)), "micros", line)
+    assert [depth for depth, _, _ in names(whole)] == [0, 1, 2, 3]
+    rest = with_rest(own, total(nodes), limit(nodes))
+    assert names(rest)[-1] == (0, "(no line of Python)", 10)
+    assert rest.whole.micros == 100
+
+
+def test_the_line_of_a_row_is_the_users_own_innermost_one_and_of_a_gradient_that_of_the_forward_node() -> None:
+    nodes = [
+        made_in(node("conv", "Conv2D", micros=60), MAIN, NET, KERAS),
+        made_in(node("gradients/conv_grad/Filter", "Filter", micros=50), MAIN, KERAS),
+        made_in(node("adam", "Adam", micros=40), MAIN, KERAS),
+        made_in(node("lib", "Lib", micros=30), KERAS),
+    ]
+    rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), lines_of(nodes))
+    assert [(row.name, row.line) for row in rows.rows] == [
+        ("Conv2D", "train.py:4"),
+        ("Filter", "train.py:4"),
+        ("Adam", "train.py:9"),
+        ("Lib", ""),
+    ]
+
+
+def test_a_deep_tree_is_walked_without_recursion() -> None:
+    nodes = [
+        replace(one, facts=replace(one.facts, inputs=(f"n{at + 1:05}",)))
+        for at, one in enumerate(node(f"n{at:05}", "Mul", micros=1) for at in range(5000))
+    ]
+    rows = tree_rows(graph_view(nodes, ORDER), {}, Judge("graph", Limit((), total(nodes))), "micros", lines_of(nodes))
+    assert [row.depth for row in rows.rows] == list(range(5000))

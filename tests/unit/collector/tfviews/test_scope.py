@@ -1,0 +1,61 @@
+"""The scope view's rules, on nodes made by hand; equality with TensorFlow's own is an integration test."""
+
+from fakes.nodes import node
+from tfprof.collector.tfviews.options import Options
+from tfprof.collector.tfviews.scope import scope_view
+from tfprof.collector.tfviews.tree import Branch, TreeView
+
+NODES = [
+    node("a/x/one", "Conv2D", micros=1),
+    node("a/x/two", "MatMul", micros=2),
+    node("b", "MatMul", micros=4),
+    node("b/three", "Conv2D", micros=8),
+    node("c", "Const", ""),
+]
+
+
+def view(**options: object) -> TreeView:
+    """Return the view of NODES."""
+    return scope_view(NODES, Options(max_depth=100, **options))  # type: ignore[arg-type]
+
+
+def text(branch: Branch) -> str:
+    """Return a tree as text: names, a mark where an entry is not accounted, totals of micros."""
+    below = " ".join(map(text, branch.children))
+    return f"{branch.name}{'' if branch.accounted else '?'}:{branch.total.micros}" + (f"({below})" if below else "")
+
+
+def test_names_without_a_node_are_scopes_of_the_tree_and_count_as_definitions() -> None:
+    found = view()
+    assert text(found.root) == "_TFProfRoot?:15(a:3(a/x:3(a/x/one:1 a/x/two:2)) b:12(b/three:8) c:0)"
+    assert found.root.definitions == 7
+    assert found.root.children[0].nodes == ()
+    assert found.root.children[1].nodes == (NODES[2],)
+
+
+def test_what_is_not_accounted_stays_for_what_is_below_it_and_its_numbers_count() -> None:
+    found = view(account_type_regexes=("Conv2D",))
+    assert text(found.root) == "_TFProfRoot?:13(a?:1(a/x?:1(a/x/one:1)) b?:12(b/three:8))"
+    assert found.accounted == {"a/x/one", "b/three"}
+    assert (found.nodes, found.kept) == (5, 5)
+
+
+def test_scopes_have_a_type_of_their_own_to_be_accounted_by() -> None:
+    assert text(view(account_type_regexes=("_kTFScopeParent",)).root) == "_TFProfRoot?:0(a:0(a/x:0))"
+
+
+def test_nothing_accounted_leaves_the_root() -> None:
+    assert text(view(account_type_regexes=()).root) == "_TFProfRoot?:0"
+    assert text(scope_view([], Options()).root) == "_TFProfRoot?:0"
+
+
+def test_names_that_start_or_end_with_a_slash_have_a_scope_with_an_empty_name() -> None:
+    odd = [node("/a", "Add", micros=1), node("b//c", "Add", micros=2), node("d/", "Add", micros=4)]
+    root = scope_view(odd, Options()).root
+    assert text(root) == "_TFProfRoot?:7(:1(/a:1) b:2(b/:2(b//c:2)) d:4(d/:4))"
+
+
+def test_children_are_in_bytewise_order() -> None:
+    names = ["a", "a-b", "a/b", "a0", "\udcff", "é", "😀"]
+    root = scope_view([node(name, "Add") for name in names], Options()).root
+    assert [child.name for child in root.children] == ["a", "a-b", "a0", "é", "😀", "\udcff"]

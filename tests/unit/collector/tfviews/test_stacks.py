@@ -1,0 +1,79 @@
+"""Stacks of nodes out of the store's rows."""
+
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from fakes.made_store import rows
+from tfprof.collector.decoders.frames import frames
+from tfprof.collector.store.schema import FRAMES, STACKS
+from tfprof.collector.tfviews.nodes import Frame
+from tfprof.collector.tfviews.stacks import FRAME_COLUMNS, stacks
+
+A, B, C = Frame("a.py", 1, "f", 1, "call()"), Frame("a.py", 2, "f"), Frame("b.py", 1, "é", -1, "x = 1")
+
+
+def framed(graph: int, *known: Iterable[Frame]) -> list[dict[str, Any]]:
+    """Return the rows of the stacks of one graph."""
+    return [
+        {"graph": graph, "stack": stack, "position": position, **frame._asdict()}
+        for stack, all_frames in enumerate(known)
+        for position, frame in enumerate(all_frames)
+    ]
+
+
+def noded(graph: int, **numbers: int) -> list[dict[str, Any]]:
+    return [{"graph": graph, "name": name, "stack": stack} for name, stack in numbers.items()]
+
+
+def test_each_node_has_its_frames_outermost_first_and_shares_them() -> None:
+    found = stacks(rows("frames", framed(0, [A, B, C], [A, C])), rows("stacks", noded(0, x=0, y=1, z=0)))
+    assert found == {"x": (A, B, C), "y": (A, C), "z": (A, B, C)}
+    assert found["x"] is found["z"]
+    assert found["x"][0] is found["y"][0]
+
+
+def test_of_a_name_in_two_graphs_the_first_counts() -> None:
+    made = rows("frames", [*framed(1, [A]), *framed(4, [B], [C])])
+    assert stacks(made, rows("stacks", [*noded(1, x=0), *noded(4, x=0, y=1)])) == {"x": (A,), "y": (C,)}
+
+
+def test_frames_that_differ_in_one_thing_are_not_put_together() -> None:
+    alike = [A, *(A._replace(**{name: value}) for name, value in C._asdict().items() if value != getattr(A, name))]
+    assert len(alike) == 5
+    assert stacks(rows("frames", framed(0, alike)), rows("stacks", noded(0, x=0))) == {"x": tuple(alike)}
+
+
+def test_more_files_lines_and_functions_than_fit_one_number_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("tfprof.collector.tfviews.stacks._ROOM", 4)
+    made = [Frame(f"{n % 2}.py", n % 3, f"f{n % 5}") for n in range(30)]
+    assert stacks(rows("frames", framed(0, made, made[::-1])), rows("stacks", noded(0, x=0, y=1))) == {
+        "x": tuple(made),
+        "y": tuple(made[::-1]),
+    }
+
+
+def test_an_empty_stack_and_one_that_is_missing_are_empty() -> None:
+    assert stacks(FRAMES.empty_table(), rows("stacks", noded(0, x=0))) == {"x": ()}
+    assert stacks(rows("frames", framed(0, [], [A])), rows("stacks", noded(0, x=0, y=1, z=7))) == {
+        "x": (),
+        "y": (A,),
+        "z": (),
+    }
+    assert stacks(FRAMES.empty_table(), STACKS.empty_table()) == {}
+
+
+def test_rows_may_come_in_several_pieces_with_columns_left_out() -> None:
+    made = [rows("frames", framed(graph, [A, B], [C])).select(FRAME_COLUMNS) for graph in (0, 1)]
+    named = pa.concat_tables([rows("stacks", noded(0, x=1)), rows("stacks", noded(1, y=0))])
+    assert stacks(pa.concat_tables(made), named) == {"x": (C,), "y": (A, B)}
+
+
+def test_what_a_job_sends_comes_out_as_it_was() -> None:
+    sent = b"""{"files": ["t.py"], "functions": ["f", "g"], "frames": [[0, 3, 0], [0, 4, 1]],
+        "stacks": [[0, 1], [1]], "nodes": {"x": 0, "y": 1, "z": 0}}"""
+    told = frames(sent, 2)
+    found = stacks(pa.Table.from_batches([told.frames]), pa.Table.from_batches([told.stacks]))
+    outer, inner = Frame("t.py", 3, "f"), Frame("t.py", 4, "g")
+    assert found == {"x": (outer, inner), "y": (inner,), "z": (outer, inner)}

@@ -1,0 +1,122 @@
+"""What the scope and the graph view share: what is shown of a tree, in what order, with which totals."""
+
+from tfprof.collector.tfviews.nodes import NOTHING, Stats
+from tfprof.collector.tfviews.options import Options
+from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.tree import Branch, Kept, TreeView, root_of, tree_view
+
+
+def kept(name: str, *children: Kept, **stats: int) -> Kept:
+    """Return an accounted entry."""
+    return Kept(name, Stats(**stats), (), children, accounted=True)
+
+
+def tree() -> Kept:
+    """Return a root above a(b(d, e), c), its numbers powers of two."""
+    inner = kept("b", kept("d", micros=8), kept("e", micros=16, bytes=5, params=3, runs=2), micros=2)
+    return root_of([kept("a", inner, kept("c", micros=4), micros=1)])
+
+
+def view(**options: object) -> TreeView:
+    """Return the view of that tree."""
+    asked = Options(**{"max_depth": 100, **options})  # type: ignore[arg-type]
+    return tree_view(tree(), asked, nodes=5, accounted=frozenset("abcde"))
+
+
+def text(branch: Branch) -> str:
+    """Return a tree as text: names, totals of micros, definitions."""
+    below = " ".join(map(text, branch.children))
+    return f"{branch.name.replace('_TFProfRoot', 'root')}:{branch.total.micros}:{branch.definitions}" + (
+        f"({below})" if below else ""
+    )
+
+
+def shown(**options: object) -> str:
+    """Return the shown tree as text."""
+    return text(view(**options).root)
+
+
+WHOLE = "root:31:5(a:31:5(b:26:3(d:8:1 e:16:1) c:4:1))"
+
+
+def test_a_total_is_ones_own_and_those_of_all_below_and_the_root_is_no_definition() -> None:
+    assert shown() == WHOLE
+
+
+def test_depth_counts_from_the_root_which_is_always_shown() -> None:
+    assert shown(max_depth=3) == "root:31:5(a:31:5(b:26:3 c:4:1))"
+    assert shown(max_depth=1) == shown(max_depth=0) == shown(max_depth=-1) == "root:31:5"
+
+
+def test_what_is_hidden_gives_its_place_to_what_is_shown_below_it_and_uses_up_depth() -> None:
+    assert shown(hide_name_regexes=("b",)) == "root:31:5(a:31:5(c:4:1 d:8:1 e:16:1))"
+    assert shown(hide_name_regexes=("a", "b"), max_depth=3) == "root:31:5(c:4:1)"
+
+
+def test_minima_look_at_totals_but_for_runs_parameters_and_float_ops() -> None:
+    assert shown(min_micros=5) == "root:31:5(a:31:5(b:26:3(d:8:1 e:16:1)))"
+    assert shown(min_bytes=5) == "root:31:5(a:31:5(b:26:3(e:16:1)))"
+    assert shown(min_params=1) == shown(min_occurrence=2) == "root:31:5(e:16:1)"
+    assert shown(min_occurrence=3) == shown(min_float_ops=1) == "root:31:5"
+
+
+def test_a_trim_hides_what_is_below_a_match_not_the_match() -> None:
+    assert shown(trim_name_regexes=("b",)) == "root:31:5(a:31:5(b:26:3 c:4:1))"
+    assert shown(trim_name_regexes=("_TFProfRoot",)) == "root:31:5"
+
+
+def test_a_start_replaces_what_is_below_the_root_and_leaves_its_totals() -> None:
+    assert shown(start_name_regexes=("b", "c", "d")) == "root:31:5(b:26:3(d:8:1 e:16:1) c:4:1)"
+    assert shown(start_name_regexes=("x",)) == shown(start_name_regexes=()) == "root:31:5"
+
+
+def test_totals_of_what_is_displayed_only_count_the_root_too() -> None:
+    assert shown(account_displayed_op_only=True, hide_name_regexes=("b",)) == "root:29:5(a:29:4(c:4:1 d:8:1 e:16:1))"
+
+
+def test_children_are_in_the_order_of_totals_or_of_names_and_without_an_order_as_they_were() -> None:
+    assert shown(order_by="micros") == "root:31:5(a:31:5(b:26:3(e:16:1 d:8:1) c:4:1))"
+    assert shown(order_by="cpu_micros", hide_name_regexes=("b",)) == "root:31:5(a:31:5(d:8:1 e:16:1 c:4:1))"
+    assert shown(order_by="occurrence", hide_name_regexes=("b",)) == "root:31:5(a:31:5(c:4:1 d:8:1 e:16:1))"
+    assert shown(order_by="", hide_name_regexes=("b",)) == "root:31:5(a:31:5(d:8:1 e:16:1 c:4:1))"
+
+
+def test_equal_children_are_in_the_order_of_the_version_that_is_asked_for() -> None:
+    names = [f"n{at:02}" for at in range(20)]
+    root = root_of([kept(name) for name in names])
+    asked = Options(order_by="micros")
+    orders = {
+        version: [
+            one.name for one in tree_view(root, asked, Rules(version), nodes=0, accounted=frozenset()).root.children
+        ]
+        for version in ("2.21", "1.15")
+    }
+    assert orders["2.21"] == names
+    assert orders["1.15"][:4] == ["n10", "n19", "n18", "n17"]
+
+
+def test_sums_wrap_in_64_bits_as_tfprofs_do() -> None:
+    root = root_of([kept("a", bytes=2**63 - 1), kept("b", bytes=1)])
+    assert root.total.bytes == -(2**63)
+
+
+def test_a_minimum_of_0_hides_a_negative_total() -> None:
+    root = root_of([kept("a", residual_bytes=-1), kept("b")])
+    names = [one.name for one in tree_view(root, Options(), nodes=2, accounted=frozenset("ab")).root.children]
+    assert names == ["b"]
+
+
+def test_the_view_says_why_the_rest_is_not_shown() -> None:
+    found = view(start_name_regexes=("b",), hide_name_regexes=("b",), max_depth=2)
+    assert (found.nodes, found.kept, found.before, found.below, found.hidden, found.shown) == (5, 5, 2, 2, 1, 0)
+    found = view(trim_name_regexes=("b",), min_micros=5)
+    assert (found.kept, found.before, found.below, found.hidden, found.shown) == (5, 0, 2, 1, 2)
+
+
+def test_a_chain_of_a_hundred_thousand_is_walked() -> None:
+    entry = kept("n", micros=1)
+    for _ in range(100_000 - 1):
+        entry = kept("n", entry, micros=1)
+    found = tree_view(root_of([entry]), Options(max_depth=10**6), nodes=0, accounted=frozenset())
+    assert found.shown == found.root.total.micros == found.root.definitions == 100_000
+    assert found.root.own == NOTHING

@@ -1,0 +1,187 @@
+"""A daemon holds its lock as long as it lives, and shares nothing with whoever started it."""
+
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from fakes.odd_files import ODD_FILES
+from tfprof.commands import daemons
+from tfprof.formats import errors, private_files, runtime_dir
+
+
+def test_a_lock_has_one_holder_whose_pid_is_known(tmp_path) -> None:
+    lock = daemons.Lock(str(tmp_path), "agent")
+    assert daemons.holder(str(tmp_path), "agent") == 0
+    assert lock.acquire()
+    assert daemons.holder(str(tmp_path), "agent") == os.getpid()
+    assert not daemons.Lock(str(tmp_path), "agent").acquire()
+    lock.release()
+    assert daemons.holder(str(tmp_path), "agent") == 0
+    assert lock.acquire()
+    lock.release()
+
+
+def test_a_lock_is_free_when_its_holder_is_killed(tmp_path) -> None:
+    code = f"from tfprof.commands.daemons import Lock; print(Lock({str(tmp_path)!r}, 'agent').acquire(), flush=True); input()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as other:
+        assert other.stdout.readline() == b"True\n"
+        assert daemons.holder(str(tmp_path), "agent") == other.pid
+        other.kill()
+    assert daemons.holder(str(tmp_path), "agent") == 0
+
+
+def test_a_status_says_whether_its_daemon_lives(tmp_path) -> None:
+    place = str(tmp_path)
+    assert daemons.read_status(place, "agent") is None
+    daemons.StatusFile(str(tmp_path / "agent.json")).write({"jobs": 3})
+    assert daemons.read_status(place, "agent") == {"jobs": 3, "alive": False}
+    lock = daemons.Lock(place, "agent")
+    lock.acquire()
+    assert daemons.read_status(place, "agent") == {"jobs": 3, "alive": True}
+    lock.release()
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", "3"])
+def test_a_damaged_status_is_none(tmp_path, text: str) -> None:
+    (tmp_path / "agent.json").write_text(text)
+    assert daemons.read_status(str(tmp_path), "agent") is None
+
+
+def test_a_status_that_cannot_be_written_leaves_the_old_one_and_no_rubbish(tmp_path, monkeypatch) -> None:
+    path = tmp_path / "agent.json"
+    private_files.write_json(str(path), {"old": 1})
+
+    def fail(_old, _new):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "replace", fail)
+    with pytest.raises(OSError, match="No space"):
+        private_files.write_json(str(path), {"new": 1})
+    assert [one.name for one in tmp_path.iterdir()] == ["agent.json"]
+    assert private_files.read_json(str(path)) == {"old": 1}
+
+
+@pytest.mark.parametrize("kind", sorted(ODD_FILES))
+def test_what_is_no_regular_file_is_neither_read_nor_locked_nor_waited_for(tmp_path, kind: str) -> None:
+    for name in ("agent.pid", "agent.json"):
+        ODD_FILES[kind](tmp_path / name)
+    assert private_files.read_json(str(tmp_path / "agent.json")) is None
+    assert daemons.holder(str(tmp_path), "agent") == 0
+    assert daemons.last_pid(str(tmp_path), "agent") == 0
+    if kind not in ("sparse", "deep", "unreadable"):  # to a lock one regular file is as good as another
+        with pytest.raises(OSError, match=r"."):
+            daemons.Lock(str(tmp_path), "agent").acquire()
+
+
+def test_no_more_of_a_file_is_read_than_asked_for(tmp_path) -> None:
+    path = tmp_path / "log"
+    path.write_text("first" + "-" * 100 + "last")
+    assert private_files.read_file(str(path), 5) == b"first"
+    assert private_files.read_file(str(path), 4, last=True) == b"last"
+
+
+def test_json_is_written_over_whatever_an_earlier_process_left(tmp_path) -> None:
+    path = tmp_path / "agent.json"
+    os.mkfifo(f"{path}.{os.getpid()}.tmp")
+    private_files.write_json(str(path), {"new": 1})
+    assert private_files.read_json(str(path)) == {"new": 1}
+
+
+def test_why_a_daemon_could_not_start_is_told_until_it_starts_again(tmp_path, monkeypatch) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    store, place = "/some/store", runtime_dir.instance_dir("/some/store")
+
+    def fail() -> int:
+        assert daemons.holder(place, "agent") == os.getpid()
+        raise errors.TfprofError("no such luck", "store")
+
+    began_ns = time.time_ns()
+    assert daemons.failure(place, "agent", 0) is None
+    assert daemons.run("agent", store, fail) == 1
+    assert daemons.holder(place, "agent") == 0
+    assert daemons.failure(place, "agent", began_ns) == {"slug": "store", "text": "no such luck"}
+    assert daemons.failure(place, "agent", time.time_ns()) is None
+    assert not daemons.is_up(place, "agent", os.getpid())
+    private_files.write_json(os.path.join(place, "agent.json"), {"pid": os.getpid()})
+    assert daemons.is_up(place, "agent", os.getpid())
+    assert daemons.failure(place, "agent", 0) is None
+
+
+def test_a_second_daemon_is_none(tmp_path, monkeypatch, capsys) -> None:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    lock = daemons.Lock(runtime_dir.make_instance("/some/store"), "agent")
+    assert lock.acquire()
+    assert daemons.run("agent", "/some/store", lambda: 7) == 1
+    lock.release()
+    assert "[store-in-use]" in capsys.readouterr().err
+    assert daemons.run("agent", "/some/store", lambda: 7) == 7
+
+
+def test_a_daemon_is_given_only_what_is_on_the_list() -> None:
+    environ = {
+        "HOME": "/h",
+        "TFPROF_AGENT_IDLE": "5",
+        "TFPROF_RUN": "x",
+        "TFPROF_TRACE": "all",
+        "AWS_SECRET": "hush",
+        "LD_PRELOAD": "/x.so",
+        "PYTHONPATH": "/mine",
+        "PYTHONHOME": "/of/another/version",
+    }
+    assert daemons.daemon_environment(environ) == {"HOME": "/h", "TFPROF_AGENT_IDLE": "5"}
+
+
+PROBE = """
+import json, os, signal, sys
+fds = sorted(os.listdir("/proc/self/fd"))
+print(json.dumps({
+    "session": os.getsid(0) != int(sys.argv[2]), "leader": os.getsid(0) == os.getpid(), "cwd": os.getcwd(),
+    "umask": os.umask(0), "stdin": os.readlink("/proc/self/fd/0"), "fds": len(fds), "parent": os.getppid(),
+    "hup": signal.getsignal(signal.SIGHUP) == signal.SIG_DFL, "mask": len(signal.pthread_sigmask(0, [])),
+}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("closed", [[], [0], [1], [2], [0, 1, 2]], ids=str)
+def test_a_daemon_shares_neither_session_nor_files_nor_signals_with_its_starter(tmp_path, closed: list[int]) -> None:
+    probe = tmp_path / "probe.py"
+    probe.write_text(PROBE)
+    log = tmp_path / "log"
+    starter = (
+        "import os, signal, sys; from tfprof.commands import daemons\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN); signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])\n"
+        "open('/dev/null'); os.set_inheritable(os.open('/dev/null', 0), True)\n"
+        f"daemons.ISOLATED = {str(probe)!r}; [os.close(fd) for fd in {closed}]\n"
+        f"daemons.spawn('probe_daemon', [str(os.getsid(0))], {str(log)!r})"
+    )
+    subprocess.run([sys.executable, "-c", starter], check=True, timeout=30)
+    while not log.read_text().endswith("}\n"):
+        time.sleep(0.01)
+    told = json.loads(log.read_text())
+    assert told["session"]
+    assert not told["leader"]
+    assert told["cwd"] == "/"
+    assert told["umask"] == 0o077
+    assert told["stdin"] == "/dev/null"
+    assert told["fds"] == 4  # three, and the one that lists them
+    assert told["hup"]
+    assert told["mask"] == 0
+    assert oct(log.stat().st_mode & 0o777) == "0o600"
+
+
+def test_a_daemon_that_cannot_have_a_log_is_not_started(tmp_path) -> None:
+    with pytest.raises(daemons.DaemonError, match="No such file"):
+        daemons.spawn("probe_daemon", [], str(tmp_path / "nowhere" / "log"))
+
+
+def test_a_large_log_makes_room(tmp_path) -> None:
+    log = tmp_path / "log"
+    log.write_bytes(b"x" * (daemons.LOG_MAX + 1))
+    daemons.spawn("this.is.no.module", [], str(log))
+    while not Path(log).exists() or not log.read_text().strip():
+        time.sleep(0.01)
+    assert (tmp_path / "log.old").stat().st_size > daemons.LOG_MAX

@@ -1,0 +1,154 @@
+"""The channel as the job writes it, read back by the layout."""
+
+import fcntl
+import json
+import os
+import resource
+import threading
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from tfprof.formats import layout
+from tfprof.shim.channel import memory
+from tfprof.shim.channel.ring import Channel, ChannelError, Turn
+
+
+def test_a_new_channel_says_whose_it_is_and_has_no_ring(channel, reader):
+    assert (reader.word("uid"), reader.word("pid"), reader.word("launch")) == (77, os.getpid(), 5)
+    assert os.fstat(channel._fd).st_size == layout.RING_AT
+    assert reader.word("ring_size") == 0
+    assert os.get_inheritable(channel._fd) is False
+
+
+def test_a_record_comes_back_as_it_was_put(channel, reader):
+    assert channel.put(layout.RUN_METADATA, b"data", 3, 4, 5, 6, 7, 8, 9)
+    (record,) = reader.take().records
+    assert record == (layout.RUN_METADATA, 9, 1, 3, 4, 5, 6, 7, 8, b"data")
+
+
+def test_the_ring_is_sealed_against_any_change_of_size(channel):
+    channel.put(layout.GRAPH, b"")
+    for size in (layout.RING_AT, layout.RING_AT + 2 * layout.RING_MIN):
+        with pytest.raises(PermissionError):
+            os.ftruncate(channel._fd, size)
+    assert fcntl.fcntl(channel._fd, 1034) & 6 == 6
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=30)
+@given(sizes=st.lists(st.integers(0, layout.RING_MIN // 3), max_size=30))
+def test_records_of_any_size_wrap_and_none_is_torn(channel, reader, sizes):
+    for number, size in enumerate(sizes):
+        data = bytes([number % 251]) * size
+        assert channel.put(layout.XSPACE, data)
+        assert reader.take().records[-1].data == data
+
+
+def test_a_record_without_room_is_dropped_whole_and_counted(channel, reader):
+    assert channel.put(layout.GRAPH, b"x" * (layout.RING_MIN - 2 * layout.RECORD.size - 10))
+    assert channel.put(layout.GRAPH, b"x" * 10)
+    assert not channel.put(layout.GRAPH, b"")
+    assert not channel.put(layout.GRAPH, b"y" * 100)
+    assert (reader.word("dropped_records"), reader.word("dropped_bytes")) == (2, 2 * layout.RECORD.size + 100)
+    assert [record.seq for record in reader.take().records] == [1, 2]
+    assert channel.put(layout.GRAPH, b"y" * 100)
+    assert reader.take().records[-1].seq == 3
+
+
+def test_a_record_larger_than_the_ring_is_known_not_to_fit(channel, reader):
+    assert channel.room == layout.RING_MIN - layout.RECORD.size
+    for _ in range(2):
+        assert not channel.put(layout.GRAPH, b"x" * (channel.room + 1))
+    (record,) = reader.take().records
+    assert json.loads(record.data)["slug"] == "record-too-large"
+    assert reader.word("dropped_records") == 2
+    assert channel.put(layout.GRAPH, b"x" * (channel.room - 5000))
+
+
+def test_a_record_in_a_large_ring_is_bounded_too(monkeypatch):
+    monkeypatch.setattr(layout, "RECORD_MAX", layout.RING_MIN)
+    large = Channel(7, 9, 4 * layout.RING_MIN)
+    assert large.room == layout.RING_MIN - layout.RECORD.size
+    large.leave()
+
+
+@pytest.mark.parametrize("tail", [1, 2**63, 2**64 - 1])
+def test_a_tail_that_cannot_be_only_drops(channel, reader, tail):
+    reader.set_word("tail", tail)
+    assert not channel.put(layout.GRAPH, b"x")
+
+
+def test_a_descriptor_that_is_another_file_by_now_is_not_grown(channel, tmp_path):
+    other = os.open(tmp_path / "theirs", os.O_RDWR | os.O_CREAT)
+    os.dup2(other, channel._fd)
+    os.close(other)
+    assert not channel.put(layout.GRAPH, b"x")
+    with pytest.raises(ChannelError) as caught:
+        channel.grow()
+    assert caught.value.slug == "channel-closed"
+    assert os.fstat(channel._fd).st_size == 0
+
+
+def test_no_memory_for_the_ring_only_drops(channel):
+    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (layout.RING_AT, limits[1]))
+    try:
+        assert not channel.put(layout.GRAPH, b"x")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+    assert channel.broken[0] == "channel-memory"
+    assert not channel.put(layout.GRAPH, b"x")
+
+
+@pytest.mark.parametrize("refused", ["create", "memory"])
+def test_a_system_that_refuses_is_named(monkeypatch, refused):
+    def refuse(*_):
+        raise OSError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, {"create": "memfd_create", "memory": "posix_fallocate"}[refused], refuse)
+    with pytest.raises(ChannelError, match="Operation not permitted") as caught:
+        Channel(1, 2, layout.RING_MIN)
+    assert caught.value.slug == {"create": "memfd-refused", "memory": "channel-memory"}[refused]
+
+
+def test_a_kernel_that_does_not_know_the_newer_flag_is_asked_without(monkeypatch):
+    asked = []
+
+    def older(name, flags):
+        asked.append(flags)
+        if flags & 8:
+            raise OSError(22, "Invalid argument")
+        return os.open(os.devnull, os.O_RDWR)
+
+    monkeypatch.setattr(os, "memfd_create", older)
+    os.close(memory.create("name"))
+    assert asked == [11, 3]
+
+
+def test_records_of_many_threads_are_all_there(channel, reader):
+    def work(number):
+        for step in range(200):
+            assert channel.put(layout.XSPACE, bytes([number]) * number, step, thread=number)
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 9)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    records = reader.take().records
+    assert [record.seq for record in records] == list(range(1, 1601))
+    assert all(record.data == bytes([record.thread]) * record.thread for record in records)
+
+
+def test_who_holds_the_turn_already_does_without():
+    turn = Turn()
+    lock = turn.take()
+    assert turn.take() is None
+    lock.release()
+    assert turn.take() is not None
+
+
+def test_refusals_are_records(channel, reader):
+    assert channel.refuse("slug", "what and why")
+    (record,) = reader.take().records
+    assert (record.kind, record.data) == (layout.REFUSED, b'{"slug": "slug", "text": "what and why"}')

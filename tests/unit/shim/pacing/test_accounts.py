@@ -1,0 +1,105 @@
+"""Accounts of kinds of steps: each bears its own, and the kind that leads has half of the traces."""
+
+from functools import partial
+
+import pytest
+from tfprof.formats import layout
+from tfprof.formats.policy import Policy
+from tfprof.formats.step_kinds import leading
+from tfprof.shim.pacing.accounts import Accounts
+from tfprof.shim.pacing.pace import FIRST, Pace
+
+STEP, SELF = (layout.JOB_WORDS[name] // 8 for name in ("step_ns", "self_ns"))
+TIMES = layout.TIMES_AT // 8
+BUDGET = 10_000  # 1 %
+
+
+class Job:
+    """Steps of several kinds, each with a pace as its tracker has it; a traced one takes longer by its ``extra`` ns."""
+
+    def __init__(self, **kinds):
+        self.words = [0] * 1024
+        self.accounts = Accounts(self.words)
+        self.kinds = {getattr(layout, name.upper()): given for name, given in kinds.items()}
+        policy = Policy.from_text("budget=1%")
+        self.paces = {
+            kind: Pace(
+                policy,
+                partial(self.accounts.ledger, kind, BUDGET),
+                faults=lambda: 0,
+                gives_way=partial(self.accounts.gives_way, kind, FIRST),
+            )
+            for kind in self.kinds
+        }
+        self.ordinals = dict.fromkeys(self.kinds, 0)
+
+    def run(self, name, count):
+        kind = getattr(layout, name.upper())
+        pace, account, (duration, extra) = self.paces[kind], self.accounts.of(kind), self.kinds[kind]
+        for _ in range(count):
+            self.ordinals[kind] += 1
+            taken, spent = duration, 0
+            if self.ordinals[kind] >= pace.trigger or 1 not in pace.known:
+                account.can_be = True
+                if pace.want(self.ordinals[kind], 1):
+                    account.traced += 1
+                    taken += extra
+                    spent = pace.traced(1, taken, extra // 10) + extra // 10
+                else:
+                    spent = pace.untraced(1, taken)
+            account.spent += spent
+            self.words[SELF] += spent
+            self.words[TIMES + kind] += taken
+            self.words[STEP] += taken
+
+    def traced(self, name):
+        return self.accounts.of(getattr(layout, name.upper())).traced
+
+    @property
+    def cost(self):
+        return self.words[SELF] / self.words[STEP]
+
+
+def test_many_short_steps_of_another_kind_leave_training_half_of_the_traces():
+    job = Job(batch=(1_000_000, 3_000_000), test_batch=(300_000, 600_000))
+    for _ in range(20):
+        job.run("batch", 500)
+        job.run("test_batch", 1000)
+    assert job.traced("batch") >= job.traced("test_batch") > FIRST
+    assert job.traced("batch") > 20
+    assert job.cost <= 0.0115
+
+
+def test_a_kind_that_came_first_does_not_keep_the_one_that_leads_from_its_traces():
+    job = Job(init=(5_000_000, 50_000_000), train=(1_000_000, 1_000_000))
+    job.run("init", 6)
+    job.run("train", 20_000)
+    assert job.traced("init") <= FIRST
+    assert job.traced("train") > 50
+    assert job.cost <= 0.0115
+
+
+def test_each_kind_has_a_trace_however_many_there_are():
+    names = ("batch", "test_batch", "predict_batch", "function", "run")
+    job = Job(**dict.fromkeys(names, (1000000, 1000000)))
+    for name in names:
+        job.run(name, 30)
+    assert all(job.traced(name) for name in names)
+    assert job.traced("batch") == FIRST
+
+
+@pytest.mark.parametrize(
+    ("times", "kind"),
+    [
+        ({layout.BATCH: 5, layout.TEST_BATCH: 9}, layout.BATCH),
+        ({layout.BATCH: 5, layout.TEST_BATCH: 51}, layout.TEST_BATCH),
+        ({layout.TRAIN: 1, layout.INIT: 900, layout.CHECKPOINT: 900, layout.RUN: 9}, layout.TRAIN),
+        ({layout.FUNCTION: 3, layout.RUN: 2}, layout.FUNCTION),
+        ({layout.INIT: 3, layout.CHECKPOINT: 4}, layout.CHECKPOINT),
+        ({layout.INIT: 3, layout.FIT: 4}, layout.INIT),
+        ({layout.FIT: 4}, None),
+        ({}, None),
+    ],
+)
+def test_the_kind_that_a_job_is_about_has_the_most_time_and_training_counts_more(times, kind):
+    assert leading(times) == kind

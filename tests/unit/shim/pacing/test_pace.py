@@ -1,0 +1,241 @@
+"""Which steps are traced, in jobs that are made up."""
+
+import random
+
+import pytest
+from tfprof.formats.policy import Policy
+from tfprof.shim.pacing.pace import FIRST, KEYS, TRIES, WARM_UP, Pace
+from tfprof.shim.pacing.page_faults import AFTER, SETTLE
+
+
+class Job:
+    """A made-up job: runs steps, and keeps what the pace decided and what it cost, as the tracker does."""
+
+    def __init__(self, text, extra=0.3, own=200_000, after=0.0):
+        self.elapsed = self.spent = self.asked = self.ordinal = 0
+        self.extra, self.own, self.after = extra, own, after
+        self.pace = Pace(Policy.from_text(text), lambda: (self.elapsed, self.spent))
+        self.traced = []
+
+    def step(self, key=1, duration=1_000_000):
+        self.ordinal += 1
+        if self.ordinal < self.pace.trigger and key in self.pace.known:
+            self.elapsed += duration
+            return False
+        self.asked += 1
+        if self.traced[-1:] == [self.ordinal - 1]:
+            duration = int(duration * (1 + self.after))
+        if self.pace.want(self.ordinal, key):
+            duration = int(duration * (1 + self.extra))
+            self.spent += self.pace.traced(key, duration, self.own) + self.own
+            self.traced.append(self.ordinal)
+            wanted = True
+        else:
+            self.spent += self.pace.untraced(key, duration)
+            wanted = False
+        self.elapsed += duration
+        return wanted
+
+    def steps(self, count, key=1, duration=1_000_000):
+        for _ in range(count):
+            self.step(key, duration)
+        return self
+
+
+@pytest.mark.parametrize(
+    ("text", "traced"),
+    [
+        ("off", []),
+        ("all", list(range(1, 101))),
+        ("every=25", [25, 50, 75, 100]),
+        ("every=1", list(range(1, 101))),
+        ("steps=10-13", [10, 11, 12, 13]),
+        ("steps=1", [1]),
+        ("steps=99-200", [99, 100]),
+        ("steps=1-3,10,20-22", [1, 2, 3, 10, 20, 21, 22]),
+        ("steps=97-98,2,3,3-4,500", [2, 3, 4, 97, 98]),
+    ],
+)
+def test_a_fixed_policy_is_followed_to_the_step(text, traced):
+    assert Job(text).steps(100).traced == traced
+
+
+@pytest.mark.parametrize("text", ["all", "steps=3-30", "every=1"])
+def test_threads_that_ask_late_get_their_step_traced(text):
+    pace = Pace(Policy.from_text(text), lambda: (0, 0))
+    order = [5, 3, 4, 9, 6, 8, 7, 12, 11, 10]
+    assert all(ordinal >= pace.trigger and pace.want(ordinal, 1) for ordinal in order)
+
+
+def test_steps_between_ranges_are_not_asked_about():
+    job = Job("steps=10,90").steps(100)
+    assert job.traced == [10, 90]
+    assert job.asked < 25
+
+
+def test_under_a_budget_the_first_steps_after_warm_up_are_traced():
+    assert Job("budget=1%").steps(20).traced == list(range(WARM_UP + 1, WARM_UP + FIRST + 1))
+
+
+def test_each_of_the_first_kinds_of_run_gets_its_first_traces():
+    job = Job("budget=1%")
+    for key in range(20):
+        job.steps(12, key=key)
+    assert len(job.traced) == FIRST * KEYS
+
+
+def test_a_run_that_comes_once_is_not_traced():
+    job = Job("budget=1%").steps(1, key=1).steps(1, key=2).steps(1, key=3)
+    assert job.traced == []
+
+
+@pytest.mark.parametrize("share", [0.2, 1, 5, 20])
+@pytest.mark.parametrize("extra", [0.05, 0.4, 5])
+def test_the_cost_stays_within_the_budget_and_uses_it(share, extra):
+    job = Job(f"budget={share}%", extra=extra).steps(60_000)
+    assert 0.4 * share <= 100 * job.spent / job.elapsed <= share * 1.02
+    assert job.asked <= 11 * len(job.traced) + 60
+
+
+@pytest.mark.parametrize("text", ["budget=1%", "budget=20%", "every=9"])
+def test_the_step_after_a_traced_one_is_part_of_the_cost(text):
+    job, plain = Job(text, after=0.5).steps(60_000), Job(text).steps(60_000)
+    assert plain.spent / len(plain.traced) == pytest.approx(plain.own + 300_000, rel=0.01)
+    assert job.spent / len(job.traced) == pytest.approx(job.own + 800_000, rel=0.01)
+
+
+def test_steps_after_traced_ones_that_are_no_slower_cost_nothing():
+    generator = random.Random(3)
+    job = Job("every=6")
+    for _ in range(40_000):
+        job.step(duration=generator.randrange(900_000, 1_100_000))
+    assert job.spent / len(job.traced) == pytest.approx(job.own + 300_000, rel=0.05)
+
+
+@pytest.mark.parametrize("text", ["budget=1%", "every=9"])
+def test_what_a_step_usually_takes_is_asked_again_and_again(text):
+    job = Job(text).steps(200, duration=3_000_000).steps(2000)
+    before, traces = job.spent, len(job.traced)
+    job.steps(60_000)
+    assert (job.spent - before) / (len(job.traced) - traces) == pytest.approx(job.own + 300_000, rel=0.01)
+
+
+def test_traces_are_spread_over_the_whole_job():
+    job = Job("budget=1%").steps(60_000)
+    halves = [len([n for n in job.traced if low < n <= low + 30_000]) for low in (0, 30_000)]
+    assert max(halves) <= 1.5 * min(halves)
+
+
+def test_a_slow_step_that_happens_to_be_traced_does_not_stop_tracing():
+    job = Job("budget=1%")
+    job.steps(2000)
+    before = len(job.traced)
+    while not job.step(duration=1_000_000):
+        pass
+    job.spent += job.pace.traced(1, 30_000_000_000, 200_000)  # thirty seconds: a checkpoint was written in it
+    job.steps(20_000)
+    assert len(job.traced) > before + 20
+
+
+def test_tracing_does_not_keep_step_with_runs_that_alternate():
+    job = Job("budget=1%")
+    keys: dict[int, int] = {}
+    for number in range(40_000):
+        key = number % 2
+        keys[key] = keys.get(key, 0) + job.step(key=key)
+    assert min(keys.values()) > 0.2 * max(keys.values())
+
+
+def test_steps_of_any_length_and_order_are_borne():
+    generator = random.Random(5)
+    job = Job("budget=2%")
+    for _ in range(5000):
+        job.step(key=generator.randrange(6), duration=int(generator.lognormvariate(13, 2)))
+    assert job.spent < 0.06 * job.elapsed + 30 * job.own
+
+
+def test_ever_new_kinds_of_run_do_not_fill_memory():
+    job = Job("off")
+    for key in range(6000):
+        job.step(key=key)
+    assert len(job.pace.known) == 4096
+
+
+class TippedJob(Job):
+    """A made-up job whose steps take many page faults, and twice their time, after some of its runs of traces; ``tips(n)``: the n-th.
+
+    ``faults`` are those of a step then, ``usual`` those of any other.
+    """
+
+    def __init__(self, text, tips, faults=17_000, usual=10, **more):
+        self.faults = self.runs = self.slow = 0
+        super().__init__(text, **more)
+        self.pace = Pace(self.pace.policy, lambda: (self.elapsed, self.spent), faults=lambda: self.faults)
+        self.tips, self.many, self.usual = tips, faults, usual
+        self.tipped = False
+
+    def step(self, key=1, duration=1_000_000):
+        tipped = self.tipped
+        wanted = super().step(key, duration * 2 if tipped else duration)
+        self.faults += self.many if tipped else self.usual
+        self.slow += tipped
+        if wanted:
+            self.runs += self.traced[-2:] != [self.ordinal - 1, self.ordinal]
+            self.tipped = self.tips(self.runs)
+        return wanted
+
+
+EACH = FIRST + SETTLE + AFTER  # steps from one run of traces to the next that is to undo what it has done
+
+
+def runs_of(traced):
+    """Return the first ordinals of runs of traces."""
+    return [ordinal for ordinal in traced if ordinal - 1 not in traced]
+
+
+@pytest.mark.parametrize("times", range(1, TRIES + 1))
+def test_traces_that_leave_steps_with_more_page_faults_are_followed_by_others_until_one_undoes_it(times):
+    job = TippedJob("budget=1%", lambda run: run <= times).steps(WARM_UP + EACH * (times + 2))
+    assert runs_of(job.traced) == [WARM_UP + 1 + EACH * run for run in range(times + 1)]
+    assert len(job.traced) == FIRST * (times + 1)
+    assert job.slow == EACH * times
+    assert not job.pace.lasting
+
+
+def test_what_steps_were_slower_for_a_trace_is_part_of_its_cost():
+    job = TippedJob("budget=1%", lambda run: run in (1, 5, 6, 30)).steps(60_000)
+    assert job.spent == pytest.approx(len(job.traced) * 500_000 + job.slow * 1_000_000, rel=0.05)
+    assert job.spent / job.elapsed < 0.0102
+
+
+def test_the_cost_is_known_though_the_first_traces_of_all_made_steps_slow():
+    job = TippedJob("budget=1%", lambda run: run <= TRIES).steps(WARM_UP + EACH * (TRIES + 1) + 10)
+    traced = FIRST * 300_000 + FIRST * TRIES * 1_600_000
+    assert job.spent == traced + len(job.traced) * job.own + (SETTLE + AFTER) * TRIES * 1_000_000
+
+
+def test_what_further_traces_do_not_undo_is_told_and_left():
+    job = TippedJob("budget=1%", lambda run: run >= 5).steps(30_000)
+    assert job.pace.lasting == 17_000 - 10
+    before = len(job.traced)
+    job.steps(60_000)
+    assert len(job.traced) - before == pytest.approx(1500, rel=0.1)  # 0.8 ms each of 1 % of 120 s
+
+
+@pytest.mark.parametrize(
+    ("faults", "duration", "more"), [(200, 1_000_000, 0), (3000, 1_000_000_000, 0), (3000, 30_000_000, 1)]
+)
+def test_page_faults_that_take_no_time_to_speak_of_are_left_alone(faults, duration, more):
+    job = TippedJob("budget=1%", lambda _: True, faults=faults)
+    job.steps(60, duration=duration)
+    assert len(runs_of(job.traced)) == 1 + more * TRIES
+
+
+def test_a_job_that_takes_many_page_faults_by_itself_is_traced_as_any_other():
+    plain, job = Job("budget=1%"), TippedJob("budget=1%", lambda _: False, usual=17_000)
+    assert job.steps(5000).traced == plain.steps(5000).traced
+
+
+@pytest.mark.parametrize("text", ["every=50", "steps=10-12,40", "all", "off"])
+def test_under_other_policies_no_step_is_traced_that_was_not_asked_for(text):
+    assert TippedJob(text, lambda _: True).steps(200).traced == Job(text).steps(200).traced

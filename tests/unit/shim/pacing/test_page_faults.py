@@ -1,0 +1,86 @@
+"""Page faults of steps before and after traces."""
+
+import mmap
+
+import pytest
+from tfprof.shim.pacing.page_faults import AFTER, SETTLE, Faults, taken
+
+
+class Steps:
+    """Steps that take the faults that are given, each told as it begins."""
+
+    def __init__(self):
+        self.total = self.ordinal = 0
+        self.faults = Faults(lambda: self.total)
+
+    def run(self, *each, traced=False):
+        for faults in each:
+            self.ordinal += 1
+            self.faults.begin(self.ordinal)
+            if traced:
+                self.faults.trace(self.ordinal)
+            self.total += faults
+        return self
+
+
+@pytest.fixture
+def steps():
+    return Steps().run(90_000, 10, 12, 11).run(5000, traced=True)
+
+
+def test_faults_of_this_process_are_told():
+    before = taken()
+    with mmap.mmap(-1, 400 * mmap.PAGESIZE) as memory:
+        for page in range(400):
+            memory[page * mmap.PAGESIZE] = 1
+    assert 400 <= taken() - before < 4000
+
+
+def test_steps_after_a_trace_are_compared_with_those_before_it(steps):
+    steps.run(3000, 3000)
+    for _ in range(AFTER):
+        assert steps.faults.watching
+        assert steps.faults.rise() is None
+        steps.run(211)
+    assert steps.run(0).faults.rise() == 200
+
+
+def test_the_first_step_the_traced_ones_and_those_that_find_memory_given_back_tell_nothing(steps):
+    assert steps.run(*[7000] * SETTLE, *[11] * AFTER, 0).faults.rise() == 0
+
+
+def test_a_single_step_that_takes_many_tells_nothing(steps):
+    assert steps.run(0, 0, 11, 99_000, 11, 11, 0).faults.rise() == 0
+
+
+def test_a_further_trace_leaves_what_was_usual_before_the_first(steps):
+    steps.run(0, 0, *[500] * AFTER).run(9000, traced=True)
+    assert steps.faults.rise() is None
+    assert steps.run(0, 0, *[300] * AFTER, 0).faults.rise() == 289
+
+
+def test_what_was_accepted_is_usual_from_then_on(steps):
+    steps.run(0, 0, *[500] * AFTER, 500)
+    steps.faults.accept()
+    assert not steps.faults.watching
+    assert steps.run(500, 500).run(9000, traced=True).run(0, 0, *[510] * AFTER, 0).faults.rise() == 10
+
+
+def test_steps_that_are_not_told_of_count_with_those_around_them(steps):
+    steps.run(0, 0, 11)
+    for _ in range(AFTER):
+        steps.run(2000)
+        steps.ordinal += 9  # nine that are not told of
+    assert steps.run(0).faults.rise() == 200 - 11
+
+
+def test_steps_that_are_told_of_out_of_turn_do_no_harm(steps):
+    for ordinal in (9, 7, 8, 8, 12, 13, 14, 15, 16):
+        steps.total += 11
+        steps.faults.begin(ordinal)
+    assert abs(steps.faults.rise()) <= 11
+
+
+def test_nothing_is_compared_without_steps_before():
+    steps = Steps().run(90_000).run(5000, traced=True).run(*[5000] * 9)
+    assert not steps.faults.watching

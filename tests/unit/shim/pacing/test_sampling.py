@@ -1,0 +1,265 @@
+"""Steps that are only counted: exact counts, estimates without bias, and what becomes of them at every turn."""
+
+import itertools
+import os
+import random
+import sys
+import threading
+import time
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tfprof.formats import layout
+from tfprof.formats.policy import Policy
+from tfprof.shim import clock, guard
+from tfprof.shim.channel import spans
+from tfprof.shim.pacing import tracker
+from tfprof.shim.pacing.sampling import MOST, Sampling
+from tfprof.shim.pacing.tracker import Tracker
+from tfprof.shim.tensorflow import session
+from tfprof.shim.tensorflow.runs import Role, Runs
+
+SHORT = 20_000
+NO_TRACE = f"steps={10**9}-{10**9}"
+
+
+class Clock:
+    """A clock that stands still but for steps."""
+
+    def __init__(self):
+        self.now = 10**12
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def ticks(monkeypatch):
+    """The clock of the wrappers."""
+    made = Clock()
+    monkeypatch.setattr(session, "mono", made)
+    monkeypatch.setattr(tracker, "mono", made)
+    monkeypatch.setattr(guard, "_raise", True)
+    return made
+
+
+class Alike(Runs):
+    """Runs that are all of one kind."""
+
+    def __init__(self, tracker):
+        self.unknown = Role(None, [], 0, tracker)
+
+    def find(self, session, fetches, targets):
+        """Return the role of such a run, and let the session know it."""
+        session._tfprof_run = Role(list(fetches), list(targets), len(fetches), self.unknown.tracker)
+        return session._tfprof_run
+
+
+class Session:
+    """What the method is called on."""
+
+
+class Job:
+    """A session of which each run takes the time given, and what replaces its method."""
+
+    def __init__(self, channel, ticks, policy=NO_TRACE):
+        put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
+        self.ticks = ticks
+        self.session = Session()
+        self.tracker = Tracker(layout.RUN, lambda: (channel, put, Policy.from_text(policy)))
+        self.made = session._run(self._call_tf_sessionrun, Alike(self.tracker), SimpleNamespace())
+
+    def _call_tf_sessionrun(self, _session, _options, feeds, _fetches, _targets, _metadata):
+        error = None
+        for duration in feeds:
+            if isinstance(duration, int):
+                self.ticks.now += duration
+            else:
+                error = duration
+        if error is not None:
+            raise error
+
+    def run(self, *durations, fetches=1):
+        for duration in durations:
+            self.made(self.session, None, [duration], [0] * fetches, [], None)
+
+
+@pytest.fixture
+def job(channel, ticks):
+    return Job(channel, ticks)
+
+
+def test_all_long_steps_are_timed(job, reader):
+    job.run(*[1_000_000] * 200)
+    assert {span.count for span in reader.take(ended=True).spans} == {1}
+    assert reader.count(layout.RUN) == 200
+
+
+def test_short_steps_are_counted_exactly_and_few_are_timed(job, reader):
+    for number in range(1, 5001):
+        job.run(SHORT)
+        assert reader.count(layout.RUN) == number
+    found = [span for span in reader.take(ended=True).spans if span.flags & layout.FLAG_SAMPLED]
+    shown = sum(span.count for span in reader.spans)
+    assert 5000 - 2 * MOST < shown <= 5000
+    assert 5000 / MOST / 2 < len(found) < 5000 / 10
+    assert max(span.count for span in found) <= 2 * MOST
+    assert all(span.total == span.count * SHORT for span in found)
+    assert reader.word("step_ns") == sum(span.total for span in reader.spans)
+
+
+def test_times_of_steps_that_come_in_turns_are_estimated_without_bias(job, reader):
+    generator = random.Random(5)
+    taken = {1: 0, 2: 0}
+    for number in range(60_000):
+        fetches = 1 + (number % 10 == 0)
+        duration = generator.randrange(10_000, 30_000) * (3 if fetches == 2 else 1)
+        taken[fetches] += duration
+        job.run(duration, fetches=fetches)
+        if not number % 1000:
+            reader.take()
+    total = {1: 0, 2: 0}
+    for span in reader.take(ended=True).spans:
+        total[span.key & 15] += span.total
+    assert total[1] == pytest.approx(taken[1], rel=0.15)
+    assert total[2] == pytest.approx(taken[2], rel=0.35)
+    assert sum(total.values()) == pytest.approx(sum(taken.values()), rel=0.15)
+
+
+def test_steps_that_become_long_are_all_timed_soon(job, reader):
+    job.run(*[SHORT] * 3000)
+    job.run(*[50_000_000] * (2 * MOST + 20))
+    spans = reader.take(ended=True).spans
+    assert [span.count for span in spans[-20:]] == [1] * 20
+
+
+def test_steps_that_become_short_are_sampled_again(job, reader):
+    job.run(*[50_000_000] * 50)
+    job.run(*[SHORT] * 3000)
+    assert reader.take(ended=True).spans[-1].count > 5
+
+
+def test_a_counted_step_that_fails_is_told_as_failed(job, reader):
+    job.run(*[SHORT] * 3000)
+    failures = 0
+    for _ in range(50):
+        with pytest.raises(ValueError, match="the job's") as caught:
+            job.run(ValueError("the job's"))
+        names, trace = [], caught.value.__traceback__
+        while trace is not None:
+            names.append(trace.tb_frame.f_code.co_filename)
+            trace = trace.tb_next
+        assert session.__file__ not in names
+        failures += 1
+    job.run(*[SHORT] * 500)
+    spans = reader.take(ended=True).spans
+    assert sum(span.count for span in spans if span.flags & layout.FLAG_FAILED) == failures
+    assert reader.count(layout.RUN) == 3550
+    assert 3550 - 2 * MOST < sum(span.count for span in spans) <= 3550
+
+
+def test_a_step_that_is_to_be_traced_is_never_only_counted(channel, ticks, reader):
+    job = Job(channel, ticks, "steps=2000-2003")
+    for number in range(1, 2000):
+        job.run(SHORT)
+        assert reader.count(layout.RUN) == number
+    assert next(job.tracker.left, None) is None
+    ordinal = job.tracker.next()
+    assert (ordinal, job.tracker.level(ordinal, 1 << 20 | 1 << 10)) == (2000, layout.LEVEL_AUTO)
+
+
+def test_a_new_policy_is_seen_within_the_steps_that_are_left(job, reader):
+    job.run(*[SHORT] * 3000)
+    reader.set_word("policy_mode", layout.MODE_OFF)
+    reader.set_word("policy", 1)
+    job.run(*[SHORT] * 2 * MOST)
+    assert reader.word("policy_seen") == 1
+
+
+def test_counts_of_threads_are_exact(channel, reader, monkeypatch):
+    monkeypatch.setattr(guard, "_raise", True)
+    job = Job(channel, Clock())
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    each, threads = 4000, 4
+    try:
+        running = [threading.Thread(target=lambda: job.run(*[0] * each)) for _ in range(threads)]
+        for thread in running:
+            thread.start()
+        for thread in running:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert job.tracker.next() == threads * each + 1
+    job.run(0)
+    assert abs(reader.count(layout.RUN) - threads * each) <= threads + 1
+    assert sum(span.count for span in reader.take(ended=True).spans) <= threads * each + threads
+
+
+def test_a_forked_child_counts_from_one(job, reader):
+    job.run(*[SHORT] * 3000)
+    pid = os.fork()
+    if not pid:
+        job.tracker.forget()
+        os._exit(0 if next(job.tracker.left, None) is None and job.tracker.next() == 1 else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    assert reader.count(layout.RUN) == 3000
+
+
+def test_a_killed_job_has_counted_every_step(channel, reader):
+    pid = os.fork()
+    if not pid:
+        job = Job(channel, Clock())
+        job.run(*[SHORT] * 777)
+        os._exit(9)
+    os.waitpid(pid, 0)
+    assert reader.count(layout.RUN) == 777
+
+
+def test_a_stopped_tracker_counts_nowhere(job, reader):
+    job.run(*[SHORT] * 100)
+    job.tracker.stop()
+    job.run(*[SHORT] * 100)
+    assert reader.count(layout.RUN) == 100
+
+
+def test_what_timing_costs_is_part_of_what_the_shim_costs(channel, reader):
+    put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
+    made = Tracker(layout.RUN, lambda: (channel, put, Policy.from_text(NO_TRACE)))
+    made.level(made.next(), 0)
+    before = reader.word("self_ns")
+    made.timed(time.monotonic_ns() - 1000, 1000, 1, 0, made.left)
+    assert reader.word("self_ns") > before
+
+
+@pytest.mark.parametrize("budget", [100, 10_000])
+def test_timing_takes_its_share_of_the_budget_at_most(budget):
+    sampling, ordinal, timed = Sampling(), 0, 0
+    while ordinal < 200_000:
+        ordinal += 1 + sampling.skip(ordinal, 500_000, budget)
+        timed += 1
+    cost = timed * sampling._own / (200_000 * 500_000)
+    assert cost <= budget / 1e6 / 3.5 or timed <= 200_000 / MOST * 1.1
+
+
+def test_a_counted_step_costs_little_more_than_a_call():
+    words: Any = memoryview(bytearray(8192)).cast("Q")
+
+    def original(_self, _options, _feeds, _fetches, _targets, _metadata):
+        return None
+
+    made = Tracker(layout.RUN, lambda: None)
+    made.words, made.left, target = words, itertools.count(1), object()
+    wrapped, this = session._run(original, Alike(made), SimpleNamespace()), Session()
+
+    def took(function):
+        start = time.perf_counter_ns()
+        for _ in range(2000):
+            function(this, None, [], [target], [], None)
+        return (time.perf_counter_ns() - start) / 2000
+
+    bare = min(took(original) for _ in range(20))
+    counted = min(took(wrapped) for _ in range(20))
+    assert words[layout.COUNTS_AT // 8 + layout.RUN] == 40_000
+    assert counted < 20 * bare + 100

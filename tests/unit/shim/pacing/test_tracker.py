@@ -1,0 +1,76 @@
+"""A tracker whose steps are asked about by several threads, and below one another."""
+
+import random
+import sys
+import threading
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tfprof.formats import layout
+from tfprof.formats.policy import Policy
+from tfprof.shim import guard
+from tfprof.shim.channel.ring import WORD
+from tfprof.shim.pacing.accounts import Accounts
+from tfprof.shim.pacing.tracker import Tracker
+
+
+@pytest.fixture
+def tracker(monkeypatch):
+    """A tracker under a budget, whose errors are raised."""
+    monkeypatch.setattr(guard, "_raise", True)
+    words = [0] * (max(WORD.values()) + 1)
+    words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
+    channel: Any = SimpleNamespace(words=words, accounts=Accounts(words), broken=None, refuse=lambda *_: True)
+    made: Any = (channel, lambda *_: None, Policy.from_text("budget=5%"))
+    return Tracker(layout.RUN, lambda: made)
+
+
+@pytest.fixture
+def switching():
+    """Threads switch as often as they can."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+@pytest.mark.usefixtures("switching")
+def test_threads_that_ask_all_at_once_get_answers(tracker):
+    failed = []
+
+    def work(seed):
+        generator = random.Random(seed)
+        try:
+            for number in range(4000):
+                key = generator.randrange(6) + number // 400 * 7
+                if tracker.level(tracker.next(), key) is None:
+                    tracker.untraced(key, 1_000_000)
+                else:
+                    tracker.traced(key, 1_000_000, 1000)
+        except Exception as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=work, args=(seed,)) for seed in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+
+
+def test_a_step_of_a_signal_handler_that_falls_into_the_pace_is_let_pass(tracker):
+    told = []
+
+    def ledger():
+        told.append(tracker.level(tracker.next(), 1))
+        tracker.untraced(1, 1_000_000)
+        return 0, 1
+
+    tracker.level(tracker.next(), 1)
+    tracker.pace._ledger = ledger
+    for _ in range(20):
+        tracker.level(tracker.next(), 1)
+        tracker.untraced(1, 1_000_000)
+    assert told
+    assert set(told) == {None}

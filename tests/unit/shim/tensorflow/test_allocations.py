@@ -1,0 +1,106 @@
+"""The switch by which TensorFlow's CPU allocator tells, on a library made by hand."""
+
+import contextlib
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+from tfprof.shim.tensorflow import allocations, tf_library
+
+
+@contextlib.contextmanager
+def told():
+    allocations.tell()
+    try:
+        yield
+    finally:
+        allocations.hush()
+
+
+class Library:
+    """Looks like TensorFlow's library as ctypes opens it, with the names of one age."""
+
+    def __init__(self, names):
+        self.on = False
+        self.log = []
+        for name, call in zip(names, (lambda: self.on, self._turn(True), self._turn(False)), strict=True):
+            setattr(self, name, call)
+
+    def _turn(self, on):
+        def turn():
+            self.on = on
+            self.log.append(on)
+
+        return turn
+
+
+@pytest.fixture(params=allocations._SWITCHES, ids=["tsl", "tensorflow"])
+def library(request, monkeypatch):
+    made = Library(request.param)
+    monkeypatch.setattr(tf_library, "library", lambda: made)
+    monkeypatch.setattr(allocations, "accelerated", lambda: False)
+    return made
+
+
+def test_it_is_on_within_and_off_after(library):
+    with told():
+        assert library.on
+    assert library.log == [True, False]
+
+
+def test_an_error_turns_it_off_too(library):
+    with pytest.raises(ValueError, match="ours"), told():
+        raise ValueError("ours")
+    assert not library.on
+
+
+def test_what_the_job_turned_on_itself_stays_on(library):
+    library.on = True
+    with told():
+        pass
+    assert library.on
+    assert library.log == []
+
+
+def test_accelerators_tell_by_themselves(library, monkeypatch):
+    monkeypatch.setattr(allocations, "accelerated", lambda: True)
+    with told():
+        assert not library.on
+
+
+@pytest.mark.parametrize("found", [None, object()])
+def test_without_the_switch_nothing_happens(library, monkeypatch, found):
+    monkeypatch.setattr(tf_library, "library", lambda: found)
+    with told():
+        pass
+    assert library.log == []
+
+
+def test_a_child_forked_within_has_it_off_and_the_parent_on(library):
+    with told():
+        pid = os.fork()
+        if pid == 0:
+            os._exit(1 if library.on else 0)
+        assert os.waitpid(pid, 0)[1] == 0
+        assert library.on
+    pid = os.fork()
+    if pid == 0:
+        os._exit(len(library.log) - 2)
+    assert os.waitpid(pid, 0)[1] == 0
+
+
+def test_nothing_is_loaded_to_look_for_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow", tf_library)
+    assert tf_library.library() is None
+    monkeypatch.delitem(sys.modules, "tensorflow")
+    assert tf_library.library() is None
+
+
+def test_a_process_with_a_device_is_accelerated(monkeypatch):
+    devices = [SimpleNamespace(device_type="CPU"), SimpleNamespace(device_type="GPU")]
+    context = SimpleNamespace(context=lambda: SimpleNamespace(_logical_devices=devices))
+    monkeypatch.setitem(sys.modules, allocations._CONTEXT, context)
+    assert allocations.accelerated()
+    del devices[1]
+    assert not allocations.accelerated()

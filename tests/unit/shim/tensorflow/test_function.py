@@ -1,0 +1,184 @@
+"""Calls of functions as steps, with a TensorFlow made by hand."""
+
+import json
+import sys
+from collections import Counter
+
+import pytest
+from fakes import eager_tensorflow
+from tfprof.formats import layout
+from tfprof.shim.tensorflow import function, names, window
+
+
+@pytest.fixture
+def functions(monkeypatch, armed):
+    _, module, _ = eager_tensorflow.install(monkeypatch)
+    monkeypatch.setattr(window, "current", None)
+    function.patch(module)
+    yield module
+    window.give_way()
+    assert not function.scope.calling
+    assert not function.inside
+
+
+def spans(reader):
+    return [span for span in reader.of_kind(layout.FUNCTION) for _ in range(span.count)]
+
+
+def test_only_the_outermost_call_is_a_step(functions, read):
+    inner = functions.Function("inner")
+    outer = functions.Function("outer", lambda: (inner(), inner()))
+    outer()
+    assert len(spans(read())) == 1
+
+
+def test_functions_of_different_names_have_different_keys(functions, read):
+    for name in ("one", "two", "one"):
+        functions.Function(name)()
+    keys = [span.key for span in spans(read())]
+    assert keys[0] == keys[2] != keys[1]
+
+
+def test_calls_while_a_graph_is_made_are_none(functions, read):
+    eager_tensorflow.build_a_graph()
+    functions.Function("traced")()
+    assert read().spans == []
+
+
+def test_a_call_that_fails_is_flagged_and_its_exception_carries_no_frame_of_ours(functions, read):
+    error = ValueError("the user's")
+
+    def body():
+        raise error
+
+    with pytest.raises(ValueError) as caught:
+        functions.Function("failing", body)()
+    assert caught.value is error
+    names = []
+    trace = error.__traceback__
+    while trace is not None:
+        names.append(trace.tb_frame.f_code.co_name)
+        trace = trace.tb_next
+    assert names[1:] == ["__call__", "body"]
+    assert [span.flags for span in spans(read())] == [layout.FLAG_FAILED]
+
+
+def test_the_function_called_in_a_window_is_known_by_its_end(functions, read, monkeypatch):
+    called: list[object] = []
+    monkeypatch.setattr(window, "called", lambda call: called.append(call["self"]))
+    step = functions.Function("step")
+    for _ in range(4):
+        step()
+    assert called == [step, step]
+
+
+def test_a_call_whose_annotation_was_never_entered_is_none(functions, read):
+    functions.trace.Trace("dropped")
+    functions.Function("step")()
+    assert len(spans(read())) == 1
+
+
+def test_the_annotation_is_tensorflows_own_but_for_us(functions, armed):
+    (original,) = (original for _, name, original, _ in armed.state().replaced if name == "trace")
+    with functions.trace.Trace("step") as annotation:
+        assert isinstance(annotation, original.Trace)
+        assert type(annotation).__name__ == "Trace"
+        assert type(annotation) is not original.Trace
+
+
+MANY = 2000
+
+
+def test_calls_that_are_only_counted_share_one_annotation(functions, read):
+    made: list[object] = []
+    step = functions.Function("step", lambda: made.append(sys._getframe(1).f_locals["annotation"]))
+    for _ in range(MANY):
+        step()
+    kept = [annotation for annotation, times in Counter(map(id, made)).items() if times > 1]
+    assert len(kept) == 1
+    found = read()
+    assert found.count(layout.FUNCTION) == MANY
+    assert len(found.of_kind(layout.FUNCTION)) < MANY
+
+
+def test_a_counted_call_that_fails_is_told(functions, read):
+    failing: list[bool] = []
+
+    def body():
+        if failing:
+            raise ValueError
+
+    step = functions.Function("step", body)
+    for _ in range(MANY):
+        step()
+    failing.append(True)
+    for _ in range(3):
+        with pytest.raises(ValueError):
+            step()
+    found = read().of_kind(layout.FUNCTION)
+    assert sum(span.count for span in found if span.flags & layout.FLAG_FAILED) == 3
+
+
+def test_calls_in_a_bracket_or_a_graph_are_not_counted(functions, read):
+    step = functions.Function("step")
+    for _ in range(MANY):
+        step()
+    before = read().count(layout.FUNCTION)
+    place = function.scope.place
+    place.brackets.append(object())  # type: ignore[arg-type]  # any
+    place.changed()
+    step()
+    place.brackets.clear()
+    place.changed()
+    eager_tensorflow.build_a_graph()
+    step()
+    assert read().count(layout.FUNCTION) == before
+
+
+def test_versions_without_the_annotation_are_left_alone(armed):
+    bare = eager_tensorflow.module("tensorflow.python.eager.def_function")
+    function.patch(bare)
+    assert not hasattr(bare, "trace")
+
+
+def hello(read):
+    return json.loads(bytes(read().map[layout.HELLO_AT :][: read().word("hello_size")]))
+
+
+def test_the_hello_tells_the_name_of_each_key_once(functions, read, monkeypatch):
+    for name in ("one", "two", "one"):
+        functions.Function(name)()
+    keys = [span.key for span in spans(read())]
+    assert hello(read)["functions"] == {str(keys[0]): "one", str(keys[1]): "two"}
+    told = read().word("hello_generation")
+    functions.Function("two")()
+    assert read().word("hello_generation") == told
+    assert read().word("faults") == 0
+
+
+def test_names_of_functions_are_bounded_in_length_and_number_and_by_the_page(functions, read):
+    for number in range(100):
+        functions.Function(f"{number:03d}\u00e9" + "x" * 100)()
+    told = list(hello(read)["functions"].values())
+    assert 20 < len(told) <= names.MOST
+    assert {len(name) for name in told} == {names.LONGEST}
+    assert [name[:3] for name in told] == [f"{number:03d}" for number in range(len(told))]
+    assert read().word("hello_size") <= layout.HELLO_MAX
+    assert read().word("faults") == 0
+
+
+def test_a_name_that_another_thread_is_telling_is_told_later(functions, read, armed):
+    taken = armed.channel().naming
+    with taken:
+        functions.Function("one")()
+    assert "functions" not in hello(read)
+    functions.Function("one")()
+    assert list(hello(read)["functions"].values()) == ["one"]
+
+
+def test_a_forked_child_tells_the_names_of_its_own_functions(functions, read, armed):
+    functions.Function("one")()
+    tracker = armed.tracker(layout.FUNCTION)
+    assert tracker.names.known
+    tracker.forget()
+    assert not tracker.names.known

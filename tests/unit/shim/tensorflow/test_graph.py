@@ -1,0 +1,343 @@
+"""Graphs on their way into the channel, without TensorFlow: bytes by hand, and graphs that only look like one."""
+
+import gc
+import json
+import sys
+import threading
+import weakref
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.formats import layout
+from tfprof.shim import guard
+from tfprof.shim.tensorflow import graph, models
+
+
+class Shape:
+    """A TensorShape of known or unknown rank."""
+
+    def __init__(self, sizes):
+        self.sizes = sizes
+        self.ndims = None if sizes is None else len(sizes)
+
+    def as_list(self):
+        return self.sizes
+
+
+def op(name, *shapes, frames=(("job.py", 1, "main"),)):
+    trace = [SimpleNamespace(filename=file, lineno=line, name=function) for file, line, function in frames]
+    outputs = [SimpleNamespace(shape=Shape(sizes)) for sizes in shapes]
+    return SimpleNamespace(name=name, type="Fake", outputs=outputs, _traceback=trace)
+
+
+class Graph:
+    """A graph of fake ops; ``nodes`` are their definitions."""
+
+    def __init__(self, *ops):
+        self._lock = threading.RLock()
+        self.ops = list(ops)
+        self._functions: dict[str, SimpleNamespace] = {}
+        self.collection: list[object] = []
+        self.collections: dict[str, list[object]] = {}
+        self._weak_variables: list[Any] = []
+        self.captures: list[tuple[object, SimpleNamespace]] = []
+        self.definition = graph_pb2.GraphDef()
+        for each in ops:
+            self.definition.node.add(name=each.name, op="Fake")
+
+    @property
+    def version(self):
+        return len(self.ops)
+
+    def get_operations(self):
+        return self.ops
+
+    def get_collection(self, name):
+        return self.collection if name == "trainable_variables" else self.collections.get(name, [])
+
+    def add(self, each):
+        self.ops.append(each)
+        self.definition.node.add(name=each.name, op="Fake")
+
+
+@pytest.fixture
+def sent(monkeypatch, channel):
+    monkeypatch.setattr(graph, "serialized", lambda made: made.definition.SerializeToString())
+    monkeypatch.setattr(graph, "_sent", None)
+    return channel
+
+
+def nodes(record):
+    return [node.name for node in graph_pb2.GraphDef.FromString(record.data).node]
+
+
+def test_a_graph_is_sent_once_and_later_only_what_was_added(sent, reader):
+    made = Graph(op("a", [2, 3]), op("b", []))
+    assert graph.ensure_sent(made, sent) > 0
+    assert graph.ensure_sent(made, sent) == 0
+    made.add(op("c", None))
+    graph.ensure_sent(made, sent)
+    records = reader.take().records
+    assert [record.kind for record in records] == [layout.GRAPH, layout.FRAMES] * 2
+    assert [nodes(record) for record in records[::2]] == [["a", "b"], ["c"]]
+    assert {record.step for record in records} == {1}
+
+
+def test_graphs_are_numbered_and_none_is_kept_alive(sent, reader):
+    first, second = Graph(op("a")), Graph(op("b"))
+    for made in (first, second, first):
+        graph.ensure_sent(made, sent)
+    assert [record.step for record in reader.take().records] == [1, 1, 2, 2]
+    del first, second, made
+    gc.collect()
+    assert len(graph._sent.graphs) == 0
+
+
+def test_a_full_ring_is_tried_again_and_nothing_is_sent_twice(sent, reader):
+    made = Graph(op("a"))
+    sent.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
+    graph.ensure_sent(made, sent)
+    reader.take()
+    graph.ensure_sent(made, sent)
+    graph.ensure_sent(made, sent)
+    assert [record.kind for record in reader.take().records[1:]] == [layout.GRAPH, layout.FRAMES]
+
+
+def test_a_graph_that_no_ring_can_take_is_refused_once(sent, reader):
+    made = Graph(*(op(f"n{number}" + "x" * 4000) for number in range(layout.RING_MIN // 4000 + 1)))
+    for _ in range(3):
+        graph.ensure_sent(made, sent)
+    (record,) = reader.take().records
+    assert (record.kind, json.loads(record.data)["slug"]) == (layout.REFUSED, "graph-too-large")
+
+
+def test_a_graph_that_another_thread_holds_is_left_for_later(sent, reader):
+    made, held, release = Graph(op("a")), threading.Event(), threading.Event()
+
+    def hold():
+        with made._lock:
+            held.set()
+            release.wait(10)
+
+    holder = threading.Thread(target=hold)
+    holder.start()
+    held.wait(10)
+    assert graph.ensure_sent(made, sent) == 0
+    release.set()
+    holder.join()
+    assert graph.ensure_sent(made, sent) > 0
+    assert len(reader.take().records) == 2
+
+
+def test_functions_called_by_a_function_are_sent_too(sent, reader):
+    inner = Graph(op("inner"))
+    outer = Graph(op("outer"))
+    outer._functions = {"f": SimpleNamespace(graph=inner), "lazy": SimpleNamespace(_cached_graph=None)}
+    inner._functions = {"again": SimpleNamespace(graph=outer)}
+    graph.ensure_functions_sent(outer, sent)
+    assert [nodes(record) for record in reader.take().records[::2]] == [["outer"], ["inner"]]
+
+
+def variables(record):
+    return json.loads(record.data).get("variables")
+
+
+def owned(made, name, whole=False):
+    return SimpleNamespace(op=SimpleNamespace(name=name, graph=made), dtype=SimpleNamespace(is_integer=whole))
+
+
+def test_a_graph_tells_its_trainable_variables_once(sent, reader):
+    made, outer = Graph(op("a")), Graph(op("b"))
+    made.collection = [owned(made, "a"), owned(outer, "b"), owned(made, "a")]
+    graph.ensure_sent(made, sent)
+    made.add(op("c"))
+    made.collection.append(owned(made, "c"))
+    graph.ensure_sent(made, sent)
+    made.add(op("d"))
+    graph.ensure_sent(made, sent)
+    assert [variables(record) for record in reader.take().records[1::2]] == [{"a": None}, {"c": None}, None]
+
+
+def made_by(name, file):
+    variable = op(name, frames=(("job.py", 1, "main"), (file, 2, "make")))
+    variable.type = "VarHandleOp"
+    return variable
+
+
+def test_a_graph_tells_what_is_none_of_a_model(sent, reader, monkeypatch):
+    optimizer = SimpleNamespace(__file__="/lib/optimizer.py")
+    monkeypatch.setitem(sys.modules, "tensorflow.python.training.optimizer", optimizer)
+    made = Graph(
+        made_by("w", "/lib/layer.py"), made_by("w/Adam", "/lib/optimizer.py"), made_by("own", "/lib/optimizer.py")
+    )
+    w, own = owned(made, "w"), owned(made, "own")
+    copied = SimpleNamespace(_values=(w, owned(made, "w/replica_1")))
+    made.collection = [copied, own]
+    made.collections["variables"] = [copied, own, owned(made, "moving"), owned(made, "global_step", whole=True)]
+    made.collections["local_variables"] = [owned(made, "total")]
+    graph.ensure_sent(made, sent)
+    record = json.loads(reader.take().records[1].data)
+    assert record["variables"] == {"w": None, "own": None}
+    assert record["state"] == dict.fromkeys(["w/replica_1", "global_step", "total", "w/Adam"])
+    assert "others" not in record
+
+
+def test_a_graph_tells_what_a_model_that_runs_does_not_train(sent, reader):
+    class Model:
+        weights: Any = ()
+        trainable_weights: Any = ()
+
+    made, model = Graph(op("a")), Model()
+    kernel, frozen, count = owned(made, "kernel"), owned(made, "frozen"), owned(made, "count", whole=True)
+    made.collection = [kernel, frozen]
+    made.collections["variables"] = [kernel, frozen, count]
+    model.weights, model.trainable_weights = [kernel, frozen, count], [kernel]
+    graph.ensure_sent(Graph(op("b")), sent)
+    models.note(model)
+    graph.ensure_sent(made, sent)
+    record = json.loads(reader.take().records[3].data)
+    assert record["variables"] == {"kernel": None, "frozen": None}
+    assert record["others"] == {"frozen": None, "count": None}
+    assert "state" not in record
+    del model
+    gc.collect()
+    assert models.ran() == []
+
+
+def test_variables_wait_with_the_frames_for_room_in_the_ring(sent, reader):
+    made = Graph(op("a"))
+    made.collection = [owned(made, "a")]
+    sent.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
+    graph.ensure_sent(made, sent)
+    reader.take()
+    graph.ensure_sent(made, sent)
+    assert variables(reader.take().records[-1]) == {"a": None}
+
+
+class Variable:
+    """A variable of whatever ``shape`` that functions use by its handle."""
+
+    def __init__(self, name, sizes, trainable=True, whole=False):
+        self.handle = object()
+        self.dtype = SimpleNamespace(is_integer=whole)
+        self._unique_id = name
+        self.shape = Shape(sizes)
+        self.trainable = trainable
+
+
+def function(*names, uses):
+    """Return a function's graph; ``uses``: the placeholder's name by variable."""
+    made = Graph(*map(op, names))
+    made._weak_variables = [weakref.ref(variable) for variable in uses]
+    made.captures = [(v.handle, SimpleNamespace(op=SimpleNamespace(name=name))) for v, name in uses.items()]
+    return made
+
+
+def test_functions_tell_each_variable_once_where_it_is_used(sent, reader):
+    kernel, step, seen = Variable("k_1", [3, None]), Variable("s_2", []), Variable("n_3", [9], trainable=False)
+    batches = Variable("b_4", [], whole=True)
+    inner = function("inner", uses={kernel: "dense/resource", seen: "seen", batches: "batches"})
+    outer = function("outer", uses={kernel: "4711", step: "step"})
+    outer._functions = {"f": SimpleNamespace(graph=inner)}
+    graph.ensure_functions_sent(outer, sent)
+    other = function("other", uses={kernel: "again", step: "again"})
+    graph.ensure_functions_sent(other, sent)
+    records = reader.take().records
+    assert [nodes(record) for record in records[::2]] == [["outer"], ["inner"], ["other"]]
+    assert [record.step for record in records[::2]] == [1, 2, 3]
+    assert [variables(record) for record in records[1::2]] == [{"step": []}, {"dense/resource": [3, -1]}, None]
+
+
+def test_weights_are_told_by_their_model_trained_or_not(sent, reader):
+    class Model:
+        def __init__(self, trained, others):
+            self.trainable_weights, self.weights = trained, trained + others
+
+    Model.weights = Model.trainable_weights = None  # as of a class: an object's own attributes make no model
+    kernel, frozen, mean = Variable("k", [3]), Variable("f", [4]), Variable("m", [5], trainable=False)
+    slot, loose = Variable("s", [6], trainable=False), Variable("l", [7])
+    model = Model([kernel], [frozen, mean])
+    names = {kernel: "kernel", frozen: "frozen", mean: "mean", slot: "slot", loose: "loose"}
+    graph.ensure_functions_sent(function("f", uses=names), sent, model)
+    record = reader.take().records[1]
+    assert variables(record) == {"kernel": [3], "loose": [7]}
+    assert json.loads(record.data)["others"] == {"frozen": [4], "mean": [5]}
+
+
+def test_a_variable_that_cannot_be_looked_at_hides_no_other(sent, reader):
+    class Closed:
+        trainable = True
+
+        @property
+        def handle(self):
+            raise ValueError("not here")
+
+        op = handle
+
+    closed, gone, fine = Closed(), Variable("g_1", [1]), Variable("f_2", None)
+    made = function("f", uses={gone: "gone", fine: "fine"})
+    made._weak_variables.insert(0, weakref.ref(closed))
+    made.collection = [closed, owned(made, "own")]
+    del gone
+    gc.collect()
+    graph.ensure_functions_sent(made, sent)
+    assert variables(reader.take().records[1]) == {"fine": None, "own": None}
+    assert sent.words[layout.JOB_WORDS["faults"] // 8] == 2
+
+
+SIZES = st.none() | st.lists(st.none() | st.integers(0, 2**62), max_size=5)
+
+
+@given(st.lists(st.lists(SIZES, max_size=3), min_size=1, max_size=5), st.integers(0, 5))
+def test_shapes_are_written_as_protobuf_would(outputs, first):
+    ops = [op(f"node{number}", *shapes) for number, shapes in enumerate(outputs)]
+    raw = Graph(*ops).definition.SerializeToString()
+    parsed = graph_pb2.GraphDef.FromString(b"".join(graph.with_shapes(raw, first, graph.shapes(ops), True)))
+    assert [node.name for node in parsed.node] == [each.name for each in ops[first:]]
+    for node, shapes in zip(parsed.node, outputs[first:], strict=True):
+        found = [
+            None if shape.unknown_rank else [None if dim.size == -1 else dim.size for dim in shape.dim]
+            for shape in node.attr["_output_shapes"].list.shape
+        ]
+        assert found == shapes
+
+
+def test_weights_are_left_out_of_a_node(sent):
+    field = b"\x2a" + b"\x88\x27" + b"w" * 5000
+    node = b"\x0a\x01c" + field + b"\x12\x05Const"
+    assert graph.without_weights(node) == b"\x0a\x01c\x12\x05Const"
+
+
+def test_frames_are_kept_once_each():
+    shared = (("job.py", 9, "main"), ("lib.py", 3, "layer"))
+    table = graph.frames([op("a", frames=shared), op("b", frames=shared), op("c", frames=shared[:1])])
+    assert table["files"] == ["job.py", "lib.py"]
+    assert table["frames"] == [(0, 9, 0), (1, 3, 1)]
+    assert table["stacks"] == [(0, 1), (0,)]
+    assert table["nodes"] == {"a": 0, "b": 0, "c": 1}
+
+
+def test_first_lines_of_functions_are_told_where_they_are_kept():
+    made, plain = op("a", frames=(("job.py", 9, "main"), ("lib.py", 3, "layer"))), op("b")
+    assert "starts" not in graph.frames([made, plain])
+    made._traceback[1].func_start_lineno = 2
+    table = graph.frames([made, plain, made])
+    assert (table["frames"], table["starts"]) == ([(0, 9, 0), (1, 3, 1), (0, 1, 0)], [-1, 2, -1])
+
+
+def test_an_op_that_keeps_no_frames_is_left_out_of_them():
+    made = SimpleNamespace(name="copied", traceback=None)
+    assert graph.frames([made])["nodes"] == {}
+
+
+def test_a_graph_that_tells_no_variables_keeps_its_frames(sent, reader, monkeypatch):
+    monkeypatch.setattr(guard, "_raise", False)
+    made = Graph(op("a"))
+    made.get_collection = None  # type: ignore[method-assign, assignment]
+    graph.ensure_sent(made, sent)
+    definition, record = reader.take().records
+    assert (nodes(definition), list(json.loads(record.data)["frames"])) == (["a"], [[0, 1, 0]])

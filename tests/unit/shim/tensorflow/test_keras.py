@@ -1,0 +1,160 @@
+"""Keras as its list of callbacks tells of it, with a Keras made by hand."""
+
+import gc
+import inspect
+import traceback
+
+import pytest
+from fakes import eager_tensorflow
+from tfprof.formats import layout
+from tfprof.shim.tensorflow import function, keras, window
+
+
+@pytest.fixture
+def kit(monkeypatch, armed):
+    profiler, functions, module = eager_tensorflow.install(monkeypatch)
+    keras.patch_callbacks(module)
+    keras.patch_model(module)
+    function.patch(functions)
+    yield profiler, functions, module
+    window.give_way()
+    assert not keras._open
+    assert not function.scope.brackets
+
+
+def fit(module, steps_per_execution=1, steps=None, **options):
+    model = module.Model(steps_per_execution)
+    callbacks = module.CallbackList(model, steps)
+    model.fit(callbacks, **options)
+    return callbacks
+
+
+def counted(reader, kind, flag=0):
+    return sum(span.count for span in reader.of_kind(kind) if span.flags & flag == flag)
+
+
+def test_a_fit_its_epochs_and_batches_are_spans_within_each_other(kit, read):
+    fit(kit[2], epochs=3, calls=4)
+    found = read()
+    (whole,) = found.of_kind(layout.FIT)
+    epochs = found.of_kind(layout.EPOCH)
+    assert [span.ordinal for span in epochs] == [1, 2, 3]
+    assert counted(found, layout.BATCH) == 12
+    assert {span.parent for span in found.of_kind(layout.BATCH)} == {1, 2, 3}
+    for span in [*epochs, *found.of_kind(layout.BATCH)]:
+        assert whole.start <= span.start
+        assert span.start + span.total <= whole.start + whole.total
+
+
+def test_the_callbacks_are_told_exactly_what_they_would_be_told_alone(kit, read):
+    heard = fit(kit[2], epochs=1, calls=1).heard
+    assert heard == [
+        ("on_train_begin",),
+        ("on_epoch_begin", 0),
+        ("on_train_batch_begin", 0),
+        ("on_train_batch_end", 0),
+        ("on_epoch_end", 0),
+        ("on_train_end",),
+    ]
+
+
+def test_validation_inside_of_a_fit_lies_in_its_epoch(kit, read):
+    fit(kit[2], epochs=2, calls=2, validate=3)
+    found = read()
+    assert [span.parent for span in found.of_kind(layout.EVALUATE)] == [1, 2]
+    assert counted(found, layout.TEST_BATCH) == 6
+    assert counted(found, layout.BATCH) == 4
+    assert counted(found, layout.FIT) == 1
+
+
+def test_several_batches_in_one_call_count_as_several_but_no_more_than_there_are(kit, read):
+    fit(kit[2], steps_per_execution=4, steps=10, epochs=2, calls=3)
+    batches = read().of_kind(layout.BATCH)
+    assert [span.count for span in batches] == [4, 4, 2, 4, 4, 2]
+    assert [span.ordinal for span in batches] == [1, 5, 9, 11, 15, 19]
+
+
+def test_a_batch_that_found_no_data_is_none(kit, read):
+    def runs_dry(left):
+        def work():
+            left[0] -= 1
+            if left[0] < 0:
+                raise StopIteration
+
+        return work
+
+    for _ in range(2):
+        fit(kit[2], calls=9, work=runs_dry([3]))
+    found = read()
+    assert counted(found, layout.BATCH) == 6
+    numbers = [span.ordinal + more for span in found.of_kind(layout.BATCH) for more in range(span.count)]
+    assert sorted(numbers) == [1, 2, 3, 4, 5, 6]
+    assert not counted(found, layout.FIT, layout.FLAG_FAILED)
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt(), ValueError("the user's")])
+def test_a_fit_that_an_exception_ends_is_flagged_and_the_exception_is_the_same(kit, read, error):
+    def work():
+        raise error
+
+    with pytest.raises(type(error)) as caught:
+        fit(kit[2], work=work)
+    assert caught.value is error
+    assert [frame.name for frame in traceback.extract_tb(error.__traceback__)][1:] == ["fit", "fit", "_batches", "work"]
+    del caught
+    error.__traceback__ = None
+    gc.collect()
+    found = read()
+    assert [counted(found, kind, layout.FLAG_FAILED) for kind in (layout.FIT, layout.EPOCH, layout.BATCH)] == [1, 1, 1]
+
+
+def test_a_new_fit_ends_one_whose_exception_is_still_held(kit, read):
+    def work():
+        raise ValueError
+
+    with pytest.raises(ValueError) as held:
+        fit(kit[2], work=work)
+    fit(kit[2], calls=2)
+    found = read()
+    assert counted(found, layout.FIT) == 2
+    assert counted(found, layout.FIT, layout.FLAG_FAILED) == 1
+    assert all(span.parent == 2 for span in found.of_kind(layout.BATCH) if not span.flags & layout.FLAG_FAILED)
+    assert held.value.__traceback__ is not None
+
+
+def test_fits_left_open_are_failed_when_the_process_ends(kit, read):
+    callbacks = kit[2].CallbackList()
+    callbacks.on_train_begin()
+    keras._at_exit()
+    assert counted(read(), layout.FIT, layout.FLAG_FAILED) == 1
+
+
+def test_a_batch_by_hand_is_a_batch_and_the_next_call_is_none(kit, read):
+    step = kit[1].Function("train_function")
+    model = kit[2].Model()
+    for _ in range(3):
+        model.train_on_batch(step)
+    step()
+    found = read()
+    assert counted(found, layout.BATCH) == 3
+    assert counted(found, layout.FUNCTION) == 1
+
+
+def test_methods_look_as_they_did(kit, armed):
+    tapped = kit[2].CallbackList
+    method = tapped.on_train_begin
+    armed.disarm()
+    assert tapped.on_train_begin is method
+    assert inspect.isfunction(tapped.__dict__["on_train_begin"])
+    assert str(inspect.signature(method)) == "(self, *arguments)"
+    function.scope.brackets.clear()
+
+
+def test_a_subclass_that_calls_its_parent_is_told_of_once(kit, read):
+    class Own(kit[2].CallbackList):  # type: ignore[misc]  # a fake that a fixture gives
+        def on_train_batch_end(self, *arguments):
+            super().on_train_batch_end(*arguments)
+
+    model = kit[2].Model()
+    model.fit(Own(model), calls=5)
+    assert counted(read(), layout.BATCH) == 5

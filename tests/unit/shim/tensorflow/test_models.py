@@ -1,0 +1,98 @@
+"""Models that functions refer to, and their weights."""
+
+from types import SimpleNamespace
+
+from tfprof.shim.tensorflow import models
+
+
+class Weight:
+    """A variable of TensorFlow's."""
+
+    handle = 1
+
+
+class Model:
+    """A model of Keras's."""
+
+    def __init__(self, trained=(), others=()):
+        self._trained, self._others = list(trained), list(others)
+
+    @property
+    def weights(self):
+        return self._trained + self._others
+
+    @property
+    def trainable_weights(self):
+        return self._trained
+
+
+class Trainer:
+    """Has a model, and a method."""
+
+    def __init__(self, model):
+        self.model = model
+
+    def step(self, x):
+        return x
+
+
+MODEL = Model()
+
+
+def on_global():
+    def inner():
+        return MODEL
+
+    return inner()
+
+
+def through_another():
+    return on_global()
+
+
+def closure(model):
+    return lambda: model
+
+
+def function(python):
+    return SimpleNamespace(_python_function=python)
+
+
+def test_a_function_leads_to_its_models_whichever_way():
+    mine = Model()
+    for python, model in (
+        (on_global, MODEL),
+        (through_another, MODEL),
+        (closure(mine), mine),
+        (closure([{"a": mine}]), mine),
+        (Trainer(mine).step, mine),
+        (closure(Trainer(mine)), mine),
+        (closure(function(closure(mine))), mine),
+    ):
+        assert models.of(function(python)) == [model]
+    assert models.of((None, [mine])) == [mine]
+    assert models.of(function(closure(3))) == []
+
+
+def test_what_goes_in_circles_ends():
+    circle: list[object] = []
+    circle.append(circle)
+    assert models.of(function(closure(circle))) == []
+
+
+def test_weights_are_known_by_tensorflows_variables_and_copies_are_none():
+    first, copy, kernel, frozen = Weight(), Weight(), Weight(), Weight()
+    mirrored, wrapped = SimpleNamespace(_values=(first, copy), handle=2), SimpleNamespace(_value=kernel)
+    weights = models.Weights([Model([wrapped, mirrored], [frozen])])
+    assert weights.trained == {id(kernel): True, id(first): True, id(frozen): False}
+    assert weights.copies == {id(copy)}
+
+
+def test_a_model_that_cannot_be_looked_at_hides_no_other():
+    class Broken(Model):
+        @property
+        def weights(self):
+            raise ValueError("not built")
+
+    kernel = Weight()
+    assert models.Weights([Broken(), Model([kernel])]).trained == {id(kernel): True}

@@ -1,0 +1,106 @@
+"""What runs are for, told from ops that are made up."""
+
+import pytest
+from tfprof.formats import layout
+from tfprof.shim.tensorflow.roles import MOST, fed, kind_of, role_key
+
+
+class Op:
+    """An op; ``variables`` are what its first inputs come from."""
+
+    def __init__(self, kind, *inputs, after=(), name=None):
+        self.type, self.name = kind, name or f"{kind}_{id(self)}"
+        self.inputs = [type("Tensor", (), {"op": each}) for each in inputs]
+        self.control_inputs = list(after)
+
+
+class Graph:
+    """A graph whose collection of steps of training is given."""
+
+    def __init__(self, *steps):
+        self.steps = steps
+
+    def get_collection(self, _name):
+        """Return the variables."""
+        return [type("Variable", (), {"op": each}) for each in self.steps]
+
+
+W, STEP, COUNTER = Op("VarHandleOp"), Op("VariableV2", name="scope/steps"), Op("VariableV2")
+LOSS = Op("Mean", Op("MatMul", W, Op("Placeholder")))
+APPLY = Op("ResourceApplyAdam", W, LOSS)
+SUMMARY = Op("MergeSummary", Op("ScalarSummary", LOSS))
+SAVE = Op("SaveV2", Op("Const"), W)
+
+
+def chain(length, last):
+    """Return an op that has ``last`` so many ops below it."""
+    for _ in range(length):
+        last = Op("Relu", last)
+    return last
+
+
+@pytest.mark.parametrize(
+    ("fetched", "kind"),
+    [
+        ([APPLY], layout.TRAIN),
+        ([Op("NoOp", after=[Op("NoOp", after=[APPLY])])], layout.TRAIN),
+        ([LOSS, Op("NoOp", after=[APPLY]), SUMMARY], layout.TRAIN),
+        ([Op("Identity", LOSS, after=[APPLY])], layout.TRAIN),
+        ([chain(50, Op("Identity", LOSS, after=[APPLY]))], layout.TRAIN),
+        ([Op("AssignAdd", STEP, Op("Const"))], layout.TRAIN),
+        ([Op("AssignAddVariableOp", Op("VarHandleOp", name="global_step"), Op("Const"))], layout.TRAIN),
+        ([Op("AssignAdd", COUNTER, Op("Const"))], layout.RUN),
+        ([Op("AssignSubVariableOp", W, LOSS)], layout.TRAIN),
+        (
+            [Op("ReadVariableOp", W, after=[Op("AssignVariableOp", W, Op("Sub", Op("ReadVariableOp", W), LOSS))])],
+            layout.TRAIN,
+        ),
+        ([Op("NoOp", after=[Op("Assign", W, Op("TruncatedNormal", Op("Const")))])], layout.INIT),
+        ([Op("InitializeTableFromTextFileV2")], layout.INIT),
+        ([Op("MakeIterator")], layout.INIT),
+        ([Op("NoOp", after=[Op("AssignVariableOp", W, Op("Identity", Op("RestoreV2")))])], layout.CHECKPOINT),
+        ([Op("Identity", Op("Const"), after=[SAVE])], layout.CHECKPOINT),
+        ([SUMMARY], layout.SUMMARY),
+        ([Op("NoOp", after=[Op("WriteScalarSummary", LOSS)])], layout.SUMMARY),
+        ([SUMMARY, LOSS], layout.RUN),
+        ([Op("QueueEnqueueManyV2")], layout.INPUT),
+        ([LOSS], layout.RUN),
+        ([Op("ReadVariableOp", W)], layout.RUN),
+        ([Op("NoOp")], layout.RUN),
+        ([], layout.RUN),
+        ([Op("Summarize")], layout.RUN),
+    ],
+)
+def test_a_run_is_of_the_kind_of_what_it_runs(fetched, kind):
+    assert kind_of(Graph(STEP), fetched) == kind
+
+
+def test_no_more_ops_are_looked_at_than_so_many():
+    class Endless(Op):
+        looked = 0
+
+        def __init__(self):
+            super().__init__("Relu")
+
+        @property
+        def control_inputs(self):
+            Endless.looked += 1
+            return [Endless()]
+
+        @control_inputs.setter
+        def control_inputs(self, _value):
+            pass
+
+    assert kind_of(Graph(), [Endless()]) == layout.RUN
+    assert Endless.looked <= 2 * MOST
+
+
+def test_keys_tell_sets_of_fetches_and_targets_apart():
+    keys = {
+        fed(role_key(fetches, targets), 2)
+        for fetches, targets in ((["a"], ["b"]), (["b"], ["a"]), (["a", "b"], []), ([], ["a", "b"]), (["a"], ["c"]))
+    }
+    assert len(keys) == 5
+    assert {key >> 28 for key in keys} == {2}
+    assert role_key(["x"] * 40, ["y"] * 40) >> 20 == 15 << 4 | 15
+    assert fed(0, 99) >> 28 == 15

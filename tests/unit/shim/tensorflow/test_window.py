@@ -1,0 +1,284 @@
+"""Windows of a profiler session, with a profiler made by hand."""
+
+import importlib
+import json
+import os
+import threading
+import time
+import weakref
+
+import pytest
+from fakes import eager_tensorflow
+from tfprof.formats import layout
+from tfprof.shim import core, guard
+from tfprof.shim.tensorflow import profiler, window
+from tfprof.shim.tensorflow.step import Step
+
+
+def threads():
+    return set(os.listdir("/proc/self/task"))
+
+
+@pytest.fixture
+def fake(monkeypatch, armed):
+    state, _, _ = eager_tensorflow.install(monkeypatch)
+    window.patch(importlib.import_module(profiler.MODULE))
+    fresh: dict[str, object] = {
+        "current": None,
+        "_told": set(),
+        "_vain": {},
+        "_rate": 0.0,
+        "_served": False,
+        "_ending": False,
+    }
+    for name, value in fresh.items():
+        monkeypatch.setattr(window, name, value)
+    yield state
+    window.give_way()
+
+
+def run(count, kind=layout.BATCH, before=lambda number: None):
+    tracker = core.tracker(kind)
+    for number in range(count):
+        step = Step(tracker, tracker.next(), 0, True)
+        before(number)
+        step.end()
+    return tracker
+
+
+def windows(reader):
+    """Return ordinal, number of steps, kind and XSpace of each window."""
+    head = layout.XSPACE_HEAD
+    return [
+        (record.step, head.unpack_from(record.data)[1], record.flags, record.data[head.size :])
+        for record in reader.records_of(layout.XSPACE)
+    ]
+
+
+def slugs(reader):
+    return [json.loads(record.data)["slug"] for record in reader.records_of(layout.REFUSED)]
+
+
+def test_each_step_after_warm_up_is_a_window(fake, read):
+    run(6)
+    assert windows(read()) == [(step, 1, layout.BATCH, b"xspace") for step in (3, 4, 5)]
+    assert [(span.ordinal, span.count) for span in read().of_kind(layout.BATCH) if span.flags] == [(3, 3)]
+    assert read().word("traced") == 3
+
+
+def test_nothing_records_between_steps(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    tracker = core.tracker(layout.BATCH)
+    for _ in range(3):
+        step = Step(tracker, tracker.next(), 0, True)
+        assert fake.active is not None
+        step.end()
+        assert fake.active is None
+
+
+def test_nothing_is_printed_and_nothing_is_left_behind(fake, read, capfd):
+    before, running = set(os.listdir("/dev/shm")), threads()
+    run(6)
+    assert windows(read())
+    assert capfd.readouterr() == ("", "")
+    assert set(os.listdir("/dev/shm")) == before
+    assert_no_thread_is_left(running)
+
+
+def assert_no_thread_is_left(before):
+    deadline = time.monotonic() + 5
+    while threads() - before and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert not threads() - before
+
+
+def test_a_policy_of_all_traces_every_step(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    run(40)
+    assert [first for first, _, _, _ in windows(read())] == list(range(1, 41))
+
+
+def test_every_third_step_is_a_window(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "every=3")
+    run(9)
+    assert [first for first, _, _, _ in windows(read())] == [3, 6, 9]
+
+
+def test_off_is_off(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "off")
+    run(9)
+    assert fake.log == []
+    assert sum(span.count for span in read().of_kind(layout.BATCH)) == 9
+
+
+def test_a_session_of_the_jobs_own_keeps_ours_out_and_that_is_told_once(fake, read):
+    session = object.__new__(importlib.import_module(profiler.MODULE).ProfilerSession)
+    fake.active = weakref.ref(session)
+    run(8)
+    assert slugs(read()) == ["profiler-busy"]
+    assert fake.active() is session
+
+
+def test_a_window_gives_way_to_a_session_of_the_jobs_own_and_is_counted_as_lost(fake, read):
+    own = importlib.import_module(profiler.MODULE).ProfilerSession()
+
+    def start(number):
+        if number == 3:
+            own.start("somewhere", {})
+
+    run(6, before=start)
+    assert fake.active() is own
+    assert fake.log[:4] == ["start", "export", "start", "drop"]
+    assert [first for first, _, _, _ in windows(read())] == [3]
+    assert read().word("dropped_traces") == 1
+    assert read().word("traced") == 2
+
+
+def test_a_profiler_server_ends_windows_for_good(fake, read):
+    importlib.import_module(profiler.MODULE).start_server(6009)
+    run(8)
+    assert fake.log == [("server", 6009)]
+    assert slugs(read()) == ["profiler-server"]
+
+
+def test_an_export_that_fails_costs_the_window_and_nothing_else(fake, read, monkeypatch):
+    monkeypatch.setattr(guard, "_raise", False)
+
+    def broken():
+        raise OSError("no room")
+
+    fake.export = broken
+    run(7)
+    assert windows(read()) == []
+    assert read().word("dropped_traces") == read().word("faults") == 3
+    assert sum(span.count for span in read().of_kind(layout.BATCH)) == 7
+
+
+def test_bytes_that_fit_no_ring_are_refused_unread_and_given_up_after_some(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    fake.export = lambda: bytes(core.channel().ring_bytes)
+    run(5)
+    assert windows(read()) == []
+    assert read().word("dropped_traces") == 3
+    assert slugs(read()) == ["window-too-large"]
+
+
+def test_a_step_that_lasts_too_long_is_recorded_no_further(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    monkeypatch.setattr(window, "_FIRST", 0.01)
+    monkeypatch.setattr(window, "LONGEST", 0.02)
+
+    def stay(_number):
+        deadline = time.monotonic() + 5
+        while fake.active is not None and time.monotonic() < deadline:
+            time.sleep(0.005)
+
+    running = threads()
+    run(4, before=stay)
+    assert fake.log == ["start", "drop"] * 3
+    assert read().word("dropped_traces") == 3
+    assert slugs(read()) == ["window-too-long"]
+    assert_no_thread_is_left(running)
+
+
+def test_a_process_that_grows_too_much_while_a_step_is_recorded_is_recorded_no_further(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    monkeypatch.setattr(window, "_MOST", 4 << 10)
+    monkeypatch.setattr(window, "_GROWTH", 2 << 10)
+    kept = []
+
+    def grow(_number):
+        deadline = time.monotonic() + 5
+        while fake.active is not None and time.monotonic() < deadline:
+            kept.append(b"x" * (1 << 20))
+            time.sleep(0.001)
+
+    running = threads()
+    run(4, before=grow)
+    assert fake.log == ["start", "drop"] * 2
+    assert read().word("dropped_traces") == 2
+    assert slugs(read()) == ["window-too-large"]
+    assert_no_thread_is_left(running)
+
+
+def test_a_window_that_fills_the_ring_fast_is_given_less_time(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    run(1)
+    channel = core.channel()
+    assert channel is not None
+    monkeypatch.setattr(window, "_rate", channel.room / 2)
+    assert window.limit_s(channel) == 2
+    monkeypatch.setattr(window, "_rate", channel.room * 1000)
+    assert window.limit_s(channel) == window._SHORTEST
+
+
+def test_a_step_that_never_was_leaves_no_window_and_no_count(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    tracker = core.tracker(layout.BATCH)
+    window.drop(Step(tracker, tracker.next(), 0, True))
+    assert fake.log == ["start", "drop"]
+    assert read().word("dropped_traces") == read().word("traced") == 0
+    run(1)
+    assert len(windows(read())) == 1
+
+
+def test_another_threads_steps_run_untraced_meanwhile(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    tracker = core.tracker(layout.BATCH)
+    outer = Step(tracker, tracker.next(), 0, True)
+    other = threading.Thread(target=lambda: Step(tracker, tracker.next(), 0, True).end())
+    other.start()
+    other.join()
+    outer.end()
+    assert [first for first, _, _, _ in windows(read())] == [1]
+
+
+def test_a_window_that_an_exception_left_stopped_is_put_away_by_the_next_step(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    tracker = core.tracker(layout.BATCH)
+    Step(tracker, tracker.next(), 0, True)
+    window.current.session._turn.clear()
+    run(2)
+    assert [first for first, _, _, _ in windows(read())] == [2, 3]
+
+
+def test_the_end_of_the_process_ends_the_window_of_another_thread(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    tracker = core.tracker(layout.BATCH)
+    step = Step(tracker, tracker.next(), 0, True)
+    window._end()
+    assert fake.active is None
+    step.end()
+    run(2)
+    assert fake.log == ["start", "drop"]
+    assert read().word("dropped_traces") == 1
+
+
+def test_functions_of_the_job_are_not_kept_alive(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    tracker = core.tracker(layout.BATCH)
+    step = Step(tracker, tracker.next(), 0, True)
+
+    class Function:
+        pass
+
+    function = Function()
+    window.called({"self": function, "args": ()})
+    gone = weakref.ref(function)
+    del function
+    assert gone() is None
+    step.end()
+
+
+def test_a_forked_child_leaves_the_parents_window_alone(fake, read, monkeypatch):
+    monkeypatch.setenv("TFPROF_TRACE", "all")
+    tracker = core.tracker(layout.BATCH)
+    step = Step(tracker, tracker.next(), 0, True)
+    pid = os.fork()
+    if pid == 0:
+        step.end()
+        window.give_way()
+        os._exit(0 if window.current is None and fake.log == ["start"] else 1)
+    assert os.waitpid(pid, 0)[1] == 0
+    step.end()
+    assert [first for first, _, _, _ in windows(read())] == [1]
