@@ -12,7 +12,7 @@ from ..collector.query.selection import check, choose
 from ..collector.store.reader import Store
 from ..collector.summaries.kinds import from_text
 from ..collector.tfviews.options import TABLE
-from ..collector.tfviews.parity import COMPAT, Rules
+from ..collector.tfviews.parity import COMPAT, Parity
 from .arguments import spellings, translate
 from .command import store_option
 from .values import GIVEN, WHOLE
@@ -24,7 +24,7 @@ _RANGE: Final = re.compile(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", re.ASCII)
 _SECTIONS: Final = (
     ("Jobs and steps", ("hosts", "pids", "kinds", "steps", "device", "store")),
     ("View (one dash or two)", tuple(option.name for option in TABLE)),
-    ("Form", ("as_json", "compat", "strict")),
+    ("Form", ("as_json", "compat", "exact")),
 )
 
 
@@ -77,9 +77,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         metavar="VERSION",
         help=f"Order and texts of TensorFlow {' or '.join(COMPAT)} ({COMPAT[0]}).",
     ),
-    click.option(
-        "--strict-tfprof", "strict", is_flag=True, help="What tfprof says, also where tfprof errs or says nothing."
-    ),
+    click.option("--exact-tf", "exact", is_flag=True, help="What tfprof says, also where tfprof errs or says nothing."),
 )
 
 
@@ -111,11 +109,11 @@ def about(
     kinds: tuple[int, ...] | None,
     steps: tuple[int, int] | None,
     device: str | None,
-    rules: Rules,
+    parity: Parity,
 ) -> About:
     """Return what is asked about; NoSuchJobError, StoreError or UsageError when there is no such thing."""
     check(jobs, hosts, pids)
-    return About(tuple(choose(Store(store), jobs, hosts, pids)), steps, device, rules, kinds)
+    return About(tuple(choose(Store(store), jobs, hosts, pids)), steps, device, parity, kinds)
 
 
 class TfprofCommand(click.Command):

@@ -12,7 +12,7 @@ from ..collector.query.engine import About
 from ..collector.query.selection import choose
 from ..collector.render.explanations import untraced
 from ..collector.store.reader import Store
-from ..collector.tfviews.parity import COMPAT, Rules
+from ..collector.tfviews.parity import COMPAT, Parity
 from .command import json_option, note, print_json, print_lines, store_option, width
 from .values import GIVEN
 
@@ -31,9 +31,9 @@ def _document(found: JobAdvice) -> dict[str, Any]:
     }
 
 
-def tell(found: Sequence[JobAdvice], rules: Rules) -> None:
+def tell(found: Sequence[JobAdvice], parity: Parity) -> None:
     """Print advice, and on standard error why there is none."""
-    print_lines(told(found, rules, width()))
+    print_lines(told(found, parity, width()))
     notes(found)
 
 
@@ -57,20 +57,20 @@ def notes(found: Sequence[JobAdvice]) -> None:
     help=f"Whose order of equals: TensorFlow {' or '.join(COMPAT)} ({COMPAT[0]}).",
 )
 @click.option(
-    "--strict-tfprof", "strict", is_flag=True, help="What tfprof's own checkers say, also where they err, and no more."
+    "--exact-tf", "exact", is_flag=True, help="What tfprof's own checkers say, also where they err, and no more."
 )
 @json_option
 @store_option
-def advise(jobs: tuple[str, ...], store: str, compat: str, strict: bool, as_json: bool) -> None:
+def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json: bool) -> None:
     """What could be faster in JOB: findings, the numbers behind them, and what to do.
 
     Looks at ops, steps, input, copies, placement, memory and graphs, and says nothing where it knows nothing.
     """
-    about = About(tuple(choose(Store(store), jobs)), rules=Rules(compat, strict))
+    about = About(tuple(choose(Store(store), jobs)), parity=Parity(compat, exact))
     found = ask(about)
     if as_json:
         documents = list(map(_document, found))
         print_json(documents[0] if len(documents) == 1 else {"jobs": documents})
         notes(found)
     else:
-        tell(found, about.rules)
+        tell(found, about.parity)

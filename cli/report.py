@@ -89,7 +89,7 @@ def _lines(given: argparse.Namespace) -> Iterator[str]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report; return the exit status."""
-    parser = argparse.ArgumentParser(prog="tfprof.cli.report", description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("launch", help="id of the launch: 16 hexadecimal digits")
     parser.add_argument("--store", required=True, help="the folder with the results")
     parser.add_argument("--problem", help="what kept the profile from being complete")

@@ -14,7 +14,7 @@ from ..collector.render.table import clean
 from ..collector.render.wrapper_text import table
 from ..collector.summaries.kinds import from_text
 from ..collector.tfviews.options import TABLE, Options, from_texts, warnings
-from ..collector.tfviews.parity import Rules
+from ..collector.tfviews.parity import Parity
 from ..collector.write_output import RefusedError, Terminal, deliver
 from ..commands import streams
 from ..formats.version import VERSION
@@ -33,7 +33,7 @@ class Shell:
 
     def __init__(self, ask: Callable[[], About], options: Options, lines: Lines) -> None:
         self._ask = ask
-        self._rules = ask().rules
+        self._parity = ask().parity
         self._desk = Desk()
         self._lines = lines
         self.options = options
@@ -53,7 +53,7 @@ class Shell:
             self._carry_out(line)
         except TfprofError as error:
             self.failed = True
-            streams.say(_theirs(error, self._rules) if self._rules.strict else f"tfprof: {error}")
+            streams.say(_theirs(error, self._parity) if self._parity.exact else f"tfprof: {error}")
         sys.stdout.flush()
         return True
 
@@ -68,7 +68,7 @@ class Shell:
             texts = dict(line.texts)
             kind = texts.pop(STEP_KIND.name, None)
             kinds = self.kinds if kind is None else from_text(kind)
-            options = from_texts(texts, self.options, strict=self._rules.strict)
+            options = from_texts(texts, self.options, exact=self._parity.exact)
             for text in warnings(options):
                 note(text)
             if line.command == "set":
@@ -81,7 +81,7 @@ class Shell:
         from .advise import tell  # noqa: PLC0415
 
         about = self._ask()
-        tell(advise(about), about.rules)
+        tell(advise(about), about.parity)
 
     def _show(self, view: str, options: Options, kinds: tuple[int, ...] | None) -> None:
         about = self._ask()
@@ -89,14 +89,14 @@ class Shell:
         tell(deliver(self._desk, about, view, options, terminal=Terminal(width())))
 
 
-def _theirs(error: TfprofError, rules: Rules) -> str:
+def _theirs(error: TfprofError, parity: Parity) -> str:
     """Return what tfprof's own shell says where ours says ``error``."""
     if isinstance(error, NoSuchStepError):
         return not_found(error)
     if isinstance(error, RefusedError):
         return str(error.args[0])
     if isinstance(error, UsageError):
-        return f"E: {invalid_argument(rules, getattr(error, 'theirs', str(error.args[0])).rstrip())}"
+        return f"E: {invalid_argument(parity, getattr(error, 'theirs', str(error.args[0])).rstrip())}"
     return f"tfprof: {error}"
 
 
@@ -141,19 +141,19 @@ def _next() -> str:
 @click.command(cls=TfprofCommand)
 @about_options
 @view_options("")
-def shell(compat: str, strict: bool, **given: Any) -> int:
+def shell(compat: str, exact: bool, **given: Any) -> int:
     """Ask about JOBs line by line: scope, graph, op, code, advise, with options as `tfprof op` has them.
 
     On a terminal lines can be edited, completed (Tab) and found again; else they are read as they come, and the exit
     status is 1 if any was no good. Options given here are the defaults of the session, as is what `set` changes.
     """
     asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
-    options = from_texts(given, strict=strict)
-    first = about(**asked, rules=Rules(compat, strict))
+    options = from_texts(given, exact=exact)
+    first = about(**asked, parity=Parity(compat, exact))
     found = [job.info.hex for job in first.jobs]
 
     def ask() -> About:
-        return replace(first, jobs=about(**{**asked, "jobs": found, "hosts": (), "pids": ()}, rules=first.rules).jobs)
+        return replace(first, jobs=about(**{**asked, "jobs": found, "hosts": (), "pids": ()}, parity=first.parity).jobs)
 
     if sys.stdin.isatty() and sys.stdout.isatty():
         names = " ".join(f"{job.info.hex[:4]} {job.info.name}" for job in first.jobs[:4])

@@ -12,7 +12,7 @@ from ..collector.query.engine import Answer, Desk
 from ..collector.render.explanations import kinds_of, why
 from ..collector.tfviews.options import Options, from_texts, warnings
 from ..collector.tfviews.output import NONE, STDOUT
-from ..collector.tfviews.parity import Rules
+from ..collector.tfviews.parity import Parity
 from ..collector.write_output import Delivery, Terminal, deliver, refuse
 from .about import TfprofCommand, about, about_options, view_options
 from .command import json_option, note, print_pieces, width
@@ -36,7 +36,7 @@ _SAYS: Final = {
 _SAYS_ALL: Final = """
 
     Numbers are means over the traced steps, or those of one step (-step). Several JOBs are put together by the names of nodes.
-    Lists are separated by commas; regexes match whole names. --strict-tfprof prints as TensorFlow's own profiler does."""
+    Lists are separated by commas; regexes match whole names. --exact-tf prints as TensorFlow's own profiler does."""
 
 
 def _json(answer: Answer) -> Iterator[str]:
@@ -97,11 +97,11 @@ def _command(view: str) -> click.Command:
     @about_options
     @view_options(view)
     @json_option
-    def command(as_json: bool, compat: str, strict: bool, **given: Any) -> None:
+    def command(as_json: bool, compat: str, exact: bool, **given: Any) -> None:
         asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
         texts: Mapping[str, str | None] = given
-        options = from_texts(texts, strict=strict)
-        _show(view, options, as_json, rules=Rules(compat, strict), **asked)
+        options = from_texts(texts, exact=exact)
+        _show(view, options, as_json, parity=Parity(compat, exact), **asked)
 
     return command
 

@@ -18,7 +18,7 @@ from .summaries.jobs import JobRow, job_rows
 from .summaries.kinds import from_text
 from .tfviews.options import Options, from_dict, warnings
 from .tfviews.output import STDOUT, TIMELINE, InvalidOutputError
-from .tfviews.parity import COMPAT, Rules
+from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
 from .write_output import RefusedError, deliver
 
@@ -27,9 +27,9 @@ _INVALID: Final = {"1.15": "Invalid argument"}
 _INVALID_NOW: Final = "INVALID_ARGUMENT"
 
 
-def invalid_argument(rules: Rules, message: str) -> str:
+def invalid_argument(parity: Parity, message: str) -> str:
     """Return ``message`` behind its status, as TensorFlow prints it."""
-    return f"{_INVALID.get(rules.compat, _INVALID_NOW)}: {message}"
+    return f"{_INVALID.get(parity.compat, _INVALID_NOW)}: {message}"
 
 
 def not_found(error: NoSuchStepError) -> str:
@@ -48,10 +48,10 @@ def _print(lines: Iterable[str]) -> None:
         print(line.encode(encoding, "replace").decode(encoding))
 
 
-def _rules(compat: str, strict: bool) -> Rules:
+def _parity(compat: str, exact: bool) -> Parity:
     if compat not in COMPAT:
         raise UsageError(f"compat={compat!r} is none of {' '.join(COMPAT)}")
-    return Rules(compat, strict)
+    return Parity(compat, exact)
 
 
 class Profiler:
@@ -96,7 +96,7 @@ class Profiler:
         from .query import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
 
         found = advising.advise(self._about, options)
-        _print(advising.told(found, self._about.rules))
+        _print(advising.told(found, self._about.parity))
         return load("tfprof.collector.export.messages:advice_message")([one for job in found for one in job.advice])
 
     def serialize_to_string(self) -> bytes:
@@ -106,7 +106,7 @@ class Profiler:
             raise UsageError("a ProfileProto is of one job, with all its devices")
         return b"".join(
             load("tfprof.collector.export.profile_proto:pieces")(
-                about.jobs[0], about.steps, about.rules.compat, about.kinds
+                about.jobs[0], about.steps, about.parity.compat, about.kinds
             )
         )
 
@@ -116,7 +116,7 @@ class Profiler:
         try:
             options = from_dict(given)
         except InvalidOutputError as error:
-            _say(invalid_argument(self._about.rules, str(error.args[0])))
+            _say(invalid_argument(self._about.parity, str(error.args[0])))
             return VIEWS[view].bare()
         for text in warnings(options):
             _say(text)
@@ -160,13 +160,13 @@ class OpenStore:
         """Return a record for each job, in the order in which they began."""
         return job_rows([job.info for job in self._store.jobs()], time.time_ns())
 
-    def job(self, selector: str, *, compat: str = COMPAT[0], strict: bool = False) -> Profiler:
+    def job(self, selector: str, *, compat: str = COMPAT[0], exact: bool = False) -> Profiler:
         """Return the job that ``selector`` means: the start of its id, its name, or `last`.
 
-        ``compat``: the TensorFlow whose order and texts are followed, 2.21 or 1.15; ``strict``: what its tfprof says also where
+        ``compat``: the TensorFlow whose order and texts are followed, 2.21 or 1.15; ``exact``: what its tfprof says also where
         it errs or says nothing. Raises NoSuchJobError, UsageError.
         """
-        return self.select(selector, compat=compat, strict=strict)
+        return self.select(selector, compat=compat, exact=exact)
 
     def select(
         self,
@@ -178,7 +178,7 @@ class OpenStore:
         kind: str | Sequence[str] | None = None,
         steps: tuple[int, int] | None = None,
         compat: str = COMPAT[0],
-        strict: bool = False,
+        exact: bool = False,
     ) -> Profiler:
         """Return jobs put together by the names of their nodes: those that selectors mean, or all, of hosts and process ids.
 
@@ -186,7 +186,7 @@ class OpenStore:
         ``device``: only what ran on devices with this in their names (`*` and `?` stand for any); ``steps``: only the traced steps from
         the first to the last. Raises NoSuchJobError, UsageError.
         """
-        rules = _rules(compat, strict)
+        parity = _parity(compat, exact)
         selectors = [jobs] if isinstance(jobs, str) else list(jobs)
         hosts = [host] if isinstance(host, str) else list(host)
         pids = [pid] if isinstance(pid, int) else list(pid)
@@ -194,7 +194,7 @@ class OpenStore:
             choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
         )
         kinds = None if kind is None else from_text(kind if isinstance(kind, str) else ",".join(kind))
-        return Profiler(About(tuple(found), steps, device, rules, kinds))
+        return Profiler(About(tuple(found), steps, device, parity, kinds))
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:

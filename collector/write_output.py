@@ -49,14 +49,14 @@ def deliver(
 ) -> Delivery:
     """Ask ``view``, write the file that ``options.output`` names, and return the answer with what is to be printed.
 
-    ``terminal``: what is printed is for people to read, unless tfprof is followed strictly; else it is as tfprof prints it.
+    ``terminal``: what is printed is for people to read, unless tfprof is followed exactly; else it is as tfprof prints it.
 
     ``whole``: the answer is to have all that its message has. Nothing is written where nothing is known: no step was traced,
     or no stack for the code view. Raises RefusedError where the view cannot be written so, TfprofError ``io`` when a file
     cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
     """
     refuse(view, options)
-    if terminal is not None and options.output.type == STDOUT and not about.rules.strict:
+    if terminal is not None and options.output.type == STDOUT and not about.parity.exact:
         screen = load("tfprof.collector.query.screen:ask")(desk, about, view, options, terminal.width)
         if not screen.answer.is_known:
             return Delivery(screen.answer)
@@ -102,7 +102,7 @@ def _to_pprof(_desk: Desk, answer: Answer) -> Delivery:
         raise RefusedError(str(error.args[0])) from None
     _write(outfile, data)
     told = (
-        f"<{outfile}>" if answer.about.rules.strict else outfile
+        f"<{outfile}>" if answer.about.parity.exact else outfile
     )  # TensorFlow's brackets, which a shell would take for more
     return Delivery(answer, ["", f"Run pprof -png --nodecount=100 --sample_index=1 {told}"])
 

@@ -7,7 +7,7 @@ import os
 import signal
 import sys
 import time
-from typing import Any, TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..formats.errors import TfprofError
 from ..formats.private_files import open_regular, read_json, write_json

@@ -5,10 +5,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-import tfprof.shim
-
 #: The one folder that goes on a job's module path.
-INJECT: Final = os.path.join(os.path.dirname(os.path.abspath(tfprof.shim.__file__)), "inject")
+INJECT: Final = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 3)[0], "shim", "inject")
 
 _PYTHON: Final = re.compile(r"(python|pypy)[0-9.]*")
 #: Options of Python that keep it from looking at PYTHONPATH or from loading sitecustomize.

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from ..summaries.shares import Times
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 
 
 class Timed(NamedTuple):
@@ -99,7 +99,7 @@ class Evidence:
     has_steps: bool = False
     last: Mapping[str, tuple[int, Entry]] = field(default_factory=dict)
     times: Times = field(default_factory=dict)
-    rules: Rules = DEFAULT
+    parity: Parity = DEFAULT
     step_kind: str = ""
     timed: tuple[Timed, ...] = ()
     traced: tuple[Traced, ...] = ()

@@ -1,4 +1,4 @@
-"""What takes most of the time: op types, scopes, lines of code; under strict rules as tfprof says it."""
+"""What takes most of the time: op types, scopes, lines of code; with exact parity as tfprof says it."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -27,7 +27,7 @@ _LEAST_SHARE: Final = 0.01
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Name the three most expensive op types, scopes, and lines of code."""
-    told = (_op_types, _scopes, _code) if evidence.rules.strict else (_ops, _scopes_on_top, _lines_on_top)
+    told = (_op_types, _scopes, _code) if evidence.parity.exact else (_ops, _scopes_on_top, _lines_on_top)
     return [report for tell in told if (report := tell(evidence)) is not None]
 
 
@@ -87,7 +87,7 @@ def _op_types(evidence: Evidence) -> Report | None:
     if not evidence.has_steps:
         return None
     options = Options(max_depth=_MOST, min_micros=1, order_by="micros")
-    view = op_view(evidence.nodes, options, evidence.rules)
+    view = op_view(evidence.nodes, options, evidence.parity)
     lines = [
         f"top {at} operation type: {entry.name}, {_times(entry.own)}"
         f" ({100.0 * entry.own.micros / (view.total.micros + 1e-10):.2f}%)"
@@ -100,7 +100,7 @@ def _op_types(evidence: Evidence) -> Report | None:
 def _scopes(evidence: Evidence) -> Report | None:
     """Name the scopes on top with their own time, which is none."""
     options = Options(max_depth=100, min_micros=100, order_by="micros")
-    scopes = scope_view(evidence.nodes, options, evidence.rules).root.children[:_MOST]
+    scopes = scope_view(evidence.nodes, options, evidence.parity).root.children[:_MOST]
     lines = [f"top {at} graph node: {scope.name}, {_times(scope.own)}" for at, scope in enumerate(scopes, 1)]
     return Report("\n".join(lines), {scope.name: scope.own.micros for scope in scopes}) if lines else None
 
@@ -108,7 +108,7 @@ def _scopes(evidence: Evidence) -> Report | None:
 def _code(evidence: Evidence) -> Report | None:
     """Name the lines below the first branching of the calls; tfprof says an empty text where none takes a millisecond."""
     options = Options(max_depth=100, min_micros=1, order_by="micros")
-    branch = code_view(evidence.nodes, options, evidence.rules).root
+    branch = code_view(evidence.nodes, options, evidence.parity).root
     while len(branch.children) == 1:
         branch = branch.children[0]
     if not branch.children:

@@ -16,7 +16,7 @@ _FUSED_TOO: Final = frozenset({_FUSED, "FusedBatchNormV2", "FusedBatchNormV3"})
 def check(evidence: Evidence) -> Sequence[Report]:
     """Say where batch normalisation is not fused, and where a GPU has to compute in the layout of CPUs."""
     reports = []
-    fused = {_FUSED} if evidence.rules.strict else _FUSED_TOO
+    fused = {_FUSED} if evidence.parity.exact else _FUSED_TOO
     norms = [node for node in evidence.nodes if _BATCH_NORM in node.name]
     if norms and not any(fused.intersection(node.op_types) for node in evidence.nodes):
         reports.append(
@@ -49,4 +49,4 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
 
 def _said(evidence: Evidence, tfprofs: str, ours: str) -> str:
-    return tfprofs if evidence.rules.strict else ours
+    return tfprofs if evidence.parity.exact else ours

@@ -22,8 +22,8 @@ CHECKERS: Final = (
 
 
 def advise(evidence: Evidence, names: Collection[str] | None = None) -> list[Advice]:
-    """Return what each checker says, those of ``names`` only if any are given; under strict rules only tfprof's are asked."""
+    """Return what each checker says, those of ``names`` only if any are given; with exact parity only tfprof's are asked."""
     asked = [
-        one for one in CHECKERS if (one.tfprofs or not evidence.rules.strict) and (names is None or one.name in names)
+        one for one in CHECKERS if (one.tfprofs or not evidence.parity.exact) and (names is None or one.name in names)
     ]
     return [Advice(checker, tuple(checker.check(evidence))) for checker in asked]

@@ -28,27 +28,27 @@ def check(evidence: Evidence) -> Sequence[Report]:
     for device in sorted(by_device):
         found = by_device[device]
         latest = max(step for step, _ in found)
-        taken = [entry for step, entry in found if evidence.rules.strict or step == latest]
+        taken = [entry for step, entry in found if evidence.parity.exact or step == latest]
         starts = [entry.start_us for entry in taken if entry.start_us]
         span = max(entry.end_us for entry in taken) - min(starts, default=0)
         if span > 0:
             reports.append(
-                _report(device, _busy(taken, strict=evidence.rules.strict), span, strict=evidence.rules.strict)
+                _report(device, _busy(taken, exact=evidence.parity.exact), span, exact=evidence.parity.exact)
             )
     return reports
 
 
-def _busy(taken: Iterable[Entry], *, strict: bool) -> int:
+def _busy(taken: Iterable[Entry], *, exact: bool) -> int:
     pairs = [pair for entry in taken for of_device in entry.accelerator.values() for pair in of_device]
-    return sum(lasted for _, lasted in pairs) if strict else covered((start, start + lasted) for start, lasted in pairs)
+    return sum(lasted for _, lasted in pairs) if exact else covered((start, start + lasted) for start, lasted in pairs)
 
 
-def _report(device: str, busy: int, span: int, *, strict: bool) -> Report:
+def _report(device: str, busy: int, span: int, *, exact: bool) -> Report:
     share = busy / span
     low = share < LOW
     text = f"{short_device(device)} computes for {percent(share)} of a step{', which is little' if low else ''}."
     return Report(
-        f"device: {device} {'low ' if low else ''}utilization: {share:.2f}" if strict else text,
+        f"device: {device} {'low ' if low else ''}utilization: {share:.2f}" if exact else text,
         {"device": device, "busy_micros": busy, "step_micros": span, "utilization": share},
         _TODO if low else "",
     )

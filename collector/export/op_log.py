@@ -7,7 +7,7 @@ from ..store.columns import listed
 from ..store.reader import Job
 from ..tfviews.nodes import NO_FACTS, octets
 from .code_defs import CodeDefs
-from .profile_proto import strict_nodes
+from .profile_proto import exact_nodes
 
 
 def op_log(job: Job) -> Any:
@@ -15,7 +15,7 @@ def op_log(job: Job) -> Any:
 
     StoreError ``no-data`` where nothing was traced.
     """
-    by_name = {node.name: node.facts for node in strict_nodes(job)}
+    by_name = {node.name: node.facts for node in exact_nodes(job)}
     codes, message = CodeDefs.of(job.info), OpLogProto()
     for name in dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name")):
         facts = by_name.get(name, NO_FACTS)

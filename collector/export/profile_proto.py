@@ -21,7 +21,7 @@ from ..store.reader import Job
 from ..store.schema import NODE, OUTPUTS
 from ..tfviews.entries import COLUMNS, Entry, MemoryRecord, Output, entries
 from ..tfviews.nodes import COPY, NEVER, Node, canonical_devices, octets, raw, texts
-from ..tfviews.parity import Rules
+from ..tfviews.parity import Parity
 from .code_defs import CodeDefs
 
 #: Nodes with about so many executions are written at once: what is known of one takes half a kilobyte meanwhile.
@@ -56,17 +56,17 @@ def pieces(
     traces = renumbered(table, resolved([(job, table)], None))
     recorded = _Recorded.of(job, traces)
     slots = compat == "1.15" or job.info.tells_slots
-    writer = _Writer(strict_nodes(job, steps, compat, kinds), recorded, CodeDefs.of(job.info), slots=slots)
+    writer = _Writer(exact_nodes(job, steps, compat, kinds), recorded, CodeDefs.of(job.info), slots=slots)
     for part in recorded.parts(writer.order):
         yield writer.nodes(part).SerializeToString(deterministic=True)
     yield writer.rest(traces, job.table("op_log", ["code"])).SerializeToString(deterministic=True)
 
 
-def strict_nodes(
+def exact_nodes(
     job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
 ) -> list[Node]:
     """Return the nodes of ``job`` with all that tfprof would know of them; StoreError ``no-data`` where nothing was traced."""
-    found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, rules=Rules(compat, strict=True))
+    found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, parity=Parity(compat, exact=True))
     if found is None:
         raise StoreError(untraced(job), slug="no-data")
     return found.nodes

@@ -7,7 +7,7 @@ from typing import Final
 from ..store.devices import is_canonical
 from ..tfviews.entries import Entry, Pair
 from ..tfviews.nodes import Node, bytewise
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import Branch, TreeView
 from .gpu_memory import LISTED, GpuMemory, Holder, Point
 from .trace_events import TraceEvents
@@ -70,7 +70,7 @@ def scope_timeline(view: TreeView) -> bytes:
 
 
 def graph_timeline(
-    view: TreeView, entries: Mapping[str, Entry], persistent: Mapping[str, int], rules: Rules = DEFAULT
+    view: TreeView, entries: Mapping[str, Entry], persistent: Mapping[str, int], parity: Parity = DEFAULT
 ) -> GraphTimeline:
     """Draw the shown nodes of a graph view of one step as they ran: devices, lanes, what flows between devices, memory.
 
@@ -89,7 +89,7 @@ def graph_timeline(
     drawing.draw(events)
     pid = len(drawing.processes)
     for device in sorted(memory, key=bytewise):
-        _draw_memory(events, pid, device, memory[device], rules)
+        _draw_memory(events, pid, device, memory[device], parity)
         pid += 2
     return GraphTimeline(events.json(), tuple((device, memory[device].peak) for device in sorted(memory, key=bytewise)))
 
@@ -198,25 +198,25 @@ def _is_free(lane: list[_Bar], start: int) -> bool:
     return True
 
 
-def _draw_memory(events: TraceEvents, pid: int, device: str, memory: GpuMemory, rules: Rules) -> None:
+def _draw_memory(events: TraceEvents, pid: int, device: str, memory: GpuMemory, parity: Parity) -> None:
     events.process(pid, f"mem usage on:{device}")
     events.process(pid + 1, f"mem usage on:{device} allocations")
     for point in memory.points():
         events.counter("Allocated Bytes", pid, point.at, {"Allocator Bytes in Use": point.bytes})
-        events.counter("Top Allocations", pid + 1, point.at, _holders(point, rules))
+        events.counter("Top Allocations", pid + 1, point.at, _holders(point, parity))
 
 
-def _holders(point: Point, rules: Rules) -> dict[str, int | str]:
+def _holders(point: Point, parity: Parity) -> dict[str, int | str]:
     """Return the arguments of a counter: the same ones at every point, but for a first one that is there if any is."""
     texts: dict[str, int | str] = {f"Top Allocation {at:02d}": "N/A" for at in range(1, LISTED)}
-    texts |= {f"Top Allocation {at:02d}": _held(holder, rules) for at, holder in enumerate(point.holders)}
+    texts |= {f"Top Allocation {at:02d}": _held(holder, parity) for at, holder in enumerate(point.holders)}
     texts["Not Displayed"] = f"{point.rest / 1e6:.2f} MB"
     return texts
 
 
-def _held(holder: Holder, rules: Rules) -> str:
+def _held(holder: Holder, parity: Parity) -> str:
     megabytes = holder.bytes / 1e6
-    if rules.old:
+    if parity.old:
         text = f"{megabytes:.15g}"
         text = text if float(text) == megabytes else f"{megabytes:.17g}"
     else:

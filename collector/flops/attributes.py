@@ -8,7 +8,7 @@ from google.protobuf.message import DecodeError
 
 from ..decoders.proto import graph_pb2
 from ..tfviews.nodes import Facts, Shape
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 
 #: Attribute that makes a node one with parameters, of whatever type it is.
 SHAPE: Final = "shape"
@@ -52,7 +52,7 @@ def attributes(node_def: bytes) -> Attributes:
     )
 
 
-def facts(definitions: Iterable[tuple[str, bytes]], rules: Rules = DEFAULT) -> dict[str, Facts]:
+def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) -> dict[str, Facts]:
     """Return what the graph says of each of its nodes, from (name, serialised NodeDef); the first of a name counts."""
     read: dict[str, tuple[bytes, Attributes]] = {}
     for name, node_def in definitions:
@@ -64,7 +64,7 @@ def facts(definitions: Iterable[tuple[str, bytes]], rules: Rules = DEFAULT) -> d
             node_def=node_def,
             parameter_shape=of.parameter_shape,
             inputs=of.inputs,
-            input_shapes=input_shapes(of, outputs, rules),
+            input_shapes=input_shapes(of, outputs, parity),
             output_shapes=of.output_shapes,
             data_format=of.data_format,
         )
@@ -72,12 +72,12 @@ def facts(definitions: Iterable[tuple[str, bytes]], rules: Rules = DEFAULT) -> d
     }
 
 
-def input_shapes(of: Attributes, outputs: Mapping[str, tuple[Shape, ...]], rules: Rules) -> tuple[Shape, ...]:
+def input_shapes(of: Attributes, outputs: Mapping[str, tuple[Shape, ...]], parity: Parity) -> tuple[Shape, ...]:
     """Return the shape of each input: newer versions take the source's first output whichever is meant.
 
     Of several inputs from one source, all have the slot of the last, as in tfprof.
     """
-    slots = dict(zip(of.inputs, of.slots, strict=True)) if rules.old else {}
+    slots = dict(zip(of.inputs, of.slots, strict=True)) if parity.old else {}
     shapes = []
     for source in of.inputs:
         known, slot = outputs.get(source, ()), slots.get(source, 0)

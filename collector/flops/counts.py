@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 from .definitions import Definition, Outputs, Source
 from .executed import Alike, Said, Sample, ran, recorded
 from .flops import float_ops, formula
@@ -32,10 +32,10 @@ class Counted(NamedTuple):
 class Ran:
     """What ran in some traced steps: one execution of each node, and which nodes' shapes vary."""
 
-    def __init__(self, nodes: Nodes, samples: Mapping[str, Sample], rules: Rules) -> None:
+    def __init__(self, nodes: Nodes, samples: Mapping[str, Sample], parity: Parity) -> None:
         self.nodes = nodes
         self.samples = samples
-        self._rules = rules
+        self._parity = parity
         self._said: dict[str, Said | None] = {}
 
     def said(self, name: str) -> Said | None:
@@ -44,7 +44,7 @@ class Ran:
             said = ran(self.samples[name].label) if name in self.samples else None
             known = self.nodes.named(name)
             op = said.op if said else known[0].op if known else ""
-            counts = formula(op, self._rules) is not None
+            counts = formula(op, self._parity) is not None
             self._said[name] = Said(op_type(op), said.inputs if said else None) if counts else None
         return self._said[name]
 
@@ -52,13 +52,13 @@ class Ran:
 class Counting:
     """The fold of traces into counts of operations, and into the shapes that all of them agree on."""
 
-    def __init__(self, ran: Ran, op_log: Mapping[str, int], varying: Iterable[str], rules: Rules = DEFAULT) -> None:
+    def __init__(self, ran: Ran, op_log: Mapping[str, int], varying: Iterable[str], parity: Parity = DEFAULT) -> None:
         """``op_log``: what was told of one execution, which goes first; ``varying``: nodes that the traces have rows of."""
         self._ran = ran
         self._nodes = ran.nodes
         self._op_log = op_log
         self._varying = frozenset(varying)
-        self._rules = rules
+        self._parity = parity
         self._totals: dict[str, int] = {}
         self._ones: dict[str, set[int]] = {}
         self._unknown: set[str] = set()
@@ -133,14 +133,14 @@ class Counting:
     def _formula(self, node: Definition, op: str, inputs: Outputs, outputs: Outputs) -> int | None:
         key = (node.graph, node.name, op, inputs, outputs)
         if key not in self._numbers:
-            self._numbers[key] = float_ops(op, node.attrs, inputs, outputs, self._rules)
+            self._numbers[key] = float_ops(op, node.attrs, inputs, outputs, self._parity)
         return self._numbers[key]
 
 
 # -- as TensorFlow's Python layer counts ------------------------------------------------------------
 
 
-def registered(nodes: Nodes, outputs: Mapping[str, Outputs], rules: Rules) -> dict[str, Count]:
+def registered(nodes: Nodes, outputs: Mapping[str, Outputs], parity: Parity) -> dict[str, Count]:
     """Return the operations of one execution of each node of a graph that TensorFlow's registry has a number for.
 
     ``outputs``: shapes by node, as far as its Python layer knows them; the first node of a name counts.
@@ -152,8 +152,8 @@ def registered(nodes: Nodes, outputs: Mapping[str, Outputs], rules: Rules) -> di
 
     counts = {}
     for name, (node, *_) in nodes.by_name.items():
-        if formula(node.op, rules):
-            number = float_ops(node.op, node.attrs, tuple(map(of, node.inputs)), outputs[name], rules)
+        if formula(node.op, parity):
+            number = float_ops(node.op, node.attrs, tuple(map(of, node.inputs)), outputs[name], parity)
             if number:
                 counts[name] = Count(number)
     return counts

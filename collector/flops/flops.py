@@ -1,7 +1,7 @@
 """Operation counts of one execution of an op, by its attributes and shapes.
 
 What TensorFlow registers is counted as there, to the number. What it counts wrongly or not at all is counted by a table of
-our own, unless the rules are strict.
+our own, unless parity is exact.
 """
 
 import math
@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
-from ..tfviews.parity import Rules
+from ..tfviews.parity import Parity
 from .einsum import einsum_ops
 from .kernels import op_type
 from .registry import (
@@ -37,13 +37,13 @@ def float_ops(
     attrs: Mapping[str, Any],
     inputs: Sequence[Dims | None],
     outputs: Sequence[Dims | None],
-    rules: Rules,
+    parity: Parity,
 ) -> int | None:
     """Return how many operations one execution takes; None where there is no formula, or a shape that it needs is not known.
 
     ``inputs`` and ``outputs`` are shapes by position, control inputs (None) among the inputs.
     """
-    found = formula(op, rules)
+    found = formula(op, parity)
     if found is None:
         return None
     try:
@@ -52,10 +52,10 @@ def float_ops(
         return None
 
 
-def formula(op: str, rules: Rules) -> Formula | None:
-    """Return how ``op`` is counted under ``rules``; None where it is not."""
-    if rules.strict:
-        return None if rules.old and op in NEWER else REGISTRY.get(op)
+def formula(op: str, parity: Parity) -> Formula | None:
+    """Return how ``op`` is counted under ``parity``; None where it is not."""
+    if parity.exact:
+        return None if parity.old and op in NEWER else REGISTRY.get(op)
     op = op_type(op)
     return BETTER.get(op) or _quantized(op)
 

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Final, NamedTuple
 
 from ..tfviews.nodes import Shape
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 from .batches import ITERATORS, Batch, batch_of_arguments, batch_of_iterator
 from .call_graph import Calls
 from .definitions import Definition, Outputs, Source, complete
@@ -79,9 +79,9 @@ class Nodes:
         return OpenSizes(self.by_key, self.calls)
 
 
-def open_nodes(nodes: Nodes, ran_names: Iterable[str], rules: Rules = DEFAULT) -> list[str]:
+def open_nodes(nodes: Nodes, ran_names: Iterable[str], parity: Parity = DEFAULT) -> list[str]:
     """Return which of the nodes that ran may have other shapes in every step, or make others' known."""
-    return [name for name in ran_names if _is_open(nodes, name, rules)]
+    return [name for name in ran_names if _is_open(nodes, name, parity)]
 
 
 def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
@@ -89,14 +89,14 @@ def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
     return [name for name in names if name in ITERATORS or any(node.op in ITERATORS for node in nodes.named(name))]
 
 
-def _is_open(nodes: Nodes, name: str, rules: Rules) -> bool:
+def _is_open(nodes: Nodes, name: str, parity: Parity) -> bool:
     known = nodes.named(name)
     if not known:
         return True
     shapes = [nodes.shapes(node) for node in known]
     if not all(map(complete, shapes[0][1])):
         return True
-    if formula(known[0].op, rules) is None and known[0].op not in ITERATORS:
+    if formula(known[0].op, parity) is None and known[0].op not in ITERATORS:
         return False
     return not all(map(complete, shapes[0][0])) or any(each != shapes[0] for each in shapes[1:])
 

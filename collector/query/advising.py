@@ -9,7 +9,7 @@ from ..errors import UsageError
 from ..render.advice_text import lines
 from ..render.table import clean
 from ..store.reader import Job
-from ..tfviews.parity import Rules
+from ..tfviews.parity import Parity
 from .engine import About
 from .evidence import gather
 
@@ -31,18 +31,18 @@ def advise(about: About, names: Collection[str] | None = None) -> list[JobAdvice
     """Return what the checkers called ``names`` (None: all) say of each job; UsageError where not whole jobs are asked about."""
     if about.steps is not None or about.device is not None:
         raise UsageError("advice is about whole jobs: leave steps and device away")
-    return [_of_job(job, about.rules, names) for job in about.jobs]
+    return [_of_job(job, about.parity, names) for job in about.jobs]
 
 
-def _of_job(job: Job, rules: Rules, names: Collection[str] | None) -> JobAdvice:
-    evidence = gather(job, rules)
+def _of_job(job: Job, parity: Parity, names: Collection[str] | None) -> JobAdvice:
+    evidence = gather(job, parity)
     return JobAdvice(job, ask(evidence, names), evidence.has_steps)
 
 
-def told(found: Sequence[JobAdvice], rules: Rules, width: int | None = None) -> Iterator[str]:
+def told(found: Sequence[JobAdvice], parity: Parity, width: int | None = None) -> Iterator[str]:
     """Yield the advice as text, no line wider than ``width``, each job's name above it where there are several."""
     for at, one in enumerate(found):
         if len(found) > 1:
-            yield from [""] if at or rules.strict else []
+            yield from [""] if at or parity.exact else []
             yield f"job {one.job.info.hex[:4]} {clean(one.job.info.name)}"
-        yield from lines(one.advice, width, strict=rules.strict)
+        yield from lines(one.advice, width, exact=parity.exact)

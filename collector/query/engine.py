@@ -10,7 +10,7 @@ from ..store.reader import Job
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.output import FILE, NONE, PPROF, STDOUT, TIMELINE
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import TreeView
 from .profile import Profile, profile
 from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
@@ -103,7 +103,7 @@ class About:
     jobs: tuple[Job, ...]
     steps: tuple[int, int] | None = None
     device: str | None = None
-    rules: Rules = DEFAULT
+    parity: Parity = DEFAULT
     kinds: tuple[int, ...] | None = None
 
 
@@ -139,7 +139,7 @@ class Answer:
         lines: Callable[..., Iterator[str]] = load(self.view.lines)
         missing = self.profile is not None and self.profile.missing_stream
         what = (self.folded,) if isinstance(self.folded, OpView) else (self.view.name, self.folded)
-        return lines(*what, self.options.select, missing_stream=missing, rules=self.about.rules, **self.values())
+        return lines(*what, self.options.select, missing_stream=missing, parity=self.about.parity, **self.values())
 
     def message(self) -> Any:
         """Return the GraphNodeProto or MultiGraphNodeProto."""
@@ -178,7 +178,7 @@ class Desk:
         """
         chosen = VIEWS[view]
         found = self.profile(about, options.step, needs(chosen, options, whole=whole))
-        folded = load(chosen.fold)(found.nodes if found else [], options, about.rules)
+        folded = load(chosen.fold)(found.nodes if found else [], options, about.parity)
         return Answer(about, chosen, options, found, folded)
 
     def profile(self, about: About, step: int, wanted: frozenset[str], *, averaged: bool = True) -> Profile | None:
@@ -189,7 +189,7 @@ class Desk:
             step,
             about.steps,
             about.device,
-            about.rules,
+            about.parity,
             averaged,
             about.kinds,
         )
@@ -204,7 +204,7 @@ class Desk:
                 device=about.device,
                 averaged=averaged,
                 needs=wanted,
-                rules=about.rules,
+                parity=about.parity,
             )
             self._kept.pop(key, None)
             if ended:

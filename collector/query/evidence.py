@@ -18,7 +18,7 @@ from ..summaries.steps import UNUSUAL
 from ..tfviews.entries import Entry
 from ..tfviews.nodes import Node, texts
 from ..tfviews.own_files import own_place
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 from .executions import by_step, step_traces
 from .profile import profile
 from .required_facts import GRAPH, STACKS
@@ -45,14 +45,14 @@ _GRAPHS: Final = """
 _LAST: Final = "SELECT node, device, max(trace) AS trace FROM ops GROUP BY node, device"
 
 
-def gather(job: Job, rules: Rules = DEFAULT) -> Evidence:
-    """Read what checkers look at of a job; under strict rules only what tfprof's look at."""
-    found = profile(job, needs=(GRAPH, STACKS), rules=rules)
+def gather(job: Job, parity: Parity = DEFAULT) -> Evidence:
+    """Read what checkers look at of a job; with exact parity only what tfprof's look at."""
+    found = profile(job, needs=(GRAPH, STACKS), parity=parity)
     nodes = tuple(found.nodes) if found else ()
     steps = step_traces(job)
     last = _last(job, nodes, steps)
-    if rules.strict:
-        return Evidence(nodes=nodes, has_steps=bool(steps), last=last, rules=rules)
+    if parity.exact:
+        return Evidence(nodes=nodes, has_steps=bool(steps), last=last, parity=parity)
     spans, samples = job.table("spans"), job.table("samples")
     kind, timed = _timed(job, spans)
     during = steady(spans)
@@ -61,7 +61,7 @@ def gather(job: Job, rules: Rules = DEFAULT) -> Evidence:
         has_steps=bool(steps),
         last=last,
         times=step_times(found).nodes if found and found.traces else {},
-        rules=rules,
+        parity=parity,
         step_kind=kind,
         timed=timed,
         traced=_traced(job, nodes, steps),

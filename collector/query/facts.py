@@ -15,7 +15,7 @@ from ..flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown,
 from ..store.reader import Ask, Job
 from ..store.schema import NODE, STATE, TRAINABLE, UNTRAINED
 from ..tfviews.nodes import NO_FACTS, Facts, Shape, texts
-from ..tfviews.parity import Rules
+from ..tfviews.parity import Parity
 from ..tfviews.stacks import FRAME_COLUMNS, stacks
 from .recorded_shapes import Recorder
 from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
@@ -47,7 +47,7 @@ class Steps(NamedTuple):
 class _OpLog:
     """What an op log, or the job itself, says of nodes."""
 
-    def __init__(self, rows: pa.Table, rules: Rules) -> None:
+    def __init__(self, rows: pa.Table, parity: Parity) -> None:
         self.float_ops: dict[str, int] = {}
         self.types: dict[str, list[str]] = {}
         self.shapes: dict[str, Shape] = {}
@@ -65,20 +65,20 @@ class _OpLog:
                 self.types.setdefault(name, []).extend(types)
             if shape:
                 self.shapes[name] = tuple(shape)
-        for name in () if rules.strict else untrained & set(self.types):
+        for name in () if parity.exact else untrained & set(self.types):
             self.types[name] = [each for each in self.types[name] if each != TRAINABLE]
 
 
-def known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rules: Rules) -> Known:
+def known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], parity: Parity) -> Known:
     """Read what ``needs`` name of the facts of a job's nodes; ``names``: its NAMES."""
-    found = _known(job, names, steps, needs, rules) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NOTHING_KNOWN
-    return replace(found, facts=_with_stacks(found.facts, job, names, rules)) if STACKS in needs else found
+    found = _known(job, names, steps, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NOTHING_KNOWN
+    return replace(found, facts=_with_stacks(found.facts, job, names, parity)) if STACKS in needs else found
 
 
-def _with_stacks(facts: Mapping[str, Facts], job: Job, names: pa.Table, rules: Rules) -> dict[str, Facts]:
+def _with_stacks(facts: Mapping[str, Facts], job: Job, names: pa.Table, parity: Parity) -> dict[str, Facts]:
     """Return ``facts`` with Python stacks; nodes put in the place of a loop have those of the nodes in its body."""
     made_in = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
-    if not rules.strict:
+    if not parity.exact:
         bodies = {name: inlined(name) for name in texts(names, NODE).values() if name not in made_in}
         made_in |= {name: made_in[body] for name, body in bodies.items() if body in made_in}
     with_stacks = {
@@ -88,33 +88,33 @@ def _with_stacks(facts: Mapping[str, Facts], job: Job, names: pa.Table, rules: R
     return {**facts, **with_stacks}
 
 
-def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], rules: Rules) -> Known:
+def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], parity: Parity) -> Known:
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
-    log = _OpLog(job.table("op_log"), rules)
+    log = _OpLog(job.table("op_log"), parity)
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
-    slots = rules._replace(compat="1.15") if job.info.tells_slots else rules
+    slots = parity._replace(compat="1.15") if job.info.tells_slots else parity
     of_graph = attributes.facts([(name, node_def) for _, name, _, node_def in rows], slots)
-    facts = {name: _logged(name, fact, log, rules) for name, fact in of_graph.items()}
-    if not rules.strict:
+    facts = {name: _logged(name, fact, log, parity) for name, fact in of_graph.items()}
+    if not parity.exact:
         facts |= _without_parameters(rows, facts, log)
-    if FLOAT_OPS not in needs and (rules.strict or SHAPES not in needs):
+    if FLOAT_OPS not in needs and (parity.exact or SHAPES not in needs):
         return Known(facts, {})
-    only_logged = rules.strict and bool(job.info.identity.get("op_log"))
+    only_logged = parity.exact and bool(job.info.identity.get("op_log"))
     if only_logged:
         return Known(_with_counts(facts, _of_log(log.float_ops, facts)), {})
     found = definitions(rows)
 
     def recorded(ask: Ask) -> Known:
         recorder = Recorder(ask, names, steps.traces, steps.chosen)
-        if not rules.strict:
-            return _counted(found, facts, log, recorder, steps, needs, rules)
-        return Known(_with_counts(facts, _registered(found, recorder, rules) | _of_log(log.float_ops, facts)), {})
+        if not parity.exact:
+            return _counted(found, facts, log, recorder, steps, needs, parity)
+        return Known(_with_counts(facts, _registered(found, recorder, parity) | _of_log(log.float_ops, facts)), {})
 
     return job.asked(recorded)
 
 
-def _logged(name: str, fact: Facts, log: _OpLog, rules: Rules) -> Facts:
-    types, shape = log.types.get(name), None if rules.strict else log.shapes.get(name)
+def _logged(name: str, fact: Facts, log: _OpLog, parity: Parity) -> Facts:
+    types, shape = log.types.get(name), None if parity.exact else log.shapes.get(name)
     if types is None and shape is None:
         return fact
     return replace(fact, types=tuple(dict.fromkeys(types or ())), parameter_shape=shape or fact.parameter_shape)
@@ -141,7 +141,7 @@ def _of_log(float_ops: Mapping[str, int], facts: Mapping[str, Facts]) -> dict[st
     return {name: Count(number) for name, number in float_ops.items() if name in facts}
 
 
-def _registered(found: Iterable[Definition], recorder: Recorder, rules: Rules) -> dict[str, Count]:
+def _registered(found: Iterable[Definition], recorder: Recorder, parity: Parity) -> dict[str, Count]:
     """Return the counts of TensorFlow's registry; what the first traces leave open is looked for in all."""
     nodes = Nodes(found)
     first = {name: each[0] for name, each in nodes.by_name.items()}
@@ -149,7 +149,7 @@ def _registered(found: Iterable[Definition], recorder: Recorder, rules: Rules) -
     for early in (True, False):
         left = {name: node for name, node in first.items() if not all(map(complete, outputs[name]))}
         outputs |= filled(left, recorder.first(left, early=early)).outputs
-    return registered(nodes, outputs, rules)
+    return registered(nodes, outputs, parity)
 
 
 def _counted(
@@ -159,18 +159,18 @@ def _counted(
     recorder: Recorder,
     steps: Steps,
     needs: Collection[str],
-    rules: Rules,
+    parity: Parity,
 ) -> Known:
     """Return what traces recorded: operations step by step, and shapes of inputs that the graph leaves open."""
     nodes = Nodes(found)
     if not steps.traces.num_rows:
         outputs = {name: each[0].outputs for name, each in nodes.by_name.items()}
-        static = registered(nodes, outputs, rules) | _of_log(log.float_ops, facts)
+        static = registered(nodes, outputs, parity) | _of_log(log.float_ops, facts)
         return Known(_with_counts(facts, static), static)
     names = recorder.ran(steps.rollup)
-    varying = open_nodes(nodes, names, rules)
-    ran = Ran(nodes, recorder.samples(names) if FLOAT_OPS in needs else {}, rules)
-    counting = Counting(ran, log.float_ops, varying, rules) if FLOAT_OPS in needs else None
+    varying = open_nodes(nodes, names, parity)
+    ran = Ran(nodes, recorder.samples(names) if FLOAT_OPS in needs else {}, parity)
+    counting = Counting(ran, log.float_ops, varying, parity) if FLOAT_OPS in needs else None
     agreed = Agreed(nodes) if SHAPES in needs else None
     for alike in recorder.alike(varying, sized_nodes(nodes, varying)):
         shapes = StepShapes(nodes, alike.rows, alike.orders)

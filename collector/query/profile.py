@@ -19,7 +19,7 @@ from ..store.reader import Job
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import named
 from ..tfviews.nodes import Node, device_names, finished, merged, signed, sums, texts
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 from . import kinds as step_kinds
 from .required_facts import EVERYTHING
 
@@ -90,29 +90,29 @@ def profile(
     device: str | None = None,
     averaged: bool = True,
     needs: Collection[str] = EVERYTHING,
-    rules: Rules = DEFAULT,
+    parity: Parity = DEFAULT,
 ) -> Profile | None:
     """Read the nodes of jobs: of one traced step, of those from ``steps[0]`` to ``steps[1]``, or of all (-1).
 
     Nodes of several jobs are put together by name, and their traced steps count as so many. ``device``: only nodes that ran
     on a device whose name matches, and their times there: part of the name, or a pattern with `*` and `?`, in any case.
-    ``kinds``: of which kinds the steps are; None: of the one that the jobs are about, and where tfprof is followed strictly,
+    ``kinds``: of which kinds the steps are; None: of the one that the jobs are about, and where tfprof is followed exactly,
     which knows no kinds, of all when all steps are asked for.
     ``averaged``: averages over a node's traced steps, else sums. ``needs``: which facts of nodes are looked at.
 
     Returns None when nothing was traced yet. Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
     """
-    if kinds is None and rules.strict and step < 0 and steps is None:
+    if kinds is None and parity.exact and step < 0 and steps is None:
         kinds = layout.STEP_KINDS
     chosen, there = _chosen([jobs] if isinstance(jobs, Job) else jobs, step, steps, kinds)
     if not chosen:
         return None
-    parts, uncounted = zip(*(_nodes_at_one_moment(one, device, needs, rules) for one in chosen), strict=True)
+    parts, uncounted = zip(*(_nodes_at_one_moment(one, device, needs, parity) for one in chosen), strict=True)
     nodes = parts[0] if len(parts) == 1 else merged(parts)
     if device is not None and not nodes:
         raise _no_such_device(device, chosen)
-    missing = any(misses_streams(one.traces) for one in chosen if not (rules.strict and one.job.info.tells_slots))
-    finished_nodes = finished(nodes, averaged=averaged, rules=rules)
+    missing = any(misses_streams(one.traces) for one in chosen if not (parity.exact and one.job.info.tells_slots))
+    finished_nodes = finished(nodes, averaged=averaged, parity=parity)
     taken = dict(sum((Counter(one.kinds) for one in chosen), Counter[int]()))
     others = {kind: number for kind, number in there.items() if kind not in taken}
     of = tuple((one.job, one.listed) for one in chosen)
@@ -192,19 +192,19 @@ def _no_such_step(tables: Sequence[pa.Table], kinds: Sequence[int], first: int, 
 
 
 def _nodes_at_one_moment(
-    chosen: _Chosen, device: str | None, needs: Collection[str], rules: Rules
+    chosen: _Chosen, device: str | None, needs: Collection[str], parity: Parity
 ) -> tuple[list[Node], int]:
-    return chosen.job.at_one_moment(lambda job: _nodes(replace(chosen, job=job), device, needs, rules))
+    return chosen.job.at_one_moment(lambda job: _nodes(replace(chosen, job=job), device, needs, parity))
 
 
-def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: Rules) -> tuple[list[Node], int]:
+def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: Parity) -> tuple[list[Node], int]:
     """Return the nodes with their sums, and how many of them could not be counted."""
     job = chosen.job
     names = job.table("names")
     total = job.rollup()
     rollup = total if chosen.numbers is None else job.rollup(chosen.numbers)
     ran = None if device is None else _ran_on(rollup, names, device)
-    found = _known(chosen, names, rollup, needs, rules) if needs else None
+    found = _known(chosen, names, rollup, needs, parity) if needs else None
     graph = job.table("graph_nodes", ["name", "op"])
     seen = _seen(job, names, chosen.traces)
     ran_as = {number: op_type(kernel) for number, kernel in seen.items()}
@@ -212,21 +212,21 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], rules: R
         rollup if ran is None else ran.rollup,
         names,
         graph,
-        ran_as if rules.strict else {**_labelled(names, graph), **ran_as},
+        ran_as if parity.exact else {**_labelled(names, graph), **ran_as},
         facts=found.facts if found else None,
         total=total,
     )
     nodes = [_counted(node, found) for node in nodes] if found and found.counts else nodes
-    kernels = {} if rules.strict else _kernels(names, seen)
+    kernels = {} if parity.exact else _kernels(names, seen)
     nodes = [_with_kernel(node, kernels[node.name]) if node.name in kernels else node for node in nodes]
     nodes = nodes if ran is None else [_narrowed(node, ran) for node in nodes if node.name in ran.nodes]
     return nodes, found.uncounted if found else 0
 
 
-def _known(chosen: _Chosen, names: pa.Table, rollup: pa.Table, needs: Collection[str], rules: Rules) -> "Known":
+def _known(chosen: _Chosen, names: pa.Table, rollup: pa.Table, needs: Collection[str], parity: Parity) -> "Known":
     from .facts import Steps, known  # noqa: PLC0415  # with protobuf, a tenth of a command's start
 
-    return known(chosen.job, names, Steps(chosen.traces, chosen.numbers, rollup), needs, rules)
+    return known(chosen.job, names, Steps(chosen.traces, chosen.numbers, rollup), needs, parity)
 
 
 def _seen(job: Job, names: pa.Table, traces: pa.Table) -> dict[int, str]:

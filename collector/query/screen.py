@@ -51,13 +51,13 @@ def ask(desk: Desk, about: About, view: str, options: Options, width: int | None
     wanted = needs(chosen, asked, whole=False) | (frozenset() if "select" in options.given else {STACKS})
     profile = desk.profile(about, asked.step, wanted, averaged=False)
     if profile is None:
-        folded = load(chosen.fold)([], asked, about.rules)
+        folded = load(chosen.fold)([], asked, about.parity)
         return Screen(Answer(about, chosen, asked, None, folded), Rows((), NOTHING), 0, width)
     nodes, times = profile.nodes, step_times(profile, about.device) if profile.traces > 1 else StepTimes(0, {})
     if not options.given & _NAMES:
         nodes, names = grouped(nodes, linked=view == "graph")
         times = times.renamed(names)
-    folded = load(chosen.fold)(nodes, _scaled(asked, view, max(1, profile.traces)), about.rules)
+    folded = load(chosen.fold)(nodes, _scaled(asked, view, max(1, profile.traces)), about.parity)
     answer = Answer(about, chosen, asked, profile, folded)
     return Screen(answer, _rows(answer, nodes, times.nodes), times.steps, width)
 

@@ -42,7 +42,7 @@ def _of_steps(desk: Desk, answer: Answer) -> Iterator[Timeline]:
     persistent = persistent_bytes(job, about.kinds)
     for step, entries in by_step(job, steps, about.kinds):
         found = answer if options.step >= 0 else desk.ask(about, "graph", replace(options, step=step))
-        drawn = graph_timeline(found.tree, entries, persistent, about.rules)
+        drawn = graph_timeline(found.tree, entries, persistent, about.parity)
         yield _timeline(options.output.outfile, step, drawn.data, drawn.says())
 
 

@@ -1,4 +1,4 @@
-"""Advice as text: sentences, below them the line and what to do; under strict rules in tfprof's own form."""
+"""Advice as text: sentences, below them the line and what to do; with exact parity in tfprof's own form."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -14,10 +14,10 @@ _LINE: Final = "  your line:  "
 _TODO: Final = "  what to do: "
 
 
-def lines(advice: Iterable[Advice], width: int | None = None, *, strict: bool = False) -> Iterator[str]:
-    """Yield what the checkers say, no line wider than ``width``; ``strict``: as tfprof prints it, with those that have nothing to say."""
-    if strict:
-        yield from _strict(advice)
+def lines(advice: Iterable[Advice], width: int | None = None, *, exact: bool = False) -> Iterator[str]:
+    """Yield what the checkers say, no line wider than ``width``; ``exact``: as tfprof prints it, with those that have nothing to say."""
+    if exact:
+        yield from _exact(advice)
         return
     reports = [(checker.title, report) for checker, found in advice for report in found]
     for at, (title, report) in enumerate(reports):
@@ -43,7 +43,7 @@ def _wrapped(head: str, text: str, width: int | None) -> list[str]:
     return [line.replace("\u00a0", " ") for line in lines]
 
 
-def _strict(advice: Iterable[Advice]) -> Iterator[str]:
+def _exact(advice: Iterable[Advice]) -> Iterator[str]:
     for checker, reports in advice:
         yield from ("", f"{checker.name}:")
         for report in reports:

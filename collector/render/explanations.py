@@ -170,7 +170,7 @@ def kinds_of(answer: Answer) -> list[tuple[str, int]]:
 
 def left_out(answer: Answer) -> str | None:
     """Say which traced steps an answer is about, and of which other kinds there are; None where there are none."""
-    return None if answer.profile is None or answer.about.rules.strict else of_kinds(answer.profile)
+    return None if answer.profile is None or answer.about.parity.exact else of_kinds(answer.profile)
 
 
 def of_kinds(profile: Profile) -> str | None:

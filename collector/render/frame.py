@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 
 
 class Heading(NamedTuple):
@@ -52,11 +52,11 @@ def columns(select: frozenset[str], order: Sequence[str] = OP_ORDER) -> list[str
     return [column for column in order if column in wanted]
 
 
-def notice(rules: Rules = DEFAULT) -> Iterator[str]:
+def notice(parity: Parity = DEFAULT) -> Iterator[str]:
     """Yield what tfprof says above a view where an accelerator was used and none of its streams was recorded."""
     yield from ("", "", "Found accelerator operation but misses accelerator stream stats!", "")
     yield "It's likely a gpu tracing issue rather than tf-profiler issue."
-    yield f"If you found your operation missing accelerator time, {_HINTS.get(rules.compat, _HINT)}"
+    yield f"If you found your operation missing accelerator time, {_HINTS.get(parity.compat, _HINT)}"
     yield ""
 
 

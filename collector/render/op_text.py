@@ -8,7 +8,7 @@ from ..tfviews.matcher import encoded
 from ..tfviews.nodes import NOTHING
 from ..tfviews.op import ROOT, Entry, OpView
 from ..tfviews.order import ordered
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 from .frame import columns, explained, legend, notice
 from .numbers import tfprof_bytes, tfprof_count, tfprof_time
 from .shapes import shape_text
@@ -58,7 +58,7 @@ _CELLS: Final[dict[str, Callable[[Entry, OpView], str]]] = {
 }
 
 
-def signatures(entry: Entry, rules: Rules = DEFAULT) -> list[tuple[str, int, int, int]]:
+def signatures(entry: Entry, parity: Parity = DEFAULT) -> list[tuple[str, int, int, int]]:
     """Return (input shapes, runs, nodes, µs) for each distinct input signature, most runs first."""
     runs, nodes, micros = Counter[str](), Counter[str](), Counter[str]()
     for node in entry.nodes:
@@ -66,37 +66,37 @@ def signatures(entry: Entry, rules: Rules = DEFAULT) -> list[tuple[str, int, int
         runs[text] += node.stats.runs
         nodes[text] += 1
         micros[text] += node.stats.micros
-    texts = ordered(sorted(nodes), runs.__getitem__, descending=True, rules=rules)
+    texts = ordered(sorted(nodes), runs.__getitem__, descending=True, parity=parity)
     return [(text, runs[text], nodes[text], micros[text]) for text in texts]
 
 
-def _name(entry: Entry, rules: Rules) -> str:
+def _name(entry: Entry, parity: Parity) -> str:
     """Return a name as wide as the column; tfprof counts its bytes."""
     name = clean(entry.name)
-    return name + " " * (_WIDTH - len(encoded(entry.name) if rules.strict else name))
+    return name + " " * (_WIDTH - len(encoded(entry.name) if parity.exact else name))
 
 
-def _row(entry: Entry, view: OpView, shown: list[str], rules: Rules) -> Iterator[str]:
+def _row(entry: Entry, view: OpView, shown: list[str], parity: Parity) -> Iterator[str]:
     cells = (_CELLS[column](entry, view) for column in shown if column in _CELLS)
-    yield _name(entry, rules) + clean(", ".join(cells))
+    yield _name(entry, parity) + clean(", ".join(cells))
     if "input_shapes" in shown:
         yield ""
-        for text, runs, nodes, micros in signatures(entry, rules):
+        for text, runs, nodes, micros in signatures(entry, parity):
             yield f"input_type: {text}\t(run*{runs}|defined*{nodes})\texec_time: {tfprof_time(micros)}"
         yield ""
 
 
 def lines(
-    view: OpView, select: frozenset[str], *, missing_stream: bool = False, rules: Rules = DEFAULT
+    view: OpView, select: frozenset[str], *, missing_stream: bool = False, parity: Parity = DEFAULT
 ) -> Iterator[str]:
     """Yield explanation, legend and rows."""
     shown = columns(select)
     if missing_stream:
-        yield from notice(rules)
+        yield from notice(parity)
     yield from explained("op", select)
     if not view.op_types:
-        yield next(_row(_NO_GRAPH, view, shown, rules))
+        yield next(_row(_NO_GRAPH, view, shown, parity))
         return
     yield legend(shown)
     for entry in view.entries:
-        yield from _row(entry, view, shown, rules)
+        yield from _row(entry, view, shown, parity)

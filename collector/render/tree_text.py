@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..query.tensors import Values, no_value
-from ..tfviews.parity import DEFAULT, Rules
+from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.scope import SCOPE_TYPE
 from ..tfviews.tree import Branch, TreeView
 from .frame import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
@@ -127,13 +127,13 @@ def lines(
     select: frozenset[str],
     *,
     missing_stream: bool = False,
-    rules: Rules = DEFAULT,
+    parity: Parity = DEFAULT,
     values: Values = no_value,
 ) -> Iterator[str]:
     """Yield explanation, legend and rows of the view called ``name``."""
     shown = columns(select, _ORDERS.get(name, TREE_ORDER))
     if missing_stream:
-        yield from notice(rules)
+        yield from notice(parity)
     yield from explained(name, select)
     yield legend(shown, _LEGENDS.get(name, TREE_LEGENDS))
     yield from rows(view.root, shown, CELLS[name], values)

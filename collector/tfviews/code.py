@@ -11,7 +11,7 @@ from .account_filter import picks
 from .matcher import encoded
 from .nodes import NOTHING, Frame, Node
 from .options import Matcher, Options
-from .parity import DEFAULT, Rules
+from .parity import DEFAULT, Parity
 from .tree import Kept, TreeView, root_of, sums, tree_view
 
 #: What follows the name of every call of the tree of gradients.
@@ -116,7 +116,7 @@ class _Builder:
         return self._texts[id(frame)]
 
 
-def call_tree(nodes: Iterable[Node], rules: Rules = DEFAULT) -> CallTree:
+def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
     """Put nodes in name order into their places; those without a stack have none."""
     builder = _Builder()
     forward: dict[str, tuple[Frame, ...]] = {}
@@ -125,7 +125,7 @@ def call_tree(nodes: Iterable[Node], rules: Rules = DEFAULT) -> CallTree:
         stack = node.facts.stack
         if not stack:
             continue
-        of = forward_name(node.name if rules.strict else inlined(node.name))
+        of = forward_name(node.name if parity.exact else inlined(node.name))
         if of is None:
             forward[node.name] = stack
             builder.place(stack).nodes.append(node)
@@ -165,18 +165,18 @@ def _shows(options: Options) -> Callable[[Kept], bool]:
     return shown
 
 
-def code_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> TreeView:
+def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
     """Fold nodes in name order into the code view: its `nodes` are those with a stack, none without code traces.
 
     Its `unreached` are gradient nodes whose forward ops have no stack. As in tfprof, a trimmed call goes with all that it
     calls, totals are never of what is displayed only, and numbers of executions hide nothing.
     """
     traced = [node for node in nodes if node.facts.stack]
-    tree, picked = call_tree(traced, rules), picks(options.account_type_regexes)
+    tree, picked = call_tree(traced, parity), picks(options.account_type_regexes)
     return tree_view(
         _account(tree.places, options.account_type_regexes),
         options,
-        rules,
+        parity,
         nodes=len(traced),
         accounted=frozenset(node.name for node in traced if picked(node)),
         unreached=sum(map(len, tree.lost.values())),

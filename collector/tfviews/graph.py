@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from .account_filter import accounts
 from .nodes import Node
 from .options import Options
-from .parity import DEFAULT, Rules
+from .parity import DEFAULT, Parity
 from .tree import Kept, TreeView, root_of, tree_view
 
 
@@ -29,7 +29,7 @@ def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
     return walked, consumers
 
 
-def graph_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> TreeView:
+def graph_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
     """Fold nodes in name order into the graph view.
 
     What is not accounted is dropped with its own numbers; what is accounted below it moves up to its consumer.
@@ -50,4 +50,4 @@ def graph_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) 
     top.reverse()
     names = frozenset(node.name for node, counts in zip(walked, counted, strict=True) if counts)
     unreached = len(nodes) - len(walked)
-    return tree_view(root_of(top), options, rules, nodes=len(nodes), accounted=names, unreached=unreached)
+    return tree_view(root_of(top), options, parity, nodes=len(nodes), accounted=names, unreached=unreached)

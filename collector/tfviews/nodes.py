@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..store.schema import DEVICE, NODE, NONE_ID
-from .parity import DEFAULT, Rules
+from .parity import DEFAULT, Parity
 
 #: Part of the name of a device whose rows are kernels of an accelerator.
 STREAM: Final = "stream:all"
@@ -256,17 +256,17 @@ def _together(first: Node, second: Node) -> Node:
     return Node(first.name, first.op, devices, stats, facts, sum(some) if some else None, in_graph)
 
 
-def finished(nodes: Iterable[Node], *, averaged: bool = True, rules: Rules = DEFAULT) -> list[Node]:
+def finished(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = DEFAULT) -> list[Node]:
     """Return ``nodes`` with averages over their entries in place of sums, if so asked, and with parameters and float_ops.
 
-    Under strict rules, float_ops are those of one execution as often as the node ran, or once if it never did.
+    With exact parity, float_ops are those of one execution as often as the node ran, or once if it never did.
     """
     return [
         Node(
             node.name,
             node.op,
             node.devices,
-            _finished(node, rules, averaged=averaged),
+            _finished(node, parity, averaged=averaged),
             node.facts,
             node.entries,
             node.in_graph,
@@ -275,14 +275,14 @@ def finished(nodes: Iterable[Node], *, averaged: bool = True, rules: Rules = DEF
     ]
 
 
-def _finished(node: Node, rules: Rules, *, averaged: bool) -> Stats:
+def _finished(node: Node, parity: Parity, *, averaged: bool) -> Stats:
     stats, facts, entries = node.stats, node.facts, node.entries
     if averaged and entries is not None and entries != 1:
         stats = Stats(*(average(number, entries) if number else 0 for number in stats))
     if facts is NO_FACTS:
         return stats
     stats = stats._replace(params=parameters(facts.parameter_shape))
-    if rules.strict:
+    if parity.exact:
         return stats._replace(float_ops=signed(facts.float_ops * (1 if entries is None else stats.runs)))
     return stats
 

@@ -11,7 +11,7 @@ from .matcher import encoded
 from .nodes import NOTHING, Node, Stats
 from .options import Matcher, Options
 from .order import ordered
-from .parity import DEFAULT, Rules
+from .parity import DEFAULT, Parity
 from .tree import ROOT, counter_of, sums
 
 __all__ = ["ROOT", "Entry", "OpView", "op_view"]
@@ -62,7 +62,7 @@ def _entries(nodes: Iterable[Node], options: Options) -> list[Entry]:
     return entries
 
 
-def _ordered(entries: list[Entry], order_by: str, rules: Rules) -> list[Entry]:
+def _ordered(entries: list[Entry], order_by: str, parity: Parity) -> list[Entry]:
     """Return ``entries`` by their own numbers; occurrence is the number of nodes, whatever the sums."""
     key: Callable[[Entry], Any]
     at = counter_of(order_by)
@@ -72,7 +72,7 @@ def _ordered(entries: list[Entry], order_by: str, rules: Rules) -> list[Entry]:
         key = lambda entry: len(entry.nodes)  # noqa: E731
     else:
         return entries
-    return ordered(entries, key, descending=True, rules=rules)
+    return ordered(entries, key, descending=True, parity=parity)
 
 
 def _chained(entries: Sequence[Entry]) -> list[Entry]:
@@ -93,12 +93,12 @@ def _start(entries: Sequence[Entry], patterns: tuple[str, ...]) -> int:
     return next((at for at, entry in enumerate(entries) if matches(entry.name)), len(entries))
 
 
-def _filter(options: Options, rules: Rules) -> Callable[[Entry], bool]:
+def _filter(options: Options, parity: Parity) -> Callable[[Entry], bool]:
     """Return the filter: minima look at running totals, that of occurrence at the number of nodes.
 
     Older versions compare the latter without a sign: a negative minimum hides everything.
     """
-    fewest = options.min_occurrence % (1 << 64) if rules.old else options.min_occurrence
+    fewest = options.min_occurrence % (1 << 64) if parity.old else options.min_occurrence
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     minima = [(at, least) for counter, least in options.minima if (at := counter_of(counter)) is not None]
 
@@ -110,12 +110,12 @@ def _filter(options: Options, rules: Rules) -> Callable[[Entry], bool]:
     return shown
 
 
-def op_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> OpView:
+def op_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> OpView:
     """Fold nodes in name order into the op view."""
-    entries = _ordered(_entries(nodes, options), options.order_by, rules)
+    entries = _ordered(_entries(nodes, options), options.order_by, parity)
     accounted = _chained([entry for entry in entries if entry.nodes])
     whole = accounted[0].running if accounted else NOTHING
-    trims, shown = Matcher(options.trim_name_regexes, shortcut=False), _filter(options, rules)
+    trims, shown = Matcher(options.trim_name_regexes, shortcut=False), _filter(options, parity)
     start = _start(accounted, options.start_name_regexes)
     ends = (at for at in range(start, len(accounted)) if at - start > options.max_depth or trims(accounted[at].name))
     end = next(ends, len(accounted))

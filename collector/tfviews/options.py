@@ -224,14 +224,14 @@ def warnings(options: Options) -> list[str]:
     return [f"-{name} '{pattern}' matches nothing: {why}" for name, pattern, why in _wrong_regexes(options)]
 
 
-def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, strict: bool = False) -> Options:
+def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, exact: bool = False) -> Options:
     """Build options from texts by option name, None for those not given; these are as in ``base``.
 
-    Raises UsageError on the first bad value; ``strict``: what makes no sense is taken, as by tfprof: numbers that are negative,
+    Raises UsageError on the first bad value; ``exact``: what makes no sense is taken, as by tfprof: numbers that are negative,
     regexes that are none and match nothing, and an empty `output`.
     """
     known = {option.name: getattr(base, option.name) for option in TABLE} if base else {}
-    if not strict and texts.get("output") == "":
+    if not exact and texts.get("output") == "":
         raise invalid("output", "", "stdout, none, file:outfile=F, timeline:outfile=F or pprof:outfile=F")
     values = {
         option.name: option.kind.parse(option.name, text)
@@ -240,7 +240,7 @@ def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, 
     }
     given = frozenset(values) | (base.given if base else frozenset())
     options = Options(**{**known, **values}, given=given)
-    if not strict:
+    if not exact:
         for error in _senseless(options):
             raise error
     return options

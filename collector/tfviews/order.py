@@ -5,7 +5,7 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Any, Final, TypeVar
 
-from .parity import DEFAULT, Rules
+from .parity import DEFAULT, Parity
 
 #: Up to so many entries std::sort inserts one after the other, which is stable.
 _THRESHOLD: Final = 16
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 def ordered(
-    entries: Iterable[T], key: Callable[[T], Any], *, descending: bool = False, rules: Rules = DEFAULT
+    entries: Iterable[T], key: Callable[[T], Any], *, descending: bool = False, parity: Parity = DEFAULT
 ) -> list[T]:
     """Return ``entries`` by ``key``; those of equal keys in the order that TensorFlow leaves them in."""
     given = list(entries)
-    if not rules.old or len(given) <= _THRESHOLD:
+    if not parity.old or len(given) <= _THRESHOLD:
         return sorted(given, key=key, reverse=descending)
     pairs = [(key(entry), entry) for entry in given]
     in_order = sorted(pairs, key=itemgetter(0), reverse=descending)

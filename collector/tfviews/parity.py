@@ -6,11 +6,11 @@ from typing import Final, NamedTuple
 COMPAT: Final = ("2.21", "1.15")
 
 
-class Rules(NamedTuple):
-    """`compat`: one of COMPAT. `strict`: nothing better than what tfprof says, even where it is wrong or silent."""
+class Parity(NamedTuple):
+    """`compat`: one of COMPAT. `exact`: nothing better than what tfprof says, even where it is wrong or silent."""
 
     compat: str = COMPAT[0]
-    strict: bool = False
+    exact: bool = False
 
     @property
     def old(self) -> bool:
@@ -18,4 +18,4 @@ class Rules(NamedTuple):
         return self.compat == "1.15"
 
 
-DEFAULT: Final = Rules()
+DEFAULT: Final = Parity()

@@ -7,7 +7,7 @@ from .account_filter import accounts
 from .matcher import encoded
 from .nodes import NOTHING, Node
 from .options import Options
-from .parity import DEFAULT, Rules
+from .parity import DEFAULT, Parity
 from .tree import Kept, TreeView, root_of, tree_view
 
 #: The op type of a scope that is no node.
@@ -26,7 +26,7 @@ def _scopes(names: Iterable[str]) -> dict[str, str | None]:
     return scopes
 
 
-def scope_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) -> TreeView:
+def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
     """Fold nodes in name order into the scope view.
 
     An entry is kept if it is accounted or has one below it that is; its own numbers count either way.
@@ -49,4 +49,4 @@ def scope_view(nodes: Sequence[Node], options: Options, rules: Rules = DEFAULT) 
             below.setdefault(scopes[name], []).append(Kept(name, own, of, children, accounted=accounted))
     top = below.pop(None, [])
     top.reverse()
-    return tree_view(root_of(top), options, rules, nodes=len(nodes), accounted=frozenset(names))
+    return tree_view(root_of(top), options, parity, nodes=len(nodes), accounted=frozenset(names))

@@ -9,7 +9,7 @@ from .matcher import encoded
 from .nodes import NOTHING, Node, Stats, signed
 from .options import MINIMA, Matcher, Options
 from .order import ordered
-from .parity import DEFAULT, Rules
+from .parity import DEFAULT, Parity
 
 ROOT: Final = "_TFProfRoot"
 _COUNTERS: Final = {name: at for at, name in enumerate(Stats._fields) if name in MINIMA.values()}
@@ -183,7 +183,7 @@ class _Walk:
 def tree_view(
     root: Kept,
     options: Options,
-    rules: Rules = DEFAULT,
+    parity: Parity = DEFAULT,
     *,
     nodes: int,
     accounted: frozenset[str],
@@ -212,7 +212,7 @@ def tree_view(
             total = sums([entry.own, *[child.total for child in children]]) if children else entry.own
             definitions = 1 + sum(child.definitions for child in children)
         if len(children) > 1 and not unsorted:
-            children = ordered(children, key or _bytes, descending=key is not None, rules=rules)
+            children = ordered(children, key or _bytes, descending=key is not None, parity=parity)
         branch = Branch(entry.name, entry.own, total, definitions, entry.accounted, entry.nodes, tuple(children), entry)
         below.setdefault(walk.above[at], []).append(branch)
     assert branch is not None

@@ -17,7 +17,7 @@ SELECT = "micros,bytes,peak_bytes,residual_bytes,output_bytes,params,float_ops,o
 def differences(store: Path | str, uid: str) -> Iterator[str]:
     """Yield what goes wrong, or is different, when a job is exported and imported; it has traced steps.
 
-    The import answers as the job itself does with `--strict-tfprof`, and makes the same file.
+    The import answers as the job itself does with `--exact-tf`, and makes the same file.
     """
     with tempfile.TemporaryDirectory(prefix="round-trip-") as folder:
         other, files = f"{folder}/store", [f"{folder}/{name}.pb" for name in ("first", "second")]
@@ -36,7 +36,7 @@ def differences(store: Path | str, uid: str) -> Iterator[str]:
 
 
 def _view(view: str, job: str, store: Path | str) -> Any:
-    options = ("-max_depth", "100000", "-select", SELECT, "--strict-tfprof", "--json", "--store", store)
+    options = ("-max_depth", "100000", "-select", SELECT, "--exact-tf", "--json", "--store", store)
     return json.loads(_said(view, job, *options))["profile"]
 
 

@@ -8,21 +8,22 @@ import pytest
 from house.tree import ROOT, sources
 
 INTERPRETERS = sorted(Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python"))
-#: Files of the shim that only agent and collector load.
-OUTSIDE_JOBS = {"places.py", "wire.py", "daemons.py", "errors.py", "isolated.py", "streams.py"}
+#: Rooms whose code runs in jobs, and the files there whose functions nobody calls there.
+IN_JOBS = ("formats", "shim")
+OUTSIDE_JOBS = {"runtime_dir.py", "private_files.py", "wire.py", "errors.py"}
 #: Where everything is caught on purpose: the fence, the file that is injected, the forked child that becomes a daemon.
 FENCES = {"guard.py", "sitecustomize.py", "daemons.py", "apart.py"}
 
 
 def test_every_file_of_the_shim_parses_as_python_3_7() -> None:
-    for path in sources("shim"):
+    for path in sources(*IN_JOBS):
         ast.parse(path.read_text(), feature_version=(3, 7))
 
 
 @pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.parent.parent.name)
 def test_every_interpreter_present_compiles_the_shim(python: Path) -> None:
     version = tuple(int(part) for part in python.parent.parent.name[2:].split(".")[:1])
-    files = [str(path) for path in sources("shim") if version >= (7,) or path.name == "sitecustomize.py"]
+    files = [str(path) for path in sources(*IN_JOBS) if version >= (7,) or path.name == "sitecustomize.py"]
     code = "import sys; [compile(open(name, 'rb').read(), name, 'exec') for name in sys.argv[1:]]"
     subprocess.run([str(python), "-c", code, *files], check=True)
 
@@ -45,12 +46,12 @@ def test_only_the_fence_catches_everything() -> None:
 
 
 #: Errors that nobody but us raises.
-OWN = {"ChannelError", "PolicyError", "NoisyError", "TooLargeError"}
+OWN = {"ChannelError", "NoValueError", "PolicyError", "NoisyError", "TooLargeError"}
 
 
 def test_every_handler_in_a_job_tells_our_errors_from_the_jobs() -> None:
     deaf = []
-    for path in sources("shim"):
+    for path in sources(*IN_JOBS):
         if path.name in OUTSIDE_JOBS | {"sitecustomize.py"}:
             continue
         for node in ast.walk(ast.parse(path.read_text())):
@@ -81,7 +82,7 @@ def _passes_on(handler: ast.ExceptHandler) -> bool:
 
 
 def test_the_shim_starts_no_thread_but_for_a_window() -> None:
-    users = [path.name for path in sources("shim") if path.name not in OUTSIDE_JOBS and _starts_threads(path)]
+    users = [path.name for path in sources(*IN_JOBS) if path.name not in OUTSIDE_JOBS and _starts_threads(path)]
     assert set(users) <= {"profiler.py"}
 
 

@@ -90,9 +90,9 @@ def test_values_are_shown_below_their_variables(
             cli.main([view, "last", *asked, "-account_type_regexes", "_checkpoint_variables", "--store", store])
         shown = capsys.readouterr().out.splitlines()
         assert shown[2:] == ["int", "[[1 -2 ],", "[3 4 ],", "],", "long", "[1099511627776 ],"]
-        strict = ["--strict-tfprof", "-account_type_regexes", "_checkpoint_variables"]
+        exact = ["--exact-tf", "-account_type_regexes", "_checkpoint_variables"]
         with pytest.raises(SystemExit):
-            cli.main([view, "last", *asked, *strict, "--store", store])
+            cli.main([view, "last", *asked, *exact, "--store", store])
         lines = capsys.readouterr().out.split("Profile:\n")[1].splitlines()[2:]
         assert lines == ["  int ()", "[[1 -2 ],", "[3 4 ],", "],", "  long ()", "[1099511627776 ],"]
     options = {"select": ["tensor_value"], "show_name_regexes": ["layer/double"], "output": "none", "max_depth": 9}

@@ -14,7 +14,7 @@ from tfprof.collector.store.reader import Store
 from tfprof.collector.tfviews.nodes import Stats
 from tfprof.collector.tfviews.op import OpView, op_view
 from tfprof.collector.tfviews.options import Options, from_texts
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 
 pytestmark = pytest.mark.tf
 
@@ -29,7 +29,7 @@ COUNTERS = {
     "output_bytes": "output_bytes",
     "parameters": "params",
 }
-STRICT = Rules(strict=True)
+EXACT = Parity(exact=True)
 #: TensorFlow 1.15 sorts entries of equal value in no certain order, and reads the slot numbers of inputs.
 STABLE = {"tf2"}
 
@@ -52,7 +52,7 @@ def ours(folder: Path, asked_for: Mapping[str, Any]) -> tuple[Options, Profile, 
     """Return our answer to one of the oracle's queries."""
     texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in asked_for.items()}
     options = from_texts({"max_depth": "10000", **texts})
-    found = profile(Store(folder / "store").job("last"), options.step, rules=STRICT)
+    found = profile(Store(folder / "store").job("last"), options.step, parity=EXACT)
     assert found is not None
     return options, found, op_view(found.nodes, options)
 

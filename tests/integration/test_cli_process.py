@@ -50,7 +50,7 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
         assert process.wait(30) == 0
 
 
-@pytest.mark.parametrize("words", [("op", "--json"), ("scope", "-min_micros", "0"), ("scope", "--strict-tfprof")])
+@pytest.mark.parametrize("words", [("op", "--json"), ("scope", "-min_micros", "0"), ("scope", "--exact-tf")])
 def test_a_reader_of_a_view_that_goes_away_is_no_error(tmp_path: Path, words: tuple[str, ...]) -> None:
     names = [b"scope_%d/node_%d" % (number, number) for number in range(5000)]
     write_job(tmp_path, 1, traced(b"", [run_metadata(names)]))
@@ -214,12 +214,12 @@ def test_listing_jobs_loads_neither_the_query_engine_nor_protobuf_nor_the_networ
     assert not {"duckdb", "google.protobuf", "zmq", "psutil", "rich", "asyncio"} & set(done.stdout.split())
 
 
-@pytest.mark.parametrize("strict", [False, True])
+@pytest.mark.parametrize("exact", [False, True])
 @pytest.mark.parametrize("view", ["scope", "graph", "op", "code"])
-def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, strict: bool) -> None:
+def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, exact: bool) -> None:
     asked_store.write(tmp_path / "s")
     code = "import sys\nfrom tfprof.cli.main import main\ntry: main(sys.argv[1:])\nfinally: print(*sys.modules)"
-    words = [view, "aa10", "--store", str(tmp_path / "s"), *["--strict-tfprof"] * strict]
+    words = [view, "aa10", "--store", str(tmp_path / "s"), *["--exact-tf"] * exact]
     done = subprocess.run([sys.executable, "-c", code, *words], capture_output=True, text=True, check=True)
     loaded = set(done.stdout.splitlines()[-1].split())
     heavy = {"duckdb", "rich", "prompt_toolkit", "re2", "asyncio", "zmq", "psutil", "tensorflow"}
@@ -229,7 +229,7 @@ def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, strict: b
         "tfprof.collector.query.timelines",
     }
     assert not (heavy | of_files) & loaded
-    looks_at_graphs = not strict or view in {"graph", "code"}  # for lines of code, for inputs
+    looks_at_graphs = not exact or view in {"graph", "code"}  # for lines of code, for inputs
     assert ("google.protobuf" in loaded) == looks_at_graphs
     assert f"tfprof.collector.tfviews.{view}" in loaded
 

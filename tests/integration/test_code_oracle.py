@@ -24,14 +24,14 @@ from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.tfviews.code import call_tree, code_view
 from tfprof.collector.tfviews.nodes import Node
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 
 pytestmark = pytest.mark.tf
 
 ORACLE = Path(__file__).parent / "oracle_code_view.py"
 #: Cases of each kind; more by hand: TFPROF_TEST_CASES=1000.
 CASES = {"made": int(os.environ.get("TFPROF_TEST_CASES", "40")), "real": 4}
-RULES = {"tf1": Rules("1.15", strict=True), "tf2": Rules("2.21", strict=True)}
+RULES = {"tf1": Parity("1.15", exact=True), "tf2": Parity("2.21", exact=True)}
 
 
 def with_bytes() -> Any:
@@ -56,26 +56,26 @@ class Case:
     """One graph with its op log and steps, and what TensorFlow's profiler said of it."""
 
     folder: Path
-    rules: Rules
+    parity: Parity
     job: Job
     lost: int
     queries: Sequence[Mapping[str, Any]]
 
     def nodes(self, step: int) -> list[Node]:
         """Return our nodes of one step, or of all."""
-        found = profile(self.job, step, rules=self.rules)
+        found = profile(self.job, step, parity=self.parity)
         assert found is not None
         return found.nodes
 
 
-def case_of(folder: Path, rules: Rules) -> Case:
+def case_of(folder: Path, parity: Parity) -> Case:
     """Import what the oracle was given."""
     runs = ",".join(map(str, sorted(folder.glob("run-*.pb"))))
     files = [f"--graph_path={folder / 'graph.pb'}", f"--run_meta_path={runs}", f"--op_log_path={folder / 'oplog.pb'}"]
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         import_.main([*files, f"--store={folder / 'store'}"], standalone_mode=False)
     answers = json.loads((folder / "queries.json").read_text())
-    return Case(folder, rules, Store(folder / "store").job("last"), answers["lost"], answers["queries"])
+    return Case(folder, parity, Store(folder / "store").job("last"), answers["lost"], answers["queries"])
 
 
 @pytest.fixture(scope="module", params=["tf1-made", "tf1-real", "tf2-made", "tf2-real"])
@@ -122,7 +122,7 @@ def test_every_answer_equals_that_of_tensorflows_own_profiler(cases: list[Case])
             options, where = options_of(query["options"]), f"{case.folder}, query {number}: {query['options']}"
             if options.step not in nodes:
                 nodes[options.step] = case.nodes(options.step)
-            view = code_view(nodes[options.step], options, case.rules)
+            view = code_view(nodes[options.step], options, case.parity)
             theirs = normal(MESSAGE.FromString(query["proto"].encode("latin-1")))
             assert MESSAGE.FromString(messages.code_message(view).SerializeToString()) == theirs, where
             text = list(tree_text.lines("code", view, options.select))
@@ -136,4 +136,4 @@ def test_every_answer_equals_that_of_tensorflows_own_profiler(cases: list[Case])
 
 def test_as_many_gradients_are_lost(cases: list[Case]) -> None:
     for case in cases:
-        assert len(call_tree(case.nodes(-1), case.rules).lost) == case.lost, case.folder
+        assert len(call_tree(case.nodes(-1), case.parity).lost) == case.lost, case.folder

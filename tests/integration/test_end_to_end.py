@@ -141,7 +141,7 @@ def test_with_every_step_traced_the_op_view_is_that_of_tensorflows_own_profiler(
     done = _run(RUN, "--trace", "all", *_command(python, "own_trace.py", tmp_path / "oracle.json"))
     assert done.returncode == 0, done.stderr
     oracle = json.loads((tmp_path / "oracle.json").read_text())
-    view = _ask("op", "last", "--strict-tfprof", "-max_depth", "9999")
+    view = _ask("op", "last", "--exact-tf", "-max_depth", "9999")
     ours = {
         entry["name"]: {
             "occurrence": sum(node["run_count"] for node in entry["graph_nodes"]),

@@ -164,9 +164,9 @@ def test_a_session_has_the_operations_of_what_it_was_fed(
         assert numbers["gradients/dense_grad/MatMul"] == numbers["gradients/dense_grad/MatMul_1"] == batch * dense
     average = nodes(entries())
     assert average["conv"] == (4 + 9 + 9) * convolution // 3
-    strictly = nodes(entries("--strict-tfprof", "-step", str(sorted(steps)[3])))
-    assert strictly["conv"] == 0, "the placeholder's shape is not known to TensorFlow's own profiler"
-    assert strictly["dense"] == 4 * dense, "and what it counts goes by the first batch, for good"
+    exactly = nodes(entries("--exact-tf", "-step", str(sorted(steps)[3])))
+    assert exactly["conv"] == 0, "the placeholder's shape is not known to TensorFlow's own profiler"
+    assert exactly["dense"] == 4 * dense, "and what it counts goes by the first batch, for good"
     shown = run(TFPROF, "op", "last", "-select", "input_shapes,occurrence", "-step", str(sorted(steps)[1]))
     assert "4x16x16x3, 3x3x3x8" in shown
     assert sum(

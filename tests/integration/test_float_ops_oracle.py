@@ -14,7 +14,7 @@ from tfprof.collector.query.required_facts import FLOAT_OPS
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.tfviews.nodes import Node
-from tfprof.collector.tfviews.parity import DEFAULT, Rules
+from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
 pytestmark = [
     pytest.mark.tf,
@@ -60,16 +60,16 @@ def job(folder: Path, name: str = "store") -> Job:
     return Store(folder / name).job("last")
 
 
-def nodes(of: Job, step: int = -1, rules: Rules = DEFAULT) -> list[Node]:
+def nodes(of: Job, step: int = -1, parity: Parity = DEFAULT) -> list[Node]:
     """Return the nodes of a job with their operations."""
-    found = profile(of, step, needs={FLOAT_OPS}, rules=rules)
+    found = profile(of, step, needs={FLOAT_OPS}, parity=parity)
     assert found is not None
     return found.nodes
 
 
-def counted(of: Job, step: int, rules: Rules) -> dict[str, int]:
+def counted(of: Job, step: int, parity: Parity) -> dict[str, int]:
     """Return the operations of each node that has any."""
-    return {node.name: node.stats.float_ops for node in nodes(of, step, rules) if node.stats.float_ops}
+    return {node.name: node.stats.float_ops for node in nodes(of, step, parity) if node.stats.float_ops}
 
 
 def some(numbers: Mapping[str, int]) -> dict[str, int]:
@@ -81,7 +81,7 @@ def some(numbers: Mapping[str, int]) -> dict[str, int]:
 def test_a_graph_alone_has_the_numbers_of_the_registry(asked: tuple[str, Path], case: str) -> None:
     version, folder = asked
     theirs = known(folder / case)
-    mine = counted(job(folder / case, "alone"), -1, Rules(COMPAT[version], strict=True))
+    mine = counted(job(folder / case, "alone"), -1, Parity(COMPAT[version], exact=True))
     assert mine == theirs["static"]
     assert mine == some(theirs["once"][0]["nodes"])
     assert sum(mine.values()) == theirs["once"][0]["total"]
@@ -101,7 +101,7 @@ def test_every_node_of_every_step_equals_that_of_tensorflows_profiler(asked: tup
     theirs = known(folder / case)
     assert len(theirs["steps"]) > 2
     for step, answer in theirs["steps"].items():
-        mine = counted(job(folder / case), int(step), Rules(COMPAT[version], strict=True))
+        mine = counted(job(folder / case), int(step), Parity(COMPAT[version], exact=True))
         assert mine == some(answer["nodes"]), step
         assert sum(mine.values()) == answer["total"] > 0
 
@@ -110,10 +110,10 @@ def test_every_node_of_every_step_equals_that_of_tensorflows_profiler(asked: tup
 def test_the_first_run_alone_equals_tensorflows_one_shot_profile(asked: tuple[str, Path], case: str) -> None:
     version, folder = asked
     answer = known(folder / case)["once"][1]
-    assert counted(job(folder / case, "once"), -1, Rules(COMPAT[version], strict=True)) == some(answer["nodes"])
+    assert counted(job(folder / case, "once"), -1, Parity(COMPAT[version], exact=True)) == some(answer["nodes"])
 
 
-def test_runs_complete_shapes_strictly_too(asked: tuple[str, Path]) -> None:
+def test_runs_complete_shapes_exactly_too(asked: tuple[str, Path]) -> None:
     _, folder = asked
     for case in ("fed", "odd"):
         theirs = known(folder / case)

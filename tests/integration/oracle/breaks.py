@@ -16,7 +16,7 @@ from tfprof.collector.store.columns import integer, pc
 from tfprof.collector.tfviews import code, entries, graph, nodes, op, scope, tree
 from tfprof.collector.tfviews.matcher import Matcher, encoded
 from tfprof.collector.tfviews.order import ordered
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 
 OLD, NEW = "tf1", "tf2"
 
@@ -95,8 +95,8 @@ def _of_every_device(known: Any) -> Any:
 
 
 def _never_ran_does_nothing(known: Any) -> Any:
-    def finished(node: Any, rules: Any, **how: Any) -> Any:
-        stats = known(node, rules, **how)
+    def finished(node: Any, parity: Any, **how: Any) -> Any:
+        stats = known(node, parity, **how)
         return stats if node.entries else stats._replace(float_ops=0)
 
     return finished
@@ -197,16 +197,16 @@ def _by_running(known: Any) -> Any:
 
 
 def _filter_by_own(known: Any) -> Any:
-    def made(options: Any, rules: Any) -> Any:
-        shown = known(options, rules)
+    def made(options: Any, parity: Any) -> Any:
+        shown = known(options, parity)
         return lambda entry: shown(replace(entry, running=entry.own))
 
     return made
 
 
 def _sorted_as(compat: str) -> Any:
-    def sort(given: Any, key: Any, *, descending: bool = False, rules: Rules = Rules()) -> Any:  # noqa: B008
-        return ordered(given, key, descending=descending, rules=rules._replace(compat=compat))
+    def sort(given: Any, key: Any, *, descending: bool = False, parity: Parity = Parity()) -> Any:  # noqa: B008
+        return ordered(given, key, descending=descending, parity=parity._replace(compat=compat))
 
     return sort
 
@@ -265,11 +265,11 @@ BREAKS: Final = (
     Break("control inputs are inputs", put(attributes, "attributes", _no_control_inputs), views=("graph",)),
     Break(
         "slots of inputs are not read",
-        put(attributes, "input_shapes", lambda known: lambda *what: known(*what[:2], Rules("1.15"))),
+        put(attributes, "input_shapes", lambda known: lambda *what: known(*what[:2], Parity("1.15"))),
     ),
     Break(
         "slots of inputs are read",
-        put(attributes, "input_shapes", lambda known: lambda *what: known(*what[:2], Rules("2.21"))),
+        put(attributes, "input_shapes", lambda known: lambda *what: known(*what[:2], Parity("2.21"))),
         version=OLD,
     ),
     Break(

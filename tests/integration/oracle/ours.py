@@ -33,8 +33,8 @@ def import_case(case: Path, store: Path) -> list[float]:
 
 
 def profiler(store: Path, version: str) -> Profiler:
-    """Return the job of a store, answering strictly as TensorFlow of ``version`` does."""
-    return open_store(store).job("last", compat=COMPAT[version], strict=True)
+    """Return the job of a store, answering exactly as TensorFlow of ``version`` does."""
+    return open_store(store).job("last", compat=COMPAT[version], exact=True)
 
 
 def ask(job: Profiler, question: Mapping[str, Any], folder: Path) -> dict[str, Any]:

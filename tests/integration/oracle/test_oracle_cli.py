@@ -67,7 +67,7 @@ def tfprof(asked: Asked, name: str, question: Any, spelled: str, *more: str) -> 
         "last",
         f"--store={asked.store(name)}",
     ]
-    how = [f"--compat={COMPAT[asked.version]}", "--strict-tfprof", *more]
+    how = [f"--compat={COMPAT[asked.version]}", "--exact-tf", *more]
     return subprocess.run([*command, *how, *words], capture_output=True, check=True, timeout=60)
 
 

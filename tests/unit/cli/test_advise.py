@@ -51,7 +51,7 @@ def test_no_line_is_wider_than_the_terminal(run: Run, monkeypatch: pytest.Monkey
 
 
 def test_strict_is_tfprofs_own_form_with_the_names_of_all_that_were_asked(run: Run) -> None:
-    _, out, _ = run("advise", "train.py", "--strict-tfprof")
+    _, out, _ = run("advise", "train.py", "--exact-tf")
     assert out.startswith("\nAcceleratorUtilizationChecker:\n\nOperationChecker:\n\nExpensiveOperationChecker:\ntop 1")
     assert "what to do" not in out
     assert "InputChecker" not in out

@@ -110,7 +110,7 @@ MORE = (
     ("import", "--op_log_path", "junk"),
     ("import", "--name", "x"),
     ("import", "--graph_path", "graph", "--run_meta_path", "untraced,junk"),
-    ("op", "nosuch", "-show_name_regexes", "((", "--strict-tfprof"),
+    ("op", "nosuch", "-show_name_regexes", "((", "--exact-tf"),
 )
 
 

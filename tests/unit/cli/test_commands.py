@@ -76,7 +76,7 @@ def test_jobs_as_json_names_its_units(run: Run) -> None:
 
 
 def test_op_shows_each_type_with_what_was_selected(run: Run) -> None:
-    code, out, err = run("op", "7f3a", "-select", "micros,occurrence", "-order_by", "micros", "--strict-tfprof")
+    code, out, err = run("op", "7f3a", "-select", "micros,occurrence", "-order_by", "micros", "--exact-tf")
     legend, *entries = out.splitlines()[out.splitlines().index("Profile:") + 1 :]
     assert (code, err) == (0, "")
     assert legend.endswith("| cpu execution time | op occurrence (run|defined)")

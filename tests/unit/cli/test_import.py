@@ -53,11 +53,11 @@ def test_options_are_spelled_as_in_tfprof(run: Run, tmp_path: Path, dashes: str,
 def test_an_import_is_asked_about_as_any_job(run: Run) -> None:
     run("import", "--graph_path", "graph", "--run_meta_path", "run-0,run-1", "--op_log_path", "log", "--name", "mine")
     assert "imported" in run("jobs")[1]
-    _, out, _ = run("op", "mine", "-select", "micros,occurrence,float_ops", "-order_by", "micros", "--strict-tfprof")
+    _, out, _ = run("op", "mine", "-select", "micros,occurrence,float_ops", "-order_by", "micros", "--exact-tf")
     lines = {line.split()[0]: line for line in out.splitlines() if line.strip()}
     assert "1|1" in lines["_SINK"]
     assert "7 float_ops" in lines["Neg"]
-    assert run("scope", "mine", "-step", "1", "-select", "occurrence", "--strict-tfprof")[1].count("1/1|1/1") == 2
+    assert run("scope", "mine", "-step", "1", "-select", "occurrence", "--exact-tf")[1].count("1/1|1/1") == 2
 
 
 def test_a_graph_alone_is_asked_for_parameters(run: Run) -> None:

@@ -64,10 +64,10 @@ def shown(run: Run, *words: str) -> tuple[dict[str, int], dict[str, int]]:
         (("--kind", "test_batch"), {"Cast": 90}, {"test_batch": 5}),
         (("--kind", "batch,test_batch"), {"MatMul": 10, "Cast": 90}, {"batch": 3, "test_batch": 5}),
         (("--kind", "all"), {"MatMul": 10, "Cast": 90}, {"batch": 3, "test_batch": 5}),
-        (("--strict-tfprof",), {"MatMul": 10, "Cast": 90}, {"batch": 3, "test_batch": 5}),
-        (("--strict-tfprof", "--kind", "batch"), {"MatMul": 10}, {"batch": 3}),
+        (("--exact-tf",), {"MatMul": 10, "Cast": 90}, {"batch": 3, "test_batch": 5}),
+        (("--exact-tf", "--kind", "batch"), {"MatMul": 10}, {"batch": 3}),
         (("-step", "3"), {"MatMul": 10}, {"batch": 1}),
-        (("--strict-tfprof", "-step", "3"), {"MatMul": 10}, {"batch": 1}),
+        (("--exact-tf", "-step", "3"), {"MatMul": 10}, {"batch": 1}),
         (("-step", "3", "--kind", "test_batch"), {"Cast": 90}, {"test_batch": 1}),
         (("--steps", "4-6", "--kind", "all"), {"MatMul": 10, "Cast": 90}, {"batch": 1, "test_batch": 3}),
     ],
@@ -84,7 +84,7 @@ def test_what_is_left_out_is_said(run: Run) -> None:
     assert heading[1].endswith("traced besides: 5 test_batch (--kind)")
     assert "5 traced test_batch steps" in run("scope", "aa", "--kind", "test_batch")[1]
     assert "traced besides" not in run("op", "aa", "--kind", "all")[1]
-    assert "traced besides" not in "".join(run("op", "aa", "--strict-tfprof")[1:])
+    assert "traced besides" not in "".join(run("op", "aa", "--exact-tf")[1:])
     file = run("op", "aa", "-output", "file:outfile=/dev/null")[2]
     assert "shown: 3 batch steps; traced besides, and left out: 5 test_batch (--kind)" in file
 

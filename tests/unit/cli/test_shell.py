@@ -49,7 +49,7 @@ def test_options_of_a_query_are_for_that_line_and_those_of_set_for_the_session(a
     tables = [line.split() for line in out.splitlines() if line.startswith(("-select", "-max_depth"))]
     assert tables == [["-max_depth", "10"], ["-select", "micros"], ["-max_depth", "3"], ["-select", "bytes,params"]]
     assert "params" in ask("set -select params\nop\n")[1]
-    assert "# parameters" in ask("set -select params\nop\n", "aa10", "--strict-tfprof")[1]
+    assert "# parameters" in ask("set -select params\nop\n", "aa10", "--exact-tf")[1]
 
 
 def test_a_refused_set_changes_nothing(ask: Run) -> None:
@@ -89,9 +89,9 @@ def test_a_bad_line_is_told_in_one_line_and_the_next_one_is_read(ask: Run, line:
     assert err.endswith(" [usage]\n")
     assert (code, err.count("\n")) == (1, 1)
     assert out.splitlines() == [f"    1  {line}", "    2  history"]
-    strict = ask(f"{line}\n", "aa10", "--strict-tfprof")[2]
-    assert strict.startswith(f"E: INVALID_ARGUMENT: {theirs or ours.removesuffix(' [usage]')}")
-    assert "[usage]" not in strict
+    exact = ask(f"{line}\n", "aa10", "--exact-tf")[2]
+    assert exact.startswith(f"E: INVALID_ARGUMENT: {theirs or ours.removesuffix(' [usage]')}")
+    assert "[usage]" not in exact
 
 
 @pytest.mark.parametrize(
@@ -116,21 +116,21 @@ def test_what_cannot_be_answered_is_told_in_one_line(ask: Run, line: str, ours: 
     code, _, err = ask(f"{line}\nhistory\n")
     assert err.startswith(f"tfprof: {ours}")
     assert (code, err.count("\n")) == (1, 1)
-    assert ask(f"{line}\n", "aa10", "--strict-tfprof")[2].startswith(theirs or ours.removesuffix(" [usage]"))
+    assert ask(f"{line}\n", "aa10", "--exact-tf")[2].startswith(theirs or ours.removesuffix(" [usage]"))
 
 
 @pytest.mark.parametrize("line", ["op -step -2", "op -max_depth -1", "scope -min_bytes -1", "op -show_name_regexes (("])
-def test_what_makes_no_sense_is_refused_unless_tfprof_is_followed_strictly(ask: Run, line: str) -> None:
-    assert (ask(f"{line}\n")[0], ask(f"{line}\n", "aa10", "--strict-tfprof")[0]) == (1, 0)
+def test_what_makes_no_sense_is_refused_unless_tfprof_is_followed_exactly(ask: Run, line: str) -> None:
+    assert (ask(f"{line}\n")[0], ask(f"{line}\n", "aa10", "--exact-tf")[0]) == (1, 0)
 
 
 def test_the_status_of_a_bad_line_is_named_as_by_the_tensorflow_that_is_followed(ask: Run) -> None:
-    said = ask("foo\n", "aa10", "--compat", "1.15", "--strict-tfprof")[2]
+    said = ask("foo\n", "aa10", "--compat", "1.15", "--exact-tf")[2]
     assert said == "E: Invalid argument: First string must be a valid command.\n"
 
 
-def test_where_tfprof_is_followed_strictly_a_bad_regex_matches_nothing(ask: Run) -> None:
-    code, _, err = ask("op -show_name_regexes ((\n", "aa10", "--strict-tfprof")
+def test_where_tfprof_is_followed_exactly_a_bad_regex_matches_nothing(ask: Run) -> None:
+    code, _, err = ask("op -show_name_regexes ((\n", "aa10", "--exact-tf")
     assert code == 0
     assert err.startswith("tfprof: -show_name_regexes '((' matches nothing")
 
@@ -150,7 +150,7 @@ def test_help_lists_commands_and_options_and_what_they_mean_in_a_view(ask: Run) 
 
 def test_several_jobs_can_be_asked_together(ask: Run) -> None:
     alone, both = (
-        ask("op -select micros -show_name_regexes MatMul\n", *jobs, "--strict-tfprof")[1]
+        ask("op -select micros -show_name_regexes MatMul\n", *jobs, "--exact-tf")[1]
         for jobs in (["aa10"], ["aa10", "bb10"])
     )
     assert "MatMul                           10us (" in alone

@@ -30,7 +30,7 @@ def rows(text: str) -> list[str]:
 
 
 def test_scope_is_a_tree_of_names(run: Run) -> None:
-    code, out, err = run("scope", "aa10", "-select", "micros,params", "--strict-tfprof")
+    code, out, err = run("scope", "aa10", "-select", "micros,params", "--exact-tf")
     assert (code, err) == (0, "")
     assert [row.split(",")[0] for row in rows(out)] == [
         "_TFProfRoot (--/6 params",
@@ -43,7 +43,7 @@ def test_scope_is_a_tree_of_names(run: Run) -> None:
 
 
 def test_graph_is_a_tree_of_inputs(run: Run) -> None:
-    out = run("graph", "aa10", "-start_name_regexes", "net/MatM.*", "--strict-tfprof")[1]
+    out = run("graph", "aa10", "-start_name_regexes", "net/MatM.*", "--exact-tf")[1]
     assert [row.split(" (")[0] for row in rows(out)] == [
         "_TFProfRoot",
         "  net/MatMul",
@@ -145,19 +145,19 @@ def test_a_gpu_without_the_times_of_its_kernels_is_told_of(run: Run) -> None:
 
 
 def test_tfprof_tells_of_a_gpu_without_the_times_of_its_kernels_in_its_own_words(run: Run) -> None:
-    strict = "--strict-tfprof"
-    assert run("op", "bb10", strict)[1].startswith(
+    exact = "--exact-tf"
+    assert run("op", "bb10", exact)[1].startswith(
         "\n\nFound accelerator operation but misses accelerator stream stats!"
     )
-    assert "discuss@tensorflow.org" in run("scope", "aa10", "bb10", strict)[1]
-    assert "xprof-dev@" in run("graph", "bb10", "--compat", "1.15", strict)[1]
-    assert run("op", "aa10", strict)[1].startswith("\nDoc:")
+    assert "discuss@tensorflow.org" in run("scope", "aa10", "bb10", exact)[1]
+    assert "xprof-dev@" in run("graph", "bb10", "--compat", "1.15", exact)[1]
+    assert run("op", "aa10", exact)[1].startswith("\nDoc:")
 
 
 def test_a_file_gets_tfprofs_text_and_nothing_is_printed(run: Run, tmp_path: Path) -> None:
     code, out, err = run("scope", "aa10", "-output", f"file:outfile={tmp_path}/a=b")
     assert (code, out, err) == (0, "", "")
-    assert (tmp_path / "a=b").read_text() == run("scope", "aa10", "--strict-tfprof")[1]
+    assert (tmp_path / "a=b").read_text() == run("scope", "aa10", "--exact-tf")[1]
 
 
 def test_none_prints_nothing(run: Run) -> None:
@@ -180,8 +180,8 @@ def test_a_timeline_of_a_graph_has_a_file_for_each_step_or_for_one(run: Run, tmp
     assert names >= {"net/weights", "net/MatMul", "loss"}
 
 
-def test_where_tfprof_is_followed_strictly_a_bad_regex_matches_nothing_and_is_told(run: Run) -> None:
-    code, _, err = run("op", "aa10", "--strict-tfprof", "-show_name_regexes", "((")
+def test_where_tfprof_is_followed_exactly_a_bad_regex_matches_nothing_and_is_told(run: Run) -> None:
+    code, _, err = run("op", "aa10", "--exact-tf", "-show_name_regexes", "((")
     assert code == 0
     assert err.splitlines()[0] == "tfprof: -show_name_regexes '((' matches nothing: missing ): (("
 
@@ -273,5 +273,5 @@ def test_a_file_that_cannot_be_written_is_one_line(run: Run, output: str) -> Non
 def test_help_shows_every_option_in_tfprofs_spelling_and_ours(run: Run, view: str) -> None:
     out = run(view, "--help")[1]
     assert all(f"  -{option.name} {option.metavar}" in out for option in TABLE)
-    assert all(f"  --{name} " in out for name in ("host", "pid", "steps", "device", "json", "compat", "strict-tfprof"))
+    assert all(f"  --{name} " in out for name in ("host", "pid", "steps", "device", "json", "compat", "exact-tf"))
     assert out.startswith(f"Usage: tfprof {view} [OPTIONS] JOB...")

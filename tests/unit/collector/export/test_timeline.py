@@ -10,7 +10,7 @@ from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
 from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import NOTHING, Facts, Node, Stats
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.scope import scope_view
 
 CPU, GPU, STREAM = "/job:w/device:cpu:0", "/job:w/device:gpu:0", "/device:gpu:0/stream:all"
@@ -160,8 +160,8 @@ def test_a_gpu_has_two_processes_of_counters_and_a_cpu_has_none() -> None:
 )
 def test_megabytes_are_as_long_as_tensorflow_writes_them(size: int, new: str, old: str) -> None:
     one = node("a", GPU)
-    for rules, text in ((Rules("2.21"), new), (Rules("1.15"), old)):
-        drawing = graph_timeline(graph_view([one], WHOLE), {"a": held(GPU, 500, 10**16)}, {"a": size}, rules)
+    for parity, text in ((Parity("2.21"), new), (Parity("1.15"), old)):
+        drawing = graph_timeline(graph_view([one], WHOLE), {"a": held(GPU, 500, 10**16)}, {"a": size}, parity)
         assert events(drawing.data, "C")[1]["args"]["Top Allocation 00"] == f"{text} MB from a"
 
 

@@ -4,7 +4,7 @@ import pytest
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.attributes import Attributes, attributes, facts
 from tfprof.collector.tfviews.nodes import parameters
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 
 
 def shape(*dims: int) -> graph_pb2.TensorShapeProto:
@@ -65,7 +65,7 @@ def test_the_older_version_takes_the_output_that_is_meant_and_of_two_the_last() 
     user = graph_pb2.NodeDef(name="user", op="Add", input=["v:1"])
     twice = graph_pb2.NodeDef(name="twice", op="Add", input=["v", "v:1"])
     beyond = graph_pb2.NodeDef(name="beyond", op="Add", input=["v:7"])
-    known = facts(defined(split("v"), user, twice, beyond), Rules(compat="1.15"))
+    known = facts(defined(split("v"), user, twice, beyond), Parity(compat="1.15"))
     assert known["user"].input_shapes == ((4,),)
     assert known["twice"].input_shapes == ((4,), (4,))
     assert known["beyond"].input_shapes == ((),)

@@ -8,7 +8,7 @@ from tfprof.collector.flops.counts import Count, Counted, Counting, Ran, registe
 from tfprof.collector.flops.definitions import Source
 from tfprof.collector.flops.executed import Alike, Sample
 from tfprof.collector.flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, sized_nodes
-from tfprof.collector.tfviews.parity import DEFAULT, Rules
+from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
 IMAGES, KERNEL = node("x", "Placeholder", (), (-1, 8, 8, 6)), node("w", "VariableV2", (), (3, 3, 6, 4))
 CONV = node("conv", "Conv2D", ["x", "w"], (-1, 6, 6, 4), strides=[1, 1, 1, 1])
@@ -162,21 +162,21 @@ def test_steps_agree_on_the_sizes_that_do_not_differ() -> None:
 # -- as TensorFlow's Python layer --------------------------------------------------------------------
 
 
-def strictly(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:
+def exactly(graph: Graph, *first: tuple[str, bytes]) -> dict[str, int]:
     """Return what TensorFlow's registry would count after traces had these output signatures."""
     nodes = Nodes(read(graph))
     found = filled({name: each[0] for name, each in nodes.by_name.items()}, first)
-    return {name: counted.one for name, counted in registered(nodes, found.outputs, Rules(strict=True)).items()}
+    return {name: counted.one for name, counted in registered(nodes, found.outputs, Parity(exact=True)).items()}
 
 
-def test_strictly_the_first_shape_counts_for_good_and_is_not_told_on() -> None:
+def test_exactly_the_first_shape_counts_for_good_and_is_not_told_on() -> None:
     graph = [IMAGES, KERNEL, CONV, RELU, node("sq", "Square", ["conv"], (-1, 6, 6, 4))]
     seen = [("conv", row("conv", (4, 6, 6, 4)).signature), ("conv", row("conv", (9, 6, 6, 4)).signature)]
-    assert strictly(graph, *seen) == {"sq": 4 * 6 * 6 * 4}
-    assert strictly(graph, ("x", row("x", (4, 8, 8, 6)).signature), *seen) == {"sq": 576, "conv": 4 * EACH}
+    assert exactly(graph, *seen) == {"sq": 4 * 6 * 6 * 4}
+    assert exactly(graph, ("x", row("x", (4, 8, 8, 6)).signature), *seen) == {"sq": 576, "conv": 4 * EACH}
 
 
-def test_strictly_shapes_that_contradict_the_graph_are_passed_over_and_counted() -> None:
+def test_exactly_shapes_that_contradict_the_graph_are_passed_over_and_counted() -> None:
     nodes = Nodes(read([node("a", "V", (), (-1, 3)), node("b", "V", (), None, (2,)), node("c", "V", (), (5,))]))
     first = {name: each[0] for name, each in nodes.by_name.items()}
     seen = [

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.flops.flops import BETTER, float_ops
 from tfprof.collector.flops.registry import NEWER, REGISTRY
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 
-BETTER_RULES, STRICT, OLD = Rules(), Rules(strict=True), Rules(compat="1.15", strict=True)
+BETTER_RULES, EXACT, OLD = Parity(), Parity(exact=True), Parity(compat="1.15", exact=True)
 IMAGES, KERNEL, MADE = (2, 8, 8, 6), (3, 3, 6, 4), (2, 6, 6, 4)
 TURNED, TURNED_MADE = (2, 6, 8, 8), (2, 4, 6, 6)
 #: Multiply-adds of a convolution of IMAGES with KERNEL without padding, twice.
@@ -41,22 +41,22 @@ CONVOLUTION = 2 * (2 * 6 * 6 * 4) * (3 * 3 * 6)
     ],
 )
 def test_both_tables_count_what_tensorflow_registers(op: str, inputs: Any, outputs: Any, number: int) -> None:
-    for rules in (STRICT, OLD, BETTER_RULES):
-        assert float_ops(op, {}, inputs, outputs, rules) == number, rules
+    for parity in (EXACT, OLD, BETTER_RULES):
+        assert float_ops(op, {}, inputs, outputs, parity) == number, parity
 
 
 def test_pooling_counts_its_windows() -> None:
     attrs = attributes(ksize=[1, 3, 2, 1], strides=[1, 1, 1, 1], data_format="NHWC")
-    assert float_ops("MaxPool", attrs, [IMAGES], [MADE], STRICT) == 6 * 288
-    assert float_ops("AvgPoolGrad", attrs, [(4,), MADE], [IMAGES], STRICT) == 6 * 288 * 2
-    assert float_ops("MaxPoolGrad", attrs, [IMAGES, MADE, MADE], [IMAGES], STRICT) == 7 * 288
+    assert float_ops("MaxPool", attrs, [IMAGES], [MADE], EXACT) == 6 * 288
+    assert float_ops("AvgPoolGrad", attrs, [(4,), MADE], [IMAGES], EXACT) == 6 * 288 * 2
+    assert float_ops("MaxPoolGrad", attrs, [IMAGES, MADE, MADE], [IMAGES], EXACT) == 7 * 288
 
 
-def test_strictly_a_quotient_is_cut_as_tensorflow_cuts_it() -> None:
+def test_exactly_a_quotient_is_cut_as_tensorflow_cuts_it() -> None:
     attrs = attributes(strides=[1, 2, 2, 1], data_format="NHWC")
     images, kernel = (1, 3, 3, 1), (1, 1, 1, 5)
-    assert float_ops("Conv2DBackpropInput", attrs, [(4,), kernel, (1, 2, 2, 5)], [images], STRICT) == int(90 / 4)
-    assert float_ops("Conv2DBackpropFilter", attrs, [images, (4,), (1, 2, 2, 5)], [kernel], STRICT) == int(90 / 4)
+    assert float_ops("Conv2DBackpropInput", attrs, [(4,), kernel, (1, 2, 2, 5)], [images], EXACT) == int(90 / 4)
+    assert float_ops("Conv2DBackpropFilter", attrs, [images, (4,), (1, 2, 2, 5)], [kernel], EXACT) == int(90 / 4)
 
 
 def test_a_convolutions_gradients_take_as_many_operations_as_itself() -> None:
@@ -67,7 +67,7 @@ def test_a_convolutions_gradients_take_as_many_operations_as_itself() -> None:
         assert float_ops("Conv2DBackpropFilter", attrs, [image, (4,), made], [KERNEL], BETTER_RULES) == CONVOLUTION
 
 
-def test_other_data_formats_have_no_number_strictly() -> None:
+def test_other_data_formats_have_no_number_exactly() -> None:
     attrs = attributes(ksize=[1, 1, 2, 2], strides=[1, 1, 1, 1], data_format="NCHW")
     gradient = [TURNED, TURNED_MADE, TURNED_MADE]
     for op, inputs, outputs, number in (
@@ -76,18 +76,18 @@ def test_other_data_formats_have_no_number_strictly() -> None:
         ("AvgPoolGrad", [(4,), TURNED_MADE], [TURNED], 8 * 288),
         ("MaxPoolGrad", gradient, [TURNED], 5 * 288),
     ):
-        assert float_ops(op, attrs, inputs, outputs, STRICT) is None
+        assert float_ops(op, attrs, inputs, outputs, EXACT) is None
         assert float_ops(op, attrs, inputs, outputs, BETTER_RULES) == number
-    assert float_ops("Conv2DBackpropInput", attrs, [(4,), KERNEL, TURNED_MADE], [TURNED], STRICT) is None
-    assert float_ops("Conv2D", attrs, [TURNED, KERNEL], [TURNED_MADE], STRICT) == CONVOLUTION
+    assert float_ops("Conv2DBackpropInput", attrs, [(4,), KERNEL, TURNED_MADE], [TURNED], EXACT) is None
+    assert float_ops("Conv2D", attrs, [TURNED, KERNEL], [TURNED_MADE], EXACT) == CONVOLUTION
 
 
 def test_what_the_older_version_does_not_have() -> None:
     shapes: tuple[Any, Any] = [(2, 2), (2, 2)], [(2, 2)]
     for op in NEWER:
         assert float_ops(op, {}, *shapes, OLD) is None
-        assert float_ops(op, {}, *shapes, STRICT)
-        assert float_ops(op, {}, *shapes, Rules(compat="1.15"))
+        assert float_ops(op, {}, *shapes, EXACT)
+        assert float_ops(op, {}, *shapes, Parity(compat="1.15"))
 
 
 @pytest.mark.parametrize("op", ["BatchMatMul", "BatchMatMulV2", "BatchMatMulV3"])
@@ -95,20 +95,20 @@ def test_an_adjoint_matrix_is_summed_over_its_rows(op: str) -> None:
     shapes: tuple[Any, Any] = [(2, 5, 3), (2, 5, 7)], [(2, 3, 7)]
     attrs = attributes(adj_x=True)
     assert float_ops(op, attrs, *shapes, BETTER_RULES) == 2 * 2 * 3 * 5 * 7
-    assert float_ops(op, attrs, *shapes, STRICT) == 2 * 2 * 3 * 3 * 7, "TensorFlow looks for another attribute"
+    assert float_ops(op, attrs, *shapes, EXACT) == 2 * 2 * 3 * 3 * 7, "TensorFlow looks for another attribute"
 
 
 def test_a_product_is_known_from_either_matrix() -> None:
     for inputs in ([(3, 5), None], [None, (5, 7)], [(-1, 5), (5, 7)]):
         assert float_ops("MatMul", {}, inputs, [(3, 7)], BETTER_RULES) == 2 * 3 * 5 * 7
-        assert float_ops("MatMul", {}, inputs, [(3, 7)], STRICT) == (None if inputs[0] != (3, 5) else 210)
+        assert float_ops("MatMul", {}, inputs, [(3, 7)], EXACT) == (None if inputs[0] != (3, 5) else 210)
     assert float_ops("MatMul", {}, [(-1, 5), (-1, 7)], [(3, 7)], BETTER_RULES) is None
     assert float_ops("MatMul", {}, [(0, 5), (5, 7)], [(0, 7)], BETTER_RULES) == 0
 
 
 def test_control_inputs_are_no_terms() -> None:
     inputs = [(5,), (5,), None]
-    assert float_ops("AddN", attributes(N=2), inputs, [(5,)], STRICT) == 10
+    assert float_ops("AddN", attributes(N=2), inputs, [(5,)], EXACT) == 10
     assert float_ops("AddN", attributes(N=2), inputs, [(5,)], BETTER_RULES) == 5
 
 
@@ -141,23 +141,23 @@ def test_control_inputs_are_no_terms() -> None:
 )
 def test_what_tensorflow_has_no_number_for(op: str, attrs: Any, inputs: Any, outputs: Any, number: int) -> None:
     assert float_ops(op, attributes(**attrs), inputs, outputs, BETTER_RULES) == number
-    assert float_ops(op, attributes(**attrs), inputs, outputs, STRICT) is None
+    assert float_ops(op, attributes(**attrs), inputs, outputs, EXACT) is None
 
 
 def test_shapes_that_are_not_fully_known_have_no_number() -> None:
-    for rules in (STRICT, BETTER_RULES):
-        assert float_ops("Sum", {}, [(-1, 4), (1,)], [(4,)], rules) is None
-        assert float_ops("Conv2D", {}, [IMAGES, None], [MADE], rules) is None
-        assert float_ops("Einsum", attributes(N=2, equation="ij,jk->ik"), [(3, 5), None], [(3, 7)], rules) is None
-    assert float_ops("Conv2D", {}, [(-1, 8, 8, 6), KERNEL], [MADE], STRICT) is None, "TensorFlow wants all of it"
+    for parity in (EXACT, BETTER_RULES):
+        assert float_ops("Sum", {}, [(-1, 4), (1,)], [(4,)], parity) is None
+        assert float_ops("Conv2D", {}, [IMAGES, None], [MADE], parity) is None
+        assert float_ops("Einsum", attributes(N=2, equation="ij,jk->ik"), [(3, 5), None], [(3, 7)], parity) is None
+    assert float_ops("Conv2D", {}, [(-1, 8, 8, 6), KERNEL], [MADE], EXACT) is None, "TensorFlow wants all of it"
     assert float_ops("Conv2D", {}, [(-1, 8, 8, 6), KERNEL], [MADE], BETTER_RULES) == CONVOLUTION
     assert float_ops("Square", {}, [None], [(3, 4)], BETTER_RULES) == 12
 
 
 def test_what_is_no_arithmetic_has_no_number() -> None:
-    for rules in (STRICT, BETTER_RULES):
-        assert float_ops("Identity", {}, [(3, 4)], [(3, 4)], rules) is None
-    assert float_ops("Relu", {}, [(3, 4)], [(3, 4)], STRICT) is None
+    for parity in (EXACT, BETTER_RULES):
+        assert float_ops("Identity", {}, [(3, 4)], [(3, 4)], parity) is None
+    assert float_ops("Relu", {}, [(3, 4)], [(3, 4)], EXACT) is None
 
 
 sizes = st.integers(-1, 4)
@@ -169,10 +169,10 @@ shapes = st.lists(st.none() | st.lists(sizes, max_size=5).map(tuple), max_size=5
     shapes,
     shapes,
     st.sampled_from([{}, {"ksize": [2, 2], "strides": [1, 0], "equation": "ij->k", "data_format": "NCHW", "N": 7}]),
-    st.sampled_from([STRICT, OLD, BETTER_RULES]),
+    st.sampled_from([EXACT, OLD, BETTER_RULES]),
 )
-def test_no_shapes_make_it_fail(op: str, inputs: Any, outputs: Any, attrs: Any, rules: Rules) -> None:
-    number = float_ops(op, attributes(**attrs), inputs, outputs, rules)
+def test_no_shapes_make_it_fail(op: str, inputs: Any, outputs: Any, attrs: Any, parity: Parity) -> None:
+    number = float_ops(op, attributes(**attrs), inputs, outputs, parity)
     assert number is None or isinstance(number, int)
 
 
@@ -210,7 +210,7 @@ _GRADIENT = [IMAGES, (4,), MADE]
 def test_what_onednn_makes_of_ops_is_counted(op: str, inputs: Any, outputs: Any, number: int) -> None:
     for prefix in ("_Mkl", "_MklNative"):
         assert float_ops(prefix + op, {}, inputs, outputs, BETTER_RULES) == number
-        assert float_ops(prefix + op, {}, inputs, outputs, STRICT) is None
+        assert float_ops(prefix + op, {}, inputs, outputs, EXACT) is None
 
 
 def test_what_tensorflow_itself_makes_of_ops_is_counted() -> None:

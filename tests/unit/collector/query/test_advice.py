@@ -17,23 +17,23 @@ from tfprof.collector.advice.report import Report
 from tfprof.collector.advice.table import CHECKERS, advise
 from tfprof.collector.query.evidence import gather
 from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 from tfprof.formats import layout
 
 ITERATORS = "/host:CPU/tf.data"
 COPIES = "/device:GPU:0/memcpy"
-STRICT = Rules(strict=True)
+EXACT = Parity(exact=True)
 
 
-def reports(job: Job, slug: str, rules: Rules = Rules()) -> Sequence[Report]:  # noqa: B008  # a constant
+def reports(job: Job, slug: str, parity: Parity = Parity()) -> Sequence[Report]:  # noqa: B008  # a constant
     """Return what the checker with ``slug`` says of a job."""
-    found = {checker.slug: of_one for checker, of_one in advise(gather(job, rules))}
+    found = {checker.slug: of_one for checker, of_one in advise(gather(job, parity))}
     return found[slug]
 
 
-def said(job: Job, slug: str, rules: Rules = Rules()) -> list[str]:  # noqa: B008
+def said(job: Job, slug: str, parity: Parity = Parity()) -> list[str]:  # noqa: B008
     """Return the texts of what the checker with ``slug`` says."""
-    return [report.text for report in reports(job, slug, rules)]
+    return [report.text for report in reports(job, slug, parity)]
 
 
 def job_of(store: Path, **tables: Iterable[dict[str, Any]]) -> Job:
@@ -58,7 +58,7 @@ def test_of_a_job_of_which_nothing_is_known_nothing_is_said(tmp_path: Path) -> N
 
 
 def test_strict_rules_ask_tfprofs_checkers_only_and_names_those_that_are_named(tmp_path: Path) -> None:
-    evidence = gather(job_of(tmp_path), STRICT)
+    evidence = gather(job_of(tmp_path), EXACT)
     assert [checker.name for checker, _ in advise(evidence)] == [
         "AcceleratorUtilizationChecker",
         "OperationChecker",
@@ -98,13 +98,13 @@ def test_a_gpu_that_is_idle_for_more_than_half_of_a_step_has_a_low_one(tmp_path:
 def test_kernels_at_the_same_time_count_once_and_as_tfprof_counts_them_twice(tmp_path: Path) -> None:
     job = made_job(tmp_path, [[*kernel("a", 0, 100), *kernel("b", 0, 100)]])
     assert said(job, "utilization") == ["GPU:0 computes for 100 % of a step."]
-    assert said(job, "utilization", STRICT) == [f"device: {GPU.lower()} utilization: 2.00"]
+    assert said(job, "utilization", EXACT) == [f"device: {GPU.lower()} utilization: 2.00"]
 
 
 def test_nodes_that_ran_in_an_earlier_step_only_stretch_the_time_as_tfprof_sees_it(tmp_path: Path) -> None:
     job = made_job(tmp_path, [kernel("init", 0, 100), kernel("a", 0, 100)], step_ms=0.1)
     assert said(job, "utilization") == ["GPU:0 computes for 100 % of a step."]
-    assert said(job, "utilization", STRICT) == [f"device: {GPU.lower()} utilization: 0.67"]
+    assert said(job, "utilization", EXACT) == [f"device: {GPU.lower()} utilization: 0.67"]
 
 
 def test_a_job_without_a_gpu_has_no_utilization(tmp_path: Path) -> None:
@@ -130,7 +130,7 @@ def test_batch_normalisation_that_is_not_fused_is_told(
 ) -> None:
     job = made_job(tmp_path, [[Ran(name, 0, 5) for name in ops]], graph(ops))
     assert said(job, "operations") == ours
-    assert said(job, "operations", STRICT) == tfprofs
+    assert said(job, "operations", EXACT) == tfprofs
 
 
 def test_the_layout_of_cpus_is_told_on_gpus_only(tmp_path: Path) -> None:
@@ -165,7 +165,7 @@ def test_the_times_of_a_step_are_told_with_their_spread(tmp_path: Path) -> None:
 
 
 def test_strict_rules_name_them_as_tfprof_does(tmp_path: Path) -> None:
-    types, scopes = said(made_job(tmp_path, [NET_STEP], graph(NET)), "expensive", STRICT)[:2]
+    types, scopes = said(made_job(tmp_path, [NET_STEP], graph(NET)), "expensive", EXACT)[:2]
     assert types.splitlines() == [
         "top 1 operation type: MatMul, cpu: 600us, accelerator: 0us, total: 600us (60.00%)",
         "top 2 operation type: Add, cpu: 200us, accelerator: 0us, total: 200us (20.00%)",
@@ -195,14 +195,14 @@ def test_the_users_own_lines_are_named(tmp_path: Path) -> None:
         "of the lines of your own code main.py:7 (f) takes 80 % of that time, 2.00 ms in the median step;"
         " then come main.py:9 (f) 20 %."
     )
-    assert said(job, "expensive", STRICT)[2] == "main.py:7:f, cpu: 2.00ms, accelerator: 0us, total: 2.00ms"
+    assert said(job, "expensive", EXACT)[2] == "main.py:7:f, cpu: 2.00ms, accelerator: 0us, total: 2.00ms"
 
 
 def test_where_no_line_takes_a_millisecond_tfprof_says_an_empty_text(tmp_path: Path) -> None:
     job = made_job(
         tmp_path, [[Ran("a", 0, 200), Ran("b", 0, 300)]], graph({"a": "A", "b": "B"}), **stacks(("a", 7), ("b", 9))
     )
-    assert said(job, "expensive", STRICT)[2] == ""
+    assert said(job, "expensive", EXACT)[2] == ""
 
 
 # -- input -----------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, 
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.tfviews.nodes import Node
-from tfprof.collector.tfviews.parity import DEFAULT, Rules
+from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
-STRICT = Rules(strict=True)
+EXACT = Parity(exact=True)
 CPU = b"/job:localhost/replica:0/task:0/device:CPU:0"
 GRAPH_NODES = (
     node("x", "Placeholder", (), (-1, 5)),
@@ -79,9 +79,9 @@ def nodes(found: Profile | None) -> dict[str, Node]:
     return {each.name: each for each in found.nodes}
 
 
-def counts(of: Job, number: int = -1, *, rules: Rules = DEFAULT, averaged: bool = True) -> dict[str, int]:
+def counts(of: Job, number: int = -1, *, parity: Parity = DEFAULT, averaged: bool = True) -> dict[str, int]:
     """Return the operations of each node that has any."""
-    found = nodes(profile(of, number, needs={FLOAT_OPS}, rules=rules, averaged=averaged))
+    found = nodes(profile(of, number, needs={FLOAT_OPS}, parity=parity, averaged=averaged))
     return {name: each.stats.float_ops for name, each in found.items() if each.stats.float_ops}
 
 
@@ -106,21 +106,21 @@ def test_several_jobs_are_added_up(tmp_path: Path) -> None:
     assert found["y"].stats.float_ops == 18 * ROW
 
 
-def test_strictly_the_first_step_counts_for_all_and_nothing_behind_the_placeholder(tmp_path: Path) -> None:
+def test_exactly_the_first_step_counts_for_all_and_nothing_behind_the_placeholder(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2), step(8, loop=3)])
-    assert counts(mine, 0, rules=STRICT) == {"z": 14, "user": 8, "never": 35}
-    assert counts(mine, 1, rules=STRICT) == {"z": 42, "user": 8, "never": 35}
-    assert counts(mine, rules=STRICT) == {"z": 14 * 2, "user": 8, "never": 35}, "4 turns in 2 steps are 2 a step"
+    assert counts(mine, 0, parity=EXACT) == {"z": 14, "user": 8, "never": 35}
+    assert counts(mine, 1, parity=EXACT) == {"z": 42, "user": 8, "never": 35}
+    assert counts(mine, parity=EXACT) == {"z": 14 * 2, "user": 8, "never": 35}, "4 turns in 2 steps are 2 a step"
 
 
-def test_strictly_a_loops_first_turn_counts_for_all_of_them(tmp_path: Path) -> None:
+def test_exactly_a_loops_first_turn_counts_for_all_of_them(tmp_path: Path) -> None:
     turns = RunMetadata.FromString(step(2))
     for made in (6, 2, 4, 2):
         turn = turns.step_stats.dev_stats[0].node_stats.add(node_name=b"grown", all_start_micros=10)
         dims = [graph_pb2.TensorShapeProto.Dim(size=size) for size in (made, 7)]
         turn.output.add().tensor_description.shape = graph_pb2.TensorShapeProto(dim=dims).SerializeToString()
     mine = job(tmp_path, [step(2), turns.SerializeToString(), step(2)])
-    assert counts(mine, 1, rules=STRICT)["grown"] == 4 * 6 * 7
+    assert counts(mine, 1, parity=EXACT)["grown"] == 4 * 6 * 7
     assert counts(mine, 1)["grown"] == (6 + 2 + 4 + 2) * 7
 
 
@@ -145,27 +145,27 @@ def test_a_node_that_runs_in_a_later_step_of_the_same_kind_is_counted(tmp_path: 
     assert "never" not in counts(mine, 0)
 
 
-def test_strictly_the_first_shape_may_come_late(tmp_path: Path) -> None:
+def test_exactly_the_first_shape_may_come_late(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2)] * 70 + [step(2, also="grown")])
-    assert counts(mine, 70, rules=STRICT)["grown"] == 35
+    assert counts(mine, 70, parity=EXACT)["grown"] == 35
 
 
 def test_what_an_op_log_tells_goes_first(tmp_path: Path) -> None:
     log = [{"name": "z", "float_ops": 1000}, {"name": "never", "float_ops": 7}, {"name": "gone", "float_ops": 9}]
     mine = job(tmp_path, [step(2, loop=3)], log=log)
     assert counts(mine) == {"y": 2 * ROW, "z": 3000, "user": 8}
-    assert counts(mine, rules=STRICT) == {"z": 3000, "user": 8, "never": 7}
+    assert counts(mine, parity=EXACT) == {"z": 3000, "user": 8, "never": 7}
 
 
-def test_strictly_a_job_that_was_imported_with_an_op_log_has_nothing_else(tmp_path: Path) -> None:
+def test_exactly_a_job_that_was_imported_with_an_op_log_has_nothing_else(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2, loop=3)], log=[{"name": "z", "float_ops": 1000}], op_log=True, state=IMPORTED)
-    assert counts(mine, rules=STRICT) == {"z": 3000}
+    assert counts(mine, parity=EXACT) == {"z": 3000}
     assert counts(mine) == {"y": 2 * ROW, "z": 3000, "user": 8}
 
 
 def test_a_mere_graph_counts_each_node_once(tmp_path: Path) -> None:
     mine = job(tmp_path, [], log=[{"name": "y", "float_ops": 7}], state=IMPORTED)
-    assert counts(mine) == counts(mine, rules=STRICT) == {"never": 35, "y": 7}
+    assert counts(mine) == counts(mine, parity=EXACT) == {"never": 35, "y": 7}
 
 
 def test_types_are_known_without_counting_and_told_once(tmp_path: Path) -> None:
@@ -179,8 +179,8 @@ def test_placeholders_have_parameters_only_where_they_stand_for_a_variable(tmp_p
     mine = job(tmp_path, [step(2)], log=[{"name": "x", "shape": [3, 3], "types": ["_trainable_variables"]}])
     found = nodes(profile(mine, needs={GRAPH}))
     assert {name: found[name].stats.params for name in ("x", "known", "w")} == {"x": 9, "known": 0, "w": 35}
-    strictly = nodes(profile(mine, needs={GRAPH}, rules=STRICT))
-    assert {name: strictly[name].stats.params for name in ("x", "known", "w")} == {"x": 0, "known": 20, "w": 35}
+    exactly = nodes(profile(mine, needs={GRAPH}, parity=EXACT))
+    assert {name: exactly[name].stats.params for name in ("x", "known", "w")} == {"x": 0, "known": 20, "w": 35}
 
 
 def test_what_is_none_of_a_model_has_no_parameters_and_what_it_does_not_train_is_not_trainable(tmp_path: Path) -> None:
@@ -188,9 +188,9 @@ def test_what_is_none_of_a_model_has_no_parameters_and_what_it_does_not_train_is
     frozen = job(tmp_path / "frozen", [step(2)], log=log)
     made = job(tmp_path / "made", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])
     told = {
-        (mine, rules): nodes(profile(mine, needs={GRAPH}, rules=rules))["w"]
+        (mine, parity): nodes(profile(mine, needs={GRAPH}, parity=parity))["w"]
         for mine in (frozen, made)
-        for rules in (DEFAULT, STRICT)
+        for parity in (DEFAULT, EXACT)
     }
     assert [node.stats.params for node in told.values()] == [35, 35, 0, 35]
     assert [node.facts.types for node in told.values()] == [(), ("_trainable_variables",), (), ()]
@@ -202,7 +202,7 @@ def test_only_variables_have_parameters(tmp_path: Path) -> None:
     tables = traced(graph_pb2.GraphDef(node=[summed]).SerializeToString(), [step(2)])
     write_job(tmp_path / "store", 1, {name: table for name, table in tables.items() if table.num_rows}, state="exited")
     mine = Store(tmp_path / "store").job("last")
-    told = [nodes(profile(mine, needs={GRAPH}, rules=rules))["summed"].stats.params for rules in (DEFAULT, STRICT)]
+    told = [nodes(profile(mine, needs={GRAPH}, parity=parity))["summed"].stats.params for parity in (DEFAULT, EXACT)]
     assert told == [0, 35]
 
 
@@ -213,8 +213,8 @@ def test_input_shapes_are_those_recorded_of_the_output_that_is_meant(tmp_path: P
     assert one["user"].facts.input_shapes == ((2, 4), (2, 7))
     both = nodes(profile(mine, needs={GRAPH, SHAPES}))
     assert both["y"].facts.input_shapes == ((-1, 5), (5, 7))
-    strictly = nodes(profile(mine, needs={GRAPH, SHAPES}, rules=STRICT))
-    assert strictly["user"].facts.input_shapes == ((-1, 3), (-1, 7))
+    exactly = nodes(profile(mine, needs={GRAPH, SHAPES}, parity=EXACT))
+    assert exactly["user"].facts.input_shapes == ((-1, 3), (-1, 7))
 
 
 def test_nodes_that_could_not_be_counted_are_counted(tmp_path: Path) -> None:
@@ -232,12 +232,12 @@ def test_a_running_job_is_counted_from_its_log(tmp_path: Path) -> None:
     assert counts(mine) == {"y": 2 * ROW, "z": 14, "user": 8}
 
 
-@pytest.mark.parametrize("rules", [DEFAULT, STRICT])
-def test_a_job_whose_graph_never_came_has_no_facts(tmp_path: Path, rules: Rules) -> None:
+@pytest.mark.parametrize("parity", [DEFAULT, EXACT])
+def test_a_job_whose_graph_never_came_has_no_facts(tmp_path: Path, parity: Parity) -> None:
     tables: dict[str, Any] = traced(definition(), [step(2)])
     del tables["graph_nodes"]
     write_job(tmp_path / "store", 1, tables)
-    found = nodes(profile(Store(tmp_path / "store").job("last"), needs=EVERYTHING, rules=rules))
+    found = nodes(profile(Store(tmp_path / "store").job("last"), needs=EVERYTHING, parity=parity))
     assert found["z"].stats.runs == 1
     assert all(not each.facts.inputs for each in found.values())
 

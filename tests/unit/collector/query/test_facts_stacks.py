@@ -10,7 +10,7 @@ from tfprof.collector.query.profile import profile
 from tfprof.collector.query.required_facts import EVERYTHING, GRAPH, STACKS
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.tfviews.nodes import Frame
-from tfprof.collector.tfviews.parity import DEFAULT, Rules
+from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
 HERE, THERE = Frame("a.py", 3, "f", 1, "x = y"), Frame("b.py", 5, "g")
 IN_BODY = "while/body/_1/while/MatMul"
@@ -30,9 +30,9 @@ def job(tmp_path: Path) -> Job:
     return Store(tmp_path / "store").job("last")
 
 
-def made_in(job: Job, *needs: str, rules: Rules = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
+def made_in(job: Job, *needs: str, parity: Parity = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
     """Return the stacks of the nodes of ``job``."""
-    found = profile(job, needs=needs, rules=rules)
+    found = profile(job, needs=needs, parity=parity)
     assert found is not None
     return {node.name: node.facts.stack for node in found.nodes}
 
@@ -48,7 +48,7 @@ def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_a_loops_body(
 
 
 def test_in_tfprof_a_name_is_a_name(job: Job) -> None:
-    assert made_in(job, STACKS, rules=Rules(strict=True))[IN_BODY] is None
+    assert made_in(job, STACKS, parity=Parity(exact=True))[IN_BODY] is None
 
 
 def test_stacks_are_read_only_where_they_are_needed(job: Job) -> None:

@@ -48,4 +48,4 @@ def test_what_a_job_calls_things_moves_no_cursor() -> None:
 
 
 def test_tfprofs_own_form_has_every_checker_and_no_more_than_the_texts() -> None:
-    assert list(lines(advice(), strict=True)) == ["", "MemoryChecker:", "", "InputChecker:", TEXT]
+    assert list(lines(advice(), exact=True)) == ["", "MemoryChecker:", "", "InputChecker:", TEXT]

@@ -9,7 +9,7 @@ from tfprof.collector.render.tree_text import lines
 from tfprof.collector.tfviews.graph import graph_view
 from tfprof.collector.tfviews.nodes import Facts, Node
 from tfprof.collector.tfviews.options import SELECTS, Options
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.scope import scope_view
 
 PLACED = replace(
@@ -77,15 +77,15 @@ def test_columns_are_in_the_order_of_the_legend_and_all_words_have_one() -> None
 
 
 @pytest.mark.parametrize(
-    ("rules", "hint"),
+    ("parity", "hint"),
     [
-        (Rules("1.15"), "consider filing a bug to xprof-dev@!"),
-        (Rules("2.21"), "consider to post to discuss@tensorflow.org!"),
+        (Parity("1.15"), "consider filing a bug to xprof-dev@!"),
+        (Parity("2.21"), "consider to post to discuss@tensorflow.org!"),
     ],
 )
-def test_the_notice_of_a_missing_stream_comes_first_and_its_hint_is_the_versions(rules: Rules, hint: str) -> None:
+def test_the_notice_of_a_missing_stream_comes_first_and_its_hint_is_the_versions(parity: Parity, hint: str) -> None:
     view = scope_view([], Options())
-    text = "\n".join(lines("scope", view, frozenset(), missing_stream=True, rules=rules))
+    text = "\n".join(lines("scope", view, frozenset(), missing_stream=True, parity=parity))
     assert text.startswith("\n\nFound accelerator operation but misses accelerator stream stats!\n\nIt's likely")
     assert text.partition("\n\n\nDoc:\n")[0].endswith(f"If you found your operation missing accelerator time, {hint}")
 

@@ -7,11 +7,11 @@ from fakes.nodes import made_in, node
 from tfprof.collector.tfviews.code import basename, code_view, forward_name, frame_text
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.tree import Branch, TreeView
 
 TRAIN, LAYER, LOSS = Frame("/home/ada/train.py", 9, "main"), Frame("nn.py", 3, "layer"), Frame("nn.py", 5, "loss")
-STRICT = Rules(strict=True)
+EXACT = Parity(exact=True)
 NODES = [
     made_in(node("a/MatMul", "MatMul", micros=1), TRAIN, LAYER),
     made_in(node("a/add", "Add", micros=2), TRAIN, LAYER),
@@ -27,9 +27,9 @@ EVERYTHING = (
 )
 
 
-def view(rules: Rules = STRICT, **options: object) -> TreeView:
+def view(parity: Parity = EXACT, **options: object) -> TreeView:
     """Return the view of NODES."""
-    return code_view(NODES, Options(**{"max_depth": 100, **options}), rules)  # type: ignore[arg-type]
+    return code_view(NODES, Options(**{"max_depth": 100, **options}), parity)  # type: ignore[arg-type]
 
 
 def text(branch: Branch) -> str:
@@ -52,7 +52,7 @@ def test_nodes_are_where_they_were_made_and_gradients_beside_their_forward_nodes
 
 def test_calls_are_in_order_of_first_use_unless_they_are_sorted() -> None:
     later = [made_in(node("a", "Add"), TRAIN, LOSS), made_in(node("b", "Add"), TRAIN, LAYER)]
-    in_order = code_view(later, Options(order_by=""), STRICT).root.children[0]
+    in_order = code_view(later, Options(order_by=""), EXACT).root.children[0]
     assert [call.name for call in in_order.children] == ["nn.py:5:loss", "nn.py:3:layer"]
     by_micros = view(order_by="micros")
     assert [call.total.micros for call in by_micros.root.children] == [48, 15]
@@ -74,7 +74,7 @@ def test_a_node_that_two_patterns_match_counts_twice_and_is_there_once() -> None
 
 def test_calls_of_the_same_text_under_one_caller_are_one() -> None:
     other = Frame("/elsewhere/nn.py", 3, "layer", start_line=1)
-    found = code_view([*NODES[:1], made_in(node("z", "Sub", micros=100), TRAIN, other)], Options(), STRICT)
+    found = code_view([*NODES[:1], made_in(node("z", "Sub", micros=100), TRAIN, other)], Options(), EXACT)
     assert text(found.root) == "_TFProfRoot?:101(train.py:9:main:101(nn.py:3:layer:101))"
 
 
@@ -83,7 +83,7 @@ def test_gradients_of_what_has_no_stack_are_lost_and_counted() -> None:
         made_in(node("gradients/without_grad/x", "Neg", micros=1), TRAIN),
         made_in(node("gradients/without_grad/y", "Neg", micros=1), TRAIN),
     ]
-    found = code_view([*NODES, *lost], Options(), STRICT)
+    found = code_view([*NODES, *lost], Options(), EXACT)
     assert text(found.root) == EVERYTHING
     assert found.unreached == 2
 
@@ -91,7 +91,7 @@ def test_gradients_of_what_has_no_stack_are_lost_and_counted() -> None:
 def test_gradients_of_two_forward_nodes_of_one_line_are_in_the_order_of_names() -> None:
     names = ("gradients/a_grad/z", "tower/gradients/b_grad/x", "gradients/b_grad/y")
     nodes = [made_in(node(name, "Add"), TRAIN) for name in sorted(("a", "b", *names))]
-    gradient = code_view(nodes, Options(), STRICT).root.children[1]
+    gradient = code_view(nodes, Options(), EXACT).root.children[1]
     assert [one.name for one in gradient.nodes] == sorted(names)
 
 
@@ -119,7 +119,7 @@ def test_hidden_calls_use_up_depth() -> None:
 def test_a_minimum_looks_at_totals_and_that_of_runs_at_nothing() -> None:
     assert text(view(min_micros=4, min_occurrence=99).root) == EVERYTHING.replace("nn.py:3:layer:3 ", "")
     with_params = [replace(one, stats=one.stats._replace(params=one.stats.micros)) for one in NODES]
-    found = code_view(with_params, Options(min_params=5), STRICT)
+    found = code_view(with_params, Options(min_params=5), EXACT)
     assert "nn.py:5:loss:4" not in text(found.root)
     assert "train.py:9:main:15" in text(found.root)
 
@@ -151,8 +151,8 @@ def test_what_ran_in_a_loop_is_a_gradient_by_its_name_in_the_body() -> None:
     name = "gradient_tape/while/while_grad/body/_6/gradient_tape/while/gradients/a/MatMul_grad/MatMul"
     nodes = [*NODES[:1], made_in(node(name, "MatMul", micros=5), LOSS)]
     assert text(code_view(nodes, Options()).root).endswith("train.py:9:main (gradient):5(nn.py:3:layer (gradient):5))")
-    strict = code_view(nodes, Options(), STRICT)
-    assert (strict.unreached, strict.root.total.micros) == (1, 1)
+    exact = code_view(nodes, Options(), EXACT)
+    assert (exact.unreached, exact.root.total.micros) == (1, 1)
 
 
 def test_stacks_of_a_thousand_calls_are_walked() -> None:

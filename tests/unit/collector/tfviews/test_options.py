@@ -70,7 +70,7 @@ def test_every_minimum_is_looked_at_so_that_negative_totals_are_hidden() -> None
 
 def test_numbers_may_be_as_large_as_64_bits_hold_and_negative() -> None:
     options = from_texts(
-        {"min_micros": "9223372036854775807", "step": "-9223372036854775808", "max_depth": " 7 "}, strict=True
+        {"min_micros": "9223372036854775807", "step": "-9223372036854775808", "max_depth": " 7 "}, exact=True
     )
     assert (options.min_micros, options.step, options.max_depth) == (2**63 - 1, -(2**63), 7)
 
@@ -81,8 +81,8 @@ def test_what_is_not_given_is_as_in_the_options_that_one_starts_from() -> None:
     assert (options.max_depth, options.select) == (4, {"micros"})
 
 
-def test_where_tfprof_is_followed_strictly_a_bad_regex_is_a_warning() -> None:
-    options = from_texts({"show_name_regexes": "((,a"}, strict=True)
+def test_where_tfprof_is_followed_exactly_a_bad_regex_is_a_warning() -> None:
+    options = from_texts({"show_name_regexes": "((,a"}, exact=True)
     assert options.show_name_regexes == ("((", "a")
     assert warnings(options) == ["-show_name_regexes '((' matches nothing: missing ): (("]
 

@@ -6,23 +6,23 @@ from typing import Any
 import pytest
 from tfprof.collector.tfviews import order
 from tfprof.collector.tfviews.order import ordered
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 
-OLD = Rules("1.15")
+OLD = Parity("1.15")
 
 
-def by(values: list[int], *, rules: Rules) -> list[int]:
+def by(values: list[int], *, parity: Parity) -> list[int]:
     """Return positions of ``values``, the largest first."""
-    return ordered(range(len(values)), values.__getitem__, descending=True, rules=rules)
+    return ordered(range(len(values)), values.__getitem__, descending=True, parity=parity)
 
 
 def test_equal_entries_keep_their_order() -> None:
     values = [at % 3 for at in range(40)]
-    assert by(values, rules=Rules()) == sorted(range(40), key=lambda at: -values[at])
+    assert by(values, parity=Parity()) == sorted(range(40), key=lambda at: -values[at])
 
 
 def test_older_versions_keep_it_too_up_to_sixteen_entries() -> None:
-    assert by([1] * 16, rules=OLD) == list(range(16))
+    assert by([1] * 16, parity=OLD) == list(range(16))
 
 
 #: What a program with GCC's std::sort printed for the same values.
@@ -44,8 +44,8 @@ def numbers(text: str) -> list[int]:
 
 
 def test_beyond_them_it_is_that_of_std_sort() -> None:
-    assert by([1] * 20, rules=OLD) == numbers(EQUAL)
-    assert by([at * 7 % 3 for at in range(24)], rules=OLD) == numbers(THREE_VALUES)
+    assert by([1] * 20, parity=OLD) == numbers(EQUAL)
+    assert by([at * 7 % 3 for at in range(24)], parity=OLD) == numbers(THREE_VALUES)
 
 
 def test_where_quicksort_goes_too_deep_it_is_that_of_its_heap_sort(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -57,7 +57,7 @@ def test_where_quicksort_goes_too_deep_it_is_that_of_its_heap_sort(monkeypatch: 
         heap_sort(*range_of_it)
 
     monkeypatch.setattr(order, "_heap_sort", counted)
-    assert by(numbers(DECEIVING), rules=OLD) == numbers(TOO_DEEP)
+    assert by(numbers(DECEIVING), parity=OLD) == numbers(TOO_DEEP)
     assert heaps
 
 
@@ -65,6 +65,6 @@ def test_whatever_the_values_nothing_gets_lost_and_they_are_in_order() -> None:
     chance = random.Random(0)
     for _ in range(200):
         values = [chance.randint(0, 9) for _ in range(chance.randint(0, 120))]
-        positions = by(values, rules=OLD)
+        positions = by(values, parity=OLD)
         assert sorted(positions) == list(range(len(values)))
         assert [values[at] for at in positions] == sorted(values, reverse=True)

@@ -2,7 +2,7 @@
 
 from tfprof.collector.tfviews.nodes import NOTHING, Stats
 from tfprof.collector.tfviews.options import Options
-from tfprof.collector.tfviews.parity import Rules
+from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.tree import Branch, Kept, TreeView, root_of, tree_view
 
 
@@ -87,7 +87,7 @@ def test_equal_children_are_in_the_order_of_the_version_that_is_asked_for() -> N
     asked = Options(order_by="micros")
     orders = {
         version: [
-            one.name for one in tree_view(root, asked, Rules(version), nodes=0, accounted=frozenset()).root.children
+            one.name for one in tree_view(root, asked, Parity(version), nodes=0, accounted=frozenset()).root.children
         ]
         for version in ("2.21", "1.15")
     }
