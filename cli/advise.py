@@ -9,8 +9,8 @@ from ..collector.advice.report import Report
 from ..collector.query.advising import JobAdvice, told
 from ..collector.query.advising import advise as ask
 from ..collector.query.engine import About
+from ..collector.query.explanations import untraced
 from ..collector.query.selection import choose
-from ..collector.render.explanations import untraced
 from ..collector.store.reader import Store
 from ..collector.tfviews.parity import COMPAT, Parity
 from .command import json_option, note, print_json, print_lines, store_option, width

@@ -13,11 +13,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ..collector.errors import StoreError, TfprofError
+from ..collector.query.explanations import befell, missed, of_kinds, untraced
 from ..collector.query.profile import profile
 from ..collector.query.required_facts import STACKS
 from ..collector.query.step_times import step_times
 from ..collector.render import report_text
-from ..collector.render.explanations import befell, missed, of_kinds, untraced
 from ..collector.render.report_text import Summary
 from ..collector.store.reader import Job, Store
 from ..collector.summaries.jobs import JobRow, job_rows, over_budget

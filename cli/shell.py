@@ -10,9 +10,9 @@ import click
 from ..collector.api import invalid_argument, not_found
 from ..collector.errors import NoSuchStepError, TfprofError, UsageError
 from ..collector.query.engine import VIEWS, About, Desk
-from ..collector.render.table import clean
 from ..collector.render.wrapper_text import table
 from ..collector.summaries.kinds import from_text
+from ..collector.text import clean
 from ..collector.tfviews.options import TABLE, Options, from_texts, warnings
 from ..collector.tfviews.parity import Parity
 from ..collector.write_output import RefusedError, Terminal, deliver

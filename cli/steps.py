@@ -5,8 +5,8 @@ from typing import Final
 import click
 
 from ..collector.errors import UsageError
+from ..collector.query.explanations import missed
 from ..collector.render import steps_text
-from ..collector.render.explanations import missed
 from ..collector.store.reader import Store
 from ..collector.summaries.events import events
 from ..collector.summaries.jobs import counts_of, functions_of

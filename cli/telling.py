@@ -1,6 +1,6 @@
 """What commands and the shell print of a delivered answer."""
 
-from ..collector.render.explanations import hint, left_out, why
+from ..collector.query.explanations import hint, left_out, why
 from ..collector.write_output import Delivery
 from .command import note, print_lines
 

@@ -9,7 +9,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.query.engine import Answer, Desk
-from ..collector.render.explanations import kinds_of, why
+from ..collector.query.explanations import kinds_of, why
 from ..collector.tfviews.options import Options, from_texts, warnings
 from ..collector.tfviews.output import NONE, STDOUT
 from ..collector.tfviews.parity import Parity

@@ -10,8 +10,8 @@ from ..formats import runtime_dir
 from .errors import NoSuchStepError, UsageError
 from .loader import load
 from .query.engine import VIEWS, About, Desk
+from .query.explanations import left_out, why
 from .query.selection import choose
-from .render.explanations import left_out, why
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
 from .store.reader import Job, Store
 from .summaries.jobs import JobRow, job_rows

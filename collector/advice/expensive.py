@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ..render.numbers import duration, percent, tfprof_time
+from ..numbers import duration, percent, tfprof_time
 from ..summaries.shares import Share, shares
 from ..summaries.top import top_place
 from ..tfviews.code import code_view

@@ -5,8 +5,8 @@ from itertools import pairwise
 from statistics import median
 from typing import Final
 
-from ..decoders.executions import ITERATOR_DEVICE
-from ..render.numbers import duration, percent
+from ..numbers import duration, percent
+from ..store.devices import ITERATOR_DEVICE
 from ..summaries.top import top_place
 from .evidence import Evidence, Took, Traced
 from .intervals import covered

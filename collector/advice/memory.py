@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from statistics import linear_regression, median
 from typing import Final
 
-from ..render.numbers import duration, percent, size
+from ..numbers import duration, percent, size
 from ..tfviews.own_files import own_place
 from .evidence import Evidence
 from .report import Report

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ..render.numbers import duration, percent
+from ..numbers import duration, percent
 from ..summaries.top import top_place
 from ..tfviews.nodes import Node, total
 from .evidence import Evidence

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ..render.numbers import count
+from ..numbers import count
 from .evidence import Evidence
 from .report import Report
 

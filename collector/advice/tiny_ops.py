@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from ..render.numbers import count, duration, percent
+from ..numbers import count, duration, percent
 from ..tfviews.own_files import own_place
 from .evidence import Evidence, Traced
 from .intervals import covered

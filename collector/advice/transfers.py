@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from statistics import median
 from typing import Final
 
-from ..render.numbers import duration, percent
+from ..numbers import duration, percent
 from ..tfviews.nodes import STREAM
 from .evidence import Evidence, Took
 from .intervals import Interval, covered, exposed

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
-from ..render.numbers import count, duration, percent
+from ..numbers import count, duration, percent
 from .evidence import Evidence, Load, Timed
 from .report import Report
 

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from ..render.numbers import percent
+from ..numbers import percent
 from ..summaries.top import short_device
 from ..tfviews.entries import Entry
 from .evidence import Evidence

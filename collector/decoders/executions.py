@@ -5,11 +5,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
+from ..store.devices import ITERATOR_DEVICE
 from .proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 
-#: Devices as RunMetadata calls them. Iterators are apart: the op that waits for them has that time already.
+#: A device as RunMetadata calls it.
 HOST_DEVICE: Final = b"/job:localhost/replica:0/task:0/device:CPU:0"
-ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
 ITERATOR_LABEL: Final = b"tf.data"
 
 _HOST_PLANE: Final = re.compile(rb"/host:CPU\Z")

@@ -5,10 +5,10 @@ from typing import Any, Final
 
 from ..advice.report import Advice
 from ..decoders.proto.graph_pb2 import TensorShapeProto
-from ..proto.tfprof_output_pb2 import AdviceProto, GraphNodeProto, MultiGraphNodeProto
-from ..query.tensors import Values, no_value
+from ..proto.tfprof_output_pb2 import AdviceProto, GraphNodeProto, MultiGraphNodeProto, TFProfTensorProto
 from ..tfviews.nodes import Node, Shape, Stats
 from ..tfviews.op import ROOT, OpView
+from ..tfviews.tensors import DOUBLE, FLOAT, STRING, Tensor, Values, no_value
 from ..tfviews.tree import Branch, TreeView
 
 #: Fields of both messages, with their counters; each has a `total_` field too.
@@ -63,6 +63,14 @@ def _branch(branch: Branch) -> dict[str, Any]:
     return {"name": whole(branch.name), "total_definition_count": branch.definitions, **numbers}
 
 
+def tensor_message(tensor: Tensor) -> Any:
+    """Return a TFProfTensorProto."""
+    message = TFProfTensorProto(dtype=tensor.dtype)
+    kind = "str" if tensor.dtype == STRING else "double" if tensor.dtype in (FLOAT, DOUBLE) else "int64"
+    getattr(message, f"value_{kind}").extend(tensor.values())
+    return message
+
+
 def tree_message(view: TreeView, values: Values = no_value) -> Any:
     """Return the scope or the graph view as a GraphNodeProto, what is shown below an entry as its children.
 
@@ -75,7 +83,7 @@ def tree_message(view: TreeView, values: Values = no_value) -> Any:
         _describe(message, branch.nodes)
         value = values(branch.name)
         if value is not None:
-            message.tensor_value.CopyFrom(value.message())
+            message.tensor_value.CopyFrom(tensor_message(value))
         ahead.extend((child, message.children.add(**_branch(child))) for child in branch.children)
     return root
 

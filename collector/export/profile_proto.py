@@ -10,10 +10,10 @@ import pyarrow as pa
 from ..errors import FormatError, StoreError
 from ..flops.attributes import attributes
 from ..proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
+from ..query.explanations import untraced
 from ..query.kinds import of_kinds, resolved
 from ..query.profile import misses_streams, profile
 from ..query.required_facts import EVERYTHING
-from ..render.explanations import untraced
 from ..store import outputs as signatures
 from ..store.columns import flat, listed, pc
 from ..store.devices import host_device

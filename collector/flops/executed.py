@@ -18,8 +18,6 @@ from .registry import Dims
 _ARGUMENT: Final = re.compile(r"_arg_(.+)_(\d+)_\d+", re.DOTALL)
 #: What a timeline label says after the memory that was in use: which op ran, on which inputs.
 _LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(?P<name>\S+) = (?P<op>\w+)\((?P<inputs>[^()]*)\)")
-#: A body that was put in the place of a call, loop or branch: its nodes keep their names behind the call's.
-_BODY: Final = re.compile(r".*/_\d+/(.+)")
 
 #: What an optimizer puts in the place of a node: `scope/ArithmeticOptimizer/FoldTransposeIntoMatMul_MatMul_8`.
 _OPTIMIZED: Final = re.compile(r"(?P<scope>(?:.*/)?)\w+Optimizer/(?P<rest>[^/]+)")
@@ -95,12 +93,6 @@ def fed(name: str) -> Source | None:
     """Return the placeholder's output that a node called ``name`` is fed in place of; None when it is none such."""
     match = _ARGUMENT.fullmatch(name)
     return Source(match[1], int(match[2])) if match else None
-
-
-def inlined(name: str) -> str:
-    """Return the name that a node of a function's body had before it was put in the place of a call."""
-    match = _BODY.fullmatch(name) if "/_" in name else None
-    return match[1] if match else name
 
 
 def originals(name: str) -> list[str]:

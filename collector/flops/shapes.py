@@ -5,12 +5,13 @@ from copy import copy
 from functools import cached_property
 from typing import Final, NamedTuple
 
+from ..tfviews.inlined import inlined
 from ..tfviews.nodes import Shape
 from ..tfviews.parity import DEFAULT, Parity
 from .batches import ITERATORS, Batch, batch_of_arguments, batch_of_iterator
 from .call_graph import Calls
 from .definitions import Definition, Outputs, Source, complete
-from .executed import Row, Said, by_slot, fed, in_order, inlined, originals
+from .executed import Row, Said, by_slot, fed, in_order, originals
 from .flops import OF_OUTPUT, formula
 from .registry import Dims
 from .shape_solver import Evidence, OpenSizes, Solved

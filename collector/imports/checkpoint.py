@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 from ..decoders.columns import from_rows
 from ..errors import TfprofError
 from ..proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
-from ..query.tensors import SIZES, STRING, Tensor
+from ..tfviews.tensors import SIZES, STRING, Tensor
 from .files import BYTES_MAX, BadFileError, NotRepresentableError, contents, text_of
 from .sstable import DamagedTableError, entries
 from .stacks import Rows

@@ -7,8 +7,8 @@ from ..advice.report import Advice
 from ..advice.table import advise as ask
 from ..errors import UsageError
 from ..render.advice_text import lines
-from ..render.table import clean
 from ..store.reader import Job
+from ..text import clean
 from ..tfviews.parity import Parity
 from .engine import About
 from .evidence import gather

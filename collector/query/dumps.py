@@ -5,11 +5,11 @@ from pathlib import Path
 
 from ..errors import TfprofError
 from ..export import files
-from ..render.explanations import untraced
 from ..store.columns import listed
 from ..store.reader import Job
 from ..summaries.jobs import JobRow
 from ..summaries.kinds import named
+from .explanations import untraced
 from .kinds import of_job
 
 

@@ -9,11 +9,11 @@ import pyarrow as pa
 from ..flops import attributes
 from ..flops.counts import Count, Counting, Ran, registered
 from ..flops.definitions import Definition, Source, complete, definitions
-from ..flops.executed import inlined
 from ..flops.registry import Dims
 from ..flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown, sized_nodes
 from ..store.reader import Ask, Job
 from ..store.schema import NODE, STATE, TRAINABLE, UNTRAINED
+from ..tfviews.inlined import inlined
 from ..tfviews.nodes import NO_FACTS, Facts, Shape, texts
 from ..tfviews.parity import Parity
 from ..tfviews.stacks import FRAME_COLUMNS, stacks

@@ -6,7 +6,7 @@ from textwrap import wrap
 from typing import Final
 
 from ..advice.report import Advice, Report
-from .table import clean
+from ..text import clean
 
 #: The blank between a number and its unit, at which no line ends.
 _UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")

@@ -4,13 +4,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from typing import Final
 
+from ..numbers import count, duration
 from ..query.engine import Answer
+from ..query.explanations import kinds_of
 from ..store.reader import Job
 from ..summaries.jobs import counts_of
 from ..summaries.kinds import named
-from .explanations import kinds_of
-from .numbers import count, duration
-from .table import clean
+from ..text import clean
 
 #: Jobs that are named.
 _NAMED: Final = 3

@@ -3,8 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
+from .. import numbers
 from ..summaries.host import Series
-from . import numbers
 from .table import Column, render
 
 #: Characters of a curve, and of all before it.

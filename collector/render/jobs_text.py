@@ -5,8 +5,8 @@ import time
 from collections.abc import Sequence
 from typing import Final
 
+from .. import numbers
 from ..summaries.jobs import JobRow
-from . import numbers
 from .table import Column, render
 
 _COLUMNS: Final = (

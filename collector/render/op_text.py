@@ -4,15 +4,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from ..numbers import tfprof_bytes, tfprof_count, tfprof_time
+from ..text import clean
 from ..tfviews.matcher import encoded
 from ..tfviews.nodes import NOTHING
 from ..tfviews.op import ROOT, Entry, OpView
 from ..tfviews.order import ordered
 from ..tfviews.parity import DEFAULT, Parity
 from .frame import columns, explained, legend, notice
-from .numbers import tfprof_bytes, tfprof_count, tfprof_time
 from .shapes import shape_text
-from .table import clean
 
 #: The only row where there is no node at all, in place of the legend.
 _NO_GRAPH: Final = Entry(ROOT, (), NOTHING, NOTHING)

@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..numbers import count, duration, percent, size
 from ..summaries.jobs import JobRow
 from ..summaries.top import TopOp
+from ..text import clean
 from .jobs_text import state
-from .numbers import count, duration, percent, size
-from .table import Column, clean, render
+from .table import Column, render
 
 #: Processes of a launch that get a line, and ops of its first process.
 PROCESSES: Final = 3

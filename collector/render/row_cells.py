@@ -3,11 +3,11 @@
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
+from ..numbers import count, duration, percent, quantity, range_of, size
 from ..summaries.top import short_device
 from ..tfviews.nodes import Stats
 from ..tfviews.options import Options
 from ..tfviews.rows import Row
-from .numbers import count, duration, percent, quantity, range_of, size
 from .shapes import shape_text
 from .table import Column
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import Final
 
+from ..numbers import count, duration
 from ..summaries.spans import Phase
-from .numbers import count, duration
 from .table import Column, render
 
 _COLUMNS: Final = (

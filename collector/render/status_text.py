@@ -4,8 +4,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
-from .numbers import count, duration, size
-from .table import Column, clean, render
+from ..numbers import count, duration, size
+from ..text import clean
+from .table import Column, render
 
 _PLAIN: Final = (Column(""), Column(""))
 

@@ -5,11 +5,10 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
+from ..numbers import count, duration, percent
 from ..summaries.events import Event
 from ..summaries.spread import Spread
 from ..summaries.steps import Step, StepGroup, Steps
-from . import events_text
-from .numbers import count, duration, percent
 from .table import Column, render
 
 _GROUPS: Final = (
@@ -95,7 +94,7 @@ def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[Event], widt
         text = costs(group)
         if text is not None:
             yield text
-    yield from map(events_text.line, events)
+    yield from (event.line for event in events)
     if steps.steps:
         yield ""
         if len(steps.steps) < steps.rows:

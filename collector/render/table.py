@@ -1,13 +1,10 @@
 """Plain text tables: columns as wide as their widest cell, two blanks between, numbers to the right."""
 
-import re
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
+from ..text import clean
 from .short import shortened
-
-#: What would move a terminal's cursor or colours, were it printed as it is.
-CONTROL: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\ud800-\udfff\u202a-\u202e\u2066-\u2069]")
 
 _GAP: Final = 2
 
@@ -24,11 +21,6 @@ class Column(NamedTuple):
     least: int = 0
     spare: int = 0
     fair: int = 0
-
-
-def clean(text: str) -> str:
-    """Return text from a job with control characters replaced."""
-    return CONTROL.sub("?", text)
 
 
 def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int]:

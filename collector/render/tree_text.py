@@ -3,14 +3,14 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ..query.tensors import Values, no_value
+from ..numbers import tfprof_bytes, tfprof_count, tfprof_time
+from ..text import clean
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.scope import SCOPE_TYPE
+from ..tfviews.tensors import Values, no_value
 from ..tfviews.tree import Branch, TreeView
 from .frame import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
-from .numbers import tfprof_bytes, tfprof_count, tfprof_time
 from .shapes import shape_text
-from .table import clean
 
 #: What stands for the own number of an entry that is not accounted.
 UNCOUNTED: Final = "--"

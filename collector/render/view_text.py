@@ -4,11 +4,12 @@ from collections.abc import Iterator, Sequence
 from typing import Final
 
 from ..query.engine import Answer
-from ..query.tensors import Values, no_value
+from ..text import clean
 from ..tfviews.rows import Row, Rows
+from ..tfviews.tensors import Values, no_value
 from . import heading
 from .row_cells import Said, Shown, columns, primary
-from .table import clean, render
+from .table import render
 
 #: Columns that are said once, above the table, where all rows have the same; and how.
 _ONCE: Final = {"device": "on {}", "line": "all made at {}"}

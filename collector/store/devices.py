@@ -11,6 +11,9 @@ from .schema import DEVICE, NAMES
 _CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
 _GPU: Final = re.compile(rb"gpu:[0-9]+")
 
+#: Iterators of tf.data have a device of their own: the op that waits for them has their time already.
+ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
+
 #: What ``accelerator`` tells: that a device is a GPU's, and that it has the times of its kernels.
 GPU, STREAMS = 1, 2
 

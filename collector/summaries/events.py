@@ -5,6 +5,9 @@ from typing import Final
 
 import pyarrow as pa
 
+from ..numbers import count
+from ..text import clean
+
 #: Slugs of what is counted and no reason to worry.
 _USUAL: Final = frozenset({"outside-steps"})
 
@@ -23,6 +26,12 @@ class Event:
     def usual(self) -> bool:
         """Whether it befalls jobs that nothing is wrong with."""
         return self.slug in _USUAL
+
+    @property
+    def line(self) -> str:
+        """The event as one line of text: what happened, how often, and the slug."""
+        often = f", {count(self.count)} times" if self.count > 1 else ""
+        return clean(f"{self.text}{often} [{self.slug}]")
 
 
 def events(table: pa.Table) -> tuple[Event, ...]:

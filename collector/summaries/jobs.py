@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ...formats import layout
 from ...formats.settings import SETTINGS
-from ..render.numbers import duration
+from ..numbers import duration
 from ..store.catalog import RUNNING, JobInfo
 from .kinds import leading, named, of_names
 

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from operator import lt
 from typing import Final
 
-from ..flops.executed import inlined
 from .account_filter import picks
+from .inlined import inlined
 from .matcher import encoded
 from .nodes import NOTHING, Frame, Node
 from .options import Matcher, Options

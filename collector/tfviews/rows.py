@@ -5,9 +5,9 @@ from dataclasses import dataclass, replace
 from operator import add, sub
 from typing import Final, NamedTuple
 
-from ..flops.executed import inlined
 from .added import ADDED
 from .code import Call, forward_name
+from .inlined import inlined
 from .nodes import NOTHING, Node, Stats
 from .op import Entry, OpView
 from .own_files import is_own, own_line

@@ -2,7 +2,8 @@
 
 import pytest
 from fakes.sessions import BEGAN_NS, Plane, session
-from tfprof.collector.decoders.executions import HOST_DEVICE, ITERATOR_DEVICE, Execution, executions
+from tfprof.collector.decoders.executions import HOST_DEVICE, Execution, executions
+from tfprof.collector.store.devices import ITERATOR_DEVICE
 
 
 def _read(*planes: Plane, began_ns: int = BEGAN_NS, started_ns: int = 0) -> list[Execution]:

@@ -3,8 +3,9 @@
 import pytest
 from fakes.graphs import signature
 from tfprof.collector.flops.definitions import Source
-from tfprof.collector.flops.executed import Said, fed, in_order, inlined, ran, recorded
+from tfprof.collector.flops.executed import Said, fed, in_order, ran, recorded
 from tfprof.collector.store.outputs import Output, encode
+from tfprof.collector.tfviews.inlined import inlined
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ from tfprof.collector.errors import TfprofError
 from tfprof.collector.imports.checkpoint import Checkpoint, Skipped, values
 from tfprof.collector.imports.files import BadFileError
 from tfprof.collector.proto.checkpoint_pb2 import BundleEntryProto, BundleHeaderProto
-from tfprof.collector.query.tensors import FLOAT, INT64, STRING, Tensor
+from tfprof.collector.tfviews.tensors import FLOAT, INT64, STRING, Tensor
 from unit.collector.imports.test_sstable import table
 
 HALF = 19

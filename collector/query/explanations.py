@@ -6,9 +6,6 @@ from typing import Final
 
 from ...formats import layout
 from ...formats.settings import SETTINGS
-from ..loader import load
-from ..query.engine import Answer
-from ..query.profile import Profile
 from ..store.catalog import IMPORTED, RUNNING
 from ..store.reader import Job
 from ..summaries.events import events
@@ -17,7 +14,8 @@ from ..summaries.kinds import named
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
-from . import events_text
+from .engine import Answer
+from .profile import Profile
 
 #: What the kinds of spans are called that are steps.
 STEPS: Final = tuple(layout.SPAN_NAMES[kind] for kind in layout.STEP_KINDS)
@@ -97,7 +95,7 @@ def befell(job: Job) -> str | None:
     if not unusual:
         return None
     more = f"; {len(unusual) - 1} more in: tfprof steps {job.info.hex}" if unusual[1:] else ""
-    return events_text.line(unusual[0]) + more
+    return unusual[0].line + more
 
 
 def _untraced(jobs: Sequence[Job]) -> str:
@@ -186,7 +184,8 @@ def hint(answer: Answer) -> str | None:
     """Return how to see the user's own lines alone, None where that was asked for, or is all there is."""
     if answer.view.name != "code" or answer.profile is None or answer.options.show_name_regexes != ALL:
         return None
-    own_files = load("tfprof.collector.tfviews.own_files:own_files")
+    from ..tfviews.own_files import own_files  # noqa: PLC0415  # for the code view alone
+
     files: list[str] = [name for name in own_files(answer.profile.nodes) if "," not in name]
     if not files:
         return None

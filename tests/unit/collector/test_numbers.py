@@ -1,7 +1,7 @@
 """Numbers as people read them."""
 
 import pytest
-from tfprof.collector.render import numbers
+from tfprof.collector import numbers
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,8 @@
 import struct
 
 import pytest
-from tfprof.collector.query.tensors import DOUBLE, FLOAT, INT32, INT64, STRING, TEXT_MAX, Tensor
+from tfprof.collector.export.messages import tensor_message
+from tfprof.collector.tfviews.tensors import DOUBLE, FLOAT, INT32, INT64, STRING, TEXT_MAX, Tensor
 
 
 def floats(*values: float, shape: tuple[int, ...] | None = None) -> Tensor:
@@ -44,10 +45,10 @@ def test_a_value_is_cut_where_tfprof_cuts_it(count: int, omitted: bool) -> None:
 
 
 def test_messages_have_all_values_by_kind() -> None:
-    assert list(floats(0.1, 123456789).message().value_double) == [0.1, 123457000.0]
-    assert floats(0.1).message().dtype == FLOAT
-    doubles = Tensor(DOUBLE, (1,), struct.pack("<d", 1 / 3)).message()
+    assert list(tensor_message(floats(0.1, 123456789)).value_double) == [0.1, 123457000.0]
+    assert tensor_message(floats(0.1)).dtype == FLOAT
+    doubles = tensor_message(Tensor(DOUBLE, (1,), struct.pack("<d", 1 / 3)))
     assert (doubles.dtype, list(doubles.value_double)) == (DOUBLE, [0.333333])
-    integers = Tensor(INT64, (), struct.pack("<q", -(1 << 60))).message()
+    integers = tensor_message(Tensor(INT64, (), struct.pack("<q", -(1 << 60))))
     assert (integers.dtype, list(integers.value_int64)) == (INT64, [-(1 << 60)])
-    assert list(STRINGS.message().value_str) == ["x", "ö!"]
+    assert list(tensor_message(STRINGS).value_str) == ["x", "ö!"]

@@ -2,8 +2,8 @@
 
 from fakes.nodes import made_in, node
 from tfprof.collector.query.engine import VIEWS, About, Answer
+from tfprof.collector.query.explanations import hint, why
 from tfprof.collector.query.profile import Profile
-from tfprof.collector.render.explanations import hint, why
 from tfprof.collector.tfviews.code import code_view
 from tfprof.collector.tfviews.nodes import Frame, Node
 from tfprof.collector.tfviews.options import Options

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 from fakes.made_store import rows, trace, write_job
-from tfprof.collector.render.explanations import missed, untraced
+from tfprof.collector.query.explanations import missed, untraced
 from tfprof.collector.store.reader import Job, Store
 
 
