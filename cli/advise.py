@@ -6,7 +6,8 @@ from typing import Any
 import click
 
 from ..collector.advice.report import Report
-from ..collector.query.advising import JobAdvice, told
+from ..collector.forms import advice_lines
+from ..collector.query.advising import JobAdvice
 from ..collector.query.advising import advise as ask
 from ..collector.query.engine import About
 from ..collector.query.explanations import untraced
@@ -33,7 +34,7 @@ def _document(found: JobAdvice) -> dict[str, Any]:
 
 def tell(found: Sequence[JobAdvice], parity: Parity) -> None:
     """Print advice, and on standard error why there is none."""
-    print_lines(told(found, parity, width()))
+    print_lines(advice_lines(found, parity, width()))
     notes(found)
 
 

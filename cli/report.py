@@ -66,7 +66,7 @@ def report(store: Store, launch: str, problem: str | None, width: int) -> Iterat
 
 def dumped(store: Store, launch: str, steps: str, folder: str) -> Iterator[tuple[str, bool]]:
     """Write the profiles of ``launch`` that were asked for; yield a line on each, and whether it is there."""
-    from ..collector.query.dumps import dump  # noqa: PLC0415  # few launches ask for it
+    from .dumps import dump  # noqa: PLC0415  # few launches ask for it
 
     processes = _processes(store, launch)
     for text, is_there in dump(processes, [int(step) for step in steps.split(",")], Path(folder)) if processes else ():

@@ -8,14 +8,14 @@ from typing import Any, Final
 import click
 
 from ..collector.api import invalid_argument, not_found
-from ..collector.errors import NoSuchStepError, TfprofError, UsageError
+from ..collector.errors import NoSuchStepError, RefusedError, TfprofError, UsageError
 from ..collector.query.engine import VIEWS, About, Desk
 from ..collector.render.wrapper_text import table
 from ..collector.summaries.kinds import from_text
 from ..collector.text import clean
 from ..collector.tfviews.options import TABLE, Options, from_texts, warnings
 from ..collector.tfviews.parity import Parity
-from ..collector.write_output import RefusedError, Terminal, deliver
+from ..collector.write_output import Terminal, deliver
 from ..commands import streams
 from ..formats.version import VERSION
 from .about import TfprofCommand, about, about_options, view_options

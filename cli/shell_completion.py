@@ -3,16 +3,15 @@
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
+from ..collector.exporters import EXPORTERS, outputs
 from ..collector.query.engine import VIEWS
 from ..collector.tfviews.option_values import ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH
 from ..collector.tfviews.options import TABLE, Option
-from ..collector.tfviews.output import FILE, PPROF, TIMELINE
 from .shell_line import COMMANDS, OPTIONS, STEP_KIND
 
 #: More are of no help.
 MOST: Final = 200
 _LISTS: Final = frozenset({SELECT, REGEXES, STEP_KIND.kind})
-_WITH_FILE: Final = frozenset({FILE, PPROF, TIMELINE})
 
 #: What regexes of an option may name in a view.
 Names = Callable[[str, str], Iterable[str]]
@@ -37,9 +36,9 @@ def _starting(texts: Iterable[str], start: str) -> list[str]:
 
 
 def _outputs(view: str) -> Iterator[str]:
-    allowed = VIEWS[view].outputs if view in VIEWS else frozenset[str]().union(*(one.outputs for one in VIEWS.values()))
+    allowed = frozenset[str]().union(*(outputs(one) for one in ([view] if view in VIEWS else VIEWS)))
     for output in sorted(allowed):
-        yield f"{output}:outfile=" if output in _WITH_FILE else output
+        yield f"{output}:outfile=" if output in EXPORTERS else output
 
 
 def _values(option: Option, view: str, names: Names) -> Iterable[str]:

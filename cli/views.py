@@ -8,6 +8,7 @@ from typing import Any, Final
 import click
 
 from ..collector.errors import UsageError
+from ..collector.forms import message
 from ..collector.query.engine import Answer, Desk
 from ..collector.query.explanations import kinds_of, why
 from ..collector.tfviews.options import Options, from_texts, warnings
@@ -59,7 +60,7 @@ def _json(answer: Answer) -> Iterator[str]:
         "note": why(answer),
     }
     yield json.dumps(head, indent=1)[:-2] + ',\n "profile":'
-    yield from chunks(answer.message())
+    yield from chunks(message(answer))
     yield "\n}\n"
 
 

@@ -7,9 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from ..formats import runtime_dir
-from .errors import NoSuchStepError, UsageError
+from .errors import NoSuchStepError, RefusedError, UsageError
+from .forms import advice_lines, empty_message, message
 from .loader import load
-from .query.engine import VIEWS, About, Desk
+from .query.engine import About, Desk
 from .query.explanations import left_out, why
 from .query.selection import choose
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
@@ -20,7 +21,7 @@ from .tfviews.options import Options, from_dict, warnings
 from .tfviews.output import STDOUT, TIMELINE, InvalidOutputError
 from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
-from .write_output import RefusedError, deliver
+from .write_output import deliver
 
 #: What the status of a bad option is called, by the TensorFlow that is followed.
 _INVALID: Final = {"1.15": "Invalid argument"}
@@ -96,7 +97,7 @@ class Profiler:
         from .query import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
 
         found = advising.advise(self._about, options)
-        _print(advising.told(found, self._about.parity))
+        _print(advice_lines(found, self._about.parity))
         return load("tfprof.collector.export.messages:advice_message")([one for job in found for one in job.advice])
 
     def serialize_to_string(self) -> bytes:
@@ -117,25 +118,25 @@ class Profiler:
             options = from_dict(given)
         except InvalidOutputError as error:
             _say(invalid_argument(self._about.parity, str(error.args[0])))
-            return VIEWS[view].bare()
+            return empty_message(view)
         for text in warnings(options):
             _say(text)
         if options.output.type != STDOUT:
             return self._answered(view, options)
         _print([BEFORE, *table(options), BETWEEN])
-        message = self._answered(view, options)
+        answered = self._answered(view, options)
         _print([AFTER])
-        return message
+        return answered
 
     def _answered(self, view: str, options: Options) -> Any:
         try:
             delivery = deliver(self._desk, self._about, view, options, whole=True)
         except NoSuchStepError as error:
             _say(not_found(error))
-            return VIEWS[view].bare()
+            return empty_message(view)
         except RefusedError as error:
             _say(str(error.args[0]))
-            return VIEWS[view].bare(ROOT)
+            return empty_message(view, ROOT)
         answer = delivery.answer
         for reason in (left_out(answer), None if answer.shows_something else why(answer)):
             if reason:
@@ -144,10 +145,10 @@ class Profiler:
             _say(text)
         _print(delivery.said)
         if not answer.is_known:
-            return VIEWS[view].bare()
+            return empty_message(view)
         if view == "graph" and options.output.type == TIMELINE and options.step < 0:
-            return VIEWS[view].bare()
-        return answer.message()
+            return empty_message(view)
+        return message(answer)
 
 
 class OpenStore:

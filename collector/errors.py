@@ -9,6 +9,7 @@ __all__ = [
     "FormatError",
     "NoSuchJobError",
     "NoSuchStepError",
+    "RefusedError",
     "StoreError",
     "TfprofError",
     "UsageError",
@@ -32,6 +33,10 @@ class NoSuchJobError(TfprofError):
     """A job selector matches no job, or several."""
 
     slug = "no-such-job"
+
+
+class RefusedError(UsageError):
+    """A view cannot be written as `-output` asks; the message is the TF profiler's own."""
 
 
 class NoSuchStepError(UsageError):

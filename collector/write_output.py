@@ -1,23 +1,15 @@
 """Where an answer goes: what `-output` asks for is written, and what is left to print is returned."""
 
-from collections.abc import Callable, Iterable
-from typing import Final, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
-from .errors import UsageError
+from .errors import RefusedError
+from .exporters import EXPORTERS
+from .forms import lines, screen_lines, screen_warnings
 from .loader import load
-from .query.engine import VIEWS, About, Answer, Desk
+from .query.engine import About, Answer, Desk
 from .tfviews.options import Options
-from .tfviews.output import FILE, NONE, PPROF, STDOUT, TIMELINE
-
-#: What tfprof says where a view cannot be written so.
-_REFUSALS: Final = {
-    PPROF: "Only 'code' view supports pprof output now.",
-    TIMELINE: "op view doesn't support timeline yet. Consider graph/scope/code view.",
-}
-
-
-class RefusedError(UsageError):
-    """A view cannot be written as `-output` asks; the message is tfprof's own."""
+from .tfviews.output import NONE, STDOUT
 
 
 class Delivery(NamedTuple):
@@ -34,8 +26,9 @@ class Delivery(NamedTuple):
 
 def refuse(view: str, options: Options) -> None:
     """Raise RefusedError when ``view`` cannot be written as ``-output`` asks."""
-    if options.output.type not in VIEWS[view].outputs:
-        raise RefusedError(_REFUSALS[options.output.type])
+    exporter = EXPORTERS.get(options.output.type)
+    if exporter is not None and view not in exporter.views:
+        raise RefusedError(exporter.refusal)
 
 
 class Terminal(NamedTuple):
@@ -57,60 +50,26 @@ def deliver(
     """
     refuse(view, options)
     if terminal is not None and options.output.type == STDOUT and not about.parity.exact:
-        screen = load("tfprof.collector.query.screen:ask")(desk, about, view, options, terminal.width)
+        screen = load("tfprof.collector.query.screen:ask")(desk, about, view, options)
         if not screen.answer.is_known:
             return Delivery(screen.answer)
-        return Delivery(screen.answer, screen.lines(), screen.notes(), for_people=True)
+        return Delivery(screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), for_people=True)
     answer = desk.ask(about, view, options, whole=whole)
-    return _DELIVERIES[options.output.type](desk, answer) if answer.is_known else Delivery(answer)
+    if not answer.is_known or options.output.type == NONE:
+        return Delivery(answer)
+    if options.output.type == STDOUT:
+        return Delivery(answer, lines(answer))
+    return _written(desk, answer)
 
 
-def _write(path: str, data: bytes | Iterable[bytes]) -> None:
-    load("tfprof.collector.export.files:write")(path, data)
+def _written(desk: Desk, answer: Answer) -> Delivery:
+    """Write the files of the exporter that ``-output`` names."""
+    from .export.files import write  # noqa: PLC0415  # few answers are written
 
-
-def _nowhere(_desk: Desk, answer: Answer) -> Delivery:
-    return Delivery(answer)
-
-
-def _to_stdout(_desk: Desk, answer: Answer) -> Delivery:
-    return Delivery(answer, answer.lines())
-
-
-def _to_file(_desk: Desk, answer: Answer) -> Delivery:
-    text = (f"{line}\n".encode("utf-8", "surrogateescape") for line in answer.lines())
-    _write(answer.options.output.outfile, text)
-    return Delivery(answer)
-
-
-def _to_timeline(desk: Desk, answer: Answer) -> Delivery:
-    made = load("tfprof.collector.query.timelines:timelines")(desk, answer)
-    said: list[str] = []
-    notes: list[str] = []
-    for one in made:
-        _write(one.path, one.data)
-        said += one.said
-        notes += one.notes
-    return Delivery(answer, said, notes)
-
-
-def _to_pprof(_desk: Desk, answer: Answer) -> Delivery:
-    outfile = answer.options.output.outfile
-    try:
-        data = load("tfprof.collector.export.pprof:pprof")(answer.folded, answer.options.select)
-    except UsageError as error:
-        raise RefusedError(str(error.args[0])) from None
-    _write(outfile, data)
-    told = (
-        f"<{outfile}>" if answer.about.parity.exact else outfile
-    )  # TensorFlow's brackets, which a shell would take for more
-    return Delivery(answer, ["", f"Run pprof -png --nodecount=100 --sample_index=1 {told}"])
-
-
-_DELIVERIES: Final[dict[str, Callable[[Desk, Answer], Delivery]]] = {
-    STDOUT: _to_stdout,
-    NONE: _nowhere,
-    FILE: _to_file,
-    TIMELINE: _to_timeline,
-    PPROF: _to_pprof,
-}
+    printed: list[str] = []
+    warnings: list[str] = []
+    for file in EXPORTERS[answer.options.output.type].files(desk, answer):
+        write(file.path, file.data)
+        printed += file.lines
+        warnings += file.warnings
+    return Delivery(answer, printed, warnings)

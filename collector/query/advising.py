@@ -1,14 +1,12 @@
-"""Advice about jobs: what is known of each is gathered, its checkers are asked, and their answers told."""
+"""Advice about jobs: gathers the evidence of each and asks the checkers."""
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection
 from typing import NamedTuple
 
 from ..advice.report import Advice
 from ..advice.table import advise as ask
 from ..errors import UsageError
-from ..render.advice_text import lines
 from ..store.reader import Job
-from ..text import clean
 from ..tfviews.parity import Parity
 from .engine import About
 from .evidence import gather
@@ -37,12 +35,3 @@ def advise(about: About, names: Collection[str] | None = None) -> list[JobAdvice
 def _of_job(job: Job, parity: Parity, names: Collection[str] | None) -> JobAdvice:
     evidence = gather(job, parity)
     return JobAdvice(job, ask(evidence, names), evidence.has_steps)
-
-
-def told(found: Sequence[JobAdvice], parity: Parity, width: int | None = None) -> Iterator[str]:
-    """Yield the advice as text, no line wider than ``width``, each job's name above it where there are several."""
-    for at, one in enumerate(found):
-        if len(found) > 1:
-            yield from [""] if at or parity.exact else []
-            yield f"job {one.job.info.hex[:4]} {clean(one.job.info.name)}"
-        yield from lines(one.advice, width, exact=parity.exact)

@@ -1,6 +1,5 @@
-"""Questions to the views: the nodes of jobs read and folded, and the answer as text or as a message."""
+"""Questions to the views: reads the nodes of jobs and folds them."""
 
-from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -9,7 +8,6 @@ from ..store.catalog import RUNNING
 from ..store.reader import Job
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
-from ..tfviews.output import FILE, NONE, PPROF, STDOUT, TIMELINE
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import TreeView
 from .profile import Profile, profile
@@ -29,66 +27,24 @@ _KEPT: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One of tfprof's views: how nodes are folded, how that is told, what it can be written as, what it looks at.
+    """One of tfprof's views: the function that folds nodes, by name, and the facts about nodes that it requires.
 
-    ``fold``, ``lines`` and ``message`` are named by where they are, and imported when they are called for; ``proto`` is the
-    name of the message.
+    ``fold`` is imported when the view is asked for.
     """
 
     name: str
     fold: str
-    lines: str
-    message: str
-    proto: str
-    outputs: frozenset[str]
     needs: frozenset[str] = frozenset()
     has_values: bool = False  # of variables
 
-    def bare(self, name: str = "") -> Any:
-        """Return a message that says nothing."""
-        return load(f"tfprof.collector.proto.tfprof_output_pb2:{self.proto}")(name=name)
 
-
-_PLAIN: Final = frozenset({STDOUT, NONE, FILE})
 VIEWS: Final = {
     view.name: view
     for view in (
-        View(
-            "scope",
-            "tfprof.collector.tfviews.scope:scope_view",
-            "tfprof.collector.render.tree_text:lines",
-            "tfprof.collector.export.messages:tree_message",
-            "GraphNodeProto",
-            _PLAIN | {TIMELINE},
-            has_values=True,
-        ),
-        View(
-            "graph",
-            "tfprof.collector.tfviews.graph:graph_view",
-            "tfprof.collector.render.tree_text:lines",
-            "tfprof.collector.export.messages:tree_message",
-            "GraphNodeProto",
-            _PLAIN | {TIMELINE},
-            frozenset({GRAPH}),
-            has_values=True,
-        ),
-        View(
-            "op",
-            "tfprof.collector.tfviews.op:op_view",
-            "tfprof.collector.render.op_text:lines",
-            "tfprof.collector.export.messages:op_message",
-            "MultiGraphNodeProto",
-            _PLAIN,
-        ),
-        View(
-            "code",
-            "tfprof.collector.tfviews.code:code_view",
-            "tfprof.collector.render.tree_text:lines",
-            "tfprof.collector.export.messages:code_message",
-            "MultiGraphNodeProto",
-            _PLAIN | {TIMELINE, PPROF},
-            frozenset({STACKS}),
-        ),
+        View("scope", "tfprof.collector.tfviews.scope:scope_view", has_values=True),
+        View("graph", "tfprof.collector.tfviews.graph:graph_view", frozenset({GRAPH}), has_values=True),
+        View("op", "tfprof.collector.tfviews.op:op_view"),
+        View("code", "tfprof.collector.tfviews.code:code_view", frozenset({STACKS})),
     )
 }
 
@@ -134,22 +90,13 @@ class Answer:
         folded = self.folded
         return bool(folded.entries if isinstance(folded, OpView) else folded.kept)
 
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of text, as tfprof prints them."""
-        lines: Callable[..., Iterator[str]] = load(self.view.lines)
-        missing = self.profile is not None and self.profile.missing_stream
-        what = (self.folded,) if isinstance(self.folded, OpView) else (self.view.name, self.folded)
-        return lines(*what, self.options.select, missing_stream=missing, parity=self.about.parity, **self.values())
-
-    def message(self) -> Any:
-        """Return the GraphNodeProto or MultiGraphNodeProto."""
-        return load(self.view.message)(self.folded, **self.values())
-
     def values(self) -> dict[str, Any]:
         """Return what looks up values of variables, for views that show them, where they are asked for."""
         if TENSOR_VALUE not in self.options.select or not self.view.has_values:
             return {}
-        return {"values": load("tfprof.collector.query.tensors:tensors")(self.about.jobs)}
+        from .tensors import tensors  # noqa: PLC0415  # few questions ask for them
+
+        return {"values": tensors(self.about.jobs)}
 
 
 def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:

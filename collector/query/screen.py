@@ -1,18 +1,16 @@
 """Answers as they are shown on a screen: the steps' own times beside the sums, what took most first, what took nothing left out."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
 from ..loader import load
-from ..render.heading import wrapped
-from ..render.row_cells import primary
-from ..render.view_text import left_out, lines
 from ..tfviews.added import grouped
 from ..tfviews.nodes import NOTHING, Node, Stats, total
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, MINIMA, Options
 from ..tfviews.own_files import has_own_line
+from ..tfviews.primary import primary
 from ..tfviews.rows import Judge, Limit, Rows, Times, lines_of, op_rows, tree_rows, with_rest
 from .engine import TENSOR_VALUE, VIEWS, About, Answer, Desk, needs
 from .required_facts import STACKS
@@ -25,41 +23,28 @@ _NAMES: Final = frozenset({"start_name_regexes", "trim_name_regexes", "show_name
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """An answer with its rows; ``looked_at``: of how many steps they have times. ``width``: of the terminal, None where there is none."""
+    """An answer with its rows; ``looked_at``: of how many steps they have times."""
 
     answer: Answer
     rows: Rows
     looked_at: int
-    width: int | None
-
-    def lines(self) -> Iterator[str]:
-        """Yield the lines of text, at the end what has no row, and how it gets one."""
-        yield from lines(self.answer, self.rows, self.looked_at, self.width, **self.answer.values())
-        yield from wrapped(left_out(self.answer, self.rows), self.width)
-
-    def notes(self) -> list[str]:
-        """Return what the numbers lack."""
-        missing = self.answer.profile is not None and self.answer.profile.missing_stream
-        return [
-            "a GPU worked whose kernels' times were not recorded: its ops have the time of their scheduling alone"
-        ] * missing
 
 
-def ask(desk: Desk, about: About, view: str, options: Options, width: int | None) -> Screen:
+def ask(desk: Desk, about: About, view: str, options: Options) -> Screen:
     """Return what ``view`` shows where options do not say otherwise; NoSuchStepError, and UsageError ``no-such-device``."""
     chosen, asked = VIEWS[view], _ordered(options)
     wanted = needs(chosen, asked, whole=False) | (frozenset() if "select" in options.given else {STACKS})
     profile = desk.profile(about, asked.step, wanted, averaged=False)
     if profile is None:
         folded = load(chosen.fold)([], asked, about.parity)
-        return Screen(Answer(about, chosen, asked, None, folded), Rows((), NOTHING), 0, width)
+        return Screen(Answer(about, chosen, asked, None, folded), Rows((), NOTHING), 0)
     nodes, times = profile.nodes, step_times(profile, about.device) if profile.traces > 1 else StepTimes(0, {})
     if not options.given & _NAMES:
         nodes, names = grouped(nodes, linked=view == "graph")
         times = times.renamed(names)
     folded = load(chosen.fold)(nodes, _scaled(asked, view, max(1, profile.traces)), about.parity)
     answer = Answer(about, chosen, asked, profile, folded)
-    return Screen(answer, _rows(answer, nodes, times.nodes), times.steps, width)
+    return Screen(answer, _rows(answer, nodes, times.nodes), times.steps)
 
 
 def _ordered(options: Options) -> Options:

@@ -2,14 +2,9 @@
 
 import textwrap
 from collections.abc import Iterator, Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from ..numbers import count, duration
-from ..query.engine import Answer
-from ..query.explanations import kinds_of
-from ..store.reader import Job
-from ..summaries.jobs import counts_of
-from ..summaries.kinds import named
 from ..text import clean
 
 #: Jobs that are named.
@@ -18,50 +13,61 @@ _NAMED: Final = 3
 _NARROWEST: Final = 40
 
 
-def _job(job: Job) -> str:
-    return f"{job.info.hex[:4]} {job.info.name}".strip()
+class Subject(NamedTuple):
+    """What a view is of: jobs by id and name, traced steps by kind, and the device and steps that were asked for.
+
+    ``there``: how many steps of these kinds ran; ``others``: the traced steps of kinds that are left out.
+    """
+
+    view: str
+    jobs: Sequence[str]
+    traces: int
+    step: int
+    kinds: Sequence[tuple[str, int]]
+    there: int
+    others: Sequence[tuple[str, int]]
+    steps: tuple[int, int] | None
+    device: str | None
 
 
-def _jobs(jobs: Sequence[Job]) -> str:
-    names = ", ".join(map(_job, jobs[:_NAMED]))
+def _jobs(jobs: Sequence[str]) -> str:
+    names = ", ".join(jobs[:_NAMED])
     return f"job{'s' * (len(jobs) > 1)} {names}" + (f" and {len(jobs) - _NAMED} more" if jobs[_NAMED:] else "")
 
 
-def _steps(answer: Answer) -> str:
+def _steps(subject: Subject) -> str:
     """Return how many traced steps of which kind numbers are of, and of how many."""
-    traces, kinds = answer.profile.traces if answer.profile else 0, kinds_of(answer)
+    traces, kinds = subject.traces, subject.kinds
     if not traces:
         return "the graph alone"
-    if answer.options.step >= 0:
-        return f"{kinds[0][0] if kinds else 'step'} {count(answer.options.step)}"
+    if subject.step >= 0:
+        return f"{kinds[0][0] if kinds else 'step'} {count(subject.step)}"
     several = f" ({', '.join(f'{number:,} {kind}' for kind, number in kinds)})" if kinds[1:] else ""
     kind = f"{kinds[0][0]} " if len(kinds) == 1 else ""
-    there = sum(counts_of(job.info).get(name, 0) for job in answer.about.jobs for name, _ in kinds)
-    return f"{count(traces)} traced {kind}step{'s' * (traces != 1)}{several}{f' of {count(there)}' * (there > traces)}"
+    of = f" of {count(subject.there)}" * (subject.there > traces)
+    return f"{count(traces)} traced {kind}step{'s' * (traces != 1)}{several}{of}"
 
 
-def heading(answer: Answer) -> str:
+def heading(subject: Subject) -> str:
     """Return which view it is, of which jobs and steps."""
-    about = answer.about
-    steps = f", of the steps {about.steps[0]}-{about.steps[1]}" if about.steps else ""
-    where = f", on devices like '{about.device}'" if about.device else ""
-    return f"{answer.view.name} view of {_jobs(about.jobs)}: {_steps(answer)}{steps}{where}"
+    steps = f", of the steps {subject.steps[0]}-{subject.steps[1]}" if subject.steps else ""
+    where = f", on devices like '{subject.device}'" if subject.device else ""
+    return f"{subject.view} view of {_jobs(subject.jobs)}: {_steps(subject)}{steps}{where}"
 
 
-def lines(answer: Answer, micros: float, same: Sequence[str], looked_at: int, width: int | None) -> Iterator[str]:
+def lines(subject: Subject, micros: float, same: Sequence[str], looked_at: int, width: int | None) -> Iterator[str]:
     """Yield the lines above a table.
 
     ``micros``: the time of all ops of a step; ``same``: what holds of all rows; ``looked_at``: of how many steps the spread is.
     """
-    traces = answer.profile.traces if answer.profile else 0
-    said = [f"{duration(micros * 1000)} of ops a step, all threads together"] if micros else []
-    said = [", ".join([*said, *same])] if said or same else []
-    if answer.profile and answer.profile.others:
-        others = ", ".join(f"{number:,} {named(kind)}" for kind, number in answer.profile.others.items())
-        said.append(f"traced besides: {others} (--kind)")
-    if 1 < looked_at < traces:
-        said.append(f"the spread is of {looked_at} steps")
-    for text in (heading(answer), "; ".join(said)):
+    parts = [f"{duration(micros * 1000)} of ops a step, all threads together"] if micros else []
+    parts = [", ".join([*parts, *same])] if parts or same else []
+    if subject.others:
+        others = ", ".join(f"{number:,} {kind}" for kind, number in subject.others)
+        parts.append(f"traced besides: {others} (--kind)")
+    if 1 < looked_at < subject.traces:
+        parts.append(f"the spread is of {looked_at} steps")
+    for text in (heading(subject), "; ".join(parts)):
         yield from wrapped(clean(text), width)
 
 

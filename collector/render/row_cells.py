@@ -7,6 +7,7 @@ from ..numbers import count, duration, percent, quantity, range_of, size
 from ..summaries.top import short_device
 from ..tfviews.nodes import Stats
 from ..tfviews.options import Options
+from ..tfviews.primary import primary
 from ..tfviews.rows import Row
 from .shapes import shape_text
 from .table import Column
@@ -52,14 +53,6 @@ class Shown(NamedTuple):
     column: Column
     cell: Cell
     tells: Callable[[Sequence[Row]], bool]
-
-
-def primary(options: Options) -> str:
-    """Return the number that rows are ordered by and that shares are of: the one asked for, else time, else the first selected."""
-    if "order_by" in options.given and options.order_by in {*_PER_STEP, "params"}:
-        return options.order_by
-    numbers = [name for name in (*_PER_STEP, "params") if name in options.select]
-    return numbers[0] if numbers else _TIME
 
 
 def columns(name: str, options: Options) -> list[Shown]:

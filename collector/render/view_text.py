@@ -3,12 +3,14 @@
 from collections.abc import Iterator, Sequence
 from typing import Final
 
-from ..query.engine import Answer
 from ..text import clean
+from ..tfviews.options import Options
+from ..tfviews.primary import primary
 from ..tfviews.rows import Row, Rows
 from ..tfviews.tensors import Values, no_value
 from . import heading
-from .row_cells import Said, Shown, columns, primary
+from .heading import Subject
+from .row_cells import Said, Shown, columns
 from .table import render
 
 #: Columns that are said once, above the table, where all rows have the same; and how.
@@ -21,19 +23,21 @@ def _same(shown: Shown, rows: Sequence[Row], said: Said) -> str | None:
     return texts.pop() if shown.name in _ONCE and len(texts) == 1 else None
 
 
-def lines(answer: Answer, rows: Rows, looked_at: int, width: int | None, values: Values = no_value) -> Iterator[str]:
+def lines(
+    subject: Subject, options: Options, rows: Rows, looked_at: int, width: int | None, values: Values = no_value
+) -> Iterator[str]:
     """Yield heading, table, and below the rows of variables their ``values``.
 
     ``looked_at``: of how many steps rows have times.
     """
-    said = Said(max(1, answer.profile.traces if answer.profile else 0), rows.whole, primary(answer.options))
-    shown = [one for one in columns(answer.view.name, answer.options) if one.tells(rows.rows)]
-    once = () if "select" in answer.options.given else shown  # what is asked for is a column
+    said = Said(max(1, subject.traces), rows.whole, primary(options))
+    shown = [one for one in columns(subject.view, options) if one.tells(rows.rows)]
+    once = () if "select" in options.given else shown  # what is asked for is a column
     same = {one.name: text for one in once if (text := _same(one, rows.rows, said)) is not None}
     shown = [one for one in shown if one.name not in same]
     spread = looked_at if any(one.name == "spread" for one in shown) else 0
     told = [_ONCE[name].format(text) for name, text in same.items() if text]
-    yield from heading.lines(answer, rows.whole.micros / said.steps, told, spread, width)
+    yield from heading.lines(subject, rows.whole.micros / said.steps, told, spread, width)
     if not rows.rows:
         return
     cells = [[one.cell(row, said) for one in shown] for row in rows.rows]
@@ -59,9 +63,9 @@ _ENTRIES: Final = {
 }
 
 
-def left_out(answer: Answer, rows: Rows) -> str:
+def left_out(view: str, options: Options, rows: Rows) -> str:
     """Say how many entries have no row, and which option shows them; nothing where all have one."""
-    view, number = answer.view.name, primary(answer.options)
+    number = primary(options)
     what = "that took no time" if number.endswith("micros") else "without any"
     parts = []
     if rows.nothing:

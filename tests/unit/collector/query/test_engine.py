@@ -1,17 +1,21 @@
 """Questions to views: what of nodes each looks at, what is kept from one to the next."""
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes import asked_store
 from fakes.made_store import write_job
+from tfprof.collector.exporters import EXPORTERS, outputs
+from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
 from tfprof.collector.query import engine
 from tfprof.collector.query.engine import VIEWS, About, Desk, needs
 from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.store.reader import Store
-from tfprof.collector.tfviews.options import from_texts
+from tfprof.collector.tfviews.options import TABLE, from_texts
 from tfprof.collector.tfviews.output import TYPES
 
 
@@ -94,8 +98,17 @@ def test_not_more_is_kept_than_a_few_answers(store: Store, reads: list[Any]) -> 
 
 @pytest.mark.parametrize("name", ["scope", "graph", "op", "code"])
 def test_every_view_of_the_table_is_there_with_its_message(name: str) -> None:
-    view = VIEWS[name]
-    assert all(callable(load(target)) for target in (view.fold, view.lines, view.message))
-    assert view.outputs <= set(TYPES)
-    assert type(view.bare("x")).__name__ == view.proto
-    assert view.bare("x").name == "x"
+    form = FORMS[name]
+    assert all(callable(load(target)) for target in (VIEWS[name].fold, form.lines, form.message))
+    assert outputs(name) <= set(TYPES)
+    assert type(empty_message(name, "x")).__name__ == form.proto
+    assert empty_message(name, "x").name == "x"
+
+
+@pytest.mark.parametrize("name", ["scope", "graph", "op", "code"])
+def test_help_and_docs_name_the_exporters_of_the_table(name: str) -> None:
+    (option,) = [one for one in TABLE if one.name == "output"]
+    assert {kind for kind in TYPES if re.search(rf"\b{kind}\b", option.explained(name))} == outputs(name)
+    docs = (Path(__file__).parents[4] / "docs" / "commands.md").read_text()
+    assert all(f"`{kind}:outfile=F`" in docs for kind in EXPORTERS)
+    assert {*EXPORTERS, "none", "stdout"} == set(TYPES)

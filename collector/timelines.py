@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
-from ..export.timeline import LONG, WARNING, file_name, graph_timeline, scope_timeline, written
-from ..write_output import RefusedError
-from .engine import Answer, Desk
-from .executions import by_step, persistent_bytes, step_traces
+from .errors import RefusedError
+from .export.timeline import LONG, WARNING, file_name, graph_timeline, scope_timeline, written
+from .query.engine import Answer, Desk
+from .query.executions import by_step, persistent_bytes, step_traces
 
 
 class Timeline(NamedTuple):

@@ -7,8 +7,8 @@ import pytest
 from fakes.command import Run, caller
 from fakes.made_store import traced, write_job
 from fakes.run_metadata import run_metadata
+from tfprof.collector import timelines
 from tfprof.collector.decoders.proto import graph_pb2
-from tfprof.collector.query import timelines
 
 GRAPH = graph_pb2.GraphDef(node=[graph_pb2.NodeDef(name=name, op="MatMul") for name in ("a", "b")])
 STEPS = ([b"a"], [b"a", b"b"], [b"b", b"b", b"b"])

@@ -3,14 +3,14 @@
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from ..errors import TfprofError
-from ..export import files
-from ..store.columns import listed
-from ..store.reader import Job
-from ..summaries.jobs import JobRow
-from ..summaries.kinds import named
-from .explanations import untraced
-from .kinds import of_job
+from ..collector.errors import TfprofError
+from ..collector.export import files
+from ..collector.query.explanations import untraced
+from ..collector.query.kinds import of_job
+from ..collector.store.columns import listed
+from ..collector.store.reader import Job
+from ..collector.summaries.jobs import JobRow
+from ..collector.summaries.kinds import named
 
 
 def dump(processes: Sequence[tuple[Job, JobRow]], steps: Sequence[int], folder: Path) -> Iterator[tuple[str, bool]]:
@@ -39,7 +39,7 @@ def _written(job: Job, path: Path, step: int, traced: Sequence[int], reached: in
     ended = f"; the job ended after step {reached}" if reached is not None and reached < step else ""
     if not traced:
         return f"no {path}: no step up to {step} was traced{ended} (--trace says which are)", False
-    from ..export.profile_proto import pieces  # noqa: PLC0415  # few launches ask for it
+    from ..collector.export.profile_proto import pieces  # noqa: PLC0415  # few launches ask for it
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -1,0 +1,25 @@
+"""The number that rows are ordered by, and that shares are of."""
+
+from typing import Final
+
+from .options import Options
+
+#: Numbers that are means over the steps, as `-select` calls them.
+PER_STEP: Final = (
+    "micros",
+    "accelerator_micros",
+    "cpu_micros",
+    "float_ops",
+    "bytes",
+    "peak_bytes",
+    "residual_bytes",
+    "output_bytes",
+)
+NUMBERS: Final = (*PER_STEP, "params")
+
+
+def primary(options: Options) -> str:
+    """Return the number of ``-order_by``, else the first selected one, else the time."""
+    if "order_by" in options.given and options.order_by in NUMBERS:
+        return options.order_by
+    return next((name for name in NUMBERS if name in options.select), "micros")
