@@ -40,10 +40,10 @@ class Announcement(NamedTuple):
 
 
 class AnnounceFolder:
-    """The announcements of the instance ``place``, each told once to whoever holds this object."""
+    """The announcements of the instance ``instance_dir``, each told once to whoever holds this object."""
 
-    def __init__(self, place: str) -> None:
-        self._folder = os.path.join(place, runtime_dir.ANNOUNCE)
+    def __init__(self, instance_dir: str) -> None:
+        self._folder = os.path.join(instance_dir, runtime_dir.ANNOUNCE)
         self._seen: set[str] = set()
         self._tries: dict[str, int] = {}
         self._changed_ns = -1

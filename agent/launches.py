@@ -11,7 +11,7 @@ from ..formats.private_files import read_json, write_json
 _DESCRIPTION: Final = ".json"
 _RESULT: Final = ".done"
 #: Both files of a launch that has ended are removed after this long.
-KEPT_S: Final = 24 * 3600.0
+RETENTION_S: Final = 24 * 3600.0
 
 
 class Launch(NamedTuple):
@@ -78,18 +78,18 @@ def name_of(launch: int) -> str:
     return f"{launch:016x}"
 
 
-def _path(place: str, launch: int, suffix: str) -> str:
-    return os.path.join(place, runtime_dir.LAUNCHES, name_of(launch) + suffix)
+def _path(instance_dir: str, launch: int, suffix: str) -> str:
+    return os.path.join(instance_dir, runtime_dir.LAUNCHES, name_of(launch) + suffix)
 
 
-def write(place: str, launch: Launch) -> None:
-    """Put the description of ``launch`` into the instance ``place``; OSError when that cannot be done."""
-    write_json(_path(place, launch.launch, _DESCRIPTION), launch._asdict())
+def write(instance_dir: str, launch: Launch) -> None:
+    """Put the description of ``launch`` into the instance ``instance_dir``; OSError when that cannot be done."""
+    write_json(_path(instance_dir, launch.launch, _DESCRIPTION), launch._asdict())
 
 
-def read(place: str, launch: int) -> Launch | None:
+def read(instance_dir: str, launch: int) -> Launch | None:
     """Return the description of ``launch``, None when it is none of this instance."""
-    found = read_json(_path(place, launch, _DESCRIPTION))
+    found = read_json(_path(instance_dir, launch, _DESCRIPTION))
     if found is None or found.get("launch") != launch or not _is_sound(found):
         return None
     try:
@@ -106,33 +106,33 @@ def _is_sound(found: dict[str, Any]) -> bool:
     return all(isinstance(text, str) for text in texts)
 
 
-def write_result(place: str, result: Result) -> None:
+def write_result(instance_dir: str, result: Result) -> None:
     """Tell the launcher what became of its processes; OSError when that cannot be done."""
-    write_json(_path(place, result.launch, _RESULT), result._asdict())
+    write_json(_path(instance_dir, result.launch, _RESULT), result._asdict())
 
 
-def read_result(place: str, launch: int) -> Result | None:
+def read_result(instance_dir: str, launch: int) -> Result | None:
     """Return what the agent says about ``launch``, None when it has not said anything."""
-    found = read_json(_path(place, launch, _RESULT))
+    found = read_json(_path(instance_dir, launch, _RESULT))
     try:
         return None if found is None else Result(**found)
     except TypeError:
         return None
 
 
-def listed(place: str) -> list[int]:
-    """Return the launches that ``place`` has a description of."""
-    names = os.listdir(os.path.join(place, runtime_dir.LAUNCHES))
+def listed(instance_dir: str) -> list[int]:
+    """Return the launches that ``instance_dir`` has a description of."""
+    names = os.listdir(os.path.join(instance_dir, runtime_dir.LAUNCHES))
     return [int(name[:16], 16) for name in names if name[16:] == _DESCRIPTION and _is_hex(name[:16])]
 
 
-def forget_old(place: str, now_s: float, living: set[int]) -> None:
+def forget_old(instance_dir: str, now_s: float, living: set[int]) -> None:
     """Remove the files of launches that nobody has written to for a day, but not of those ``living``."""
     names = {name_of(launch) for launch in living}
-    with os.scandir(os.path.join(place, runtime_dir.LAUNCHES)) as entries:
+    with os.scandir(os.path.join(instance_dir, runtime_dir.LAUNCHES)) as entries:
         for entry in entries:
             with contextlib.suppress(OSError):  # a folder: none of ours, and in nobody's way
-                if entry.name[:16] not in names and entry.stat(follow_symlinks=False).st_mtime < now_s - KEPT_S:
+                if entry.name[:16] not in names and entry.stat(follow_symlinks=False).st_mtime < now_s - RETENTION_S:
                     os.unlink(entry.path)
 
 

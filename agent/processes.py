@@ -113,7 +113,7 @@ def ran_at(pid: int, real_ns: int) -> bool:
     return began_s < real_ns / 1e9 + 60.0
 
 
-def descends(pid: int, ancestor: int) -> bool:
+def is_descendant(pid: int, ancestor: int) -> bool:
     """Return whether process ``pid`` is ``ancestor`` or was started by it or below it."""
     while pid > 1 and pid != ancestor:
         found = _stat(pid)
@@ -121,7 +121,7 @@ def descends(pid: int, ancestor: int) -> bool:
     return pid == ancestor
 
 
-class Family(NamedTuple):
+class ProcessTree(NamedTuple):
     """The living processes of the host at one moment: each by its number, and the children of each."""
 
     members: dict[int, Process]
@@ -137,7 +137,7 @@ class Family(NamedTuple):
         return found
 
 
-def family(pids: Iterable[int]) -> Family:
+def process_tree(pids: Iterable[int]) -> ProcessTree:
     """Return those of ``pids`` that live, and whose children they are."""
     members: dict[int, Process] = {}
     children: dict[int, list[int]] = {}
@@ -146,17 +146,17 @@ def family(pids: Iterable[int]) -> Family:
         if found is not None and not found.is_over:
             members[pid] = Process(pid, found.started)
             children.setdefault(found.parent, []).append(pid)
-    return Family(members, children)
+    return ProcessTree(members, children)
 
 
-def numbers() -> Iterator[int]:
+def all_pids() -> Iterator[int]:
     """Yield the number of every process."""
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
 def visible(uid: int) -> Iterator[int]:
     """Yield the processes that user ``uid`` may look into: root all of them, others their own."""
-    for pid in numbers():
+    for pid in all_pids():
         try:
             if uid == 0 or os.stat(f"/proc/{pid}").st_uid == uid:
                 yield pid
@@ -189,7 +189,7 @@ def scan(uid: int) -> dict[Inode, list[Holder]]:
     return found
 
 
-def inner_pid(pid: int) -> int:
+def ns_pid(pid: int) -> int:
     """Return the number that process ``pid`` has in its own namespace, 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:

@@ -70,7 +70,7 @@ class State(object):
         self.folder = folder
         self.lock = _thread.allocate_lock()
         self.trackers: "dict[int, Tracker]" = {}
-        self.costed: "set[int]" = set()
+        self.budgeted_kinds: "set[int]" = set()
         self.replaced: "list[tuple[Any, str, Any, Any]]" = []
         self.forget()
 
@@ -113,7 +113,7 @@ def disarm() -> None:
     old, _state = _state, None
     hook.remove()
     for owner, name, original, ours in reversed(old.replaced):
-        if _held(owner, name) is ours:
+        if _own_attribute(owner, name) is ours:
             setattr(owner, name, original)
     for tracker in old.trackers.values():
         tracker.stop()
@@ -127,7 +127,7 @@ def disarm() -> None:
 def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
     """Replace ``owner.name`` by ``make(original)`` until ``disarm``; nothing happens where that was done already."""
     assert _state is not None
-    original = _held(owner, name)
+    original = _own_attribute(owner, name)
     if original is None or any(original is ours for _, _, _, ours in _state.replaced):
         return
     ours = make(original)
@@ -135,21 +135,21 @@ def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
     _state.replaced.append((owner, name, original, ours))
 
 
-def _held(owner: "Any", name: str) -> "Any":
+def _own_attribute(owner: "Any", name: str) -> "Any":
     """Return what ``owner`` itself has as ``name``: a function its code, a class or a module what it defines."""
     return owner.__code__ if name == "__code__" else owner.__dict__.get(name)
 
 
-def tracker(kind: int, costed: bool = True) -> "Tracker":
-    """Return the process's tracker of steps of ``kind``; ``costed``: their time is what the cost of tracing is compared with."""
+def tracker(kind: int, budgeted: bool = True) -> "Tracker":
+    """Return the process's tracker of steps of ``kind``; ``budgeted``: their time is what the cost of tracing is compared with."""
     assert _state is not None
     found = _state.trackers.get(kind)
     if found is None:
         from .pacing.tracker import Tracker
 
         found = _state.trackers.setdefault(kind, Tracker(kind, _make))
-        if costed:
-            _state.costed.add(kind)
+        if budgeted:
+            _state.budgeted_kinds.add(kind)
     return found
 
 
@@ -205,7 +205,7 @@ def _forked() -> None:
     for each in _state.trackers.values():
         each.forget()
     if parents is not None:
-        parents.leave()
+        parents.abandon()
 
 
 @guard.guarded

@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 _LOWEST = 3
 _O_PATH = getattr(os, "O_PATH", 0o10000000)
-_PLACE = "/"
+_ROOT = "/"
 
 
-class StandardPlugged(object):
+class StandardFdsReserved(object):
     """While entered, the lowest free descriptor is 3 or above: those of 0, 1 and 2 that are closed are taken.
 
     They are taken by descriptors that can be neither read nor written, so that the job's own calls on them fail with
@@ -27,9 +27,9 @@ class StandardPlugged(object):
 
     def __enter__(self) -> None:
         self._taken: list[int] = []
-        self._plug = os.stat(_PLACE)
+        self._plug = os.stat(_ROOT)
         while not _standard_open():
-            fd = os.open(_PLACE, _O_PATH | os.O_CLOEXEC)
+            fd = os.open(_ROOT, _O_PATH | os.O_CLOEXEC)
             if fd >= _LOWEST:  # another thread opened the last of them
                 os.close(fd)
                 return
@@ -75,5 +75,5 @@ def write(fd: int, data: bytes) -> None:
 
 def open_file(path: str, flags: int, mode: Any = 0o600) -> int:
     """Return a descriptor of ``path``, 3 or above and not inherited; OSError as from ``os.open``."""
-    with StandardPlugged():
+    with StandardFdsReserved():
         return os.open(path, flags | os.O_CLOEXEC, mode)

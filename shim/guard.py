@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 #: What the file names of our code begin with, as frames show them.
 OURS = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
 #: Where our own calls end by such an error, nothing is said of it: it is no sign that somebody else set it.
-_SPEECHLESS = (MemoryError, StopIteration)
+_WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
 #: Packages whose compiled parts raise errors that carry their text elsewhere than in their arguments.
 _COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
 _asked = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
@@ -92,7 +92,7 @@ def theirs(error: BaseException) -> bool:
         if caller is not None and _interrupts(trace.tb_frame, caller):
             return True
         caller, last, trace = trace.tb_frame, trace, trace.tb_next
-    if last is None or error.args or isinstance(error, _SPEECHLESS):
+    if last is None or error.args or isinstance(error, _WITHOUT_ARGUMENTS):
         return False
     return type(error).__module__.partition(".")[0] not in _COMPILED and not _raises(last)
 

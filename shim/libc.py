@@ -6,4 +6,4 @@ import ctypes
 
 plain = ctypes.CDLL(None)
 #: For calls after which ``ctypes.get_errno`` is asked.
-telling = ctypes.CDLL(None, use_errno=True)
+with_errno = ctypes.CDLL(None, use_errno=True)

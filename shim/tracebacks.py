@@ -25,16 +25,16 @@ _DROPS = sys.version_info >= (3, 11)
 _LAST_LINE = sys.version_info < (3, 8)
 
 
-def resemble(ours: F, original: Any, marker: str) -> F:
+def mimic(ours: F, original: Any, marker: str) -> F:
     """Return ``ours`` with the names and, where tracebacks need it, the place of ``original`` at its call of ``marker``."""
-    look_like(ours, original)
+    copy_metadata(ours, original)
     code = getattr(original, "__code__", None)
     if code is not None and not _DROPS:
         ours.__code__ = _placed(ours.__code__, code, _line(code, marker))
     return ours
 
 
-def look_like(ours: Any, original: Any) -> None:
+def copy_metadata(ours: Any, original: Any) -> None:
     """Give the function ``ours`` the names, defaults and annotations of ``original``, and where to look for more."""
     for name in _LOOKS:
         if hasattr(original, name):
@@ -42,7 +42,7 @@ def look_like(ours: Any, original: Any) -> None:
     ours.__wrapped__ = original
 
 
-def leave(error: BaseException, original: Any) -> None:
+def strip_our_frames(error: BaseException, original: Any) -> None:
     """Take our entries out of the traceback of ``error``, just before a bare ``raise`` in a function that resembles ``original``."""
     own = error.__traceback__
     rest = own.tb_next if own is not None else None

@@ -10,7 +10,7 @@ from ..folder_watch import FolderWatch
 from ..processes import Process
 
 
-class Woken(NamedTuple):
+class Wakeup(NamedTuple):
     """Why a rest is over; nothing of it when its time is."""
 
     answered: bool
@@ -18,7 +18,7 @@ class Woken(NamedTuple):
     announced: bool
 
 
-class Rest:
+class EventWaiter:
     """The wait between two turns."""
 
     def __init__(self, socket: "zmq.Socket[bytes]", announcements: FolderWatch) -> None:
@@ -58,7 +58,7 @@ class Rest:
             self._both.unregister(fd)
             os.close(fd)
 
-    def wait(self, seconds: float, *, listening: bool) -> Woken:
+    def wait(self, seconds: float, *, listening: bool) -> Wakeup:
         """Return when a process ends or a channel is announced, at an answer if ``listening``, or after ``seconds``."""
         timeout_ms = round(1000 * max(0.0, seconds))
         ready = {source for source, _ in (self._both.poll(timeout_ms) if listening else self._ends.poll(timeout_ms))}
@@ -68,7 +68,7 @@ class Rest:
         announced = self._announcements.fd in ready
         if announced:
             self._announcements.clear()
-        return Woken(len(ready) > len(ended) + announced, bool(ended), announced)
+        return Wakeup(len(ready) > len(ended) + announced, bool(ended), announced)
 
     def close(self) -> None:
         """Let go of all processes."""

@@ -44,12 +44,12 @@ class TooManyError(FormatError):
 
 
 class Finder:
-    """The channels of the launches of ``place`` that user ``uid`` may open, each found once."""
+    """The channels of the launches of ``instance_dir`` that user ``uid`` may open, each found once."""
 
-    def __init__(self, place: str, uid: int) -> None:
-        self._place = place
+    def __init__(self, instance_dir: str, uid: int) -> None:
+        self._instance_dir = instance_dir
         self._uid = uid
-        self._folder = AnnounceFolder(place)
+        self._folder = AnnounceFolder(instance_dir)
         self._announced: list[Announcement] = []
         self._waiting: dict[Inode, list[Holder]] = {}
         self._open: dict[Inode, int] = {}
@@ -143,7 +143,7 @@ class Finder:
                 launch = _launch_of(holders[0].pid)
                 if not launch and isinstance(error, VersionError):
                     launch = self._launched_by(holders[0].pid)
-                if launches.read(self._place, launch) is not None:
+                if launches.read(self._instance_dir, launch) is not None:
                     self.refuse(inode, launch, holders[0].pid, error)
                 else:
                     self._not_ours.add(inode)
@@ -157,7 +157,7 @@ class Finder:
             return None
         try:
             page = read_page(fd)
-            launch = launches.read(self._place, page.launch)
+            launch = launches.read(self._instance_dir, page.launch)
         except (OSError, FormatError):
             os.close(fd)
             raise
@@ -176,8 +176,8 @@ class Finder:
 
     def _launched_by(self, pid: int) -> int:
         """Return the launch whose launcher is process ``pid``, which holds what its processes leave; 0 when there is none."""
-        for number in launches.listed(self._place):
-            launch = launches.read(self._place, number)
+        for number in launches.listed(self._instance_dir):
+            launch = launches.read(self._instance_dir, number)
             if launch is not None and launch.pid == pid and processes.ran_at(pid, launch.started_ns):
                 return number
         return 0
@@ -207,7 +207,7 @@ def _in_turn(waiting: dict[Inode, list[Holder]]) -> list[Inode]:
 def _owner(holders: list[Holder], inner: int, launch: Launch) -> Process | None:
     """Return which of ``holders`` made the channel: forked children hold it too, and the launcher unless it is the job."""
     for holder in holders:
-        if (holder.pid != launch.pid or launch.has_become_job) and processes.inner_pid(holder.pid) == inner:
+        if (holder.pid != launch.pid or launch.has_become_job) and processes.ns_pid(holder.pid) == inner:
             return processes.process(holder.pid)
     return None
 

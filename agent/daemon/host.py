@@ -11,7 +11,7 @@ import psutil
 from ..processes import Process, Usage, usage
 
 #: Swap, disks and processors change slowly, and take long to ask for.
-SELDOM_S: Final = 10.0
+SLOW_S: Final = 10.0
 _SECTOR: Final = 512  # of /proc/diskstats, whatever a disk's own are
 _TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 _PART: Final = 1 << 14
@@ -54,7 +54,7 @@ def _total(usages: Iterable[Usage]) -> Usage:
     return Usage(*map(sum, columns)) if columns else Usage()
 
 
-class _Proc:
+class _ProcFile:
     """A file of /proc that is read again and again, and so kept open; it reads as empty where the system has none."""
 
     def __init__(self, path: str) -> None:
@@ -80,17 +80,17 @@ class HostSampler:
     """Measures the host: the four files that psutil would open and read whole, at a fifth of its time."""
 
     def __init__(self) -> None:
-        self._seldom_s = -SELDOM_S
+        self._slow_s = -SLOW_S
         self._swap_bytes = self._cpus = 0
         self._disks: set[bytes] = set()
-        self._stat, self._memory = _Proc("/proc/stat"), _Proc("/proc/meminfo")
-        self._disk_stats, self._net = _Proc("/proc/diskstats"), _Proc("/proc/net/dev")
+        self._stat, self._memory = _ProcFile("/proc/stat"), _ProcFile("/proc/meminfo")
+        self._disk_stats, self._net = _ProcFile("/proc/diskstats"), _ProcFile("/proc/net/dev")
 
     def sample(self) -> dict[str, float]:
         """Return a row of the store's `host_samples` (but for its time, which is that of the call)."""
         # user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time already
         ticks = [int(field) for field in self._stat.lines()[0].split()[1:9]]
-        self._look_seldom(time.monotonic())  # takes long, and the clock was read just now
+        self._refresh_slow(time.monotonic())  # takes long, and the clock was read just now
         memory = dict(line.split()[:2] for line in self._memory.lines()[:_MEMORY_LINES])
         disks = [fields for line in self._disk_stats.lines() if (fields := line.split())[2] in self._disks]
         nets = [line.rpartition(b":")[2].split() for line in self._net.lines()[2:]]
@@ -108,10 +108,10 @@ class HostSampler:
             "net_sent_bytes": sum(int(fields[8]) for fields in nets),
         }
 
-    def _look_seldom(self, now: float) -> None:
-        if now < self._seldom_s + SELDOM_S:
+    def _refresh_slow(self, now: float) -> None:
+        if now < self._slow_s + SLOW_S:
             return
-        self._seldom_s = now
+        self._slow_s = now
         self._swap_bytes, self._cpus = psutil.swap_memory().used, psutil.cpu_count() or 1
         with contextlib.suppress(OSError):
             self._disks = {os.fsencode(name) for name in os.listdir("/sys/block")}

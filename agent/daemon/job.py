@@ -8,7 +8,7 @@ from typing import Any, Final
 from .. import identity, launches
 from ..channels import ChannelError
 from ..launches import Launch
-from ..processes import Family
+from ..processes import ProcessTree
 from ..transport.message_queue import Outbox, Send
 from .finder import Found
 from .host import TreeSampler
@@ -18,9 +18,9 @@ COUNTERS_S: Final = 2.0
 #: A hello that changes again and again is told no more often than this.
 HELLO_S: Final = 1.0
 #: After its end, or the last answer about it, so long something is expected to happen soon.
-LIVELY_S: Final = 5.0
+ACTIVE_S: Final = 5.0
 #: How long the launcher is waited for to say how its child ended.
-LAUNCHER_S: Final = 2.0
+LAUNCHER_WAIT_S: Final = 2.0
 
 
 class Job:
@@ -40,8 +40,8 @@ class Job:
         self._tree = TreeSampler()
         self._sample: dict[str, float] = {}
         self._fixed = _fixed_identity(found, launch, host)
-        self._told_generation = -1
-        self._told_counters: dict[str, Any] = {}
+        self._sent_generation = -1
+        self._sent_counters: dict[str, Any] = {}
         self._counters_s = 0.0
         self._hello_s = 0.0
         self._gone_s = 0.0
@@ -58,21 +58,21 @@ class Job:
         """Whether its process had the channel when it was last looked at."""
         return not self._gone_s
 
-    def tell(self, now: float) -> None:
+    def queue_changes(self, now: float) -> None:
         """Queue what changed: the identity when the hello did, the counters every now and then."""
         generation = self.channel.hello_generation()
-        if generation != self._told_generation and (now >= self._hello_s or not self.is_running):
+        if generation != self._sent_generation and (now >= self._hello_s or not self.is_running):
             self._hello_s = now + HELLO_S
             hello = self.channel.hello()
-            if hello or self._told_generation < 0:
-                self._told_generation = generation if hello else 0
-                self.outbox.opens.put({**identity.hello_part(hello), **self._fixed}, self._told_generation)
+            if hello or self._sent_generation < 0:
+                self._sent_generation = generation if hello else 0
+                self.outbox.opens.put({**identity.hello_part(hello), **self._fixed}, self._sent_generation)
         if now >= self._counters_s + COUNTERS_S:
             self._counters_s = now
             self.channel.set_word("agent_beat_ns", time.monotonic_ns())
             counters = self.channel.counters()
-            if counters != self._told_counters:
-                self._told_counters = counters
+            if counters != self._sent_counters:
+                self._sent_counters = counters
                 self.outbox.counters.put(counters)
 
     def pump(self, now: float, send: Send, room: int, share: int) -> int:
@@ -87,12 +87,12 @@ class Job:
     @property
     def is_moving(self) -> bool:
         """Whether records wait for an answer, or are enough to be sent at once."""
-        return self._says(lambda: self.outbox.is_moving)
+        return self._ask_outbox(lambda: self.outbox.is_moving)
 
     @property
     def wants_answers(self) -> bool:
         """Whether an answer of the collector should be heard at once."""
-        return self._says(lambda: self.outbox.wants_answers)
+        return self._ask_outbox(lambda: self.outbox.wants_answers)
 
     @property
     def is_ending(self) -> bool:
@@ -100,28 +100,28 @@ class Job:
         return not self.is_running and self.outbox.unanswered > 0
 
     @property
-    def can_go_on(self) -> bool:
+    def has_more_to_do(self) -> bool:
         """Whether there is more to do now that an answer came: much to send, or its end to tell."""
-        return not self.is_running or self._says(lambda: self.outbox.is_full)
+        return not self.is_running or self._ask_outbox(lambda: self.outbox.is_full)
 
-    def _says(self, ask: Callable[[], bool]) -> bool:
+    def _ask_outbox(self, ask: Callable[[], bool]) -> bool:
         try:
             return ask()
         except ChannelError:
             return True  # the next pump will find it, too, and read the channel no more
 
-    def is_lively(self, now: float) -> bool:
+    def is_active(self, now: float) -> bool:
         """Whether it has just ended, or the collector answered about it just now: not where nobody takes what it has."""
-        return self.outbox.stall is None and now < max(self._gone_s, self.outbox.moved_s) + LIVELY_S
+        return self.outbox.stall is None and now < max(self._gone_s, self.outbox.moved_s) + ACTIVE_S
 
     def has_just_ended(self, now: float) -> bool:
         """Whether its launcher is about to say how it ended, and to ask what became of it."""
-        return not self.is_running and now < self._gone_s + LAUNCHER_S
+        return not self.is_running and now < self._gone_s + LAUNCHER_WAIT_S
 
-    def sample(self, family: Family, apart: frozenset[int]) -> dict[str, float]:
+    def sample(self, tree: ProcessTree, apart: frozenset[int]) -> dict[str, float]:
         """Return what its processes use now; after their end what they had used last."""
         if self.is_running and self.owner is not None:
-            self._sample = self._tree.sample(family.below(self.owner.pid, apart - {self.owner.pid}))
+            self._sample = self._tree.sample(tree.below(self.owner.pid, apart - {self.owner.pid}))
         return self._sample
 
     # -- the end ---------------------------------------------------------------------------------
@@ -130,11 +130,11 @@ class Job:
         self._gone_s, self._gone_ns = now, time.time_ns()
         self.outbox.end()
 
-    def close_if_over(self, place: str, now: float) -> None:
+    def close_if_over(self, instance_dir: str, now: float) -> None:
         """Queue the CLOSE once the process is gone and everything that it left is acked."""
         if self.is_running or len(self.outbox.closes) or not self._is_drained():
             return
-        end = self._end(launches.read(place, self.launch), now)
+        end = self._end(launches.read(instance_dir, self.launch), now)
         if end is not None:
             self.state = end["state"]
             self.outbox.closes.put({**self.channel.counters(), **end}, 1)
@@ -157,7 +157,7 @@ class Job:
         if launch.ended_ns:
             state = "exited" if launch.signal is None else "killed"
             return {"state": state, "status": launch.status, "signal": launch.signal, "t_ns": launch.ended_ns}
-        waits = not launch.has_become_job and now < self._gone_s + LAUNCHER_S
+        waits = not launch.has_become_job and now < self._gone_s + LAUNCHER_WAIT_S
         return None if waits else ended
 
     def summary(self) -> dict[str, Any]:

@@ -9,39 +9,39 @@ from .job import Job
 from .refusals import Refusal
 
 
-class Results:
-    """The launches of the instance ``place``: which live, which have ended and wait for their result."""
+class LaunchResults:
+    """The launches of the instance ``instance_dir``: which live, which have ended and wait for their result."""
 
-    def __init__(self, place: str) -> None:
-        self._place = place
+    def __init__(self, instance_dir: str) -> None:
+        self._instance_dir = instance_dir
         self._launches: dict[int, Launch] = {}
         self._scanned_at: dict[int, int] = {}
         self._closed: dict[int, list[dict[str, Any]]] = {}
         self._complete: set[int] = set()
-        self._told: dict[int, Result] = {}
+        self._written: dict[int, Result] = {}
 
     def refresh(self, scans: int) -> bool:
         """Read the descriptions that may have changed; return whether a launch has ended since, ``scans`` having been made."""
         ended = False
-        listed = set(launches.listed(self._place))
+        listed = set(launches.listed(self._instance_dir))
         self._launches = {number: launch for number, launch in self._launches.items() if number in listed}
         for number in listed:
             known = self._launches.get(number)
             if known is not None and known.ended_ns:
                 continue
-            launch = launches.read(self._place, number)
+            launch = launches.read(self._instance_dir, number)
             if launch is None:
                 continue
             self._launches[number] = launch
             if launch.ended_ns:
                 self._scanned_at[number] = scans
                 ended = True
-                self._recall(number)
+                self._take_over(number)
         return ended
 
-    def _recall(self, number: int) -> None:
+    def _take_over(self, number: int) -> None:
         """Take over what an agent before this one told."""
-        earlier = launches.read_result(self._place, number)
+        earlier = launches.read_result(self._instance_dir, number)
         if earlier is None:
             return
         if earlier.complete:
@@ -67,7 +67,7 @@ class Results:
         """Note a job whose end is stored."""
         self._closed.setdefault(job.launch, []).append(job.summary())
 
-    def tell(self, jobs: Iterable[Job], refusals: Iterable[Refusal], stall: dict[str, str] | None, scans: int) -> None:
+    def write(self, jobs: Iterable[Job], refusals: Iterable[Refusal], stall: dict[str, str] | None, scans: int) -> None:
         """Write the result of every launch that has ended and is not complete."""
         waiting = [number for number in self._scanned_at if number not in self._complete]
         if not waiting:
@@ -75,9 +75,9 @@ class Results:
         jobs, refusals = list(jobs), list(refusals)
         for number in waiting:
             result = self._result(number, [job for job in jobs if job.launch == number], refusals, stall, scans)
-            if result != self._told.get(number):
-                launches.write_result(self._place, result)
-                self._told[number] = result
+            if result != self._written.get(number):
+                launches.write_result(self._instance_dir, result)
+                self._written[number] = result
             if result.complete and all(job["state"] != "running" for job in result.jobs):
                 self._forget(number)
 
@@ -98,6 +98,6 @@ class Results:
 
     def _forget(self, number: int) -> None:
         self._complete.add(number)
-        self._told.pop(number, None)
+        self._written.pop(number, None)
         self._closed.pop(number, None)
         self._scanned_at.pop(number)

@@ -40,28 +40,28 @@ def remove_instances(own: str) -> None:
     """Remove the runtime folders of stores that are not there any more, but for ``own`` and such as somebody uses."""
     root = runtime_dir.runtime_root()
     for name in _names(root):
-        place = os.path.join(root, name)
-        if _INSTANCE.fullmatch(name) and place != own and _is_folder(place) and _is_left(place):
-            _remove(place)
+        instance_dir = os.path.join(root, name)
+        if _INSTANCE.fullmatch(name) and instance_dir != own and _is_folder(instance_dir) and _is_left(instance_dir):
+            _remove(instance_dir)
 
 
-def _is_left(place: str) -> bool:
-    """Whether the store of ``place`` is gone, and nobody works for it."""
-    store = runtime_dir.store_of(place)
-    if store is None or os.path.lexists(store) or _is_recent(place):
+def _is_left(instance_dir: str) -> bool:
+    """Whether the store of ``instance_dir`` is gone, and nobody works for it."""
+    store = runtime_dir.store_of(instance_dir)
+    if store is None or os.path.lexists(store) or _is_recent(instance_dir):
         return False
-    if any(daemons.holder(place, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
+    if any(daemons.holder(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)):
         return False
-    found = [launches.read(place, launch) for launch in launches.listed(place)]
+    found = [launches.read(instance_dir, launch) for launch in launches.listed(instance_dir)]
     return not any(one and not one.ended_ns and processes.ran_at(one.pid, one.started_ns) for one in found)
 
 
-def _remove(place: str) -> None:
-    """Remove ``place`` unless a daemon takes it this moment."""
-    locks = [daemons.Lock(place, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)]
+def _remove(instance_dir: str) -> None:
+    """Remove ``instance_dir`` unless a daemon takes it this moment."""
+    locks = [daemons.Lock(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)]
     try:
         if all(lock.acquire() for lock in locks):
-            shutil.rmtree(place, ignore_errors=True)
+            shutil.rmtree(instance_dir, ignore_errors=True)
     finally:
         for lock in locks:
             lock.release()

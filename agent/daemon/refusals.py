@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 #: So many reasons are kept, the newest; all are counted.
-KEPT: Final = 1000
+REASONS_MAX: Final = 1000
 _TEXT_MAX: Final = 512
 
 
@@ -31,7 +31,7 @@ class Refusals:
         key = (launch, pid, slug)
         earlier = self._reasons.pop(key, None)
         self._reasons[key] = Refusal(launch, pid, slug, text[:_TEXT_MAX], earlier.times + 1 if earlier else 1)
-        if len(self._reasons) > KEPT:
+        if len(self._reasons) > REASONS_MAX:
             del self._reasons[next(iter(self._reasons))]
 
     def __iter__(self) -> Iterator[Refusal]:

@@ -5,7 +5,7 @@ import time
 from typing import Any, Final
 
 from ...formats import wire
-from ..processes import Family, family, numbers
+from ..processes import ProcessTree, all_pids, process_tree
 from ..transport.message_queue import SILENCE_S, STALL_S, Letters, Send, encode
 from .host import HostSampler
 from .job import Job
@@ -13,27 +13,27 @@ from .job import Job
 SAMPLE_S: Final = 1.0
 #: All processes of a host, which may be thousands, are looked through for new ones below a job: that may use this part of a core,
 #: and is never done more or less often than the bounds say (seconds).
-FAMILY_SHARE: Final = 0.0004
-FAMILY_BOUNDS_S: Final = (5.0, 30.0)
+TREE_SHARE: Final = 0.0004
+TREE_BOUNDS_S: Final = (5.0, 30.0)
 #: What a collector that is away for longer than these many seconds misses is counted.
-KEPT: Final = 600
+QUEUE_MAX: Final = 600
 
 
 class Sampler:
     """Takes samples each second, and at once when a job begins or ends."""
 
     def __init__(self) -> None:
-        self.letters = Letters(wire.SAMPLES, 0, KEPT)
+        self.letters = Letters(wire.SAMPLES, 0, QUEUE_MAX)
         self._host = HostSampler()
         self._next_s = 0.0
-        self._family_s = 0.0
-        self._family = Family({}, {})
+        self._tree_s = 0.0
+        self._tree = ProcessTree({}, {})
         self._not_before = 0.0
         self._silent_since = 0.0
 
     def soon(self) -> None:
         """Have the next sample taken now: a short job is to have two."""
-        self._next_s = self._family_s = 0.0
+        self._next_s = self._tree_s = 0.0
 
     def take(self, jobs: list[Job], now: float) -> None:
         """Queue one message when it is time."""
@@ -41,8 +41,8 @@ class Sampler:
             return
         self._next_s = now + SAMPLE_S
         owners = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
-        relatives = self._relatives(now)
-        rows = {job.hex: job.sample(relatives, owners) for job in jobs}
+        tree = self._process_tree(now)
+        rows = {job.hex: job.sample(tree, owners) for job in jobs}
         self.letters.put(
             {
                 "t_ns": time.time_ns(),
@@ -51,14 +51,14 @@ class Sampler:
             }
         )
 
-    def _relatives(self, now: float) -> Family:
+    def _process_tree(self, now: float) -> ProcessTree:
         """Return who is whose child, as it was some seconds ago: who is gone since is told by its measuring."""
-        if now >= self._family_s:
+        if now >= self._tree_s:
             began = time.monotonic()
-            self._family = family(numbers())
-            low, high = FAMILY_BOUNDS_S
-            self._family_s = now + min(high, max(low, (time.monotonic() - began) / FAMILY_SHARE))
-        return self._family
+            self._tree = process_tree(all_pids())
+            low, high = TREE_BOUNDS_S
+            self._tree_s = now + min(high, max(low, (time.monotonic() - began) / TREE_SHARE))
+        return self._tree
 
     def pump(self, send: Send, now: float) -> None:
         """Send what is queued, again after a silence."""

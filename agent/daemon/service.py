@@ -19,10 +19,10 @@ from .. import daemon_start, identity, launches
 from ..folder_watch import FolderWatch
 from ..transport.connection import Link
 from . import leftovers
-from .event_waiter import Rest
+from .event_waiter import EventWaiter
 from .finder import Finder, Found
 from .job import Job
-from .launch_results import Results
+from .launch_results import LaunchResults
 from .samples import Sampler
 
 #: How often rings and announcements are looked at (seconds): by default, while records are on their way, and while a job's last
@@ -31,7 +31,7 @@ TICK_S: Final = 0.5
 BUSY_TICK_S: Final = 0.2
 ENDING_TICK_S: Final = 0.05
 #: How often is looked whether jobs still run, and what is told to launchers.
-LOOK_S: Final = 1.0
+CHECK_S: Final = 1.0
 STATUS_S: Final = 2.0
 #: How much of all jobs together may be on its way, so that it may lie in this process's memory; each has its share of it
 #: at any time, so that none waits for what the collector still does for the others.
@@ -54,14 +54,14 @@ class Agent:
     """
 
     def __init__(self, store: str, idle_s: float) -> None:
-        self.place = runtime_dir.make_instance(store)
+        self.instance_dir = runtime_dir.make_instance(store)
         self.jobs: dict[int, Job] = {}
         self._store = store
         self._idle_s = idle_s
-        self._status = daemons.StatusFile(os.path.join(self.place, "agent.json"))
-        self._collector = daemon_start.Keeper(self.place, store, daemon_start.COLLECTOR)
-        self._finder = Finder(self.place, os.geteuid())
-        self._results = Results(self.place)
+        self._status = daemons.StatusFile(os.path.join(self.instance_dir, "agent.json"))
+        self._collector = daemon_start.DaemonSupervisor(self.instance_dir, store, daemon_start.COLLECTOR)
+        self._finder = Finder(self.instance_dir, os.geteuid())
+        self._results = LaunchResults(self.instance_dir)
         self._sampler = Sampler()
         self._host = socket.gethostname()
         self._started_ns = time.time_ns()
@@ -69,20 +69,22 @@ class Agent:
         self._stopping = False
         self._error: str | None = None
         self._launches_changed_ns = -1
-        self._look_s = self._status_s = self._tidy_s = 0.0
+        self._next_check_s = self._status_s = self._tidy_s = 0.0
         self._busy_s = time.monotonic()
 
     def start(self) -> None:
         """Take the signals and connect."""
         _raise_limit(DESCRIPTORS)
-        signal.signal(signal.SIGTERM, self._told_to_stop)
-        signal.signal(signal.SIGINT, self._told_to_stop)
+        signal.signal(signal.SIGTERM, self._on_stop_signal)
+        signal.signal(signal.SIGINT, self._on_stop_signal)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._link = Link(f"ipc://{os.path.join(self.place, runtime_dir.COLLECTOR_SOCKET)}", self._greeting())
-        self._rest = Rest(self._link.socket, FolderWatch(os.path.join(self.place, runtime_dir.ANNOUNCE)))
+        self._link = Link(f"ipc://{os.path.join(self.instance_dir, runtime_dir.COLLECTOR_SOCKET)}", self._greeting())
+        self._waiter = EventWaiter(
+            self._link.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
+        )
         self._write_status()
 
-    def _told_to_stop(self, _number: int, _frame: FrameType | None) -> None:
+    def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:
         self._stopping = True
 
     def _greeting(self) -> dict[str, Any]:
@@ -102,26 +104,26 @@ class Agent:
             self.turn(begun)
             if begun - self._busy_s > (max(self._idle_s, GIVE_UP_S) if self.jobs else self._idle_s):
                 break
-            self._rest_until(begun + self._tick_s(begun))
+            self._wait_until(begun + self._tick_s(begun))
 
     def _tick_s(self, now: float) -> float:
         """Return how long to rest: short where something goes on or has just ended, not where nobody takes what there is."""
         wanted = self._results.wants_scan(self._finder.scans)
         if wanted or any(job.has_just_ended(now) for job in self.jobs.values()):
             return ENDING_TICK_S
-        jobs = [job for job in self.jobs.values() if job.is_lively(now)] if self._link.is_taking(now) else []
+        jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._link.is_taking(now) else []
         if any(not job.is_running for job in jobs):
             return ENDING_TICK_S
         return BUSY_TICK_S if any(job.is_moving for job in jobs) else TICK_S
 
-    def _rest_until(self, until: float) -> None:
+    def _wait_until(self, until: float) -> None:
         """Wait for the next turn; where an answer may let something go on, hear it at once, and rest no more if it does."""
         left = until - time.monotonic()
         while not self._stopping:
-            woken = self._rest.wait(left, listening=self._wants_answers())
-            if woken.ended:
-                self._look_s = 0.0
-            if (woken.answered and self._hear(time.monotonic())) or woken.ended or woken.announced:
+            wakeup = self._waiter.wait(left, listening=self._wants_answers())
+            if wakeup.ended:
+                self._next_check_s = 0.0
+            if (wakeup.answered and self._receive(time.monotonic())) or wakeup.ended or wakeup.announced:
                 return
             left = until - time.monotonic()
             if left <= 0:
@@ -140,43 +142,43 @@ class Agent:
         self._write_status()
         for job in self.jobs.values():
             job.channel.close()
-        self._rest.close()
+        self._waiter.close()
         self._link.close()
 
     def hand_over(self) -> None:
         """Start a successor if a launch began while this agent, which seemed to be there for it, ended as idle."""
         if not self._stopping:
-            self._try_write(self._look_at_launches)
+            self._try_write(self._check_launches)
         if not self._stopping and self._results.living:
-            daemon_start.start(self.place, self._store, daemon_start.AGENT)
+            daemon_start.start(self.instance_dir, self._store, daemon_start.AGENT)
 
     def turn(self, now: float) -> None:
         """Do everything that is due, once."""
-        self._hear(now)
+        self._receive(now)
         self._adopt(self._finder.announced())
         if self._finder.scan_is_due(now):
             self._adopt(self._finder.scan())
-            self._look_for_exec(now)
-        if now >= self._look_s:
-            self._look(now)
+            self._check_for_exec(now)
+        if now >= self._next_check_s:
+            self._check(now)
             tick_s = self._tick_s(now)
-            self._look_s = now + (tick_s if tick_s < TICK_S else LOOK_S)
-        self._talk(now)
+            self._next_check_s = now + (tick_s if tick_s < TICK_S else CHECK_S)
+        self._send_due(now)
         if now >= self._status_s:
             self._status_s = now + STATUS_S
             self._write_status()
 
     # -- the collector ---------------------------------------------------------------------------
-    def _hear(self, now: float) -> bool:
+    def _receive(self, now: float) -> bool:
         """Take all answers; return whether something waited for one of them."""
         refusal = self._link.refusal
-        urgent = self._heard(now)
+        urgent = self._handle_answers(now)
         if self._link.refusal is not None and refusal is None:  # launchers are told why nothing is stored
-            self._look_s = 0.0
+            self._next_check_s = 0.0
             urgent = True
         return urgent
 
-    def _heard(self, now: float) -> bool:
+    def _handle_answers(self, now: float) -> bool:
         urgent = False
         for head, body in self._link.answers(now):
             if head.type == wire.WELCOME:
@@ -186,27 +188,27 @@ class Agent:
                 self._reopen(head.uid, now)
                 urgent = True
             elif head.about == wire.SAMPLES:
-                self._hear_of_samples(head, now)
+                self._on_samples_answer(head, now)
             elif head.uid in self.jobs:
                 job = self.jobs[head.uid]
-                self._hear_of_job(job, head, body, now)
-                urgent = urgent or (head.uid in self.jobs and job.can_go_on)
+                self._on_job_answer(job, head, body, now)
+                urgent = urgent or (head.uid in self.jobs and job.has_more_to_do)
         return urgent
 
-    def _hear_of_samples(self, head: Head, now: float) -> None:
+    def _on_samples_answer(self, head: Head, now: float) -> None:
         if head.type == wire.STALL:
             self._sampler.stalled(now)
         elif head.type in (wire.ACK, wire.REFUSE):
             self._sampler.landed(head.last, now)
 
-    def _hear_of_job(self, job: Job, head: Head, body: dict[str, Any], now: float) -> None:
+    def _on_job_answer(self, job: Job, head: Head, body: dict[str, Any], now: float) -> None:
         if head.type == wire.ACK:
             job.outbox.landed(head.about, head.last)
         elif head.type == wire.STALL:
             job.outbox.stalled(_reason(body), now)
         elif head.type == wire.REFUSE and head.about == wire.OPEN:
-            told = _reason(body)
-            self._refuse(job, FormatError(told["text"], told["slug"]))
+            reason = _reason(body)
+            self._refuse(job, FormatError(reason["text"], reason["slug"]))
         elif head.type == wire.REFUSE:
             self._finder.refusals.add(job.launch, job.pid, **_reason(body))
             job.outbox.given_up(head.about, head.last)
@@ -224,15 +226,15 @@ class Agent:
             job.outbox.reopened(now)
             self._sampler.letters.rewind()
 
-    def _talk(self, now: float) -> None:
+    def _send_due(self, now: float) -> None:
         """Greet, then send what is due: identities and data of each job in turn, then the samples."""
         self._link.greet(now)
         jobs = list(self.jobs.values())
         for job in jobs:
             if job.is_running:
-                job.tell(now)
+                job.queue_changes(now)
             else:
-                job.close_if_over(self.place, now)
+                job.close_if_over(self.instance_dir, now)
         self._sampler.take(jobs, now)
         room = WINDOW_BYTES - sum(job.outbox.records.in_flight for job in jobs)
         ending = sum(job.is_ending for job in jobs)
@@ -251,7 +253,7 @@ class Agent:
     def _adopt(self, found: list[Found]) -> None:
         for one in found:
             page = one.channel.page
-            launch = launches.read(self.place, page.launch)
+            launch = launches.read(self.instance_dir, page.launch)
             if launch is None or page.uid in self.jobs:
                 one.channel.close()
                 if launch is None:
@@ -261,11 +263,11 @@ class Agent:
                     self._finder.refuse(one.inode, page.launch, one.owner.pid if one.owner else page.pid, error)
                 continue
             job = self.jobs[one.channel.page.uid] = Job(one, launch, self._host)
-            job.tell(time.monotonic())
+            job.queue_changes(time.monotonic())
             if one.owner is None:
                 job.gone(time.monotonic())
             else:
-                self._rest.watch(job.uid, one.owner)
+                self._waiter.watch(job.uid, one.owner)
             self._sampler.soon()
 
     def _close(self, job: Job) -> None:
@@ -281,23 +283,23 @@ class Agent:
 
     def _drop(self, job: Job) -> None:
         del self.jobs[job.uid]
-        self._rest.forget(job.uid)
+        self._waiter.forget(job.uid)
         job.channel.close()
         self._finder.forget(job.inode)
 
-    def _look_for_exec(self, now: float) -> None:
+    def _check_for_exec(self, now: float) -> None:
         """Note the processes that run another program now: their channel is not theirs any more."""
         for job in self.jobs.values():
             if job.is_running and job.owner is not None and not self._finder.holds(job.owner.pid, job.inode):
                 job.gone(now)
 
-    def _look(self, now: float) -> None:
+    def _check(self, now: float) -> None:
         """See who has ended, tell the launchers, keep the collector alive."""
         for job in self.jobs.values():
-            if job.is_running and not self._rest.watches(job.uid) and (job.owner is None or not job.owner.is_alive):
+            if job.is_running and not self._waiter.watches(job.uid) and (job.owner is None or not job.owner.is_alive):
                 job.gone(now)
                 self._sampler.soon()
-        self._try_write(self._look_at_launches)
+        self._try_write(self._check_launches)
         living = self._results.living
         if living - self._living:
             self._collector.soon()
@@ -307,15 +309,15 @@ class Agent:
         if living or any(job.is_running for job in self.jobs.values()) or (self.jobs and self._link.is_taking(now)):
             self._busy_s = now
         jobs, refusals, stall, scans = self.jobs.values(), self._finder.refusals, self._stall(), self._finder.scans
-        self._try_write(lambda: self._results.tell(jobs, refusals, stall, scans))
+        self._try_write(lambda: self._results.write(jobs, refusals, stall, scans))
         if now >= self._tidy_s:
             self._tidy_s = now + TIDY_S
-            self._try_write(lambda: launches.forget_old(self.place, time.time(), living))
+            self._try_write(lambda: launches.forget_old(self.instance_dir, time.time(), living))
             leftovers.remove_exports()
-            leftovers.remove_instances(self.place)
+            leftovers.remove_instances(self.instance_dir)
 
-    def _look_at_launches(self) -> None:
-        changed_ns = os.stat(os.path.join(self.place, runtime_dir.LAUNCHES)).st_mtime_ns
+    def _check_launches(self) -> None:
+        changed_ns = os.stat(os.path.join(self.instance_dir, runtime_dir.LAUNCHES)).st_mtime_ns
         if changed_ns == self._launches_changed_ns:
             return
         # A folder that changed just now may change again without a new time stamp.
@@ -367,8 +369,8 @@ class Agent:
         try:
             action()
         except OSError as error:
-            self._error = f"cannot write in {self.place}: {error.strerror}"
-            self._stopping = self._stopping or not os.path.isdir(self.place)
+            self._error = f"cannot write in {self.instance_dir}: {error.strerror}"
+            self._stopping = self._stopping or not os.path.isdir(self.instance_dir)
 
 
 def _reason(body: dict[str, Any]) -> dict[str, str]:

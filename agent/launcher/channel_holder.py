@@ -20,27 +20,27 @@ from ..launches import Launch
 SOON_S, LATER_S = 0.1, 0.5
 AGENT_SOON_S, AGENT_LATER_S = 0.25, 1.0
 #: How long it is soon.
-LIVELY_S: Final = 10.0
+ACTIVE_S: Final = 10.0
 
 _ChannelsOf = Callable[[int], dict[processes.Inode, str]]
 _Scan = Callable[[int], dict[processes.Inode, list[processes.Holder]]]
 
 
-class Hold:
+class ChannelHolder:
     """The channels of the processes of ``launch``: open here, they outlive their processes even without an agent."""
 
-    def __init__(self, place: str, launch: Launch) -> None:
-        self._place = place
+    def __init__(self, instance_dir: str, launch: Launch) -> None:
+        self._instance_dir = instance_dir
         self._launch = launch.launch
         # Files keep coarser time than the clock.
         self._since_ns = launch.started_ns - 100_000_000
-        self._folder = AnnounceFolder(place)
+        self._folder = AnnounceFolder(instance_dir)
         #: Wakes for announcements; without it they are looked for.
-        self.announcements = FolderWatch(os.path.join(place, runtime_dir.ANNOUNCE))
+        self.announcements = FolderWatch(os.path.join(instance_dir, runtime_dir.ANNOUNCE))
         self._fds: dict[processes.Inode, int] = {}
-        self._keeper = daemon_start.Keeper(place, launch.store, daemon_start.AGENT)
-        self._look_s = 0.0
-        self._lively_s = time.monotonic() + LIVELY_S
+        self._supervisor = daemon_start.DaemonSupervisor(instance_dir, launch.store, daemon_start.AGENT)
+        self._next_check_s = 0.0
+        self._active_until_s = time.monotonic() + ACTIVE_S
         self._is_begun = False
         self.refusal: dict[str, str] | None = None
         #: Announcements of this launch, and such whose process is gone: they may be of this launch or another.
@@ -55,20 +55,20 @@ class Hold:
         channels_of, scan = functools.cache(processes.channels_of), functools.cache(processes.scan)
         for one in self._folder.news():
             if one.made_ns >= self._since_ns:
-                self._lively_s = now + LIVELY_S
+                self._active_until_s = now + ACTIVE_S
                 self._take(one, channels_of, scan)
-        lively = now < self._lively_s
-        if now >= self._look_s:
-            self._look_s = now + (AGENT_SOON_S if lively else AGENT_LATER_S)
-            if not (self._keeper.lives() or self._was_stopped()):
+        active = now < self._active_until_s
+        if now >= self._next_check_s:
+            self._next_check_s = now + (AGENT_SOON_S if active else AGENT_LATER_S)
+            if not (self._supervisor.is_running() or self._was_stopped()):
                 self.revive()
             self._is_begun = True
-        return SOON_S if lively else LATER_S
+        return SOON_S if active else LATER_S
 
     def revive(self) -> bool:
         """Return whether the agent lives; start it when it does not."""
         try:
-            return self._keeper.look()
+            return self._supervisor.look()
         except TfprofError as error:
             self.refusal = {"slug": error.slug, "text": error.args[0]}
             return False
@@ -76,18 +76,18 @@ class Hold:
     @property
     def trouble(self) -> dict[str, str] | None:
         """Why no agent comes up, None while it may."""
-        return self._keeper.trouble
+        return self._supervisor.trouble
 
     @property
     def is_taken(self) -> bool:
         """Whether the agent that lives has all channels that are held here."""
-        agent = daemons.holder(self._place, daemon_start.AGENT)
+        agent = daemons.holder(self._instance_dir, daemon_start.AGENT)
         return all(agent_of(fd) == agent != 0 for fd in self._fds.values())
 
     def _was_stopped(self) -> bool:
         """Whether somebody told the agent to stop: then it is not for this process to know better."""
-        status = private_files.read_json(os.path.join(self._place, "agent.json"))
-        return self._is_begun and status is not None and bool(status.get("stopped")) and self._keeper.starts == 0
+        status = private_files.read_json(os.path.join(self._instance_dir, "agent.json"))
+        return self._is_begun and status is not None and bool(status.get("stopped")) and self._supervisor.starts == 0
 
     def _take(self, one: Announcement, channels_of: _ChannelsOf, scan: _Scan) -> None:
         if one.refusal is not None:
@@ -97,9 +97,9 @@ class Hold:
                 self.announced += 1
             return
         if not any(self._open(inode, path, one.uid) for inode, path in channels_of(one.pid).items()):
-            self._seek(one.uid, scan)
+            self._find_by_scan(one.uid, scan)
 
-    def _seek(self, uid: int, scan: _Scan) -> None:
+    def _find_by_scan(self, uid: int, scan: _Scan) -> None:
         """Look everywhere for the channel ``uid``: a process in a container announces itself by another number."""
         for inode, holders in scan(os.geteuid()).items():
             if self._open(inode, holders[0].path, uid):

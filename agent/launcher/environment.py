@@ -10,10 +10,10 @@ INJECT: Final = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 3)[0], "sh
 
 _PYTHON: Final = re.compile(r"(python|pypy)[0-9.]*")
 #: Options of Python that keep it from looking at PYTHONPATH or from loading sitecustomize.
-_DEAF: Final = frozenset("IES")
+_ISOLATING: Final = frozenset("IES")
 #: Options whose value is what follows; after -c and -m the rest is the program's.
 _WITH_VALUE: Final = frozenset("WX")
-_LAST: Final = frozenset("cm")
+_ENDS_OPTIONS: Final = frozenset("cm")
 
 
 def given() -> dict[str, str]:
@@ -34,7 +34,7 @@ def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str,
     return {**environ, **settings, "PYTHONPATH": path, "TFPROF_RUN": run}
 
 
-def deaf_option(command: Sequence[str]) -> str | None:
+def isolating_option(command: Sequence[str]) -> str | None:
     """Return the option with which ``command`` starts a Python that will not load the shim, None when there is none."""
     if not _PYTHON.fullmatch(os.path.basename(command[0])):
         return None
@@ -46,9 +46,9 @@ def deaf_option(command: Sequence[str]) -> str | None:
         if not word.startswith("-") or word in ("-", "--") or word.startswith("--"):
             return None
         for at, letter in enumerate(word[1:], 1):
-            if letter in _DEAF:
+            if letter in _ISOLATING:
                 return f"-{letter}"
-            if letter in _LAST:
+            if letter in _ENDS_OPTIONS:
                 return None
             if letter in _WITH_VALUE:
                 skip = at == len(word) - 1

@@ -76,20 +76,20 @@ class Forwarding:
         """Return what is to be passed on to the job now."""
         if now < self.due:
             return []
-        heard = self._witness()
-        if heard is None:
+        group_signals = self._witness()
+        if group_signals is None:
             # Nobody to ask: the terminal and the kernel mean the group, people one process.
             over = [one for one in self._waiting if one.info.code <= 0]
             self._waiting = []
         else:
-            self._take_off(heard, now)
+            self._match(group_signals, now)
             over = [one for one in self._waiting if one.until <= now]
             self._waiting = [one._replace(look=one.until) for one in self._waiting if one.until > now]
         return [one.info for one in over if not one.from_job]
 
-    def _take_off(self, heard: list[int], now: float) -> None:
+    def _match(self, group_signals: list[int], now: float) -> None:
         """Match what waits with what the witness heard, the oldest first."""
-        self._witnessed += [(number, now) for number in heard]
+        self._witnessed += [(number, now) for number in group_signals]
         left = []
         for one in self._waiting:
             match = next((each for each in self._witnessed if each[0] == one.info.number), None)

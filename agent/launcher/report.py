@@ -12,7 +12,7 @@ from ...formats import private_files
 from .. import launches
 from ..launches import Dump, Launch, Result
 from . import supervise
-from .channel_holder import Hold
+from .channel_holder import ChannelHolder
 
 REPORT: Final = "tfprof.cli.report"
 PATIENCE_S: Final = 15.0
@@ -77,29 +77,31 @@ def _missing(result: Result) -> str:
     return ", ".join(f"{number:,} {what}" for what, number in counts.items())
 
 
-def _moves(before: Result | None, now: Result | None) -> bool:
+def _has_progress(before: Result | None, now: Result | None) -> bool:
     """Return whether something goes on: where it is said why nothing is stored, only what is stored all the same counts."""
     return now is None or now.stall is None or now.progress != (before.progress if before is not None else 0)
 
 
-class Ending:
-    """What is still to be done for ``launch`` after its job; ``hold`` has its channels.
+class JobEnd:
+    """What is still to be done for ``launch`` after its job; ``holder`` has its channels.
 
     With ``quiet`` only that is told which stands in the way of ``dump``.
     """
 
-    def __init__(self, place: str, launch: Launch, hold: Hold, dump: Dump | None = None, quiet: bool = False) -> None:
-        self._place = place
+    def __init__(
+        self, instance_dir: str, launch: Launch, holder: ChannelHolder, dump: Dump | None = None, quiet: bool = False
+    ) -> None:
+        self._instance_dir = instance_dir
         self._dump = dump
         self._quiet = quiet
         self._launch = launch
-        self._hold = hold
+        self._channel_holder = holder
         self._result: Result | None = None
         self._interrupted = False
 
     def report(self, took_s: float) -> None:
         """Wait until everything is stored or cannot be, then print the report or the reason why there is none."""
-        if not self._hold.announced and not self._hold.missed and took_s < TOO_SHORT_S:
+        if not self._channel_holder.announced and not self._channel_holder.missed and took_s < TOO_SHORT_S:
             no_profile(NO_TENSORFLOW)
             return
         self._wait()
@@ -109,19 +111,19 @@ class Ending:
         if self._result is not None and any(job["acked"] or job["state"] != "running" for job in self._result.jobs):
             self._print(problem)
         else:
-            no_profile(problem or self._unseen())
+            no_profile(problem or self._why_nothing_taken())
 
-    def _unseen(self) -> Mapping[str, str]:
+    def _why_nothing_taken(self) -> Mapping[str, str]:
         """Return why an agent that has done its part has no process of this launch."""
-        if self._hold.announced:
+        if self._channel_holder.announced:
             return NOT_TAKEN
-        return TOO_SHORT if self._hold.missed else NO_TENSORFLOW
+        return TOO_SHORT if self._channel_holder.missed else NO_TENSORFLOW
 
     def hand_over(self) -> None:
         """Wait until the agent, which may only just be coming up, has the channels open, too: they are closed with this process."""
         deadline = time.monotonic() + STANDSTILL_S
-        while not self._hold.is_taken and not self._hold.trouble and time.monotonic() < deadline:
-            self._hold.look()
+        while not self._channel_holder.is_taken and not self._channel_holder.trouble and time.monotonic() < deadline:
+            self._channel_holder.look()
             if supervise.is_interrupted(POLL_S):
                 return
 
@@ -130,11 +132,11 @@ class Ending:
         deadline = time.monotonic() + PATIENCE_S
         moved = time.monotonic()
         while time.monotonic() < min(deadline, moved + (STALLED_S if self._stall() else STANDSTILL_S)):
-            self._hold.look()
-            self._hold.revive()
-            result = launches.read_result(self._place, self._launch.launch)
+            self._channel_holder.look()
+            self._channel_holder.revive()
+            result = launches.read_result(self._instance_dir, self._launch.launch)
             if result != self._result:
-                moved = time.monotonic() if _moves(self._result, result) else moved
+                moved = time.monotonic() if _has_progress(self._result, result) else moved
                 self._result = result
             if result is not None and result.complete:
                 return
@@ -144,13 +146,15 @@ class Ending:
 
     def _stall(self) -> dict[str, str] | None:
         """Return why nothing moves, None where that is not known."""
-        return self._hold.trouble if self._result is None else self._result.stall
+        return self._channel_holder.trouble if self._result is None else self._result.stall
 
     def _problem(self) -> dict[str, str] | None:
         """Return what went wrong, None when everything is stored."""
         result = self._result
         if result is None:
-            return self._hold.refusal or self._stall() or {"slug": "agent", "text": "the agent does not answer"}
+            return (
+                self._channel_holder.refusal or self._stall() or {"slug": "agent", "text": "the agent does not answer"}
+            )
         if result.complete:
             return result.refused[0] if result.refused and not result.jobs else None
         why = self._stall() or {"slug": "not-stored", "text": "not everything was stored in time; it may be later"}
@@ -165,7 +169,7 @@ class Ending:
             command += ["--dump-steps", ",".join(map(str, self._dump.steps)), "--dump-dir", self._dump.folder]
         if self._quiet:
             command.append("--quiet")
-        log = os.path.join(self._place, "report.log")
+        log = os.path.join(self._instance_dir, "report.log")
         terminal = {name: os.environ[name] for name in _TERMINAL if name in os.environ}
         log_fd = _log(log)
         pid = os.posix_spawn(
@@ -180,11 +184,11 @@ class Ending:
             setsigmask=[],
         )
         os.close(log_fd)
-        why = self._waits_for(pid)
+        why = self._wait_for_report(pid)
         if why is not None:
             say(f"no report: {why['text']}, see {log} [{why['slug']}]")
 
-    def _waits_for(self, pid: int) -> Mapping[str, str] | None:
+    def _wait_for_report(self, pid: int) -> Mapping[str, str] | None:
         """Wait for the report, not for ever; return why there is none that is to be told."""
         deadline = time.monotonic() + (_REPORT_S if self._dump is None else _DUMP_S)
         while True:

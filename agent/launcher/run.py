@@ -20,7 +20,7 @@ from . import environment, supervise, witness
 from .forwarding import Forwarding
 
 if TYPE_CHECKING:
-    from .channel_holder import Hold
+    from .channel_holder import ChannelHolder
     from .supervise import Outcome
 
 PROG: Final = "tfprof-run"
@@ -135,14 +135,14 @@ def _dump(steps: str | None, folder: str | None) -> Dump | None:
     if len(numbers) != len(steps.split(",")):
         raise UsageError(f"{steps!r} are no steps for --dump-steps: numbers from 1, separated by commas")
     try:
-        place = os.path.abspath(folder or ".")
+        target = os.path.abspath(folder or ".")
     except OSError as error:
         raise UsageError(
             f"the working folder, which profiles were to be written to, is gone: {error.strerror}"
         ) from None
-    if os.path.exists(place) and not os.path.isdir(place):
-        raise UsageError(f"--dump-dir {place} is not a folder")
-    return Dump(sorted(set(numbers)), place)
+    if os.path.exists(target) and not os.path.isdir(target):
+        raise UsageError(f"--dump-dir {target} is not a folder")
+    return Dump(sorted(set(numbers)), target)
 
 
 def _name(text: str) -> str:
@@ -170,7 +170,7 @@ class Run:
         self._environ = environment.given()
         self._problem: dict[str, str] | None = None
         self._launch: Launch | None = None
-        self._place = ""
+        self._instance_dir = ""
         try:
             self._prepare()
         except TfprofError as error:
@@ -181,9 +181,9 @@ class Run:
     def _prepare(self) -> None:
         """Write the launch file and arm the environment."""
         options = self._options
-        place = runtime_dir.make_instance(options.store)
-        if len(os.fsencode(os.path.join(place, runtime_dir.COLLECTOR_SOCKET))) > SOCKET_PATH_MAX:
-            raise runtime_dir.PlaceError(f"{place} is too long a path: set XDG_RUNTIME_DIR to a shorter one")
+        instance_dir = runtime_dir.make_instance(options.store)
+        if len(os.fsencode(os.path.join(instance_dir, runtime_dir.COLLECTOR_SOCKET))) > SOCKET_PATH_MAX:
+            raise runtime_dir.PlaceError(f"{instance_dir} is too long a path: set XDG_RUNTIME_DIR to a shorter one")
         launch = Launch(
             launch=int.from_bytes(os.urandom(8), "little") or 1,
             pid=os.getpid(),
@@ -195,17 +195,17 @@ class Run:
             command=options.command if options.records_command else None,
             tags=identity.process_tags(os.getpid()),
         )
-        launches.write(place, launch)
-        self._place, self._launch = place, launch
-        run = f"{launches.name_of(launch.launch)}@{place}"
+        launches.write(instance_dir, launch)
+        self._instance_dir, self._launch = instance_dir, launch
+        run = f"{launches.name_of(launch.launch)}@{instance_dir}"
         self._environ = environment.job_environment(self._environ, run, options.changes)
 
     def execute(self) -> NoReturn:
         """Become the command."""
         self._note(job_pid=os.getpid())
-        hold = self._hold()
-        if hold is not None:
-            hold.revive()
+        holder = self._channel_holder()
+        if holder is not None:
+            holder.revive()
         if self._problem is not None:
             self._explain(self._problem)
         try:
@@ -218,51 +218,53 @@ class Run:
     def supervise(self) -> int:
         """Run the command to its end, report, and return its exit code."""
         begun = time.monotonic()
-        deaf = environment.deaf_option(self._options.command)
+        isolating = environment.isolating_option(self._options.command)
         watched = witness.begin(self._was_killed)
         try:
-            outcome, hold = self._stay(watched, deaf)
+            outcome, holder = self._run_to_end(watched, isolating)
         finally:
             if watched is not None:
                 watched.dismiss()
-        if hold is not None:
-            hold.look()
-        if deaf is None or (hold is not None and hold.announced):
-            self._report(hold, time.monotonic() - begun)
+        if holder is not None:
+            holder.look()
+        if isolating is None or (holder is not None and holder.announced):
+            self._report(holder, time.monotonic() - begun)
         return outcome.exit_code
 
-    def _stay(self, watched: witness.Witness | None, deaf: str | None) -> "tuple[Outcome, Hold | None]":
+    def _run_to_end(
+        self, watched: witness.Witness | None, isolating: str | None
+    ) -> "tuple[Outcome, ChannelHolder | None]":
         """Start the command and stay with it to its end."""
-        introduce, heard = (watched.introduce, watched.heard) if watched is not None else (_nothing, _nothing)
+        announce_job, signals = (watched.announce_job, watched.signals) if watched is not None else (_nothing, _nothing)
         try:
-            pid = supervise.start(self._options.command, self._environ, self._inherited, introduce)
+            pid = supervise.start(self._options.command, self._environ, self._inherited, announce_job)
         except supervise.NotStartedError as error:
             self._note(ended_ns=time.time_ns(), status=error.exit_code)
             raise
-        heard()  # what was sent before the job was there is still to reach it
+        signals()  # what was sent before the job was there is still to reach it
         self._note(job_pid=pid)
-        if deaf is not None:
-            self._explain({"slug": "not-armed", "text": f"python {deaf} keeps everything out that is not its own"})
-        hold = self._hold()
-        forwarding = Forwarding(heard, lambda sender: processes.descends(sender, pid))
-        if hold is None:
+        if isolating is not None:
+            self._explain({"slug": "not-armed", "text": f"python {isolating} keeps everything out that is not its own"})
+        holder = self._channel_holder()
+        forwarding = Forwarding(signals, lambda sender: processes.is_descendant(sender, pid))
+        if holder is None:
             outcome = supervise.wait(pid, _never, forwarding)
         else:
-            outcome = supervise.wait(pid, hold.look, forwarding, hold.announcements.fd)
+            outcome = supervise.wait(pid, holder.look, forwarding, holder.announcements.fd)
         self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
-        return outcome, hold
+        return outcome, holder
 
     def _was_killed(self, pid: int) -> None:
         """Say how the job ended in the place of this process, which was killed."""
         self._note(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
 
-    def _hold(self) -> "Hold | None":
+    def _channel_holder(self) -> "ChannelHolder | None":
         """Return what looks after the channels, None where there is nothing to look after."""
         if self._launch is None:
             return None
-        from .channel_holder import Hold  # noqa: PLC0415 - the job runs already and does not wait for this
+        from .channel_holder import ChannelHolder  # noqa: PLC0415 - the job runs already and does not wait for this
 
-        return Hold(self._place, self._launch)
+        return ChannelHolder(self._instance_dir, self._launch)
 
     def _note(self, **changes: Any) -> None:
         """Write what has become known into the launch file."""
@@ -270,29 +272,29 @@ class Run:
             return
         self._launch = self._launch._replace(**changes)
         try:
-            launches.write(self._place, self._launch)
+            launches.write(self._instance_dir, self._launch)
         except OSError as error:
-            self._problem = {"slug": "runtime-dir", "text": f"cannot write {self._place}: {error.strerror}"}
+            self._problem = {"slug": "runtime-dir", "text": f"cannot write {self._instance_dir}: {error.strerror}"}
 
     @property
-    def _tells(self) -> bool:
+    def _has_output(self) -> bool:
         """Whether there is something to say, and somebody to say it to, or something to write at the end."""
         return self._options.dump is not None or not (self._options.quiet or sys.stderr is None)
 
     def _explain(self, why: dict[str, str]) -> None:
-        if self._tells:
+        if self._has_output:
             from . import report  # noqa: PLC0415 - likewise
 
             report.no_profile(why)
 
-    def _report(self, hold: "Hold | None", took_s: float) -> None:
-        if self._problem is not None or hold is None or self._launch is None:
+    def _report(self, holder: "ChannelHolder | None", took_s: float) -> None:
+        if self._problem is not None or holder is None or self._launch is None:
             self._explain(self._problem or {"slug": "runtime-dir", "text": "no folder for it"})
         else:
             from . import report  # noqa: PLC0415 - likewise
 
-            ending = report.Ending(self._place, self._launch, hold, self._options.dump, self._options.quiet)
-            if self._tells:
+            ending = report.JobEnd(self._instance_dir, self._launch, holder, self._options.dump, self._options.quiet)
+            if self._has_output:
                 ending.report(took_s)
             else:
                 ending.hand_over()

@@ -58,22 +58,22 @@ def take_signals() -> Inherited:
 
 
 def start(
-    command: Sequence[str], environ: Mapping[str, str], inherited: Inherited, introduce: Callable[[], object]
+    command: Sequence[str], environ: Mapping[str, str], inherited: Inherited, announce_job: Callable[[], object]
 ) -> int:
     """Start ``command`` in this process group and terminal and return its pid; NotStartedError when it cannot be.
 
-    ``introduce`` is called in the new process before it becomes the command.
+    ``announce_job`` is called in the new process before it becomes the command.
     """
-    hear, say = os.pipe()
+    hear, replies = os.pipe()
     try:
         pid = os.fork()
     except OSError as error:
         os.close(hear)
-        os.close(say)
+        os.close(replies)
         raise NotStartedError(f"fork: {os.strerror(error.errno or errno.EAGAIN)}", 126) from None
     if pid == 0:
-        _become(command, environ, inherited, introduce, say)
-    os.close(say)
+        _become(command, environ, inherited, announce_job, replies)
+    os.close(replies)
     with os.fdopen(hear, "rb") as pipe:
         code = pipe.read()
     if code:
@@ -86,18 +86,18 @@ def _become(
     command: Sequence[str],
     environ: Mapping[str, str],
     inherited: Inherited,
-    introduce: Callable[[], object],
-    say: int,
+    announce_job: Callable[[], object],
+    replies: int,
 ) -> NoReturn:
     """Turn this forked child into the job."""
     code = errno.ENOEXEC
     try:
-        introduce()
+        announce_job()
         execute(command, environ, inherited)
     except OSError as error:
         code = error.errno or code
     finally:
-        os.write(say, b"%d" % code)
+        os.write(replies, b"%d" % code)
         os._exit(127)
 
 

@@ -18,8 +18,8 @@ from .. import processes
 PATIENCE_S: Final = 0.2
 _ALL: Final = signal.valid_signals()
 #: What it is told: a question with its number, the job's pid, or that the job needs it no more.
-_ASK, _JOB, _LEAVE = b"?", b"J", b"."
-_WORD: Final = struct.Struct("<cI")
+_QUESTION, _JOB, _LEAVE = b"?", b"J", b"."
+_REQUEST: Final = struct.Struct("<cI")
 #: What it answers: the question's number and how many signals follow, a byte each.
 _ANSWER: Final = struct.Struct("<II")
 
@@ -34,12 +34,12 @@ class Witness:
         self._number = 0
         self._rest = b""
 
-    def introduce(self) -> None:
+    def announce_job(self) -> None:
         """Make this process known as the job: called in the job's process, before it executes its program."""
         with contextlib.suppress(OSError):  # it was ended: the job runs without
-            os.write(self._ask, _WORD.pack(_JOB, os.getpid()))
+            os.write(self._ask, _REQUEST.pack(_JOB, os.getpid()))
 
-    def heard(self) -> list[int] | None:
+    def signals(self) -> list[int] | None:
         """Return the signals that reached it since the last call; None when it cannot be asked.
 
         What was sent to the group before one of it reached this process is among them.
@@ -47,7 +47,7 @@ class Witness:
         _pass_barrier()
         self._number += 1
         try:
-            os.write(self._ask, _WORD.pack(_ASK, self._number))
+            os.write(self._ask, _REQUEST.pack(_QUESTION, self._number))
             return self._answer()
         except OSError:  # somebody ended it
             return None
@@ -77,7 +77,7 @@ class Witness:
     def dismiss(self) -> None:
         """Let it end; the job is over."""
         with contextlib.suppress(OSError):
-            os.write(self._ask, _WORD.pack(_LEAVE, 0))
+            os.write(self._ask, _REQUEST.pack(_LEAVE, 0))
             os.kill(self._pid, signal.SIGCONT)
         os.close(self._ask)
         os.close(self._hear)
@@ -104,27 +104,27 @@ def begin(orphaned: Callable[[int], object]) -> Witness | None:
             os.close(fd)
         return None
     if pid == 0:
-        _stand_by(ours[0], theirs[1], orphaned)
+        _serve(ours[0], theirs[1], orphaned)
     os.close(ours[0])
     os.close(theirs[1])
     return Witness(pid, ours[1], theirs[0])
 
 
-def _stand_by(told: int, say: int, orphaned: Callable[[int], object]) -> NoReturn:
+def _serve(requests: int, replies: int, orphaned: Callable[[int], object]) -> NoReturn:
     """Be the witness, until told to leave or nobody is there any more."""
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
-        _keep_only(told, say)
+        _keep_only(requests, replies)
         launcher = os.getppid()
         job: processes.Process | None = None
-        while word := os.read(told, _WORD.size):
-            kind, number = _WORD.unpack(word)
+        while word := os.read(requests, _REQUEST.size):
+            kind, number = _REQUEST.unpack(word)
             if kind == _LEAVE:
                 os._exit(0)
             if kind == _JOB:
                 job = processes.process(number)
             else:
-                os.write(say, _answer_to(number, launcher))
+                os.write(replies, _answer_to(number, launcher))
         if job is not None and job.is_alive:
             os.kill(job.pid, signal.SIGKILL)
             orphaned(job.pid)

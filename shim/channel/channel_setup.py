@@ -48,10 +48,10 @@ def _open_channel(state: State) -> None:
         write_hello(channel)
         chosen, problem = _policy()
         threads = clock.ThreadId()
-        put = spans.writer(channel, state.costed, threads)
+        put = spans.writer(channel, state.budgeted_kinds, threads)
     except BaseException:
         guard.watch(None)
-        channel.leave()
+        channel.abandon()
         raise
     state.channel, state.policy, state.threads = channel, chosen, threads
     state.put = put

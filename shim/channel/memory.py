@@ -6,7 +6,7 @@ import ctypes
 import os
 
 from .. import libc
-from ..descriptors import StandardPlugged
+from ..descriptors import StandardFdsReserved
 from ..guard import theirs
 
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
@@ -25,14 +25,14 @@ def create(name: str) -> int:
 
 
 def _create(name: str, flags: int) -> int:
-    with StandardPlugged():
+    with StandardFdsReserved():
         function = getattr(os, "memfd_create", None)
         if function is not None:
             return int(function(name, flags))
         number = _MEMFD_CREATE.get(os.uname().machine)
         if number is None:
             raise OSError(0, "unknown machine")
-        fd = int(libc.telling.syscall(number, ctypes.c_char_p(name.encode()), flags))
+        fd = int(libc.with_errno.syscall(number, ctypes.c_char_p(name.encode()), flags))
     if fd < 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))

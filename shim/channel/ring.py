@@ -37,7 +37,7 @@ class ChannelError(TfprofError):
     slug = "no-channel"
 
 
-class Turn(object):
+class ReentrantGuard(object):
     """A lock that never holds up the job for good.
 
     Who comes back to it in the thread that has it does without, as a signal handler or a destructor may; a holder that
@@ -59,7 +59,7 @@ class Turn(object):
         self._lock = _thread.RLock()
         return None
 
-    def ways(self) -> tuple[Callable[[], bool], Callable[[bool], bool], Callable[[], None]]:
+    def fast_path(self) -> tuple[Callable[[], bool], Callable[[bool], bool], Callable[[], None]]:
         """Return what ``take`` does as long as it need not wait: whether this thread has the lock, try to take it, release it."""
         lock = self._lock
         return lock._is_owned, lock.acquire, lock.release  # type: ignore[attr-defined]
@@ -80,9 +80,9 @@ class Channel(object):
         self.ring: memoryview[int] | None = None
         self.broken: tuple[str, str] | None = None  # why there is no record ring and will be none: (slug, text)
         self.names: dict[int, str] = {}  # of what steps call, by the keys of their spans
-        self.naming = _thread.allocate_lock()  # held while these are added to
-        self._turn = Turn()
-        self._told = False  # that a record was too large
+        self.names_lock = _thread.allocate_lock()  # held while these are added to
+        self._guard = ReentrantGuard()
+        self._reported_too_large = False  # that a record was too large
         try:
             self._fd = memory.create(layout.MEMFD_NAME)
         except OSError as error:
@@ -139,9 +139,9 @@ class Channel(object):
         size = layout.RECORD.size + len(data)
         if len(data) > self.room:
             self._drop(size)
-            self._tell_too_large(kind, len(data))
+            self._report_too_large(kind, len(data))
             return False
-        lock = self._turn.take()
+        lock = self._guard.take()
         if lock is None:
             self._drop(size)
             return False
@@ -171,11 +171,11 @@ class Channel(object):
 
         return self.put(layout.REFUSED, json.dumps({"slug": slug, "text": text}).encode(), 0, mono(), real())
 
-    def _tell_too_large(self, kind: int, size: int) -> None:
+    def _report_too_large(self, kind: int, size: int) -> None:
         """Say once that there was a record that can never be put."""
-        if self._told:
+        if self._reported_too_large:
             return
-        self._told = True
+        self._reported_too_large = True
         text = "a %s of %d bytes: no record has more than %d, in this ring" % (
             layout.RECORD_NAMES.get(kind, "record"),
             size,
@@ -195,7 +195,7 @@ class Channel(object):
         if self.broken is not None:
             raise ChannelError(self.broken[1], self.broken[0])
 
-    def leave(self) -> None:
+    def abandon(self) -> None:
         """Give the parent's channel up in a forked child: its descriptor is closed, its memory not touched again."""
         if _inode(self._fd) == self._inode:
             os.close(self._fd)
@@ -242,7 +242,7 @@ class Channel(object):
 
 def _mapping(fd: int, size: int) -> memoryview[int]:
     """Map ``size`` bytes of ``fd`` for good, without a second descriptor (Python's own mmap keeps one, and closes it by number)."""
-    mmap = libc.telling.mmap
+    mmap = libc.with_errno.mmap
     mmap.restype = ctypes.c_void_p
     mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)
     address = mmap(None, size, _SHARED_READ_WRITE[0], _SHARED_READ_WRITE[1], fd, 0)

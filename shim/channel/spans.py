@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...formats import layout
 from ..guard import stop
-from .ring import WORD, Turn
+from .ring import WORD, ReentrantGuard
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -39,12 +39,12 @@ _COUNTS, _TIMES, _FAILED = layout.COUNTS_AT // 8, layout.TIMES_AT // 8, layout.F
 _TOTAL, _TAG, _LOW, _HIGH = 1, 3, 5, 6  # words of an entry; the tag is count | kind << 32 | flags << 48
 
 
-def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - one function, for its cost
+def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - one function, for its cost
     """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, others)``; times in ns, start on the monotonic clock.
 
     ``others`` is how many steps before this one were only counted, and are taken to have been as long.
 
-    ``costed`` is the set of kinds whose time counts as the job's steps; ``threads`` knows the calling thread's ``tid``. It is
+    ``budgeted_kinds`` is the set of kinds whose time counts as the job's steps; ``threads`` knows the calling thread's ``tid``. It is
     a closure over plain variables, and keeps at hand what it alone writes: it runs at every step, after a step has driven
     everything out of the core's caches, so that each object that it touches costs more than what is done with it.
     """
@@ -52,8 +52,8 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
     times, failed, ended_badly = _TIMES, _FAILED, layout.FLAG_FAILED
     sampled = layout.FLAG_SAMPLED
     spans_at, size, slots, head_at, step_at = layout.SPANS_AT, layout.SPAN_SIZE, layout.SPAN_COUNT, _HEAD, _STEP_NS
-    turn = Turn()
-    owned, acquire, release = turn.ways()
+    guard = ReentrantGuard()
+    owned, acquire, release = guard.fast_path()
     head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # below the limit there is room
     last = costs = 0  # the kind put last, whether its time counts
     # The entry that is being filled: what may join it, and what it holds. o_next is 0 when there is none.
@@ -66,8 +66,8 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
         nonlocal owned, acquire, release
         if not busy and owned():  # whoever else waits for it in vain makes another one
             return _nothing
-        taken = turn.take()
-        owned, acquire, release = turn.ways()
+        taken = guard.take()
+        owned, acquire, release = guard.fast_path()
         if taken is not None:
             return taken.release
         words[_DROPPED] += count
@@ -78,7 +78,7 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
         nonlocal head, step_ns
         words[head_at] = head = head + 1
         words[times + kind] += total
-        if kind in costed:
+        if kind in budgeted_kinds:
             words[step_at] = step_ns = step_ns + total
 
     def full(kind: int, duration: int, count: int) -> bool:
@@ -126,7 +126,7 @@ def writer(channel: Channel, costed: set[int], threads: ThreadId) -> Put:  # noq
                 return
             busy = True
             if kind != last:
-                last, costs = kind, kind in costed
+                last, costs = kind, kind in budgeted_kinds
             if o_next:
                 if (
                     ordinal == o_next

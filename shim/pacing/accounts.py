@@ -17,14 +17,14 @@ _TIMES = layout.TIMES_AT // 8
 
 
 class Account(object):
-    """What the steps of one kind have cost in this process: ns ``spent`` and steps ``traced``; whether any ``can_be`` traced."""
+    """What the steps of one kind have cost in this process: ns ``spent`` and steps ``traced``; whether any ``traceable`` traced."""
 
-    __slots__ = ("can_be", "spent", "traced")
+    __slots__ = ("spent", "traceable", "traced")
 
     def __init__(self) -> None:
         self.spent = 0
         self.traced = 0
-        self.can_be = False
+        self.traceable = False
 
 
 class Accounts(object):
@@ -38,7 +38,7 @@ class Accounts(object):
         """Return the account of ``kind``."""
         return self._of.setdefault(kind, Account())
 
-    def ledger(self, kind: int, budget: int) -> tuple[int, int]:
+    def totals(self, kind: int, budget: int) -> tuple[int, int]:
         """Return (time of steps, what tracing cost) so far, ns: of ``kind``, or of all kinds where they exceed the budget by more.
 
         ``budget``: parts per million.
@@ -48,14 +48,14 @@ class Accounts(object):
         whole = words[_STEP], words[_SELF] + words[_EXTRA]
         return max(mine, whole, key=lambda one: one[1] * MILLION - budget * one[0])
 
-    def gives_way(self, kind: int, least: int) -> bool:
+    def should_yield(self, kind: int, least: int) -> bool:
         """Tell whether steps of ``kind`` go untraced, so that the leading kind has no fewer traces than all others together.
 
         In any case each kind has one trace, and the others together have ``least`` - 1.
         """
         if not self.of(kind).traced:
             return False
-        accounts = {each: account for each, account in list(self._of.items()) if account.can_be}
+        accounts = {each: account for each, account in list(self._of.items()) if account.traceable}
         first = leading({each: self._words[_TIMES + each] for each in accounts})
         if first is None or first == kind:
             return False

@@ -6,7 +6,7 @@ from collections import deque
 
 from ...formats import layout
 from ...formats.policy import MILLION, NEVER
-from .page_faults import Faults, median, taken
+from .page_faults import PageFaultMonitor, fault_count, median
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,67 +17,67 @@ if TYPE_CHECKING:
 WARM_UP = 2  # runs of a key that are let pass: they compile
 FIRST = 3  # runs of a key that are traced then, so that a short job yields a profile
 SAMPLES = 5  # untraced durations that make an estimate
-LOOK = 2  # of them, how many are taken beside each trace, since steps change
-KEPT = 9
-LATE = 32  # durations that wait for what is usual to be known
+PROBE_STEPS = 2  # of them, how many are taken beside each trace, since steps change
+HISTORY = 9
+PENDING_MAX = 32  # durations that wait for what is usual to be known
 KEYS = 8  # keys that get first traces of their own
-PATIENCE = 512  # steps, at the most, between two questions whether others have had enough
+RETRY_MAX = 512  # steps, at the most, between two questions whether others have had enough
 TRIES = 4  # further traces, FIRST steps each, to undo what one has done to the steps after it
-FAULT = 1000  # ns that a page fault takes, at the least
-LEAST = 256  # page faults a step that are worth a further trace
+FAULT_NS = 1000  # ns that a page fault takes, at the least
+FAULTS_MIN = 256  # page faults a step that are worth a further trace
 
 
-class _Key(object):
+class _KeyStats(object):
     """What is known of the steps of one key: the durations of late, in ns."""
 
-    __slots__ = ("base", "first", "late", "pending", "seen", "slow", "traced")
+    __slots__ = ("base", "first", "pending", "postponed", "seen", "slow", "traced")
 
     def __init__(self) -> None:
         self.seen = 0
         self.first = 0  # of the FIRST traces, how many were
-        self.late = False  # whether one of them was put off, since steps of other kinds had to be traced first
-        self.base: deque[int] = deque(maxlen=KEPT)  # untraced
+        self.postponed = False  # whether one of them was put off, since steps of other kinds had to be traced first
+        self.base: deque[int] = deque(maxlen=HISTORY)  # untraced
         self.traced: deque[int] = deque(maxlen=SAMPLES)
-        self.pending: deque[int] = deque(maxlen=LATE)  # traced, their extra time not estimated yet
-        self.slow: deque[int] = deque(maxlen=LATE)  # untraced, it may be slow for a trace before them, likewise
+        self.pending: deque[int] = deque(maxlen=PENDING_MAX)  # traced, their extra time not estimated yet
+        self.slow: deque[int] = deque(maxlen=PENDING_MAX)  # untraced, it may be slow for a trace before them, likewise
 
 
-class Pace(object):
-    """Decides for the steps of one kind; ``ledger`` is a function that returns (time of the steps, what tracing cost) so far, ns.
+class TracePacer(object):
+    """Decides for the steps of one kind; ``totals`` is a function that returns (time of the steps, what tracing cost) so far, ns.
 
     A step whose ordinal is below ``trigger`` and whose key is in ``known`` need not be asked about: it is not traced. All
-    others are: ``want``, then ``traced`` or ``untraced`` with how long it took. Of each key ``first`` steps are traced soon.
+    others are: ``should_trace``, then ``traced`` or ``untraced`` with how long it took. Of each key ``first`` steps are traced soon.
 
     Under a budget, steps that take more page faults after a trace than before are traced again at once, for that mostly
     undoes it; ``lasting`` becomes the number of faults more that a step takes where it did not. ``faults`` returns the
-    process's page faults so far. ``gives_way`` tells whether steps of another kind are to be traced first.
+    process's page faults so far. ``should_yield`` tells whether steps of another kind are to be traced first.
     """
 
     def __init__(
         self,
         policy: Policy,
-        ledger: Callable[[], tuple[int, int]],
+        totals: Callable[[], tuple[int, int]],
         first: int = FIRST,
-        faults: Callable[[], int] = taken,
-        gives_way: Callable[[], bool] = bool,
+        faults: Callable[[], int] = fault_count,
+        should_yield: Callable[[], bool] = bool,
     ) -> None:
         self.policy = policy
         self.known: set[int] = set()
         self.lasting = 0
-        self._ledger = ledger
-        self._firsts = first
-        self._gives_way = gives_way
-        self._patience = 1  # steps to the next question whether it still does
-        self._keys: dict[int, _Key] = {}
+        self._totals = totals
+        self._first_traces = first
+        self._should_yield = should_yield
+        self._retry_steps = 1  # steps to the next question whether it still does
+        self._keys: dict[int, _KeyStats] = {}
         self._costs: deque[int] = deque(maxlen=SAMPLES)  # of the last traces
-        self._look = 0  # untraced steps to look at before the next trace
+        self._probe_steps = 0  # untraced steps to look at before the next trace
         self._last = NEVER  # ordinal of the last step that was to be traced
-        self._follows = False  # whether the step last asked about came right after it
-        self._aftermath = 0  # ns that such steps took more than others, as far as not told yet; below 0 where less
-        self._faults = Faults(faults)  # is told of steps under a budget alone: else it never watches
-        self._watched: list[tuple[_Key, int]] = []  # steps since the last trace, not known yet to be as usual
+        self._after_trace = False  # whether the step last asked about came right after it
+        self._unbooked = 0  # ns that such steps took more than others, as far as not told yet; below 0 where less
+        self._faults = PageFaultMonitor(faults)  # is told of steps under a budget alone: else it never watches
+        self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace, not known yet to be as usual
         self._tries = 0
-        self._more = 0  # steps that are still to be traced in this try
+        self._retraces_left = 0  # steps that are still to be traced in this try
         self._plan = _PLANS[policy.mode]
         self.trigger = self._plan(self, 0)
 
@@ -90,25 +90,25 @@ class Pace(object):
             return any(first <= ordinal <= last for first, last in policy.ranges)
         return policy.mode == layout.MODE_ALL
 
-    def want(self, ordinal: int, key: int) -> bool:
+    def should_trace(self, ordinal: int, key: int) -> bool:
         """Tell whether step ``ordinal`` (from 1) is to be traced."""
         entry = self._keys.get(key)
         if entry is None:
-            entry = self._keys[key] = _Key()
+            entry = self._keys[key] = _KeyStats()
         entry.seen += 1
-        self._follows = ordinal == self._last + 1
+        self._after_trace = ordinal == self._last + 1
         if self.policy.mode == layout.MODE_BUDGET:
             self._faults.begin(ordinal)
         wanted = (key not in self.known and self._first(key, entry)) or self._undo()
         if not wanted and ordinal >= self.trigger:
             wanted = _DECISIONS[self.policy.mode](self, ordinal)
-            if not wanted and (self._follows or self._faults.watching):
+            if not wanted and (self._after_trace or self._faults.watching):
                 self.trigger = ordinal + 1  # which shows what is usual now, and what the trace has done
         if wanted:
             # The trigger stays: steps of other threads that began before this one may ask yet, and the one after this will:
             # it is slower, too, for it finds the caches cold and the memory given back.
-            self._last, self._look = ordinal, LOOK
-            self._judge(False)
+            self._last, self._probe_steps = ordinal, PROBE_STEPS
+            self._classify_watched(False)
             self._faults.trace(ordinal)
         return wanted
 
@@ -117,30 +117,30 @@ class Pace(object):
         entry = self._keys.get(key)
         if entry is None or entry.seen == 1:
             return 0
-        if self._look:
-            self._look -= 1
-        if self._follows:
-            self._follows = False
-            return self._after(entry, duration)
+        if self._probe_steps:
+            self._probe_steps -= 1
+        if self._after_trace:
+            self._after_trace = False
+            return self._extra_after(entry, duration)
         if self._faults.watching:
             self._watched.append((entry, duration))
             return 0
         entry.base.append(duration)
         if len(entry.base) < SAMPLES:
             return 0
-        if entry.first >= self._firsts or entry.late or self.policy.mode != layout.MODE_BUDGET:
-            self._know(key)
-        late = [self._extra(entry, each) for each in entry.pending]
-        self._costs.extend(late)
+        if entry.first >= self._first_traces or entry.postponed or self.policy.mode != layout.MODE_BUDGET:
+            self._settle(key)
+        postponed = [self._extra(entry, each) for each in entry.pending]
+        self._costs.extend(postponed)
         base = median(entry.base)
-        extra = sum(late) + sum(_beyond(base, each) for each in entry.slow)
+        extra = sum(postponed) + sum(_excess(base, each) for each in entry.slow)
         entry.pending.clear()
         entry.slow.clear()
         return extra
 
     def traced(self, key: int, duration: int, own: int) -> int:
         """Take note of a traced step and of our own work for it, ns; return its extra time as far as it is known."""
-        entry = self._keys.setdefault(key, _Key())
+        entry = self._keys.setdefault(key, _KeyStats())
         entry.traced.append(duration)
         if len(entry.base) < SAMPLES:
             entry.pending.append(duration)
@@ -151,20 +151,20 @@ class Pace(object):
 
     # -- the first steps of a key ----------------------------------------------------------------
 
-    def _first(self, key: int, entry: _Key) -> bool:
+    def _first(self, key: int, entry: _KeyStats) -> bool:
         """Tell whether this step is one of the first of its key that are traced under a budget."""
         if self.policy.mode == layout.MODE_OFF or len(self._keys) > KEYS:
-            self._know(key)
+            self._settle(key)
             return False
-        if self.policy.mode != layout.MODE_BUDGET or entry.seen <= WARM_UP or entry.first >= self._firsts:
+        if self.policy.mode != layout.MODE_BUDGET or entry.seen <= WARM_UP or entry.first >= self._first_traces:
             return False
-        if self._gives_way():
-            entry.late = True
+        if self._should_yield():
+            entry.postponed = True
             return False
         entry.first += 1
         return True
 
-    def _know(self, key: int) -> None:
+    def _settle(self, key: int) -> None:
         # A job with ever new keys must not make the set grow for ever.
         if len(self.known) < 4096:
             self.known.add(key)
@@ -176,17 +176,17 @@ class Pace(object):
         faults = self._faults
         if not faults.watching:
             return False
-        if self._more:
-            self._more -= 1
+        if self._retraces_left:
+            self._retraces_left -= 1
             return True
         rise = faults.rise()
         if rise is None:
             return False
-        risen = rise > LEAST and rise * FAULT * MILLION > self.policy.budget * self._base()
-        self._judge(risen)
+        risen = rise > FAULTS_MIN and rise * FAULT_NS * MILLION > self.policy.budget * self._base()
+        self._classify_watched(risen)
         if risen and self._tries < TRIES:
             self._tries += 1
-            self._more = FIRST - 1
+            self._retraces_left = FIRST - 1
             return True
         if risen:
             self.lasting = rise
@@ -194,7 +194,7 @@ class Pace(object):
         faults.accept()
         return False
 
-    def _judge(self, risen: bool) -> None:
+    def _classify_watched(self, risen: bool) -> None:
         """Let the steps that were watched be usual ones, or such that are slow because of a trace."""
         for entry, duration in self._watched:
             (entry.slow if risen else entry.base).append(duration)
@@ -203,20 +203,20 @@ class Pace(object):
     # -- costs -----------------------------------------------------------------------------------
 
     @staticmethod
-    def _extra(entry: _Key, duration: int) -> int:
+    def _extra(entry: _KeyStats, duration: int) -> int:
         """Estimate how much longer a traced step of ``duration`` took for being traced: outliers count as what is usual."""
         usual = median(entry.traced) if entry.traced else duration
-        return _beyond(median(entry.base), min(duration, 2 * usual))
+        return _excess(median(entry.base), min(duration, 2 * usual))
 
-    def _after(self, entry: _Key, duration: int) -> int:
+    def _extra_after(self, entry: _KeyStats, duration: int) -> int:
         """Return what the step after a traced one took more than usual; what one took less is set off against the next."""
         if len(entry.base) < SAMPLES:
             entry.slow.append(duration)
             return 0
         base = median(entry.base)
-        self._aftermath = max(self._aftermath + min(duration, 2 * base) - base, -base)
-        extra = max(self._aftermath, 0)
-        self._aftermath -= extra
+        self._unbooked = max(self._unbooked + min(duration, 2 * base) - base, -base)
+        extra = max(self._unbooked, 0)
+        self._unbooked -= extra
         if self._costs:
             self._costs[-1] += extra
         return extra
@@ -226,38 +226,38 @@ class Pace(object):
 
     # -- decisions and plans, one each a mode ----------------------------------------------------
 
-    def _no(self, _ordinal: int) -> bool:
+    def _trace_none(self, _ordinal: int) -> bool:
         return False
 
-    def _yes(self, _ordinal: int) -> bool:
+    def _trace_all(self, _ordinal: int) -> bool:
         return True
 
-    def _each(self, ordinal: int) -> bool:
+    def _trace_every(self, ordinal: int) -> bool:
         if ordinal % self.policy.every:
             self.trigger = self._plan(self, ordinal)
             return False
         return True
 
-    def _between(self, ordinal: int) -> bool:
+    def _trace_ranges(self, ordinal: int) -> bool:
         for first, last in self.policy.ranges:
             if first <= ordinal <= last:
                 return True
         self.trigger = self._plan(self, ordinal)
         return False
 
-    def _afford(self, ordinal: int) -> bool:
+    def _trace_within_budget(self, ordinal: int) -> bool:
         """Trace if the budget bears one more, after a look at a few steps beside it."""
-        elapsed, spent = self._ledger()
+        elapsed, spent = self._totals()
         if (spent + self._next_cost()) * MILLION > self.policy.budget * elapsed:
             self.trigger = self._plan(self, ordinal)
             return False
-        if self._look:
+        if self._probe_steps:
             return False
-        if self._gives_way():
-            self._patience = min(2 * self._patience, PATIENCE)
-            self.trigger = ordinal + self._patience
+        if self._should_yield():
+            self._retry_steps = min(2 * self._retry_steps, RETRY_MAX)
+            self.trigger = ordinal + self._retry_steps
             return False
-        self._patience = 1
+        self._retry_steps = 1
         return True
 
     def _plan_never(self, _ordinal: int) -> int:
@@ -266,20 +266,20 @@ class Pace(object):
     def _plan_all(self, _ordinal: int) -> int:
         return 0
 
-    def _plan_each(self, ordinal: int) -> int:
+    def _plan_every(self, ordinal: int) -> int:
         return ordinal - ordinal % self.policy.every + self.policy.every
 
-    def _plan_between(self, ordinal: int) -> int:
+    def _plan_ranges(self, ordinal: int) -> int:
         ahead = [max(first, ordinal + 1) for first, last in self.policy.ranges if last > ordinal]
         return min(ahead) if ahead else NEVER
 
     def _plan_budget(self, ordinal: int) -> int:
         """Return when a further trace will fit the budget, a little later each other time lest it keep step with the job."""
-        self._look = LOOK
+        self._probe_steps = PROBE_STEPS
         base = self._base()
         if not base:
             return ordinal + 1
-        elapsed, spent = self._ledger()
+        elapsed, spent = self._totals()
         due = (spent + self._next_cost()) * MILLION // self.policy.budget - elapsed
         wait = max(due // base, 1)
         wait += wait * (ordinal * 2654435761 % 97) // 388
@@ -289,22 +289,22 @@ class Pace(object):
         return median(self._costs) if self._costs else self._base()
 
 
-def _beyond(base: int, duration: int) -> int:
+def _excess(base: int, duration: int) -> int:
     """Return how much longer than ``base`` a step took; an outlier counts as ten times that."""
     return max(0, min(duration, 10 * base) - base)
 
 
 _PLANS = {
-    layout.MODE_OFF: Pace._plan_never,
-    layout.MODE_ALL: Pace._plan_all,
-    layout.MODE_EVERY: Pace._plan_each,
-    layout.MODE_STEPS: Pace._plan_between,
-    layout.MODE_BUDGET: Pace._plan_budget,
+    layout.MODE_OFF: TracePacer._plan_never,
+    layout.MODE_ALL: TracePacer._plan_all,
+    layout.MODE_EVERY: TracePacer._plan_every,
+    layout.MODE_STEPS: TracePacer._plan_ranges,
+    layout.MODE_BUDGET: TracePacer._plan_budget,
 }
 _DECISIONS = {
-    layout.MODE_OFF: Pace._no,
-    layout.MODE_ALL: Pace._yes,
-    layout.MODE_EVERY: Pace._each,
-    layout.MODE_STEPS: Pace._between,
-    layout.MODE_BUDGET: Pace._afford,
+    layout.MODE_OFF: TracePacer._trace_none,
+    layout.MODE_ALL: TracePacer._trace_all,
+    layout.MODE_EVERY: TracePacer._trace_every,
+    layout.MODE_STEPS: TracePacer._trace_ranges,
+    layout.MODE_BUDGET: TracePacer._trace_within_budget,
 }

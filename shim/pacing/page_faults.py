@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 SETTLE = 2  # steps after a trace that take more anyway: memory was given back when it ended
 AFTER = 4  # steps then that are compared with those before it
-KEPT = 9
+HISTORY = 9
 
 
-def taken() -> int:
+def fault_count() -> int:
     """Return how many page faults without I/O this process has taken so far; 0 where that is not told."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt if resource is not None else 0
 
@@ -36,7 +36,7 @@ def peak_kib() -> int:
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource is not None else 0
 
 
-class Faults(object):
+class PageFaultMonitor(object):
     """Compares steps after traces with those before; ``count`` returns how many faults there were so far.
 
     It is told of steps as they begin, of those around traces without a gap. ``watching``: a trace was begun, and whether the
@@ -45,11 +45,11 @@ class Faults(object):
 
     __slots__ = ("_after", "_at", "_before", "_count", "_settled", "watching")
 
-    def __init__(self, count: Callable[[], int] = taken) -> None:
+    def __init__(self, count: Callable[[], int] = fault_count) -> None:
         self.watching = False
         self._count = count
-        self._before: deque[int] = deque(maxlen=KEPT)  # faults a step
-        self._after: deque[int] = deque(maxlen=KEPT)
+        self._before: deque[int] = deque(maxlen=HISTORY)  # faults a step
+        self._after: deque[int] = deque(maxlen=HISTORY)
         self._at = (0, 0)  # the step that was told of last, and the count then
         self._settled = 1  # the last step whose faults tell nothing: the first one compiles
 
@@ -73,7 +73,7 @@ class Faults(object):
     def accept(self) -> None:
         """Let the steps after the trace be those to compare with."""
         self.watching = False
-        self._before, self._after = self._after, deque(maxlen=KEPT)
+        self._before, self._after = self._after, deque(maxlen=HISTORY)
 
 
 def median(values: Iterable[int]) -> int:

@@ -8,9 +8,9 @@ SHARE = 4  # timing may take one part in so many of the budget
 FIRST = 256  # steps that are all timed, so that a short job shows all of its calls
 MOST = 256  # steps of which one is timed, on average, where they are shortest
 MARGIN = 8  # steps before the next trace that are all timed: other threads take ordinals, too
-COUNTED = 200  # ns that a step which is only counted takes longer, about
-_OWN = 3000  # ns: assumed cost of timing a step, until it is measured
-_LEAST = 1000
+COUNTED_NS = 200  # ns that a step which is only counted takes longer, about
+_OWN_NS = 3000  # ns: assumed cost of timing a step, until it is measured
+_LEAST_NS = 1000
 
 
 class Sampling(object):
@@ -25,7 +25,7 @@ class Sampling(object):
     def __init__(self) -> None:
         self._each = 1  # one step in so many is timed, on average
         self._mean = 0  # ns that a step takes
-        self._own = _OWN
+        self._own = _OWN_NS
 
     def cost(self, own: int, others: int) -> int:
         """Return what a timed step and ``others`` that were only counted cost, in ns, where the timing took ``own``.
@@ -33,8 +33,8 @@ class Sampling(object):
         What the timing takes is followed by its median: it takes far longer where another process has the core meanwhile.
         """
         usual = self._own
-        self._own = max(_LEAST, usual + (usual if own > usual else -usual) // 16)
-        return min(own, 2 * usual) + others * COUNTED
+        self._own = max(_LEAST_NS, usual + (usual if own > usual else -usual) // 16)
+        return min(own, 2 * usual) + others * COUNTED_NS
 
     def skip(self, ordinal: int, duration: int, budget: int) -> int:
         """Return how many steps to count after step ``ordinal``, which took ``duration`` ns; ``budget`` in parts per million."""

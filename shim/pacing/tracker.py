@@ -7,12 +7,12 @@ import itertools
 
 from ...formats import layout
 from ...formats.policy import NEVER, Policy, PolicyError
-from ..channel.ring import WORD, Turn
+from ..channel.ring import WORD, ReentrantGuard
 from ..clock import mono
 from ..guard import guarded, stop
 from ..tensorflow.names import Names
 from .accounts import Account
-from .pace import FIRST, Pace
+from .pace import FIRST, TracePacer
 from .sampling import MARGIN, Sampling
 
 TYPE_CHECKING = False
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 POLICY = WORD["policy"]
 _SEEN = WORD["policy_seen"]
 _ASKED = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
-_LASTING = "steps take %d page faults more each since some were traced, and tracing further ones did not undo it"
+_LASTING_FAULTS = "steps take %d page faults more each since some were traced, and tracing further ones did not undo it"
 _MISSED = WORD["missed"]
-_missing = Turn()  # at the count of steps of any kind that were missed
+_missed_guard = ReentrantGuard()  # at the count of steps of any kind that were missed
 _TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 
 
@@ -56,12 +56,12 @@ class Tracker(_Counted):
 
     __slots__ = (
         "_counter",
-        "_filling",
         "_first",
         "_make",
         "_others",
+        "_pacer_guard",
         "_sampling",
-        "_turn",
+        "_skip_lock",
         "account",
         "channel",
         "generation",
@@ -83,11 +83,13 @@ class Tracker(_Counted):
 
     def forget(self) -> None:
         """Begin anew, as in a forked child: without a channel, and with step 1."""
-        self._turn = Turn()  # at the pace; a forked child's own, for another thread may have the parent's
+        self._pacer_guard = (
+            ReentrantGuard()
+        )  # at the pace; a forked child's own, for another thread may have the parent's
         self.channel: Channel | None = None
         self.account = Account()
-        self.put: Put = _nowhere
-        self._filling = _thread.allocate_lock()
+        self.put: Put = _discard
+        self._skip_lock = _thread.allocate_lock()
         self._sampling = Sampling()
         self._others = 0  # steps that were only counted, or may be now, and are in no entry yet
         self.left = _NOTHING
@@ -95,7 +97,7 @@ class Tracker(_Counted):
         self.generation = 0
         self.known: Container[int] = frozenset()
         self.names = Names()
-        self.pace: Pace | None = None
+        self.pace: TracePacer | None = None
         self.trigger = 0
         self._counter = itertools.count(1)
         self.next = self._counter.__next__
@@ -103,7 +105,7 @@ class Tracker(_Counted):
     def stop(self) -> None:
         """Trace and count nothing any more."""
         self.forget()
-        self.known = _Everything()
+        self.known = _AllKeys()
         self.trigger = NEVER
         self.left = itertools.repeat(0)
 
@@ -116,15 +118,15 @@ class Tracker(_Counted):
         try:
             # Who cannot have the lock at once, as below a signal handler, puts the span of the one step. Where something else is
             # left by now, another thread has done this.
-            if self._filling.acquire(False):
+            if self._skip_lock.acquire(False):
                 try:
                     if self.left is left:
                         others, self._others = self._others, 0
                         if others < 0:
                             others, self._others = 0, others
-                        self._fill(ordinal, duration)
+                        self._choose_skip(ordinal, duration)
                 finally:
-                    self._filling.release()
+                    self._skip_lock.release()
         except Exception as error:
             if not stop(error):
                 raise
@@ -139,9 +141,9 @@ class Tracker(_Counted):
         if extra:
             self.words[_EXTRA] += extra
 
-    def told(self, key: int, name: str) -> None:
+    def announce_name(self, key: int, name: str) -> None:
         """Have it told that steps with ``key``, which is not among the known ``names``, are called ``name``."""
-        self.spend(self.names.tell(key, name) or 0)
+        self.spend(self.names.publish(key, name) or 0)
 
     def failed(self, ordinal: int, key: int) -> None:
         """Put a span without a time of a step that was only counted, and ended by an exception."""
@@ -154,14 +156,14 @@ class Tracker(_Counted):
         if self.channel is None and not self._begin():
             return None
         if self.words[POLICY] != self.generation:
-            self._obey()
+            self._apply_policy()
         pace, channel = self.pace, self.channel
         if pace is None or channel is None:  # stopped meanwhile by another thread
             return None
-        wanted = self._paced(pace.want, ordinal, key)
+        wanted = self._paced(pace.should_trace, ordinal, key)
         self.trigger = pace.trigger
         if pace.lasting:
-            channel.refuse("page-faults", _LASTING % pace.lasting)
+            channel.refuse("page-faults", _LASTING_FAULTS % pace.lasting)
             pace.lasting = 0
         # Where there will never be room for it, a trace would only cost.
         return pace.policy.level if wanted and channel.broken is None else None
@@ -169,18 +171,18 @@ class Tracker(_Counted):
     def missed(self, ordinal: int) -> None:
         """Count step ``ordinal`` as one that could not be traced, if it was to be."""
         pace = self.pace
-        turn = _missing.take() if pace is not None and pace.names(ordinal) else None
-        if turn is not None:
+        lock = _missed_guard.take() if pace is not None and pace.names(ordinal) else None
+        if lock is not None:
             try:
                 self.words[_MISSED] += 1
             finally:
-                turn.release()
+                lock.release()
 
     @guarded
     def untraced(self, key: int, duration: int) -> None:
         """Take note of a step for which ``level`` gave None."""
         if self.pace is not None:
-            self.account.can_be = True
+            self.account.traceable = True
             self.spend(0, self._paced(self.pace.untraced, key, duration))
 
     @guarded
@@ -189,7 +191,7 @@ class Tracker(_Counted):
         if self.pace is None:
             return
         self.words[_TRACED] += 1
-        self.account.can_be = True
+        self.account.traceable = True
         self.account.traced += 1
         self.spend(own, 0 if asked else self._paced(self.pace.traced, key, duration, own))
 
@@ -200,15 +202,15 @@ class Tracker(_Counted):
 
     def _paced(self, ask: Callable[..., int], *given: int) -> int:
         """Return what the pace says, asked by one thread at a time; 0 where this one is at it already, as below a signal handler."""
-        turn = self._turn.take()
-        if turn is None:
+        lock = self._pacer_guard.take()
+        if lock is None:
             return 0
         try:
             return ask(*given)
         finally:
-            turn.release()
+            lock.release()
 
-    def _fill(self, ordinal: int, duration: int) -> None:
+    def _choose_skip(self, ordinal: int, duration: int) -> None:
         pace = self.pace
         if pace is None:
             return
@@ -226,11 +228,11 @@ class Tracker(_Counted):
         channel, self.put, policy = made
         self.words = channel.words
         self.account = channel.accounts.of(self.kind)
-        self._follow(policy, channel.accounts)
+        self._start_pacer(policy, channel.accounts)
         self.channel = channel  # last: what an exception interrupts is begun anew
         return True
 
-    def _obey(self) -> None:
+    def _apply_policy(self) -> None:
         """Take over the agent's policy; one that makes no sense is refused, and the one in force stays."""
         words = self.words
         generation = words[POLICY]
@@ -242,29 +244,29 @@ class Tracker(_Counted):
             self.generation = generation
             return
         if self.channel is not None:
-            self._follow(policy, self.channel.accounts)
+            self._start_pacer(policy, self.channel.accounts)
         self.generation = words[_SEEN] = generation
 
-    def _follow(self, policy: Policy, accounts: Accounts) -> None:
+    def _start_pacer(self, policy: Policy, accounts: Accounts) -> None:
         kind = self.kind
-        self.pace = Pace(
+        self.pace = TracePacer(
             policy,
-            lambda: accounts.ledger(kind, policy.budget),
+            lambda: accounts.totals(kind, policy.budget),
             self._first,
-            gives_way=lambda: accounts.gives_way(kind, FIRST),
+            should_yield=lambda: accounts.should_yield(kind, FIRST),
         )
         self.known = self.pace.known
         self.trigger = self.pace.trigger
 
 
-class _Everything(object):
+class _AllKeys(object):
     """A set that holds every key."""
 
     def __contains__(self, _key: object) -> bool:
         return True
 
 
-def _nowhere(
+def _discard(
     _kind: int,
     _start: int,
     _duration: int,

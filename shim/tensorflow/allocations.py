@@ -31,8 +31,8 @@ _SWITCHES = (
 _off: Callable[[], object] | None = None  # what turns the switch off, while it is on for us
 
 
-def tell() -> None:
-    """Have allocations told until ``hush``; not where there is an accelerator, no such switch, or the job turned it on itself.
+def enable() -> None:
+    """Have allocations told until ``disable``; not where there is an accelerator, no such switch, or the job turned it on itself.
 
     The allocator takes a lock for its statistics: a forked child could find it taken for ever, and has them off.
     """
@@ -49,7 +49,7 @@ def tell() -> None:
     on()
 
 
-def hush() -> None:
+def disable() -> None:
     """Turn off what was turned on for us."""
     global _off
     if _off is not None:
@@ -63,4 +63,4 @@ def accelerated() -> bool:
     return any(device.device_type not in _CPUS for device in devices or ())
 
 
-os.register_at_fork(after_in_child=called_back(hush))
+os.register_at_fork(after_in_child=called_back(disable))

@@ -7,7 +7,7 @@ from .. import core
 from ..clock import mono
 from ..guard import guarded
 from ..pacing.tracker import POLICY
-from ..tracebacks import leave, resemble
+from ..tracebacks import mimic, strip_our_frames
 from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, with_level
 from .roles import fed
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _FAILED, _SETUP = layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
-_TWINS = "_tfprof_twins"
+_VARIANTS = "_tfprof_twins"
 
 asked: list[
     bool
@@ -36,7 +36,7 @@ def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
     core.replace(kind, "__del__", lambda original: _del(original, tf_session))
 
 
-class _Twins(object):
+class _TracedVariants(object):
     """What is known of one callable: its options as bytes, its span key and kind, and the handles of its twins by trace level."""
 
     __slots__ = ("asked", "given", "handles", "key", "options", "tracker")
@@ -70,7 +70,7 @@ class _Twins(object):
         return first, _SETUP
 
 
-class _StandIn(object):
+class _CallProxy(object):
     """What ``_Callable.__call__`` is called on for a traced run: its session, and the twin's handle."""
 
     __slots__ = ("_handle", "_session")
@@ -80,7 +80,7 @@ class _StandIn(object):
         self._handle = handle
 
 
-class _Catcher(object):
+class _BytesSink(object):
     """What ``_Callable.__call__`` takes for the caller's RunMetadata: keeps the bytes."""
 
     __slots__ = ("raw",)
@@ -98,19 +98,19 @@ def _init(original: Original, runs: Runs) -> Original:
         try:
             original(self, session, callable_options)
         except BaseException as error:
-            leave(error, original)
+            strip_our_frames(error, original)
             raise
         _remember(self, session, callable_options, runs)
 
-    return resemble(__init__, original, "TF_SessionMakeCallable")
+    return mimic(__init__, original, "TF_SessionMakeCallable")
 
 
 @guarded
 def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> None:
-    twins = _Twins(session, callable_options, runs)
-    if twins.asked:
+    variants = _TracedVariants(session, callable_options, runs)
+    if variants.asked:
         asked.append(True)
-    setattr(made, _TWINS, twins)
+    setattr(made, _VARIANTS, variants)
 
 
 def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
@@ -118,8 +118,8 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
     measured, unknown = _measured(original, tf_session), runs.unknown.tracker
 
     def __call__(self: Any, *args: Any, **kwargs: Any) -> Any:  # noqa: N807 - it replaces one
-        twins = self.__dict__.get(_TWINS)
-        tracker = unknown if twins is None else twins.tracker
+        variants = self.__dict__.get(_VARIANTS)
+        tracker = unknown if variants is None else variants.tracker
         left = tracker.left
         if not asked:
             for ordinal in left:
@@ -127,33 +127,33 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
                 try:
                     return original(self, *args, **kwargs)
                 except BaseException as error:
-                    tracker.failed(ordinal, 0 if twins is None else twins.key)
-                    leave(error, original)
+                    tracker.failed(ordinal, 0 if variants is None else variants.key)
+                    strip_our_frames(error, original)
                     raise
         ordinal = tracker.next()
-        key = 0 if twins is None else twins.key
+        key = 0 if variants is None else variants.key
         if (
             ordinal < tracker.trigger
             and tracker.words[POLICY] == tracker.generation
             and key in tracker.known
-            and (twins is None or not twins.asked)
+            and (variants is None or not variants.asked)
         ):
             start = mono()
             try:
                 result = original(self, *args, **kwargs)
             except BaseException as error:
                 tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
-                leave(error, original)
+                strip_our_frames(error, original)
                 raise
             tracker.timed(start, mono() - start, ordinal, key, left)
             return result
         try:
-            return measured(self, tracker, ordinal, twins, key, args, kwargs)
+            return measured(self, tracker, ordinal, variants, key, args, kwargs)
         except BaseException as error:
-            leave(error, original)
+            strip_our_frames(error, original)
             raise
 
-    return resemble(__call__, original, "TF_SessionRunCallable")
+    return mimic(__call__, original, "TF_SessionRunCallable")
 
 
 def _measured(original: Original, tf_session: Any) -> Original:
@@ -163,24 +163,24 @@ def _measured(original: Original, tf_session: Any) -> Original:
         made: Any,
         tracker: Tracker,
         ordinal: int,
-        twins: _Twins | None,
+        variants: _TracedVariants | None,
         key: int,
         args: tuple[Any, ...],
         kwargs: dict[str, Any],
     ) -> Any:
         metadata = kwargs.get("run_metadata") or None
-        record, on = _begin(tf_session, tracker, made, ordinal, twins, key, metadata) or (None, None)
+        record, on = _begin(tf_session, tracker, made, ordinal, variants, key, metadata) or (None, None)
         if record is None:
             return untraced(made, tracker, ordinal, key, args, kwargs)
-        catcher, flags = _Catcher(), _FAILED
+        sink, flags = _BytesSink(), _FAILED
         record.starts()
         try:
-            result = original(on, *args, run_metadata=catcher)
+            result = original(on, *args, run_metadata=sink)
             flags = 0
             return result
         finally:
             record.ends(flags)
-            _finish(record, made._session, catcher.raw, metadata)
+            _finish(record, made._session, sink.raw, metadata)
 
     def untraced(
         made: Any, tracker: Tracker, ordinal: int, key: int, args: tuple[Any, ...], kwargs: dict[str, Any]
@@ -201,27 +201,33 @@ def _measured(original: Original, tf_session: Any) -> Original:
 
 @guarded
 def _begin(
-    tf_session: Any, tracker: Tracker, made: Any, ordinal: int, twins: _Twins | None, key: int, metadata: Any
+    tf_session: Any,
+    tracker: Tracker,
+    made: Any,
+    ordinal: int,
+    variants: _TracedVariants | None,
+    key: int,
+    metadata: Any,
 ) -> tuple[Record, Any] | None:
     """Return (record, what the original is called on), None when the call is not to be traced."""
     begun = mono()
     level = tracker.level(ordinal, key)
-    if twins is None:
+    if variants is None:
         return None  # made before we came
-    if twins.asked:
-        return Record(tracker, ordinal, key, twins.asked, True, begun), made
+    if variants.asked:
+        return Record(tracker, ordinal, key, variants.asked, True, begun), made
     session = made._session
-    if level is None or (metadata is not None and shows_statistics(session, twins.given)):
+    if level is None or (metadata is not None and shows_statistics(session, variants.given)):
         return None
     level = chosen_level(level, tf_session)
     record = Record(tracker, ordinal, key, level, False, begun)
     try:
-        handle, flag = twins.handle(session, level, tf_session)
+        handle, flag = variants.handle(session, level, tf_session)
     except BaseException:
         record.ends()
         raise
     record.flags |= flag
-    return record, _StandIn(session, handle)
+    return record, _CallProxy(session, handle)
 
 
 @guarded
@@ -236,19 +242,19 @@ def _finish(record: Record, session: Any, raw: bytes | None, metadata: Any) -> N
 
 def _del(original: Original, tf_session: Any) -> Original:
     def __del__(self: Any) -> None:  # noqa: N807 - it replaces one
-        twins = self.__dict__.pop(_TWINS, None)
-        if twins is not None and twins.handles:
-            _release(self, twins, tf_session)
+        variants = self.__dict__.pop(_VARIANTS, None)
+        if variants is not None and variants.handles:
+            _release(self, variants, tf_session)
         original(self)
 
-    return resemble(__del__, original, "TF_SessionReleaseCallable")
+    return mimic(__del__, original, "TF_SessionReleaseCallable")
 
 
 @guarded
-def _release(made: Any, twins: _Twins, tf_session: Any) -> None:
+def _release(made: Any, variants: _TracedVariants, tf_session: Any) -> None:
     """Release the twins of a callable that goes away, as it releases itself."""
     session = made._session
     if session._session is None or session._closed:
         return
-    for handle in twins.handles.values():
+    for handle in variants.handles.values():
         tf_session.TF_SessionReleaseCallable(session._session, handle)

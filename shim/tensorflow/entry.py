@@ -11,13 +11,13 @@ import types
 from .. import core
 from ..guard import called_back, guarded
 from ..prologue import with_call
-from ..tracebacks import leave, look_like
+from ..tracebacks import copy_metadata, strip_our_frames
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-_FRAMES_GO_FIRST = sys.version_info >= (
+_FRAME_GONE_FIRST = sys.version_info >= (
     3,
     11,
 )  # a frame that returns is not seen any more when what it kept is let go of
@@ -26,7 +26,7 @@ _RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
 _FUNCTION = 3  # frames from ours to the function: the fence and what it fences are between
 
 
-class Ending(object):
+class EndCallback(object):
     """What a note returns to be told when the function ends that it was told of: ``then(failed)`` is called then.
 
     The note itself makes it, so that the function is found.
@@ -36,7 +36,7 @@ class Ending(object):
 
     def __init__(self, then: Callable[[bool], object]) -> None:
         self._then = then
-        self._frame = id(sys._getframe(_FUNCTION)) if _FRAMES_GO_FIRST else 0
+        self._frame = id(sys._getframe(_FUNCTION)) if _FRAME_GONE_FIRST else 0
         self.failed: bool | None = None  # not known otherwise
 
     @called_back
@@ -47,20 +47,20 @@ class Ending(object):
 def _raises(number: int) -> bool:
     """Tell whether a function ends by an exception; ``number`` is the identity of its frame."""
     frame = sys._getframe(_FUNCTION)
-    if _FRAMES_GO_FIRST:
+    if _FRAME_GONE_FIRST:
         return id(frame) == number
     import opcode
 
     return opcode.opname[frame.f_code.co_code[frame.f_lasti]] not in _RETURNS
 
 
-def tell(owner: Any, name: str, note: Callable[..., object], count: int = 1, ends: bool = False) -> None:
-    """Have ``note`` called with the first ``count`` arguments whenever ``owner.name`` is, until ``disarm``.
+def observe(owner: Any, name: str, callback: Callable[..., object], count: int = 1, ends: bool = False) -> None:
+    """Have ``callback`` called with the first ``count`` arguments whenever ``owner.name`` is, until ``disarm``.
 
-    Whatever ``note`` does wrong is kept from the job. Nothing happens where ``owner`` itself has no such function. ``ends``:
-    the note may return an ``Ending``.
+    Whatever ``callback`` does wrong is kept from the job. Nothing happens where ``owner`` itself has no such function. ``ends``:
+    the note may return an ``EndCallback``.
     """
-    told, function = guarded(note), _innermost(owner.__dict__.get(name))
+    told, function = guarded(callback), _innermost(owner.__dict__.get(name))
     if isinstance(function, types.FunctionType) and with_call(function.__code__, told, count, ends) is not None:
         core.replace(function, "__code__", lambda code: with_call(code, told, count, ends))
     else:
@@ -87,13 +87,13 @@ def _calling(original: Any, told: Callable[..., object], count: int) -> Callable
             if kept is not None:
                 kept.failed = True
                 kept = None
-            leave(error, original)
+            strip_our_frames(error, original)
             raise
         if kept is not None:
             kept.failed = False
         return result
 
-    look_like(call, original)
+    copy_metadata(call, original)
     if isinstance(original, types.FunctionType):
         import inspect
 

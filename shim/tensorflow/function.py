@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Iterator
 
     from ..pacing.tracker import Tracker
-    from .keras import Bracket
-    from .outside import Taped
+    from .keras import KerasCall
+    from .outside import TapeStep
 
 _CONTEXT = "tensorflow.python.eager.context"
 _OPS = "tensorflow.python.framework.ops"
@@ -38,22 +38,22 @@ def nobody() -> None:
     """Stand for a weak reference to what is no more."""
 
 
-class Place(object):
-    """One thread's place: the ``brackets`` of Keras that are open, outermost first, and the ``outermost`` measured call."""
+class ThreadState(object):
+    """One thread's place: the ``keras_calls`` of Keras that are open, outermost first, and the ``outermost`` measured call."""
 
-    __slots__ = ("applies", "applying", "brackets", "mark", "optimizers", "outermost", "taped")
+    __slots__ = ("applies", "applying", "keras_calls", "optimizers", "outermost", "pending_kind", "taped")
 
     def __init__(self) -> None:
-        self.brackets: list[Bracket] = []
+        self.keras_calls: list[KerasCall] = []
         #: by a weak reference, so that a call whose annotation was never entered is none
         self.outermost: Callable[[], object] = nobody
-        self.taped: Taped | None = None  # the training step that is under way
+        self.taped: TapeStep | None = None  # the training step that is under way
         self.applies = False  # whether an optimizer applied the last gradients that a tape recorded
         self.applying = False  # whether one is at it
         #: how many functions were called before the last that did, and which have since
         self.optimizers: tuple[int, list[int]] = (0, [])
         #: span kind that the next outermost call is to have if it is made below this code of Keras's
-        self.mark: tuple[int, types.CodeType] | None = None
+        self.pending_kind: tuple[int, types.CodeType] | None = None
 
     @property
     def calling(self) -> bool:
@@ -62,33 +62,33 @@ class Place(object):
 
     def changed(self) -> None:
         """Keep in ``inside`` whether a call made here may be none of a step of its own."""
-        if self.brackets or self.mark is not None or self.calling:
+        if self.keras_calls or self.pending_kind is not None or self.calling:
             inside.add(self)
         else:
             inside.discard(self)
 
 
 #: Places within a measured call or a bracket, or with a mark. While there are any, each call looks at its own thread's place.
-inside: set[Place] = set()
+inside: set[ThreadState] = set()
 
 
 class Scope(_thread._local):
-    """The calling thread's ``place``, whose attributes it has as well."""
+    """The calling thread's ``thread_state``, whose attributes it has as well."""
 
-    place: Place
-    brackets: list[Bracket]
+    thread_state: ThreadState
+    keras_calls: list[KerasCall]
     calling: bool
     changed: Callable[[], None]
-    mark: tuple[int, types.CodeType] | None
+    pending_kind: tuple[int, types.CodeType] | None
 
     def __init__(self) -> None:
-        vars(self)["place"] = Place()
+        vars(self)["thread_state"] = ThreadState()
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(vars(self)["place"], name)
+        return getattr(vars(self)["thread_state"], name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(vars(self)["place"], name, value)
+        setattr(vars(self)["thread_state"], name, value)
 
 
 scope = Scope()
@@ -139,7 +139,7 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
     # defaults. Something is left only after a call that was found to be eager, so that no graph means eager.
     def Trace(  # noqa: N802 - it replaces the class
         name: str,
-        inside: set[Place] = inside,
+        inside: set[ThreadState] = inside,
         graphs: Any = graphs,
         recorded: Callable[[], bool] = enabled,
         tracker: Tracker = tracker,
@@ -185,14 +185,14 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
 
         def __init__(self, name: str, **kwargs: Any) -> None:
             enter(self, name, **kwargs)
-            here: Place = scope.place
+            here: ThreadState = scope.thread_state
             if here.calling:
                 return
             here.outermost = weakref.ref(self)
             inside.add(here)
-            if not here.brackets and executing_eagerly():
+            if not here.keras_calls and executing_eagerly():
                 left = tracker.left
-                if here.mark is None:
+                if here.pending_kind is None:
                     for ordinal in left:
                         tracker.words[tracker.count_at] = self._call = ordinal
                         return
@@ -200,7 +200,7 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
 
         def __exit__(self, kind: object, value: object, trace: object) -> object:
             done = leave(self, kind, value, trace)
-            here: Place = scope.place
+            here: ThreadState = scope.thread_state
             if here.outermost() is self:
                 here.outermost = nobody
                 here.changed()
@@ -243,19 +243,19 @@ def _failed(tracker: Tracker, ordinal: int, function: object) -> None:
 
 
 @guarded
-def _begin(here: Place, name: object, left: Iterator[int]) -> Step:
-    kind = layout.FUNCTION if here.mark is None else marked(here)
+def _begin(here: ThreadState, name: object, left: Iterator[int]) -> Step:
+    kind = layout.FUNCTION if here.pending_kind is None else take_pending_kind(here)
     tracker = core.tracker(kind)
     key = key_of(name) if kind == layout.FUNCTION else 0
     if kind == layout.FUNCTION and key not in tracker.names.known:
-        tracker.told(key, str(name))
+        tracker.announce_name(key, str(name))
     return Step(tracker, tracker.next(), key, True, left if kind == layout.FUNCTION else None)
 
 
-def marked(here: Place, otherwise: int = layout.FUNCTION) -> int:
+def take_pending_kind(here: ThreadState, otherwise: int = layout.FUNCTION) -> int:
     """Return the kind that was marked for what is called next, and take the mark away; ``otherwise`` where that is not it."""
-    assert here.mark is not None
-    (kind, code), here.mark = here.mark, None
+    assert here.pending_kind is not None
+    (kind, code), here.pending_kind = here.pending_kind, None
     frame: Any = sys._getframe(1)
     for _ in range(_DEEPEST):
         if frame is None:

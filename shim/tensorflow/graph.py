@@ -30,13 +30,13 @@ _NODE_TAG, _ATTR_TAG = 0x0A, 0x2A
 _SHAPES_KEY = b"\x0a\x0e_output_shapes\x12"
 _SESSION = "tensorflow.python.client.session"
 
-_sent: _Sent | None = None
+_sent: _SentGraphs | None = None
 
 
-class _Known(object):
+class _GraphState(object):
     """What was sent of one graph."""
 
-    __slots__ = ("library", "nodes", "number", "pending", "refused", "told", "variables", "version")
+    __slots__ = ("library", "nodes", "number", "pending", "refused", "seen", "variables", "version")
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -46,7 +46,7 @@ class _Known(object):
         self.refused = False
         self.pending: bytes | None = None  # frames that found no room yet
         self.variables: dict[str, dict[str, Sizes]] = {}  # nodes of variables that are not sent yet, by the frames' key
-        self.told: set[tuple[str, str]] = set()  # keys and nodes that were found before
+        self.seen: set[tuple[str, str]] = set()  # keys and nodes that were found before
 
     def add(self, found: dict[str, dict[str, Sizes]]) -> None:
         """Take in variables that were found."""
@@ -54,22 +54,22 @@ class _Known(object):
             self.variables.setdefault(key, {}).update(nodes)
 
 
-class _Sent(object):
+class _SentGraphs(object):
     """What was sent into one channel; graphs are known weakly, so none is kept alive."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.lock = _thread.allocate_lock()
-        self.graphs: weakref.WeakKeyDictionary[Any, _Known] = weakref.WeakKeyDictionary()
+        self.graphs: weakref.WeakKeyDictionary[Any, _GraphState] = weakref.WeakKeyDictionary()
         self.variables: set[str] = set()  # those whose placeholder in some function was found
         self.count = 0
 
-    def known(self, graph: Any) -> _Known:
+    def known(self, graph: Any) -> _GraphState:
         """Return what is known of ``graph``, numbering it when it is new."""
         known = self.graphs.get(graph)
         if known is None:
             self.count += 1
-            known = self.graphs[graph] = _Known(self.count)
+            known = self.graphs[graph] = _GraphState(self.count)
         return known
 
 
@@ -108,11 +108,11 @@ def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
         sent.lock.release()
 
 
-def _sent_into(channel: Channel) -> _Sent:
+def _sent_into(channel: Channel) -> _SentGraphs:
     global _sent
     sent = _sent
     if sent is None or sent.channel is not channel:
-        sent = _sent = _Sent(channel)
+        sent = _sent = _SentGraphs(channel)
     return sent
 
 
@@ -133,7 +133,7 @@ def _reachable(graph: Any) -> list[Any]:
     return list(found.values())
 
 
-def _ensure(graph: Any, sent: _Sent) -> int:
+def _ensure(graph: Any, sent: _SentGraphs) -> int:
     """Do the work of ``ensure_sent``; the caller holds the lock of ``sent``."""
     known = sent.known(graph)
     if known.refused or not graph._lock.acquire(False):
@@ -149,7 +149,7 @@ def _ensure(graph: Any, sent: _Sent) -> int:
         graph._lock.release()
 
 
-def _send(graph: Any, known: _Known, channel: Channel, version: int) -> None:
+def _send(graph: Any, known: _GraphState, channel: Channel, version: int) -> None:
     """Put the graph's new nodes and their frames; the caller holds the graph's lock."""
     if version != known.version and known.pending is None:
         ops = graph.get_operations()[known.nodes :]
@@ -161,7 +161,7 @@ def _send(graph: Any, known: _Known, channel: Channel, version: int) -> None:
         known.version, known.library = version, library
         known.nodes += len(ops)
         record = frames(ops)
-        known.add(variables.own(graph, ops, known.told))
+        known.add(variables.own(graph, ops, known.seen))
         record.update(known.variables)
         known.variables = {}
         known.pending = json.dumps(record, separators=(",", ":")).encode()
@@ -169,7 +169,7 @@ def _send(graph: Any, known: _Known, channel: Channel, version: int) -> None:
         known.pending = None
 
 
-def _put(channel: Channel, known: _Known, kind: int, data: bytes) -> bool:
+def _put(channel: Channel, known: _GraphState, kind: int, data: bytes) -> bool:
     """Put one record of a graph; one that can never be put is refused for good."""
     if len(data) > channel.room:
         known.refused, known.pending = True, None
@@ -300,7 +300,7 @@ def frames(ops: list[Any]) -> dict[str, Any]:
             if cheap:
                 known[trace] = index
         nodes[op.name] = index
-    told = {
+    seen = {
         "files": list(files),
         "functions": list(functions),
         "frames": list(rows),
@@ -308,8 +308,8 @@ def frames(ops: list[Any]) -> dict[str, Any]:
         "nodes": nodes,
     }
     if max(starts, default=-1) > 0:
-        told["starts"] = starts
-    return told
+        seen["starts"] = starts
+    return seen
 
 
 def _index(table: dict[K, int], key: K) -> int:

@@ -15,7 +15,7 @@ from ..ending import at_end
 from ..guard import called_back
 from . import entry, models, window
 from .function import nobody, scope
-from .outside import Call
+from .outside import OutermostStep
 from .step import Step
 
 TYPE_CHECKING = False
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..channel.ring import Channel
     from ..pacing.tracker import Tracker
-    from .function import Place
+    from .function import ThreadState
 
     Note = Callable[..., object]
 
@@ -42,19 +42,19 @@ _CALLER = 3  # frames from a note to the caller of what it is told of: the fence
 _LASTING = 2  # frames that a bracket is known by: that of Keras's loop is one of them
 _GENERATOR = 0x20  # flag of a generator's code
 
-_open: set[Bracket] = set()  # every bracket of this process that is open
+_open: set[KerasCall] = set()  # every bracket of this process that is open
 _spare: dict[int, tuple[Channel, int]] = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
 
 
-class Bracket(object):
+class KerasCall(object):
     """One fit, evaluation or prediction under way in one thread."""
 
     def __init__(self, callbacks: Any, kind: int, batch_kind: int, frame: FrameType) -> None:
         self.kind = kind
-        self.place = scope.place
-        outer = self.place.brackets[-1] if self.place.brackets else None
+        self.thread_state = scope.thread_state
+        outer = self.thread_state.keras_calls[-1] if self.thread_state.keras_calls else None
         self.pid = clock.getpid()
-        self.places = _places(frame)
+        self.frames = _lasting_frames(frame)
         self.eager = _eager()
         self.tracker = _tracker(kind, False)
         self.ordinal = self.tracker.next()
@@ -63,15 +63,15 @@ class Bracket(object):
         self.epoch: int = self.parent  # what the batches lie in
         self.epoch_start = 0
         self.batch: Step | None = None
-        self.told = False  # batches are told of by methods of their own
+        self.has_batch_methods = False  # batches are told of by methods of their own
         model = getattr(callbacks, "model", None)
         models.note(model)
         self.each = _steps_per_execution(model)
         self.left: int | None = None  # batches of the epoch that are still to come, where that is known
         self.start = clock.mono()
         self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
-        self.place.brackets.append(self)
-        self.place.changed()
+        self.thread_state.keras_calls.append(self)
+        self.thread_state.changed()
         _open.add(self)
         at_end(_at_exit)
 
@@ -125,9 +125,9 @@ class Bracket(object):
             return
         _open.discard(self)
         self.callbacks = nobody  # Python need not call back for a bracket that has ended
-        if self in self.place.brackets:
-            self.place.brackets.remove(self)
-            self.place.changed()
+        if self in self.thread_state.keras_calls:
+            self.thread_state.keras_calls.remove(self)
+            self.thread_state.changed()
         if self.pid != clock.getpid():
             return
         if flags:
@@ -143,7 +143,7 @@ class Bracket(object):
             frame = frame.f_back if frame is not None else None
             if frame is None:
                 return False
-            if (id(frame), frame.f_code) in self.places:
+            if (id(frame), frame.f_code) in self.frames:
                 return True
         return True
 
@@ -153,7 +153,7 @@ class Bracket(object):
         self.end(layout.FLAG_FAILED)
 
 
-def _places(frame: FrameType | None) -> list[tuple[int, CodeType]]:
+def _lasting_frames(frame: FrameType | None) -> list[tuple[int, CodeType]]:
     """Return which frames a bracket that begins below ``frame`` lies in: the two next ones that stay for as long as it.
 
     Version 1.15 begins a fit in a context manager made of a generator, whose frames are gone when it is entered.
@@ -170,70 +170,70 @@ def _places(frame: FrameType | None) -> list[tuple[int, CodeType]]:
 def _begin(mode: str) -> Note:
     kind, batch_kind = _MODES[mode]
 
-    def note(callbacks: Any) -> None:
+    def callback(callbacks: Any) -> None:
         frame = sys._getframe(_CALLER)
         # A bracket whose frame is gone ended by an exception that is still being handled.
-        while scope.brackets and not scope.brackets[-1].under(frame):
-            scope.brackets[-1].end(layout.FLAG_FAILED)
-        Bracket(callbacks, kind, batch_kind, frame)
+        while scope.keras_calls and not scope.keras_calls[-1].under(frame):
+            scope.keras_calls[-1].end(layout.FLAG_FAILED)
+        KerasCall(callbacks, kind, batch_kind, frame)
 
-    return note
+    return callback
 
 
 def _end(mode: str) -> Note:
     kind = _MODES[mode][0]
 
-    def note(callbacks: Any) -> None:
-        for bracket in reversed(scope.brackets):
-            if bracket.kind == kind and bracket.callbacks() is callbacks:
-                bracket.end()
+    def callback(callbacks: Any) -> None:
+        for keras_call in reversed(scope.keras_calls):
+            if keras_call.kind == kind and keras_call.callbacks() is callbacks:
+                keras_call.end()
                 return
 
-    return note
+    return callback
 
 
-def _of(callbacks: object) -> Bracket | None:
+def _of(callbacks: object) -> KerasCall | None:
     """Return the innermost bracket if it is that of ``callbacks``."""
-    brackets = scope.brackets
-    if brackets and brackets[-1].callbacks() is callbacks:
-        return brackets[-1]
+    keras_calls = scope.keras_calls
+    if keras_calls and keras_calls[-1].callbacks() is callbacks:
+        return keras_calls[-1]
     return None
 
 
 def _begin_epoch(callbacks: Any) -> None:
-    bracket = _of(callbacks)
-    if bracket is not None:
-        bracket.begin_epoch(callbacks)
+    keras_call = _of(callbacks)
+    if keras_call is not None:
+        keras_call.begin_epoch(callbacks)
 
 
 def _end_epoch(callbacks: Any) -> None:
-    bracket = _of(callbacks)
-    if bracket is not None:
-        bracket.end_epoch()
+    keras_call = _of(callbacks)
+    if keras_call is not None:
+        keras_call.end_epoch()
 
 
 def _begin_batch(callbacks: Any) -> None:
-    bracket = _of(callbacks)
-    if bracket is not None:
-        bracket.told = True
-        bracket.begin_batch()
+    keras_call = _of(callbacks)
+    if keras_call is not None:
+        keras_call.has_batch_methods = True
+        keras_call.begin_batch()
 
 
 def _end_batch(callbacks: Any) -> None:
-    bracket = _of(callbacks)
-    if bracket is not None:
-        bracket.end_batch()
+    keras_call = _of(callbacks)
+    if keras_call is not None:
+        keras_call.end_batch()
 
 
 def _batch_hook(callbacks: Any, _mode: str, hook: str) -> None:
     """A batch begins or ends where Keras runs a session: one method is for both."""
-    bracket = _of(callbacks)
-    if bracket is None or bracket.told:
+    keras_call = _of(callbacks)
+    if keras_call is None or keras_call.has_batch_methods:
         return
     if hook == "begin":
-        bracket.begin_batch()
+        keras_call.begin_batch()
     else:
-        bracket.end_batch()
+        keras_call.end_batch()
 
 
 _NOTES: dict[str, Note] = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_epoch, "_call_batch_hook": _batch_hook}
@@ -248,8 +248,8 @@ def patch_callbacks(module: ModuleType) -> None:
     """Be told of the calls of the list of callbacks in a version's module of it."""
     cls = getattr(module, "CallbackList", None)
     if isinstance(cls, type) and cls.__module__ == module.__name__:
-        for name, note in _NOTES.items():
-            entry.tell(cls, name, note, 3 if note is _batch_hook else 1)
+        for name, callback in _NOTES.items():
+            entry.observe(cls, name, callback, 3 if callback is _batch_hook else 1)
 
 
 # -- steps by hand: train_on_batch and the like --------------------------------------------------
@@ -268,37 +268,41 @@ def patch_model(module: ModuleType) -> None:
             continue
         old = "_standardize_user_data" in cls.__dict__
         for name, kind in _BY_HAND.items():
-            entry.tell(cls, name, _started(kind) if old else _marked(kind), ends=old)
+            entry.observe(cls, name, _started(kind) if old else _pending(kind), ends=old)
 
 
-def _marked(kind: int) -> Note:
+def _pending(kind: int) -> Note:
     """Return a note that the next function that is called below the method is a batch."""
 
-    def note(_model: object) -> None:
-        if not scope.brackets and not scope.calling:
-            scope.mark = (kind, sys._getframe(_CALLER - 1).f_code)
+    def callback(_model: object) -> None:
+        if not scope.keras_calls and not scope.calling:
+            scope.pending_kind = (kind, sys._getframe(_CALLER - 1).f_code)
             scope.changed()
 
-    return note
+    return callback
 
 
 def _started(kind: int) -> Note:
     """Return a note that a batch begins now: older versions call no function, or none that tells."""
 
-    def note(model: object) -> entry.Ending | None:
+    def callback(model: object) -> entry.EndCallback | None:
         models.note(model)
-        here: Place = scope.place
-        return None if here.brackets or here.calling else entry.Ending(Call(here, kind, windows=False).end)
+        here: ThreadState = scope.thread_state
+        return (
+            None
+            if here.keras_calls or here.calling
+            else entry.EndCallback(OutermostStep(here, kind, windows=False).end)
+        )
 
-    return note
+    return callback
 
 
 # -- helpers -------------------------------------------------------------------------------------
 
 
-def _tracker(kind: int, costed: bool) -> Tracker:
+def _tracker(kind: int, budgeted: bool) -> Tracker:
     """Return the tracker of ``kind``, with a channel if there can be one."""
-    tracker = core.tracker(kind, costed)
+    tracker = core.tracker(kind, budgeted)
     if tracker.channel is None:
         tracker.level(0, 0)
     return tracker
@@ -322,5 +326,5 @@ def _steps_per_execution(model: Any) -> int:
 
 def _at_exit() -> None:
     """The process ends while brackets are open: they have failed."""
-    for bracket in list(_open):
-        bracket.end(layout.FLAG_FAILED)
+    for keras_call in list(_open):
+        keras_call.end(layout.FLAG_FAILED)

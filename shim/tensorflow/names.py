@@ -9,8 +9,8 @@ from ..clock import mono
 from ..guard import guarded
 
 #: So many are told, each cut to so many characters.
-MOST = 64
-LONGEST = 64
+NAMES_MAX = 64
+LENGTH_MAX = 64
 
 
 class Names(object):
@@ -22,22 +22,22 @@ class Names(object):
         self.known: set[int] = set()
 
     @guarded
-    def tell(self, key: int, name: str) -> int:
+    def publish(self, key: int, name: str) -> int:
         """Have the hello tell that steps with ``key`` are called ``name``, and return the ns spent; later where another thread is at it."""
         start = mono()
         channel = core.channel()
-        if channel is None or not channel.naming.acquire(False):
+        if channel is None or not channel.names_lock.acquire(False):
             return 0
         try:
             self.known.add(key)
-            if len(channel.names) < MOST:
+            if len(channel.names) < NAMES_MAX:
                 from ..channel import channel_setup
 
-                channel.names[key] = name[:LONGEST]
+                channel.names[key] = name[:LENGTH_MAX]
                 channel_setup.write_hello(channel)
             return mono() - start
         finally:
-            channel.naming.release()
+            channel.names_lock.release()
 
 
 def fitting(names: dict[int, str], room: int) -> dict[str, str]:

@@ -15,7 +15,7 @@ from .. import core
 from ..clock import mono
 from ..ending import at_end
 from . import entry, window
-from .function import key_of, marked, nobody, scope
+from .function import key_of, nobody, scope, take_pending_kind
 from .step import Step
 
 TYPE_CHECKING = False
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
     from ..pacing.tracker import Tracker
-    from .function import Place
+    from .function import ThreadState
 
 _CONTEXT = "tensorflow.python.eager.context"
 _FAILED = layout.FLAG_FAILED
@@ -34,12 +34,12 @@ _SYMBOLIC = ("Tensor", "SymbolicTensor")  # classes of inputs that a graph is bu
 _OF_KERAS = "KerasTensor"
 
 
-class Call(object):
+class OutermostStep(object):
     """A step that has begun in the thread of ``here``, timed or only counted; no other step begins inside of it."""
 
     __slots__ = ("__weakref__", "here", "key", "ordinal", "step", "tracker")
 
-    def __init__(self, here: Place, kind: int, name: object = None, windows: bool = True) -> None:
+    def __init__(self, here: ThreadState, kind: int, name: object = None, windows: bool = True) -> None:
         self.here, self.key = here, 0 if name is None else key_of(name)
         self.tracker: Tracker = core.tracker(kind, windows)
         self.step: Step | None = None
@@ -52,7 +52,7 @@ class Call(object):
         else:
             self.ordinal = self.tracker.next()
             if name is not None and self.key not in self.tracker.names.known:
-                self.tracker.told(self.key, str(name))
+                self.tracker.announce_name(self.key, str(name))
             self.step = Step(self.tracker, self.ordinal, self.key, windows, left if windows else None)
 
     def leave(self) -> None:
@@ -70,15 +70,15 @@ class Call(object):
             self.tracker.failed(self.ordinal, self.key)
 
 
-def _tell(cls: Any, name: str, note: Callable[..., object], count: int = 1) -> None:
+def _observe(cls: Any, name: str, callback: Callable[..., object], count: int = 1) -> None:
     if isinstance(cls, type) and name in vars(cls):
-        entry.tell(cls, name, note, count, ends=True)
+        entry.observe(cls, name, callback, count, ends=True)
 
 
-def _idle() -> Place | None:
+def _idle() -> ThreadState | None:
     """Return the thread's place where a step can begin: ops run eagerly, and in no other step."""
-    here: Place = scope.place
-    if here.calling or here.brackets or not sys.modules[_CONTEXT].executing_eagerly():
+    here: ThreadState = scope.thread_state
+    if here.calling or here.keras_calls or not sys.modules[_CONTEXT].executing_eagerly():
         return None
     return here
 
@@ -88,14 +88,14 @@ def _idle() -> Place | None:
 
 def patch_layers(module: ModuleType) -> None:
     """Be told of calls of models, in a version's module of layers."""
-    _tell(vars(module).get("Layer"), "__call__", _model_called, 2)
+    _observe(vars(module).get("Layer"), "__call__", _model_called, 2)
 
 
-def _model_called(model: Any, inputs: Any) -> entry.Ending | None:
-    here: Place = scope.place
-    if here.calling or here.brackets or not hasattr(type(model), _MODEL) or _idle() is None or _symbolic(inputs):
+def _model_called(model: Any, inputs: Any) -> entry.EndCallback | None:
+    here: ThreadState = scope.thread_state
+    if here.calling or here.keras_calls or not hasattr(type(model), _MODEL) or _idle() is None or _symbolic(inputs):
         return None
-    return entry.Ending(Call(here, layout.CALL, getattr(model, "name", "")).end)
+    return entry.EndCallback(OutermostStep(here, layout.CALL, getattr(model, "name", "")).end)
 
 
 def _symbolic(inputs: Any) -> bool:
@@ -111,17 +111,17 @@ def _symbolic(inputs: Any) -> bool:
 def patch_concrete(module: ModuleType) -> None:
     """Be told of direct calls of concrete functions, in a version's module of them."""
     # A coordinator of parameter servers goes past ``__call__`` in some versions.
-    _tell(vars(module).get("ConcreteFunction"), "_call_impl", _function_called)
+    _observe(vars(module).get("ConcreteFunction"), "_call_impl", _function_called)
 
 
 def patch_old_functions(cls: Any) -> None:
     """Be told of calls of the functions of a version that puts no annotation around them."""
-    _tell(cls, "__call__", _function_called)
+    _observe(cls, "__call__", _function_called)
 
 
-def _function_called(function: Any) -> entry.Ending | None:
-    here: Place = scope.place
-    if here.calling or here.brackets:
+def _function_called(function: Any) -> entry.EndCallback | None:
+    here: ThreadState = scope.thread_state
+    if here.calling or here.keras_calls:
         window.called({"self": function})
         return None
     graph = getattr(function, "_func_graph", None)
@@ -129,24 +129,24 @@ def _function_called(function: Any) -> entry.Ending | None:
     if name == _INITIALIZER or _idle() is None:
         return None
     tracker = core.tracker(layout.FUNCTION)
-    if here.mark is None:
+    if here.pending_kind is None:
         for ordinal in tracker.left:
             tracker.words[tracker.count_at] = ordinal
             return None
-    call = Call(here, layout.FUNCTION if here.mark is None else marked(here), name)
+    call = OutermostStep(here, layout.FUNCTION if here.pending_kind is None else take_pending_kind(here), name)
     window.called({"self": function})
-    return entry.Ending(call.end)
+    return entry.EndCallback(call.end)
 
 
 # -- training steps of eager ops -----------------------------------------------------------------------
 
 
-class Taped(Call):
+class TapeStep(OutermostStep):
     """A training step: ``tape`` records until it is left, ``ended`` is when the gradients were there."""
 
     __slots__ = ("ended", "recording", "tape")
 
-    def __init__(self, here: Place, kind: int, tape: Any) -> None:
+    def __init__(self, here: ThreadState, kind: int, tape: Any) -> None:
         self.tape = weakref.ref(tape)
         self.recording = True
         self.ended = 0
@@ -171,23 +171,25 @@ class Taped(Call):
 def patch_tape(module: ModuleType) -> None:
     """Be told of the tapes that record gradients, in TensorFlow's module of them."""
     tape = vars(module).get("GradientTape")
-    _tell(tape, "__enter__", _entered)
-    _tell(tape, "__exit__", _left, 2)
-    _tell(tape, "gradient", _differentiated)
+    _observe(tape, "__enter__", _entered)
+    _observe(tape, "__exit__", _left, 2)
+    _observe(tape, "gradient", _differentiated)
 
 
 def _entered(tape: Any) -> None:
-    here: Place = scope.place
+    here: ThreadState = scope.thread_state
     taped = here.taped
     if taped is not None and taped.gone() and here.outermost() in (None, taped):
         here.applies = False  # nobody applied its gradients
         taped.end(False, taped.ended)
     if here.taped is None and _idle() is not None:
-        here.taped = Taped(here, layout.EAGER if here.mark is None else marked(here, layout.EAGER), tape)
+        here.taped = TapeStep(
+            here, layout.EAGER if here.pending_kind is None else take_pending_kind(here, layout.EAGER), tape
+        )
 
 
 def _left(tape: Any, error: Any) -> None:
-    here: Place = scope.place
+    here: ThreadState = scope.thread_state
     taped = here.taped
     if taped is None or taped.tape() is not tape:
         return
@@ -199,12 +201,12 @@ def _left(tape: Any, error: Any) -> None:
         taped.leave()
 
 
-def _differentiated(_tape: Any) -> entry.Ending | None:
-    here: Place = scope.place
+def _differentiated(_tape: Any) -> entry.EndCallback | None:
+    here: ThreadState = scope.thread_state
     taped = here.taped
     if taped is None or not taped.gone() or here.applies:
         return None
-    return entry.Ending(taped.differentiated)
+    return entry.EndCallback(taped.differentiated)
 
 
 def patch_optimizer(module: ModuleType) -> None:
@@ -212,13 +214,13 @@ def patch_optimizer(module: ModuleType) -> None:
     for cls in list(vars(module).values()):
         if isinstance(cls, type) and cls.__module__ == module.__name__:
             for name in ("apply_gradients", "apply"):
-                _tell(cls, name, _applying)
+                _observe(cls, name, _applying)
 
 
-def _applying(optimizer: Any) -> entry.Ending | None:
-    here: Place = scope.place
+def _applying(optimizer: Any) -> entry.EndCallback | None:
+    here: ThreadState = scope.thread_state
     taped = here.taped
-    if here.applying or here.brackets or here.outermost() not in (None, taped):
+    if here.applying or here.keras_calls or here.outermost() not in (None, taped):
         return None
     if not sys.modules[_CONTEXT].executing_eagerly():
         return None
@@ -226,10 +228,10 @@ def _applying(optimizer: Any) -> entry.Ending | None:
     step = _alone(here, id(optimizer)) if taped is None else taped
     if step is taped:
         here.optimizers = (_functions(), [id(optimizer)])
-    return entry.Ending(lambda failed: _applied(here, step, failed))
+    return entry.EndCallback(lambda failed: _applied(here, step, failed))
 
 
-def _alone(here: Place, optimizer: int) -> Call | None:
+def _alone(here: ThreadState, optimizer: int) -> OutermostStep | None:
     """Begin a step of an optimizer that applies gradients without a tape, and return it.
 
     None where the gradients' step was the call of a function, or one that another optimizer has ended.
@@ -242,7 +244,7 @@ def _alone(here: Place, optimizer: int) -> Call | None:
         known.append(optimizer)
         return None
     here.optimizers = (functions, [optimizer])
-    return Call(here, layout.EAGER)
+    return OutermostStep(here, layout.EAGER)
 
 
 def _functions() -> int:
@@ -251,7 +253,7 @@ def _functions() -> int:
     return tracker.words[tracker.count_at]
 
 
-def _applied(here: Place, step: Call | None, failed: bool) -> None:
+def _applied(here: ThreadState, step: OutermostStep | None, failed: bool) -> None:
     here.applying = False
     if step is not None:
         here.applies = True
@@ -260,6 +262,6 @@ def _applied(here: Place, step: Call | None, failed: bool) -> None:
 
 def _at_exit() -> None:
     """The process ends after a training step whose gradients nobody applied."""
-    taped = scope.place.taped
+    taped = scope.thread_state.taped
     if taped is not None and taped.gone():
         taped.end(False, taped.ended)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
-_PLACES = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private, and made under a random name
+_FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private, and made under a random name
 _SUFFIX = ".xplane.pb"
 _LEVEL = (
     3  # at 2, its default, TensorFlow tells of no op that took less than some 8,000 cycles when it was not recorded
@@ -34,7 +34,7 @@ _BUSY = ("AlreadyExistsError", "UnavailableError")
 _BUSY_REASON = ("profiler-busy", "another profiler session is active: batches run untraced meanwhile")
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library keeps to itself
 _DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
-_LOOK = 0.05  # seconds between looks at how large the process is
+_POLL_S = 0.05  # seconds between looks at how large the process is
 _Usage = (
     ctypes.c_long * 18
 )  # struct rusage; kept, as a class that nobody keeps is left for the job's garbage collection
@@ -67,14 +67,14 @@ class Session(object):
     ``began`` and ``ended`` are monotonic ns, ``began_real`` real ns.
     """
 
-    __slots__ = ("_gone", "_held", "_log", "_over", "_place", "_turn", "began", "began_real", "ended")
+    __slots__ = ("_folder", "_gone", "_held", "_log", "_over", "_stop_token", "began", "began_real", "ended")
 
     def __init__(self) -> None:
         self.began = self.began_real = self.ended = 0
-        self._place = ""
+        self._folder = ""
         self._log: stderr_guard.Captured | None = None
         self._held: list[Any] = []
-        self._turn = {0: False}  # the one that is to stop the session takes the entry
+        self._stop_token = {0: False}  # the one that is to stop the session takes the entry
         self._over = _thread.allocate_lock()
         self._over.acquire()
         self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
@@ -82,12 +82,12 @@ class Session(object):
     def open(self, seconds: float, kib: int) -> tuple[str, str] | None:
         """Start recording; return (slug, text) of what prevents it."""
         made = sys.modules[MODULE].ProfilerSession
-        self._place = _place()
+        self._folder = _folder()
         try:
             self._log = stderr_guard.Captured()
             with self._log:
                 session = made()
-                start_of(made)(session, self._place, _OPTIONS)
+                start_of(made)(session, self._folder, _OPTIONS)
                 self._held.append(session)
             if self.is_stopped:  # by another thread meanwhile
                 self.free()
@@ -105,28 +105,28 @@ class Session(object):
                 raise
             return ("profiler-failed", str(error))
         self.began, self.began_real = clock.mono(), clock.real()
-        allocations.tell()
+        allocations.enable()
         return None
 
     @property
     def is_stopped(self) -> bool:
         """Whether somebody has stopped it, or is about to."""
-        return not self._turn
+        return not self._stop_token
 
     def export(self, most: int) -> bytes | None:
         """Stop recording and return the XSpace; None when the session is gone, TooLargeError above ``most`` bytes."""
         try:
             if not self._take():
                 return None
-            with descriptors.StandardPlugged():
-                os.mkdir(self._place, 0o700)
+            with descriptors.StandardFdsReserved():
+                os.mkdir(self._folder, 0o700)
                 try:
                     with self._logged:
                         self._held[0].export_to_tb()
                     self.ended = clock.mono()
-                    return _content(self._place, most)
+                    return _content(self._folder, most)
                 finally:
-                    _remove(self._place)
+                    _remove(self._folder)
         finally:
             self.free()
 
@@ -147,7 +147,7 @@ class Session(object):
         finally:
             if log is not None:
                 log.close()
-            allocations.hush()
+            allocations.disable()
             self._gone.put(None)
 
     def leak(self) -> None:
@@ -156,7 +156,7 @@ class Session(object):
             self._log.close()
         for session in self._held:
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
-        self._turn.clear()
+        self._stop_token.clear()
 
     @property
     def _logged(self) -> stderr_guard.Captured:
@@ -166,16 +166,16 @@ class Session(object):
     def _watch(self, seconds: float, kib: int) -> None:
         """Have the session dropped after ``seconds``, or when the process has had ``kib``, unless it was taken before."""
         log = self._logged
-        pause = min(_LOOK, seconds)
-        looks = max(1, round(seconds / pause))
+        pause = min(_POLL_S, seconds)
+        polls = max(1, round(seconds / pause))
         usage = _Usage()
-        ended = starmap(self._over.acquire, repeat((True, pause), looks))
-        told = starmap(libc.plain.getrusage, repeat((0, usage)))  # 0, whatever comes of it
-        sizes = map(operator.or_, told, starmap(operator.getitem, repeat((usage, _PEAK))))
+        ended = starmap(self._over.acquire, repeat((True, pause), polls))
+        results = starmap(libc.plain.getrusage, repeat((0, usage)))  # 0, whatever comes of it
+        sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, _PEAK))))
         calls = chain(
             # Until the recording has ended, or is to: any result of the whole is false, as the next ones are.
             map(operator.is_, map(any, [map(operator.or_, ended, map(operator.lt, repeat(kib), sizes))]), [None]),
-            starmap(self._turn.pop, [(0, True)]),  # true: it has ended, or is being ended, which ends the chain
+            starmap(self._stop_token.pop, [(0, True)]),  # true: it has ended, or is being ended, which ends the chain
             starmap(setattr, [(log.fileno, "value", log.fd)]),
             starmap(self._held.clear, [()]),
             starmap(setattr, [(log.fileno, "value", log.job)]),
@@ -190,7 +190,7 @@ class Session(object):
 
     def _take(self) -> bool:
         """Return whether the caller is the one to stop the session; else wait until another one has."""
-        taken = not self._turn.pop(0, True)
+        taken = not self._stop_token.pop(0, True)
         if self._over.locked():
             self._over.release()
         until = clock.mono() + (0 if taken else _DROP_WAIT)
@@ -214,10 +214,10 @@ def _reason(error: Exception) -> tuple[str, str]:
     return ("profiler-failed", "%s: %s" % (type(error).__name__, error))
 
 
-def _place() -> str:
+def _folder() -> str:
     """Return a name for a private folder, in memory where that can be."""
     name = "tfprof-%d-%s" % (clock.getpid(), os.urandom(8).hex())
-    return os.path.join(next((place for place in _PLACES if os.access(place, os.W_OK)), "/tmp"), name)  # noqa: S108
+    return os.path.join(next((place for place in _FOLDERS if os.access(place, os.W_OK)), "/tmp"), name)  # noqa: S108
 
 
 def _content(place: str, most: int) -> bytes:

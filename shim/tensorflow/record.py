@@ -110,9 +110,9 @@ def _batch() -> Step | None:
     module = sys.modules.get(_SCOPE)
     if module is None:
         return None
-    here = module.scope.place
+    here = module.scope.thread_state
     # One that is run by hand is the outermost call, whose step no window can trace.
-    found: Step | None = here.brackets[-1].batch if here.brackets else getattr(here.outermost(), "step", None)
+    found: Step | None = here.keras_calls[-1].batch if here.keras_calls else getattr(here.outermost(), "step", None)
     if found is None or found.windows or found.has_run:
         return None
     found.has_run = True

@@ -7,7 +7,7 @@ from .. import core
 from ..clock import mono
 from ..guard import guarded
 from ..pacing.tracker import POLICY
-from ..tracebacks import leave, resemble
+from ..tracebacks import mimic, strip_our_frames
 from . import callables, tf_buffer
 from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, with_level
 from .roles import fed
@@ -52,7 +52,7 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
                     return original(self, options, feed_dict, fetch_list, target_list, run_metadata)
                 except BaseException as error:
                     tracker.failed(ordinal, fed(role.key, len(feed_dict)))
-                    leave(error, original)
+                    strip_our_frames(error, original)
                     raise
         ordinal = tracker.next()
         if ordinal < tracker.trigger and options is None and tracker.words[POLICY] == tracker.generation:
@@ -63,17 +63,17 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
                     result = original(self, options, feed_dict, fetch_list, target_list, run_metadata)
                 except BaseException as error:
                     tracker.put(tracker.kind, start, mono() - start, ordinal, key, _FAILED)
-                    leave(error, original)
+                    strip_our_frames(error, original)
                     raise
                 tracker.timed(start, mono() - start, ordinal, key, left)
                 return result
         try:
             return measured(self, role, ordinal, options, feed_dict, fetch_list, target_list, run_metadata)
         except BaseException as error:
-            leave(error, original)
+            strip_our_frames(error, original)
             raise
 
-    return resemble(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
+    return mimic(_call_tf_sessionrun, original, "TF_SessionRun_wrapper")
 
 
 def _measured(original: Original, tf_session: Any) -> Original:
@@ -218,11 +218,11 @@ def _partial_run(original: Original, tracker: Tracker) -> Original:
             result = original(self, handle, feed_dict, fetch_list)
             flags = 0
         except BaseException as error:
-            leave(error, original)
+            strip_our_frames(error, original)
             raise
         else:
             return result
         finally:
             tracker.put(_PARTIAL, start, mono() - start, ordinal, key, flags)
 
-    return resemble(_call_tf_sessionprun, original, "TF_SessionPRun_wrapper")
+    return mimic(_call_tf_sessionprun, original, "TF_SessionPRun_wrapper")

@@ -54,8 +54,8 @@ class _Variable(object):
         self.copies = [str(each.op.name) for each in copies]
 
 
-def own(graph: Any, ops: list[Any], told: set[tuple[str, str]]) -> dict[str, dict[str, Sizes]]:
-    """Return the nodes of the graph's variables by key, without those in ``told``, and add them; nodes have their sizes.
+def own(graph: Any, ops: list[Any], seen: set[tuple[str, str]]) -> dict[str, dict[str, Sizes]]:
+    """Return the nodes of the graph's variables by key, without those in ``seen``, and add them; nodes have their sizes.
 
     ``ops`` are the graph's new ones. One variable that cannot be looked at hides no other, a graph that tells none keeps its
     nodes' frames.
@@ -65,8 +65,8 @@ def own(graph: Any, ops: list[Any], told: set[tuple[str, str]]) -> dict[str, dic
     collected = {name for key, name in roles if key != STATE}
     roles += [(STATE, name) for name in _made(ops) or () if name not in collected]
     for key, name in roles:
-        if (key, name) not in told:
-            told.add((key, name))
+        if (key, name) not in seen:
+            seen.add((key, name))
             found.setdefault(key, {})[name] = None
     return found
 
@@ -75,17 +75,17 @@ def _of_collections(graph: Any) -> list[tuple[str, str]]:
     """Return keys and nodes of the variables in the graph's collections."""
     trainable, every, local = (_collected(graph, name) or [] for name in (_TRAINABLE, _GLOBAL, _LOCAL))
     trained, apart = set(map(id, trainable)), set(map(id, local))
-    looked_at = [(id(each), _looked_at(each, graph)) for each in [*trainable, *every, *local]]
-    mine = {number: known for number, known in looked_at if known is not None}
+    described = [(id(each), _described(each, graph)) for each in [*trainable, *every, *local]]
+    mine = {number: known for number, known in described if known is not None}
     by_model = models.Weights(models.ran() if mine else []).trained
     found: list[tuple[str, str]] = []
     for number, known in mine.items():
-        told = by_model.get(known.number)
+        seen = by_model.get(known.number)
         if number in trained:
             found.append((TRAINED, known.name))
-        if told is False:
+        if seen is False:
             found.append((OTHERS, known.name))
-        elif told is None and number not in trained and (known.whole or number in apart):
+        elif seen is None and number not in trained and (known.whole or number in apart):
             found.append((STATE, known.name))
         found.extend((STATE, name) for name in known.copies)
     return found
@@ -102,10 +102,10 @@ def _made(ops: list[Any]) -> list[str]:
     ]
 
 
-def captured(graph: Any, told: set[str], weights: Weights) -> dict[str, dict[str, Sizes]]:
+def captured(graph: Any, seen: set[str], weights: Weights) -> dict[str, dict[str, Sizes]]:
     """Return the placeholders of parameters in a function's graph by key, and their sizes, which placeholders do not have.
 
-    Others than trained ones are frozen weights, moving statistics. ``told`` are the variables that were returned before, of
+    Others than trained ones are frozen weights, moving statistics. ``seen`` are the variables that were returned before, of
     whatever graph, and takes in these.
     """
     found: dict[str, dict[str, Sizes]] = {}
@@ -113,8 +113,8 @@ def captured(graph: Any, told: set[str], weights: Weights) -> dict[str, dict[str
     for reference in getattr(graph, "_weak_variables", ()) if inner else ():
         variable = reference()
         entry = _placeholder(variable, inner, weights)
-        if entry is not None and entry[0] not in told:
-            told.add(entry[0])
+        if entry is not None and entry[0] not in seen:
+            seen.add(entry[0])
             key = TRAINED if weights.trained.get(id(variable), True) else OTHERS
             found.setdefault(key, {})[entry[1]] = entry[2]
     return found
@@ -126,7 +126,7 @@ def _collected(graph: Any, name: str) -> list[Any]:
 
 
 @guarded
-def _looked_at(variable: Any, graph: Any) -> _Variable | None:
+def _described(variable: Any, graph: Any) -> _Variable | None:
     """Return what is known of a variable; None where it is in another graph: functions list those around them too."""
     first, copies = models.variables(variable)
     return _Variable(first, copies) if first.op.graph is graph else None

@@ -34,16 +34,16 @@ _FIRST = 1.0  # seconds that it may last as long as it is not known how fast its
 _GROWTH = 32 << 10  # KiB by which the process may grow until another try may last longer
 _MOST = 256 << 10  # KiB by which it may grow in a first try: the step's own memory is a part of that
 _SHORTEST = 0.25  # seconds that it may last at least, however fast its bytes grow
-_TELLING = 1 << 16  # bytes from which on their growth is measured: each session has some that do not grow
+_RATE_MIN_BYTES = 1 << 16  # bytes from which on their growth is measured: each session has some that do not grow
 _TRIES = 3  # windows that may end in vain in a row: a first step may compile for long
 
 #: The process's one window.
 current: Window | None = None
 _opening = _thread.allocate_lock()
-_told: set[str] = set()  # slugs of refusals that were told, once each
-_vain: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> windows in a row that did not hold one
+_refused_slugs: set[str] = set()  # slugs of refusals that were told, once each
+_failed_windows: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> windows in a row that did not hold one
 _rate = 0.0  # bytes a second of the window with most
-_served = False  # a profiler server of the job's may start a session at any moment
+_server_started = False  # a profiler server of the job's may start a session at any moment
 _ending = False  # the process ends: no window is opened any more
 
 
@@ -67,7 +67,9 @@ class Window(object):
 
     def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, key: int) -> None:
         self.size = page_faults.peak_kib()
-        self.most = _GROWTH if _vain.get((tracker.kind, key)) else _MOST  # KiB by which the process may grow meanwhile
+        self.most = (
+            _GROWTH if _failed_windows.get((tracker.kind, key)) else _MOST
+        )  # KiB by which the process may grow meanwhile
         self.tracker = tracker
         self.channel = channel
         self.ordinal = ordinal
@@ -108,8 +110,8 @@ class Window(object):
         if data is None:
             self._given_up(page_faults.peak_kib() - self.size)
             return False
-        _vain.pop((kind, self.key), None)
-        if len(data) >= _TELLING or session.ended - session.began > _FIRST * 5e8:
+        _failed_windows.pop((kind, self.key), None)
+        if len(data) >= _RATE_MIN_BYTES or session.ended - session.began > _FIRST * 5e8:
             _rate = max(_rate, len(data) * 1e9 / max(session.ended - session.began, 1))
         self.send_graphs()  # first, for they say where the ops ran
         self.put = True
@@ -141,12 +143,12 @@ class Window(object):
         else:
             self._refuse("window-too-long", "a step was recorded for as long as that may take, and did not end")
         if growth > _GROWTH and (growth <= self.most or self.most < _MOST):
-            _vain[self.tracker.kind, self.key] = _TRIES
+            _failed_windows[self.tracker.kind, self.key] = _TRIES
 
     def _refuse(self, slug: str, text: str) -> None:
         steps = (self.tracker.kind, self.key)
-        _vain[steps] = _vain.get(steps, 0) + 1
-        tell(self.channel, slug, text)
+        _failed_windows[steps] = _failed_windows.get(steps, 0) + 1
+        refuse_once(self.channel, slug, text)
 
 
 def limit_s(channel: Channel, tries: int = 0) -> float:
@@ -156,10 +158,10 @@ def limit_s(channel: Channel, tries: int = 0) -> float:
     return LONGEST if tries else _FIRST
 
 
-def tell(channel: Channel, slug: str, text: str) -> None:
+def refuse_once(channel: Channel, slug: str, text: str) -> None:
     """Put a refusal, once for each slug."""
-    if slug not in _told:
-        _told.add(slug)
+    if slug not in _refused_slugs:
+        _refused_slugs.add(slug)
         channel.refuse(slug, text)
 
 
@@ -256,11 +258,11 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
     channel = tracker.channel
     assert channel is not None
     start = clock.mono()
-    refused = _hindrance(channel, tracker.kind, key, level)
+    refused = _refusal_reason(channel, tracker.kind, key, level)
     if refused is None:
         window = current = Window(tracker, channel, ordinal, key)
         try:
-            seconds = limit_s(channel, _vain.get((tracker.kind, key), 0))
+            seconds = limit_s(channel, _failed_windows.get((tracker.kind, key), 0))
             refused = window.session.open(seconds, window.size + window.most if window.size else sys.maxsize)
         except BaseException:
             current = None
@@ -272,17 +274,17 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
         current = None
     tracker.spend(clock.mono() - start)
     if refused[0]:
-        tell(channel, *refused)
+        refuse_once(channel, *refused)
     return False
 
 
-def _hindrance(channel: Channel, kind: int, key: int, level: int) -> tuple[str, str] | None:
+def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[str, str] | None:
     """Return (slug, text) of what speaks against a window, None when nothing does; without a slug when it was told."""
-    if _ending or _vain.get((kind, key), 0) >= _TRIES:
+    if _ending or _failed_windows.get((kind, key), 0) >= _TRIES:
         return ("", "")
     if level == layout.LEVEL_SOFTWARE:
         return ("profiler-off", "steps that only a profiler session can trace are not, with --trace-level software")
-    if _served:
+    if _server_started:
         return ("profiler-server", "the job runs a profiler server, which a session of ours would disturb")
     at_end(_end)
     try:
@@ -330,13 +332,13 @@ def patch(module: ModuleType) -> None:
     """Give way to the job's own profiler sessions, in TensorFlow's module of them."""
     session = getattr(module, "ProfilerSession", None)
     if session is not None:
-        entry.tell(session, "start", lambda _session: give_way())
-    entry.tell(module, "start_server", _serving)
+        entry.observe(session, "start", lambda _session: give_way())
+    entry.observe(module, "start_server", _serving)
 
 
 def _serving(_port: int) -> None:
-    global _served
-    _served = True
+    global _server_started
+    _server_started = True
     give_way()
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from tfprof.agent import daemon_start
-from tfprof.agent.daemon_start import Keeper
+from tfprof.agent.daemon_start import DaemonSupervisor
 from tfprof.commands import daemons
 from tfprof.formats import private_files
 
@@ -36,8 +36,8 @@ def starts(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return made
 
 
-def slug(keeper: Keeper) -> str | None:
-    trouble = keeper.trouble
+def slug(supervisor: DaemonSupervisor) -> str | None:
+    trouble = supervisor.trouble
     return None if trouble is None else trouble["slug"]
 
 
@@ -52,17 +52,17 @@ def fails(place: Path) -> None:
 
 
 def test_one_that_does_not_come_up_is_tried_ever_later_and_told_of_after_some_tries(tmp_path, clock, starts) -> None:
-    keeper = Keeper(str(tmp_path), "/s", NAME)
+    supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     (tmp_path / f"{NAME}.log").write_text("first\nlast words\n")
     tried = []
     for _ in range(80):
         before = len(starts)
-        assert not keeper.look()
+        assert not supervisor.look()
         if len(starts) > before:
             tried.append(round(clock.now, 1))
         clock.now += 0.1
     assert [round(later - sooner) for sooner, later in pairwise(tried)] == [1, 2, 4]
-    trouble = keeper.trouble
+    trouble = supervisor.trouble
     assert trouble is not None
     assert trouble["slug"] == NAME
     assert "last words" in trouble["text"]
@@ -70,54 +70,54 @@ def test_one_that_does_not_come_up_is_tried_ever_later_and_told_of_after_some_tr
 
 def test_one_that_says_why_it_cannot_is_told_of_at_once_and_not_tried_again_soon(tmp_path, clock, starts) -> None:
     fails(tmp_path)  # some other day
-    keeper = Keeper(str(tmp_path), "/s", NAME)
-    keeper.look()
-    assert slug(keeper) is None
+    supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
+    supervisor.look()
+    assert slug(supervisor) is None
     fails(tmp_path)
-    assert keeper.trouble == {"slug": "store", "text": "no"}
+    assert supervisor.trouble == {"slug": "store", "text": "no"}
     clock.now += daemon_start.LAST_DELAY_S - 1
-    keeper.look()
+    supervisor.look()
     assert len(starts) == 1
-    keeper.soon()
-    keeper.look()
+    supervisor.soon()
+    supervisor.look()
     assert len(starts) == 2
-    assert slug(keeper) is None
+    assert slug(supervisor) is None
 
 
 def test_one_that_holds_its_lock_and_then_fails_has_not_come_up(tmp_path, clock, starts) -> None:
-    keeper = Keeper(str(tmp_path), "/s", NAME)
-    keeper.look()
+    supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
+    supervisor.look()
     lock = daemons.Lock(str(tmp_path), NAME)
     assert lock.acquire()
     clock.now += 10
-    assert keeper.look()
+    assert supervisor.look()
     fails(tmp_path)
     lock.release()
-    assert not keeper.look()
-    assert slug(keeper) == "store"
+    assert not supervisor.look()
+    assert slug(supervisor) == "store"
     assert len(starts) == 1
 
 
 def test_one_that_came_up_and_was_killed_is_started_anew_at_once(tmp_path, clock, starts) -> None:
-    keeper = Keeper(str(tmp_path), "/s", NAME)
-    keeper.look()
+    supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
+    supervisor.look()
     (tmp_path / f"{NAME}.pid").write_text("77\n")
     private_files.write_json(str(tmp_path / f"{NAME}.json"), {"pid": 77})
     clock.now += 0.1
-    keeper.look()
-    assert (len(starts), keeper.pid) == (2, 77)
+    supervisor.look()
+    assert (len(starts), supervisor.pid) == (2, 77)
 
 
 def test_one_that_cannot_even_be_started_is_told_of(tmp_path, clock) -> None:
     os.mkfifo(tmp_path / f"{NAME}.log")
-    keeper = Keeper(str(tmp_path), "/s", NAME)
+    supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     with pytest.raises(daemons.DaemonError):
-        keeper.look()
-    assert slug(keeper) == "daemon"
-    assert not keeper.look()
+        supervisor.look()
+    assert slug(supervisor) == "daemon"
+    assert not supervisor.look()
     clock.now += daemon_start.FIRST_DELAY_S
     with pytest.raises(daemons.DaemonError):
-        keeper.look()
+        supervisor.look()
 
 
 def test_last_words_with_a_slug_are_told_with_that_slug_alone_and_old_ones_not_at_all(tmp_path) -> None:

@@ -59,7 +59,7 @@ def test_old_files_are_removed(place) -> None:
     launches.write(place, LAUNCH._replace(launch=0xEF))
     Path(place, "launches", "000-a-folder").mkdir()
     Path(place, "launches", "000-a-link").symlink_to("nowhere")
-    old = time.time() - launches.KEPT_S - 10
+    old = time.time() - launches.RETENTION_S - 10
     for name in ("00000000000000ab.json", "00000000000000ef.json", "000-a-folder"):
         os.utime(Path(place, "launches", name), (old, old))
     launches.forget_old(place, time.time(), living={0xEF})

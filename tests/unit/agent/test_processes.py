@@ -34,17 +34,17 @@ def test_a_number_that_is_used_again_is_another_process(child) -> None:
 
 
 def test_descent_goes_over_any_number_of_processes(child) -> None:
-    assert processes.descends(child.pid, os.getpid())
-    assert processes.descends(child.pid, child.pid)
-    assert not processes.descends(os.getpid(), child.pid)
-    assert not processes.descends(1 << 30, os.getpid())
+    assert processes.is_descendant(child.pid, os.getpid())
+    assert processes.is_descendant(child.pid, child.pid)
+    assert not processes.is_descendant(os.getpid(), child.pid)
+    assert not processes.is_descendant(1 << 30, os.getpid())
 
 
 def test_a_family_is_the_process_and_all_below_but_for_those_apart(child) -> None:
-    family = processes.family(processes.numbers())
-    assert {one.pid for one in family.below(os.getpid(), frozenset())} >= {os.getpid(), child.pid}
-    assert child.pid not in {one.pid for one in family.below(os.getpid(), frozenset([child.pid]))}
-    assert family.below(1 << 30, frozenset()) == []
+    process_tree = processes.process_tree(processes.all_pids())
+    assert {one.pid for one in process_tree.below(os.getpid(), frozenset())} >= {os.getpid(), child.pid}
+    assert child.pid not in {one.pid for one in process_tree.below(os.getpid(), frozenset([child.pid]))}
+    assert process_tree.below(1 << 30, frozenset()) == []
 
 
 def test_a_channel_is_found_at_its_holder_but_never_at_the_seeker() -> None:
@@ -61,7 +61,7 @@ def test_a_channel_is_found_at_its_holder_but_never_at_the_seeker() -> None:
         found = {holder.pid for holders in processes.scan(os.geteuid()).values() for holder in holders}
         (inode,) = processes.channels_of(other.pid)
         assert processes.still_maps(other.pid, inode)
-        assert processes.inner_pid(other.pid) == other.pid
+        assert processes.ns_pid(other.pid) == other.pid
         other.stdin.close()
     assert other.pid in found
     assert os.getpid() not in found
@@ -73,8 +73,8 @@ def test_names_with_parentheses_and_spaces_do_not_confuse(tmp_path) -> None:
     path = tmp_path / "a) R 1 (b"
     path.symlink_to("/bin/sleep")
     with subprocess.Popen([str(path), "100"]) as process:
-        while not processes.family([process.pid]).members:
+        while not processes.process_tree([process.pid]).members:
             time.sleep(0.01)
-        family = processes.family([process.pid])
-        assert list(family.children) == [os.getpid()]
+        process_tree = processes.process_tree([process.pid])
+        assert list(process_tree.children) == [os.getpid()]
         process.kill()

@@ -17,7 +17,7 @@ closed = [int(word) for word in sys.argv[1].split(",")]
 for fd in closed:
     os.close(fd)
 problems = []
-with descriptors.StandardPlugged():
+with descriptors.StandardFdsReserved():
     if os.open("/", os.O_RDONLY) < 3:
         problems.append("a low descriptor")
     for fd in closed:
@@ -48,7 +48,7 @@ def test_closed_ones_stay_closed_to_the_job(closed):
 
 def test_what_the_job_puts_there_meanwhile_is_left_alone(monkeypatch):
     monkeypatch.setattr(descriptors, "_LOWEST", 1 << 20)  # whatever is opened counts as one of the three
-    taken = descriptors.StandardPlugged()
+    taken = descriptors.StandardFdsReserved()
     monkeypatch.setattr(descriptors, "_standard_open", lambda: bool(taken._taken))
     with taken:
         (fd,) = taken._taken

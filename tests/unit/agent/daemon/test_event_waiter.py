@@ -9,22 +9,22 @@ from typing import NamedTuple
 import pytest
 import zmq
 from tfprof.agent import processes
-from tfprof.agent.daemon.event_waiter import Rest, Woken
+from tfprof.agent.daemon.event_waiter import EventWaiter, Wakeup
 from tfprof.agent.folder_watch import FolderWatch
 from tfprof.agent.processes import Process
 
-NOTHING = Woken(answered=False, ended=False, announced=False)
+NOTHING = Wakeup(answered=False, ended=False, announced=False)
 UID = 7
 
 
 class Ends(NamedTuple):
     """A rest, and the other end of the socket that it looks at."""
 
-    rest: Rest
+    rest: EventWaiter
     ours: "zmq.Socket[bytes]"
     theirs: "zmq.Socket[bytes]"
 
-    def wait(self, seconds: float) -> Woken:
+    def wait(self, seconds: float) -> Wakeup:
         return self.rest.wait(seconds, listening=True)
 
 
@@ -46,7 +46,7 @@ def ends(tmp_path: Path) -> Iterator[Ends]:
     with zmq.Context() as context, context.socket(zmq.PAIR) as ours, context.socket(zmq.PAIR) as theirs:
         ours.bind("inproc://rest")
         theirs.connect("inproc://rest")
-        rest = Rest(ours, FolderWatch(str(tmp_path)))
+        rest = EventWaiter(ours, FolderWatch(str(tmp_path)))
         yield Ends(rest, ours, theirs)
         rest.close()
 
@@ -69,7 +69,7 @@ def test_a_rest_without_anything_to_wake_for_takes_its_time_and_no_processor(end
 
 def test_an_answer_ends_it_as_long_as_it_is_not_taken(ends: Ends) -> None:
     ends.theirs.send(b"ack")
-    assert ends.wait(30.0) == ends.wait(30.0) == Woken(answered=True, ended=False, announced=False)
+    assert ends.wait(30.0) == ends.wait(30.0) == Wakeup(answered=True, ended=False, announced=False)
     ends.ours.recv()
     assert ends.wait(0.0) == NOTHING
 
@@ -86,7 +86,7 @@ def test_the_end_of_a_process_ends_it_once(ends: Ends, sleeping: "subprocess.Pop
     assert ends.rest.watches(UID)
     assert ends.wait(0.0) == NOTHING
     sleeping.kill()
-    assert ends.rest.wait(30.0, listening=listening) == Woken(answered=False, ended=True, announced=False)
+    assert ends.rest.wait(30.0, listening=listening) == Wakeup(answered=False, ended=True, announced=False)
     assert not ends.rest.watches(UID)
     assert ends.wait(0.0) == NOTHING
     ends.rest.forget(UID)
@@ -98,7 +98,7 @@ def test_both_at_once_are_both_told(ends: Ends, sleeping: "subprocess.Popen[byte
     sleeping.wait()
     ends.theirs.send(b"ack")
     time.sleep(0.05)
-    assert ends.wait(30.0) == Woken(answered=True, ended=True, announced=False)
+    assert ends.wait(30.0) == Wakeup(answered=True, ended=True, announced=False)
 
 
 def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
@@ -122,5 +122,5 @@ def test_another_process_with_its_number_is_not_watched(ends: Ends, sleeping: "s
 @pytest.mark.parametrize("listening", [True, False])
 def test_a_rest_ends_when_a_channel_is_announced(ends: Ends, tmp_path: Path, *, listening: bool) -> None:
     (tmp_path / "1-0123456789abcdef").touch()
-    assert ends.rest.wait(20, listening=listening) == Woken(answered=False, ended=False, announced=True)
+    assert ends.rest.wait(20, listening=listening) == Wakeup(answered=False, ended=False, announced=True)
     assert ends.rest.wait(0.05, listening=listening) == NOTHING

@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 
 from tfprof.agent import launches
-from tfprof.agent.daemon.launch_results import Results
+from tfprof.agent.daemon.launch_results import LaunchResults
 from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
 
@@ -13,7 +13,7 @@ def test_a_scan_is_wanted_from_a_launchs_end_to_the_next_scan(tmp_path: Path) ->
     (tmp_path / runtime_dir.LAUNCHES).mkdir()
     launch = Launch(7, 1, time.time_ns(), "/store", "host", "user")
     launches.write(str(tmp_path), launch)
-    results = Results(str(tmp_path))
+    results = LaunchResults(str(tmp_path))
     assert not results.refresh(4)
     assert not results.wants_scan(4)
     launches.write(str(tmp_path), launch._replace(ended_ns=time.time_ns()))

@@ -40,7 +40,7 @@ def export(folder: Path, pid: int, mark: str, at: float = OLD) -> Path:
 
 
 def test_a_job_calls_its_folders_as_they_are_looked_for() -> None:
-    place, name = os.path.split(profiler._place())
+    place, name = os.path.split(profiler._folder())
     match = leftovers._EXPORT.fullmatch(name)
     assert match is not None
     assert match[1] == str(os.getpid())

@@ -17,7 +17,7 @@ def test_the_same_reason_is_told_once_with_its_newest_text_and_how_often_it_came
 
 
 def test_all_are_counted_and_the_newest_kept(monkeypatch) -> None:
-    monkeypatch.setattr(refusals, "KEPT", 3)
+    monkeypatch.setattr(refusals, "REASONS_MAX", 3)
     told = Refusals()
     for pid in range(10):
         told.add(0, pid, "bad-channel", "no")

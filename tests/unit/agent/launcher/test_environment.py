@@ -3,7 +3,7 @@
 from pathlib import Path
 
 import pytest
-from tfprof.agent.launcher.environment import INJECT, deaf_option, job_environment
+from tfprof.agent.launcher.environment import INJECT, isolating_option, job_environment
 
 
 @pytest.mark.parametrize(
@@ -51,4 +51,4 @@ def test_the_shim_folder_holds_the_one_file_that_python_loads() -> None:
     ],
 )
 def test_a_python_that_will_not_load_the_shim_is_seen(command: str, option: str | None) -> None:
-    assert deaf_option(command.split()) == option
+    assert isolating_option(command.split()) == option

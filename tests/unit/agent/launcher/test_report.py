@@ -27,4 +27,4 @@ def result(progress: int = 0, stall: dict[str, str] | None = None) -> Result:
 def test_where_nothing_is_stored_and_why_is_known_only_progress_is_waited_for(
     before: Result | None, now: Result | None, moves: bool
 ) -> None:
-    assert report._moves(before, now) is moves
+    assert report._has_progress(before, now) is moves

@@ -21,22 +21,22 @@ signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 watched = witness.begin(lambda pid: open(sys.argv[1], "w").write(str(pid)))
 job = os.fork()
 if job == 0:
-    watched.introduce()
+    watched.announce_job()
     os.execvp("sleep", ["sleep", "60"])
 print(watched._pid, job, flush=True)
 for line in sys.stdin:
     if line == "dismiss\\n":
         watched.dismiss()
         break
-    print(watched.heard(), flush=True)
+    print(watched.signals(), flush=True)
 sys.stdin.read()
 """
 
 
 class Launcher:
-    def __init__(self, told: str) -> None:
+    def __init__(self, report: str) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, "-c", LAUNCHER, told], stdin=-1, stdout=-1, text=True, start_new_session=True
+            [sys.executable, "-c", LAUNCHER, report], stdin=-1, stdout=-1, text=True, start_new_session=True
         )
         self.witness, self.job = map(int, self.process.stdout.readline().split())
 
@@ -44,7 +44,7 @@ class Launcher:
         self.process.stdin.write(text + "\n")
         self.process.stdin.flush()
 
-    def heard(self) -> str:
+    def signals(self) -> str:
         self.say("heard")
         return self.process.stdout.readline().strip()
 
@@ -70,28 +70,28 @@ def gone(pid: int) -> bool:
 
 
 def test_it_tells_what_was_sent_to_the_group_and_once(launcher: Launcher) -> None:
-    assert launcher.heard() == "[]"
+    assert launcher.signals() == "[]"
     for number in (signal.SIGTERM, signal.SIGCONT, signal.SIGRTMIN + 1, signal.SIGRTMIN + 1):
         os.killpg(launcher.process.pid, number)
-    assert launcher.heard() == str([15, 18, signal.SIGRTMIN + 1, signal.SIGRTMIN + 1])
+    assert launcher.signals() == str([15, 18, signal.SIGRTMIN + 1, signal.SIGRTMIN + 1])
     launcher.process.send_signal(signal.SIGTERM)
-    assert launcher.heard() == "[]"
+    assert launcher.signals() == "[]"
 
 
 def test_one_that_was_stopped_is_told_to_go_on_and_then_answers_again(launcher: Launcher) -> None:
     os.kill(launcher.witness, signal.SIGSTOP)
-    assert launcher.heard() == "None"
-    assert launcher.heard() == "[]"
+    assert launcher.signals() == "None"
+    assert launcher.signals() == "[]"
 
 
 def test_one_that_was_ended_is_no_trouble(launcher: Launcher) -> None:
     os.kill(launcher.witness, signal.SIGKILL)
-    assert launcher.heard() == "None"
+    assert launcher.signals() == "None"
     launcher.say("dismiss")
 
 
 def test_it_holds_nothing_of_what_its_launcher_has_open(launcher: Launcher) -> None:
-    assert launcher.heard() == "[]"  # it is past its beginning
+    assert launcher.signals() == "[]"  # it is past its beginning
     folder = f"/proc/{launcher.witness}/fd"
     held = {int(fd): os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)}
     assert [held.pop(fd) for fd in range(3)] == ["/dev/null"] * 3

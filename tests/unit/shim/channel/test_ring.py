@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.formats import layout
 from tfprof.shim.channel import memory
-from tfprof.shim.channel.ring import Channel, ChannelError, Turn
+from tfprof.shim.channel.ring import Channel, ChannelError, ReentrantGuard
 
 
 def test_a_new_channel_says_whose_it_is_and_has_no_ring(channel, reader):
@@ -69,7 +69,7 @@ def test_a_record_in_a_large_ring_is_bounded_too(monkeypatch):
     monkeypatch.setattr(layout, "RECORD_MAX", layout.RING_MIN)
     large = Channel(7, 9, 4 * layout.RING_MIN)
     assert large.room == layout.RING_MIN - layout.RECORD.size
-    large.leave()
+    large.abandon()
 
 
 @pytest.mark.parametrize("tail", [1, 2**63, 2**64 - 1])
@@ -141,7 +141,7 @@ def test_records_of_many_threads_are_all_there(channel, reader):
 
 
 def test_who_holds_the_turn_already_does_without():
-    turn = Turn()
+    turn = ReentrantGuard()
     lock = turn.take()
     assert turn.take() is None
     lock.release()

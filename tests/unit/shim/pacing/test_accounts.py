@@ -7,7 +7,7 @@ from tfprof.formats import layout
 from tfprof.formats.policy import Policy
 from tfprof.formats.step_kinds import leading
 from tfprof.shim.pacing.accounts import Accounts
-from tfprof.shim.pacing.pace import FIRST, Pace
+from tfprof.shim.pacing.pace import FIRST, TracePacer
 
 STEP, SELF = (layout.JOB_WORDS[name] // 8 for name in ("step_ns", "self_ns"))
 TIMES = layout.TIMES_AT // 8
@@ -23,11 +23,11 @@ class Job:
         self.kinds = {getattr(layout, name.upper()): given for name, given in kinds.items()}
         policy = Policy.from_text("budget=1%")
         self.paces = {
-            kind: Pace(
+            kind: TracePacer(
                 policy,
-                partial(self.accounts.ledger, kind, BUDGET),
+                partial(self.accounts.totals, kind, BUDGET),
                 faults=lambda: 0,
-                gives_way=partial(self.accounts.gives_way, kind, FIRST),
+                should_yield=partial(self.accounts.should_yield, kind, FIRST),
             )
             for kind in self.kinds
         }
@@ -40,8 +40,8 @@ class Job:
             self.ordinals[kind] += 1
             taken, spent = duration, 0
             if self.ordinals[kind] >= pace.trigger or 1 not in pace.known:
-                account.can_be = True
-                if pace.want(self.ordinals[kind], 1):
+                account.traceable = True
+                if pace.should_trace(self.ordinals[kind], 1):
                     account.traced += 1
                     taken += extra
                     spent = pace.traced(1, taken, extra // 10) + extra // 10

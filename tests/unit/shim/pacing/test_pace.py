@@ -4,7 +4,7 @@ import random
 
 import pytest
 from tfprof.formats.policy import Policy
-from tfprof.shim.pacing.pace import FIRST, KEYS, TRIES, WARM_UP, Pace
+from tfprof.shim.pacing.pace import FIRST, KEYS, TRIES, WARM_UP, TracePacer
 from tfprof.shim.pacing.page_faults import AFTER, SETTLE
 
 
@@ -14,7 +14,7 @@ class Job:
     def __init__(self, text, extra=0.3, own=200_000, after=0.0):
         self.elapsed = self.spent = self.asked = self.ordinal = 0
         self.extra, self.own, self.after = extra, own, after
-        self.pace = Pace(Policy.from_text(text), lambda: (self.elapsed, self.spent))
+        self.pace = TracePacer(Policy.from_text(text), lambda: (self.elapsed, self.spent))
         self.traced = []
 
     def step(self, key=1, duration=1_000_000):
@@ -25,7 +25,7 @@ class Job:
         self.asked += 1
         if self.traced[-1:] == [self.ordinal - 1]:
             duration = int(duration * (1 + self.after))
-        if self.pace.want(self.ordinal, key):
+        if self.pace.should_trace(self.ordinal, key):
             duration = int(duration * (1 + self.extra))
             self.spent += self.pace.traced(key, duration, self.own) + self.own
             self.traced.append(self.ordinal)
@@ -62,9 +62,9 @@ def test_a_fixed_policy_is_followed_to_the_step(text, traced):
 
 @pytest.mark.parametrize("text", ["all", "steps=3-30", "every=1"])
 def test_threads_that_ask_late_get_their_step_traced(text):
-    pace = Pace(Policy.from_text(text), lambda: (0, 0))
+    pace = TracePacer(Policy.from_text(text), lambda: (0, 0))
     order = [5, 3, 4, 9, 6, 8, 7, 12, 11, 10]
-    assert all(ordinal >= pace.trigger and pace.want(ordinal, 1) for ordinal in order)
+    assert all(ordinal >= pace.trigger and pace.should_trace(ordinal, 1) for ordinal in order)
 
 
 def test_steps_between_ranges_are_not_asked_about():
@@ -170,7 +170,7 @@ class TippedJob(Job):
     def __init__(self, text, tips, faults=17_000, usual=10, **more):
         self.faults = self.runs = self.slow = 0
         super().__init__(text, **more)
-        self.pace = Pace(self.pace.policy, lambda: (self.elapsed, self.spent), faults=lambda: self.faults)
+        self.pace = TracePacer(self.pace.policy, lambda: (self.elapsed, self.spent), faults=lambda: self.faults)
         self.tips, self.many, self.usual = tips, faults, usual
         self.tipped = False
 

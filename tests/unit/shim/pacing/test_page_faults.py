@@ -3,7 +3,7 @@
 import mmap
 
 import pytest
-from tfprof.shim.pacing.page_faults import AFTER, SETTLE, Faults, taken
+from tfprof.shim.pacing.page_faults import AFTER, SETTLE, PageFaultMonitor, fault_count
 
 
 class Steps:
@@ -11,7 +11,7 @@ class Steps:
 
     def __init__(self):
         self.total = self.ordinal = 0
-        self.faults = Faults(lambda: self.total)
+        self.faults = PageFaultMonitor(lambda: self.total)
 
     def run(self, *each, traced=False):
         for faults in each:
@@ -29,11 +29,11 @@ def steps():
 
 
 def test_faults_of_this_process_are_told():
-    before = taken()
+    before = fault_count()
     with mmap.mmap(-1, 400 * mmap.PAGESIZE) as memory:
         for page in range(400):
             memory[page * mmap.PAGESIZE] = 1
-    assert 400 <= taken() - before < 4000
+    assert 400 <= fault_count() - before < 4000
 
 
 def test_steps_after_a_trace_are_compared_with_those_before_it(steps):

@@ -62,13 +62,13 @@ def test_threads_that_ask_all_at_once_get_answers(tracker):
 def test_a_step_of_a_signal_handler_that_falls_into_the_pace_is_let_pass(tracker):
     told = []
 
-    def ledger():
+    def totals():
         told.append(tracker.level(tracker.next(), 1))
         tracker.untraced(1, 1_000_000)
         return 0, 1
 
     tracker.level(tracker.next(), 1)
-    tracker.pace._ledger = ledger
+    tracker.pace._totals = totals
     for _ in range(20):
         tracker.level(tracker.next(), 1)
         tracker.untraced(1, 1_000_000)

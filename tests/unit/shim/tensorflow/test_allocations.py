@@ -11,11 +11,11 @@ from tfprof.shim.tensorflow import allocations, tf_library
 
 @contextlib.contextmanager
 def told():
-    allocations.tell()
+    allocations.enable()
     try:
         yield
     finally:
-        allocations.hush()
+        allocations.disable()
 
 
 class Library:

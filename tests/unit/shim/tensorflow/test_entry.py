@@ -49,7 +49,7 @@ def told(armed):
 def test_calls_are_told_and_look_ups_are_not(told):
     thing = Thing()
     method = thing.method
-    entry.tell(Thing, "method", told.append)
+    entry.observe(Thing, "method", told.append)
     again = thing.method
     assert told == []
     for number in range(3):
@@ -60,7 +60,7 @@ def test_calls_are_told_and_look_ups_are_not(told):
 def test_the_function_is_the_same_one_and_looks_as_before(told):
     before = Thing.method, str(inspect.signature(Thing.method)), inspect.getsource(Thing.method)
     depth = Thing().method(1)[3]
-    entry.tell(Thing, "method", told.append)
+    entry.observe(Thing, "method", told.append)
     assert Thing.method is before[0]
     assert (str(inspect.signature(Thing.method)), inspect.getsource(Thing.method)) == before[1:]
     assert inspect.getfullargspec(Thing.method).kwonlyargs == ["third"]
@@ -72,21 +72,21 @@ def test_the_function_is_the_same_one_and_looks_as_before(told):
 
 
 def test_more_arguments_are_told_also_those_that_an_inner_function_takes(told):
-    entry.tell(Thing, "captured", lambda *given: told.append(given), 2)
+    entry.observe(Thing, "captured", lambda *given: told.append(given), 2)
     thing = Thing()
     assert thing.captured(5) == (thing, 5)
     assert told == [(thing, 5)]
 
 
 def test_what_a_decorator_wraps_is_told_of(told):
-    entry.tell(Thing, "wrapper", told.append)
+    entry.observe(Thing, "wrapper", told.append)
     thing: Any = Thing()
     assert thing.wrapper() == 1
     assert len(told) == 1
 
 
 def test_an_exception_shows_no_frame_of_ours(told):
-    entry.tell(Thing, "failing", told.append)
+    entry.observe(Thing, "failing", told.append)
     with pytest.raises(LookupError) as caught:
         Thing().failing()
     assert [frame.name for frame in traceback.extract_tb(caught.tb)][1:] == ["failing"]
@@ -110,7 +110,7 @@ def test_a_tracer_sees_the_lines_that_it_would_see(told):
         return lines
 
     before = seen()
-    entry.tell(Thing, "captured", told.append)
+    entry.observe(Thing, "captured", told.append)
     assert seen() == before
     assert len(told) == 1
 
@@ -121,7 +121,7 @@ def test_what_is_no_python_function_is_called_by_one(told):
 
         get = collections.Counter.get
 
-    entry.tell(Counter, "get", told.append)
+    entry.observe(Counter, "get", told.append)
     counter = Counter(a=1)
     assert counter.get("a") == 1
     assert told == [counter]
@@ -131,7 +131,7 @@ def test_what_is_no_python_function_is_called_by_one(told):
 def test_a_generator_is_told_of_when_it_is_made(told, monkeypatch):
     here = sys.modules[__name__]
     monkeypatch.setattr(here, "generator", generator)
-    entry.tell(here, "generator", told.append)
+    entry.observe(here, "generator", told.append)
     assert list(here.generator(1)) == [1]
     assert str(inspect.signature(here.generator)) == "(first)"
     assert told == [1]
@@ -139,8 +139,8 @@ def test_a_generator_is_told_of_when_it_is_made(told, monkeypatch):
 
 def test_all_is_put_back(told, armed):
     codes = Thing.method.__code__, Thing.failing.__code__
-    entry.tell(Thing, "method", told.append)
-    entry.tell(Thing, "method", told.append)
+    entry.observe(Thing, "method", told.append)
+    entry.observe(Thing, "method", told.append)
     armed.disarm()
     assert (Thing.method.__code__, Thing.failing.__code__) == codes
     Thing().method(1)
@@ -151,25 +151,25 @@ def test_an_error_of_a_note_stays_with_us(told, armed, monkeypatch):
 
     monkeypatch.setattr(guard, "_raise", False)
 
-    def note(_thing):
+    def callback(_thing):
         raise KeyError("ours")
 
-    entry.tell(Thing, "decorated", note)
+    entry.observe(Thing, "decorated", callback)
     assert Thing().decorated() == 1
 
 
 def endings(told):
     """Return a note that is told the end, too: whether it failed."""
 
-    def note(_thing):
-        return entry.Ending(told.append)
+    def callback(_thing):
+        return entry.EndCallback(told.append)
 
-    return note
+    return callback
 
 
 @pytest.mark.parametrize(("name", "failed"), [("method", False), ("captured", False), ("failing", True)])
 def test_the_end_is_told_before_the_caller_goes_on(told, name, failed):
-    entry.tell(Thing, name, endings(told), ends=True)
+    entry.observe(Thing, name, endings(told), ends=True)
     thing = Thing()
     try:
         getattr(thing, name)(*([] if failed else [1]))
@@ -184,7 +184,7 @@ def test_the_end_of_what_is_no_python_function_is_told(told):
 
         pop = collections.Counter.pop
 
-    entry.tell(Counter, "pop", endings(told), ends=True)
+    entry.observe(Counter, "pop", endings(told), ends=True)
     counter = Counter(a=1)
     assert counter.pop("a") == 1
     with pytest.raises(KeyError):
@@ -194,6 +194,6 @@ def test_the_end_of_what_is_no_python_function_is_told(told):
 
 def test_a_note_that_fails_is_no_end(told, monkeypatch):
     monkeypatch.setattr(guard, "_raise", False)
-    entry.tell(Thing, "method", lambda _thing: told.append(1 / 0), ends=True)
+    entry.observe(Thing, "method", lambda _thing: told.append(1 / 0), ends=True)
     assert Thing().method(1)[0] == 1
     assert told == []

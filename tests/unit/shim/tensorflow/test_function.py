@@ -124,12 +124,12 @@ def test_calls_in_a_bracket_or_a_graph_are_not_counted(functions, read):
     for _ in range(MANY):
         step()
     before = read().count(layout.FUNCTION)
-    place = function.scope.place
-    place.brackets.append(object())  # type: ignore[arg-type]  # any
-    place.changed()
+    thread_state = function.scope.thread_state
+    thread_state.keras_calls.append(object())  # type: ignore[arg-type]  # any
+    thread_state.changed()
     step()
-    place.brackets.clear()
-    place.changed()
+    thread_state.keras_calls.clear()
+    thread_state.changed()
     eager_tensorflow.build_a_graph()
     step()
     assert read().count(layout.FUNCTION) == before
@@ -160,15 +160,15 @@ def test_names_of_functions_are_bounded_in_length_and_number_and_by_the_page(fun
     for number in range(100):
         functions.Function(f"{number:03d}\u00e9" + "x" * 100)()
     told = list(hello(read)["functions"].values())
-    assert 20 < len(told) <= names.MOST
-    assert {len(name) for name in told} == {names.LONGEST}
+    assert 20 < len(told) <= names.NAMES_MAX
+    assert {len(name) for name in told} == {names.LENGTH_MAX}
     assert [name[:3] for name in told] == [f"{number:03d}" for number in range(len(told))]
     assert read().word("hello_size") <= layout.HELLO_MAX
     assert read().word("faults") == 0
 
 
 def test_a_name_that_another_thread_is_telling_is_told_later(functions, read, armed):
-    taken = armed.channel().naming
+    taken = armed.channel().names_lock
     with taken:
         functions.Function("one")()
     assert "functions" not in hello(read)

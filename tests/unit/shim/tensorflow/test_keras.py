@@ -19,7 +19,7 @@ def kit(monkeypatch, armed):
     yield profiler, functions, module
     window.give_way()
     assert not keras._open
-    assert not function.scope.brackets
+    assert not function.scope.keras_calls
 
 
 def fit(module, steps_per_execution=1, steps=None, **options):
@@ -147,7 +147,7 @@ def test_methods_look_as_they_did(kit, armed):
     assert tapped.on_train_begin is method
     assert inspect.isfunction(tapped.__dict__["on_train_begin"])
     assert str(inspect.signature(method)) == "(self, *arguments)"
-    function.scope.brackets.clear()
+    function.scope.keras_calls.clear()
 
 
 def test_a_subclass_that_calls_its_parent_is_told_of_once(kit, read):

@@ -25,10 +25,10 @@ def fake(monkeypatch, armed):
     window.patch(importlib.import_module(profiler.MODULE))
     fresh: dict[str, object] = {
         "current": None,
-        "_told": set(),
-        "_vain": {},
+        "_refused_slugs": set(),
+        "_failed_windows": {},
         "_rate": 0.0,
-        "_served": False,
+        "_server_started": False,
         "_ending": False,
     }
     for name, value in fresh.items():
@@ -237,7 +237,7 @@ def test_a_window_that_an_exception_left_stopped_is_put_away_by_the_next_step(fa
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     Step(tracker, tracker.next(), 0, True)
-    window.current.session._turn.clear()
+    window.current.session._stop_token.clear()
     run(2)
     assert [first for first, _, _, _ in windows(read())] == [2, 3]
 
