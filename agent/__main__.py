@@ -4,8 +4,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ..commands import daemons
+from ..commands import daemons, settings_files, streams
 from ..formats import runtime_dir
+from ..formats.errors import TfprofError
 from ..formats.settings import SETTINGS
 
 
@@ -14,11 +15,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m tfprof.agent", description=main.__doc__)
     parser.add_argument("--store", default=None, help="folder that results are kept in")
     given = parser.parse_args(arguments).store
-    store = runtime_dir.default_store() if given is None else runtime_dir.store_path(given)
+    try:
+        store = settings_files.store() if given is None else runtime_dir.store_path(given)
+    except TfprofError as error:
+        streams.say(f"tfprof: {error}")
+        return error.exit_code
     return daemons.run("agent", store, lambda: _serve(store))
 
 
 def _serve(store: str) -> int:
+    settings_files.take()
     idle_s = SETTINGS["agent-idle"].read()
     from .daemon.service import serve  # noqa: PLC0415 - the lock comes first
 

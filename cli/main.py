@@ -10,7 +10,7 @@ from typing import Any, Final
 import click
 
 from ..collector.loader import load
-from ..commands import streams
+from ..commands import settings_files, streams
 from ..commands.isolated import occupy_standard
 from ..formats.errors import TfprofError, UsageError
 from ..formats.settings import SETTINGS
@@ -36,6 +36,7 @@ COMMANDS: Final = {
     "spans": ("tfprof.cli.spans:spans", "Fits, epochs, batches, session runs."),
     "host": ("tfprof.cli.host:host", "CPU, memory and I/O of a job and of its host."),
     "status": ("tfprof.cli.status:status", "The agent and the collector: are they well?"),
+    "config": ("tfprof.cli.config:config", "The settings in force, and where they come from."),
     "start": ("tfprof.cli.daemons:start", "Start agent and collector (tfprof-run does it when needed)."),
     "stop": ("tfprof.cli.daemons:stop", "Stop agent and collector."),
 }
@@ -186,6 +187,7 @@ def main(arguments: list[str] | None = None) -> None:
     occupy_standard()
     streams.stand_in()
     try:
+        settings_files.take()
         SETTINGS["debug"].read()
     except UsageError as error:
         streams.say(f"tfprof: {error}")

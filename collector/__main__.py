@@ -4,8 +4,9 @@ import argparse
 import sys
 from collections.abc import Sequence
 
-from ..commands import daemons
-from ..formats.runtime_dir import default_store, store_path
+from ..commands import daemons, settings_files, streams
+from ..formats.errors import TfprofError
+from ..formats.runtime_dir import store_path
 from ..formats.values import seconds
 
 
@@ -16,11 +17,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--idle", type=seconds, help="seconds without an agent after which it ends")
     parser.add_argument("--decoder", default="auto", choices=["auto", "walker", "python"])
     given = parser.parse_args(arguments)
-    store = default_store() if given.store is None else store_path(given.store)
+    try:
+        store = settings_files.store() if given.store is None else store_path(given.store)
+    except TfprofError as error:
+        streams.say(f"tfprof: {error}")
+        return error.exit_code
     return daemons.run("collector", store, lambda: _serve(store, given.idle, given.decoder))
 
 
 def _serve(store: str, idle_s: float | None, decoder: str) -> int:
+    settings_files.take()
     from .daemon import serve  # noqa: PLC0415 - its imports take long: the lock comes first
 
     return serve(store, idle_s, decoder)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..formats.errors import TfprofError
 from ..formats.private_files import open_regular, read_json, write_json
 from ..formats.runtime_dir import PlaceError, make_instance
+from . import settings_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -28,6 +29,7 @@ ENVIRONMENT = frozenset(
         "TMPDIR",
         "TZ",
         "USER",
+        "XDG_CONFIG_HOME",
         "XDG_RUNTIME_DIR",
         "XDG_STATE_HOME",
     ]
@@ -191,7 +193,7 @@ def spawn(module: str, args: list[str], log: str) -> None:
     It returns at once; whether the daemon came up is seen by its lock. DaemonError when nothing could be started.
     """
     command = isolated(module, args)
-    environment = daemon_environment(os.environ)
+    environment = daemon_environment(settings_files.without_taken(os.environ))
     try:
         log_fd = _open_log(log)
         child = os.fork()

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
-from ...commands import streams
+from ...commands import settings_files, streams
 from ...commands.isolated import occupy_standard
 from ...formats import layout, runtime_dir, settings, values
 from ...formats.errors import TfprofError, UsageError
@@ -102,7 +102,10 @@ def parse(argv: Sequence[str]) -> Options:
     for name, text in vars(given).items():
         if text == "":
             raise UsageError(f"--{name.replace('_', '-')} is empty")
-    changes = {
+    from_files = settings_files.take()
+    of_job = {row.variable for row in settings.SETTINGS.values() if "shim" in row.users}
+    changes = {variable: text for variable, text in from_files.items() if variable in of_job}
+    changes |= {
         settings.SETTINGS[name].variable: text
         for name, text in (("trace", given.trace), ("trace-level", given.trace_level), ("ring", given.ring))
         if text is not None

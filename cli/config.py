@@ -1,0 +1,38 @@
+"""`tfprof config`: the settings in force."""
+
+import os
+
+import click
+from click.core import ParameterSource
+
+from ..collector.render.table import Column, render
+from ..commands import settings_files
+from ..formats.settings import SETTINGS
+from .command import json_option, print_json, print_lines, store_option, width
+
+_COLUMNS = (Column("setting"), Column("value", least=12), Column("from", least=12))
+#: Settings that say something about one job, which a command is not.
+_SHOWN = tuple(row for row in SETTINGS.values() if row.name not in settings_files.NOT_IN_FILES)
+
+
+@click.command()
+@json_option
+@store_option
+@click.pass_context
+def config(context: click.Context, store: str, as_json: bool) -> None:
+    """The settings in force, and where each comes from: option, environment, a file, or the default."""
+    rows = []
+    for row in _SHOWN:
+        text = os.environ.get(row.variable)
+        row.value(text)
+        source = settings_files.taken.get(row.variable) or ("environment" if text else "default")
+        value = text or row.default
+        if row.name == "store":
+            value = store
+            if context.get_parameter_source("store") is ParameterSource.COMMANDLINE:
+                source = "option"
+        rows.append({"setting": row.name, "value": value, "from": source})
+    if as_json:
+        print_json({"settings": rows, "files": settings_files.paths()})
+    else:
+        print_lines(render(_COLUMNS, [list(row.values()) for row in rows], width=width()))

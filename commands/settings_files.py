@@ -1,0 +1,158 @@
+"""Settings from files: the user's before the host's, both after the environment (docs/settings.md).
+
+Launcher, daemons and commands read them; a job is handed what they say in its environment.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from typing import TYPE_CHECKING, Any
+
+from ..formats import layout
+from ..formats.errors import TfprofError, UsageError
+from ..formats.policy import Policy
+from ..formats.runtime_dir import default_store
+from ..formats.settings import SETTINGS
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+HOST_FILE = "/etc/tfprof/config.toml"
+FILE_MAX = 64 << 10
+#: Settings that only an environment can hold: they are about one job.
+NOT_IN_FILES = frozenset(["run", "raise"])
+
+#: Variables of this process that were set by a file: variable -> path.
+taken: dict[str, str] = {}
+
+
+class SettingsFileError(UsageError):
+    """A settings file that cannot be used; the message names the file, and the key where one is wrong."""
+
+    slug = "settings-file"
+
+
+def paths() -> list[str]:
+    """Return the files that may hold settings, the strongest first."""
+    base = os.environ.get("XDG_CONFIG_HOME") or ""
+    if not os.path.isabs(base):  # the XDG specification: relative paths are ignored
+        base = os.path.expanduser("~/.config")
+    users = [os.path.join(base, "tfprof", "config.toml")] if os.path.isabs(base) else []
+    return [*users, HOST_FILE]
+
+
+def take() -> dict[str, str]:
+    """Set each variable that files give a value and the environment does not; return these variables.
+
+    Raises SettingsFileError. A second call does as the first.
+    """
+    environ = os.environ
+    for variable in taken:
+        environ.pop(variable, None)
+    taken.clear()
+    added = {}
+    for path, texts in [(path, read(path)) for path in paths()]:
+        for name, text in texts.items():
+            variable = SETTINGS[name].variable
+            if not environ.get(variable):
+                environ[variable] = added[variable] = text
+                taken[variable] = path
+    return added
+
+
+def store() -> str:
+    """Return the store that environment, files or the default name."""
+    take()
+    return default_store()
+
+
+def without_taken(environ: Mapping[str, str]) -> dict[str, str]:
+    """Return ``environ`` without what files gave: a daemon reads them itself."""
+    return {name: text for name, text in environ.items() if name not in taken}
+
+
+def read(path: str) -> dict[str, str]:
+    """Return the settings in the file ``path`` as texts by name, empty where there is no such file."""
+    data = _data(path)
+    if data is None:
+        return {}
+    import tomllib  # few have such a file
+
+    try:
+        document = tomllib.loads(data.decode())
+    except (ValueError, RecursionError) as error:
+        raise SettingsFileError("%s is no TOML: %s" % (path, error)) from None
+    return {name: _text(path, name, value) for name, value in document.items()}
+
+
+def _data(path: str) -> bytes | None:
+    """Return the bytes of the regular file ``path``, a link to one included; None where there is none."""
+    try:
+        if not stat.S_ISREG(os.stat(path).st_mode):  # to open a device may do something by itself
+            raise SettingsFileError("%s is not a regular file" % path)
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError as error:
+        raise SettingsFileError("%s cannot be read: %s" % (path, error.strerror)) from None
+    try:
+        with os.fdopen(fd, "rb", 0) as file:
+            info = os.fstat(fd)
+            if not stat.S_ISREG(info.st_mode):
+                raise SettingsFileError("%s is not a regular file" % path)
+            if info.st_uid not in (0, os.geteuid()) or info.st_mode & stat.S_IWOTH:
+                raise SettingsFileError("%s belongs to another user, or any user can write it" % path)
+            data = file.read(FILE_MAX + 1)
+    except OSError as error:
+        raise SettingsFileError("%s cannot be read: %s" % (path, error.strerror)) from None
+    if len(data) > FILE_MAX:
+        raise SettingsFileError("%s has more than %d bytes" % (path, FILE_MAX))
+    return data
+
+
+def _text(path: str, name: str, value: object) -> str:
+    """Return ``value`` as the text that the variable of the setting ``name`` would have."""
+    row = SETTINGS.get(name)
+    if row is None:
+        raise SettingsFileError("%s: %s is no setting" % (path, name))
+    if name in NOT_IN_FILES:
+        raise SettingsFileError("%s: %s is set in the environment only" % (path, name))
+    if not isinstance(value, (str, int, float)):
+        raise SettingsFileError("%s: %s is neither text, number, nor true or false" % (path, name))
+    text = str(value)
+    if not text.strip() or not text.isprintable():
+        raise SettingsFileError("%s: %s is empty or not printable" % (path, name))
+    try:
+        parsed = row.parse(text)
+        _CHECKS.get(name, _any)(parsed)
+    except TfprofError as error:
+        raise SettingsFileError("%s: %s: %s" % (path, name, error.args[0])) from None
+    except ValueError as error:
+        raise SettingsFileError("%s: %s: %s" % (path, name, error)) from None
+    return text
+
+
+def _any(value: Any) -> None:
+    del value
+
+
+def _trace(value: str) -> None:
+    Policy.from_text(value, SETTINGS["trace-level"].default)
+
+
+def _level(value: str) -> None:
+    Policy.from_text(SETTINGS["trace"].default, value)
+
+
+def _ring(value: int) -> None:
+    if not layout.RING_MIN <= value <= layout.RING_MAX:
+        raise ValueError("no size from 1M to 1G")
+
+
+def _store(value: str) -> None:
+    if not os.path.isabs(os.path.expanduser(value)):
+        raise ValueError("%r is no absolute path" % value)
+
+
+_CHECKS: dict[str, Callable[[Any], None]] = {"trace": _trace, "trace-level": _level, "ring": _ring, "store": _store}

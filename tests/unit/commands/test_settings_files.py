@@ -1,0 +1,162 @@
+"""Settings from files."""
+
+import os
+from pathlib import Path
+
+import pytest
+from tfprof.agent.launcher import run as launcher
+from tfprof.cli import main as cli
+from tfprof.commands import settings_files
+from tfprof.commands.settings_files import SettingsFileError
+from tfprof.formats.settings import SETTINGS
+
+
+class Files:
+    """The user's and the host's file below a folder of the test's."""
+
+    def __init__(self, folder: Path) -> None:
+        self.user = folder / "user" / "tfprof" / "config.toml"
+        self.host = folder / "host.toml"
+        self.user.parent.mkdir(parents=True)
+
+
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    made = Files(tmp_path)
+    environ = {name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")}
+    monkeypatch.setattr(os, "environ", environ | {"XDG_CONFIG_HOME": str(tmp_path / "user")})
+    monkeypatch.setattr(settings_files, "HOST_FILE", str(made.host))
+    monkeypatch.setattr(settings_files, "taken", {})
+    return made
+
+
+def _options(*given):
+    return launcher.parse([*given, "true"])
+
+
+def test_without_files_nothing_is_set(files):
+    assert settings_files.take() == {}
+    assert _options().changes == {}
+
+
+def test_an_option_wins_over_the_environment_the_users_file_the_hosts_file_and_the_default(files):
+    variable = SETTINGS["ring"].variable
+    assert SETTINGS["ring"].read() == 16 << 20
+    files.host.write_text('ring = "2M"\nkeep-days = 3')
+    assert _options().changes == {variable: "2M"}
+    files.user.write_text('ring = "3M"')
+    assert _options().changes == {variable: "3M"}
+    assert SETTINGS["keep-days"].read() == 3
+    os.environ[variable] = "4M"
+    settings_files.taken.clear()
+    assert _options().changes == {}
+    assert SETTINGS["ring"].read() == 4 << 20
+    assert _options("--ring", "5M").changes == {variable: "5M"}
+
+
+def test_the_launcher_hands_a_jobs_settings_on_and_no_others(files):
+    files.user.write_text('trace = "all"\ndebug = true\nagent-idle = 0.5\nstore = "/data/kept"')
+    options = _options()
+    assert options.changes == {"TFPROF_TRACE": "all", "TFPROF_DEBUG": "True"}
+    assert options.store == "/data/kept"
+
+
+def test_a_daemon_is_not_given_what_files_say(files):
+    files.user.write_text("keep-days = 2")
+    settings_files.take()
+    assert os.environ["TFPROF_KEEP_DAYS"] == "2"
+    assert "TFPROF_KEEP_DAYS" not in settings_files.without_taken(os.environ)
+
+
+def test_an_empty_variable_is_none_and_a_changed_file_counts_anew(files):
+    os.environ["TFPROF_RING"] = ""
+    files.user.write_text('ring = "3M"')
+    assert settings_files.take() == {"TFPROF_RING": "3M"}
+    files.user.unlink()
+    assert settings_files.take() == {}
+    assert SETTINGS["ring"].read() == 16 << 20
+
+
+@pytest.mark.parametrize(
+    ("text", "key"),
+    [
+        ("rings = 5", "rings"),
+        ('ring = "5T"', "ring"),
+        ('ring = "1K"', "ring"),
+        ("ring = true", "ring"),
+        ("ring = [1]", "ring"),
+        ('trace = "often"', "trace"),
+        ('trace-level = "deep"', "trace-level"),
+        ("keep-days = nan", "keep-days"),
+        ("keep-days = ''", "keep-days"),
+        ("agent-idle = 0", "agent-idle"),
+        ("debug = 2", "debug"),
+        ('store = "here"', "store"),
+        ('store = "/a\\u0000b"', "store"),
+        ("keep-days = 1979-05-27", "keep-days"),
+        ("[ring]\nsize = 5", "ring"),
+        ('run = "1@/tmp"', "run"),
+        ("raise = true", "raise"),
+    ],
+)
+def test_an_error_names_file_and_key(files, text, key):
+    files.host.write_text(text)
+    with pytest.raises(SettingsFileError) as caught:
+        settings_files.take()
+    assert str(caught.value).startswith(f"{files.host}: {key}")
+    assert str(caught.value).endswith("[settings-file]")
+    assert caught.value.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    "text", [b"ring", b"ring = ", b"\xff", b"a = " + b"[" * 5000, b"#" * (settings_files.FILE_MAX + 1)]
+)
+def test_what_is_no_toml_is_refused(files, text):
+    files.user.write_bytes(text)
+    with pytest.raises(SettingsFileError, match=str(files.user)):
+        settings_files.take()
+
+
+def test_only_a_private_regular_file_is_read(files, monkeypatch):
+    os.mkfifo(files.user)
+    with pytest.raises(SettingsFileError, match="not a regular file"):
+        settings_files.take()
+    files.user.unlink()
+    files.host.write_text("keep-days = 1")
+    files.user.symlink_to(files.host)
+    assert settings_files.take() == {"TFPROF_KEEP_DAYS": "1"}
+    files.host.chmod(0o646)
+    with pytest.raises(SettingsFileError, match="any user can write it"):
+        settings_files.take()
+    files.host.chmod(0o600)
+    files.user.unlink()
+    files.user.mkdir()
+    with pytest.raises(SettingsFileError, match="not a regular file"):
+        settings_files.take()
+
+
+def test_the_launcher_and_the_commands_refuse_a_bad_file(files, capsys):
+    files.user.write_text("rings = 5")
+    assert launcher.main(["true"]) == 2
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["config"])
+    assert ended.value.code == 2
+    said = capsys.readouterr().err.splitlines()
+    assert [line.partition(": ")[0] for line in said] == ["tfprof-run", "tfprof"]
+    assert all(f"{files.user}: rings is no setting" in line for line in said)
+
+
+def test_config_says_where_each_value_comes_from(files, tmp_path, capsys):
+    files.user.write_text('ring = "3M"')
+    files.host.write_text("keep-days = 7")
+    os.environ["TFPROF_TRACE"] = "all"
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["config", "--store", str(tmp_path)])
+    assert not ended.value.code
+    rows = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines()[1:]}
+    assert rows["ring"][1:] == ["3M", str(files.user)]
+    assert rows["keep-days"][1:] == ["7", str(files.host)]
+    assert rows["trace"][1:] == ["all", "environment"]
+    assert rows["store"][1:] == [str(tmp_path), "option"]
+    assert rows["trace-level"][1:] == ["auto", "default"]
+    assert set(rows) == set(SETTINGS) - settings_files.NOT_IN_FILES
