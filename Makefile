@@ -9,13 +9,14 @@ VENVS := .venvs/tf1 .venvs/tf2
 MATRIX_VENVS := .venvs/tf24 .venvs/tf210 .venvs/tf215 .venvs/tf218
 CI_VENVS := $(if $(CI),.venvs/tf24 .venvs/tf215)
 
-.PHONY: help venv venvs matrix matrix-venvs demo test format check types bench protos clean $(VENVS) $(MATRIX_VENVS)
+.PHONY: help venv venvs matrix matrix-venvs demo picture docs test format check types bench protos clean $(VENVS) $(MATRIX_VENVS)
 
 help:
 	@echo "make demo     profile two unmodified training scripts, end to end"
 	@echo "make test     all tests, with every TensorFlow"
 	@echo "make format   format the code        make check    ruff and house rules"
 	@echo "make types    mypy, strict           make bench    overhead, ingest and query against their limits"
+	@echo "make docs     the pages and man pages   make picture  the picture of the README"
 	@echo "make matrix   a small job of every kind with every version of TensorFlow (MATRIX='--versions 2.4 --rows fork')"
 
 venv:
@@ -51,6 +52,19 @@ matrix-venvs: $(VENVS) $(MATRIX_VENVS)
 
 demo: venv .venvs/tf2
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" examples/demo.sh .venvs/tf2/bin/python
+
+# Sphinx and rich come from the extra `docs`, installed into .venv beside what is there.
+.venv/.docs: setup.cfg | venv
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[docs]'
+	@touch $@
+
+# Warnings are errors. Pages are in docs/_build/html, man pages in docs/_build/man.
+docs: venv .venv/.docs
+	$(PYTHON) -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	$(PYTHON) -m sphinx -W --keep-going -q -b man docs docs/_build/man
+
+picture: venv .venv/.docs .venvs/tf2
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/picture .venvs/tf2/bin/python
 
 # Files of tests are dealt out to two workers: most of their time is TensorFlow's start. Sockets lie in folders of short names.
 test: venv venvs

@@ -1,6 +1,8 @@
 """The documentation says what the code does."""
 
 import re
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from house.tree import ROOT, slugs
@@ -11,6 +13,23 @@ from tfprof.collector.store import schema
 from tfprof.formats import layout, settings, version, wire
 
 DOCS = ROOT / "docs"
+PAGES = sorted(path for path in (*ROOT.glob("*.md"), *DOCS.rglob("*.md")) if "_build" not in path.parts)
+
+
+def prose(text: str, tables: bool = False) -> Iterator[str]:
+    """Yield the lines of a page without code and, unless they are asked for, without tables."""
+    fenced = False
+    for line in text.splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif not fenced and not line.startswith("    ") and (tables or not line.startswith("|")):
+            yield line
+
+
+def anchors(text: str) -> set[str]:
+    """Return the anchors of a page's headings, as a repository page and Sphinx name them."""
+    headings = [line.lstrip("#").strip() for line in prose(text) if line.startswith("#")]
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def test_every_slug_has_a_paragraph() -> None:
@@ -64,7 +83,27 @@ def test_every_setting_is_documented() -> None:
 
 def test_every_page_is_linked_from_the_readme_or_the_index() -> None:
     linked = (ROOT / "README.md").read_text() + (DOCS / "index.md").read_text()
-    assert [page.name for page in DOCS.glob("*.md") if page.name != "index.md" and page.name not in linked] == []
+    names = [str(page.relative_to(DOCS)) for page in PAGES if page.is_relative_to(DOCS)]
+    assert [name for name in names if name != "index.md" and f"({name}" not in linked] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_prose_is_wrapped_at_100_columns(page: Path) -> None:
+    written = page.read_text().replace(table.markdown(), "")
+    assert [line for line in prose(written) if len(line) > 100] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_relative_link_leads_to_a_file_and_to_a_heading(page: Path) -> None:
+    broken = []
+    for target in re.findall(r"\]\(([^)\s]+)\)", "\n".join(prose(page.read_text(), tables=True))):
+        name, _, anchor = target.partition("#")
+        if ":" in name:
+            continue
+        path = page.parent / name if name else page
+        if not path.exists() or (anchor and anchor not in anchors(path.read_text())):
+            broken.append(target)
+    assert broken == []
 
 
 def test_the_tracing_page_shows_the_matrix_as_it_is_tested() -> None:
