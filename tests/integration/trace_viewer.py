@@ -65,12 +65,12 @@ class TraceViewer:
         return int(self.page.evaluate("colours()"))
 
     def find(self, name: str) -> str:
-        """Look for a name as a user does, and return what is then said below the tracks."""
+        """Look for a name as a user does, and return what is then said below the tracks, as soon as the name is there."""
         box = self.page.locator("tr-ui-find-control input")
         box.fill(name)
         box.press("Enter")
         analysis = self.page.locator("tr-ui-a-analysis-view")
-        analysis.get_by_text("selected").first.wait_for()
+        analysis.get_by_text(name).first.wait_for()
         return str(analysis.inner_text())
 
 
