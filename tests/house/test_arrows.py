@@ -4,6 +4,7 @@ import ast
 import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -155,6 +156,7 @@ LOADABLE = re.compile(r"tfprof(\.\w+)+:\w*\Z")
 JOB_BRINGS = ("tensorflow", "tf_keras", "keras", "wrapt")
 
 
+@cache
 def _packages() -> set[str]:
     return {
         ".".join(path.parent.relative_to(ROOT).parts) for top in PARTS for path in (ROOT / top).rglob("__init__.py")
@@ -165,6 +167,7 @@ def _module(path: Path) -> str:
     return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
 
 
+@cache
 def _named(name: str) -> str:
     """Return the module that ``name``, or what it is an attribute of, is."""
     parts = name.split(".")
@@ -181,6 +184,7 @@ def _room(module: str) -> str:
     return module if module in _packages() or package in SPLIT else package
 
 
+@cache
 def _loaded(path: Path) -> set[str]:
     """Return the `module:name` texts in ``path``; of those that are put together as far as the colon."""
     return {
@@ -198,6 +202,7 @@ def _imported(path: Path) -> Iterator[str]:
             yield _named(name.removeprefix("tfprof."))
 
 
+@cache
 def _arrows() -> dict[str, set[str]]:
     """Return the modules that each room imports from others."""
     found: dict[str, set[str]] = {}
