@@ -1,14 +1,13 @@
 """`tfprof advise`: what could be faster."""
 
 from collections.abc import Sequence
-from typing import Any
 
 import click
 
-from ..collector.advice.report import Report
 from ..collector.forms import advice_lines
 from ..collector.query.advising import JobAdvice
 from ..collector.query.advising import advise as ask
+from ..collector.query.documents import advice_document
 from ..collector.query.engine import About
 from ..collector.query.explanations import untraced
 from ..collector.query.selection import choose
@@ -16,20 +15,6 @@ from ..collector.store.reader import Store
 from ..collector.tfviews.parity import COMPAT, Parity
 from .command import json_option, note, print_json, print_lines, store_option, width
 from .values import GIVEN
-
-
-def _report(report: Report) -> dict[str, Any]:
-    return {"text": report.text, "numbers": report.numbers, "line": report.line or None, "todo": report.todo or None}
-
-
-def _document(found: JobAdvice) -> dict[str, Any]:
-    return {
-        "job": found.job.info.hex,
-        "checkers": [
-            {"name": checker.name, "slug": checker.slug, "reports": list(map(_report, reports))}
-            for checker, reports in found.advice
-        ],
-    }
 
 
 def tell(found: Sequence[JobAdvice], parity: Parity) -> None:
@@ -70,8 +55,7 @@ def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json:
     about = About(tuple(choose(Store(store), jobs)), parity=Parity(compat, exact))
     found = ask(about)
     if as_json:
-        documents = list(map(_document, found))
-        print_json(documents[0] if len(documents) == 1 else {"jobs": documents})
+        print_json(advice_document(found))
         notes(found)
     else:
         tell(found, about.parity)

@@ -5,7 +5,6 @@ import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import asdict, is_dataclass
 from typing import Any, TypeVar
 
 import click
@@ -33,20 +32,9 @@ json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, 
 job_argument: Callable[[F], F] = click.argument("job", type=GIVEN)
 
 
-def plain(value: Any) -> Any:
-    """Return ``value`` with dataclasses and sets as JSON knows them."""
-    if is_dataclass(value) and not isinstance(value, type):
-        return {name: plain(part) for name, part in asdict(value).items()}
-    if isinstance(value, Mapping):
-        return {name: plain(part) for name, part in value.items()}
-    if isinstance(value, (list, tuple, set, frozenset)):
-        return [plain(part) for part in (sorted(value) if isinstance(value, (set, frozenset)) else value)]
-    return value
-
-
 def print_json(document: Mapping[str, Any]) -> None:
     """Print one JSON object."""
-    click.echo(json.dumps(plain(document), indent=2))
+    click.echo(json.dumps(document, indent=2))
 
 
 def print_lines(lines: Iterable[str]) -> None:

@@ -39,7 +39,7 @@ def _written(job: Job, path: Path, step: int, traced: Sequence[int], reached: in
     ended = f"; the job ended after step {reached}" if reached is not None and reached < step else ""
     if not traced:
         return f"no {path}: no step up to {step} was traced{ended} (--trace says which are)", False
-    from ..collector.export.profile_proto import pieces  # noqa: PLC0415  # few launches ask for it
+    from ..collector.profile_files import pieces  # noqa: PLC0415  # few launches ask for it
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

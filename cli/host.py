@@ -1,18 +1,13 @@
 """`tfprof host`: what a job's processes and its host did."""
 
-from collections.abc import Sequence
-
 import click
 
+from ..collector.query.documents import host_document, host_name
 from ..collector.query.surroundings import host_samples
 from ..collector.render import host_text
 from ..collector.store.reader import Store
-from ..collector.summaries.host import Series, cpus, host_series, job_series
+from ..collector.summaries.host import cpus, host_series, job_series
 from .command import job_argument, json_option, note, print_json, print_lines, store_option, width
-
-
-def _documents(series: Sequence[Series]) -> dict[str, dict[str, object]]:
-    return {one.name: {"mean": one.mean, "max": one.most, "values": one.values} for one in series}
 
 
 @click.command()
@@ -25,17 +20,13 @@ def host(job: str, store: str, as_json: bool) -> None:
     samples = chosen.table("samples")
     around = host_samples(chosen, samples)
     cores = cpus(around)
-    own, others = job_series(samples, cores), host_series(around)
-    name = str(chosen.info.identity.get("host") or "unknown host")
     if as_json:
-        print_json(
-            {"job": chosen.info.hex, "host": name, "cpus": cores, "samples": samples.num_rows}
-            | {"job_series": _documents(own), "host_series": _documents(others)}
-        )
+        print_json(host_document(chosen))
     elif samples.num_rows:
         title = f"job {chosen.info.name or chosen.info.hex}, {samples.num_rows} samples, one a second"
-        print_lines(host_text.lines(title, own, width()))
+        print_lines(host_text.lines(title, job_series(samples, cores), width()))
         if around.num_rows:
-            print_lines(host_text.lines(f"host {name}, {cores} CPUs, while the job ran", others, width()))
+            title = f"host {host_name(chosen)}, {cores} CPUs, while the job ran"
+            print_lines(host_text.lines(title, host_series(around), width()))
     if not samples.num_rows:
         note("no samples of this job: the agent has not sent one, or the job was shorter than its start")

@@ -19,7 +19,9 @@ def jobs(store: str, as_json: bool) -> None:
     rows = job_rows([job.info for job in opened.jobs()], now_ns)
     damaged = opened.damaged()
     if as_json:
-        print_json({"store": str(opened.path), "jobs": rows, "damaged": [str(error) for error in damaged]})
+        from ..collector.query.documents import jobs_document  # noqa: PLC0415  # for those who ask for it
+
+        print_json(jobs_document(opened))
     elif rows:
         print_lines(jobs_text.lines(rows, now_ns, width()))
     if not rows:

@@ -46,10 +46,10 @@ def profile_proto(
         raise UsageError("nothing to write: give -o FILE, or --op-log FILE")
     chosen = Store(store).job(job)
     if op_log:
-        from ..collector.export.op_log import op_log as message  # noqa: PLC0415  # for those who ask for it
+        from ..collector.profile_files import op_log as message  # noqa: PLC0415  # for those who ask for it
 
         files.write(op_log, message(chosen).SerializeToString(deterministic=True))
     if file:
-        from ..collector.export.profile_proto import pieces  # noqa: PLC0415  # likewise
+        from ..collector.profile_files import pieces  # noqa: PLC0415  # likewise
 
         files.write(file, b"".join(pieces(chosen, steps, compat, kinds)))

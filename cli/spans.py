@@ -19,7 +19,9 @@ def spans(job: str, store: str, as_json: bool) -> None:
     chosen = Store(store).job(job)
     tree = phases(chosen.table("spans"), functions_of(chosen.info), live=chosen.info.state == RUNNING)
     if as_json:
-        print_json({"job": chosen.info.hex, "spans": tree})
+        from ..collector.query.documents import spans_document  # noqa: PLC0415  # for those who ask for it
+
+        print_json(spans_document(chosen))
     elif tree:
         print_lines(spans_text.lines(tree, width()))
     if not tree:

@@ -56,6 +56,8 @@ def status(store: str, as_json: bool) -> None:
     # A collector that is not running would decode by what is installed here.
     found["collector"].setdefault("decoder", decoder("auto").name)
     if as_json:
-        print_json({"store": store, "runtime": instance_dir(store), **found})
+        from ..collector.query.documents import status_document  # noqa: PLC0415  # for those who ask for it
+
+        print_json(status_document(store, instance_dir(store), found))
     else:
         print_lines(status_text.lines(store, found))

@@ -5,6 +5,7 @@ from typing import Final
 import click
 
 from ..collector.errors import UsageError
+from ..collector.query.documents import steps_document
 from ..collector.query.explanations import missed
 from ..collector.render import steps_text
 from ..collector.store.reader import Store
@@ -38,18 +39,7 @@ def steps(job: str, store: str, as_json: bool, last: int | None, everything: boo
     counts = counts_of(chosen.info)
     befallen = events(chosen.table("events"))
     if as_json:
-        groups = [
-            {"kind": one.kind, "call": one.call, "key": one.key, "count": one.count, "failed": one.failed}
-            | {
-                "setup": one.setup,
-                "untraced": one.untraced,
-                "traced": one.traced,
-                "traced_cost_ns": one.cost and one.cost.ns,
-            }
-            for one in found.groups
-        ]
-        told = {"groups": groups, "entries": found.rows, "steps": found.steps, "events": befallen}
-        print_json({"job": chosen.info.hex, "counts": counts, "timed": found.timed, **told})
+        print_json(steps_document(chosen, listed))
     elif found.rows or befallen:
         print_lines(steps_text.lines(found, counts, befallen, width()))
     text = missed(chosen)

@@ -10,7 +10,6 @@ import click
 from ..collector.errors import UsageError
 from ..collector.forms import message
 from ..collector.query.engine import Answer, Desk
-from ..collector.query.explanations import kinds_of, why
 from ..collector.tfviews.options import Options, from_texts, warnings
 from ..collector.tfviews.output import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
@@ -44,22 +43,10 @@ def _json(answer: Answer) -> Iterator[str]:
     """Yield the JSON document of an answer: what was asked, and the message of the view."""
     import json  # noqa: PLC0415  # with protobuf, for those who ask for it
 
-    from ..collector.render.json_text import chunks, options_document  # noqa: PLC0415
+    from ..collector.query.documents import view_document  # noqa: PLC0415
+    from ..collector.render.json_text import chunks  # noqa: PLC0415
 
-    about, jobs = answer.about, [job.info.hex for job in answer.about.jobs]
-    head = {
-        "view": answer.view.name,
-        "job": jobs[0] if len(jobs) == 1 else None,
-        "jobs": jobs,
-        "step": answer.options.step,
-        "kinds": dict(kinds_of(answer)),
-        "steps": about.steps,
-        "device": about.device,
-        "traces": answer.profile.traces if answer.profile else 0,
-        "options": options_document(answer.options),
-        "note": why(answer),
-    }
-    yield json.dumps(head, indent=1)[:-2] + ',\n "profile":'
+    yield json.dumps(view_document(answer), indent=1)[:-2] + ',\n "profile":'
     yield from chunks(message(answer))
     yield "\n}\n"
 

@@ -106,9 +106,7 @@ class Profiler:
         if len(about.jobs) != 1 or about.device is not None:
             raise UsageError("a ProfileProto is of one job, with all its devices")
         return b"".join(
-            load("tfprof.collector.export.profile_proto:pieces")(
-                about.jobs[0], about.steps, about.parity.compat, about.kinds
-            )
+            load("tfprof.collector.profile_files:pieces")(about.jobs[0], about.steps, about.parity.compat, about.kinds)
         )
 
     # -- answering ---------------------------------------------------------------------------------

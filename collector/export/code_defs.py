@@ -3,7 +3,6 @@
 from typing import Any, Final
 
 from ..proto.tfprof_log_pb2 import CodeDef
-from ..store.catalog import IMPORTED, JobInfo
 from ..tfviews.nodes import Frame, octets
 
 #: The text with the number 0: what is not known.
@@ -22,11 +21,6 @@ class CodeDefs:
         self._literal = literal
         self._ids = {NONE: 0}
         self._codes: dict[tuple[Frame, ...], Any] = {}
-
-    @classmethod
-    def of(cls, info: JobInfo) -> "CodeDefs":
-        """Return an empty table for the job of ``info``."""
-        return cls(literal=info.state == IMPORTED)
 
     def code(self, stack: tuple[Frame, ...]) -> Any:
         """Return the CodeDef of ``stack``."""

@@ -1,23 +1,21 @@
 """What a job says of its nodes besides their graph, as the op log that TensorFlow's `write_op_log` would write."""
 
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..proto.tfprof_log_pb2 import OpLogProto
-from ..store.columns import listed
-from ..store.reader import Job
-from ..tfviews.nodes import NO_FACTS, octets
+from ..tfviews.nodes import NO_FACTS, Node, octets
 from .code_defs import CodeDefs
-from .profile_proto import exact_nodes
 
 
-def op_log(job: Job) -> Any:
-    """Return an OpLogProto with an entry a node, in the order of the graph: operations, types, Python stack.
+def op_log(names: Iterable[str], nodes: Sequence[Node], *, literal: bool = False) -> Any:
+    """Return an OpLogProto with an entry for each of ``names`` that something is known of: operations, types, Python stack.
 
-    StoreError ``no-data`` where nothing was traced.
+    ``literal``: as ``CodeDefs`` has it.
     """
-    by_name = {node.name: node.facts for node in exact_nodes(job)}
-    codes, message = CodeDefs.of(job.info), OpLogProto()
-    for name in dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name")):
+    by_name = {node.name: node.facts for node in nodes}
+    codes, message = CodeDefs(literal=literal), OpLogProto()
+    for name in names:
         facts = by_name.get(name, NO_FACTS)
         if facts.float_ops or facts.types or facts.stack is not None:
             entry = message.log_entries.add(name=octets(name), float_ops=facts.float_ops)

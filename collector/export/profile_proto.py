@@ -1,162 +1,60 @@
-"""A job as the files of TensorFlow's own tfprof: what its profiler would write of the same graph and traced steps."""
+"""A job as the ProfileProto of TensorFlow's own profiler: what it would write of the same graph and traced steps."""
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Protocol
 
-import pyarrow as pa
-
-from ..errors import FormatError, StoreError
+from ..errors import FormatError
 from ..flops.attributes import attributes
 from ..proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
-from ..query.explanations import untraced
-from ..query.kinds import of_kinds, resolved
-from ..query.profile import misses_streams, profile
-from ..query.required_facts import EVERYTHING
-from ..store import outputs as signatures
-from ..store.columns import flat, listed, pc
 from ..store.devices import host_device
-from ..store.reader import Job
-from ..store.schema import NODE, OUTPUTS
-from ..tfviews.entries import COLUMNS, Entry, MemoryRecord, Output, entries
-from ..tfviews.nodes import COPY, NEVER, Node, canonical_devices, octets, raw, texts
-from ..tfviews.parity import Parity
+from ..store.outputs import decode
+from ..tfviews.entries import Entry, MemoryRecord, Output
+from ..tfviews.nodes import COPY, NEVER, Node, octets
 from .code_defs import CodeDefs
 
-#: Nodes with about so many executions are written at once: what is known of one takes half a kilobyte meanwhile.
-PART_ROWS: Final = 50_000
-_TRACES: Final = ("trace", "kind", "step", "base_ns", "accelerator", "duration_ns")
 
-Steps = tuple[int, int]
+class Recorded(Protocol):
+    """The nodes and executions that a profile holds, as query reads them.
 
-
-def profile_proto(
-    job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
-) -> Any:
-    """Return the ProfileProto of ``pieces``."""
-    return ProfileProto.FromString(b"".join(pieces(job, steps, compat, kinds)))
-
-
-def pieces(
-    job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
-) -> Iterator[bytes]:
-    """Yield a serialised ProfileProto of ``job``, of its steps from ``steps[0]`` to ``steps[1]`` or of all, bit by bit.
-
-    Nodes have numbers in the order of the graph, then in that of their first execution. Numbers of operations are
-    those of tfprof. ``compat``: 1.15 tells which output an input is of, newer versions take the first. Steps of a second
-    kind go on after the last of the first (``renumbered``). ``kinds``: of which kinds the steps are; None: of all, and of the
-    one that the job is about where ``steps`` are named. Raises UsageError ``no-such-step``, ``no-such-kind``, StoreError ``no-data``.
+    ``rows``: how many executions, by id of the node; ``graph``: names in the order of the graph.
     """
-    table = job.table("traces", _TRACES)
-    if kinds is not None or steps is not None:
-        table = of_kinds(table, resolved([(job, table)], kinds))
-    if steps is not None:
-        table = table.filter(pc.and_(pc.greater_equal(table["step"], steps[0]), pc.less_equal(table["step"], steps[1])))
-    traces = renumbered(table, resolved([(job, table)], None))
-    recorded = _Recorded.of(job, traces)
-    slots = compat == "1.15" or job.info.tells_slots
-    writer = _Writer(exact_nodes(job, steps, compat, kinds), recorded, CodeDefs.of(job.info), slots=slots)
+
+    nodes: Sequence[Node]
+    steps: Sequence[int]
+    graph: Sequence[str]
+    node_ids: Mapping[str, int]
+    rows: Mapping[int, int]
+    signatures: Mapping[int, bytes]
+    has_code: bool
+    misses_streams: bool
+    literal: bool
+    slots: bool
+
+    def parts(self, order: Sequence[str]) -> Iterator[Mapping[str, Mapping[int, Entry]]]:
+        """Yield the entries of all nodes in ``order``, some nodes at once."""
+        ...
+
+
+def pieces(recorded: Recorded) -> Iterator[bytes]:
+    """Yield a serialised ProfileProto bit by bit.
+
+    Nodes have numbers in the order of the graph, then in that of their first execution. Numbers of operations are those of
+    the TF profiler.
+    """
+    writer = _Writer(recorded)
     for part in recorded.parts(writer.order):
         yield writer.nodes(part).SerializeToString(deterministic=True)
-    yield writer.rest(traces, job.table("op_log", ["code"])).SerializeToString(deterministic=True)
-
-
-def exact_nodes(
-    job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
-) -> list[Node]:
-    """Return the nodes of ``job`` with all that tfprof would know of them; StoreError ``no-data`` where nothing was traced."""
-    found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, parity=Parity(compat, exact=True))
-    if found is None:
-        raise StoreError(untraced(job), slug="no-data")
-    return found.nodes
-
-
-def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
-    """Return ``traces`` with steps that no two kinds share: those of ``kinds``, of one, keep their numbers, the others follow."""
-    first = of_kinds(traces, kinds[:1])
-    last = pc.max(first["step"]).as_py() if first.num_rows else 0
-    kinds = sorted(set(listed(traces, "kind")) - set(listed(first, "kind")))
-    parts = [first]
-    for kind in kinds:
-        other = traces.filter(pc.equal(traces["kind"], pa.scalar(kind, pa.uint16())))
-        moved = pc.add(other["step"], pa.scalar(last + 1, pa.uint64()))
-        parts.append(other.set_column(other.schema.get_field_index("step"), "step", moved))
-        last = pc.max(moved).as_py()
-    return pa.concat_tables(parts)
-
-
-# -- what the store has --------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Recorded:
-    """The executions of a job in the traces that are asked for; ``rows``: how many, by id of the node."""
-
-    ops: pa.Table
-    traces: pa.Table
-    names: pa.Table
-    canonical: Mapping[int, int]
-    allocations: pa.Table
-    output_memory: pa.Table
-    rows: Mapping[int, int]
-    graph: tuple[str, ...]
-    node_ids: Mapping[str, int]
-    signatures: Mapping[int, bytes]
-
-    @classmethod
-    def of(cls, job: Job, traces: pa.Table) -> "_Recorded":
-        """Read what ``job`` has of ``traces``."""
-        numbers = flat(traces["trace"])
-        ops, allocations, outputs = (
-            table.filter(pc.is_in(table["trace"], value_set=numbers))
-            for table in (job.table("ops", COLUMNS), job.table("allocations"), job.table("output_memory"))
-        )
-        counted = pc.value_counts(flat(ops["node"]))
-        names = job.table("names")
-        return cls(
-            ops=ops,
-            traces=traces,
-            names=names,
-            canonical=canonical_devices(job.rollup()),
-            allocations=allocations,
-            output_memory=outputs,
-            rows=dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)),
-            graph=tuple(dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name"))),
-            node_ids={name: number for number, name in texts(names, NODE).items()},
-            signatures=raw(names, OUTPUTS),
-        )
-
-    def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:
-        """Yield the entries of all nodes in ``order``, some nodes at once; nodes that did not run have none."""
-        part: list[str] = []
-        rows = 0
-        for name in order:
-            part.append(name)
-            rows += self.rows.get(self.node_ids.get(name, -1), 0)
-            if rows >= PART_ROWS:
-                yield self._entries(part)
-                part, rows = [], 0
-        yield self._entries(part)
-
-    def _entries(self, part: Sequence[str]) -> dict[str, dict[int, Entry]]:
-        ids = pa.array([self.node_ids[name] for name in part if name in self.node_ids], pa.uint32())
-        tables = (self.ops, self.allocations, self.output_memory)
-        ops, allocations, outputs = (table.filter(pc.is_in(table["node"], value_set=ids)) for table in tables)
-        found = entries(ops, self.traces, self.names, self.canonical, allocations, outputs)
-        return {name: found.get(name, {}) for name in part}
-
-
-# -- what is written of it -----------------------------------------------------------------------
+    yield writer.rest(recorded).SerializeToString(deterministic=True)
 
 
 class _Writer:
-    """Makes the messages of the nodes ``known``, each by its number in ``order``."""
+    """Makes the messages of nodes, each by its number in ``order``."""
 
-    def __init__(self, known: Sequence[Node], recorded: _Recorded, codes: CodeDefs, *, slots: bool) -> None:
-        self._known = {node.name: node for node in known}
-        self._slots = slots
-        self._codes = codes
+    def __init__(self, recorded: Recorded) -> None:
+        self._known = {node.name: node for node in recorded.nodes}
+        self._slots = recorded.slots
+        self._codes = CodeDefs(literal=recorded.literal)
         self._stacks = False
         self._signatures = recorded.signatures
         in_graph = frozenset(recorded.graph)
@@ -172,11 +70,11 @@ class _Writer:
             self._fill(message.nodes[number], self._known[name], number, steps)
         return message
 
-    def rest(self, traces: pa.Table, op_log_rows: pa.Table) -> Any:
+    def rest(self, recorded: Recorded) -> Any:
         """Return a ProfileProto of all but the nodes."""
-        message = ProfileProto(steps=sorted(set(listed(traces, "step"))))
-        message.has_trace = self._stacks or any(listed(op_log_rows, "code"))
-        message.miss_accelerator_stream = misses_streams(traces)
+        message = ProfileProto(steps=recorded.steps)
+        message.has_trace = self._stacks or recorded.has_code
+        message.miss_accelerator_stream = recorded.misses_streams
         self._codes.put(message.id_to_string)
         return message
 
@@ -237,7 +135,7 @@ class _Writer:
 def _allocated(signature: bytes) -> int:
     """Return the first slot of an output signature that has memory of its own, 0 where it does not tell."""
     try:
-        return next((output.slot for output in signatures.decode(signature) if output.allocated), 0)
+        return next((output.slot for output in decode(signature) if output.allocated), 0)
     except FormatError:
         return 0
 

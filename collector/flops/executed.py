@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from ..decoders.proto import graph_pb2
 from ..errors import FormatError
-from ..store import outputs as signatures
+from ..store.outputs import Output, decode
 from .definitions import Outputs, Source, dims_of, source
 from .registry import Dims
 
@@ -71,9 +71,9 @@ def in_order(signature: bytes) -> list[Dims]:
     return [_dims(output.shape) or () for output in _outputs(signature)]
 
 
-def _outputs(signature: bytes) -> list[signatures.Output]:
+def _outputs(signature: bytes) -> list[Output]:
     try:
-        return signatures.decode(signature)
+        return decode(signature)
     except FormatError:
         return []
 

@@ -7,9 +7,6 @@ from typing import Any, Final
 
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
-from ..tfviews.options import TABLE, Options
-from ..tfviews.output import Output
-
 CHILDREN: Final = "children"
 #: Fields of one entry's nodes, and of what is there only where it is known.
 _NODES: Final = "graph_nodes"
@@ -71,16 +68,3 @@ def chunks(message: Any) -> Iterator[str]:
         first = True
         ahead.append("]}")
         ahead.extend(reversed(item.children))
-
-
-def options_document(options: Options) -> dict[str, Any]:
-    """Return options by name, as JSON knows them."""
-    return {option.name: _value(getattr(options, option.name)) for option in TABLE}
-
-
-def _value(value: Any) -> Any:
-    if isinstance(value, Output):
-        return str(value).rstrip(":")
-    if isinstance(value, (frozenset, tuple)):
-        return sorted(value) if isinstance(value, frozenset) else list(value)
-    return value

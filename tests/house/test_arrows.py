@@ -1,45 +1,111 @@
-"""Who may import whom: each room has its row; no room is in a circle, and nothing is imported by a string but what is listed."""
+"""Which room may import which: each has a row, none is in a circle, and strings that are imported are listed."""
 
 import ast
+import re
 import sys
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 from house.tree import PARTS, ROOT, imports, sources, tree
 
-#: Room -> the rooms that it may import, beside itself and what is generated.
+#: Packages whose own modules are rooms, each by itself: what stands above the rooms of the package, or below them.
+SPLIT = ("agent", "collector")
+#: Room -> the rooms that it may import, beside itself and what is generated, or single modules of them.
 ALLOWED = {
     "formats": "",
     "commands": "formats",
     "shim": "formats shim.channel shim.pacing",
     "shim.channel": "formats shim shim.pacing shim.tensorflow",
+    "shim.inject": "",
     "shim.pacing": "formats shim shim.channel shim.tensorflow",
     "shim.tensorflow": "formats shim shim.channel shim.pacing",
-    "agent": "formats commands agent.daemon",
-    "agent.daemon": "formats commands agent agent.transport",
-    "agent.launcher": "formats commands agent",
-    "agent.transport": "formats agent",
-    "collector": "formats commands collector.decoders collector.ingest collector.query collector.render collector.store "
-    "collector.summaries collector.tfviews",
-    "collector.advice": "collector collector.decoders collector.render collector.summaries collector.tfviews",
-    "collector.decoders": "collector collector.store",
-    "collector.export": "collector collector.advice collector.flops collector.query collector.render collector.store "
-    "collector.tfviews",
-    "collector.flops": "collector collector.store collector.tfviews",
-    "collector.imports": "formats collector collector.decoders collector.export collector.flops collector.ingest "
-    "collector.query collector.store collector.tfviews",
-    "collector.ingest": "formats collector collector.decoders collector.store",
-    "collector.query": "formats collector collector.advice collector.export collector.flops collector.render "
-    "collector.store collector.summaries collector.tfviews",
-    "collector.render": "formats collector collector.advice collector.query collector.store collector.summaries "
-    "collector.tfviews",
-    "collector.store": "formats collector",
-    "collector.summaries": "formats collector collector.render collector.store collector.tfviews",
-    "collector.tfviews": "collector collector.flops collector.store",
-    "cli": "formats commands collector collector.advice collector.decoders collector.export collector.imports "
-    "collector.query collector.render collector.store collector.summaries collector.tfviews",
+    "agent": "",
+    "agent.__main__": "agent.daemon commands formats",
+    "agent.announcements": "formats",
+    "agent.channels": "formats",
+    "agent.control": "agent.channels formats",
+    "agent.daemon": (
+        "agent.announcements agent.channels agent.daemon_start agent.folder_watch agent.identity "
+        "agent.launches agent.processes agent.transport commands formats"
+    ),
+    "agent.daemon_start": "commands formats",
+    "agent.folder_watch": "",
+    "agent.identity": "",
+    "agent.launcher": (
+        "agent.announcements agent.channels agent.daemon_start agent.folder_watch agent.identity "
+        "agent.launches agent.processes commands formats"
+    ),
+    "agent.launches": "formats",
+    "agent.processes": "formats",
+    "agent.transport": "agent.channels formats",
+    "collector": "collector.api",
+    "collector.__main__": "collector.daemon commands formats",
+    "collector.advice": "collector.numbers collector.store.devices collector.summaries collector.tfviews",
+    "collector.api": (
+        "collector.errors collector.export collector.forms collector.loader collector.profile_files "
+        "collector.query collector.render collector.store collector.summaries collector.tfviews "
+        "collector.write_output formats"
+    ),
+    "collector.daemon": (
+        "collector.decoders collector.errors collector.ingest collector.selfstats collector.store commands formats"
+    ),
+    "collector.decoders": "collector.errors collector.store",
+    "collector.errors": "formats",
+    "collector.export": (
+        "collector.advice collector.errors collector.flops collector.store.devices collector.store.outputs "
+        "collector.tfviews"
+    ),
+    "collector.exporters": (
+        "collector.errors collector.export collector.forms collector.loader collector.query collector.tfviews "
+        "collector.timelines"
+    ),
+    "collector.flops": "collector.errors collector.store.outputs collector.tfviews",
+    "collector.forms": (
+        "collector.export collector.loader collector.query collector.render collector.summaries "
+        "collector.text collector.tfviews"
+    ),
+    "collector.imports": (
+        "collector.decoders collector.errors collector.export collector.flops collector.ingest "
+        "collector.store collector.tfviews formats"
+    ),
+    "collector.ingest": (
+        "collector.decoders collector.errors collector.records collector.selfstats collector.store formats"
+    ),
+    "collector.loader": "",
+    "collector.numbers": "",
+    "collector.options": "",
+    "collector.profile_files": "collector.export collector.query collector.store",
+    "collector.query": (
+        "collector.advice collector.errors collector.flops collector.loader collector.store "
+        "collector.summaries collector.tfviews formats"
+    ),
+    "collector.records": "collector.errors formats",
+    "collector.render": "collector.advice collector.numbers collector.summaries collector.text collector.tfviews",
+    "collector.selfstats": "collector.errors",
+    "collector.store": "collector.errors formats",
+    "collector.summaries": (
+        "collector.errors collector.numbers collector.store.catalog collector.text collector.tfviews formats"
+    ),
+    "collector.text": "",
+    "collector.tfviews": (
+        "collector.errors collector.store.columns collector.store.devices collector.store.schema formats"
+    ),
+    "collector.timelines": "collector.errors collector.export collector.query",
+    "collector.write_output": (
+        "collector.errors collector.export collector.exporters collector.forms collector.loader "
+        "collector.query collector.tfviews"
+    ),
+    "cli": (
+        "agent.daemon_start collector.api collector.decoders collector.errors collector.export "
+        "collector.exporters collector.forms collector.imports collector.loader collector.profile_files "
+        "collector.query collector.render collector.store collector.summaries collector.text "
+        "collector.tfviews collector.write_output commands formats"
+    ),
 }
+#: Rooms in circles: the shim is one piece, and its rooms are its folders.
+ONE_PIECE = ("shim",)
 GENERATED = {"collector.proto", "collector.decoders.proto"}
 #: Modules that are named by a string, as what a process is started with: file -> modules.
 STARTED = {
@@ -47,48 +113,152 @@ STARTED = {
     "agent/launcher/report.py": {"cli.report"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
+#: Names that are imported when they are called for (`module:name`, collector/loader.py): file -> names.
+LOADED = {
+    "collector/api.py": {"collector.export.messages:advice_message", "collector.profile_files:pieces"},
+    "collector/exporters.py": {"collector.export.pprof:pprof", "collector.timelines:timelines"},
+    "collector/forms.py": {
+        "collector.export.messages:code_message",
+        "collector.export.messages:op_message",
+        "collector.export.messages:tree_message",
+        "collector.proto.tfprof_output_pb2:",
+        "collector.render.op_text:lines",
+        "collector.render.tree_text:lines",
+    },
+    "collector/query/engine.py": {
+        "collector.tfviews.code:code_view",
+        "collector.tfviews.graph:graph_view",
+        "collector.tfviews.op:op_view",
+        "collector.tfviews.scope:scope_view",
+    },
+    "collector/write_output.py": {"collector.query.screen:ask"},
+    "cli/daemons.py": {"agent.daemon_start:silent", "agent.daemon_start:start"},
+    "cli/main.py": {
+        "cli.advise:advise",
+        "cli.daemons:start",
+        "cli.daemons:stop",
+        "cli.host:host",
+        "cli.import_:import_",
+        "cli.jobs:jobs",
+        "cli.profile_proto:profile_proto",
+        "cli.shell:shell",
+        "cli.spans:spans",
+        "cli.status:status",
+        "cli.steps:steps",
+        "cli.views:code",
+        "cli.views:graph",
+        "cli.views:op",
+        "cli.views:scope",
+    },
+}
+LOADABLE = re.compile(r"tfprof(\.\w+)+:\w*\Z")
 #: What the shim finds in a job: loaded by TensorFlow before any of our patches runs.
 JOB_BRINGS = ("tensorflow", "tf_keras", "keras", "wrapt")
 
 
-def _rooms() -> set[str]:
+@cache
+def _packages() -> set[str]:
     return {
         ".".join(path.parent.relative_to(ROOT).parts) for top in PARTS for path in (ROOT / top).rglob("__init__.py")
     }
 
 
+def _module(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+@cache
+def _named(name: str) -> str:
+    """Return the module that ``name``, or what it is an attribute of, is."""
+    parts = name.split(".")
+    for end in range(len(parts), 0, -1):
+        path = ROOT.joinpath(*parts[:end])
+        if path.with_suffix(".py").exists() or (path / "__init__.py").exists():
+            return ".".join(parts[:end])
+    return ""
+
+
 def _room(module: str) -> str:
-    """Return the room that ``module``, or what it is an attribute of, lies in."""
-    parts = module.split(".")
-    rooms = _rooms()
-    return next((room for end in range(len(parts), 0, -1) if (room := ".".join(parts[:end])) in rooms), "")
+    """Return the room of a module: its package, or itself where its package is split."""
+    package = module.rpartition(".")[0]
+    return module if module in _packages() or package in SPLIT else package
+
+
+@cache
+def _loaded(path: Path) -> set[str]:
+    """Return the `module:name` texts in ``path``; of those that are put together as far as the colon."""
+    return {
+        node.value.removeprefix("tfprof.")
+        for node in ast.walk(tree(path))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and LOADABLE.match(node.value)
+    }
 
 
 def _imported(path: Path) -> Iterator[str]:
-    """Yield the modules of ours that ``path`` imports, without the package's name."""
-    for name in imports(path):
-        if name.startswith("tfprof."):
-            yield name.removeprefix("tfprof.")
+    """Yield the modules of ours that ``path`` imports or loads; the packages that it lies in are imported in any case."""
+    module = _module(path)
+    for name in (*imports(path), *(f"tfprof.{target.partition(':')[0]}" for target in _loaded(path))):
+        if name.startswith("tfprof.") and not module.startswith(f"{name.removeprefix('tfprof.')}."):
+            yield _named(name.removeprefix("tfprof."))
+
+
+@cache
+def _arrows() -> dict[str, set[str]]:
+    """Return the modules that each room imports from others."""
+    found: dict[str, set[str]] = {}
+    for path in sources():
+        room = _room(_module(path))
+        found.setdefault(room, set()).update(name for name in _imported(path) if _room(name) not in {room, *GENERATED})
+    return found
+
+
+def _is_below(module: str, names: set[str]) -> bool:
+    return module in names or _room(module) in names
 
 
 def test_every_room_has_a_row() -> None:
-    assert set(ALLOWED) == _rooms() - GENERATED
+    assert set(ALLOWED) == {_room(_module(path)) for path in sources()} - GENERATED
 
 
 @pytest.mark.parametrize("room", sorted(ALLOWED))
 def test_no_room_imports_one_that_it_may_not(room: str) -> None:
-    may = {room, *ALLOWED[room].split(), *(GENERATED if room.startswith(("collector", "cli")) else ())}
-    wrong = [
-        f"{path.relative_to(ROOT)}: {module}"
-        for path in sources(room.split(".", maxsplit=1)[0])
-        if ".".join(path.parent.relative_to(ROOT).parts) == room
-        for module in _imported(path)
-        if _room(module) not in may
-    ]
-    assert not wrong
+    may = set(ALLOWED[room].split())
+    assert not {module for module in _arrows().get(room, ()) if not _is_below(module, may)}
 
 
-def test_nothing_is_imported_by_a_string_but_what_a_process_is_started_with() -> None:
+@pytest.mark.parametrize("room", sorted(ALLOWED))
+def test_no_row_allows_what_nobody_needs(room: str) -> None:
+    there = _arrows().get(room, set())
+    assert not set(ALLOWED[room].split()) - there - {_room(module) for module in there}
+
+
+def test_no_rooms_are_in_a_circle() -> None:
+    arrows = {
+        room: {_room(module) for module in modules}
+        for room, modules in _arrows().items()
+        if _top(room) not in ONE_PIECE
+    }
+    while arrows:
+        lowest = {room for room, below in arrows.items() if not below & set(arrows)}
+        assert lowest, f"rooms in a circle, or above one: {' '.join(sorted(arrows))}"
+        arrows = {room: below for room, below in arrows.items() if room not in lowest}
+
+
+def _top(room: str) -> str:
+    return room.partition(".")[0]
+
+
+def test_what_is_loaded_by_its_name_is_in_the_table_and_there() -> None:
+    found = {str(path.relative_to(ROOT)): names for path in sources() if (names := _loaded(path))}
+    assert found == LOADED
+    assert all(
+        (ROOT / name.partition(":")[0].replace(".", "/")).with_suffix(".py").exists()
+        for names in found.values()
+        for name in names
+    )
+
+
+def test_nothing_is_started_by_a_string_but_what_the_table_has() -> None:
     found = {}
     for path in sources():
         names = {

@@ -10,8 +10,7 @@ import pytest
 from integration.oracle.cases import write_cases
 from tfprof.cli import main as cli
 from tfprof.collector.export.code_defs import NONE
-from tfprof.collector.export.op_log import op_log
-from tfprof.collector.export.profile_proto import pieces
+from tfprof.collector.profile_files import op_log, pieces
 from tfprof.collector.proto.tensorflow_pb2 import AttrValue
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
 from tfprof.collector.store.reader import Job, Store

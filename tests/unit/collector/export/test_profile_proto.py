@@ -10,12 +10,12 @@ from fakes.round_trip import differences
 from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 from tfprof.collector.errors import NoSuchStepError, StoreError
-from tfprof.collector.export import profile_proto as module
 from tfprof.collector.export.code_defs import CodeDefs
-from tfprof.collector.export.op_log import op_log
-from tfprof.collector.export.profile_proto import pieces, profile_proto, renumbered
+from tfprof.collector.profile_files import op_log, pieces, profile_proto
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
+from tfprof.collector.query import recorded_job as module
+from tfprof.collector.query.recorded_job import renumbered
 from tfprof.collector.store.reader import Job, Store
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.formats import layout

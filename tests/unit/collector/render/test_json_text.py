@@ -6,7 +6,8 @@ import sys
 
 from google.protobuf.json_format import ParseDict
 from tfprof.collector.proto.tfprof_output_pb2 import GraphNodeProto, MultiGraphNodeProto
-from tfprof.collector.render.json_text import chunks, options_document
+from tfprof.collector.query.documents import options_document
+from tfprof.collector.render.json_text import chunks
 from tfprof.collector.tfviews.options import TABLE, from_texts
 
 

@@ -1,0 +1,152 @@
+"""Reads what the files of TensorFlow's own profiler hold of a job: its nodes, and their executions in the traces asked for."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from ..errors import StoreError
+from ..store.catalog import IMPORTED
+from ..store.columns import flat, listed, pc
+from ..store.reader import Job
+from ..store.schema import NODE, OUTPUTS
+from ..tfviews.entries import COLUMNS, Entry, entries
+from ..tfviews.nodes import Node, canonical_devices, raw, texts
+from ..tfviews.parity import Parity
+from .explanations import untraced
+from .kinds import of_kinds, resolved
+from .profile import misses_streams, profile
+from .required_facts import EVERYTHING
+
+#: Nodes with about so many executions are read at once: what is known of one takes half a kilobyte meanwhile.
+PART_ROWS: Final = 50_000
+_TRACES: Final = ("trace", "kind", "step", "base_ns", "accelerator", "duration_ns")
+
+Steps = tuple[int, int]
+
+
+def exact_nodes(
+    job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+) -> list[Node]:
+    """Return the nodes of ``job`` with all that tfprof would know of them; StoreError ``no-data`` where nothing was traced."""
+    found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, parity=Parity(compat, exact=True))
+    if found is None:
+        raise StoreError(untraced(job), slug="no-data")
+    return found.nodes
+
+
+def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
+    """Return ``traces`` with steps that no two kinds share: those of ``kinds``, of one, keep their numbers, the others follow."""
+    first = of_kinds(traces, kinds[:1])
+    last = pc.max(first["step"]).as_py() if first.num_rows else 0
+    kinds = sorted(set(listed(traces, "kind")) - set(listed(first, "kind")))
+    parts = [first]
+    for kind in kinds:
+        other = traces.filter(pc.equal(traces["kind"], pa.scalar(kind, pa.uint16())))
+        moved = pc.add(other["step"], pa.scalar(last + 1, pa.uint64()))
+        parts.append(other.set_column(other.schema.get_field_index("step"), "step", moved))
+        last = pc.max(moved).as_py()
+    return pa.concat_tables(parts)
+
+
+@dataclass(slots=True)
+class RecordedJob:
+    """The nodes and executions of a job in the traces that are asked for.
+
+    ``rows``: how many executions, by id of the node; ``literal``: stacks say what their file said, empty texts and line 0 too.
+    """
+
+    ops: pa.Table
+    traces: pa.Table
+    names: pa.Table
+    canonical: Mapping[int, int]
+    allocations: pa.Table
+    output_memory: pa.Table
+    rows: Mapping[int, int]
+    graph: Sequence[str]
+    node_ids: Mapping[str, int]
+    signatures: Mapping[int, bytes]
+    nodes: Sequence[Node]
+    steps: Sequence[int]
+    has_code: bool
+    misses_streams: bool
+    literal: bool
+    slots: bool
+
+    @classmethod
+    def of(
+        cls, job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+    ) -> "RecordedJob":
+        """Read ``job``: its steps from ``steps[0]`` to ``steps[1]``, or all.
+
+        ``kinds``: of which kinds the steps are; None: of all, and of the one that the job is about where ``steps`` are named.
+        Steps of a second kind follow the last of the first (``renumbered``). Raises UsageError ``no-such-step``,
+        ``no-such-kind``, StoreError ``no-data``.
+        """
+        table = job.table("traces", _TRACES)
+        if kinds is not None or steps is not None:
+            table = of_kinds(table, resolved([(job, table)], kinds))
+        if steps is not None:
+            first, last = steps
+            table = table.filter(pc.and_(pc.greater_equal(table["step"], first), pc.less_equal(table["step"], last)))
+        traces = renumbered(table, resolved([(job, table)], None))
+        numbers = flat(traces["trace"])
+        ops, allocations, outputs = (
+            table.filter(pc.is_in(table["trace"], value_set=numbers))
+            for table in (job.table("ops", COLUMNS), job.table("allocations"), job.table("output_memory"))
+        )
+        counted = pc.value_counts(flat(ops["node"]))
+        names = job.table("names")
+        return cls(
+            ops=ops,
+            traces=traces,
+            names=names,
+            canonical=canonical_devices(job.rollup()),
+            allocations=allocations,
+            output_memory=outputs,
+            rows=dict(zip(counted.field("values").to_pylist(), counted.field("counts").to_pylist(), strict=True)),
+            graph=tuple(dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name"))),
+            node_ids={name: number for number, name in texts(names, NODE).items()},
+            signatures=raw(names, OUTPUTS),
+            nodes=exact_nodes(job, steps, compat, kinds),
+            steps=sorted(set(listed(traces, "step"))),
+            has_code=any(listed(job.table("op_log", ["code"]), "code")),
+            misses_streams=misses_streams(traces),
+            literal=job.info.state == IMPORTED,
+            slots=compat == "1.15" or job.info.tells_slots,
+        )
+
+    def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:
+        """Yield the entries of all nodes in ``order``, some nodes at once; nodes that did not run have none."""
+        part: list[str] = []
+        rows = 0
+        for name in order:
+            part.append(name)
+            rows += self.rows.get(self.node_ids.get(name, -1), 0)
+            if rows >= PART_ROWS:
+                yield self._entries(part)
+                part, rows = [], 0
+        yield self._entries(part)
+
+    def _entries(self, part: Sequence[str]) -> dict[str, dict[int, Entry]]:
+        ids = pa.array([self.node_ids[name] for name in part if name in self.node_ids], pa.uint32())
+        tables = (self.ops, self.allocations, self.output_memory)
+        ops, allocations, outputs = (table.filter(pc.is_in(table["node"], value_set=ids)) for table in tables)
+        found = entries(ops, self.traces, self.names, self.canonical, allocations, outputs)
+        return {name: found.get(name, {}) for name in part}
+
+
+@dataclass(frozen=True, slots=True)
+class OpLogNodes:
+    """The nodes of a job's graph by name, in its order, and whether their stacks are ``literal`` (``RecordedJob``)."""
+
+    names: Sequence[str]
+    nodes: Sequence[Node]
+    literal: bool
+
+    @classmethod
+    def of(cls, job: Job) -> "OpLogNodes":
+        """Read ``job``; StoreError ``no-data`` where nothing was traced."""
+        names = list(dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name")))
+        return cls(names, exact_nodes(job), job.info.state == IMPORTED)
