@@ -12,6 +12,7 @@ from typing import Any, Final, NamedTuple
 from ..formats import layout
 from ..formats.errors import FormatError, VersionError
 from ..formats.version import CHANNEL_VERSION
+from .old_channels import adapter_of
 
 _START: Final = struct.Struct("<8sII")
 _WORD: Final = {name: at // 8 for name, at in {**layout.JOB_WORDS, **layout.AGENT_WORDS}.items()}
@@ -59,7 +60,7 @@ def read_page(fd: int) -> Page:
         raise ChannelError("no channel: its magic is wrong")
     if not version:
         raise ChannelError("a channel without a version")  # not made yet
-    if version != CHANNEL_VERSION:
+    if version != CHANNEL_VERSION and adapter_of(version) is None:
         raise VersionError("channel", version, CHANNEL_VERSION)
     if page != layout.PAGE:
         raise ChannelError(f"a channel with pages of {page} bytes")
@@ -109,6 +110,9 @@ class Channel:
 
     def _open(self) -> None:
         self.page = read_page(self._fd)
+        self._old = adapter_of(int.from_bytes(os.pread(self._fd, 4, 8), "little"))
+        if self._old is not None:  # version 1 left that to its reader
+            fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         # Of a file that can still be cut short no page may be touched: that would end this process, or the job, by SIGBUS.
         if not fcntl.fcntl(self._fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK:
             raise ChannelError("a channel that is not sealed against being cut short")
@@ -147,13 +151,17 @@ class Channel:
         self._words[_WORD[name]] = value
 
     def counters(self) -> dict[str, Any]:
-        """Return the job's words by name, and of the spans of each kind `counts`, `times` (ns), and how many `failed`."""
+        """Return the job's words by name, and of the spans of each kind `counts`, `times` (ns), and how many `failed`.
+
+        A channel of an earlier version lacks what that version did not count.
+        """
         words = self._words
-        return {name: words[_WORD[name]] for name in COUNTED} | {
+        counters = {name: words[_WORD[name]] for name in COUNTED} | {
             "counts": {name: words[at] for name, at in _COUNTS.items()},
             "times": {name: words[at] for name, at in _TIMES.items()},
             "failed": {name: words[at] for name, at in _FAILED.items()},
         }
+        return counters if self._old is None else self._old.counters(counters)
 
     # -- hello -----------------------------------------------------------------------------------
     def hello_generation(self) -> int:
@@ -199,6 +207,10 @@ class Channel:
         batch = _cut(self._copy(start, min(unread, limit)), start)
         if batch is None:
             size = int.from_bytes(self._copy(start, 4), "little")
+            if self._old is not None and layout.RECORD_MAX < size <= unread:
+                header = self._copy(start, layout.RECORD.size)
+                seq = layout.RECORD.unpack(header)[3]
+                return Batch(self._old.too_large(header), seq, seq, start + size)
             if not layout.RECORD.size <= size <= min(unread, layout.RECORD_MAX):
                 raise ChannelError(f"a record of {size} bytes where {unread} are unread")
             if strictly and size > limit:
@@ -206,7 +218,7 @@ class Channel:
             batch = _cut(self._copy(start, size), start)
         if batch is None:
             raise ChannelError("a record that changes while it is read")
-        return batch
+        return batch if self._old is None else batch._replace(data=self._old.records(batch.data))
 
     def _ring(self) -> int:
         """Return the size of the record ring, held against the size of the file once and never believed anew."""

@@ -1,13 +1,15 @@
 """The messages between agent and collector: a fixed head and one body that routing never parses (docs/wire.md)."""
 
 import struct
-from typing import NamedTuple
+from typing import NamedTuple, Sequence
 
 from . import layout
 from .errors import FormatError, VersionError
 from .version import WIRE_VERSION
 
 MAGIC = b"TFPW"
+#: Versions that this build speaks, each from its head on.
+SPOKEN = (WIRE_VERSION,)
 #: magic, version, type, uid, about (the type an ACK answers), first, last
 HEAD = struct.Struct("<4sHHQQQQ")
 #: A body larger than this is refused before it is looked at: no record is larger, and several are sent together only if small.
@@ -38,6 +40,16 @@ class Head(NamedTuple):
     about: int = 0
     first: int = 0
     last: int = 0
+
+
+def shared(theirs: Sequence[int]) -> int:
+    """Return the highest of the versions ``theirs`` that is spoken here; FormatError naming both sides' versions when none is."""
+    both = set(SPOKEN).intersection(theirs)
+    if both:
+        return max(both)
+    if not theirs:
+        raise FormatError("no wire version is offered")
+    raise VersionError("wire", max(theirs), max(SPOKEN))
 
 
 def pack(head: Head) -> bytes:

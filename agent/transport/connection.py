@@ -37,7 +37,7 @@ class Link:
         socket.setsockopt(zmq.RECONNECT_IVL, _RECONNECT_MS[0])
         socket.setsockopt(zmq.RECONNECT_IVL_MAX, _RECONNECT_MS[1])
         socket.connect(address)
-        self._greeting = encode(greeting)
+        self._greeting = encode({**greeting, "wire": wire.SPOKEN})
         self._greeted_s = 0.0
         self._refused_s = GREET_S
         self._pid = 0
@@ -99,12 +99,24 @@ class Link:
             self.heard_s = now
             if head.type == wire.ACK:  # one that takes something; a welcome alone says little
                 self._refused_s = GREET_S
+            try:
+                self._check_version(head, body)
+            except FormatError as error:
+                self._refused(error.slug, error.args[0])
+                continue
             if head.type == wire.WELCOME and not self._is_new(body):
                 continue
             if head.type == wire.REFUSE and head.about in (0, wire.GREETING):
                 self._refused(str(body.get("slug")), str(body.get("text")))
                 continue
             yield head, body
+
+    @staticmethod
+    def _check_version(head: Head, body: dict[str, Any]) -> None:
+        """Raise FormatError when a WELCOME names a version that is not spoken here; 0.2.0 names none, which is that of its head."""
+        chosen = body.get("wire") if head.type == wire.WELCOME else None
+        if chosen is not None:
+            wire.shared([chosen] if isinstance(chosen, int) else [])
 
     def _refused(self, slug: str, text: str) -> None:
         self.collector = None

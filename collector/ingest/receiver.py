@@ -153,8 +153,15 @@ class Receiver:
         host = values.get("host")
         if not isinstance(host, str) or not host:
             raise FormatError("a greeting without a host")
+        offered = values.get("wire")
+        if offered is None:  # an agent of 0.2.0: it speaks the version of its head
+            welcome = self._welcome
+        elif isinstance(offered, list) and all(type(version) is int for version in offered):
+            welcome = json.dumps({**json.loads(self._welcome), "wire": wire.shared(offered)}).encode()
+        else:
+            raise FormatError("a greeting with no list of wire versions")
         self._remember(peer, host)
-        return [(Head(wire.WELCOME), self._welcome)]
+        return [(Head(wire.WELCOME), welcome)]
 
     def _of_job(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
         self._senders[head.uid] = peer

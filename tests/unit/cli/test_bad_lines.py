@@ -145,7 +145,7 @@ STORES = [
     (name, store)
     for name in COMMANDS
     for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _DAEMONS | {"import"} else NO_STORES))
-    if name != "start" or not store.strip()
+    if name != "config" and (name != "start" or not store.strip())
 ]
 
 

@@ -83,6 +83,25 @@ def test_a_greeting_is_answered_by_a_welcome(served):
     assert body == {"collector": "c1"}
 
 
+def test_a_greeting_that_lists_versions_is_told_the_one_that_both_speak(served):
+    body = b'{"agent": "a", "host": "h", "wire": [%d, 900]}' % WIRE_VERSION
+    ((head, answer),) = served.ask(served.agent(), Head(wire.GREETING), body)
+    assert head.type == wire.WELCOME
+    assert answer == {"collector": "c1", "wire": WIRE_VERSION}
+
+
+@pytest.mark.parametrize(
+    ("offered", "slug"), [("[900, 800]", "unknown-version"), ("[]", "bad-format"), ("7", "bad-format")]
+)
+def test_a_greeting_without_a_shared_version_is_refused(served, offered, slug):
+    body = b'{"agent": "a", "host": "h", "wire": ' + offered.encode() + b"}"
+    ((head, answer),) = served.ask(served.agent(), Head(wire.GREETING), body)
+    assert (head.type, head.about, answer["slug"]) == (wire.REFUSE, wire.GREETING, slug)
+    if slug == "unknown-version":
+        assert "version 900 " in answer["text"]
+        assert f"speaks {WIRE_VERSION}" in answer["text"]
+
+
 def test_a_stranger_is_welcomed_and_asked_to_open_its_job(served):
     agent = served.agent()
     agent.records(5, [STEP])

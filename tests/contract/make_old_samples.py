@@ -1,0 +1,64 @@
+"""Writes samples of what tfprof 0.2.0 writes: a channel of version 1 and a store.
+
+Run with that release's code in place of this one's: ``python -S make_old_samples.py FOLDER_WITH_TFPROF_0_2_0 SITE_PACKAGES``.
+"""
+
+import gzip
+import json
+import os
+import sys
+import tarfile
+import tempfile
+from pathlib import Path
+
+HERE = Path(__file__).parent / "data"
+
+
+def channel():
+    """Write a channel as a job's shim fills it: two span entries, a refusal, two sessions, a run's metadata."""
+    from tfprof.shim import layout, ring
+
+    made = ring.Channel(0x20, 7, layout.RING_MIN)
+    made.hello(json.dumps({"name": "old.py", "framework": "tensorflow", "python": "3.11.7"}).encode())
+    made.refuse("no-frames", "text of 0.2.0")
+    made.put(layout.RUN_METADATA, b"metadata", 3, 1000, 2000, 500, 0, 77, layout.RUN)
+    made.put(layout.XSPACE, b"one step", 4, 3000, 4000, 600, 1, 1, layout.BATCH)
+    made.put(layout.XSPACE, b"three steps", 5, 5000, 6000, 700, 1, 3, layout.BATCH)
+    page = made.view
+    for number in range(2):
+        entry = layout.SPAN.pack(1000 * number, 500, number + 1, 1, layout.RUN, 0, 77, 9, 500, 500, 0)
+        at = layout.SPANS_AT + number * layout.SPAN_SIZE
+        page[at : at + layout.SPAN_SIZE] = entry
+    words = {"span_head": 2, "traced": 5, "step_ns": 1000, "dropped_spans": 1}
+    for name, value in words.items():
+        at = layout.JOB_WORDS[name]
+        page[at : at + 8] = value.to_bytes(8, "little")
+    at = layout.COUNTS_AT + 8 * layout.RUN
+    page[at : at + 8] = (2).to_bytes(8, "little")
+    return os.pread(made._fd, os.fstat(made._fd).st_size, 0)
+
+
+def store(folder):
+    """Write a store with an ended job and one whose rows are in its log."""
+    from fakes import made_store
+    from tfprof.shim import layout
+
+    spans = made_store.rows("spans", [made_store.span(layout.RUN, number + 1, number, 1) for number in range(3)])
+    made_store.write_job(folder, 0x21, {"spans": spans})
+    made_store.write_job(folder, 0x22, {"spans": spans}, state=None)
+
+
+def main():
+    """Write both samples."""
+    release, packages = sys.argv[1:]
+    sys.path[:0] = [release, str(Path(release) / "tfprof" / "tests")]
+    sys.path.append(packages)
+    (HERE / "channel_1.gz").write_bytes(gzip.compress(channel(), mtime=0))
+    with tempfile.TemporaryDirectory() as folder:
+        store(Path(folder, "store"))
+        with tarfile.open(HERE / "store_0.2.0.tar.gz", "w:gz") as archive:
+            archive.add(Path(folder, "store"), "store")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,105 @@
+"""What tfprof 0.2.0 wrote is read: channels of version 1, and stores (make_old_samples.py)."""
+
+import fcntl
+import gzip
+import json
+import os
+import tarfile
+from pathlib import Path
+
+import pytest
+from tfprof.agent import old_channels
+from tfprof.agent.channels import Channel
+from tfprof.collector.errors import VersionError
+from tfprof.collector.ingest.parsing import profiled_step
+from tfprof.collector.records import Record, cut_records
+from tfprof.collector.store.reader import Store
+from tfprof.formats import layout
+from tfprof.formats.version import CHANNEL_VERSION
+
+DATA = Path(__file__).parent / "data"
+
+
+def _fd(data: bytes) -> int:
+    fd = os.memfd_create(layout.MEMFD_NAME, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+    os.pwrite(fd, data, 0)
+    return fd
+
+
+@pytest.fixture
+def page() -> bytes:
+    return gzip.decompress((DATA / "channel_1.gz").read_bytes())
+
+
+def _records(channel: Channel) -> list[Record]:
+    batch = channel.records(0, 1 << 20)
+    assert batch is not None
+    assert batch.end == channel.word("head")
+    return cut_records(memoryview(batch.data), batch.first, batch.last)
+
+
+def test_a_channel_of_version_1_is_drained(page: bytes) -> None:
+    assert page[8] == 1
+    channel = Channel(fd := _fd(page))
+    try:
+        assert fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
+        assert (channel.page.uid, channel.page.launch) == (0x20, 7)
+        assert channel.hello()["name"] == "old.py"
+        refused, metadata, one, several = _records(channel)
+        assert (refused.kind, json.loads(bytes(refused.body))["slug"]) == (layout.REFUSED, "no-frames")
+        assert (metadata.kind, metadata.flags, metadata.step, metadata.key) == (layout.RUN_METADATA, layout.RUN, 3, 77)
+        assert bytes(metadata.body) == b"metadata"
+        step, began_ns, session = profiled_step(one)
+        assert (step.kind, step.ordinal, step.runs, step.key, step.start_ns) == (layout.BATCH, 4, 1, 0, 4000)
+        assert (step.duration_ns, began_ns, bytes(session)) == (600, 4000, b"one step")
+        assert (several.kind, several.seq) == (layout.REFUSED, 4)
+        assert json.loads(bytes(several.body))["slug"] == "old-session"
+        spans = channel.spans(0, 10, ended=True)
+        assert spans is not None
+        assert [row[2] for row in layout.SPAN.iter_unpack(spans.data)] == [1, 2]
+        channel.acked(channel.word("head"))
+        assert channel.unread(channel.tail) == 0
+    finally:
+        channel.close()
+
+
+def test_what_version_1_does_not_count_is_not_told(page: bytes) -> None:
+    channel = Channel(_fd(page))
+    counters = channel.counters()
+    channel.close()
+    assert (counters["traced"], counters["dropped_spans"], counters["counts"]["run"]) == (5, 1, 2)
+    assert not {"missed", "times", "failed"} & counters.keys()
+
+
+def test_a_record_that_is_too_large_now_is_passed_over() -> None:
+    header = layout.RECORD.pack(layout.RECORD_MAX + 1, layout.GRAPH, 0, 9, 0, 0, 0, 0, 0, 0)
+    adapter = old_channels.adapter_of(1)
+    assert adapter is not None
+    (told,) = cut_records(memoryview(adapter.too_large(header)), 9, 9)
+    assert json.loads(bytes(told.body))["slug"] == "record-too-large"
+
+
+@pytest.mark.parametrize("version", [CHANNEL_VERSION + 1, 99])
+def test_another_version_is_refused_and_both_are_named(page: bytes, version: int) -> None:
+    data = page[:8] + version.to_bytes(4, "little") + page[12:]
+    with pytest.raises(VersionError, match=rf"version {version} .*speaks {CHANNEL_VERSION}"):
+        Channel(_fd(data))
+
+
+def test_adapters_lead_to_this_version_from_others() -> None:
+    assert {to for _, to in old_channels.ADAPTERS} == {CHANNEL_VERSION}
+    assert old_channels.adapter_of(CHANNEL_VERSION) is None
+
+
+def test_a_store_of_the_last_release_is_read(tmp_path: Path) -> None:
+    with tarfile.open(DATA / "store_0.2.0.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    store = Store(str(tmp_path / "store"))
+    jobs = store.jobs()
+    assert not store.damaged()
+    assert [(job.info.uid, job.info.name) for job in sorted(jobs, key=lambda job: job.info.uid)] == [
+        (0x21, "train.py"),
+        (0x22, "train.py"),
+    ]
+    for job in jobs:
+        assert job.table("spans")["ordinal"].to_pylist() == [1, 2, 3]
