@@ -1,6 +1,7 @@
-"""The channel's layout: where each word, span and record lies in the shared memory (docs/channel.md).
+"""The channel's layout: words, spans and records in the shared memory (docs/channel.md).
 
-Every number is little-endian. Words of 8 bytes lie on 8-byte boundaries, so each is read and written whole.
+Every number is little-endian. Words of 8 bytes lie on 8-byte boundaries, so each is read and
+written atomically.
 """
 
 import struct
@@ -49,11 +50,11 @@ JOB_WORDS = {
 }
 #: Room for so many span kinds in each of the tables below.
 KINDS_MAX = 20
-#: One counter for each span kind: how many of it there ever were, put, dropped or only counted: the highest ordinal.
+#: One counter per span kind: its highest ordinal, including dropped and only counted spans.
 COUNTS_AT = 512
 #: One word for each span kind: the time in its spans, ns.
 TIMES_AT = COUNTS_AT + 8 * KINDS_MAX
-#: One counter for each span kind: how many ended by an exception, be it that there was no more data for them.
+#: One counter per span kind: spans that ended by an exception, including the end of the data.
 FAILED_AT = TIMES_AT + 8 * KINDS_MAX
 
 # -- the control page: words that the agent writes -----------------------------------------------
@@ -121,7 +122,7 @@ SPAN_NAMES = {
 }
 #: Kinds of a session's runs.
 RUN_KINDS = (TRAIN, RUN, SUMMARY, CHECKPOINT, INIT, INPUT)
-#: Kinds that are steps, and what their time weighs where one of them is taken as *the* step of a job (kinds.py).
+#: Kinds that are steps, and the weights of their times in the choice of the leading kind.
 STEP_WEIGHTS = {
     BATCH: 10,
     TRAIN: 10,
@@ -169,5 +170,5 @@ RECORD_NAMES = {
     BYE: "bye",
     FRAMES: "frames",
 }
-#: No record is larger, in however large a ring: agent and collector have each in their memory as a whole.
+#: Maximum size of a record: agent and collector hold each one in memory.
 RECORD_MAX = 64 << 20

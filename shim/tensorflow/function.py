@@ -1,6 +1,7 @@
-"""Outermost calls of tf.function as steps, told by the trace annotation that TensorFlow puts around each.
+"""Outermost calls of tf.function as steps, observed by TensorFlow's trace annotation.
 
-The annotation is entered and left by the call itself: nothing of ours is on the stack while the function runs or is traced.
+The call itself enters and leaves the annotation: nothing of ours is on the stack while the function
+runs or is traced.
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ _DEEPEST = 32  # frames from a function to the method of Keras's that it is a ba
 
 
 def nobody() -> None:
-    """Stand for a weak reference to what is no more."""
+    """Stand for a dead weak reference."""
 
 
 class ThreadState(object):
-    """One thread's place: the ``keras_calls`` of Keras that are open, outermost first, and the ``outermost`` measured call."""
+    """One thread's open ``keras_calls``, outermost first, and its ``outermost`` measured call."""
 
     __slots__ = ("applies", "applying", "keras_calls", "optimizers", "outermost", "pending_kind", "taped")
 
@@ -61,7 +62,7 @@ class ThreadState(object):
         return self.outermost() is not None
 
     def changed(self) -> None:
-        """Keep in ``inside`` whether a call made here may be none of a step of its own."""
+        """Update ``inside``: it holds the threads in which a call may not be a step of its own."""
         if self.keras_calls or self.pending_kind is not None or self.calling:
             inside.add(self)
         else:
@@ -73,7 +74,7 @@ inside: set[ThreadState] = set()
 
 
 class Scope(_thread._local):
-    """The calling thread's ``thread_state``, whose attributes it has as well."""
+    """The calling thread's ``thread_state``; its attributes are available here, too."""
 
     thread_state: ThreadState
     keras_calls: list[KerasCall]
@@ -95,7 +96,10 @@ scope = Scope()
 
 
 def patch(module: ModuleType) -> None:
-    """Let the calls of functions be told, in TensorFlow's module of them; in versions without the annotation by themselves."""
+    """Observe calls of functions through TensorFlow's module of them.
+
+    Versions without the annotation have their functions patched.
+    """
     trace = getattr(module, "trace", None)
     if isinstance(getattr(trace, "Trace", None), type):
         core.replace(module, "trace", _annotating)
@@ -108,7 +112,7 @@ def patch(module: ModuleType) -> None:
 
 
 def _annotating(original: ModuleType) -> ModuleType:
-    """Return a module like ``original`` with an annotation that tells us of the call that it is put around."""
+    """Return a copy of the module ``original`` with an annotation that reports its calls."""
     ours = types.ModuleType(original.__name__, original.__doc__)
     ours.__dict__.update(original.__dict__)
     tracker = core.tracker(layout.FUNCTION)
@@ -121,15 +125,16 @@ def _annotating(original: ModuleType) -> ModuleType:
 
 
 def _names(function: Any) -> set[str]:
-    """Return the names of attributes and variables of others that a function of Python's uses."""
+    """Return the names of attributes and globals that a Python function uses."""
     code = getattr(function, "__code__", None)
     return set() if code is None else set(code.co_names)
 
 
 def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], graphs: Any) -> Callable[..., object]:
-    """Return what makes the annotation of a call: one for all that are only counted, while nobody records annotations.
+    """Return the factory of annotations; calls that are only counted share one.
 
-    ``graphs``: TensorFlow's stack of the graphs that the calling thread builds; a call within one is no step.
+    ``graphs`` is TensorFlow's stack of the graphs that the calling thread builds; a call within one
+    is no step.
     """
     # A function, or a variable that TensorFlow sets.
     enabled = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
@@ -157,9 +162,9 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
 
 
 def _inert(base: Any) -> object:
-    """Return an annotation that is not recorded, and can be put around any number of calls at once.
+    """Return an annotation that is not recorded and can be used by any number of calls at once.
 
-    No profiler session is active when one begins, so that no window is to be told of its function.
+    No profiler session is active when one begins, so no window needs its function.
     """
 
     class Inert(base):  # type: ignore[misc]  # known when TensorFlow is
@@ -221,13 +226,13 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
 
 
 def _named(ours: Any, base: Any) -> Any:
-    """Return the class ``ours``, called as ``base`` is."""
+    """Return the class ``ours`` with the names of ``base``."""
     ours.__name__, ours.__qualname__, ours.__module__ = base.__name__, base.__qualname__, base.__module__
     return ours
 
 
 def key_of(name: object) -> int:
-    """Return the key of the calls of what has this name."""
+    """Return the span key of calls of the function ``name``."""
     return zlib.crc32(str(name).encode())
 
 
@@ -253,7 +258,10 @@ def _begin(here: ThreadState, name: object, left: Iterator[int]) -> Step:
 
 
 def take_pending_kind(here: ThreadState, otherwise: int = layout.FUNCTION) -> int:
-    """Return the kind that was marked for what is called next, and take the mark away; ``otherwise`` where that is not it."""
+    """Return the kind set for the next call and clear it.
+
+    ``otherwise`` is returned where this is not that call.
+    """
     assert here.pending_kind is not None
     (kind, code), here.pending_kind = here.pending_kind, None
     frame: Any = sys._getframe(1)
