@@ -14,8 +14,8 @@ _MODULES: Final = {AGENT: "tfprof.agent.__main__", COLLECTOR: "tfprof.collector.
 #: Slug of a daemon that does not start and gives no reason.
 _SLUG: Final = re.compile(r"(?:tfprof: )?(.*) \[([a-z-]+)\]")
 _DEFAULT_SLUGS: Final = {AGENT: {"slug": "agent"}, COLLECTOR: {"slug": "collector"}}
-#: First and longest delay before a restart; the delay doubles each time. A daemon that reports why it
-#: fails is restarted after the longest one (seconds).
+#: First and longest delay before a restart; the delay doubles each time. A daemon that reports why
+#: it fails is restarted after the longest one (seconds).
 FIRST_DELAY_S: Final = 1.0
 LAST_DELAY_S: Final = 300.0
 #: Failed starts without a reason before they are reported.

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: Names of the environment that become tags. Nothing else of an environment is ever read into a message.
+#: Environment variables that become tags. No others are ever put into a message.
 TAGS: Final[Mapping[str, str]] = {
     "SLURM_JOB_ID": "slurm_job_id",
     "SLURM_JOB_NAME": "slurm_job_name",

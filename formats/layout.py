@@ -80,7 +80,8 @@ MODE_OFF, MODE_BUDGET, MODE_ALL, MODE_EVERY, MODE_STEPS = range(5)
 LEVEL_AUTO, LEVEL_SOFTWARE, LEVEL_FULL = 0, 1, 3
 
 # -- spans ---------------------------------------------------------------------------------------
-#: start (monotonic ns), total ns, ordinal of the first, count, kind, flags, key, thread, min ns, max ns, parent
+#: start (monotonic ns), total ns, ordinal of the first, count, kind, flags, key, thread, min ns,
+#: max ns, parent
 SPAN = struct.Struct("<QQQIHHIIQQQ")
 (
     RUN,  # one Session.run or callable that is none of the kinds of runs below
@@ -144,7 +145,8 @@ FLAG_SETUP = 4  # one-off work of ours fell into it (a graph, a twin callable)
 FLAG_SAMPLED = 8  # one step of the entry was timed, the last: total is its time times count. With FLAG_FAILED: none was
 
 # -- records -------------------------------------------------------------------------------------
-#: size with this header, kind, flags, seq, step, start (monotonic ns), start (real ns), duration ns, thread, key
+#: size with this header, kind, flags, seq, step, start (monotonic ns), start (real ns), duration
+#: ns, thread, key
 RECORD = struct.Struct("<IHHQQQQQII")
 (
     HELLO,  # JSON; on the wire only (from the hello page)
@@ -157,7 +159,8 @@ RECORD = struct.Struct("<IHHQQQQQII")
     BYE,  # on the wire only (from the agent)
     FRAMES,  # JSON: op -> Python frames of a graph; step = graph number
 ) = range(1, 10)
-#: What precedes the bytes of an XSPACE: start of the session (real ns), how many steps the step stands for, 0
+#: What precedes the bytes of an XSPACE: start of the session (real ns), how many steps the step
+#: stands for, 0
 XSPACE_HEAD = struct.Struct("<QII")
 RECORD_NAMES = {
     HELLO: "hello",

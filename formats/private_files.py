@@ -12,7 +12,8 @@ import os
 import stat
 from typing import Any
 
-#: A file of ours is never larger than this: the result of a launch with some ten thousand processes.
+#: A file of ours is never larger than this: the result of a launch with some ten thousand
+#: processes.
 FILE_MAX = 16 << 20
 
 
@@ -31,7 +32,7 @@ def open_regular(path: str, flags: int) -> int:
 
 
 def read_file(path: str, limit: int, last: bool = False) -> bytes | None:
-    """Return the first (or ``last``) ``limit`` bytes of the regular file ``path``, None when it cannot be read."""
+    """Return the first (or ``last``) ``limit`` bytes of the regular file ``path``, or None."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):  # to open a device may do something by itself
             return None

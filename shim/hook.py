@@ -63,7 +63,7 @@ _after: "Callable[[str, ModuleType], object] | None" = None
 
 
 def install(targets: "Collection[str]", after: "Callable[[str, ModuleType], object]") -> None:
-    """Call ``after(name, module)`` for each module named in ``targets``: now if it is loaded, else when it has been."""
+    """Call ``after(name, module)`` for each module in ``targets``, now or after its import."""
     global _after, _targets
     _after, _targets = after, targets
     if _Finder not in sys.meta_path:

@@ -1,8 +1,9 @@
-"""Keeps the lines that TensorFlow logs about our own profiler sessions off the job's standard error.
+"""Keeps TensorFlow's log lines about our profiler sessions off the job's standard error.
 
-TensorFlow logs through the C library's stream ``stderr``, some releases through a copy of the pointer to it. While a call of
-ours runs, that stream writes into a file in memory. What other threads logged meanwhile is written to the job's standard
-error afterwards; the profiler's own lines are left out. Descriptor 2 itself, which Python writes to, is not touched.
+TensorFlow logs through the C library's stream ``stderr``, some releases through a copy of the
+pointer to it. While a call of ours runs, that stream writes into a memory file. Lines that other
+threads logged meanwhile are written to the job's standard error afterwards; the profiler's own
+lines are left out. Descriptor 2 itself, which Python writes to, is not touched.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 #: Where a FILE of the GNU C library has its descriptor, on 64-bit machines (struct_FILE.h).
 _FILENO_AT = 112
 _STREAMS = ("stdout", "stderr")
-#: Source files of TensorFlow that log about a profiler session; the first line of each message names one.
+#: Source files of TensorFlow that log about a profiler session; the first line of each message
+#: names one.
 _FILES = (
     b"profiler_session.cc:",
     b"profiler_controller.cc:",

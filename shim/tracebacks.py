@@ -74,7 +74,7 @@ def _placed(code: types.CodeType, original: types.CodeType, line: int) -> types.
 
 
 def _table(lines: int, size: int) -> bytes:
-    """Return the table that puts ``size`` bytes of code ``lines`` below the first line: pairs of (bytes, lines)."""
+    """Return the line table that puts ``size`` bytes of code ``lines`` below the first line."""
     table = b"\0\x7f" * (lines // 127) + bytes((0, lines % 127))
     if sys.version_info >= (3, 10):
         table += b"\xfe\0" * (size // 254) + bytes((size % 254, 0))

@@ -22,7 +22,7 @@ class EventWaiter:
     """The wait between two turns of the agent."""
 
     def __init__(self, socket: "zmq.Socket[bytes]", announcements: FolderWatch) -> None:
-        # The system's own poll also waits when there is nothing to wait for; zmq's returns at once then.
+        # select.poll also waits without descriptors; zmq's poller returns at once then.
         self._ends = select.poll()
         self._both = zmq.Poller()
         self._both.register(socket, zmq.POLLIN)

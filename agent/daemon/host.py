@@ -94,7 +94,8 @@ class HostSampler:
 
     def sample(self) -> dict[str, float]:
         """Return a row of the store's `host_samples`, without its time, which is now."""
-        # user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time already
+        # user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time
+        # already
         ticks = [int(field) for field in self._stat.lines()[0].split()[1:9]]
         self._refresh_slow(time.monotonic())  # takes long, and the clock was read just now
         memory = dict(line.split()[:2] for line in self._memory.lines()[:_MEMORY_LINES])

@@ -11,7 +11,8 @@ from .host import HostSampler
 from .job import Job
 
 SAMPLE_S: Final = 1.0
-#: Share of a core for reading the process tree of the host, and the bounds of its interval (seconds).
+#: Share of a core for reading the process tree of the host, and the bounds of its interval
+#: (seconds).
 TREE_SHARE: Final = 0.0004
 TREE_BOUNDS_S: Final = (5.0, 30.0)
 #: Queued samples; when a collector is away for longer, the oldest are dropped and counted.

@@ -15,8 +15,8 @@ from ..channels import agent_of, open_file, read_page
 from ..folder_watch import FolderWatch
 from ..launches import Launch
 
-#: Poll intervals of new channels and of the agent's life (seconds): after the start or a new channel,
-#: and later.
+#: Poll intervals of new channels and of the agent's life (seconds): after the start or a new
+#: channel, and later.
 SOON_S, LATER_S = 0.1, 0.5
 AGENT_SOON_S, AGENT_LATER_S = 0.25, 1.0
 #: How long the short intervals are used (seconds).
@@ -43,7 +43,7 @@ class ChannelHolder:
         self._active_until_s = time.monotonic() + ACTIVE_S
         self._is_begun = False
         self.refusal: dict[str, str] | None = None
-        #: Announcements of this launch, and such whose process is gone: they may be of this launch or another.
+        #: Announcements of this launch, and those whose process is gone, of this launch or another.
         self.announced = 0
         self.missed = 0
 

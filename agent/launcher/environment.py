@@ -27,7 +27,10 @@ def given() -> dict[str, str]:
 
 
 def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` with the shim on the module path, ``run`` as TFPROF_RUN, and ``settings``."""
+    """Return ``environ`` with the shim on the module path, ``run`` and ``settings``.
+
+    ``run`` is the value of TFPROF_RUN.
+    """
     old = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry != INJECT]
     # An empty entry means the working folder: one that was there stays, none is added.
     path = os.pathsep.join([INJECT, *old]) if old != [""] else INJECT

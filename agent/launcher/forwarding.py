@@ -7,7 +7,8 @@ from typing import Final, NamedTuple
 
 from .inbox import Signal
 
-#: Equal signals that arrive within this time are merged, as for a process that wakes slowly (seconds).
+#: Equal signals that arrive within this time are merged, as for a process that wakes slowly
+#: (seconds).
 SETTLE_S: Final = 0.002
 #: How long a service manager may take to signal its processes one after the other (seconds).
 GRACE_S: Final = 0.03

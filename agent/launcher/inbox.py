@@ -10,7 +10,8 @@ from typing import Final, NamedTuple
 ALL: Final = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 #: SFD_CLOEXEC and SFD_NONBLOCK of <sys/signalfd.h> are those of files.
 _FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK
-#: The first fields of a signalfd_siginfo: signo, errno, code, pid, uid, fd, tid, band, overrun, trapno, status, int, ptr.
+#: The first fields of a signalfd_siginfo: signo, errno, code, pid, uid, fd, tid, band, overrun,
+#: trapno, status, int, ptr.
 _RECORD: Final = struct.Struct("=IiiIIiIIIIiiQ")
 _SIZE: Final = 128
 

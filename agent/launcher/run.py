@@ -94,7 +94,7 @@ def _parser() -> _Parser:
 
 
 def parse(argv: Sequence[str]) -> Options:
-    """Return the checked options in ``argv``; UsageError, or another error of exit code 2, when they cannot be."""
+    """Return the checked options in ``argv``; UsageError, or another of exit code 2, if wrong."""
     given = _parser().parse_args(list(argv))
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:

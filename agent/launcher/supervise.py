@@ -119,7 +119,8 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited: Inher
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-        # A script without a first line that names its interpreter: every shell takes it as one of its own.
+        # A script without a first line that names its interpreter: every shell takes it as one of
+        # its own.
         os.execve("/bin/sh", ["sh", _located(command[0], environ), *command[1:]], dict(environ))
 
 

@@ -96,7 +96,8 @@ class Channel(object):
                 "the system refuses anonymous memory files: %s" % error.strerror, "memfd-refused"
             ) from None
         try:
-            # Before the first touch: a file that another process cuts short would end this one by SIGBUS.
+            # Before the first touch: a file that another process cuts short would end this one by
+            # SIGBUS.
             fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK)
             os.posix_fallocate(self._fd, 0, layout.RING_AT)
             self._inode = _inode(self._fd)

@@ -58,10 +58,11 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     owned, acquire, release = guard.fast_path()
     head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # below the limit there is room
     last = costs = 0  # the kind put last, whether its time counts
-    # The entry that is being filled: what may join it, and what it holds. o_next is 0 when there is none.
+    # The entry that is being filled: what may join it, and what it holds. o_next is 0 when there is
+    # none.
     o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
-    busy = False  # whether the turn is used; a thread may have taken it and been kept from using it, by an exception
+    busy = False  # whether the lock is in use; an exception may interrupt a thread just after it took it
 
     def wait(count: int) -> Callable[[], None] | None:
         """Slow path: wait for the lock and return its release; else drop the span, return None."""
@@ -123,7 +124,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         try:
             thread = threads.tid
             free = wait(count + others) if owned() or not acquire(False) else release
-            if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730 # steps that are only counted raise it without a turn
+            if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730 # steps that are only counted raise it without the lock
                 words[counts + kind] = ordinal + count - 1
             if flags & ended_badly:
                 words[failed + kind] += count

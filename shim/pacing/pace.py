@@ -108,8 +108,8 @@ class TracePacer(object):
             if not wanted and (self._after_trace or self._faults.watching):
                 self.trigger = ordinal + 1  # which shows what is usual now, and what the trace has done
         if wanted:
-            # The trigger stays: steps of other threads that began before this one may ask yet, and the one after this will:
-            # it is slower, too, for it finds the caches cold and the memory given back.
+            # The trigger stays: steps of other threads may have begun before this one. The next
+            # step asks, too: it is slower, since it finds cold caches and returned memory.
             self._last, self._probe_steps = ordinal, PROBE_STEPS
             self._classify_watched(False)
             self._faults.trace(ordinal)

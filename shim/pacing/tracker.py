@@ -120,8 +120,8 @@ class Tracker(_Counted):
         """
         others = 0
         try:
-            # Who cannot have the lock at once, as below a signal handler, puts the span of the one step. Where something else is
-            # left by now, another thread has done this.
+            # Without the lock, as on re-entry from a signal handler, only this step's span is put.
+            # If ``left`` differs by now, another thread has done this.
             if self._skip_lock.acquire(False):
                 try:
                     if self.left is left:

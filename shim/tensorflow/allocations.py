@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _CONTEXT = "tensorflow.python.eager.context"
 _CPUS = ("CPU", "XLA_CPU")
-#: The switch of the allocator's statistics, with which it tells: (whether it is on, on, off), in TF 2.11 and later, and before.
+#: The switch of the allocator's statistics (query, on, off), in TF 2.11 and later, and before.
 _SWITCHES = (
     (
         "_ZN3tsl24CPUAllocatorStatsEnabledEv",

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 _FAILED, _SETUP = layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
-_VARIANTS = "_tfprof_twins"
+_VARIANTS = "_tfprof_variants"
 
 asked: list[
     bool

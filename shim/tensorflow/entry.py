@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 #: A returning frame is already gone when its kept values are released.
 _FRAME_GONE_FIRST = sys.version_info >= (3, 11)
-#: Before that: the instructions at which it is let go of where a function returns. In 3.7 the last may raise as well.
+#: Before 3.11: instructions that release the value when a function returns. In 3.7 the last may
+#: also raise.
 _RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
 _FUNCTION = 3  # frames from ours to the function: the fence and what it fences are between
 

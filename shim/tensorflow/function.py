@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 _CONTEXT = "tensorflow.python.eager.context"
 _OPS = "tensorflow.python.framework.ops"
-#: What TensorFlow's annotation uses when it is made and left, so far as it can be told that it does no more.
+#: Names that TensorFlow's annotation uses at its creation and exit when it does nothing else.
 _BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
 _DEEPEST = 32  # frames from a function to the method of Keras's that it is a batch of
 
@@ -53,7 +53,8 @@ class ThreadState(object):
         self.applying = False  # whether one is at it
         #: how many functions were called before the last that did, and which have since
         self.optimizers: tuple[int, list[int]] = (0, [])
-        #: span kind that the next outermost call is to have if it is made below this code of Keras's
+        #: span kind that the next outermost call is to have if it is made below this code of
+        #: Keras's
         self.pending_kind: tuple[int, types.CodeType] | None = None
 
     @property
@@ -69,7 +70,8 @@ class ThreadState(object):
             inside.discard(self)
 
 
-#: Places within a measured call or a bracket, or with a mark. While there are any, each call looks at its own thread's place.
+#: Threads within a measured call or a Keras call, or with a pending kind. While there are any, each
+#: call checks its own thread's state.
 inside: set[ThreadState] = set()
 
 
@@ -139,9 +141,10 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
     # A function, or a variable that TensorFlow sets.
     enabled = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
 
-    # What every call pays: nothing is made, and nothing is kept of it. Between two calls TensorFlow empties the processor's
-    # caches, so that each object that is looked at takes as long as ten instructions: all of them lie in one tuple, that of the
-    # defaults. Something is left only after a call that was found to be eager, so that no graph means eager.
+    # Every call pays for this function: it creates and keeps nothing. TensorFlow evicts the caches
+    # between two calls, so each object that is read costs as much as ten instructions: all of them
+    # lie in one tuple, the defaults. ``left`` is filled only after an eager call, so that no graph
+    # means eager.
     def Trace(  # noqa: N802 - it replaces the class
         name: str,
         inside: set[ThreadState] = inside,

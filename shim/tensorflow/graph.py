@@ -269,7 +269,7 @@ def _dims(shape: Any) -> Dims:
 
 
 def shape_bytes(dims: Dims) -> bytes:
-    """Return a TensorShapeProto: ``dims`` is a tuple of sizes, -1 unknown, or None for an unknown rank."""
+    """Return a TensorShapeProto of ``dims``: sizes, -1 unknown; None for an unknown rank."""
     if dims is None:
         return b"\x18\x01"
     return b"".join(_field(0x12, b"\x08" + encoded(size & (1 << 64) - 1) if size else b"") for size in dims)

@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _DEEPEST = 6  # from a function through those that it refers to
 _MOST = 256  # objects that are looked at
 _MODULE = "tensorflow.python.module.module"
-#: Properties of all weights, and of those that are trained: Keras's layers and models, then TensorFlow's modules.
+#: Properties of all weights, and of those that are trained: Keras's layers and models, then
+#: TensorFlow's modules.
 _WEIGHTS = (("weights", "trainable_weights"), ("variables", "trainable_variables"))
 #: Packages whose functions refer to nothing of the job's.
 _PACKAGES = ("keras", "tensorflow", "tensorflow_core", "tf_keras", "numpy")

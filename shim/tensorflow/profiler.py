@@ -181,7 +181,8 @@ class Session(object):
         results = starmap(libc.plain.getrusage, repeat((0, usage)))  # 0, whatever comes of it
         sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, _PEAK))))
         calls = chain(
-            # Until the recording has ended, or is to: any result of the whole is false, as the next ones are.
+            # Until the recording has ended, or is to: any result of the whole is false, as the next
+            # ones are.
             map(operator.is_, map(any, [map(operator.or_, ended, map(operator.lt, repeat(kib), sizes))]), [None]),
             starmap(self._stop_token.pop, [(0, True)]),  # true: it has ended, or is being ended, which ends the chain
             starmap(setattr, [(log.fileno, "value", log.fd)]),

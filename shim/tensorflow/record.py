@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 _SCOPE = __package__ + ".function"  # loaded where TensorFlow has what it is about
 _OF_BATCHES = (layout.TRAIN, layout.RUN)  # kinds of runs that a batch of Keras's consists of
-#: Numbers of TensorFlow's fields: RunOptions.trace_level, RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
+#: Numbers of TensorFlow's fields: RunOptions.trace_level,
+#: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
 TRACE_LEVEL, REPORT_ON_OOM, STEP_STATS = 1, 7, 1
 
 

@@ -43,7 +43,8 @@ _RESTORE = {"Restore", "RestoreV2", "RestoreSlice"}
 _known: dict[str, int | None] = {}  # op type -> what the table says of it
 _STEP = "global_step"  # the collection of TensorFlow's, and the variable's name
 
-#: The order in which one kind speaks for a run that is of several: a run that trains does so whatever it fetches besides.
+#: Priority of kinds for a run with several: a run that trains is a training run, whatever it
+#: fetches besides.
 _ORDER = (layout.TRAIN, layout.RUN, layout.CHECKPOINT, layout.SUMMARY, layout.INIT, layout.INPUT)
 
 

@@ -73,7 +73,8 @@ class Runs(object):
         name = self.tf_session.TF_OperationName
         outputs = ["%s:%d" % (name(each.oper), each.index) for each in fetches]
         role = self.of_names(graph, outputs, list(map(name, targets)))
-        # The role is known by the ids of these objects: they are kept, so that no other object can get such an id.
+        # The ids of these objects are the key: keep them alive, so that no other object gets such
+        # an id.
         role.fetches, role.targets = list(fetches), list(targets)
         return role
 

@@ -1,4 +1,4 @@
-"""Session runs: every path through a TensorFlow session ends in one of the calls that are replaced here."""
+"""Session runs: every path through a TensorFlow session ends in a call that is replaced here."""
 
 from __future__ import annotations
 

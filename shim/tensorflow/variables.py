@@ -19,7 +19,8 @@ if TYPE_CHECKING:
 TRAINED, OTHERS, STATE = "variables", "others", "state"
 _VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 _TRAINABLE, _GLOBAL, _LOCAL = "trainable_variables", "variables", "local_variables"
-#: Packages of Keras, and their modules that make variables of their own: optimizers, scales of losses, metrics.
+#: Packages of Keras, and their modules that make variables of their own: optimizers, scales of
+#: losses, metrics.
 _KERAS = ("tensorflow.python.keras", "keras", "keras.src", "tf_keras.src")
 _OF_KERAS = (
     "optimizers",
