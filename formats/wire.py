@@ -1,7 +1,4 @@
-"""Messages between agent and collector: a fixed head and one body (docs/wire.md).
-
-Routing never parses the body.
-"""
+"""The messages between agent and collector: a fixed head and one body that routing never parses (docs/wire.md)."""
 
 import struct
 from typing import NamedTuple
@@ -13,7 +10,7 @@ from .version import WIRE_VERSION
 MAGIC = b"TFPW"
 #: magic, version, type, uid, about (the type an ACK answers), first, last
 HEAD = struct.Struct("<4sHHQQQQ")
-#: Maximum size of a body: larger ones are refused unread.
+#: A body larger than this is refused before it is looked at: no record is larger, and several are sent together only if small.
 BODY_MAX = layout.RECORD_MAX + (1 << 20)
 
 # agent -> collector
@@ -49,10 +46,7 @@ def pack(head: Head) -> bytes:
 
 
 def unpack(data: bytes) -> Head:
-    """Return the head in ``data``; FormatError when it is invalid.
-
-    VersionError when it has another version.
-    """
+    """Return the head in ``data``; FormatError when it is none, VersionError when it is of another version."""
     if len(data) < 6 or data[:4] != MAGIC:
         raise FormatError("not a tfprof message")
     version = int.from_bytes(data[4:6], "little")

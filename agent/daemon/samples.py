@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from ...formats import wire
 from ..processes import ProcessTree, all_pids, process_tree
-from ..transport.message_queue import SILENCE_S, STALL_S, Letters, Send, encode
+from ..transport.message_queue import SILENCE_S, STALL_S, MessageQueue, Send, encode
 from .host import HostSampler
 from .job import Job
 
@@ -23,7 +23,7 @@ class Sampler:
     """Takes a sample each second, and at once when a job begins or ends."""
 
     def __init__(self) -> None:
-        self.letters = Letters(wire.SAMPLES, 0, QUEUE_MAX)
+        self.queue = MessageQueue(wire.SAMPLES, 0, QUEUE_MAX)
         self._host = HostSampler()
         self._next_s = 0.0
         self._tree_s = 0.0
@@ -43,7 +43,7 @@ class Sampler:
         owners = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
         tree = self._process_tree(now)
         rows = {job.hex: job.sample(tree, owners) for job in jobs}
-        self.letters.put(
+        self.queue.put(
             {
                 "t_ns": time.time_ns(),
                 "host": self._host.sample(),
@@ -67,27 +67,27 @@ class Sampler:
         """Send queued messages; send them again after a silence."""
         if now < self._not_before:
             return
-        was_waiting = self.letters.unanswered > 0
-        self.letters.pump(send)
+        was_waiting = self.queue.unanswered > 0
+        self.queue.pump(send)
         if not was_waiting:
             self._silent_since = now
         elif now > self._silent_since + SILENCE_S:
             self._silent_since = now
-            self.letters.rewind()
+            self.queue.rewind()
 
-    def landed(self, last: int, now: float) -> None:
+    def note_acked(self, last: int, now: float) -> None:
         """Handle an ACK."""
         self._silent_since = now
-        self.letters.landed(last)
+        self.queue.note_acked(last)
 
     def stalled(self, now: float) -> None:
         """Handle a STALL: try again after STALL_S."""
         self._not_before = now + STALL_S
-        self.letters.rewind()
+        self.queue.rewind()
 
     def forget(self, uid: str) -> None:
         """Remove the job ``uid`` from queued messages: the collector does not know it."""
-        self.letters.rewrite(lambda body: encode(_without(json.loads(body), uid)))
+        self.queue.rewrite(lambda body: encode(_without(json.loads(body), uid)))
 
 
 def _without(message: dict[str, Any], uid: str) -> dict[str, Any]:

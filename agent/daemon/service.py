@@ -202,11 +202,11 @@ class Agent:
         if head.type == wire.STALL:
             self._sampler.stalled(now)
         elif head.type in (wire.ACK, wire.REFUSE):
-            self._sampler.landed(head.last, now)
+            self._sampler.note_acked(head.last, now)
 
     def _on_job_answer(self, job: Job, head: Head, body: dict[str, Any], now: float) -> None:
         if head.type == wire.ACK:
-            job.outbox.landed(head.about, head.last)
+            job.outbox.note_acked(head.about, head.last)
         elif head.type == wire.STALL:
             job.outbox.stalled(_reason(body), now)
         elif head.type == wire.REFUSE and head.about == wire.OPEN:
@@ -214,12 +214,12 @@ class Agent:
             self._refuse(job, FormatError(reason["text"], reason["slug"]))
         elif head.type == wire.REFUSE:
             self._finder.refusals.add(job.launch, job.pid, **_reason(body))
-            job.outbox.given_up(head.about, head.last)
+            job.outbox.note_refused(head.about, head.last)
 
     def _send_all_again(self) -> None:
         for job in self.jobs.values():
             job.outbox.rewind()
-        self._sampler.letters.rewind()
+        self._sampler.queue.rewind()
 
     def _reopen(self, uid: int, now: float) -> None:
         job = self.jobs.get(uid)
@@ -227,7 +227,7 @@ class Agent:
             self._sampler.forget(launches.name_of(uid))
         else:
             job.outbox.reopened(now)
-            self._sampler.letters.rewind()
+            self._sampler.queue.rewind()
 
     def _send_due(self, now: float) -> None:
         """Greet, then send due messages of each job in turn, then the samples."""
@@ -359,7 +359,7 @@ class Agent:
             "lag_bytes": sum(job["lag_bytes"] for job in jobs.values()),
             "refused": len(self._finder.refusals),
             "refusals": [one._asdict() for one in list(self._finder.refusals)[-20:]],
-            "samples_dropped": self._sampler.letters.dropped,
+            "samples_dropped": self._sampler.queue.dropped,
             "stall": self._stall() or (stalls[0] if stalls else None),
             "rss_bytes": _rss_bytes(),
             "cpu_s": time.process_time(),
