@@ -143,8 +143,8 @@ def failure(place: str, name: str, since_ns: int) -> dict[str, str] | None:
     written_ns = status.get("written_ns") if status is not None and status.get(FAILED) else None
     if status is None or not isinstance(written_ns, int) or written_ns < since_ns:
         return None
-    told = status.get("last_error")
-    return {key: str(told.get(key)) for key in ("slug", "text")} if isinstance(told, dict) else None
+    last_error = status.get("last_error")
+    return {key: str(last_error.get(key)) for key in ("slug", "text")} if isinstance(last_error, dict) else None
 
 
 def run(name: str, store: str, serve: Callable[[], int]) -> int:
@@ -183,8 +183,8 @@ def _say(text: str) -> None:
 def _failed(place: str, name: str, error: TfprofError) -> int:
     """Record why a daemon failed; return its exit status."""
     _say(str(error))
-    told = {"slug": error.slug, "text": error.args[0]}
-    status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": told}
+    last_error = {"slug": error.slug, "text": error.args[0]}
+    status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": last_error}
     try:
         write_json(os.path.join(place, name + ".json"), status)
     except OSError as problem:

@@ -141,7 +141,7 @@ STEP_WEIGHTS = {
 STEP_KINDS = tuple(STEP_WEIGHTS)
 FLAG_TRACED = 1  # op tracing was on in the span: never mixed into averages of step times
 FLAG_FAILED = 2  # it ended by an exception
-FLAG_SETUP = 4  # one-off work of ours fell into it (a graph, a twin callable)
+FLAG_SETUP = 4  # one-off work of ours fell into it (a graph, a traced callable)
 FLAG_SAMPLED = 8  # one step of the entry was timed, the last: total is its time times count. With FLAG_FAILED: none was
 
 # -- records -------------------------------------------------------------------------------------

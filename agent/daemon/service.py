@@ -176,7 +176,7 @@ class Agent:
         """Handle all answers; return whether one of them was urgent."""
         refusal = self._link.refusal
         urgent = self._handle_answers(now)
-        if self._link.refusal is not None and refusal is None:  # launchers are told why nothing is stored
+        if self._link.refusal is not None and refusal is None:  # launchers learn why nothing is stored
             self._next_check_s = 0.0
             urgent = True
         return urgent

@@ -283,7 +283,7 @@ class Run:
 
     def _explain(self, why: dict[str, str]) -> None:
         if self._has_output:
-            from . import report  # noqa: PLC0415 - likewise
+            from . import report  # noqa: PLC0415 - not before it is needed
 
             report.no_profile(why)
 
@@ -291,7 +291,7 @@ class Run:
         if self._problem is not None or holder is None or self._launch is None:
             self._explain(self._problem or {"slug": "runtime-dir", "text": "no folder for it"})
         else:
-            from . import report  # noqa: PLC0415 - likewise
+            from . import report  # noqa: PLC0415 - not before it is needed
 
             ending = report.JobEnd(self._instance_dir, self._launch, holder, self._options.dump, self._options.quiet)
             if self._has_output:

@@ -38,8 +38,8 @@ class _KeyStats(object):
         self.postponed = False  # whether one of them was put off, since steps of other kinds had to be traced first
         self.base: deque[int] = deque(maxlen=HISTORY)  # untraced
         self.traced: deque[int] = deque(maxlen=SAMPLES)
-        self.pending: deque[int] = deque(maxlen=PENDING_MAX)  # traced, their extra time not estimated yet
-        self.slow: deque[int] = deque(maxlen=PENDING_MAX)  # untraced, it may be slow for a trace before them, likewise
+        self.pending: deque[int] = deque(maxlen=PENDING_MAX)  # traced, without an estimate of their extra time yet
+        self.slow: deque[int] = deque(maxlen=PENDING_MAX)  # untraced, perhaps slowed down by a trace before them
 
 
 class TracePacer(object):
@@ -76,8 +76,8 @@ class TracePacer(object):
         self._probe_steps = 0  # untraced steps to look at before the next trace
         self._last = NEVER  # ordinal of the last step that was to be traced
         self._after_trace = False  # whether the step last asked about came right after it
-        self._unbooked = 0  # ns that such steps took more than others, as far as not told yet; below 0 where less
-        self._faults = PageFaultMonitor(faults)  # is told of steps under a budget alone: else it never watches
+        self._unbooked = 0  # ns: unreported extra time of such steps; negative if they took less
+        self._faults = PageFaultMonitor(faults)  # used only under a budget
         self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace, not known yet to be as usual
         self._tries = 0
         self._retraces_left = 0  # steps that are still to be traced in this try

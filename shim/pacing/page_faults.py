@@ -51,7 +51,7 @@ class PageFaultMonitor(object):
         self._count = count
         self._before: deque[int] = deque(maxlen=HISTORY)  # faults a step
         self._after: deque[int] = deque(maxlen=HISTORY)
-        self._at = (0, 0)  # the step that was told of last, and the count then
+        self._at = (0, 0)  # the last step, and the count at its begin
         self._settled = 1  # the last step whose faults tell nothing: the first one compiles
 
     def begin(self, ordinal: int) -> None:

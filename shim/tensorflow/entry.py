@@ -60,11 +60,14 @@ def observe(owner: Any, name: str, callback: Callable[..., object], count: int =
     This lasts until ``disarm``. Errors of ``callback`` do not reach the job. Nothing happens where
     ``owner`` itself has no such function. ``ends``: the callback may return an ``EndCallback``.
     """
-    told, function = guarded(callback), _innermost(owner.__dict__.get(name))
-    if isinstance(function, types.FunctionType) and with_call(function.__code__, told, count, ends) is not None:
-        core.replace(function, "__code__", lambda code: with_call(code, told, count, ends))
+    guarded_callback, function = guarded(callback), _innermost(owner.__dict__.get(name))
+    if (
+        isinstance(function, types.FunctionType)
+        and with_call(function.__code__, guarded_callback, count, ends) is not None
+    ):
+        core.replace(function, "__code__", lambda code: with_call(code, guarded_callback, count, ends))
     else:
-        core.replace(owner, name, lambda original: _calling(original, told, count))
+        core.replace(owner, name, lambda original: _calling(original, guarded_callback, count))
 
 
 def _innermost(function: Any) -> Any:
@@ -76,11 +79,11 @@ def _innermost(function: Any) -> Any:
     return function
 
 
-def _calling(original: Any, told: Callable[..., object], count: int) -> Callable[..., Any]:
+def _calling(original: Any, guarded_callback: Callable[..., object], count: int) -> Callable[..., Any]:
     """Return a function that calls the callback, then ``original``."""
 
     def call(*arguments: Any, **named: Any) -> Any:
-        kept: Any = told(*arguments[:count])
+        kept: Any = guarded_callback(*arguments[:count])
         try:
             result = original(*arguments, **named)
         except BaseException as error:

@@ -37,13 +37,13 @@ _MODES = {
     "test": (layout.EVALUATE, layout.TEST_BATCH),
     "predict": (layout.PREDICT, layout.PREDICT_BATCH),
 }
-_DEEPEST = 64  # frames that are looked through for an outer bracket's
-_CALLER = 3  # frames from a note to the caller of what it is told of: the fence and the function itself are between
+_DEEPEST = 64  # maximum frames to search for those of an outer Keras call
+_CALLER = 3  # frames from a callback to the caller of its function: fence and function are between
 
-_LASTING = 2  # frames that a bracket is known by: that of Keras's loop is one of them
+_LASTING = 2  # frames that identify a Keras call: that of Keras's loop is one of them
 _GENERATOR = 0x20  # flag of a generator's code
 
-_open: set[KerasCall] = set()  # every bracket of this process that is open
+_open: set[KerasCall] = set()  # all open Keras calls of this process
 _spare: dict[int, tuple[Channel, int]] = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
 
 
@@ -64,7 +64,7 @@ class KerasCall(object):
         self.epoch: int = self.parent  # what the batches lie in
         self.epoch_start = 0
         self.batch: Step | None = None
-        self.has_batch_methods = False  # batches are told of by methods of their own
+        self.has_batch_methods = False  # batches have callback methods of their own
         model = getattr(callbacks, "model", None)
         models.note(model)
         self.each = _steps_per_execution(model)
@@ -125,7 +125,7 @@ class KerasCall(object):
         if self not in _open:
             return
         _open.discard(self)
-        self.callbacks = nobody  # Python need not call back for a bracket that has ended
+        self.callbacks = nobody  # no weak reference callback after the end
         if self in self.thread_state.keras_calls:
             self.thread_state.keras_calls.remove(self)
             self.thread_state.changed()
@@ -174,7 +174,7 @@ def _begin(mode: str) -> Note:
 
     def callback(callbacks: Any) -> None:
         frame = sys._getframe(_CALLER)
-        # A bracket whose frame is gone ended by an exception that is still being handled.
+        # A Keras call whose frame is gone ended by an exception that is still being handled.
         while scope.keras_calls and not scope.keras_calls[-1].under(frame):
             scope.keras_calls[-1].end(layout.FLAG_FAILED)
         KerasCall(callbacks, kind, batch_kind, frame)

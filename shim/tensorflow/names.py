@@ -8,7 +8,7 @@ from .. import core
 from ..clock import mono
 from ..guard import guarded
 
-#: So many are told, each cut to so many characters.
+#: Maximum number of names, and their maximum length.
 NAMES_MAX = 64
 LENGTH_MAX = 64
 

@@ -16,10 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Sequence
 
-MOST = 256  # ops that are looked at, of those that a run waits for
-_VALUE = 64  # ops that are looked at, of those that an assigned value is computed from
-_SPEAK = 8  # assignments of a group that are looked at: the others are taken to be for the same
-_FETCHES = 64  # fetches and targets that are looked at: likewise
+MOST = 256  # maximum ops examined of those that a run waits for
+_VALUE = 64  # maximum ops examined of those that an assigned value depends on
+_SPEAK = 8  # maximum assignments of a group examined; the others are taken to be for the same
+_FETCHES = 64  # maximum fetches and targets examined; the others are taken to be for the same
 
 #: Ops that stand for what they wait for, or pass on.
 _GROUPS = {"NoOp", "Identity", "IdentityN", "ReadVariableOp"}

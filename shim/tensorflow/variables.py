@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from .models import Weights
 
-    Sizes = Optional[List[int]]  # -1 unknown; None: not told
+    Sizes = Optional[List[int]]  # -1: unknown size; None: unknown
 
 #: Keys of frames: what is trained, other weights, and what is none of a model's.
 TRAINED, OTHERS, STATE = "variables", "others", "state"

@@ -40,7 +40,7 @@ _TRIES = 3  # windows that may end in vain in a row: a first step may compile fo
 #: The process's one window.
 current: Window | None = None
 _opening = _thread.allocate_lock()
-_refused_slugs: set[str] = set()  # slugs of refusals that were told, once each
+_refused_slugs: set[str] = set()  # slugs of refusals that were put, once each
 _failed_windows: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> windows in a row that did not hold one
 _rate = 0.0  # bytes a second of the window with most
 _server_started = False  # a profiler server of the job's may start a session at any moment
