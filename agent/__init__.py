@@ -1,1 +1,1 @@
-"""What runs on the host beside the jobs: the launcher, and the daemon that drains their channels."""
+"""Programs that run on the host beside the jobs: the launcher and the agent daemon."""

@@ -1,4 +1,7 @@
-"""The folder in which new channels are announced: one file PID-UID a channel (docs/channel.md)."""
+"""The folder in which new channels are announced: one file PID-UID per channel.
+
+The format is described in docs/channel.md.
+"""
 
 import contextlib
 import itertools
@@ -14,15 +17,19 @@ _NAME: Final = re.compile(r"(\d{1,9})-([0-9a-f]{16})")
 _TEXT_MAX: Final = 1024
 #: A folder changed this recently may change again without a new time stamp.
 _COARSE_S: Final = 0.1
-#: How much of the folder is looked at, and how many new files at a time: channels are found without, only later.
+#: Limits of files listed and of announcements returned at a time; scans find the other channels.
 FILES_MAX: Final = 10_000
 NEWS_MAX: Final = 250
-#: A file that is not whole is read so often, then left alone.
+#: Attempts to read an incomplete file.
 TRIES: Final = 20
 
 
 class Announcement(NamedTuple):
-    """One file of the folder: the process as it sees itself, its uid, `channel` or `refused SLUG text`, and when (real ns)."""
+    """One announcement file.
+
+    `pid` is the process as it sees itself. `text` is `channel` or `refused SLUG text`. `made_ns` is
+    the time of the file (real ns).
+    """
 
     pid: int
     uid: int
@@ -40,7 +47,7 @@ class Announcement(NamedTuple):
 
 
 class AnnounceFolder:
-    """The announcements of the instance ``instance_dir``, each told once to whoever holds this object."""
+    """The announcements of one instance; each is returned once per object of this class."""
 
     def __init__(self, instance_dir: str) -> None:
         self._folder = os.path.join(instance_dir, runtime_dir.ANNOUNCE)
@@ -49,7 +56,7 @@ class AnnounceFolder:
         self._changed_ns = -1
 
     def news(self) -> list[Announcement]:
-        """Return what was announced since the last call, some hundreds at most; an unchanged folder costs one stat."""
+        """Return new announcements, at most NEWS_MAX; an unchanged folder costs one stat."""
         try:
             changed_ns = os.stat(self._folder).st_mtime_ns
             if changed_ns == self._changed_ns:
@@ -67,7 +74,7 @@ class AnnounceFolder:
         return found
 
     def _news_in(self, name: str) -> Announcement | None:
-        """Return the announcement in the file ``name``, None when it is none or not written to its end yet."""
+        """Return the announcement in the file ``name``, None when it is invalid or incomplete."""
         found = self._read(name)
         tries = self._tries.pop(name, 0) + 1
         if found is not None or tries == TRIES or _NAME.fullmatch(name) is None:
@@ -88,7 +95,7 @@ class AnnounceFolder:
         return None
 
     def remove(self, announcement: Announcement) -> None:
-        """Remove what has been dealt with."""
+        """Remove the file of an announcement that was handled."""
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(self._folder, _file_name(announcement)))
 

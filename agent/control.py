@@ -1,4 +1,4 @@
-"""Tells a running job which of its steps to trace."""
+"""Changes the trace policy of a running job."""
 
 from ..formats.policy import Policy, PolicyError
 from .channels import Channel
@@ -7,9 +7,10 @@ _WORDS = ("policy_mode", "policy_level", "policy_first", "policy_last", "policy_
 
 
 def write_policy(channel: Channel, policy: Policy) -> int:
-    """Put ``policy`` into the agent's words of ``channel`` and return its generation; the job answers in `policy_seen`.
+    """Write ``policy`` into the agent's words of ``channel`` and return its generation.
 
-    PolicyError when there are no words for it: they hold one range of steps.
+    The job confirms it in `policy_seen`. PolicyError when the words cannot hold the policy: they
+    have room for one range of steps.
     """
     if Policy.from_words(policy.words()) != policy:
         raise PolicyError("a running job can be told one range of steps only")
@@ -21,5 +22,5 @@ def write_policy(channel: Channel, policy: Policy) -> int:
 
 
 def is_seen(channel: Channel) -> bool:
-    """Return whether the job goes by the policy that was written last."""
+    """Return whether the job follows the policy that was written last."""
     return channel.word("policy_seen") >= channel.word("policy")

@@ -1,4 +1,4 @@
-"""Starts the daemons of an instance when they do not live."""
+"""Starts the daemons of an instance and restarts them when they fail."""
 
 import os
 import re
@@ -14,11 +14,11 @@ _MODULES: Final = {AGENT: "tfprof.agent.__main__", COLLECTOR: "tfprof.collector.
 #: Slug of a daemon that does not start and gives no reason.
 _SLUG: Final = re.compile(r"(?:tfprof: )?(.*) \[([a-z-]+)\]")
 _DEFAULT_SLUGS: Final = {AGENT: {"slug": "agent"}, COLLECTOR: {"slug": "collector"}}
-#: A daemon that does not come up is tried again after so long, and after twice as long each further time; one that says why it
-#: cannot, as late as that (seconds).
+#: First and longest delay before a restart; the delay doubles each time. A daemon that reports why
+#: it fails is restarted after the longest one (seconds).
 FIRST_DELAY_S: Final = 1.0
 LAST_DELAY_S: Final = 300.0
-#: One that was killed at its start is no trouble yet.
+#: Failed starts without a reason before they are reported.
 TRIES: Final = 3
 
 
@@ -28,12 +28,15 @@ def log_path(instance_dir: str, name: str) -> str:
 
 
 def start(instance_dir: str, store: str, name: str) -> None:
-    """Start daemon ``name`` of the instance ``instance_dir`` and return at once; DaemonError when that cannot be done."""
+    """Start daemon ``name`` of the instance and return at once; DaemonError when that fails."""
     daemons.spawn(_MODULES[name], ["--store", store], log_path(instance_dir, name))
 
 
 def last_log_line(instance_dir: str, name: str, since_ns: int = 0) -> str:
-    """Return the last line in the log of daemon ``name``, empty when there is none, or none since then (real time, ns)."""
+    """Return the last line in the log of daemon ``name``, written at ``since_ns`` or later.
+
+    It is empty when there is none. ``since_ns`` is real time.
+    """
     path = log_path(instance_dir, name)
     try:
         written_ns = os.stat(path).st_mtime_ns
@@ -46,7 +49,7 @@ def last_log_line(instance_dir: str, name: str, since_ns: int = 0) -> str:
 
 
 def silent(instance_dir: str, name: str, since_ns: int = 0) -> dict[str, str]:
-    """Return slug and text of why daemon ``name``, which left no status, does not come up: by its last words since then."""
+    """Return slug and text for a daemon that failed without a status, from its log."""
     words = last_log_line(instance_dir, name, since_ns) or "it says nothing"
     said = _SLUG.fullmatch(words)
     slug = {"slug": said[2]} if said else _DEFAULT_SLUGS[name]
@@ -57,7 +60,7 @@ def silent(instance_dir: str, name: str, since_ns: int = 0) -> dict[str, str]:
 
 
 class DaemonSupervisor:
-    """Keeps daemon ``name`` alive: starts it when it is not, ever more slowly when it does not come up."""
+    """Keeps daemon ``name`` running; restarts are delayed ever longer while it fails."""
 
     def __init__(self, instance_dir: str, store: str, name: str) -> None:
         self._instance_dir = instance_dir
@@ -71,7 +74,7 @@ class DaemonSupervisor:
         self.starts = 0
 
     def is_running(self) -> bool:
-        """Return whether it lives, and take note of one that came up."""
+        """Return whether it runs, and note a new process that came up."""
         is_running = bool(daemons.holder(self._instance_dir, self._name))
         #: The process that is it, or was it last; 0 after one that ended in order.
         self.pid = daemons.last_pid(self._instance_dir, self._name)
@@ -82,14 +85,17 @@ class DaemonSupervisor:
         return is_running
 
     def soon(self) -> None:
-        """Have it tried again at once where it does not live: what stood in its way may be gone."""
+        """Reset the delay: the cause of earlier failures may be gone."""
         self.starts = 0
         self._spawn_failure = None
         self._delay = FIRST_DELAY_S
         self._started_s = -LAST_DELAY_S
 
     def look(self) -> bool:
-        """Return whether it lives; start it when it does not and its turn has come. DaemonError when it cannot be started."""
+        """Return whether it runs; start it if it does not and a start is due.
+
+        DaemonError when it cannot be started.
+        """
         if self.is_running():
             return True
         now = time.monotonic()
@@ -107,12 +113,15 @@ class DaemonSupervisor:
 
     @property
     def trouble(self) -> dict[str, str] | None:
-        """Why it does not come up, as slug and text: what is known of it, else None unless it was started `TRIES` times in vain."""
+        """Why it does not run, as slug and text.
+
+        None when no reason is known and it was started fewer than `TRIES` times.
+        """
         failure = self._spawn_failure or self._reported_failure()
         if failure is not None or self.starts < TRIES:
             return failure
         return silent(self._instance_dir, self._name)
 
     def _reported_failure(self) -> dict[str, str] | None:
-        """Return why it could not start when it was started last, as it said itself; None where it did not."""
+        """Return the failure that its last start reported, None where there is none."""
         return daemons.failure(self._instance_dir, self._name, self._started_ns) if self.starts else None

@@ -1,4 +1,7 @@
-"""Wakes whoever waits when a file appears in a folder: a short-lived process is announced only moments before its end."""
+"""Wakes a waiting process when a file appears in a folder.
+
+A short-lived process is announced only moments before its end, so polling is too slow.
+"""
 
 import contextlib
 import os
@@ -11,19 +14,19 @@ _READ_BYTES: Final = 1 << 16
 
 
 class FolderWatch:
-    """``fd`` can be read when a file has appeared in ``folder`` since the last ``clear``; -1 where the system cannot tell."""
+    """``fd`` becomes readable when a file appears in ``folder``; -1 without inotify."""
 
     def __init__(self, folder: str) -> None:
         self.fd = _watched(folder)
 
     def clear(self) -> None:
-        """Take note of what has appeared."""
+        """Discard the events so far."""
         with contextlib.suppress(BlockingIOError):
             while self.fd >= 0 and len(os.read(self.fd, _READ_BYTES)) > _READ_BYTES // 2:
                 pass
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
         fd, self.fd = self.fd, -1
         if fd >= 0:
             os.close(fd)

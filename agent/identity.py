@@ -1,4 +1,4 @@
-"""Who a job is: what may be taken from its environment, its cgroup and its hello, and nothing else."""
+"""The identity of a job: the allowed parts of its environment, cgroup and hello."""
 
 import json
 import os
@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: Names of the environment that become tags. Nothing else of an environment is ever read into a message.
+#: Environment variables that become tags. No others are ever put into a message.
 TAGS: Final[Mapping[str, str]] = {
     "SLURM_JOB_ID": "slurm_job_id",
     "SLURM_JOB_NAME": "slurm_job_name",
@@ -47,14 +47,14 @@ _CONTAINER: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
 
 
 def tags(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags that ``environ`` gives a job: the allow-listed names, and of TF_CONFIG the task alone."""
+    """Return the tags in ``environ``: allow-listed names, and the task of TF_CONFIG."""
     found = {tag: environ[name][:_TEXT_MAX] for name, tag in TAGS.items() if environ.get(name)}
     task = _tf_task(environ.get("TF_CONFIG", ""))
     return found | ({"tf_task": task} if task else {})
 
 
 def rank(environ: Mapping[str, str]) -> int | None:
-    """Return the rank of a process with ``environ`` among its peers, None when it has none."""
+    """Return the rank of a process with ``environ``, None when it has none."""
     for name in RANKS:
         text = environ.get(name, "")
         if text.isascii() and text.isdigit() and len(text) < 10:
@@ -78,7 +78,7 @@ def container(cgroup: str) -> str | None:
 
 
 def user_name(uid: int) -> str:
-    """Return the name of user ``uid``, its number where it has no name."""
+    """Return the name of user ``uid``, or the number where it has no name."""
     try:
         return pwd.getpwuid(uid).pw_name
     except KeyError:
@@ -86,7 +86,7 @@ def user_name(uid: int) -> str:
 
 
 def environment_of(pid: int) -> dict[str, str]:
-    """Return the environment that process ``pid`` was started with, empty where it cannot be read."""
+    """Return the initial environment of process ``pid``, empty where it is unreadable."""
     try:
         with open(f"/proc/{pid}/environ", "rb") as file:
             text = os.fsdecode(file.read())
@@ -96,7 +96,7 @@ def environment_of(pid: int) -> dict[str, str]:
 
 
 def process_tags(pid: int) -> dict[str, str]:
-    """Return the tags of process ``pid``, with the container that it runs in."""
+    """Return the tags of process ``pid``, including its container."""
     try:
         with open(f"/proc/{pid}/cgroup", encoding="utf-8", errors="replace") as file:
             inside = container(file.read())
@@ -106,7 +106,10 @@ def process_tags(pid: int) -> dict[str, str]:
 
 
 def hello_part(hello: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what is believed of a job's own hello: known names, text of a bounded length; names of functions by their keys."""
+    """Return the accepted fields of a job's hello.
+
+    These are known names with text of a bounded length, and the names of functions by key.
+    """
     believed: dict[str, Any] = {name: hello[name][:_TEXT_MAX] for name in HELLO if isinstance(hello.get(name), str)}
     functions = hello.get("functions")
     if isinstance(functions, dict):

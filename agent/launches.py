@@ -1,4 +1,4 @@
-"""The files that a `tfprof-run` and the agent tell each other things by: LAUNCH.json and LAUNCH.done."""
+"""The files by which `tfprof-run` and the agent communicate: LAUNCH.json and LAUNCH.done."""
 
 import contextlib
 import os
@@ -10,14 +10,15 @@ from ..formats.private_files import read_json, write_json
 
 _DESCRIPTION: Final = ".json"
 _RESULT: Final = ".done"
-#: Both files of a launch that has ended are removed after this long.
+#: Age at which both files of an ended launch are removed (seconds).
 RETENTION_S: Final = 24 * 3600.0
 
 
 class Launch(NamedTuple):
-    """One `tfprof-run`: who started what for whom, and from `ended_ns` on how it ended.
+    """One `tfprof-run`: its command, owner and, from `ended_ns` on, how it ended.
 
-    ``job_pid`` is the launcher's direct child, or the launcher itself, which has become the job; exactly one of ``status`` and ``signal`` is set once a child has ended.
+    ``job_pid`` is the launcher's child, or the launcher itself after --exec. Exactly one of
+    ``status`` and ``signal`` is set once a child has ended.
     """
 
     launch: int
@@ -36,7 +37,7 @@ class Launch(NamedTuple):
 
     @property
     def has_become_job(self) -> bool:
-        """Whether nobody is there besides the job, to say how that ended."""
+        """Whether the launcher became the job, so that nobody reports how it ends."""
         return self.job_pid == self.pid
 
 
@@ -52,7 +53,10 @@ _KINDS: Final[Mapping[str, Any]] = {
 
 
 class Dump(NamedTuple):
-    """Profiles that are to be written at the end of a launch: of what was traced up to each of ``steps``, into ``folder``."""
+    """A request to write profiles at the end of a launch.
+
+    Each holds what was traced up to one of ``steps``; they go into ``folder``.
+    """
 
     steps: list[int]
     folder: str
@@ -61,8 +65,9 @@ class Dump(NamedTuple):
 class Result(NamedTuple):
     """What became of a launch's processes, as the agent sees it.
 
-    ``complete`` once nothing is left to store of those that ended; ``progress`` grows with every answer of the
-    collector; ``stall`` says why it does not. Each of ``jobs`` has uid, pid, state and the words of its channel.
+    ``complete`` is set once everything of ended processes is stored. ``progress`` grows with every
+    answer of the collector; ``stall`` says why it does not. Each of ``jobs`` has uid, pid, state
+    and the words of its channel.
     """
 
     launch: int
@@ -74,7 +79,7 @@ class Result(NamedTuple):
 
 
 def name_of(launch: int) -> str:
-    """Return the 16 hexadecimal digits that ``launch`` goes by."""
+    """Return the 16 hexadecimal digits that name ``launch``."""
     return f"{launch:016x}"
 
 
@@ -83,12 +88,12 @@ def _path(instance_dir: str, launch: int, suffix: str) -> str:
 
 
 def write(instance_dir: str, launch: Launch) -> None:
-    """Put the description of ``launch`` into the instance ``instance_dir``; OSError when that cannot be done."""
+    """Write the description of ``launch`` into the instance; OSError when that fails."""
     write_json(_path(instance_dir, launch.launch, _DESCRIPTION), launch._asdict())
 
 
 def read(instance_dir: str, launch: int) -> Launch | None:
-    """Return the description of ``launch``, None when it is none of this instance."""
+    """Return the description of ``launch``, None when the instance has none."""
     found = read_json(_path(instance_dir, launch, _DESCRIPTION))
     if found is None or found.get("launch") != launch or not _is_sound(found):
         return None
@@ -99,7 +104,7 @@ def read(instance_dir: str, launch: int) -> Launch | None:
 
 
 def _is_sound(found: dict[str, Any]) -> bool:
-    """Whether every field is of its kind: a file may hold anything."""
+    """Whether every field has the right type."""
     if not all(isinstance(value, _KINDS.get(name, object)) for name, value in found.items()):
         return False
     texts = [*(found.get("command") or ()), *(found.get("tags") or {}).values()]
@@ -107,12 +112,12 @@ def _is_sound(found: dict[str, Any]) -> bool:
 
 
 def write_result(instance_dir: str, result: Result) -> None:
-    """Tell the launcher what became of its processes; OSError when that cannot be done."""
+    """Write the result of a launch for its launcher; OSError when that fails."""
     write_json(_path(instance_dir, result.launch, _RESULT), result._asdict())
 
 
 def read_result(instance_dir: str, launch: int) -> Result | None:
-    """Return what the agent says about ``launch``, None when it has not said anything."""
+    """Return the result of ``launch``, None when the agent has written none."""
     found = read_json(_path(instance_dir, launch, _RESULT))
     try:
         return None if found is None else Result(**found)
@@ -121,13 +126,13 @@ def read_result(instance_dir: str, launch: int) -> Result | None:
 
 
 def listed(instance_dir: str) -> list[int]:
-    """Return the launches that ``instance_dir`` has a description of."""
+    """Return the launches that have a description in the instance."""
     names = os.listdir(os.path.join(instance_dir, runtime_dir.LAUNCHES))
     return [int(name[:16], 16) for name in names if name[16:] == _DESCRIPTION and _is_hex(name[:16])]
 
 
 def forget_old(instance_dir: str, now_s: float, living: set[int]) -> None:
-    """Remove the files of launches that nobody has written to for a day, but not of those ``living``."""
+    """Remove files of launches that are older than a day, except those of ``living``."""
     names = {name_of(launch) for launch in living}
     with os.scandir(os.path.join(instance_dir, runtime_dir.LAUNCHES)) as entries:
         for entry in entries:

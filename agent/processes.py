@@ -1,4 +1,4 @@
-"""What /proc tells of processes: who holds channels, who lives, who is whose parent."""
+"""Reads processes from /proc: who holds channels, who is alive, who is whose parent."""
 
 import os
 import time
@@ -23,14 +23,17 @@ Inode = tuple[int, int]
 
 
 class Process(NamedTuple):
-    """A process that cannot be mistaken for a later one with its number; `started` in clock ticks since boot."""
+    """A process, distinct from a later one with the same pid.
+
+    `started` is in clock ticks since boot.
+    """
 
     pid: int
     started: int
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs; one that has only not been waited for does not."""
+        """Whether it still runs; a zombie does not."""
         found = _stat(self.pid)
         return found is not None and found.started == self.started and not found.is_over
 
@@ -46,7 +49,7 @@ class _Stat(NamedTuple):
 
 
 def _stat(pid: int) -> _Stat | None:
-    """Return what /proc/PID/stat says, None when there is no such process."""
+    """Return the fields of /proc/PID/stat, None when there is no such process."""
     try:
         fd = os.open(f"/proc/{pid}/stat", os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -65,7 +68,7 @@ def _stat(pid: int) -> _Stat | None:
 
 
 class Usage(NamedTuple):
-    """What processes have used so far, and the size that they have now."""
+    """Resources that processes have used so far, and their current size."""
 
     cpu_user_s: float = 0.0
     cpu_system_s: float = 0.0
@@ -80,7 +83,10 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
 def usage(process: Process) -> Usage | None:
-    """Return what ``process`` uses, None when it is gone: two files, where psutil reads four in four times the time."""
+    """Return the usage of ``process``, None when it is gone.
+
+    This reads two files; psutil reads four in four times the time.
+    """
     found = _stat(process.pid)
     if found is None or found.started != process.started or found.is_over:
         return None
@@ -89,7 +95,7 @@ def usage(process: Process) -> Usage | None:
 
 
 def _transferred(pid: int) -> tuple[int, int]:
-    """Return the bytes that a process read from and wrote to disks, 0 where the system does not say."""
+    """Return bytes read from and written to disks, 0 where they are unknown."""
     try:
         with open(f"/proc/{pid}/io", "rb", buffering=0) as file:
             counts = dict(line.split(b": ") for line in file.read().splitlines())
@@ -99,13 +105,16 @@ def _transferred(pid: int) -> tuple[int, int]:
 
 
 def process(pid: int) -> Process | None:
-    """Return the process that has the number ``pid`` now, None when there is none."""
+    """Return the current process with number ``pid``, None when there is none."""
     found = _stat(pid)
     return None if found is None else Process(pid, found.started)
 
 
 def ran_at(pid: int, real_ns: int) -> bool:
-    """Return whether process ``pid`` lives and did so at ``real_ns`` already, give or take what clocks are set by in a minute."""
+    """Return whether process ``pid`` is alive and was already at ``real_ns``.
+
+    Clock changes of up to a minute are tolerated.
+    """
     found = _stat(pid)
     if found is None:
         return False
@@ -114,7 +123,7 @@ def ran_at(pid: int, real_ns: int) -> bool:
 
 
 def is_descendant(pid: int, ancestor: int) -> bool:
-    """Return whether process ``pid`` is ``ancestor`` or was started by it or below it."""
+    """Return whether process ``pid`` is ``ancestor`` or one of its descendants."""
     while pid > 1 and pid != ancestor:
         found = _stat(pid)
         pid = found.parent if found is not None else 0
@@ -122,13 +131,13 @@ def is_descendant(pid: int, ancestor: int) -> bool:
 
 
 class ProcessTree(NamedTuple):
-    """The living processes of the host at one moment: each by its number, and the children of each."""
+    """The living processes of the host at one moment, by pid, and the children of each."""
 
     members: dict[int, Process]
     children: dict[int, list[int]]
 
     def below(self, root: int, apart: frozenset[int]) -> list[Process]:
-        """Return ``root`` and all below it, leaving out those ``apart`` (jobs of their own) with all below them."""
+        """Return ``root`` and its descendants, except the subtrees of ``apart`` (other jobs)."""
         found, left = [], [root] if root in self.members else []
         while left:
             pid = left.pop()
@@ -138,7 +147,7 @@ class ProcessTree(NamedTuple):
 
 
 def process_tree(pids: Iterable[int]) -> ProcessTree:
-    """Return those of ``pids`` that live, and whose children they are."""
+    """Return the tree of those ``pids`` that are alive."""
     members: dict[int, Process] = {}
     children: dict[int, list[int]] = {}
     for pid in pids:
@@ -150,12 +159,12 @@ def process_tree(pids: Iterable[int]) -> ProcessTree:
 
 
 def all_pids() -> Iterator[int]:
-    """Yield the number of every process."""
+    """Yield the pid of every process."""
     return (int(name) for name in os.listdir("/proc") if name.isdigit())
 
 
 def visible(uid: int) -> Iterator[int]:
-    """Yield the processes that user ``uid`` may look into: root all of them, others their own."""
+    """Yield the processes that user ``uid`` may inspect: root all of them, others their own."""
     for pid in all_pids():
         try:
             if uid == 0 or os.stat(f"/proc/{pid}").st_uid == uid:
@@ -165,7 +174,7 @@ def visible(uid: int) -> Iterator[int]:
 
 
 def channels_of(pid: int) -> dict[Inode, str]:
-    """Return the channels that process ``pid`` has open, each with a path that it can be opened by."""
+    """Return the open channels of process ``pid``, each with a path to open it by."""
     found = {}
     folder = f"/proc/{pid}/fd"
     try:
@@ -180,7 +189,7 @@ def channels_of(pid: int) -> dict[Inode, str]:
 
 
 def scan(uid: int) -> dict[Inode, list[Holder]]:
-    """Return every channel that a process visible to ``uid`` holds, but for this one; a few ms on a busy host."""
+    """Return all channels held by other processes visible to ``uid``; takes some ms."""
     found: dict[Inode, list[Holder]] = {}
     for pid in visible(uid):
         if pid != os.getpid():
@@ -190,7 +199,7 @@ def scan(uid: int) -> dict[Inode, list[Holder]]:
 
 
 def ns_pid(pid: int) -> int:
-    """Return the number that process ``pid`` has in its own namespace, 0 when it is gone."""
+    """Return the pid of process ``pid`` in its own namespace, 0 when it is gone."""
     try:
         with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
             line = next((line for line in file if line.startswith("NSpid:")), "")
@@ -200,7 +209,7 @@ def ns_pid(pid: int) -> int:
 
 
 def still_maps(pid: int, inode: Inode) -> bool:
-    """Return whether process ``pid`` has the channel ``inode`` mapped: one that has executed another program has not."""
+    """Return whether process ``pid`` maps the channel ``inode``; after an exec it does not."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
             return any(_LINK in line and int(line.split()[4]) == inode[1] for line in file)

@@ -1,1 +1,1 @@
-"""How commands and daemons start, and what they share. Standard library only."""
+"""Starts commands and daemons, and holds what they share. Standard library only."""

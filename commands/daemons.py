@@ -1,4 +1,4 @@
-"""What agent and collector share as daemons: a locked pid file, a status file, a detached start."""
+"""The daemon parts of agent and collector: locked pid file, status file, detached start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from . import settings_files
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-#: What a daemon is given of the environment of whoever starts it; a job's own settings and secrets are none of its business.
+#: Environment variables that a daemon gets; it must not see a job's settings and secrets.
 ENVIRONMENT = frozenset(
     [
         "HOME",
@@ -35,14 +35,14 @@ ENVIRONMENT = frozenset(
     ]
 )
 OWN_PREFIX = "TFPROF_"
-#: These say what to do with a job, not with a daemon.
+#: Settings of jobs that daemons do not get.
 JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPROF_RING"])
-#: How long a lock is tried for: somebody who asks whether a daemon lives holds it for microseconds.
+#: Timeout of a lock (seconds): a query whether the daemon runs holds it for microseconds.
 LOCK_PATIENCE_S = 0.5
 LOG_MAX = 1 << 20
-#: What starts daemons, and the report at a job's end, out of reach of what jobs tell Python.
+#: The script that starts daemons and reports, isolated from the job's Python settings.
 ISOLATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated.py")
-#: The key of a status that a daemon leaves when it cannot start; `last_error` says why then.
+#: Status key of a daemon that failed to start; `last_error` says why.
 FAILED = "failed"
 
 
@@ -53,14 +53,14 @@ class DaemonError(TfprofError):
 
 
 class Lock:
-    """The pid file ``PLACE/NAME.pid`` of a daemon, locked as long as the daemon lives, however it ends."""
+    """The pid file of a daemon; the lock lasts as long as the process, however it ends."""
 
     def __init__(self, place: str, name: str) -> None:
         self.path = os.path.join(place, name + ".pid")
         self._fd: int | None = None
 
     def acquire(self) -> bool:
-        """Take the lock and write this process's pid; False when another process holds it, OSError when there can be none."""
+        """Take the lock and write this pid; False when another process holds it, else OSError."""
         fd = open_regular(self.path, os.O_RDWR | os.O_CREAT)
         deadline = time.monotonic() + LOCK_PATIENCE_S
         while not _flock(fd, fcntl.LOCK_EX):
@@ -74,7 +74,7 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Give the lock back; the file stays, so that nobody ever locks a file without a name."""
+        """Release the lock; the file stays, so that no process locks an unlinked file."""
         if self._fd is not None:
             os.ftruncate(self._fd, 0)
             os.close(self._fd)
@@ -82,23 +82,23 @@ class Lock:
 
 
 class StatusFile:
-    """A JSON file that one process replaces whole and any other reads."""
+    """A JSON file that one process replaces as a whole and others read."""
 
     def __init__(self, path: str) -> None:
         self.path = path
 
     def write(self, status: dict[str, Any]) -> None:
-        """Replace the file by ``status``; OSError when that cannot be done."""
+        """Replace the file by ``status``; OSError when that fails."""
         write_json(self.path, status)
 
 
 def holder(place: str, name: str) -> int:
-    """Return the pid of the living daemon ``name`` of the instance ``place``, 0 when none lives."""
+    """Return the pid of the running daemon ``name`` of the instance, 0 when none runs."""
     return _pid(place, name, True)
 
 
 def last_pid(place: str, name: str) -> int:
-    """Return the pid of the daemon ``name`` that lived last, be it alive or not, 0 when there was none."""
+    """Return the pid of the last daemon ``name``, running or not, 0 when there was none."""
     return _pid(place, name, False)
 
 
@@ -117,7 +117,10 @@ def _pid(place: str, name: str, is_alive: bool) -> int:
 
 
 def read_status(place: str, name: str) -> dict[str, Any] | None:
-    """Return the last status of the daemon ``name`` with ``alive`` set, None when it never wrote one and does not live."""
+    """Return the last status of the daemon ``name`` with ``alive`` set.
+
+    None when it never wrote one and does not run.
+    """
     status = read_json(os.path.join(place, name + ".json"))
     pid = holder(place, name)
     if status is None and not pid:
@@ -128,26 +131,30 @@ def read_status(place: str, name: str) -> dict[str, Any] | None:
 
 
 def is_up(place: str, name: str, pid: int) -> bool:
-    """Return whether process ``pid`` is, or was, the daemon ``name`` and has come up: it may hold the lock and yet fail to start."""
+    """Return whether process ``pid`` is, or was, the daemon ``name`` and has come up.
+
+    A daemon may hold the lock and yet fail to start.
+    """
     status = read_json(os.path.join(place, name + ".json")) if pid else None
     return status is not None and status.get("pid") == pid and not status.get(FAILED)
 
 
 def failure(place: str, name: str, since_ns: int) -> dict[str, str] | None:
-    """Return slug and text of why the daemon ``name`` could not start since then, None where it did not say."""
+    """Return slug and text of a failed start since ``since_ns``, None where there is none."""
     status = read_json(os.path.join(place, name + ".json"))
     written_ns = status.get("written_ns") if status is not None and status.get(FAILED) else None
     if status is None or not isinstance(written_ns, int) or written_ns < since_ns:
         return None
-    told = status.get("last_error")
-    return {key: str(told.get(key)) for key in ("slug", "text")} if isinstance(told, dict) else None
+    last_error = status.get("last_error")
+    return {key: str(last_error.get(key)) for key in ("slug", "text")} if isinstance(last_error, dict) else None
 
 
 def run(name: str, store: str, serve: Callable[[], int]) -> int:
-    """Run ``serve`` as the daemon ``name`` of ``store`` and return its exit status; 1 at once where one lives already.
+    """Run ``serve`` as the daemon ``name`` of ``store`` and return its exit status.
 
-    The lock is taken before anything that takes time, such as the daemon's own imports in ``serve``: so nobody starts a second
-    one meanwhile. Why it cannot start, or ended, is left in its status file.
+    It is 1 when one runs already. The lock is taken before slow work such as the daemon's own
+    imports in ``serve``, so that no second one is started meanwhile. The status file records why it
+    failed.
     """
     try:
         place = make_instance(store)
@@ -176,10 +183,10 @@ def _say(text: str) -> None:
 
 
 def _failed(place: str, name: str, error: TfprofError) -> int:
-    """Tell why a daemon is not there; return its exit status."""
+    """Record why a daemon failed; return its exit status."""
     _say(str(error))
-    told = {"slug": error.slug, "text": error.args[0]}
-    status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": told}
+    last_error = {"slug": error.slug, "text": error.args[0]}
+    status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": last_error}
     try:
         write_json(os.path.join(place, name + ".json"), status)
     except OSError as problem:
@@ -188,9 +195,9 @@ def _failed(place: str, name: str, error: TfprofError) -> int:
 
 
 def spawn(module: str, args: list[str], log: str) -> None:
-    """Start `main` of ``module`` as a daemon that outlives this process and shares nothing with it but ``log``.
+    """Start `main` of ``module`` as a detached daemon with output to ``log``; return at once.
 
-    It returns at once; whether the daemon came up is seen by its lock. DaemonError when nothing could be started.
+    Its lock shows whether it came up. DaemonError when nothing could be started.
     """
     command = isolated(module, args)
     environment = daemon_environment(settings_files.without_taken(os.environ))
@@ -206,12 +213,12 @@ def spawn(module: str, args: list[str], log: str) -> None:
 
 
 def isolated(module: str, args: list[str]) -> list[str]:
-    """Return the command that runs `main` of ``module`` with ``args``, and with nothing of a job's Python environment."""
+    """Return the command for `main` of ``module``, isolated from the job's Python environment."""
     return [sys.executable, "-I", "-S", ISOLATED, module] + list(args)
 
 
 def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return what of ``environment`` a daemon is given: the written list, nothing that Python reads."""
+    """Return the part of ``environment`` that a daemon gets: the allow-list."""
     return {
         name: text
         for name, text in environment.items()
@@ -228,7 +235,7 @@ def _flock(fd: int, how: int) -> bool:
 
 
 def _open_log(path: str) -> int:
-    """Open the log for appending; one that has grown large makes room for a new one."""
+    """Open the log for appending; rotate a large one."""
     try:
         if os.stat(path).st_size > LOG_MAX:
             os.replace(path, path + ".old")
@@ -238,7 +245,7 @@ def _open_log(path: str) -> int:
 
 
 def _above_standard(fd: int) -> int:
-    """Return a descriptor for the same file that is none of 0, 1 and 2, where those were closed."""
+    """Return a descriptor of the same file above 2, where standard ones were closed."""
     if fd > 2:
         return fd
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -247,7 +254,7 @@ def _above_standard(fd: int) -> int:
 
 
 def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int) -> None:
-    """Turn this forked child into the daemon: a session of its own, no terminal, nothing inherited. Never returns."""
+    """Turn this forked child into the daemon: own session, nothing inherited. Never returns."""
     try:
         os.setsid()
         if os.fork():

@@ -1,7 +1,8 @@
-"""Runs a command or a daemon of tfprof in a Python that nothing of its surroundings has a say in.
+"""Runs a command or daemon of tfprof in a Python isolated from its surroundings.
 
-Started as ``python -I -S isolated.py NAME ARGUMENT…``. ``-I`` shuts out the working folder and every variable that Python
-reads; ``-S`` is made up for here, but for what a user or a site has put into sitecustomize and usercustomize.
+Started as ``python -I -S isolated.py NAME ARGUMENT…``. ``-I`` ignores the working folder and
+Python's environment variables. ``-S`` skips site, which is then run here without sitecustomize and
+usercustomize.
 """
 
 import _signal
@@ -14,7 +15,7 @@ COMMANDS = {"tfprof": "tfprof.cli.main", "tfprof-run": "tfprof.agent.launcher.ru
 
 
 def set_up_path() -> None:
-    """Put on the module path what Python's own start would have put there, and the folder that tfprof was installed to."""
+    """Set up the module path as Python does, and add the folder of the installation."""
     customizations = dict.fromkeys(("sitecustomize", "usercustomize"))
     sys.modules.update(customizations)  # type: ignore[arg-type]  # None: cannot be imported
     import site
@@ -23,7 +24,8 @@ def set_up_path() -> None:
     for name in customizations:
         del sys.modules[name]
     here = os.path.dirname(os.path.abspath(__file__))
-    # The folders above bin/ and above tfprof/shim/ (pip install --target), and the user's own (pip install --user).
+    # The folders above bin/ and above tfprof/shim/ (pip install --target), and the user's own (pip
+    # install --user).
     for folder in (os.path.dirname(here), os.path.dirname(os.path.dirname(here)), site.getusersitepackages()):
         if _is_found():
             return
@@ -40,7 +42,7 @@ def _is_found() -> bool:
 
 
 def release_interrupt() -> None:
-    """Let Ctrl-C end the process, as it ends a program in C, while things are only being imported; starter.c held it back so far."""
+    """Let Ctrl-C end the process silently during imports; starter.c blocked it so far."""
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     if sys._xoptions.get("tfprof") == "held":
@@ -48,7 +50,7 @@ def release_interrupt() -> None:
 
 
 def occupy_standard() -> None:
-    """See that nothing that is opened later becomes descriptor 0, 1 or 2; programs that are started get them closed, as they were."""
+    """Keep files opened later off descriptors 0, 1 and 2; child programs get them closed."""
     while True:
         fd = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         if fd > 2:
@@ -57,7 +59,7 @@ def occupy_standard() -> None:
 
 
 def main() -> None:
-    """Run what the command line names; never returns."""
+    """Run the command that the command line names; never returns."""
     release_interrupt()
     occupy_standard()
     set_up_path()

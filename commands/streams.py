@@ -1,4 +1,4 @@
-"""Standard streams of a command that are closed, are full, or have nobody at the other end."""
+"""Handles standard streams that are closed, full or without a reader."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def stand_in() -> None:
-    """Put streams in the place of a closed input and output: they fail as a closed descriptor does."""
+    """Replace closed standard streams by ones that fail like a closed descriptor."""
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), "r")
     if sys.stdout is None:
@@ -21,7 +21,10 @@ def stand_in() -> None:
 
 
 def flush_output() -> None:
-    """Write what standard output holds; TfprofError ``io`` when that fails, nothing where nobody reads it any more."""
+    """Flush standard output.
+
+    TfprofError ``io`` when that fails; a broken pipe is ignored.
+    """
     try:
         sys.stdout.flush()
     except BrokenPipeError:
@@ -32,12 +35,12 @@ def flush_output() -> None:
 
 
 def unwritten(error: OSError) -> TfprofError:
-    """Return what is told of ``error``, which writing to standard output ended with."""
+    """Return the error for a failed write to standard output."""
     return TfprofError("standard output: %s" % error.strerror, "io")
 
 
 def say(text: str) -> None:
-    """Print a line on standard error, where there is one that takes it."""
+    """Print a line on standard error, if that is possible."""
     if sys.stderr is not None:
         encoding = sys.stderr.encoding or "utf-8"
         try:
@@ -48,7 +51,7 @@ def say(text: str) -> None:
 
 
 def let_go(stream: TextIO) -> None:
-    """Give the interpreter's last flush of ``stream`` somewhere to go."""
+    """Redirect ``stream`` to /dev/null, so that the interpreter's last flush succeeds."""
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:
         os.dup2(null, stream.fileno())

@@ -1,1 +1,4 @@
-"""What crosses a border between processes: channel, messages, settings, errors, folders. Standard library, Python 3.7."""
+"""Formats shared between processes: channel, messages, settings, errors, folders.
+
+Standard library only, Python 3.7.
+"""

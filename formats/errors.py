@@ -1,8 +1,8 @@
-"""The root of every error that a user is shown."""
+"""The base classes of errors that are shown to users."""
 
 from __future__ import annotations
 
-#: What is quoted in a message is shortened in the middle to so many characters without a blank, and the message to so many in all.
+#: Maximum length of a word and of a whole message; longer ones are shortened in the middle.
 WORD_MAX = 240
 TEXT_MAX = 1200
 
@@ -10,8 +10,8 @@ TEXT_MAX = 1200
 class TfprofError(Exception):
     """An error with a message for a person.
 
-    ``slug`` names a paragraph of docs/errors.md, ``exit_code`` is what a command ends with: 1 when
-    the world is at fault (a full disk, no such job), 2 when the command line is.
+    ``slug`` names a paragraph of docs/errors.md. ``exit_code`` is that of the command: 2 for a
+    wrong command line, 1 for all other errors, such as a full disk or an unknown job.
     """
 
     slug = "internal"
@@ -27,13 +27,13 @@ class TfprofError(Exception):
 
 
 def one_line(text: str) -> str:
-    """Return ``text`` as one line that a terminal can show: what is long is shortened, what is not printable is spelled out."""
+    """Return ``text`` as one printable line: long words are shortened, others escaped."""
     words = (shortened("".join(map(_printable, word)), WORD_MAX) for word in text.split())
     return shortened(" ".join(words), TEXT_MAX)
 
 
 def shortened(text: str, most: int) -> str:
-    """Return ``text`` with dots in the place of its middle when it has more than ``most`` characters."""
+    """Return ``text`` with dots in its middle when it has more than ``most`` characters."""
     if len(text) <= most:
         return text
     half = (most - 3) // 2
@@ -45,14 +45,14 @@ def _printable(character: str) -> str:
 
 
 class UsageError(TfprofError):
-    """A command line, or a variable of the environment, that cannot be carried out as it stands."""
+    """A command line or environment variable that is invalid."""
 
     slug = "usage"
     exit_code = 2
 
 
 class FormatError(TfprofError):
-    """Bytes that do not follow a format of ours: cut short, out of bounds, or of an unknown version."""
+    """Bytes that do not follow a format: cut short, out of bounds, or of an unknown version."""
 
     slug = "bad-format"
 

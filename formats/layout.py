@@ -1,6 +1,7 @@
-"""The channel's layout: where each word, span and record lies in the shared memory (docs/channel.md).
+"""The channel's layout: words, spans and records in the shared memory (docs/channel.md).
 
-Every number is little-endian. Words of 8 bytes lie on 8-byte boundaries, so each is read and written whole.
+Every number is little-endian. Words of 8 bytes lie on 8-byte boundaries, so each is read and
+written atomically.
 """
 
 import struct
@@ -49,11 +50,11 @@ JOB_WORDS = {
 }
 #: Room for so many span kinds in each of the tables below.
 KINDS_MAX = 20
-#: One counter for each span kind: how many of it there ever were, put, dropped or only counted: the highest ordinal.
+#: One counter per span kind: its highest ordinal, including dropped and only counted spans.
 COUNTS_AT = 512
 #: One word for each span kind: the time in its spans, ns.
 TIMES_AT = COUNTS_AT + 8 * KINDS_MAX
-#: One counter for each span kind: how many ended by an exception, be it that there was no more data for them.
+#: One counter per span kind: spans that ended by an exception, including the end of the data.
 FAILED_AT = TIMES_AT + 8 * KINDS_MAX
 
 # -- the control page: words that the agent writes -----------------------------------------------
@@ -79,7 +80,8 @@ MODE_OFF, MODE_BUDGET, MODE_ALL, MODE_EVERY, MODE_STEPS = range(5)
 LEVEL_AUTO, LEVEL_SOFTWARE, LEVEL_FULL = 0, 1, 3
 
 # -- spans ---------------------------------------------------------------------------------------
-#: start (monotonic ns), total ns, ordinal of the first, count, kind, flags, key, thread, min ns, max ns, parent
+#: start (monotonic ns), total ns, ordinal of the first, count, kind, flags, key, thread, min ns,
+#: max ns, parent
 SPAN = struct.Struct("<QQQIHHIIQQQ")
 (
     RUN,  # one Session.run or callable that is none of the kinds of runs below
@@ -121,7 +123,7 @@ SPAN_NAMES = {
 }
 #: Kinds of a session's runs.
 RUN_KINDS = (TRAIN, RUN, SUMMARY, CHECKPOINT, INIT, INPUT)
-#: Kinds that are steps, and what their time weighs where one of them is taken as *the* step of a job (kinds.py).
+#: Kinds that are steps, and the weights of their times in the choice of the leading kind.
 STEP_WEIGHTS = {
     BATCH: 10,
     TRAIN: 10,
@@ -139,11 +141,12 @@ STEP_WEIGHTS = {
 STEP_KINDS = tuple(STEP_WEIGHTS)
 FLAG_TRACED = 1  # op tracing was on in the span: never mixed into averages of step times
 FLAG_FAILED = 2  # it ended by an exception
-FLAG_SETUP = 4  # one-off work of ours fell into it (a graph, a twin callable)
+FLAG_SETUP = 4  # one-off work of ours fell into it (a graph, a traced callable)
 FLAG_SAMPLED = 8  # one step of the entry was timed, the last: total is its time times count. With FLAG_FAILED: none was
 
 # -- records -------------------------------------------------------------------------------------
-#: size with this header, kind, flags, seq, step, start (monotonic ns), start (real ns), duration ns, thread, key
+#: size with this header, kind, flags, seq, step, start (monotonic ns), start (real ns), duration
+#: ns, thread, key
 RECORD = struct.Struct("<IHHQQQQQII")
 (
     HELLO,  # JSON; on the wire only (from the hello page)
@@ -156,7 +159,8 @@ RECORD = struct.Struct("<IHHQQQQQII")
     BYE,  # on the wire only (from the agent)
     FRAMES,  # JSON: op -> Python frames of a graph; step = graph number
 ) = range(1, 10)
-#: What precedes the bytes of an XSPACE: start of the session (real ns), how many steps the step stands for, 0
+#: What precedes the bytes of an XSPACE: start of the session (real ns), how many steps the step
+#: stands for, 0
 XSPACE_HEAD = struct.Struct("<QII")
 RECORD_NAMES = {
     HELLO: "hello",
@@ -169,5 +173,5 @@ RECORD_NAMES = {
     BYE: "bye",
     FRAMES: "frames",
 }
-#: No record is larger, in however large a ring: agent and collector have each in their memory as a whole.
+#: Maximum size of a record: agent and collector hold each one in memory.
 RECORD_MAX = 64 << 20

@@ -1,4 +1,4 @@
-"""Protobuf wire format by hand, as far as the top-level fields of TensorFlow's options and results: no protobuf in the job."""
+"""The protobuf wire format of top-level fields, without protobuf in the job."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ VARINT, FIXED64, BYTES, FIXED32 = 0, 1, 2, 5
 
 
 def varint(data: bytes, at: int) -> tuple[int, int]:
-    """Return (value, where it ends) of the varint in ``data`` at ``at``; ValueError when there is none."""
+    """Return (value, end offset) of the varint at ``at``; ValueError when there is none."""
     value = shift = 0
     while shift < 70:
         if at >= len(data):
@@ -35,7 +35,10 @@ def encoded(value: int) -> bytes:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, start, end, value) for each field: a varint's value, else where its content starts; ValueError when cut."""
+    """Yield (number, start, end, value) for each field; ValueError when it is cut short.
+
+    The value is a varint's value, else the offset of the content.
+    """
     at = 0
     while at < len(data):
         start = at
@@ -57,12 +60,12 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 
 def without(data: bytes, number: int) -> bytes:
-    """Return ``data`` without its fields of ``number``."""
+    """Return ``data`` without fields ``number``."""
     return b"".join(data[start:end] for field, start, end, _ in fields(data) if field != number)
 
 
 def last(data: bytes, number: int, default: int = 0) -> int:
-    """Return the value of the last field of ``number`` in ``data``, the one that counts."""
+    """Return the value of the last field ``number`` in ``data``: the last one counts."""
     for field, _, _, value in fields(data):
         if field == number:
             default = value

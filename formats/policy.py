@@ -1,4 +1,4 @@
-"""Which steps are traced: the policy as it was asked for, and its pace over the steps of one kind."""
+"""The trace policy: which steps are traced."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ LEVELS = {"auto": layout.LEVEL_AUTO, "software": layout.LEVEL_SOFTWARE, "full": 
 
 
 class PolicyError(TfprofError):
-    """A text that names no policy."""
+    """A text or words that are no valid policy."""
 
     slug = "trace-policy"
     exit_code = 2
 
 
 class Policy(object):
-    """What was asked for: mode and level (numbers of the layout), first and last step, every how many, budget in ppm.
+    """Mode and level (numbers of the layout), first and last step, interval, budget in ppm.
 
-    ``ranges``: the steps in between that are meant, where those are not all.
+    ``ranges``: the step ranges to trace, (first, last) by default.
     """
 
     __slots__ = ("budget", "every", "first", "last", "level", "mode", "ranges")
@@ -60,12 +60,12 @@ class Policy(object):
         return "Policy%r%r" % (self.words(), self.ranges)
 
     def words(self) -> tuple[int, int, int, int, int, int]:
-        """Return the numbers in the order of the agent's words: mode, level, first, last, every, budget."""
+        """Return mode, level, first, last, every, budget: the order of the agent's words."""
         return (self.mode, self.level, self.first, self.last, self.every, self.budget)
 
     @classmethod
     def from_text(cls, trace: str, level: str = "auto") -> Policy:
-        """Return the policy of ``off | all | every=N | steps=A-B,C | budget=P%`` at ``auto | software | full``; else PolicyError."""
+        """Return the policy in the texts of --trace and --trace-level; PolicyError when invalid."""
         word, _, value = trace.strip().partition("=")
         chosen = LEVELS.get(level.strip())
         if chosen is None:
@@ -79,7 +79,7 @@ class Policy(object):
 
     @classmethod
     def from_words(cls, words: Sequence[int]) -> Policy:
-        """Return the policy in the agent's words; PolicyError when they make none."""
+        """Return the policy in the agent's words; PolicyError when they are invalid."""
         mode, level, first, last, every, budget = words
         wrong = (
             mode not in (layout.MODE_OFF, layout.MODE_BUDGET, layout.MODE_ALL, layout.MODE_EVERY, layout.MODE_STEPS)

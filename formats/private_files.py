@@ -1,7 +1,7 @@
-"""Small files in the runtime folder, read and replaced whole.
+"""Small files in the runtime folder, read and replaced as a whole.
 
-The folder is private, but anything may have come to lie in it: what is opened here is a regular file of this user's or
-nothing at all, never waits (as a FIFO does), follows no link, and is read up to a limit.
+The folder is private but may contain anything. Only regular files of this user or root are opened,
+without blocking or following links, and reads are bounded.
 """
 
 from __future__ import annotations
@@ -12,14 +12,16 @@ import os
 import stat
 from typing import Any
 
-#: A file of ours is never larger than this: the result of a launch with some ten thousand processes.
+#: A file of ours is never larger than this: the result of a launch with some ten thousand
+#: processes.
 FILE_MAX = 16 << 20
 
 
 def open_regular(path: str, flags: int) -> int:
-    """Return a descriptor of the regular file ``path`` of this user's or of root's; OSError when it is anything else.
+    """Return a descriptor of the regular file ``path``; OSError when it is anything else.
 
-    With ``O_CREAT`` in ``flags`` it is made, with mode 0600, where there is nothing.
+    The file must belong to this user or root. With ``O_CREAT`` in ``flags`` a missing file is
+    created with mode 0600.
     """
     fd = os.open(path, flags | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_NOCTTY, 0o600)
     info = os.fstat(fd)
@@ -30,7 +32,7 @@ def open_regular(path: str, flags: int) -> int:
 
 
 def read_file(path: str, limit: int, last: bool = False) -> bytes | None:
-    """Return the first (or ``last``) ``limit`` bytes of the regular file ``path``, None when it cannot be read."""
+    """Return the first (or ``last``) ``limit`` bytes of the regular file ``path``, or None."""
     try:
         if not stat.S_ISREG(os.lstat(path).st_mode):  # to open a device may do something by itself
             return None
@@ -47,7 +49,7 @@ def read_file(path: str, limit: int, last: bool = False) -> bytes | None:
 
 
 def write_json(path: str, value: dict[str, Any]) -> None:
-    """Replace the file ``path`` by ``value`` in one step; OSError when that cannot be done."""
+    """Replace the file ``path`` by ``value`` atomically; OSError when that fails."""
     temporary = "%s.%d.tmp" % (path, os.getpid())
     try:
         os.unlink(temporary)  # of an earlier process with this number
@@ -64,7 +66,7 @@ def write_json(path: str, value: dict[str, Any]) -> None:
 
 
 def read_json(path: str) -> dict[str, Any] | None:
-    """Return the JSON object in the regular file ``path``, None when there is none or it is no object."""
+    """Return the JSON object in the regular file ``path``, None when it is invalid or missing."""
     data = read_file(path, FILE_MAX)
     try:
         value = None if data is None else json.loads(data)

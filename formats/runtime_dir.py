@@ -1,4 +1,4 @@
-"""Where runtime files and data of a user lie: one instance for each store, private to its owner."""
+"""The runtime folders and store of a user: one private instance per store."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _STORE = "store"  # the path of the store that the folder is for
 
 
 class PlaceError(TfprofError):
-    """A folder of ours cannot be used: not ours, not private, or not writable."""
+    """A folder of tfprof's cannot be used: wrong owner, not private, or not writable."""
 
     slug = "runtime-dir"
 
 
 def store_path(given: str) -> str:
-    """Return the absolute path of the store that a user calls ``given``; UsageError when that is nothing."""
+    """Return the absolute path of the store ``given``; UsageError when it is empty."""
     if not given.strip():
         raise UsageError("an empty --store names no folder")
     try:
@@ -35,18 +35,18 @@ def store_path(given: str) -> str:
 
 
 def default_store() -> str:
-    """Return the store folder of the user: $TFPROF_STORE, else under $XDG_STATE_HOME or ~/.local/state; see ``absolute``."""
+    """Return the user's store: $TFPROF_STORE, else below the state folder; see ``absolute``."""
     given = os.environ.get("TFPROF_STORE")
     return store_path(given) if given else os.path.join(state_home(), "tfprof")
 
 
 def state_home() -> str:
-    """Return the folder for what programs of this user keep: $XDG_STATE_HOME, else ~/.local/state."""
+    """Return the folder for the state of programs: $XDG_STATE_HOME, else ~/.local/state."""
     return os.environ.get("XDG_STATE_HOME") or os.path.expanduser("~/.local/state")
 
 
 def absolute(store: str) -> str:
-    """Return ``store``; PlaceError when it is the user's own and follows from a variable that counts from nowhere."""
+    """Return ``store``; PlaceError when it follows from a variable with a relative path."""
     if not os.path.isabs(store):
         name = "XDG_STATE_HOME" if os.environ.get("XDG_STATE_HOME") else "HOME"
         raise PlaceError("%s is %r, which is no absolute path" % (name, os.environ.get(name, "")))
@@ -54,9 +54,10 @@ def absolute(store: str) -> str:
 
 
 def runtime_root() -> str:
-    """Return the folder of runtime files of this user: $XDG_RUNTIME_DIR/tfprof, else tfprof-UID under the temporary folder.
+    """Return the user's folder of runtime files.
 
-    PlaceError when neither can be one.
+    It is $XDG_RUNTIME_DIR/tfprof, else tfprof-UID in the temporary folder. PlaceError when neither
+    is possible.
     """
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base and not os.path.isabs(base):
@@ -74,7 +75,7 @@ def runtime_root() -> str:
 
 
 def instance_dir(store: str) -> str:
-    """Return the runtime folder of the agent and the collector that serve ``store``; jobs of other stores are not theirs."""
+    """Return the runtime folder of the agent and collector of ``store``."""
     return os.path.join(runtime_root(), _digest(os.path.realpath(absolute(store))))
 
 
@@ -83,7 +84,7 @@ def _digest(path: str) -> str:
 
 
 def make_private(path: str) -> str:
-    """Create ``path`` with mode 0700 unless it is there, and return it; refuse one that others could write or own."""
+    """Create ``path`` with mode 0700 if needed and return it; refuse one that is not private."""
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         info = os.lstat(path)
@@ -97,7 +98,7 @@ def make_private(path: str) -> str:
 
 
 def make_instance(store: str) -> str:
-    """Create the runtime folder of ``store`` with its sub-folders, all private, and return its path."""
+    """Create the private runtime folder of ``store`` with its sub-folders; return its path."""
     make_private(runtime_root())
     place = make_private(instance_dir(store))
     for name in (ANNOUNCE, LAUNCHES):
@@ -120,7 +121,7 @@ def _note_store(place: str, store: str) -> None:
 
 
 def store_of(place: str) -> str | None:
-    """Return the path of the store that the runtime folder ``place`` is for, None where that is not known."""
+    """Return the store of the runtime folder ``place``, None where that is unknown."""
     data = read_file(os.path.join(place, _STORE), _PATH_MAX)
     store = os.fsdecode(data) if data else None
     return store if store and _digest(store) == os.path.basename(place) else None

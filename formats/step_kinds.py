@@ -1,4 +1,4 @@
-"""Which of several kinds of steps is the job's own."""
+"""Chooses the leading kind of steps of a job."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def leading(times: Mapping[int, int]) -> int | None:
-    """Return the kind of step that a job is about, by the ns in steps of each kind; None where there are no steps.
+    """Return the leading kind of steps by the time in each (ns), None without steps.
 
-    It is the one with the most time, where a second of training counts as ten, and one of preparation, as initialising and
-    saving are, only where there is nothing else.
+    It is the kind with the most weighted time: training counts ten times, initialising and saving
+    only if there is nothing else.
     """
     weights = layout.STEP_WEIGHTS
     there = [kind for kind in layout.STEP_KINDS if kind in times]

@@ -1,1 +1,1 @@
-"""What runs inside jobs that are not ours, and the formats it defines; standard library only, Python 3.7 or later."""
+"""The code that runs inside jobs; standard library only, Python 3.7 or later."""

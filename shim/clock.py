@@ -1,4 +1,4 @@
-"""Private copies of the clocks and ids that a job may replace by its own."""
+"""Private copies of clocks and ids, which a job may replace."""
 
 import _thread
 import os
@@ -13,7 +13,7 @@ _GETTID = {"x86_64": 186, "aarch64": 178}
 
 
 def _native_id() -> int:
-    """Return the kernel's id of the calling thread, 0 where it cannot be known."""
+    """Return the kernel's id of the calling thread, 0 where it is unknown."""
     if sys.version_info >= (3, 8):
         tid = _thread.get_native_id()
     else:
@@ -25,7 +25,10 @@ def _native_id() -> int:
 
 
 class ThreadId(_thread._local):
-    """Each thread's ``tid``, asked of the kernel once: a number can come back for another thread, so none is kept by it."""
+    """Each thread's ``tid``, read once per thread.
+
+    The kernel reuses ids, so none is cached by its number.
+    """
 
     def __init__(self) -> None:
         self.tid = _native_id()

@@ -1,4 +1,4 @@
-"""Code objects that differ from others in a few fields."""
+"""Copies code objects with changed fields."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the shim is in this process: armed or not, its channel, its patches (docs/how-it-works.md)."""
+"""The shim's state in this process: armed or not, channel, patches (docs/how-it-works.md)."""
 
 import _thread
 import os
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     Made = Tuple[Channel, Put, Policy]
 
-#: Module of the job -> where our patch of it is: our module in tensorflow/, its function, which is called with the job's module.
+#: Module of the job -> (our module in tensorflow/, its function that patches the job's module).
 PATCHES = {
     "tensorflow.python.client.session": ("session", "patch"),
     "tensorflow.python.eager.def_function": ("function", "patch"),
@@ -63,7 +63,11 @@ PATCHES = {
 
 
 class State(object):
-    """One process's state. ``trackers`` are those of every kind of step asked for, ``replaced`` what was put in place of what."""
+    """One process's state.
+
+    ``trackers`` are the trackers of each kind of step in use; ``replaced`` is the undo list of the
+    patches.
+    """
 
     def __init__(self, launch: int, folder: str) -> None:
         self.launch = launch
@@ -75,7 +79,7 @@ class State(object):
         self.forget()
 
     def forget(self) -> None:
-        """Drop the channel: the process has none yet, or was forked from one that has."""
+        """Reset the channel: the process has none yet, or was forked."""
         self.pid = clock.getpid()
         self.threads: "clock.ThreadId | None" = None
         self.channel: "Channel | None" = None
@@ -88,12 +92,12 @@ _state: "State | None" = None
 
 
 def state() -> "State | None":
-    """Return the process's state, None while nothing is armed."""
+    """Return the process's state, None while the shim is not armed."""
     return _state
 
 
 def arm(environ: "Mapping[str, str]") -> None:
-    """Wait for TensorFlow if ``environ`` says that this job is to be profiled; patch what is loaded already. Twice is once."""
+    """Arm the shim if ``environ`` asks for it; patch loaded modules now. Idempotent."""
     global _state
     run = _run(environ)
     if run is None or _state is not None:
@@ -106,7 +110,10 @@ def arm(environ: "Mapping[str, str]") -> None:
 
 
 def disarm() -> None:
-    """Put everything back: patches, import hook, channel words; what others hold of ours does nothing from now on."""
+    """Undo everything: patches, import hook, channel words.
+
+    Objects of ours that others still hold do nothing from now on.
+    """
     global _state
     if _state is None:
         return
@@ -125,7 +132,7 @@ def disarm() -> None:
 
 
 def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
-    """Replace ``owner.name`` by ``make(original)`` until ``disarm``; nothing happens where that was done already."""
+    """Replace ``owner.name`` by ``make(original)`` until ``disarm``; idempotent."""
     assert _state is not None
     original = _own_attribute(owner, name)
     if original is None or any(original is ours for _, _, _, ours in _state.replaced):
@@ -136,12 +143,15 @@ def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
 
 
 def _own_attribute(owner: "Any", name: str) -> "Any":
-    """Return what ``owner`` itself has as ``name``: a function its code, a class or a module what it defines."""
+    """Return the own attribute ``name`` of ``owner``: a function's code, or a definition."""
     return owner.__code__ if name == "__code__" else owner.__dict__.get(name)
 
 
 def tracker(kind: int, budgeted: bool = True) -> "Tracker":
-    """Return the process's tracker of steps of ``kind``; ``budgeted``: their time is what the cost of tracing is compared with."""
+    """Return the process's tracker of steps of ``kind``.
+
+    ``budgeted``: the cost of tracing is compared with the time of these steps.
+    """
     assert _state is not None
     found = _state.trackers.get(kind)
     if found is None:
@@ -154,7 +164,7 @@ def tracker(kind: int, budgeted: bool = True) -> "Tracker":
 
 
 def channel() -> "Channel | None":
-    """Return the process's channel, made if need be; None where there can be none."""
+    """Return the process's channel, created if needed; None where that fails."""
     made = _make()
     return None if made is None else made[0]
 
@@ -166,7 +176,7 @@ def thread_id() -> int:
 
 
 def _run(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
-    """Return (launch, folder) of TFPROF_RUN, None when it is absent or no such thing."""
+    """Return (launch, folder) of TFPROF_RUN, None when it is absent or invalid."""
     launch, at, folder = environ.get("TFPROF_RUN", "").partition("@")
     try:
         return (int(launch, 16), folder) if at and len(launch) == 16 else None
@@ -177,7 +187,7 @@ def _run(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
 
 
 def _make() -> "Made | None":
-    """Return (channel, put, policy) of this process, making the channel first if need be; None where there can be none."""
+    """Return (channel, put, policy), creating the channel if needed; None where that fails."""
     if _state is None:
         return None
     if _state.pid != clock.getpid():
@@ -195,7 +205,7 @@ def _make() -> "Made | None":
 
 
 def _forked() -> None:
-    """Give up, in a forked child, what is the parent's."""
+    """Drop the parent's state in a forked child."""
     if _state is None or _state.pid == clock.getpid():
         return
     guard.watch(None)
@@ -210,7 +220,7 @@ def _forked() -> None:
 
 @guard.guarded
 def _patch(name: str, module: "ModuleType") -> None:
-    """Patch ``module``, which has just been loaded as ``name``, and make sure of a channel."""
+    """Patch ``module``, just loaded as ``name``, if there is a channel."""
     if _state is None or _make() is None:
         return
     ours, function = PATCHES[name]

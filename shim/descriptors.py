@@ -1,4 +1,7 @@
-"""Keeps our files off descriptors 0, 1 and 2, which a job may have closed: what it prints would land in them."""
+"""Keeps our files off descriptors 0, 1 and 2.
+
+A job may have closed these; its output must not land in our files.
+"""
 
 from __future__ import annotations
 
@@ -17,9 +20,9 @@ _ROOT = "/"
 
 
 class StandardFdsReserved(object):
-    """While entered, the lowest free descriptor is 3 or above: those of 0, 1 and 2 that are closed are taken.
+    """While entered, new descriptors are 3 or above: closed ones of 0, 1 and 2 are taken.
 
-    They are taken by descriptors that can be neither read nor written, so that the job's own calls on them fail with
+    The placeholders can be neither read nor written, so that the job's own calls on them fail with
     EBADF as before.
     """
 
@@ -53,7 +56,7 @@ def _standard_open() -> bool:
 
 
 def is_file(fd: int, file: os.stat_result) -> bool:
-    """Tell whether ``fd`` is a descriptor of ``file``."""
+    """Return whether ``fd`` is a descriptor of ``file``."""
     try:
         return os.path.samestat(os.fstat(fd), file)
     except OSError as error:
@@ -63,7 +66,7 @@ def is_file(fd: int, file: os.stat_result) -> bool:
 
 
 def write(fd: int, data: bytes) -> None:
-    """Write all of ``data``, or as much as can be written."""
+    """Write ``data``, as much as possible."""
     try:
         while data:
             data = data[os.write(fd, data) :]
@@ -74,6 +77,6 @@ def write(fd: int, data: bytes) -> None:
 
 
 def open_file(path: str, flags: int, mode: Any = 0o600) -> int:
-    """Return a descriptor of ``path``, 3 or above and not inherited; OSError as from ``os.open``."""
+    """Return a descriptor of ``path``, 3 or above and not inherited; OSError as ``os.open``."""
     with StandardFdsReserved():
         return os.open(path, flags | os.O_CLOEXEC, mode)

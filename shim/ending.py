@@ -1,7 +1,7 @@
-"""What is done at the end of the interpreter, by one exit hook.
+"""Runs callbacks at the end of the interpreter, by one exit hook.
 
-It is registered when it is first needed and never unregistered: that would compare it with what the job registered, by
-the job's own ``__eq__``.
+The hook is registered when it is first needed and never unregistered: that would compare it with
+the job's hooks by the job's own ``__eq__``.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _calls: list[Callable[[], object]] = []
 
 
 def at_end(call: Callable[[], object]) -> None:
-    """Have ``call`` called at the end of the interpreter, behind the fence; twice is once."""
+    """Call ``call`` at the end of the interpreter, guarded; idempotent."""
     if call not in _calls:
         _calls.append(call)
         if len(_calls) == 1:

@@ -1,4 +1,4 @@
-"""The fence: nothing of ours reaches the job, nothing of the job's is kept from it."""
+"""The fence: contains our exceptions and lets the job's own pass."""
 
 import os
 import sys
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 #: What the file names of our code begin with, as frames show them.
 OURS = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
-#: Where our own calls end by such an error, nothing is said of it: it is no sign that somebody else set it.
+#: Errors that our own calls may raise without arguments: no sign that another thread set them.
 _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
-#: Packages whose compiled parts raise errors that carry their text elsewhere than in their arguments.
+#: Packages whose compiled parts raise errors without arguments.
 _COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
 _asked = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
 _raise: "bool | None" = None  # whether our errors reach the job; None: not asked yet
@@ -25,13 +25,13 @@ _channel: "Channel | None" = None
 
 
 def watch(channel: "Channel | None") -> None:
-    """Count faults in ``channel`` from now on; None: in none."""
+    """Count internal errors in ``channel`` from now on; None: in none."""
     global _channel
     _channel = channel
 
 
 def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
-    """Return ``function`` behind the fence: None is returned where it fails."""
+    """Return ``function`` behind the fence: it returns None where it fails."""
 
     def call(*args: "P.args", **kwargs: "P.kwargs") -> "R | None":
         try:
@@ -47,7 +47,10 @@ def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
 
 
 def called_back(function: "Callable[P, R]") -> "Callable[P, R | None]":
-    """Return ``function`` behind the fence, for Python to call where it drops all errors: the job's are raised soon after."""
+    """Return ``function`` behind the fence, for callbacks whose errors Python drops.
+
+    The job's own exceptions are raised again soon after.
+    """
 
     def call(*args: "P.args", **kwargs: "P.kwargs") -> "R | None":
         try:
@@ -61,7 +64,10 @@ def called_back(function: "Callable[P, R]") -> "Callable[P, R | None]":
 
 
 def stop(error: BaseException) -> bool:
-    """Count ``error``, which is being handled, and return True; False when it is the job's own and is to be raised again."""
+    """Count ``error``, which is being handled, and return True; False when it is the job's own.
+
+    The caller raises it again then.
+    """
     global _raise
     if theirs(error):
         return False
@@ -77,10 +83,11 @@ def stop(error: BaseException) -> bool:
 
 
 def theirs(error: BaseException) -> bool:
-    """Tell whether the job raised ``error`` while our code happened to run; every handler of ours asks, and raises it again.
+    """Return whether the job raised ``error`` while our code ran; every handler of ours asks.
 
-    A signal handler or a trace function of the job's did, which are given the frame that they interrupt; or another
-    thread set it, of which comes an instance without arguments that no statement raised.
+    The job's signal handlers and trace functions may raise in our code: these get the interrupted
+    frame as an argument. Another thread may also set an exception: such an instance has no
+    arguments and no statement raised it.
     """
     if not isinstance(error, Exception):
         return True
@@ -98,9 +105,9 @@ def theirs(error: BaseException) -> bool:
 
 
 def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
-    """Tell whether ``frame`` is of a function that was given ``caller``, below which it runs, or of a known handler.
+    """Return whether ``frame`` is of a known handler or got ``caller`` as an argument.
 
-    Some versions give the caller of a function that has only just been entered.
+    Some versions pass the caller of a function that has only just been entered.
     """
     code = frame.f_code
     if (code.co_filename, code.co_name) in _handlers():
@@ -115,7 +122,10 @@ def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
 
 
 def _is_below(frame: object, caller: "FrameType") -> bool:
-    """Tell whether ``frame`` is ``caller`` or was called by it: an import cuts its own frames out of the ImportErrors it passes on."""
+    """Return whether ``frame`` is ``caller`` or was called by it.
+
+    An import removes its own frames from the ImportErrors that it passes on.
+    """
     while type(frame) is type(caller):
         if frame is caller:
             return True
@@ -124,7 +134,7 @@ def _is_below(frame: object, caller: "FrameType") -> bool:
 
 
 def _raises(trace: "TracebackType") -> bool:
-    """Tell whether the error came from a statement that raises it."""
+    """Return whether a raise statement raised the error."""
     import opcode
 
     number = trace.tb_frame.f_code.co_code[trace.tb_lasti]
@@ -132,7 +142,7 @@ def _raises(trace: "TracebackType") -> bool:
 
 
 def _handlers() -> "set[tuple[str, str]]":
-    """Return (file, name) of the job's signal handlers that are in force; compiled ones are given no frame."""
+    """Return (file, name) of the job's current signal handlers; compiled ones get no frame."""
     import _signal
 
     found = set()
@@ -147,7 +157,10 @@ def _handlers() -> "set[tuple[str, str]]":
 
 
 def _raise_later(frame: "FrameType | None", error: BaseException) -> None:
-    """Raise ``error`` at the next line of the job's, in ``frame`` or what called it; what a finaliser raises is dropped, too."""
+    """Raise ``error`` at the job's next line, in ``frame`` or a caller.
+
+    Finalisers are skipped, since Python drops their errors, too.
+    """
     while frame is not None and (_is_ours(frame) or frame.f_code.co_name == "__del__"):
         frame = frame.f_back
     if frame is None:
@@ -170,7 +183,7 @@ def _is_ours(frame: "FrameType") -> bool:
 
 
 def _switch(name: str) -> bool:
-    """Return whether the job was started with the setting ``name`` on; what is neither on nor off is off."""
+    """Return whether the job was started with the setting ``name`` on; invalid texts mean off."""
     from ..formats.settings import SETTINGS
 
     try:
@@ -188,7 +201,7 @@ def _text(error: BaseException) -> str:
 
 
 def _keep(channel: "Channel", error: BaseException) -> None:
-    """Count a fault in ``channel``, which keeps the first one's traceback."""
+    """Count an internal error in ``channel``, which keeps the first traceback."""
     from ..formats import layout
 
     word = layout.JOB_WORDS["faults"] // 8

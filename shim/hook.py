@@ -1,4 +1,4 @@
-"""Calls us back after a module of a written table has been imported, leaving no mark on it; imports nothing itself."""
+"""Calls back after listed modules are imported; leaves no trace on them, imports nothing."""
 
 import sys
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class _Loader(object):
-    """Stands in for a module's loader until the module is executed."""
+    """Wraps a module's loader until the module is executed."""
 
     def __init__(self, real: "Any", name: str) -> None:
         self._real = real
@@ -35,7 +35,7 @@ class _Loader(object):
 
 
 class _Finder(object):
-    """First on sys.meta_path: one look into the table for any other module."""
+    """The first finder on sys.meta_path; other modules cost one table look-up."""
 
     @staticmethod
     def find_spec(name: str, path: "Any" = None, target: "Any" = None) -> "ModuleSpec | None":
@@ -63,7 +63,7 @@ _after: "Callable[[str, ModuleType], object] | None" = None
 
 
 def install(targets: "Collection[str]", after: "Callable[[str, ModuleType], object]") -> None:
-    """Call ``after(name, module)`` for each module named in ``targets``: now if it is loaded, else when it has been."""
+    """Call ``after(name, module)`` for each module in ``targets``, now or after its import."""
     global _after, _targets
     _after, _targets = after, targets
     if _Finder not in sys.meta_path:
@@ -75,7 +75,7 @@ def install(targets: "Collection[str]", after: "Callable[[str, ModuleType], obje
 
 
 def remove() -> None:
-    """Call nobody any more."""
+    """Remove the hook."""
     global _after, _targets
     _after, _targets = None, ()
     if _Finder in sys.meta_path:

@@ -1,4 +1,7 @@
-"""The C library, loaded once: each load makes a class, which is left for the job's garbage collection."""
+"""The C library, loaded once.
+
+Each load creates a class, which would be left for the job's garbage collection.
+"""
 
 from __future__ import annotations
 

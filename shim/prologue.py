@@ -1,9 +1,12 @@
-"""A call in front of a function's own code: the function stays what it is, and nothing of ours is on the stack while it runs.
+"""Adds a call in front of a function's code; the function object stays the same.
 
-The bytecode is changed, as debuggers do it: a call of ours is put where the body begins, jumps and tables move along. Only for the versions of CPython whose bytecode is written down here.
+The bytecode is changed, as debuggers do it: a call of ours is inserted where the body begins, and
+jumps and tables are adjusted. Nothing of ours is on the stack while the function runs. Only the
+versions of CPython whose bytecode is described here are supported.
 
-What the call returns may be kept for as long as the function runs, below all else on its frame's stack of values. The
-interpreter lets go of it when the function returns or raises, and that is how the end is told: by the object's ``__del__``.
+The result of the call may be kept while the function runs, at the bottom of its frame's value
+stack. The interpreter releases it when the function returns or raises: the object's ``__del__``
+then reports the end.
 """
 
 from __future__ import annotations
@@ -23,24 +26,25 @@ _KNOWN = sys.implementation.name == "cpython" and (3, 7) <= _VERSION <= (3, 13)
 _CACHES = {(3, 11): {"PRECALL": 1, "CALL": 4}}.get(_VERSION, {"CALL": 3} if _VERSION > (3, 11) else {})
 #: CPython 3.11.0 shows a frame that it takes apart to what is finalised then (GH-99729).
 _KEEPS = sys.version_info < (3, 11) or sys.version_info >= (3, 11, 1)
-#: These do not look for values that are left when a function returns: there the code itself lets go of the one that was kept.
+#: These versions do not release remaining values at a return: there the code itself releases the
+#: kept one.
 _LETS_GO = ((3, 9), (3, 10))
 _LETTING_GO = ("ROT_TWO", "POP_TOP")
 _RELATIVE = _VERSION >= (3, 11)  # jumps and tables count from where they are, or in a table of their own
 _GENERATORS = 0x20 | 0x80 | 0x200  # flags of code whose call runs nothing of it
 _VARARGS = 0x04
 _ARG_MAX = 0xFF  # of an instruction that needs no extension
-#: Forms of an entry in the table of places: with 0, 1 or 2 lines more, with any number and no columns, with both.
+#: Forms of a location table entry: line offset 0, 1 or 2; any offset without columns; both.
 _SHORT, _LINE, _LINE_AND_COLUMNS = (10, 11, 12), 13, 14
 
 
 def with_call(
     code: types.CodeType, called: Callable[..., Any], count: int, keep: bool = False
 ) -> types.CodeType | None:
-    """Return ``code`` that begins with ``called(its first count arguments)``, None where that cannot be made.
+    """Return ``code`` that begins with ``called(its first count arguments)``, None if impossible.
 
-    Where it has fewer, the last may be the tuple of all others.
-    ``keep``: what the call returns is let go of when the code ends.
+    Where it has fewer arguments, the last may be the tuple of all others. ``keep``: the result of
+    the call is released when the code ends.
     """
     if (
         (keep and not _KEEPS)
@@ -79,12 +83,12 @@ def with_call(
 
 
 def _arguments(code: types.CodeType) -> int:
-    """Return how many arguments are at hand in this order: those by position, and the tuple of all others."""
+    """Return how many arguments are available in this order: positional ones and ``*args``."""
     return code.co_argcount + bool(code.co_flags & _VARARGS and not code.co_kwonlyargcount)
 
 
 def _steps(code: types.CodeType, count: int, keep: bool) -> Iterator[tuple[str, int]]:
-    """Yield (name, argument) of the instructions of the call; its function is the constant behind the others."""
+    """Yield (name, argument) of the call's instructions; the function is the last constant."""
     target = [("LOAD_CONST", len(code.co_consts))]
     if _RELATIVE:
         target.insert(1 if _VERSION >= (3, 13) else 0, ("PUSH_NULL", 0))
@@ -102,12 +106,12 @@ def _steps(code: types.CodeType, count: int, keep: bool) -> Iterator[tuple[str, 
 
 
 def _instruction(number: int, name: str, arg: int) -> bytes:
-    """Return the bytes of one instruction, with the room that the interpreter wants behind it."""
+    """Return the bytes of one instruction with its inline cache."""
     return bytes((number, arg)) + b"\0\0" * _CACHES.get(name, 0)
 
 
 def _body(code: bytes, numbers: dict[str, int]) -> int:
-    """Return where the body begins: behind what prepares the frame."""
+    """Return the offset of the body, behind the instructions that prepare the frame."""
     return next(at for at in range(0, len(code), 2) if code[at] == numbers["RESUME"]) + 2
 
 
@@ -115,7 +119,10 @@ def _body(code: bytes, numbers: dict[str, int]) -> int:
 
 
 def _places_moved(table: bytes, at: int, units: int) -> bytes | None:
-    """Return the table of places with ``units`` more behind the first ``at``, on the line of what follows; None where none ends there."""
+    """Return the location table with ``units`` more after the first ``at``.
+
+    They are on the line of what follows. None where no entry ends at ``at``.
+    """
     covered = index = 0
     while covered < at and index < len(table):
         covered += (table[index] & 7) + 1
@@ -133,7 +140,7 @@ def _places_moved(table: bytes, at: int, units: int) -> bytes | None:
 
 
 def _entry_end(table: bytes, index: int) -> int:
-    """Return where the entry at ``index`` ends: the first byte of each has its highest bit set."""
+    """Return the end of the entry at ``index``: each entry's first byte has its highest bit set."""
     index += 1
     while index < len(table) and not table[index] & 0x80:
         index += 1
@@ -141,7 +148,7 @@ def _entry_end(table: bytes, index: int) -> int:
 
 
 def _line_taken(table: bytes) -> tuple[bytes, bytes]:
-    """Return by how many lines the table's first entry is further on, as in the table, and the table without that."""
+    """Return the line offset of the first entry, encoded, and the table without it."""
     form = table[0] >> 3 & 0xF
     if form in _SHORT:
         return bytes((2 * (form - _SHORT[0]),)), bytes((table[0] & 0x87 | _SHORT[0] << 3,)) + table[1:]
@@ -154,7 +161,10 @@ def _line_taken(table: bytes) -> tuple[bytes, bytes]:
 
 
 def _handlers_moved(table: bytes, units: int, more: int) -> bytes:
-    """Return the table of exception handlers for code that begins ``units`` later, with ``more`` values below its own."""
+    """Return the exception table for code that begins ``units`` later.
+
+    Each handler has ``more`` values below its own on the stack.
+    """
     numbers: list[int] = []
     value = 0
     for byte in table:

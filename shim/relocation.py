@@ -1,4 +1,7 @@
-"""Moves bytecode of Python 3.7 to 3.10: jumps there count from the beginning, and a larger number may need a longer instruction."""
+"""Moves bytecode of Python 3.7 to 3.10, where jumps count from the beginning.
+
+A larger jump may need a longer instruction.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,10 @@ _UNIT = 1 if sys.version_info < (3, 10) else 2  # bytes that a jump of one goes
 
 
 class _Instruction(object):
-    """One instruction with its extensions: ``begin`` and ``end`` are offsets, old ones; ``target`` is that of a jump."""
+    """One instruction with its extensions.
+
+    ``begin`` and ``end`` are old offsets; ``target`` is the old offset that a jump goes to.
+    """
 
     __slots__ = ("arg", "before", "begin", "end", "number", "relative", "target", "units")
 
@@ -33,9 +39,9 @@ class _Instruction(object):
 
 
 def moved(code: bytes, size: int, before_return: bytes = b"") -> tuple[bytes, Place]:
-    """Return ``code`` for a place ``size`` bytes further on, and where each instruction of it is then.
+    """Return ``code`` moved by ``size`` bytes, and the mapping of old offsets to new ones.
 
-    ``before_return``: instructions to run just before it returns.
+    ``before_return`` holds instructions to run just before it returns.
     """
     import opcode
 
@@ -75,7 +81,7 @@ def _instructions(code: bytes, extended: int, jumps: tuple[list[int], list[int]]
 
 
 def lnotab(table: bytes, place: Place) -> bytes:
-    """Return the table of lines of Python 3.7 to 3.9: (bytes up to here, lines more from here on)."""
+    """Return the line table of Python 3.7 to 3.9: pairs of (bytes so far, line increment)."""
     out, at, last = bytearray(), 0, 0
     for index in range(0, len(table), 2):
         at += table[index]
@@ -88,7 +94,7 @@ def lnotab(table: bytes, place: Place) -> bytes:
 
 
 def linetable(table: bytes, place: Place) -> bytes:
-    """Return the table of lines of Python 3.10: (bytes, lines more for them)."""
+    """Return the line table of Python 3.10: pairs of (bytes, line increment)."""
     ranges: List[Tuple[int, int]] = []  # where one ends, its lines
     at = 0
     for index in range(0, len(table), 2):

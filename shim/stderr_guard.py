@@ -1,8 +1,9 @@
-"""Keeps the lines that TensorFlow logs about our own profiler sessions off the job's standard error.
+"""Keeps TensorFlow's log lines about our profiler sessions off the job's standard error.
 
-TensorFlow logs through the C library's stream ``stderr``, some releases through a copy of the pointer to it. While a call of
-ours runs, that stream writes into a file in memory. What other threads logged meanwhile is written to the job's standard
-error afterwards; the profiler's own lines are left out. Descriptor 2 itself, which Python writes to, is not touched.
+TensorFlow logs through the C library's stream ``stderr``, some releases through a copy of the
+pointer to it. While a call of ours runs, that stream writes into a memory file. Lines that other
+threads logged meanwhile are written to the job's standard error afterwards; the profiler's own
+lines are left out. Descriptor 2 itself, which Python writes to, is not touched.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ if TYPE_CHECKING:
 #: Where a FILE of the GNU C library has its descriptor, on 64-bit machines (struct_FILE.h).
 _FILENO_AT = 112
 _STREAMS = ("stdout", "stderr")
-#: Source files of TensorFlow that log about a profiler session; the first line of each message names one.
+#: Source files of TensorFlow that log about a profiler session; the first line of each message
+#: names one.
 _FILES = (
     b"profiler_session.cc:",
     b"profiler_controller.cc:",
@@ -39,13 +41,14 @@ _PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called a
 
 
 class NoisyError(Exception):
-    """Nothing can keep the lines away: there is to be no profiler session."""
+    """TensorFlow's log lines cannot be redirected, so that no profiler session is started."""
 
 
 class Captured(object):
-    """While entered, the C library's ``stderr`` writes into a file in memory, of this object's own, until ``close``.
+    """While entered, the C library's ``stderr`` writes into a memory file, until ``close``.
 
-    ``fileno`` is the stream's descriptor, ``fd`` the file's, ``job`` the job's. One thread at a time may enter one.
+    ``fileno`` is the stream's descriptor, ``fd`` the file's, ``job`` the job's. Only one thread at
+    a time may enter an object.
     """
 
     __slots__ = ("_at", "_file", "_flush", "fd", "fileno", "job")
@@ -74,24 +77,27 @@ class Captured(object):
             descriptors.write(self.job, text)
 
     def restore(self) -> None:
-        """Have the stream write to the job's descriptor, if it does not."""
+        """Restore the stream's descriptor if it is replaced."""
         if self.fileno.value == self.fd:
             self.fileno.value = self.job
 
     def close(self) -> None:
-        """Restore the stream and let go of the file; twice is once."""
+        """Restore the stream and close the file; idempotent."""
         self.restore()
         fd, self.fd = self.fd, -1
         if fd >= 0 and descriptors.is_file(fd, self._file):
             os.close(fd)
 
     def _is_ours(self) -> bool:
-        """Tell whether the descriptor is still that of the file, and not what the job has put in its place."""
+        """Return whether the descriptor still belongs to the file; the job may replace it."""
         return descriptors.is_file(self.fd, self._file)
 
 
 def _stderr() -> tuple[ctypes.c_int, Callable[[], object]]:
-    """Return the descriptor in the C library's ``stderr``, and what flushes that stream; NoisyError when it is not as expected."""
+    """Return the descriptor field of the C library's ``stderr`` and a function that flushes it.
+
+    NoisyError when the stream is not laid out as expected.
+    """
     try:
         streams = [ctypes.c_void_p.in_dll(libc.plain, name) for name in _STREAMS]
     except ValueError as error:

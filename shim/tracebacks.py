@@ -1,8 +1,8 @@
-"""Keeps our frames out of the job's tracebacks: an uncaught exception prints what it would print without us.
+"""Keeps our frames out of the job's tracebacks.
 
-From Python 3.11 on a handler can drop its own entry before it raises again. Before, the entry of the handling frame
-stays, but entries below it can be dropped: there the wrapper's code carries the file, name and line of the function that
-it wraps, and that function's own entry is dropped instead.
+From Python 3.11 on a handler can drop its own entry before it raises again. Before, the entry of
+the handling frame stays, but entries below it can be dropped: there the wrapper's code carries the
+file, name and line of the function that it wraps, and that function's own entry is dropped instead.
 """
 
 from __future__ import annotations
@@ -26,7 +26,10 @@ _LAST_LINE = sys.version_info < (3, 8)
 
 
 def mimic(ours: F, original: Any, marker: str) -> F:
-    """Return ``ours`` with the names and, where tracebacks need it, the place of ``original`` at its call of ``marker``."""
+    """Return ``ours`` with the metadata of ``original`` and, if needed, its place in tracebacks.
+
+    The place is the line at which ``original`` calls ``marker``.
+    """
     copy_metadata(ours, original)
     code = getattr(original, "__code__", None)
     if code is not None and not _DROPS:
@@ -35,7 +38,7 @@ def mimic(ours: F, original: Any, marker: str) -> F:
 
 
 def copy_metadata(ours: Any, original: Any) -> None:
-    """Give the function ``ours`` the names, defaults and annotations of ``original``, and where to look for more."""
+    """Copy names, defaults and annotations of ``original`` to ``ours``; set ``__wrapped__``."""
     for name in _LOOKS:
         if hasattr(original, name):
             setattr(ours, name, getattr(original, name))
@@ -43,7 +46,10 @@ def copy_metadata(ours: Any, original: Any) -> None:
 
 
 def strip_our_frames(error: BaseException, original: Any) -> None:
-    """Take our entries out of the traceback of ``error``, just before a bare ``raise`` in a function that resembles ``original``."""
+    """Remove our entries from the traceback of ``error``.
+
+    Call it just before a bare ``raise`` in a function that mimics ``original``.
+    """
     own = error.__traceback__
     rest = own.tb_next if own is not None else None
     while rest is not None and rest.tb_frame.f_code.co_filename.startswith(OURS):
@@ -68,7 +74,7 @@ def _placed(code: types.CodeType, original: types.CodeType, line: int) -> types.
 
 
 def _table(lines: int, size: int) -> bytes:
-    """Return the table that puts ``size`` bytes of code ``lines`` below the first line: pairs of (bytes, lines)."""
+    """Return the line table that puts ``size`` bytes of code ``lines`` below the first line."""
     table = b"\0\x7f" * (lines // 127) + bytes((0, lines % 127))
     if sys.version_info >= (3, 10):
         table += b"\xfe\0" * (size // 254) + bytes((size % 254, 0))

@@ -1,4 +1,4 @@
-"""How the agent rests: it wakes for new channels and ended processes, and, where that matters, for answers."""
+"""Waits for events: new channels, ended processes and, on demand, the collector's answers."""
 
 import os
 import select
@@ -11,7 +11,7 @@ from ..processes import Process
 
 
 class Wakeup(NamedTuple):
-    """Why a rest is over; nothing of it when its time is."""
+    """Why a wait ended; all fields are False after a timeout."""
 
     answered: bool
     ended: bool
@@ -19,10 +19,10 @@ class Wakeup(NamedTuple):
 
 
 class EventWaiter:
-    """The wait between two turns."""
+    """The wait between two turns of the agent."""
 
     def __init__(self, socket: "zmq.Socket[bytes]", announcements: FolderWatch) -> None:
-        # The system's own poll also waits when there is nothing to wait for; zmq's returns at once then.
+        # select.poll also waits without descriptors; zmq's poller returns at once then.
         self._ends = select.poll()
         self._both = zmq.Poller()
         self._both.register(socket, zmq.POLLIN)
@@ -33,7 +33,7 @@ class EventWaiter:
             self._both.register(announcements.fd, zmq.POLLIN)
 
     def watch(self, uid: int, process: Process) -> None:
-        """Wake at the end of ``process``, once, if it still runs and the system can tell."""
+        """Wake once at the end of ``process`` if it still runs and the kernel has pidfds."""
         try:
             fd = os.pidfd_open(process.pid)
         except (OSError, AttributeError):  # an old kernel, or a Python that was built on one
@@ -47,11 +47,11 @@ class EventWaiter:
         self._both.register(fd, zmq.POLLIN)
 
     def watches(self, uid: int) -> bool:
-        """Whether the end of this process would end a rest; else it is to be looked for."""
+        """Whether the end of this process wakes the agent; if not, it must be polled."""
         return uid in self._fds
 
     def forget(self, uid: int) -> None:
-        """Wake for this process no more."""
+        """Stop watching this process."""
         fd = self._fds.pop(uid, None)
         if fd is not None:
             self._ends.unregister(fd)
@@ -59,7 +59,10 @@ class EventWaiter:
             os.close(fd)
 
     def wait(self, seconds: float, *, listening: bool) -> Wakeup:
-        """Return when a process ends or a channel is announced, at an answer if ``listening``, or after ``seconds``."""
+        """Wait for an event, ``seconds`` at most, and return what happened.
+
+        An event is the end of a process, an announcement or, if ``listening``, an answer.
+        """
         timeout_ms = round(1000 * max(0.0, seconds))
         ready = {source for source, _ in (self._both.poll(timeout_ms) if listening else self._ends.poll(timeout_ms))}
         ended = [uid for uid, fd in self._fds.items() if fd in ready]
@@ -71,7 +74,7 @@ class EventWaiter:
         return Wakeup(len(ready) > len(ended) + announced, bool(ended), announced)
 
     def close(self) -> None:
-        """Let go of all processes."""
+        """Stop watching everything."""
         for uid in list(self._fds):
             self.forget(uid)
         self._announcements.close()

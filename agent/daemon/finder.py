@@ -1,4 +1,4 @@
-"""Finds the channels of an instance: told by the announcements, and by looking through /proc."""
+"""Finds the channels of an instance through announcements and scans of /proc."""
 
 import os
 import time
@@ -13,24 +13,24 @@ from ..launches import Launch
 from ..processes import Holder, Inode, Process
 from .refusals import Refusals
 
-#: A scan may use this part of a core; and is never made more or less often than the bounds say (seconds).
+#: Share of a core for scans, and the bounds of their interval (seconds).
 SCAN_SHARE: Final = 0.0004
 SCAN_BOUNDS_S: Final = (2.0, 20.0)
-#: A process in a container announces itself by another number: it is looked for at once, but no more often than this.
+#: Minimum interval of scans for processes in containers, whose announced pid differs (seconds).
 SCAN_SOONEST_S: Final = 0.25
-#: What looks wrong may be half made yet: so many scans must find it so.
+#: Attempts before an invalid channel is refused: it may still be under construction.
 TRIES: Final = 3
-#: What one call opens at most: so many channels that are ours, or what can be looked at in so long (seconds).
+#: Limits of one call: channels opened, and time spent (seconds).
 TAKEN_MAX: Final = 32
 TAKEN_S: Final = 0.05
-#: A process has one channel, and one more for each time that it became another program. What it has beyond this is refused.
+#: Maximum channels per process: it has one, and one more after each exec.
 PROCESS_MAX: Final = 16
-#: So many channels are open at a time; further ones wait until others are done with.
+#: Maximum open channels; further ones wait.
 OPEN_MAX: Final = 1000
 
 
 class Found(NamedTuple):
-    """A channel and the process that it belongs to, None when that is gone already."""
+    """A channel and the process that owns it; None when that process is gone."""
 
     channel: Channel
     inode: Inode
@@ -38,13 +38,13 @@ class Found(NamedTuple):
 
 
 class TooManyError(FormatError):
-    """A process with more channels than any program makes."""
+    """A process has more channels than any normal program creates."""
 
     slug = "too-many-channels"
 
 
 class Finder:
-    """The channels of the launches of ``instance_dir`` that user ``uid`` may open, each found once."""
+    """Finds each channel of the instance's launches that user ``uid`` may open, once."""
 
     def __init__(self, instance_dir: str, uid: int) -> None:
         self._instance_dir = instance_dir
@@ -62,7 +62,7 @@ class Finder:
         self.scans = 0
 
     def announced(self) -> list[Found]:
-        """Return channels that were announced, and such as waited: some at a time, of each process one before the next of any."""
+        """Return announced and queued channels, a few at a time, taken from processes in turn."""
         news = self._folder.news()
         self._announced += news
         for one in news:
@@ -80,11 +80,11 @@ class Finder:
         return now >= self._next_scan_s
 
     def scan_soon(self) -> None:
-        """Have the next scan made at once."""
+        """Make the next scan due now."""
         self._next_scan_s = 0.0
 
     def scan(self) -> list[Found]:
-        """Look through /proc and return channels that were not known: some at a time, the others come with those announced."""
+        """Scan /proc and return new channels; at most TAKEN_MAX, the rest stay queued."""
         started = time.monotonic()
         self.holders = processes.scan(self._uid)
         self._not_ours &= self.holders.keys()
@@ -99,20 +99,20 @@ class Finder:
 
     @property
     def waiting(self) -> int:
-        """How many channels were found and not looked at yet."""
+        """How many channels are queued."""
         return len(self._waiting)
 
     def holds(self, pid: int, inode: Inode) -> bool:
-        """Whether process ``pid`` had the channel open at the last scan, or has it mapped without."""
+        """Whether process ``pid`` had the channel open at the last scan or still maps it."""
         return any(holder.pid == pid for holder in self.holders.get(inode, ())) or processes.still_maps(pid, inode)
 
     def forget(self, inode: Inode) -> None:
-        """Note that the channel ``inode`` is dealt with and closed."""
+        """Note that the channel ``inode`` is finished and closed."""
         self._open.pop(inode, None)
         self._not_ours.add(inode)
 
     def refuse(self, inode: Inode, launch: int, pid: int, error: FormatError) -> None:
-        """Leave the channel ``inode`` alone from now on, and count that."""
+        """Ignore the channel ``inode`` from now on and count the refusal."""
         self.forget(inode)
         self.refusals.add(launch, pid, error.slug, error.args[0])
 
@@ -121,7 +121,7 @@ class Finder:
         self._waiting.update((inode, holders[inode]) for inode in holders if inode in news)
 
     def _next(self) -> list[Found]:
-        """Take what waits, in turn from each process: one with a thousand channels does not keep the others waiting."""
+        """Open queued channels in turn by process, so that one process cannot block the others."""
         found: list[Found] = []
         until = time.monotonic() + TAKEN_S
         for inode in _in_turn(self._waiting):
@@ -175,7 +175,10 @@ class Finder:
         return Found(channel, inode, owner)
 
     def _launched_by(self, pid: int) -> int:
-        """Return the launch whose launcher is process ``pid``, which holds what its processes leave; 0 when there is none."""
+        """Return the launch whose launcher is process ``pid``, 0 when there is none.
+
+        A launcher holds the channels that its processes leave.
+        """
         for number in launches.listed(self._instance_dir):
             launch = launches.read(self._instance_dir, number)
             if launch is not None and launch.pid == pid and processes.ran_at(pid, launch.started_ns):
@@ -194,7 +197,7 @@ class Finder:
 
 
 def _in_turn(waiting: dict[Inode, list[Holder]]) -> list[Inode]:
-    """Return ``waiting`` ordered so that each process has its n-th turn before any has its next."""
+    """Return ``waiting`` in round-robin order of the processes."""
     turns: Counter[int] = Counter()
     order = {}
     for inode, holders in waiting.items():
@@ -205,7 +208,10 @@ def _in_turn(waiting: dict[Inode, list[Holder]]) -> list[Inode]:
 
 
 def _owner(holders: list[Holder], inner: int, launch: Launch) -> Process | None:
-    """Return which of ``holders`` made the channel: forked children hold it too, and the launcher unless it is the job."""
+    """Return the process that made the channel.
+
+    Forked children hold it too, and so does the launcher unless it became the job.
+    """
     for holder in holders:
         if (holder.pid != launch.pid or launch.has_become_job) and processes.ns_pid(holder.pid) == inner:
             return processes.process(holder.pid)
@@ -213,7 +219,7 @@ def _owner(holders: list[Holder], inner: int, launch: Launch) -> Process | None:
 
 
 def _launch_of(pid: int) -> int:
-    """Return the launch that process ``pid`` was started by, 0 when that cannot be seen."""
+    """Return the launch that started process ``pid``, 0 when it is unknown."""
     launch, _, _ = identity.environment_of(pid).get("TFPROF_RUN", "").partition("@")
     try:
         return int(launch, 16)

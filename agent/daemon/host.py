@@ -10,24 +10,30 @@ import psutil
 
 from ..processes import Process, Usage, usage
 
-#: Swap, disks and processors change slowly, and take long to ask for.
+#: Interval of swap, disk and CPU queries: these are slow and change rarely (seconds).
 SLOW_S: Final = 10.0
 _SECTOR: Final = 512  # of /proc/diskstats, whatever a disk's own are
 _TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 _PART: Final = 1 << 14
-#: What is wanted of /proc/meminfo is at its beginning.
+#: Lines of /proc/meminfo that are used: the first ones.
 _MEMORY_LINES: Final = 4
 
 
 class TreeSampler:
-    """Sums over a job's processes. What counts up never shrinks: one that is gone counts with what it had last."""
+    """Sums usage over a job's processes.
+
+    Counters never shrink: an ended process counts with its last values.
+    """
 
     def __init__(self) -> None:
         self._living: dict[Process, Usage] = {}
         self._gone = Usage()
 
     def sample(self, processes: Iterable[Process]) -> dict[str, float]:
-        """Return a row of the store's `samples` (but for its time) for ``processes`` and those that were."""
+        """Return a row of the store's `samples`, without its time, for ``processes``.
+
+        Ended processes are included in the counters.
+        """
         living = {}
         for process in processes:
             used = usage(process)
@@ -55,7 +61,7 @@ def _total(usages: Iterable[Usage]) -> Usage:
 
 
 class _ProcFile:
-    """A file of /proc that is read again and again, and so kept open; it reads as empty where the system has none."""
+    """A file of /proc that stays open between reads; it reads as empty where it does not exist."""
 
     def __init__(self, path: str) -> None:
         try:
@@ -64,7 +70,7 @@ class _ProcFile:
             self._fd = -1
 
     def lines(self) -> list[bytes]:
-        """Return what it says now."""
+        """Return its current lines."""
         data, more = b"", self._fd >= 0
         while more:
             part = os.pread(self._fd, _PART, len(data))
@@ -77,7 +83,7 @@ class _ProcFile:
 
 
 class HostSampler:
-    """Measures the host: the four files that psutil would open and read whole, at a fifth of its time."""
+    """Measures the host; reads four /proc files in a fifth of the time that psutil takes."""
 
     def __init__(self) -> None:
         self._slow_s = -SLOW_S
@@ -87,8 +93,9 @@ class HostSampler:
         self._disk_stats, self._net = _ProcFile("/proc/diskstats"), _ProcFile("/proc/net/dev")
 
     def sample(self) -> dict[str, float]:
-        """Return a row of the store's `host_samples` (but for its time, which is that of the call)."""
-        # user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time already
+        """Return a row of the store's `host_samples`, without its time, which is now."""
+        # user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time
+        # already
         ticks = [int(field) for field in self._stat.lines()[0].split()[1:9]]
         self._refresh_slow(time.monotonic())  # takes long, and the clock was read just now
         memory = dict(line.split()[:2] for line in self._memory.lines()[:_MEMORY_LINES])

@@ -1,4 +1,4 @@
-"""One process that is profiled: its channel, who it is, what it uses, and how it ends."""
+"""One profiled process: its channel, identity, resource usage and end."""
 
 import os
 import time
@@ -13,18 +13,18 @@ from ..transport.message_queue import Outbox, Send
 from .finder import Found
 from .host import TreeSampler
 
-#: Counters are told when they changed, at most once in so long; the job is told as often that an agent lives.
+#: Minimum interval of COUNTERS messages and of the heartbeat in the channel (seconds).
 COUNTERS_S: Final = 2.0
-#: A hello that changes again and again is told no more often than this.
+#: Minimum interval of OPEN messages after a changed hello (seconds).
 HELLO_S: Final = 1.0
-#: After its end, or the last answer about it, so long something is expected to happen soon.
+#: How long a job counts as active after its end or the last answer about it (seconds).
 ACTIVE_S: Final = 5.0
-#: How long the launcher is waited for to say how its child ended.
+#: How long the launcher may take to report how its child ended (seconds).
 LAUNCHER_WAIT_S: Final = 2.0
 
 
 class Job:
-    """One channel of launch ``launch`` from the moment it was found to the collector's ack of its end."""
+    """One channel of a launch, from its discovery to the collector's ack of its end."""
 
     def __init__(self, found: Found, launch: Launch, host: str) -> None:
         self.channel = found.channel
@@ -50,16 +50,16 @@ class Job:
 
     @property
     def hex(self) -> str:
-        """The uid as files and people spell it."""
+        """The uid in the form used in files and output."""
         return f"{self.uid:016x}"
 
     @property
     def is_running(self) -> bool:
-        """Whether its process had the channel when it was last looked at."""
+        """Whether its process had the channel at the last check."""
         return not self._gone_s
 
     def queue_changes(self, now: float) -> None:
-        """Queue what changed: the identity when the hello did, the counters every now and then."""
+        """Queue what changed: the identity after a new hello, the counters every COUNTERS_S."""
         generation = self.channel.hello_generation()
         if generation != self._sent_generation and (now >= self._hello_s or not self.is_running):
             self._hello_s = now + HELLO_S
@@ -76,7 +76,7 @@ class Job:
                 self.outbox.counters.put(counters)
 
     def pump(self, now: float, send: Send, room: int, share: int) -> int:
-        """Send what is due; return how many bytes; a channel that turns out broken is read no more."""
+        """Send what is due and return the bytes sent; a broken channel is not read again."""
         try:
             return self.outbox.pump(now, send, room, share)
         except ChannelError as error:
@@ -86,22 +86,22 @@ class Job:
 
     @property
     def is_moving(self) -> bool:
-        """Whether records wait for an answer, or are enough to be sent at once."""
+        """Whether records await an ack or enough of them wait to be sent at once."""
         return self._ask_outbox(lambda: self.outbox.is_moving)
 
     @property
     def wants_answers(self) -> bool:
-        """Whether an answer of the collector should be heard at once."""
+        """Whether an answer of the collector must be handled at once."""
         return self._ask_outbox(lambda: self.outbox.wants_answers)
 
     @property
     def is_ending(self) -> bool:
-        """Whether it has ended, and something of it is on its way."""
+        """Whether the process has ended and messages about it are unanswered."""
         return not self.is_running and self.outbox.unanswered > 0
 
     @property
     def has_more_to_do(self) -> bool:
-        """Whether there is more to do now that an answer came: much to send, or its end to tell."""
+        """Whether an answer lets the job go on: it has much to send, or it has ended."""
         return not self.is_running or self._ask_outbox(lambda: self.outbox.is_full)
 
     def _ask_outbox(self, ask: Callable[[], bool]) -> bool:
@@ -111,27 +111,27 @@ class Job:
             return True  # the next pump will find it, too, and read the channel no more
 
     def is_active(self, now: float) -> bool:
-        """Whether it has just ended, or the collector answered about it just now: not where nobody takes what it has."""
+        """Whether the job has just ended or had an answer, and the collector accepts its data."""
         return self.outbox.stall is None and now < max(self._gone_s, self.outbox.moved_s) + ACTIVE_S
 
     def has_just_ended(self, now: float) -> bool:
-        """Whether its launcher is about to say how it ended, and to ask what became of it."""
+        """Whether its launcher is about to report how it ended and to ask for the result."""
         return not self.is_running and now < self._gone_s + LAUNCHER_WAIT_S
 
     def sample(self, tree: ProcessTree, apart: frozenset[int]) -> dict[str, float]:
-        """Return what its processes use now; after their end what they had used last."""
+        """Return the current usage of its processes; after their end, the last one."""
         if self.is_running and self.owner is not None:
             self._sample = self._tree.sample(tree.below(self.owner.pid, apart - {self.owner.pid}))
         return self._sample
 
     # -- the end ---------------------------------------------------------------------------------
     def gone(self, now: float) -> None:
-        """Note that its process is gone, or has become another program: all that it wrote is there."""
+        """Note that its process ended or executed another program: it writes no more."""
         self._gone_s, self._gone_ns = now, time.time_ns()
         self.outbox.end()
 
     def close_if_over(self, instance_dir: str, now: float) -> None:
-        """Queue the CLOSE once the process is gone and everything that it left is acked."""
+        """Queue the CLOSE once the process is gone and all its data is acked."""
         if self.is_running or len(self.outbox.closes) or not self._is_drained():
             return
         end = self._end(launches.read(instance_dir, self.launch), now)
@@ -148,7 +148,10 @@ class Job:
             return True
 
     def _end(self, launch: Launch | None, now: float) -> dict[str, Any] | None:
-        """Return state, status, signal and when (real ns) it ended, or was seen to; None while the launcher has still to say."""
+        """Return state, status, signal and end time (real ns) of the job.
+
+        None while the launcher may still report them.
+        """
         ended = {"state": "ended", "status": None, "signal": None, "t_ns": self._gone_ns}
         if self.error is not None:
             return {**ended, "state": "lost"}
@@ -161,7 +164,7 @@ class Job:
         return None if waits else ended
 
     def summary(self) -> dict[str, Any]:
-        """Return what the launcher and the status are told about it."""
+        """Return the entry for the launch result and the status file."""
         words = self.channel.counters()
         return {
             "uid": self.hex,
@@ -179,7 +182,10 @@ class Job:
 
 
 def _fixed_identity(found: Found, launch: Launch, host: str) -> dict[str, Any]:
-    """Return what of a job's identity its hello has no say in; `command` only where the launcher recorded it."""
+    """Return the identity fields that a hello cannot change.
+
+    `command` is present only where the launcher recorded it.
+    """
     channel, owner = found.channel, found.owner
     environ = identity.environment_of(owner.pid) if owner else {}
     fixed: dict[str, Any] = {

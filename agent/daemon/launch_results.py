@@ -1,4 +1,4 @@
-"""Tells each launcher what became of its processes, from its job's end until everything is stored."""
+"""Reports to each launcher what became of its processes, until all data is stored."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -10,7 +10,7 @@ from .refusals import Refusal
 
 
 class LaunchResults:
-    """The launches of the instance ``instance_dir``: which live, which have ended and wait for their result."""
+    """The launches of an instance: the running ones and those that await their result."""
 
     def __init__(self, instance_dir: str) -> None:
         self._instance_dir = instance_dir
@@ -21,7 +21,10 @@ class LaunchResults:
         self._written: dict[int, Result] = {}
 
     def refresh(self, scans: int) -> bool:
-        """Read the descriptions that may have changed; return whether a launch has ended since, ``scans`` having been made."""
+        """Read descriptions that may have changed; return whether a launch has ended since.
+
+        ``scans`` is the number of scans so far.
+        """
         ended = False
         listed = set(launches.listed(self._instance_dir))
         self._launches = {number: launch for number, launch in self._launches.items() if number in listed}
@@ -40,7 +43,7 @@ class LaunchResults:
         return ended
 
     def _take_over(self, number: int) -> None:
-        """Take over what an agent before this one told."""
+        """Load the result that an earlier agent wrote."""
         earlier = launches.read_result(self._instance_dir, number)
         if earlier is None:
             return
@@ -60,7 +63,7 @@ class LaunchResults:
         }
 
     def wants_scan(self, scans: int) -> bool:
-        """Whether a launch has ended and nobody has looked yet, in ``scans`` scans, for what it left."""
+        """Whether an ended launch still needs a scan for remaining channels."""
         return any(at >= scans for at in self._scanned_at.values())
 
     def closed(self, job: Job) -> None:
@@ -68,7 +71,7 @@ class LaunchResults:
         self._closed.setdefault(job.launch, []).append(job.summary())
 
     def write(self, jobs: Iterable[Job], refusals: Iterable[Refusal], stall: dict[str, str] | None, scans: int) -> None:
-        """Write the result of every launch that has ended and is not complete."""
+        """Write the result of every ended launch that is not complete."""
         waiting = [number for number in self._scanned_at if number not in self._complete]
         if not waiting:
             return

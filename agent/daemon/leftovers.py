@@ -1,4 +1,4 @@
-"""What nobody will come back for: folders of killed jobs' profiler sessions, and runtime folders of stores that are gone."""
+"""Removes stale folders: of killed jobs' profiler sessions and of deleted stores."""
 
 import os
 import re
@@ -12,16 +12,19 @@ from ...commands import daemons
 from ...formats import runtime_dir
 from .. import daemon_start, launches, processes
 
-#: Where a job has its profiler session written, for seconds, and how it calls the folder.
+#: Folders and name pattern of the exports of profiler sessions, which exist for seconds.
 _EXPORTS: Final = ("/dev/shm", "/tmp")  # noqa: S108 - only private folders of this user are touched there
 _EXPORT: Final = re.compile(r"tfprof-(\d{1,9})-[0-9a-f]{16}")
 _INSTANCE: Final = re.compile(r"[0-9a-f]{12}")
-#: What was touched this lately may be in use by somebody who is not to be seen, as a process in a container (seconds).
+#: Age below which a folder may be in use by an invisible process, as in a container (seconds).
 RECENT_S: Final = 60.0
 
 
 def remove_exports(pid: int | None = None) -> None:
-    """Remove the folders of profiler sessions whose process is gone; at once those of ``pid``, which is known to be."""
+    """Remove the folders of profiler sessions whose process is gone.
+
+    Those of ``pid``, which is known to be gone, are removed even if they are recent.
+    """
     for path, owner in _exports():
         if owner == pid or (processes.process(owner) is None and not _is_recent(path)):
             shutil.rmtree(path, ignore_errors=True)
@@ -37,7 +40,7 @@ def _exports() -> Iterator[tuple[str, int]]:
 
 
 def remove_instances(own: str) -> None:
-    """Remove the runtime folders of stores that are not there any more, but for ``own`` and such as somebody uses."""
+    """Remove the runtime folders of deleted stores, except ``own`` and those in use."""
     root = runtime_dir.runtime_root()
     for name in _names(root):
         instance_dir = os.path.join(root, name)
@@ -46,7 +49,7 @@ def remove_instances(own: str) -> None:
 
 
 def _is_left(instance_dir: str) -> bool:
-    """Whether the store of ``instance_dir`` is gone, and nobody works for it."""
+    """Whether the store of the instance is gone and no process works for it."""
     store = runtime_dir.store_of(instance_dir)
     if store is None or os.path.lexists(store) or _is_recent(instance_dir):
         return False
@@ -57,7 +60,7 @@ def _is_left(instance_dir: str) -> bool:
 
 
 def _remove(instance_dir: str) -> None:
-    """Remove ``instance_dir`` unless a daemon takes it this moment."""
+    """Remove the instance unless a daemon is taking it."""
     locks = [daemons.Lock(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)]
     try:
         if all(lock.acquire() for lock in locks):
@@ -75,7 +78,7 @@ def _names(folder: str) -> list[str]:
 
 
 def _is_folder(path: str) -> bool:
-    """Whether ``path`` is a folder of this user's, and no link to one."""
+    """Whether ``path`` is a folder of this user and not a link."""
     try:
         info = os.lstat(path)
     except OSError:
@@ -84,7 +87,7 @@ def _is_folder(path: str) -> bool:
 
 
 def _is_recent(path: str) -> bool:
-    """Whether the folder was changed lately; so is what changed in a future that a clock was set back from."""
+    """Whether the folder changed recently; a time in the future counts as recent."""
     try:
         return os.lstat(path).st_mtime > time.time() - RECENT_S
     except OSError:

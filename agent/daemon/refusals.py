@@ -1,15 +1,15 @@
-"""What was refused: each reason once for a process, with how often."""
+"""Counts refusals: one entry per process and reason."""
 
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
-#: So many reasons are kept, the newest; all are counted.
+#: Maximum number of entries; the newest are kept and all are counted.
 REASONS_MAX: Final = 1000
 _TEXT_MAX: Final = 512
 
 
 class Refusal(NamedTuple):
-    """Why something of a process is not taken, and how often; ``launch`` is 0 where that is not known."""
+    """Why something of a process was refused and how often; ``launch`` is 0 if unknown."""
 
     launch: int
     pid: int
@@ -19,14 +19,14 @@ class Refusal(NamedTuple):
 
 
 class Refusals:
-    """All refusals of one agent, in the order in which their reasons came last; its length is their number."""
+    """All refusals of one agent, latest last; its length is their total count."""
 
     def __init__(self) -> None:
         self._reasons: dict[tuple[int, int, str], Refusal] = {}
         self._count = 0
 
     def add(self, launch: int, pid: int, slug: str, text: str) -> None:
-        """Count one more; the newest text is told."""
+        """Count one refusal; the newest text replaces the earlier one."""
         self._count += 1
         key = (launch, pid, slug)
         earlier = self._reasons.pop(key, None)

@@ -1,4 +1,4 @@
-"""The samples that are on their way: one message a second for the host and all its jobs."""
+"""Queues samples: one message a second for the host and all its jobs."""
 
 import json
 import time
@@ -6,24 +6,24 @@ from typing import Any, Final
 
 from ...formats import wire
 from ..processes import ProcessTree, all_pids, process_tree
-from ..transport.message_queue import SILENCE_S, STALL_S, Letters, Send, encode
+from ..transport.message_queue import SILENCE_S, STALL_S, MessageQueue, Send, encode
 from .host import HostSampler
 from .job import Job
 
 SAMPLE_S: Final = 1.0
-#: All processes of a host, which may be thousands, are looked through for new ones below a job: that may use this part of a core,
-#: and is never done more or less often than the bounds say (seconds).
+#: Share of a core for reading the process tree of the host, and the bounds of its interval
+#: (seconds).
 TREE_SHARE: Final = 0.0004
 TREE_BOUNDS_S: Final = (5.0, 30.0)
-#: What a collector that is away for longer than these many seconds misses is counted.
+#: Queued samples; when a collector is away for longer, the oldest are dropped and counted.
 QUEUE_MAX: Final = 600
 
 
 class Sampler:
-    """Takes samples each second, and at once when a job begins or ends."""
+    """Takes a sample each second, and at once when a job begins or ends."""
 
     def __init__(self) -> None:
-        self.letters = Letters(wire.SAMPLES, 0, QUEUE_MAX)
+        self.queue = MessageQueue(wire.SAMPLES, 0, QUEUE_MAX)
         self._host = HostSampler()
         self._next_s = 0.0
         self._tree_s = 0.0
@@ -32,18 +32,18 @@ class Sampler:
         self._silent_since = 0.0
 
     def soon(self) -> None:
-        """Have the next sample taken now: a short job is to have two."""
+        """Make the next sample due now: a short job needs two."""
         self._next_s = self._tree_s = 0.0
 
     def take(self, jobs: list[Job], now: float) -> None:
-        """Queue one message when it is time."""
+        """Queue one message when it is due."""
         if now < self._next_s or not jobs:
             return
         self._next_s = now + SAMPLE_S
         owners = frozenset(job.owner.pid for job in jobs if job.owner is not None and job.is_running)
         tree = self._process_tree(now)
         rows = {job.hex: job.sample(tree, owners) for job in jobs}
-        self.letters.put(
+        self.queue.put(
             {
                 "t_ns": time.time_ns(),
                 "host": self._host.sample(),
@@ -52,7 +52,10 @@ class Sampler:
         )
 
     def _process_tree(self, now: float) -> ProcessTree:
-        """Return who is whose child, as it was some seconds ago: who is gone since is told by its measuring."""
+        """Return the process tree, at most some seconds old.
+
+        Processes that ended since are noticed when they are measured.
+        """
         if now >= self._tree_s:
             began = time.monotonic()
             self._tree = process_tree(all_pids())
@@ -61,30 +64,30 @@ class Sampler:
         return self._tree
 
     def pump(self, send: Send, now: float) -> None:
-        """Send what is queued, again after a silence."""
+        """Send queued messages; send them again after a silence."""
         if now < self._not_before:
             return
-        was_waiting = self.letters.unanswered > 0
-        self.letters.pump(send)
+        was_waiting = self.queue.unanswered > 0
+        self.queue.pump(send)
         if not was_waiting:
             self._silent_since = now
         elif now > self._silent_since + SILENCE_S:
             self._silent_since = now
-            self.letters.rewind()
+            self.queue.rewind()
 
-    def landed(self, last: int, now: float) -> None:
-        """Take an ACK."""
+    def note_acked(self, last: int, now: float) -> None:
+        """Handle an ACK."""
         self._silent_since = now
-        self.letters.landed(last)
+        self.queue.note_acked(last)
 
     def stalled(self, now: float) -> None:
-        """Take a STALL: try again in a second."""
+        """Handle a STALL: try again after STALL_S."""
         self._not_before = now + STALL_S
-        self.letters.rewind()
+        self.queue.rewind()
 
     def forget(self, uid: str) -> None:
-        """Take the job ``uid`` out of what is queued: the collector knows no such job, and never will."""
-        self.letters.rewrite(lambda body: encode(_without(json.loads(body), uid)))
+        """Remove the job ``uid`` from queued messages: the collector does not know it."""
+        self.queue.rewrite(lambda body: encode(_without(json.loads(body), uid)))
 
 
 def _without(message: dict[str, Any], uid: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""The agent: one process a user and instance that drains the channels of all jobs into the collector."""
+"""The agent: one process per user and instance that drains all channels into the collector."""
 
 import os
 import resource
@@ -25,32 +25,31 @@ from .job import Job
 from .launch_results import LaunchResults
 from .samples import Sampler
 
-#: How often rings and announcements are looked at (seconds): by default, while records are on their way, and while a job's last
-#: words are; a host of quiet jobs is hardly woken.
+#: Poll interval of rings and announcements (seconds): idle, transferring, job ending.
 TICK_S: Final = 0.5
 BUSY_TICK_S: Final = 0.2
 ENDING_TICK_S: Final = 0.05
-#: How often is looked whether jobs still run, and what is told to launchers.
+#: Interval of checks for ended jobs and of launch results (seconds).
 CHECK_S: Final = 1.0
 STATUS_S: Final = 2.0
-#: How much of all jobs together may be on its way, so that it may lie in this process's memory; each has its share of it
-#: at any time, so that none waits for what the collector still does for the others.
+#: Maximum bytes in flight, all jobs together. Each job always has its share, so that none waits for
+#: the others.
 WINDOW_BYTES: Final = 16 << 20
-#: Of ended jobs so many at a time have something on its way: a thousand that end at once do not keep those that run waiting.
+#: Maximum number of ended jobs that send at a time, so that they do not delay running jobs.
 ENDED_AT_ONCE: Final = 16
-#: How often old files of launches, and what killed jobs and removed stores left, are looked for.
+#: Interval of the removal of old launch files and stale folders (seconds).
 TIDY_S: Final = 600.0
-#: What ended jobs left is kept at least so long for a collector to come up, however short an agent is to stay without work.
+#: Minimum time that data of ended jobs waits for a collector (seconds).
 GIVE_UP_S: Final = 15.0
-#: Each job takes two descriptors: of this process's limit so many are asked for.
+#: Limit of open files to ask for: each job takes two descriptors.
 DESCRIPTORS: Final = 4096
 
 
 class Agent:
-    """The daemon of the instance that serves ``store``, whose lock is held: `start`, `serve` until told to stop, `stop`.
+    """The daemon of the instance that serves ``store``; its lock is already held.
 
-    ``idle_s`` is how long it stays without a running job, without a living launcher and without a collector that takes what ended
-    jobs left.
+    Call `start`, then `serve` until it returns, then `stop`. ``idle_s`` is how long the agent stays
+    without a running job, a living launcher and a collector that accepts the data of ended jobs.
     """
 
     def __init__(self, store: str, idle_s: float) -> None:
@@ -73,7 +72,7 @@ class Agent:
         self._busy_s = time.monotonic()
 
     def start(self) -> None:
-        """Take the signals and connect."""
+        """Install signal handlers and connect."""
         _raise_limit(DESCRIPTORS)
         signal.signal(signal.SIGTERM, self._on_stop_signal)
         signal.signal(signal.SIGINT, self._on_stop_signal)
@@ -98,7 +97,7 @@ class Agent:
         }
 
     def serve(self) -> None:
-        """Go round until told to stop, or idle for long."""
+        """Run the main loop until the agent is stopped or has been idle for long."""
         while not self._stopping:
             begun = time.monotonic()
             self.turn(begun)
@@ -107,7 +106,11 @@ class Agent:
             self._wait_until(begun + self._tick_s(begun))
 
     def _tick_s(self, now: float) -> float:
-        """Return how long to rest: short where something goes on or has just ended, not where nobody takes what there is."""
+        """Return the time to the next turn (seconds).
+
+        It is short while something is in progress or has just ended, and long when the collector
+        accepts nothing.
+        """
         wanted = self._results.wants_scan(self._finder.scans)
         if wanted or any(job.has_just_ended(now) for job in self.jobs.values()):
             return ENDING_TICK_S
@@ -117,7 +120,7 @@ class Agent:
         return BUSY_TICK_S if any(job.is_moving for job in jobs) else TICK_S
 
     def _wait_until(self, until: float) -> None:
-        """Wait for the next turn; where an answer may let something go on, hear it at once, and rest no more if it does."""
+        """Wait for the next turn; return early when an answer or event lets work go on."""
         left = until - time.monotonic()
         while not self._stopping:
             wakeup = self._waiter.wait(left, listening=self._wants_answers())
@@ -133,7 +136,7 @@ class Agent:
         return self._link.collector is None or any(job.wants_answers for job in self.jobs.values())
 
     def stop(self) -> None:
-        """Let go of everything; what running jobs have not got acked stays in their rings for a successor."""
+        """Close everything; unacked data of running jobs stays in their rings for a successor."""
         left = [job for job in self.jobs.values() if not job.is_running]
         if left:
             lost = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in left)
@@ -146,7 +149,7 @@ class Agent:
         self._link.close()
 
     def hand_over(self) -> None:
-        """Start a successor if a launch began while this agent, which seemed to be there for it, ended as idle."""
+        """Start a successor if a launch began while this agent was shutting down as idle."""
         if not self._stopping:
             self._try_write(self._check_launches)
         if not self._stopping and self._results.living:
@@ -170,10 +173,10 @@ class Agent:
 
     # -- the collector ---------------------------------------------------------------------------
     def _receive(self, now: float) -> bool:
-        """Take all answers; return whether something waited for one of them."""
+        """Handle all answers; return whether one of them was urgent."""
         refusal = self._link.refusal
         urgent = self._handle_answers(now)
-        if self._link.refusal is not None and refusal is None:  # launchers are told why nothing is stored
+        if self._link.refusal is not None and refusal is None:  # launchers learn why nothing is stored
             self._next_check_s = 0.0
             urgent = True
         return urgent
@@ -199,11 +202,11 @@ class Agent:
         if head.type == wire.STALL:
             self._sampler.stalled(now)
         elif head.type in (wire.ACK, wire.REFUSE):
-            self._sampler.landed(head.last, now)
+            self._sampler.note_acked(head.last, now)
 
     def _on_job_answer(self, job: Job, head: Head, body: dict[str, Any], now: float) -> None:
         if head.type == wire.ACK:
-            job.outbox.landed(head.about, head.last)
+            job.outbox.note_acked(head.about, head.last)
         elif head.type == wire.STALL:
             job.outbox.stalled(_reason(body), now)
         elif head.type == wire.REFUSE and head.about == wire.OPEN:
@@ -211,12 +214,12 @@ class Agent:
             self._refuse(job, FormatError(reason["text"], reason["slug"]))
         elif head.type == wire.REFUSE:
             self._finder.refusals.add(job.launch, job.pid, **_reason(body))
-            job.outbox.given_up(head.about, head.last)
+            job.outbox.note_refused(head.about, head.last)
 
     def _send_all_again(self) -> None:
         for job in self.jobs.values():
             job.outbox.rewind()
-        self._sampler.letters.rewind()
+        self._sampler.queue.rewind()
 
     def _reopen(self, uid: int, now: float) -> None:
         job = self.jobs.get(uid)
@@ -224,10 +227,10 @@ class Agent:
             self._sampler.forget(launches.name_of(uid))
         else:
             job.outbox.reopened(now)
-            self._sampler.letters.rewind()
+            self._sampler.queue.rewind()
 
     def _send_due(self, now: float) -> None:
-        """Greet, then send what is due: identities and data of each job in turn, then the samples."""
+        """Greet, then send due messages of each job in turn, then the samples."""
         self._link.greet(now)
         jobs = list(self.jobs.values())
         for job in jobs:
@@ -277,7 +280,7 @@ class Agent:
         self._drop(job)
 
     def _refuse(self, job: Job, error: FormatError) -> None:
-        """Have done with a job that the collector will not hear of: all else about it would be refused, too."""
+        """Drop a job that the collector refuses: it would refuse all else about it, too."""
         self._drop(job)
         self._finder.refuse(job.inode, job.launch, job.pid, error)
 
@@ -288,13 +291,13 @@ class Agent:
         self._finder.forget(job.inode)
 
     def _check_for_exec(self, now: float) -> None:
-        """Note the processes that run another program now: their channel is not theirs any more."""
+        """Note the processes that executed another program and so lost their channel."""
         for job in self.jobs.values():
             if job.is_running and job.owner is not None and not self._finder.holds(job.owner.pid, job.inode):
                 job.gone(now)
 
     def _check(self, now: float) -> None:
-        """See who has ended, tell the launchers, keep the collector alive."""
+        """Detect ended processes, update launch results, keep the collector running."""
         for job in self.jobs.values():
             if job.is_running and not self._waiter.watches(job.uid) and (job.owner is None or not job.owner.is_alive):
                 job.gone(now)
@@ -334,7 +337,7 @@ class Agent:
         self._link.met(self._collector.pid)
 
     def _stall(self) -> dict[str, str] | None:
-        """Why nothing is stored for anybody, None when it is."""
+        """Why nothing is stored for any job, None when data is stored."""
         if self._link.refusal is not None:
             return self._link.refusal
         return self._collector.trouble
@@ -356,7 +359,7 @@ class Agent:
             "lag_bytes": sum(job["lag_bytes"] for job in jobs.values()),
             "refused": len(self._finder.refusals),
             "refusals": [one._asdict() for one in list(self._finder.refusals)[-20:]],
-            "samples_dropped": self._sampler.letters.dropped,
+            "samples_dropped": self._sampler.queue.dropped,
             "stall": self._stall() or (stalls[0] if stalls else None),
             "rss_bytes": _rss_bytes(),
             "cpu_s": time.process_time(),
@@ -365,7 +368,10 @@ class Agent:
         self._try_write(lambda: self._status.write(status))
 
     def _try_write(self, action: Callable[[], None]) -> None:
-        """Write a runtime file; one that cannot be written stops nothing, a runtime folder that is gone does."""
+        """Write a runtime file.
+
+        A failure is recorded; the agent stops only when the runtime folder itself is gone.
+        """
         try:
             action()
         except OSError as error:
@@ -378,7 +384,7 @@ def _reason(body: dict[str, Any]) -> dict[str, str]:
 
 
 def _raise_limit(descriptors: int) -> None:
-    """Have so many descriptors, or as many as may be had."""
+    """Raise the limit of open files to ``descriptors``, or as far as allowed."""
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     wanted = descriptors if hard == resource.RLIM_INFINITY else min(descriptors, hard)
     if soft != resource.RLIM_INFINITY and soft < wanted:
@@ -399,7 +405,10 @@ def _rss_bytes() -> int:
 
 
 def serve(store: str, idle_s: float) -> int:
-    """Run an agent of ``store``, whose lock is held, until it is told to stop or has nothing to do; return the exit status."""
+    """Run an agent of ``store``, whose lock is held, and return the exit status.
+
+    It ends when it is told to stop or has been idle for long.
+    """
     agent = Agent(store, idle_s)
     agent.start()
     try:

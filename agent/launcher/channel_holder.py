@@ -1,4 +1,4 @@
-"""What the launcher keeps an eye on while its job runs: new channels, which it holds open, and the agent's life."""
+"""Holds new channels open while the job runs, and keeps the agent alive."""
 
 import functools
 import os
@@ -15,11 +15,11 @@ from ..channels import agent_of, open_file, read_page
 from ..folder_watch import FolderWatch
 from ..launches import Launch
 
-#: How soon is looked again for new channels (seconds), and whether the agent lives: after the start and after a new channel,
-#: and later.
+#: Poll intervals of new channels and of the agent's life (seconds): after the start or a new
+#: channel, and later.
 SOON_S, LATER_S = 0.1, 0.5
 AGENT_SOON_S, AGENT_LATER_S = 0.25, 1.0
-#: How long it is soon.
+#: How long the short intervals are used (seconds).
 ACTIVE_S: Final = 10.0
 
 _ChannelsOf = Callable[[int], dict[processes.Inode, str]]
@@ -27,7 +27,7 @@ _Scan = Callable[[int], dict[processes.Inode, list[processes.Holder]]]
 
 
 class ChannelHolder:
-    """The channels of the processes of ``launch``: open here, they outlive their processes even without an agent."""
+    """The channels of ``launch``: open here, they outlive their processes without an agent."""
 
     def __init__(self, instance_dir: str, launch: Launch) -> None:
         self._instance_dir = instance_dir
@@ -43,12 +43,12 @@ class ChannelHolder:
         self._active_until_s = time.monotonic() + ACTIVE_S
         self._is_begun = False
         self.refusal: dict[str, str] | None = None
-        #: Announcements of this launch, and such whose process is gone: they may be of this launch or another.
+        #: Announcements of this launch, and those whose process is gone, of this launch or another.
         self.announced = 0
         self.missed = 0
 
     def look(self) -> float:
-        """Open the channels that were announced since the last call, see to the agent; return how soon to call again."""
+        """Open newly announced channels, check the agent, return the seconds to the next call."""
         now = time.monotonic()
         self.announcements.clear()
         # However many were announced, the system is asked once.
@@ -66,7 +66,7 @@ class ChannelHolder:
         return SOON_S if active else LATER_S
 
     def revive(self) -> bool:
-        """Return whether the agent lives; start it when it does not."""
+        """Return whether the agent runs; start it when it does not."""
         try:
             return self._supervisor.look()
         except TfprofError as error:
@@ -80,12 +80,12 @@ class ChannelHolder:
 
     @property
     def is_taken(self) -> bool:
-        """Whether the agent that lives has all channels that are held here."""
+        """Whether the running agent has all channels that are held here."""
         agent = daemons.holder(self._instance_dir, daemon_start.AGENT)
         return all(agent_of(fd) == agent != 0 for fd in self._fds.values())
 
     def _was_stopped(self) -> bool:
-        """Whether somebody told the agent to stop: then it is not for this process to know better."""
+        """Whether a user stopped the agent: then it is not restarted."""
         status = private_files.read_json(os.path.join(self._instance_dir, "agent.json"))
         return self._is_begun and status is not None and bool(status.get("stopped")) and self._supervisor.starts == 0
 
@@ -100,14 +100,14 @@ class ChannelHolder:
             self._find_by_scan(one.uid, scan)
 
     def _find_by_scan(self, uid: int, scan: _Scan) -> None:
-        """Look everywhere for the channel ``uid``: a process in a container announces itself by another number."""
+        """Scan all processes for the channel ``uid``: its pid differs in a container."""
         for inode, holders in scan(os.geteuid()).items():
             if self._open(inode, holders[0].path, uid):
                 return
         self.missed += 1
 
     def _open(self, inode: processes.Inode, path: str, uid: int) -> bool:
-        """Return whether the channel at ``path`` is the announced one; keep it open if it is one of this launch."""
+        """Return whether the channel at ``path`` has this uid; keep it if it is of this launch."""
         if inode in self._fds:
             return False
         try:

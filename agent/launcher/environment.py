@@ -1,4 +1,4 @@
-"""What the launcher changes in a job's environment, and when that will not reach the job."""
+"""Changes a job's environment, and detects when they cannot reach the job."""
 
 import os
 import re
@@ -17,7 +17,7 @@ _ENDS_OPTIONS: Final = frozenset("cm")
 
 
 def given() -> dict[str, str]:
-    """Return the environment that this process was started with: Python itself adds LC_CTYPE where a locale is plain C."""
+    """Return the initial environment of this process; Python adds LC_CTYPE in a C locale."""
     try:
         with open("/proc/self/environ", "rb") as file:
             pairs = [os.fsdecode(entry).partition("=") for entry in file.read().split(b"\0")]
@@ -27,7 +27,10 @@ def given() -> dict[str, str]:
 
 
 def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` with the shim on the module path, ``run`` as TFPROF_RUN, and ``settings``."""
+    """Return ``environ`` with the shim on the module path, ``run`` and ``settings``.
+
+    ``run`` is the value of TFPROF_RUN.
+    """
     old = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry != INJECT]
     # An empty entry means the working folder: one that was there stays, none is added.
     path = os.pathsep.join([INJECT, *old]) if old != [""] else INJECT
@@ -35,7 +38,7 @@ def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str,
 
 
 def isolating_option(command: Sequence[str]) -> str | None:
-    """Return the option with which ``command`` starts a Python that will not load the shim, None when there is none."""
+    """Return the option that keeps the Python in ``command`` from loading the shim, or None."""
     if not _PYTHON.fullmatch(os.path.basename(command[0])):
         return None
     skip = False

@@ -1,4 +1,4 @@
-"""Which of the signals that reached the launcher have still to reach the job: those that were not sent to the whole group."""
+"""Decides which signals the launcher forwards: those that were not sent to the whole group."""
 
 import os
 import signal
@@ -7,23 +7,24 @@ from typing import Final, NamedTuple
 
 from .inbox import Signal
 
-#: Signals of one number that come so close together are one, as for a process that takes so long to wake (seconds).
+#: Equal signals that arrive within this time are merged, as for a process that wakes slowly
+#: (seconds).
 SETTLE_S: Final = 0.002
-#: So long may somebody take who signals the processes of a service one after the other (seconds).
+#: How long a service manager may take to signal its processes one after the other (seconds).
 GRACE_S: Final = 0.03
 _STOPS: Final = frozenset([signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
-#: What makes the system forget what: to go on, that it was to stop, and the other way round.
+#: Signals that the kernel discards when another arrives: SIGCONT and the stop signals.
 _UNDOES: Final[dict[int, frozenset[signal.Signals]]] = {
     signal.SIGCONT: _STOPS,
     **dict.fromkeys(_STOPS, frozenset([signal.SIGCONT])),
 }
-#: The kernel's words on what this process itself did.
+#: Signals that the kernel sends for this process's own use of resources.
 _OWN_FAULTS: Final = frozenset([signal.SIGXCPU, signal.SIGXFSZ])
 _NEVER: Final = float("inf")
 
 
 class _Waiting(NamedTuple):
-    """A signal that reached this process; whether it is for the job is known at ``until``, looked for at ``look``."""
+    """A signal of this process; it is decided at ``until`` and first checked at ``look``."""
 
     info: Signal
     since: float
@@ -36,10 +37,10 @@ class _Waiting(NamedTuple):
 
 
 class Forwarding:
-    """The signals of the last moments, of which each is taken off by one that the witness heard, or else passed on.
+    """Recent signals; each is matched with one that the witness saw, or forwarded.
 
-    ``witness`` returns what else reached the group since it was called last, or None; ``is_of_job`` tells whether a pid belongs to
-    the job: what that sends to its parent is not for itself.
+    ``witness`` returns the signals of the group since its last call, or None. ``is_of_job`` tells
+    whether a pid belongs to the job: what the job sends to its parent is not forwarded.
     """
 
     def __init__(self, witness: Callable[[], list[int] | None], is_of_job: Callable[[int], bool]) -> None:
@@ -49,7 +50,7 @@ class Forwarding:
         self._witnessed: list[tuple[int, float]] = []
 
     def add(self, info: Signal, now: float) -> None:
-        """Take a signal that this process was sent."""
+        """Record a signal that this process received."""
         number = info.number
         sent = info.code <= 0
         if (sent and info.pid == os.getpid()) or (not sent and number in _OWN_FAULTS):
@@ -65,15 +66,15 @@ class Forwarding:
 
     @property
     def due(self) -> float:
-        """When `ready` has something to do; infinite when nothing waits."""
+        """When `ready` must be called next; infinite when no signal waits."""
         return min((one.look for one in self._waiting), default=_NEVER)
 
     def awaits(self, number: int) -> bool:
-        """Whether a signal ``number`` may still have to be passed on."""
+        """Whether a signal ``number`` may still be forwarded."""
         return any(one.info.number == number for one in self._waiting)
 
     def ready(self, now: float) -> list[Signal]:
-        """Return what is to be passed on to the job now."""
+        """Return the signals to forward to the job now."""
         if now < self.due:
             return []
         group_signals = self._witness()
@@ -88,7 +89,7 @@ class Forwarding:
         return [one.info for one in over if not one.from_job]
 
     def _match(self, group_signals: list[int], now: float) -> None:
-        """Match what waits with what the witness heard, the oldest first."""
+        """Match waiting signals with those that the witness saw, the oldest first."""
         self._witnessed += [(number, now) for number in group_signals]
         left = []
         for one in self._waiting:

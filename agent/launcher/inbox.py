@@ -1,4 +1,4 @@
-"""The signals that reach this process, taken one by one while all are held back."""
+"""Receives blocked signals one by one."""
 
 import os
 import select
@@ -10,13 +10,14 @@ from typing import Final, NamedTuple
 ALL: Final = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 #: SFD_CLOEXEC and SFD_NONBLOCK of <sys/signalfd.h> are those of files.
 _FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK
-#: The first fields of a signalfd_siginfo: signo, errno, code, pid, uid, fd, tid, band, overrun, trapno, status, int, ptr.
+#: The first fields of a signalfd_siginfo: signo, errno, code, pid, uid, fd, tid, band, overrun,
+#: trapno, status, int, ptr.
 _RECORD: Final = struct.Struct("=IiiIIiIIIIiiQ")
 _SIZE: Final = 128
 
 
 class Signal(NamedTuple):
-    """A signal: its number, how it came to be (si_code), who sent it if anybody did, and the value that came along."""
+    """A signal: number, si_code, sender's pid if any, and attached value."""
 
     number: int
     code: int = 0
@@ -25,10 +26,11 @@ class Signal(NamedTuple):
 
 
 class Inbox:
-    """What waits for this process: `next` waits for it, too.
+    """The pending signals of this process.
 
-    A descriptor, since Python's own sigtimedwait returns bytes of its stack for a signal when the process was stopped while it waited.
-    Only a Python without ctypes has to do with that; what is no signal at all is seen there.
+    It reads a signalfd. Python's sigtimedwait returns uninitialized memory when the process was
+    stopped while it waited. It is used only in a Python without ctypes, where invalid numbers are
+    filtered.
     """
 
     def __init__(self) -> None:
@@ -38,12 +40,12 @@ class Inbox:
             self._poll.register(self._fd, select.POLLIN)
 
     def listen(self, fd: int) -> None:
-        """Let ``next`` return, too, when ``fd`` can be read."""
+        """Make ``next`` return also when ``fd`` is readable."""
         if fd >= 0:
             self._poll.register(fd, select.POLLIN)
 
     def next(self, seconds: float) -> Signal | None:
-        """Return the next signal, None when there is none after ``seconds`` or something else is to be looked at."""
+        """Return the next signal, None after ``seconds`` or when another descriptor is readable."""
         if self._fd is None:
             info = signal.sigtimedwait(ALL, max(0.0, seconds))
             known = info is not None and info.si_signo in ALL

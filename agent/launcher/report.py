@@ -1,4 +1,4 @@
-"""The end of a launch: waits until its processes are stored, then has the collector's report printed."""
+"""The end of a launch: waits until its data is stored, then runs the collector's report."""
 
 import os
 import signal
@@ -16,12 +16,12 @@ from .channel_holder import ChannelHolder
 
 REPORT: Final = "tfprof.cli.report"
 PATIENCE_S: Final = 15.0
-#: Waiting ends earlier when nothing was stored for so long.
+#: Waiting ends early after this time without progress (seconds).
 STANDSTILL_S: Final = 5.0
-#: And earlier still when it is known why.
+#: The same when the reason is known.
 STALLED_S: Final = 1.0
 POLL_S: Final = 0.02
-#: A command that was over sooner, with no channel announced, has not loaded TensorFlow: nobody is asked about it.
+#: A shorter command without a channel has not loaded TensorFlow: the agent is not asked (seconds).
 TOO_SHORT_S: Final = 2.0
 _REPORT_S: Final = 20.0
 #: Profiles of large jobs take their time.
@@ -49,12 +49,12 @@ LATE: Final[Mapping[str, str]] = {
 
 
 def say(text: str) -> None:
-    """Print a line on standard error, where there is one."""
+    """Print a line on standard error, if there is one."""
     streams.say(f"tfprof: {text}")
 
 
 def _log(path: str) -> int:
-    """Return a descriptor of the log at ``path``, emptied; of nowhere when there can be none."""
+    """Return a descriptor of the emptied log at ``path``, or of /dev/null when that fails."""
     try:
         return private_files.open_regular(path, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     except OSError:
@@ -62,12 +62,12 @@ def _log(path: str) -> int:
 
 
 def no_profile(why: Mapping[str, Any]) -> None:
-    """Say why there is none."""
+    """Print why there is no profile."""
     say(f"no profile: {why['text']} [{why['slug']}]")
 
 
 def _missing(result: Result) -> str:
-    """Return what of ``result``'s processes is not in the store, as a person says it."""
+    """Return a text with the amounts of data that are not in the store."""
     waiting = sum(max(0, job["records"] - job["acked"]) for job in result.jobs)
     counts = {
         "records not stored": waiting,
@@ -78,14 +78,17 @@ def _missing(result: Result) -> str:
 
 
 def _has_progress(before: Result | None, now: Result | None) -> bool:
-    """Return whether something goes on: where it is said why nothing is stored, only what is stored all the same counts."""
+    """Return whether there is progress.
+
+    Where ``now`` names a reason why nothing is stored, only stored data counts.
+    """
     return now is None or now.stall is None or now.progress != (before.progress if before is not None else 0)
 
 
 class JobEnd:
-    """What is still to be done for ``launch`` after its job; ``holder`` has its channels.
+    """What remains to be done for ``launch`` after its job; ``holder`` has its channels.
 
-    With ``quiet`` only that is told which stands in the way of ``dump``.
+    With ``quiet`` only errors that concern ``dump`` are printed.
     """
 
     def __init__(
@@ -100,7 +103,7 @@ class JobEnd:
         self._interrupted = False
 
     def report(self, took_s: float) -> None:
-        """Wait until everything is stored or cannot be, then print the report or the reason why there is none."""
+        """Wait for the data to be stored, then print the report or why there is none."""
         if not self._channel_holder.announced and not self._channel_holder.missed and took_s < TOO_SHORT_S:
             no_profile(NO_TENSORFLOW)
             return
@@ -114,13 +117,13 @@ class JobEnd:
             no_profile(problem or self._why_nothing_taken())
 
     def _why_nothing_taken(self) -> Mapping[str, str]:
-        """Return why an agent that has done its part has no process of this launch."""
+        """Return why a finished agent has no process of this launch."""
         if self._channel_holder.announced:
             return NOT_TAKEN
         return TOO_SHORT if self._channel_holder.missed else NO_TENSORFLOW
 
     def hand_over(self) -> None:
-        """Wait until the agent, which may only just be coming up, has the channels open, too: they are closed with this process."""
+        """Wait until the agent holds the channels: this process closes them when it ends."""
         deadline = time.monotonic() + STANDSTILL_S
         while not self._channel_holder.is_taken and not self._channel_holder.trouble and time.monotonic() < deadline:
             self._channel_holder.look()
@@ -145,7 +148,7 @@ class JobEnd:
                 return
 
     def _stall(self) -> dict[str, str] | None:
-        """Return why nothing moves, None where that is not known."""
+        """Return why there is no progress, None where that is unknown."""
         return self._channel_holder.trouble if self._result is None else self._result.stall
 
     def _problem(self) -> dict[str, str] | None:
@@ -189,7 +192,7 @@ class JobEnd:
             say(f"no report: {why['text']}, see {log} [{why['slug']}]")
 
     def _wait_for_report(self, pid: int) -> Mapping[str, str] | None:
-        """Wait for the report, not for ever; return why there is none that is to be told."""
+        """Wait for the report with a limit; return why it failed, None if that is not shown."""
         deadline = time.monotonic() + (_REPORT_S if self._dump is None else _DUMP_S)
         while True:
             done, status = os.waitpid(pid, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""`tfprof-run`: runs a command as if it were not there, and has the TensorFlow in it profiled."""
+"""`tfprof-run`: runs a command transparently and has the TensorFlow in it profiled."""
 
 import argparse
 import os
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .supervise import Outcome
 
 PROG: Final = "tfprof-run"
-#: How soon is looked at nothing.
+#: Poll interval when nothing is watched (seconds).
 NEVER_S: Final = 3600.0
 #: A path of a local socket has no more bytes than this.
 SOCKET_PATH_MAX: Final = 107
@@ -40,7 +40,7 @@ examples:
 
 
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that says what is wrong in one line."""
+    """An argument parser that reports errors in one line."""
 
     def error(self, message: str) -> NoReturn:
         raise UsageError(f"{message} ({PROG} --help)")
@@ -94,7 +94,7 @@ def _parser() -> _Parser:
 
 
 def parse(argv: Sequence[str]) -> Options:
-    """Return the checked options in ``argv``; UsageError, or another error of exit code 2, when they cannot be."""
+    """Return the checked options in ``argv``; UsageError, or another of exit code 2, if wrong."""
     given = _parser().parse_args(list(argv))
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:
@@ -129,7 +129,7 @@ def parse(argv: Sequence[str]) -> Options:
 
 
 def _dump(steps: str | None, folder: str | None) -> Dump | None:
-    """Return what is to be written at the end."""
+    """Return the profiles to write at the end, None when none are requested."""
     if steps is None:
         if folder is not None:
             raise UsageError("--dump-dir without --dump-steps: which steps are to be written?")
@@ -156,7 +156,7 @@ def _name(text: str) -> str:
 
 
 def _check_settings(environ: dict[str, str]) -> None:
-    """Raise UsageError, or PolicyError, where a setting of the job is none."""
+    """Raise UsageError or PolicyError where a setting of the job is invalid."""
     given = {row.name: row.read(environ) for row in settings.SETTINGS.values() if "shim" in row.users}
     Policy.from_text(given["trace"], given["trace-level"])
     if not layout.RING_MIN <= given["ring"] <= layout.RING_MAX:
@@ -165,7 +165,7 @@ def _check_settings(environ: dict[str, str]) -> None:
 
 
 class Run:
-    """One launch: prepared as far as possible, run in any case."""
+    """One launch. The command runs even when the preparation fails."""
 
     def __init__(self, options: Options, inherited: supervise.Inherited) -> None:
         self._options = options
@@ -204,7 +204,7 @@ class Run:
         self._environ = environment.job_environment(self._environ, run, options.changes)
 
     def execute(self) -> NoReturn:
-        """Become the command."""
+        """Replace this process by the command."""
         self._note(job_pid=os.getpid())
         holder = self._channel_holder()
         if holder is not None:
@@ -237,7 +237,7 @@ class Run:
     def _run_to_end(
         self, watched: witness.Witness | None, isolating: str | None
     ) -> "tuple[Outcome, ChannelHolder | None]":
-        """Start the command and stay with it to its end."""
+        """Start the command and supervise it to its end."""
         announce_job, signals = (watched.announce_job, watched.signals) if watched is not None else (_nothing, _nothing)
         try:
             pid = supervise.start(self._options.command, self._environ, self._inherited, announce_job)
@@ -258,11 +258,11 @@ class Run:
         return outcome, holder
 
     def _was_killed(self, pid: int) -> None:
-        """Say how the job ended in the place of this process, which was killed."""
+        """Record how the job ended on behalf of this process, which was killed."""
         self._note(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
 
     def _channel_holder(self) -> "ChannelHolder | None":
-        """Return what looks after the channels, None where there is nothing to look after."""
+        """Return the holder of the channels, None where the launch is not profiled."""
         if self._launch is None:
             return None
         from .channel_holder import ChannelHolder  # noqa: PLC0415 - the job runs already and does not wait for this
@@ -270,7 +270,7 @@ class Run:
         return ChannelHolder(self._instance_dir, self._launch)
 
     def _note(self, **changes: Any) -> None:
-        """Write what has become known into the launch file."""
+        """Update the launch file."""
         if self._launch is None:
             return
         self._launch = self._launch._replace(**changes)
@@ -281,12 +281,12 @@ class Run:
 
     @property
     def _has_output(self) -> bool:
-        """Whether there is something to say, and somebody to say it to, or something to write at the end."""
+        """Whether there is something to print and a stream for it, or a profile to write."""
         return self._options.dump is not None or not (self._options.quiet or sys.stderr is None)
 
     def _explain(self, why: dict[str, str]) -> None:
         if self._has_output:
-            from . import report  # noqa: PLC0415 - likewise
+            from . import report  # noqa: PLC0415 - not before it is needed
 
             report.no_profile(why)
 
@@ -294,7 +294,7 @@ class Run:
         if self._problem is not None or holder is None or self._launch is None:
             self._explain(self._problem or {"slug": "runtime-dir", "text": "no folder for it"})
         else:
-            from . import report  # noqa: PLC0415 - likewise
+            from . import report  # noqa: PLC0415 - not before it is needed
 
             ending = report.JobEnd(self._instance_dir, self._launch, holder, self._options.dump, self._options.quiet)
             if self._has_output:
@@ -312,7 +312,7 @@ def _nothing() -> None:
 
 
 def _parsed(argv: Sequence[str]) -> Options:
-    """Return the options in ``argv``; where help or the version was asked for, end when it is written."""
+    """Return the options in ``argv``; after --help or --version, flush the output and exit."""
     try:
         return parse(argv)
     except SystemExit:
@@ -321,7 +321,7 @@ def _parsed(argv: Sequence[str]) -> Options:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run ``argv`` (the command line by default) and return the exit code of the job, 2 for a command line that is wrong."""
+    """Run ``argv`` (by default the command line); return the job's exit code, 2 for bad usage."""
     occupy_standard()
     streams.stand_in()
     try:

@@ -1,4 +1,4 @@
-"""The job's parent that nobody notices: signals, stops and the way it ends pass through it unchanged."""
+"""Runs the job as a transparent parent: signals, stops and the exit status pass unchanged."""
 
 import contextlib
 import errno
@@ -20,7 +20,10 @@ _SI_QUEUE: Final = -1
 
 
 class NotStartedError(TfprofError):
-    """The command cannot be executed; `exit_code` is what a shell would say: 127 not found, 126 not executable."""
+    """The command cannot be executed.
+
+    `exit_code` is that of a shell: 127 not found, 126 not executable.
+    """
 
     slug = "not-started"
 
@@ -37,19 +40,19 @@ class Outcome(NamedTuple):
 
     @property
     def exit_code(self) -> int:
-        """What a shell says of it: the status, or 128 and the signal."""
+        """The exit code of a shell: the status, or 128 + signal."""
         return self.status if self.status is not None else 128 + (self.signal or 0)
 
 
 class Inherited(NamedTuple):
-    """The signal mask and dispositions that this process was started with, as far as Python leaves them to be seen."""
+    """The signal mask and dispositions that this process inherited, as far as Python shows them."""
 
     mask: set[signal.Signals]
     ignores_children: bool
 
 
 def take_signals() -> Inherited:
-    """Hold back every signal from now on, to be waited for; return what a job is to be given back."""
+    """Block every signal from now on; return what a job must get back."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
     ignores_children = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
     if ignores_children:
@@ -60,9 +63,10 @@ def take_signals() -> Inherited:
 def start(
     command: Sequence[str], environ: Mapping[str, str], inherited: Inherited, announce_job: Callable[[], object]
 ) -> int:
-    """Start ``command`` in this process group and terminal and return its pid; NotStartedError when it cannot be.
+    """Start ``command`` in this process group and return its pid.
 
-    ``announce_job`` is called in the new process before it becomes the command.
+    NotStartedError when that fails. ``announce_job`` is called in the new process before it
+    executes the command.
     """
     hear, replies = os.pipe()
     try:
@@ -89,7 +93,7 @@ def _become(
     announce_job: Callable[[], object],
     replies: int,
 ) -> NoReturn:
-    """Turn this forked child into the job."""
+    """Execute the job in this forked child."""
     code = errno.ENOEXEC
     try:
         announce_job()
@@ -102,7 +106,7 @@ def _become(
 
 
 def execute(command: Sequence[str], environ: Mapping[str, str], inherited: Inherited) -> NoReturn:
-    """Replace this process by ``command`` with the signals that were inherited; OSError when it cannot be."""
+    """Replace this process by ``command`` with the inherited signals; OSError when that fails."""
     for number in _PYTHONS_OWN:
         signal.signal(number, signal.SIG_DFL)
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
@@ -115,7 +119,8 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited: Inher
     except OSError as error:
         if error.errno != errno.ENOEXEC:
             raise
-        # A script without a first line that names its interpreter: every shell takes it as one of its own.
+        # A script without a first line that names its interpreter: every shell takes it as one of
+        # its own.
         os.execve("/bin/sh", ["sh", _located(command[0], environ), *command[1:]], dict(environ))
 
 
@@ -127,7 +132,7 @@ def _located(name: str, environ: Mapping[str, str]) -> str:
 
 
 def not_started(name: str, code: int) -> NotStartedError:
-    """Return the error of a command ``name`` whose execution failed with ``code``, in the words of a shell."""
+    """Return a shell's error for a command ``name`` whose execution failed with ``code``."""
     if code == errno.ENOENT:
         if "/" not in name:
             return NotStartedError(f"{name}: command not found", 127)
@@ -144,9 +149,10 @@ def _inbox() -> Inbox:
 
 
 def wait(pid: int, watch: Callable[[], float], forwarding: Forwarding, news: int = -1) -> Outcome:
-    """Stay with the job until its end: pass signals on, stop when it stops.
+    """Supervise the job to its end: forward signals, stop when it stops.
 
-    ``watch`` is called after the seconds that it says, and at once when the descriptor ``news`` can be read.
+    ``watch`` returns the seconds to its next call. It is called at once when the descriptor
+    ``news`` becomes readable.
     """
     due = time.monotonic()
     child, inbox = _Child(pid), _inbox()
@@ -172,14 +178,14 @@ def wait(pid: int, watch: Callable[[], float], forwarding: Forwarding, news: int
 
 
 class _Child:
-    """The job: whether it is stopped, by which signal, and what became of it."""
+    """The state of the job: stopped, and by which signal, or ended."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.stopped_by = 0
 
     def look(self) -> Outcome | None:
-        """Take note of what happened to it; return how it ended, None when it did not."""
+        """Read status changes of the job; return its outcome, None while it runs."""
         while True:
             done, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
             if not done:
@@ -194,13 +200,13 @@ class _Child:
                 return Outcome(os.WEXITSTATUS(status), None)
 
     def stop_together(self) -> None:
-        """Stop as it did; return when somebody lets this process go on, who lets it go on, too, or not."""
+        """Stop this process as the job did; return when this process is continued."""
         number, self.stopped_by = self.stopped_by, 0
         _stop_like(number)
 
 
 def _pass_on(one: Signal, child: _Child) -> None:
-    """Send the job what this process was sent, with the value that came along."""
+    """Forward a signal to the job, with its value."""
     if one.number == signal.SIGCONT:
         child.stopped_by = 0
     with contextlib.suppress(PermissionError, ProcessLookupError):  # it runs as somebody else now
@@ -218,7 +224,7 @@ def _queue(one: Signal, pid: int) -> bool:
 
 
 def is_interrupted(seconds: float) -> bool:
-    """Wait ``seconds``; True at once when somebody wants this process to end. For the time after the job."""
+    """Wait ``seconds``; True at once on a terminating signal. Used after the job."""
     deadline, inbox = time.monotonic() + seconds, _inbox()
     while (left := deadline - time.monotonic()) > 0:
         came = inbox.next(left)
@@ -228,7 +234,7 @@ def is_interrupted(seconds: float) -> bool:
 
 
 def _stop_like(number: int) -> None:
-    """Stop as the job did, so that a shell sees it; returns when somebody lets this process go on."""
+    """Stop as the job did, so that a shell sees it; return when continued."""
     if number == signal.SIGSTOP:
         os.kill(os.getpid(), number)
         return

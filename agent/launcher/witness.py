@@ -1,7 +1,7 @@
-"""A silent process in the job's process group: what reaches it was sent to the group, so that the job has it already.
+"""A silent process in the job's process group that sees which signals the whole group gets.
 
-It also outlives the launcher by a moment: a launcher that is killed takes its job along, as `kill -9` would have ended the job
-alone.
+The job has received these signals already. The witness outlives the launcher briefly: when the
+launcher is killed, the witness kills the job, as `kill -9` of the job alone would have.
 """
 
 import contextlib
@@ -14,18 +14,18 @@ from typing import Final, NoReturn
 
 from .. import processes
 
-#: A witness that does not answer in this time was stopped by somebody; it is told to go on (seconds).
+#: Timeout of an answer; a witness that exceeds it was stopped and is sent SIGCONT (seconds).
 PATIENCE_S: Final = 0.2
 _ALL: Final = signal.valid_signals()
-#: What it is told: a question with its number, the job's pid, or that the job needs it no more.
+#: Requests to the witness: a numbered question, the job's pid, dismissal.
 _QUESTION, _JOB, _LEAVE = b"?", b"J", b"."
 _REQUEST: Final = struct.Struct("<cI")
-#: What it answers: the question's number and how many signals follow, a byte each.
+#: Head of an answer: the question's number and the count of signals that follow, a byte each.
 _ANSWER: Final = struct.Struct("<II")
 
 
 class Witness:
-    """A witness that runs: a child of this process, told by the pipe ``ask``, heard by the pipe ``hear``."""
+    """A running witness: a child of this process, connected by two pipes."""
 
     def __init__(self, pid: int, ask: int, hear: int) -> None:
         self._pid = pid
@@ -35,14 +35,14 @@ class Witness:
         self._rest = b""
 
     def announce_job(self) -> None:
-        """Make this process known as the job: called in the job's process, before it executes its program."""
+        """Register this process as the job; called in the child before it executes the command."""
         with contextlib.suppress(OSError):  # it was ended: the job runs without
             os.write(self._ask, _REQUEST.pack(_JOB, os.getpid()))
 
     def signals(self) -> list[int] | None:
-        """Return the signals that reached it since the last call; None when it cannot be asked.
+        """Return the signals of the witness since the last call; None when it does not answer.
 
-        What was sent to the group before one of it reached this process is among them.
+        Signals sent to the group before one of them reached this process are included.
         """
         _pass_barrier()
         self._number += 1
@@ -75,7 +75,7 @@ class Witness:
         return int(_ANSWER.unpack_from(self._rest)[1])
 
     def dismiss(self) -> None:
-        """Let it end; the job is over."""
+        """End the witness after the job."""
         with contextlib.suppress(OSError):
             os.write(self._ask, _REQUEST.pack(_LEAVE, 0))
             os.kill(self._pid, signal.SIGCONT)
@@ -85,7 +85,7 @@ class Witness:
 
 
 def _pass_barrier() -> None:
-    """Return when no signal is any more on its way to one process of a group after the other."""
+    """Return when no signal to the group is still being delivered."""
     try:
         os.setpgid(
             0, os.getpgrp()
@@ -95,7 +95,10 @@ def _pass_barrier() -> None:
 
 
 def begin(orphaned: Callable[[int], object]) -> Witness | None:
-    """Start a witness, None when there can be none; it calls ``orphaned`` with the job's pid after it had to end the job."""
+    """Start a witness, None when that fails.
+
+    It calls ``orphaned`` with the job's pid after it killed the job.
+    """
     ours, theirs = os.pipe(), os.pipe()
     try:
         pid = os.fork()
@@ -111,7 +114,7 @@ def begin(orphaned: Callable[[int], object]) -> Witness | None:
 
 
 def _serve(requests: int, replies: int, orphaned: Callable[[int], object]) -> NoReturn:
-    """Be the witness, until told to leave or nobody is there any more."""
+    """Run as the witness until dismissed or orphaned."""
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
         _keep_only(requests, replies)
@@ -141,7 +144,7 @@ def _answer_to(number: int, launcher: int) -> bytes:
 
 
 def _keep_only(*wanted: int) -> None:
-    """Let go of everything that the job's parent has open, lest somebody waits for the end of a pipe."""
+    """Close all inherited descriptors, so that pipes of the job's parent can end."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)

@@ -15,7 +15,7 @@ from ...formats.wire import Head
 from ..channels import Batch, Channel, ChannelError
 
 BATCH_BYTES: Final = 4 << 20
-#: How much of one job may be on its way.
+#: Maximum bytes in flight, per job.
 WINDOW_BYTES: Final = 8 << 20
 #: Records are sent at once when there are this many bytes of them or the ring is PRESSING, spans when there are this many; else
 #: FLUSH_S after the last ones: a message of two steps costs the collector hardly more than one of one.
@@ -30,8 +30,8 @@ SILENCE_MAX_S: Final = 20.0
 STALL_S: Final = 1.0
 #: Minimum interval between full resends to a collector that does not know the job (seconds).
 REOPEN_S: Final = 0.25
-#: How often is looked whether there was an answer.
-MIND_S: Final = 0.5
+#: Interval of checks for a silent collector (seconds).
+SILENCE_CHECK_S: Final = 0.5
 
 Send = Callable[[Head, bytes], bool]
 
@@ -41,8 +41,8 @@ def encode(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, separators=(",", ":")).encode()
 
 
-class Letters:
-    """Messages of one type that are kept until they are acked; of more than ``keep`` the oldest are dropped and counted."""
+class MessageQueue:
+    """Messages of one type, kept until acked; beyond ``keep`` the oldest are dropped, counted."""
 
     def __init__(self, kind: int, uid: int, keep: int) -> None:
         self.kind = kind
@@ -71,7 +71,7 @@ class Letters:
             self._sent += 1
         return True
 
-    def landed(self, last: int) -> None:
+    def note_acked(self, last: int) -> None:
         """Forget what is acked: everything up to number ``last``."""
         while self._waiting and self._waiting[0][0].last <= last:
             self._waiting.popleft()
@@ -100,15 +100,15 @@ class Letters:
         return len(self._waiting)
 
 
-class Standing(Letters):
-    """The one letter that is never done with: it is sent again with everything else, also when it was acked before."""
+class StickyMessage(MessageQueue):
+    """A message that is sent again after every reconnect, even if it was acked before."""
 
     def __init__(self, kind: int, uid: int) -> None:
         super().__init__(kind, uid, 1)
         self._acked = -1
 
-    def landed(self, last: int) -> None:
-        """Await no answer any more."""
+    def note_acked(self, last: int) -> None:
+        """Stop waiting for an answer."""
         self._acked = last
 
     @property
@@ -117,44 +117,44 @@ class Standing(Letters):
         return super().unanswered if self._acked < self._last else 0
 
 
-class _Flight(NamedTuple):
+class _InFlight(NamedTuple):
     last: int
     end: int
     size: int
 
 
 class Cursor:
-    """How far a ring is sent, and how far it is acked."""
+    """How far a ring is sent and acked."""
 
     def __init__(self, kind: int, acked: int) -> None:
         self.kind = kind
         self.acked = self.sent = acked
         self.in_flight = 0
         self.last_sent_s = 0.0
-        self._flights: deque[_Flight] = deque()
+        self._batches: deque[_InFlight] = deque()
 
     @property
     def unanswered(self) -> int:
         """How many batches were sent and not answered."""
-        return len(self._flights)
+        return len(self._batches)
 
-    def flown(self, batch: Batch, now: float) -> None:
+    def note_sent(self, batch: Batch, now: float) -> None:
         """Note that ``batch`` was sent."""
-        self._flights.append(_Flight(batch.last, batch.end, len(batch.data)))
+        self._batches.append(_InFlight(batch.last, batch.end, len(batch.data)))
         self.sent = batch.end
         self.in_flight += len(batch.data)
         self.last_sent_s = now
 
-    def landed(self, last: int) -> None:
+    def note_acked(self, last: int) -> None:
         """Note that everything up to number ``last`` is stored."""
-        while self._flights and self._flights[0].last <= last:
-            flight = self._flights.popleft()
+        while self._batches and self._batches[0].last <= last:
+            flight = self._batches.popleft()
             self.acked = flight.end
             self.in_flight -= flight.size
 
     def rewind(self) -> None:
         """Have everything that is not acked read and sent again, at once."""
-        self._flights.clear()
+        self._batches.clear()
         self.sent = self.acked
         self.in_flight = 0
         self.last_sent_s = 0.0
@@ -166,18 +166,18 @@ def both_clocks() -> tuple[int, int]:
 
 
 class Outbox:
-    """Everything of one job that is on its way to the collector."""
+    """All messages of one job on their way to the collector."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
         uid = self.uid = channel.page.uid
         self.records = Cursor(wire.RECORDS, channel.tail)
         self.spans = Cursor(wire.SPANS, channel.span_tail)
-        self.opens = Standing(wire.OPEN, uid)
-        self.counters = Letters(wire.COUNTERS, uid, 1)
-        self.events = Letters(wire.EVENT, uid, 100)
-        self.closes = Letters(wire.CLOSE, uid, 1)
-        self._letters = {box.kind: box for box in (self.opens, self.counters, self.events, self.closes)}
+        self.opens = StickyMessage(wire.OPEN, uid)
+        self.counters = MessageQueue(wire.COUNTERS, uid, 1)
+        self.events = MessageQueue(wire.EVENT, uid, 100)
+        self.closes = MessageQueue(wire.CLOSE, uid, 1)
+        self._queues = {box.kind: box for box in (self.opens, self.counters, self.events, self.closes)}
         self.acked_records = 0
         self.refused = 0
         self.stall: dict[str, str] | None = None
@@ -190,7 +190,7 @@ class Outbox:
         self._reopened_s = -math.inf
         self._reopening = False
         self._waiting_since = 0.0
-        self._mind_s = 0.0
+        self._silence_check_s = 0.0
         self._silence = SILENCE_S
 
     # -- sending ---------------------------------------------------------------------------------
@@ -210,19 +210,19 @@ class Outbox:
                 self._send_spans(now, send)
             if records_due:
                 sent = self._send_records(now, send, min(room, WINDOW_BYTES - self.records.in_flight), share)
-        for box in self._letters.values():
+        for box in self._queues.values():
             if box.is_due:
                 box.pump(send)
-        if now >= self._mind_s:
-            self._mind_s = now + MIND_S
-            self._mind_silence(now)
+        if now >= self._silence_check_s:
+            self._silence_check_s = now + SILENCE_CHECK_S
+            self._check_silence(now)
         return sent
 
     @property
     def unanswered(self) -> int:
         """How many messages of the job were sent and not answered."""
-        letters = sum(box.unanswered for box in self._letters.values())
-        return self.records.unanswered + self.spans.unanswered + letters
+        queue = sum(box.unanswered for box in self._queues.values())
+        return self.records.unanswered + self.spans.unanswered + queue
 
     @property
     def is_full(self) -> bool:
@@ -259,7 +259,7 @@ class Outbox:
             batch = self._channel.records(self.records.sent, min(BATCH_BYTES, most), strictly=strictly)
             if batch is None or not send(Head(wire.RECORDS, self.uid, 0, batch.first, batch.last), batch.data):
                 break
-            self.records.flown(batch, now)
+            self.records.note_sent(batch, now)
             sent += len(batch.data)
         return sent
 
@@ -270,30 +270,30 @@ class Outbox:
         mono, real = both_clocks()
         clocks = mono.to_bytes(8, "little") + real.to_bytes(8, "little")
         if send(Head(wire.SPANS, self.uid, 0, batch.first, batch.last), clocks + batch.data):
-            self.spans.flown(batch, now)
+            self.spans.note_sent(batch, now)
 
     # -- answers ---------------------------------------------------------------------------------
-    def landed(self, about: int, last: int) -> None:
-        """Take an ACK: give the ring's bytes back, forget the letters."""
+    def note_acked(self, about: int, last: int) -> None:
+        """Take an ACK: give the ring's bytes back, forget the messages."""
         self.stall = None
         self.progress += 1
         self.moved_s = time.monotonic()
         self._silence, self._waiting_since = SILENCE_S, 0.0
         if about == wire.RECORDS:
-            self.records.landed(last)
+            self.records.note_acked(last)
             self.acked_records = max(self.acked_records, last)
             self._channel.acked(self.records.acked)
         elif about == wire.SPANS:
-            self.spans.landed(last)
+            self.spans.note_acked(last)
             self._channel.acked_spans(self.spans.acked)
-        elif about in self._letters:
-            self._letters[about].landed(last)
+        elif about in self._queues:
+            self._queues[about].note_acked(last)
             self.is_closed = self.is_closed or about == wire.CLOSE
 
-    def given_up(self, about: int, last: int) -> None:
+    def note_refused(self, about: int, last: int) -> None:
         """Take a REFUSE: the message is lost, and counted."""
         self.refused += 1
-        self.landed(about, last)
+        self.note_acked(about, last)
 
     def stalled(self, stall: dict[str, str], now: float) -> None:
         """Take a STALL: try everything again in a second."""
@@ -312,11 +312,11 @@ class Outbox:
         """Send everything that is not acked again, the OPEN first."""
         self.records.rewind()
         self.spans.rewind()
-        for box in self._letters.values():
+        for box in self._queues.values():
             box.rewind()
         self._waiting_since = 0.0
 
-    def _mind_silence(self, now: float) -> None:
+    def _check_silence(self, now: float) -> None:
         if not self.unanswered:
             self._waiting_since = 0.0
         elif not self._waiting_since:

@@ -1,4 +1,4 @@
-"""How a process gets its channel: made, described in its hello page, announced to the agent."""
+"""Creates a process's channel, writes its hello page and announces it to the agent."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ _VERSIONS = "tensorflow.python.framework.versions"
 
 
 def open_channel(state: State) -> None:
-    """Give ``state`` a channel, put and policy; where there can be none, say why in the announcement.
+    """Give ``state`` a channel, put and policy; announce a refusal where that fails.
 
-    Where an exception of the job's comes in between, nothing is left behind, and the next step tries again.
+    If an exception of the job's interrupts it, nothing is left behind and the next step tries
+    again.
     """
     state.refused = True
     try:
@@ -63,7 +64,7 @@ def _open_channel(state: State) -> None:
 
 @guard.guarded
 def announce(folder: str, pid: int, uid: int, text: str) -> None:
-    """Tell the agent at once, by a file that appears whole."""
+    """Announce the channel by a file that appears atomically."""
     name = "%d-%016x" % (pid, uid)
     place = os.path.join(folder, ANNOUNCE)
     draft = os.path.join(place, "." + name)
@@ -82,7 +83,7 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
 
 @guard.guarded
 def write_hello(channel: Channel) -> None:
-    """Write what is known of this process into the hello page, with as many of the channel's names as there is room for."""
+    """Write the hello page, with as many function names as fit."""
     versions = sys.modules.get(_VERSIONS)
     text: dict[str, Any] = {
         "name": _name(),
@@ -108,7 +109,7 @@ def write_hello(channel: Channel) -> None:
 
 
 def _name() -> str:
-    """Return the name of the program: of its module when it was started as one, else of its script."""
+    """Return the program's name: of its module when it was started as one, else of its script."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     if spec is not None and spec.name:
@@ -128,7 +129,7 @@ def _ring_bytes() -> int:
 
 
 def _policy() -> tuple[policy.Policy, policy.PolicyError | None]:
-    """Return (policy, None), or the default policy and the error of a text that names none."""
+    """Return (policy, None), or the default policy and the error of an invalid text."""
     rows = settings.SETTINGS
     try:
         return policy.Policy.from_text(rows["trace"].read(), rows["trace-level"].read()), None

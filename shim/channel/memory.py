@@ -1,4 +1,4 @@
-"""Files in memory: made without a name that anybody could open, on no descriptor that a job uses for its output."""
+"""Creates anonymous memory files on descriptors above the standard ones."""
 
 from __future__ import annotations
 
@@ -15,7 +15,10 @@ _MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
 
 
 def create(name: str) -> int:
-    """Return the descriptor of a new file, not inherited and never executable where the kernel knows that; else OSError."""
+    """Return the descriptor of a new file; OSError when that fails.
+
+    It is not inherited, and not executable where the kernel supports that.
+    """
     try:
         return _create(name, _CLOEXEC | _ALLOW_SEALING | _NOEXEC_SEAL)
     except OSError as error:

@@ -1,4 +1,7 @@
-"""The channel as the job writes it: one sealed memfd with the control page, the spans and the records (docs/channel.md)."""
+"""The writer's side of the channel: one sealed memfd (docs/channel.md).
+
+It holds the control page, the span ring and the record ring.
+"""
 
 from __future__ import annotations
 
@@ -32,16 +35,16 @@ _DROPPED, _DROPPED_BYTES = WORD["dropped_records"], WORD["dropped_bytes"]
 
 
 class ChannelError(TfprofError):
-    """There can be no channel, or no record ring: the job runs on without."""
+    """The channel or record ring cannot be created; the job runs on without it."""
 
     slug = "no-channel"
 
 
 class ReentrantGuard(object):
-    """A lock that never holds up the job for good.
+    """A lock that never blocks the job for long.
 
-    Who comes back to it in the thread that has it does without, as a signal handler or a destructor may; a holder that
-    was killed by an exception is forgotten.
+    Re-entry from the same thread, as by a signal handler or destructor, skips the lock. A lock
+    whose holder was killed by an exception is replaced.
     """
 
     __slots__ = ("_lock",)
@@ -50,7 +53,7 @@ class ReentrantGuard(object):
         self._lock = _thread.RLock()
 
     def take(self) -> _thread.RLock | None:
-        """Return the lock to release, None when it was not to be had."""
+        """Return the lock to release, None when it could not be taken."""
         lock = self._lock
         if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition lives by it; typeshed leaves it out
             return None
@@ -60,16 +63,17 @@ class ReentrantGuard(object):
         return None
 
     def fast_path(self) -> tuple[Callable[[], bool], Callable[[bool], bool], Callable[[], None]]:
-        """Return what ``take`` does as long as it need not wait: whether this thread has the lock, try to take it, release it."""
+        """Return the parts of ``take`` that never wait: is it owned, acquire, release."""
         lock = self._lock
         return lock._is_owned, lock.acquire, lock.release  # type: ignore[attr-defined]
 
 
 class Channel(object):
-    """One process's channel; ``words`` are its 8-byte words, ``view`` its bytes up to the record ring, ``accounts`` what tracing cost.
+    """One process's channel.
 
-    ``uid`` and ``launch`` are 64-bit numbers, ``ring_bytes`` the size that the record ring will have. ChannelError when the
-    system refuses the memory.
+    ``words`` are its 8-byte words, ``view`` its bytes up to the record ring, ``accounts`` the costs
+    of tracing. ``uid`` and ``launch`` are 64-bit numbers, ``ring_bytes`` the size that the record
+    ring will have. ChannelError when the system refuses the memory.
     """
 
     def __init__(self, uid: int, launch: int, ring_bytes: int) -> None:
@@ -92,7 +96,8 @@ class Channel(object):
                 "the system refuses anonymous memory files: %s" % error.strerror, "memfd-refused"
             ) from None
         try:
-            # Before the first touch: a file that another process cuts short would end this one by SIGBUS.
+            # Before the first touch: a file that another process cuts short would end this one by
+            # SIGBUS.
             fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK)
             os.posix_fallocate(self._fd, 0, layout.RING_AT)
             self._inode = _inode(self._fd)
@@ -135,7 +140,7 @@ class Channel(object):
         key: int = 0,
         flags: int = 0,
     ) -> bool:
-        """Put one record with the bytes ``data``; False when it was dropped, and counted."""
+        """Put one record with the bytes ``data``; False when it was dropped and counted."""
         size = layout.RECORD.size + len(data)
         if len(data) > self.room:
             self._drop(size)
@@ -160,19 +165,22 @@ class Channel(object):
             lock.release()
 
     def lose_trace(self, *, put: bool = False) -> None:
-        """Count a traced step whose data is lost; ``put``: its record was dropped, and is counted itself."""
+        """Count a traced step whose data is lost.
+
+        ``put``: its record was dropped and is already counted.
+        """
         self.words[_DROPPED_TRACES] += 1
         if not put:
             self.words[_DROPPED] += 1
 
     def refuse(self, slug: str, text: str) -> bool:
-        """Put a record that says what was not done, and why; False when it was dropped."""
+        """Put a REFUSED record with a reason; False when it was dropped."""
         import json
 
         return self.put(layout.REFUSED, json.dumps({"slug": slug, "text": text}).encode(), 0, mono(), real())
 
     def _report_too_large(self, kind: int, size: int) -> None:
-        """Say once that there was a record that can never be put."""
+        """Report once that a record is too large for any ring."""
         if self._reported_too_large:
             return
         self._reported_too_large = True
@@ -184,7 +192,7 @@ class Channel(object):
         self.refuse("record-too-large", text)
 
     def grow(self) -> None:
-        """Make the record ring, once; ChannelError when it cannot be, then and ever after."""
+        """Create the record ring once; ChannelError when that fails, and on every later call."""
         if self.ring is not None:
             return
         if self.broken is None:
@@ -196,7 +204,7 @@ class Channel(object):
             raise ChannelError(self.broken[1], self.broken[0])
 
     def abandon(self) -> None:
-        """Give the parent's channel up in a forked child: its descriptor is closed, its memory not touched again."""
+        """Abandon the parent's channel in a forked child: close its descriptor, keep its memory."""
         if _inode(self._fd) == self._inode:
             os.close(self._fd)
 
@@ -225,7 +233,7 @@ class Channel(object):
         return 0 <= unread <= self.ring_bytes - size
 
     def _copy(self, at: int, data: bytes) -> int:
-        """Copy ``data`` to position ``at`` (ever counting up) of the ring, and return the position behind it."""
+        """Copy ``data`` to ring position ``at`` (ever growing); return the position behind it."""
         ring, rest = self.ring, memoryview(data)
         assert ring is not None
         begin = at % self.ring_bytes
@@ -241,7 +249,10 @@ class Channel(object):
 
 
 def _mapping(fd: int, size: int) -> memoryview[int]:
-    """Map ``size`` bytes of ``fd`` for good, without a second descriptor (Python's own mmap keeps one, and closes it by number)."""
+    """Map ``size`` bytes of ``fd`` permanently, without a second descriptor.
+
+    Python's own mmap keeps one, and closes it by number.
+    """
     mmap = libc.with_errno.mmap
     mmap.restype = ctypes.c_void_p
     mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long)

@@ -1,4 +1,4 @@
-"""The span ring: one entry a step, or one for many where steps are short (docs/channel.md)."""
+"""The span ring: one entry per step, or one for several short steps (docs/channel.md)."""
 
 from __future__ import annotations
 
@@ -40,13 +40,15 @@ _TOTAL, _TAG, _LOW, _HIGH = 1, 3, 5, 6  # words of an entry; the tag is count | 
 
 
 def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - one function, for its cost
-    """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, others)``; times in ns, start on the monotonic clock.
+    """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, others)``.
 
-    ``others`` is how many steps before this one were only counted, and are taken to have been as long.
+    Times are in ns, start is on the monotonic clock. ``others`` is the number of steps before this
+    one that were only counted; they are assumed to have taken as long.
 
-    ``budgeted_kinds`` is the set of kinds whose time counts as the job's steps; ``threads`` knows the calling thread's ``tid``. It is
-    a closure over plain variables, and keeps at hand what it alone writes: it runs at every step, after a step has driven
-    everything out of the core's caches, so that each object that it touches costs more than what is done with it.
+    ``budgeted_kinds`` is the set of kinds whose time counts as the job's steps; ``threads`` knows
+    the calling thread's ``tid``. The function is a closure over plain variables and caches what
+    only it writes. It runs after every step, when the core's caches are cold, so each object that
+    it touches costs more than the work on it.
     """
     words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
     times, failed, ended_badly = _TIMES, _FAILED, layout.FLAG_FAILED
@@ -56,15 +58,16 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     owned, acquire, release = guard.fast_path()
     head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # below the limit there is room
     last = costs = 0  # the kind put last, whether its time counts
-    # The entry that is being filled: what may join it, and what it holds. o_next is 0 when there is none.
+    # The entry that is being filled: what may join it, and what it holds. o_next is 0 when there is
+    # none.
     o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
-    busy = False  # whether the turn is used; a thread may have taken it and been kept from using it, by an exception
+    busy = False  # whether the lock is in use; an exception may interrupt a thread just after it took it
 
     def wait(count: int) -> Callable[[], None] | None:
-        """Take the turn that is not to be had at once, and return what releases it; else None, and the span is dropped."""
+        """Slow path: wait for the lock and return its release; else drop the span, return None."""
         nonlocal owned, acquire, release
-        if not busy and owned():  # whoever else waits for it in vain makes another one
+        if not busy and owned():  # re-entry; other threads that time out replace the lock
             return _nothing
         taken = guard.take()
         owned, acquire, release = guard.fast_path()
@@ -74,7 +77,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         return None
 
     def publish(kind: int, total: int) -> None:
-        """Count the entry after the last, of ``total`` ns, as written."""
+        """Count the current entry, of ``total`` ns, as written."""
         nonlocal head, step_ns
         words[head_at] = head = head + 1
         words[times + kind] += total
@@ -82,7 +85,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
             words[step_at] = step_ns = step_ns + total
 
     def full(kind: int, duration: int, count: int) -> bool:
-        """Look how much of the ring is free; if nothing is, count the span as dropped."""
+        """Read how much of the ring is free; if nothing is, count the span as dropped."""
         nonlocal limit, step_ns
         limit = min(words[_TAIL], head) + slots
         if head < limit:
@@ -94,7 +97,10 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         return True
 
     def recover(count: int) -> None:
-        """Go on from what the channel says after an exception amid a put of ``count`` steps, which count as dropped."""
+        """Restore the state from the channel after an exception in a put of ``count`` steps.
+
+        These steps count as dropped.
+        """
         nonlocal head, step_ns, o_next
         o_next, head, step_ns = 0, words[head_at], words[step_at]
         if words[_OPEN] == head + 1:  # the entry that was being filled
@@ -118,7 +124,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         try:
             thread = threads.tid
             free = wait(count + others) if owned() or not acquire(False) else release
-            if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730 # steps that are only counted raise it without a turn
+            if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730 # steps that are only counted raise it without the lock
                 words[counts + kind] = ordinal + count - 1
             if flags & ended_badly:
                 words[failed + kind] += count
@@ -187,4 +193,4 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
 
 
 def _nothing() -> None:
-    """Release no turn."""
+    """Release nothing."""

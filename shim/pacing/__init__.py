@@ -1,1 +1,1 @@
-"""Which steps are traced, and what that costs."""
+"""Decides which steps are traced, and accounts for the cost."""

@@ -1,4 +1,4 @@
-"""What tracing has cost: an account for each kind of step, so that no kind uses up the budget of another."""
+"""The cost of tracing: one account per kind of step, so that each has its own budget."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _TIMES = layout.TIMES_AT // 8
 
 
 class Account(object):
-    """What the steps of one kind have cost in this process: ns ``spent`` and steps ``traced``; whether any ``traceable`` traced."""
+    """The cost of one kind: ns ``spent``, steps ``traced``, whether any is ``traceable``."""
 
     __slots__ = ("spent", "traceable", "traced")
 
@@ -28,7 +28,7 @@ class Account(object):
 
 
 class Accounts(object):
-    """The accounts of all kinds, beside the channel's ``words``, which are their sums."""
+    """The accounts of all kinds; the channel's ``words`` hold their sums."""
 
     def __init__(self, words: Words) -> None:
         self._words = words
@@ -39,9 +39,9 @@ class Accounts(object):
         return self._of.setdefault(kind, Account())
 
     def totals(self, kind: int, budget: int) -> tuple[int, int]:
-        """Return (time of steps, what tracing cost) so far, ns: of ``kind``, or of all kinds where they exceed the budget by more.
+        """Return (step time, cost of tracing) so far, ns, of ``kind`` or of all kinds.
 
-        ``budget``: parts per million.
+        The pair that exceeds the budget (parts per million) by more is returned.
         """
         words = self._words
         mine = words[_TIMES + kind], self.of(kind).spent
@@ -49,9 +49,10 @@ class Accounts(object):
         return max(mine, whole, key=lambda one: one[1] * MILLION - budget * one[0])
 
     def should_yield(self, kind: int, least: int) -> bool:
-        """Tell whether steps of ``kind`` go untraced, so that the leading kind has no fewer traces than all others together.
+        """Return whether steps of ``kind`` must wait for traces of the leading kind.
 
-        In any case each kind has one trace, and the others together have ``least`` - 1.
+        The leading kind gets at least as many traces as all others together. Each kind gets one
+        trace in any case, and the others together ``least`` - 1.
         """
         if not self.of(kind).traced:
             return False

@@ -1,4 +1,4 @@
-"""The pace of tracing: which of the steps of one kind are traced under a policy, and what that costs."""
+"""The pace of tracing: which steps of one kind are traced under a policy."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ if TYPE_CHECKING:
 
     from ...formats.policy import Policy
 
-WARM_UP = 2  # runs of a key that are let pass: they compile
-FIRST = 3  # runs of a key that are traced then, so that a short job yields a profile
+WARM_UP = 2  # first runs of a key that are not traced: they compile
+FIRST = 3  # next runs of a key that are traced, so that a short job yields a profile
 SAMPLES = 5  # untraced durations that make an estimate
-PROBE_STEPS = 2  # of them, how many are taken beside each trace, since steps change
+PROBE_STEPS = 2  # untraced steps measured before each trace, since steps change
 HISTORY = 9
-PENDING_MAX = 32  # durations that wait for what is usual to be known
-KEYS = 8  # keys that get first traces of their own
-RETRY_MAX = 512  # steps, at the most, between two questions whether others have had enough
-TRIES = 4  # further traces, FIRST steps each, to undo what one has done to the steps after it
-FAULT_NS = 1000  # ns that a page fault takes, at the least
-FAULTS_MIN = 256  # page faults a step that are worth a further trace
+PENDING_MAX = 32  # durations kept until an estimate exists
+KEYS = 8  # maximum number of keys with first traces
+RETRY_MAX = 512  # maximum steps between two calls of should_yield
+TRIES = 4  # maximum further traces, of FIRST steps each, to undo additional page faults
+FAULT_NS = 1000  # ns: minimum cost of a page fault
+FAULTS_MIN = 256  # minimum rise of page faults per step for a further trace
 
 
 class _KeyStats(object):
-    """What is known of the steps of one key: the durations of late, in ns."""
+    """Statistics of the steps of one key; recent durations in ns."""
 
     __slots__ = ("base", "first", "pending", "postponed", "seen", "slow", "traced")
 
@@ -38,19 +38,22 @@ class _KeyStats(object):
         self.postponed = False  # whether one of them was put off, since steps of other kinds had to be traced first
         self.base: deque[int] = deque(maxlen=HISTORY)  # untraced
         self.traced: deque[int] = deque(maxlen=SAMPLES)
-        self.pending: deque[int] = deque(maxlen=PENDING_MAX)  # traced, their extra time not estimated yet
-        self.slow: deque[int] = deque(maxlen=PENDING_MAX)  # untraced, it may be slow for a trace before them, likewise
+        self.pending: deque[int] = deque(maxlen=PENDING_MAX)  # traced, without an estimate of their extra time yet
+        self.slow: deque[int] = deque(maxlen=PENDING_MAX)  # untraced, perhaps slowed down by a trace before them
 
 
 class TracePacer(object):
-    """Decides for the steps of one kind; ``totals`` is a function that returns (time of the steps, what tracing cost) so far, ns.
+    """Decides for the steps of one kind which ones are traced.
 
-    A step whose ordinal is below ``trigger`` and whose key is in ``known`` need not be asked about: it is not traced. All
-    others are: ``should_trace``, then ``traced`` or ``untraced`` with how long it took. Of each key ``first`` steps are traced soon.
+    ``totals`` returns (time of the steps, cost of tracing) so far, ns. A step whose ordinal is
+    below ``trigger`` and whose key is in ``known`` is not traced, without a call. All others call
+    ``should_trace``, then ``traced`` or ``untraced`` with their duration. Of each key, ``first``
+    steps are traced soon.
 
-    Under a budget, steps that take more page faults after a trace than before are traced again at once, for that mostly
-    undoes it; ``lasting`` becomes the number of faults more that a step takes where it did not. ``faults`` returns the
-    process's page faults so far. ``should_yield`` tells whether steps of another kind are to be traced first.
+    Under a budget, when steps take more page faults after a trace than before, the next steps are
+    traced at once: this usually restores the old memory layout. Otherwise ``lasting`` becomes the
+    additional faults per step. ``faults`` returns the process's page faults so far.
+    ``should_yield`` returns whether steps of another kind are traced first.
     """
 
     def __init__(
@@ -73,8 +76,8 @@ class TracePacer(object):
         self._probe_steps = 0  # untraced steps to look at before the next trace
         self._last = NEVER  # ordinal of the last step that was to be traced
         self._after_trace = False  # whether the step last asked about came right after it
-        self._unbooked = 0  # ns that such steps took more than others, as far as not told yet; below 0 where less
-        self._faults = PageFaultMonitor(faults)  # is told of steps under a budget alone: else it never watches
+        self._unbooked = 0  # ns: unreported extra time of such steps; negative if they took less
+        self._faults = PageFaultMonitor(faults)  # used only under a budget
         self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace, not known yet to be as usual
         self._tries = 0
         self._retraces_left = 0  # steps that are still to be traced in this try
@@ -82,7 +85,7 @@ class TracePacer(object):
         self.trigger = self._plan(self, 0)
 
     def names(self, ordinal: int) -> bool:
-        """Tell whether the policy says by its number that step ``ordinal`` is to be traced; a budget names none."""
+        """Return whether the policy selects step ``ordinal`` by its number; a budget never does."""
         policy = self.policy
         if policy.mode == layout.MODE_EVERY:
             return ordinal % policy.every == 0
@@ -91,7 +94,7 @@ class TracePacer(object):
         return policy.mode == layout.MODE_ALL
 
     def should_trace(self, ordinal: int, key: int) -> bool:
-        """Tell whether step ``ordinal`` (from 1) is to be traced."""
+        """Return whether step ``ordinal`` (from 1) is to be traced."""
         entry = self._keys.get(key)
         if entry is None:
             entry = self._keys[key] = _KeyStats()
@@ -105,15 +108,15 @@ class TracePacer(object):
             if not wanted and (self._after_trace or self._faults.watching):
                 self.trigger = ordinal + 1  # which shows what is usual now, and what the trace has done
         if wanted:
-            # The trigger stays: steps of other threads that began before this one may ask yet, and the one after this will:
-            # it is slower, too, for it finds the caches cold and the memory given back.
+            # The trigger stays: steps of other threads may have begun before this one. The next
+            # step asks, too: it is slower, since it finds cold caches and returned memory.
             self._last, self._probe_steps = ordinal, PROBE_STEPS
             self._classify_watched(False)
             self._faults.trace(ordinal)
         return wanted
 
     def untraced(self, key: int, duration: int) -> int:
-        """Take note of a step that was asked about and not traced; return newly known extra time of traced ones, ns."""
+        """Record an untraced step; return newly known extra time of traced ones, ns."""
         entry = self._keys.get(key)
         if entry is None or entry.seen == 1:
             return 0
@@ -139,7 +142,7 @@ class TracePacer(object):
         return extra
 
     def traced(self, key: int, duration: int, own: int) -> int:
-        """Take note of a traced step and of our own work for it, ns; return its extra time as far as it is known."""
+        """Record a traced step and our own work for it, ns; return its extra time if known."""
         entry = self._keys.setdefault(key, _KeyStats())
         entry.traced.append(duration)
         if len(entry.base) < SAMPLES:
@@ -152,7 +155,7 @@ class TracePacer(object):
     # -- the first steps of a key ----------------------------------------------------------------
 
     def _first(self, key: int, entry: _KeyStats) -> bool:
-        """Tell whether this step is one of the first of its key that are traced under a budget."""
+        """Return whether this is one of the first steps of its key, traced under a budget."""
         if self.policy.mode == layout.MODE_OFF or len(self._keys) > KEYS:
             self._settle(key)
             return False
@@ -172,7 +175,7 @@ class TracePacer(object):
     # -- what a trace leaves behind --------------------------------------------------------------
 
     def _undo(self) -> bool:
-        """Tell whether this step is traced because those since the last trace take more page faults than those before it."""
+        """Return whether to trace again, since steps take more page faults since the last trace."""
         faults = self._faults
         if not faults.watching:
             return False
@@ -195,7 +198,7 @@ class TracePacer(object):
         return False
 
     def _classify_watched(self, risen: bool) -> None:
-        """Let the steps that were watched be usual ones, or such that are slow because of a trace."""
+        """Count the watched steps as normal ones, or as slowed down by a trace."""
         for entry, duration in self._watched:
             (entry.slow if risen else entry.base).append(duration)
         del self._watched[:]
@@ -204,12 +207,15 @@ class TracePacer(object):
 
     @staticmethod
     def _extra(entry: _KeyStats, duration: int) -> int:
-        """Estimate how much longer a traced step of ``duration`` took for being traced: outliers count as what is usual."""
+        """Estimate the extra time of a traced step of ``duration``; outliers count as usual."""
         usual = median(entry.traced) if entry.traced else duration
         return _excess(median(entry.base), min(duration, 2 * usual))
 
     def _extra_after(self, entry: _KeyStats, duration: int) -> int:
-        """Return what the step after a traced one took more than usual; what one took less is set off against the next."""
+        """Return the extra time of the step after a traced one.
+
+        A step that took less is set off against the next.
+        """
         if len(entry.base) < SAMPLES:
             entry.slow.append(duration)
             return 0
@@ -246,7 +252,7 @@ class TracePacer(object):
         return False
 
     def _trace_within_budget(self, ordinal: int) -> bool:
-        """Trace if the budget bears one more, after a look at a few steps beside it."""
+        """Trace if the budget allows it, after some untraced steps for comparison."""
         elapsed, spent = self._totals()
         if (spent + self._next_cost()) * MILLION > self.policy.budget * elapsed:
             self.trigger = self._plan(self, ordinal)
@@ -274,7 +280,10 @@ class TracePacer(object):
         return min(ahead) if ahead else NEVER
 
     def _plan_budget(self, ordinal: int) -> int:
-        """Return when a further trace will fit the budget, a little later each other time lest it keep step with the job."""
+        """Return the step at which another trace fits the budget.
+
+        A varying delay is added, so that traces do not fall into step with the job.
+        """
         self._probe_steps = PROBE_STEPS
         base = self._base()
         if not base:
@@ -290,7 +299,7 @@ class TracePacer(object):
 
 
 def _excess(base: int, duration: int) -> int:
-    """Return how much longer than ``base`` a step took; an outlier counts as ten times that."""
+    """Return how much ``duration`` exceeds ``base``; outliers are cut at ten times ``base``."""
     return max(0, min(duration, 10 * base) - base)
 
 

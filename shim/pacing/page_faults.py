@@ -1,7 +1,8 @@
-"""The page faults that steps take: a trace can leave a job with more of them than it found.
+"""Page faults of steps: a trace can leave a job with more of them than before.
 
-A step's large buffers may fit what the C library's allocator holds, or be given back to the system and taken anew, by where
-small ones happen to lie. What a profiler allocates in the midst of a step moves those: for good, until something else does.
+Whether a step's large buffers fit into the allocator's memory, or are returned to the system and
+requested again, depends on where small ones lie. A profiler's allocations within a step move those,
+until something else does.
 """
 
 from __future__ import annotations
@@ -27,20 +28,20 @@ HISTORY = 9
 
 
 def fault_count() -> int:
-    """Return how many page faults without I/O this process has taken so far; 0 where that is not told."""
+    """Return the minor page faults of this process so far; 0 where they are unknown."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt if resource is not None else 0
 
 
 def peak_kib() -> int:
-    """Return the largest size that this process has had in memory so far, in KiB; 0 where that is not told."""
+    """Return the peak resident size of this process in KiB; 0 where it is unknown."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss if resource is not None else 0
 
 
 class PageFaultMonitor(object):
-    """Compares steps after traces with those before; ``count`` returns how many faults there were so far.
+    """Compares the page faults of steps after a trace with those before.
 
-    It is told of steps as they begin, of those around traces without a gap. ``watching``: a trace was begun, and whether the
-    steps after it take more is not known or not accepted yet.
+    ``count`` returns the faults so far. The monitor is told when each step around a trace begins.
+    ``watching``: the comparison after a trace is still pending.
     """
 
     __slots__ = ("_after", "_at", "_before", "_count", "_settled", "watching")
@@ -50,33 +51,33 @@ class PageFaultMonitor(object):
         self._count = count
         self._before: deque[int] = deque(maxlen=HISTORY)  # faults a step
         self._after: deque[int] = deque(maxlen=HISTORY)
-        self._at = (0, 0)  # the step that was told of last, and the count then
+        self._at = (0, 0)  # the last step, and the count at its begin
         self._settled = 1  # the last step whose faults tell nothing: the first one compiles
 
     def begin(self, ordinal: int) -> None:
-        """Take note that step ``ordinal`` begins."""
+        """Record that step ``ordinal`` begins."""
         count = self._count()
         (last, then), self._at = self._at, (ordinal, count)
         if self._settled < last < ordinal:
             (self._after if self.watching else self._before).append((count - then) // (ordinal - last))
 
     def trace(self, ordinal: int) -> None:
-        """Take note that step ``ordinal``, which has begun, is traced."""
+        """Record that step ``ordinal``, which has begun, is traced."""
         self.watching = bool(self._before)
         self._settled = ordinal + SETTLE
         self._after.clear()
 
     def rise(self) -> int | None:
-        """Return by how many faults a step those after the trace exceed those before; None as long as that is not known."""
+        """Return the additional faults per step after the trace; None while unknown."""
         return median(self._after) - median(self._before) if len(self._after) >= AFTER else None
 
     def accept(self) -> None:
-        """Let the steps after the trace be those to compare with."""
+        """Use the steps after the trace as the new baseline."""
         self.watching = False
         self._before, self._after = self._after, deque(maxlen=HISTORY)
 
 
 def median(values: Iterable[int]) -> int:
-    """Return the middle one of ``values``, the upper of two."""
+    """Return the median of ``values``, the upper one of two."""
     ordered = sorted(values)
     return ordered[len(ordered) // 2]

@@ -1,14 +1,14 @@
-"""Which steps of one kind are timed: all while they are long, one in so many while they are short."""
+"""Decides which steps of one kind are timed: all long ones, a sample of short ones."""
 
 from __future__ import annotations
 
 from ...formats.policy import DEFAULT, MILLION
 
-SHARE = 4  # timing may take one part in so many of the budget
+SHARE = 4  # timing may use 1/SHARE of the budget
 FIRST = 256  # steps that are all timed, so that a short job shows all of its calls
-MOST = 256  # steps of which one is timed, on average, where they are shortest
+MOST = 256  # one in MOST of the shortest steps is timed, on average
 MARGIN = 8  # steps before the next trace that are all timed: other threads take ordinals, too
-COUNTED_NS = 200  # ns that a step which is only counted takes longer, about
+COUNTED_NS = 200  # ns: approximate cost of counting a step
 _OWN_NS = 3000  # ns: assumed cost of timing a step, until it is measured
 _LEAST_NS = 1000
 
@@ -16,8 +16,9 @@ _LEAST_NS = 1000
 class Sampling(object):
     """How many steps are only counted after a timed one.
 
-    They are drawn around a mean, lest they keep step with the job. It at most doubles from one timed step to the next, and
-    falls at once when a timed step is longer.
+    The number varies randomly around a mean, so that it does not fall into step with the job. The
+    mean at most doubles from one timed step to the next, and falls at once when a timed step is
+    longer.
     """
 
     __slots__ = ("_each", "_mean", "_own")
@@ -28,16 +29,20 @@ class Sampling(object):
         self._own = _OWN_NS
 
     def cost(self, own: int, others: int) -> int:
-        """Return what a timed step and ``others`` that were only counted cost, in ns, where the timing took ``own``.
+        """Return the cost (ns) of a timed step and ``others`` that were only counted.
 
-        What the timing takes is followed by its median: it takes far longer where another process has the core meanwhile.
+        ``own`` is the time that the timing took. Its usual value follows the median: it takes far
+        longer where another process uses the core.
         """
         usual = self._own
         self._own = max(_LEAST_NS, usual + (usual if own > usual else -usual) // 16)
         return min(own, 2 * usual) + others * COUNTED_NS
 
     def skip(self, ordinal: int, duration: int, budget: int) -> int:
-        """Return how many steps to count after step ``ordinal``, which took ``duration`` ns; ``budget`` in parts per million."""
+        """Return how many steps to only count after step ``ordinal`` of ``duration`` ns.
+
+        ``budget`` is in parts per million.
+        """
         self._mean += (duration - self._mean) // 4 if self._mean else duration
         usual = max(self._mean, duration, 1)
         affordable = self._own * SHARE * MILLION // (budget or DEFAULT.budget) // usual

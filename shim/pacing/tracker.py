@@ -1,4 +1,4 @@
-"""One kind of step in this process: its ordinals, which are timed, its pace, and the way into the channel."""
+"""One kind of step in this process: ordinals, timing, pace, and access to the channel."""
 
 from __future__ import annotations
 
@@ -34,7 +34,10 @@ _TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 
 
 class _Counted(object):
-    """What a step that is only counted looks at: first in a tracker's memory, so that one line of a processor's cache has it all."""
+    """The fields used by steps that are only counted.
+
+    They come first in a tracker's memory, so that one cache line holds them all.
+    """
 
     __slots__ = ("count_at", "left", "words")
 
@@ -46,12 +49,13 @@ class _Counted(object):
 class Tracker(_Counted):
     """Steps of ``kind``, as the wrappers around the job's calls see them.
 
-    A step that begins may take its ordinal from ``left``: then it is only counted, by ``words[count_at] = ordinal``, and
-    told of again only if it fails (``failed``). When nothing is left ``next()`` gives the ordinal. Such a step is plain, and is
-    measured without asking more, when ``ordinal < trigger and words[POLICY] == generation and key in known``; its time goes
-    to ``timed``. For any other ``level`` decides. ``put`` writes the span: (kind, start, duration, ordinal, key, flags,
-    parent, count). Before the first step and in a forked child there is no channel: then ``trigger`` is 0, nothing is left
-    and ``level`` sees to a channel.
+    A step that begins may take its ordinal from ``left``. It is then only counted, by
+    ``words[count_at] = ordinal``, and reported again only if it fails (``failed``). When ``left``
+    is empty, ``next()`` gives the ordinal. Such a step is plain when ``ordinal < trigger and
+    words[POLICY] == generation and key in known``; it is measured without further calls and its
+    time goes to ``timed``. For any other step ``level`` decides. ``put`` writes the span: (kind,
+    start, duration, ordinal, key, flags, parent, count). Before the first step and in a forked
+    child there is no channel: ``trigger`` is 0, ``left`` is empty and ``level`` opens the channel.
     """
 
     __slots__ = (
@@ -82,7 +86,7 @@ class Tracker(_Counted):
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew, as in a forked child: without a channel, and with step 1."""
+        """Start again, as in a forked child: without a channel, at step 1."""
         self._pacer_guard = (
             ReentrantGuard()
         )  # at the pace; a forked child's own, for another thread may have the parent's
@@ -103,21 +107,21 @@ class Tracker(_Counted):
         self.next = self._counter.__next__
 
     def stop(self) -> None:
-        """Trace and count nothing any more."""
+        """Stop tracing and counting."""
         self.forget()
         self.known = _AllKeys()
         self.trigger = NEVER
         self.left = itertools.repeat(0)
 
     def timed(self, start: int, duration: int, ordinal: int, key: int, left: Iterator[int]) -> None:
-        """Put the span of a plain step that found nothing ``left``, for it and those only counted before it.
+        """Put the span of a plain step that found ``left`` empty, and of those counted before it.
 
-        Then let the next steps be only counted, if they are to be so short that timing each would cost too much.
+        Then choose how many next steps are only counted, if they are too short to time each.
         """
         others = 0
         try:
-            # Who cannot have the lock at once, as below a signal handler, puts the span of the one step. Where something else is
-            # left by now, another thread has done this.
+            # Without the lock, as on re-entry from a signal handler, only this step's span is put.
+            # If ``left`` differs by now, another thread has done this.
             if self._skip_lock.acquire(False):
                 try:
                     if self.left is left:
@@ -135,24 +139,24 @@ class Tracker(_Counted):
         self.spend(self._sampling.cost(own, others))
 
     def spend(self, own: int, extra: int = 0) -> None:
-        """Take note of so many ns of our own work, and of so many that traced steps took longer."""
+        """Book ``own`` ns of our own work and ``extra`` ns that traced steps took longer."""
         self.account.spent += own + extra
         self.words[_SELF] += own
         if extra:
             self.words[_EXTRA] += extra
 
     def announce_name(self, key: int, name: str) -> None:
-        """Have it told that steps with ``key``, which is not among the known ``names``, are called ``name``."""
+        """Publish ``name`` for steps with ``key``, which is not among the known ``names``."""
         self.spend(self.names.publish(key, name) or 0)
 
     def failed(self, ordinal: int, key: int) -> None:
-        """Put a span without a time of a step that was only counted, and ended by an exception."""
+        """Put a span without a time for a step that was only counted and failed."""
         self._others -= 1
         self.put(self.kind, mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
 
     @guarded
     def level(self, ordinal: int, key: int) -> int | None:
-        """Return the policy's trace level for step ``ordinal``, None when it is not to be traced."""
+        """Return the policy's trace level for step ``ordinal``, None when it is not traced."""
         if self.channel is None and not self._begin():
             return None
         if self.words[POLICY] != self.generation:
@@ -169,7 +173,7 @@ class Tracker(_Counted):
         return pace.policy.level if wanted and channel.broken is None else None
 
     def missed(self, ordinal: int) -> None:
-        """Count step ``ordinal`` as one that could not be traced, if it was to be."""
+        """Count step ``ordinal`` as missed if the policy selects it by its number."""
         pace = self.pace
         lock = _missed_guard.take() if pace is not None and pace.names(ordinal) else None
         if lock is not None:
@@ -180,14 +184,17 @@ class Tracker(_Counted):
 
     @guarded
     def untraced(self, key: int, duration: int) -> None:
-        """Take note of a step for which ``level`` gave None."""
+        """Record a step for which ``level`` returned None."""
         if self.pace is not None:
             self.account.traceable = True
             self.spend(0, self._paced(self.pace.untraced, key, duration))
 
     @guarded
     def traced(self, key: int, duration: int, own: int, asked: bool = False) -> None:
-        """Take note of a traced step of ``duration`` ns, our own work for it in ns, and whether the job asked for it itself."""
+        """Record a traced step and our own work for it, ns.
+
+        ``asked``: the job itself requested the trace.
+        """
         if self.pace is None:
             return
         self.words[_TRACED] += 1
@@ -197,11 +204,11 @@ class Tracker(_Counted):
 
     @property
     def tracing(self) -> bool:
-        """Whether anything is to be recorded of traced steps."""
+        """Whether traced steps are recorded."""
         return self.pace is not None and self.pace.policy.mode != layout.MODE_OFF
 
     def _paced(self, ask: Callable[..., int], *given: int) -> int:
-        """Return what the pace says, asked by one thread at a time; 0 where this one is at it already, as below a signal handler."""
+        """Call the pacer under its lock; 0 on re-entry, as from a signal handler."""
         lock = self._pacer_guard.take()
         if lock is None:
             return 0
@@ -233,7 +240,7 @@ class Tracker(_Counted):
         return True
 
     def _apply_policy(self) -> None:
-        """Take over the agent's policy; one that makes no sense is refused, and the one in force stays."""
+        """Apply the agent's policy; an invalid one is refused and the current one stays."""
         words = self.words
         generation = words[POLICY]
         try:
@@ -260,7 +267,7 @@ class Tracker(_Counted):
 
 
 class _AllKeys(object):
-    """A set that holds every key."""
+    """A set that contains every key."""
 
     def __contains__(self, _key: object) -> bool:
         return True
@@ -277,7 +284,7 @@ def _discard(
     _count: int = 1,
     _others: int = 0,
 ) -> None:
-    """Put a span nowhere."""
+    """Discard a span."""
 
 
 _NO_WORDS: Any = [0] * (max(WORD.values()) + 1)

@@ -1,1 +1,1 @@
-"""What is patched in TensorFlow and Keras, and what is recorded there."""
+"""The patches of TensorFlow and Keras, and what they record."""

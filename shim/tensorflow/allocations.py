@@ -1,4 +1,7 @@
-"""Has TensorFlow tell a profiler session what its CPU allocator hands out; by itself only those of accelerators do."""
+"""Makes TensorFlow report CPU allocations to a profiler session.
+
+By itself it reports only those of accelerators.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +18,7 @@ if TYPE_CHECKING:
 
 _CONTEXT = "tensorflow.python.eager.context"
 _CPUS = ("CPU", "XLA_CPU")
-#: The switch of the allocator's statistics, with which it tells: (whether it is on, on, off), in TF 2.11 and later, and before.
+#: The switch of the allocator's statistics (query, on, off), in TF 2.11 and later, and before.
 _SWITCHES = (
     (
         "_ZN3tsl24CPUAllocatorStatsEnabledEv",
@@ -32,9 +35,11 @@ _off: Callable[[], object] | None = None  # what turns the switch off, while it 
 
 
 def enable() -> None:
-    """Have allocations told until ``disable``; not where there is an accelerator, no such switch, or the job turned it on itself.
+    """Report allocations until ``disable``.
 
-    The allocator takes a lock for its statistics: a forked child could find it taken for ever, and has them off.
+    Nothing happens where there is an accelerator or no such switch, or where the job turned it on
+    itself. The allocator takes a lock for its statistics, which a forked child could find locked
+    for ever: there they are off.
     """
     global _off
     library = None if accelerated() else tf_library.library()
@@ -50,7 +55,7 @@ def enable() -> None:
 
 
 def disable() -> None:
-    """Turn off what was turned on for us."""
+    """Turn off what ``enable`` turned on."""
     global _off
     if _off is not None:
         _off()  # a child may be forked during it, and is to know that it was on
@@ -58,7 +63,7 @@ def disable() -> None:
 
 
 def accelerated() -> bool:
-    """Tell whether TensorFlow uses any device that is no CPU."""
+    """Return whether TensorFlow uses any device other than a CPU."""
     devices = sys.modules[_CONTEXT].context()._logical_devices
     return any(device.device_type not in _CPUS for device in devices or ())
 

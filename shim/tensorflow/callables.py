@@ -1,4 +1,7 @@
-"""Callables of a session (Keras trains through them in graph mode): traced ones run a twin made with a trace level."""
+"""Callables of a session; traced calls run a variant made with a trace level.
+
+Keras trains through callables in graph mode.
+"""
 
 from __future__ import annotations
 
@@ -22,7 +25,7 @@ if TYPE_CHECKING:
 
 _FAILED, _SETUP = layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
-_VARIANTS = "_tfprof_twins"
+_VARIANTS = "_tfprof_variants"
 
 asked: list[
     bool
@@ -37,7 +40,7 @@ def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
 
 
 class _TracedVariants(object):
-    """What is known of one callable: its options as bytes, its span key and kind, and the handles of its twins by trace level."""
+    """The options (bytes), span key and kind of one callable, and its variants by trace level."""
 
     __slots__ = ("asked", "given", "handles", "key", "options", "tracker")
 
@@ -53,7 +56,7 @@ class _TracedVariants(object):
         self.handles: dict[int, Any] = {}
 
     def handle(self, session: Any, level: int, tf_session: Any) -> tuple[Any, int]:
-        """Return (handle of the twin at ``level``, span flag: whether it had to be made)."""
+        """Return (handle of the variant at ``level``, span flag: FLAG_SETUP if it is new)."""
         handle = self.handles.get(level)
         if handle is not None:
             return handle, 0
@@ -71,7 +74,7 @@ class _TracedVariants(object):
 
 
 class _CallProxy(object):
-    """What ``_Callable.__call__`` is called on for a traced run: its session, and the twin's handle."""
+    """The ``self`` of ``_Callable.__call__`` in a traced run: session and variant's handle."""
 
     __slots__ = ("_handle", "_session")
 
@@ -81,7 +84,7 @@ class _CallProxy(object):
 
 
 class _BytesSink(object):
-    """What ``_Callable.__call__`` takes for the caller's RunMetadata: keeps the bytes."""
+    """Takes the place of the caller's RunMetadata and keeps the bytes."""
 
     __slots__ = ("raw",)
 
@@ -157,7 +160,7 @@ def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
 
 
 def _measured(original: Original, tf_session: Any) -> Original:
-    """Return the way of a call that is not plain: it may be traced."""
+    """Return the slow path of a call: it may be traced."""
 
     def measured(
         made: Any,
@@ -209,7 +212,7 @@ def _begin(
     key: int,
     metadata: Any,
 ) -> tuple[Record, Any] | None:
-    """Return (record, what the original is called on), None when the call is not to be traced."""
+    """Return (record, ``self`` for the original), None when the call is not traced."""
     begun = mono()
     level = tracker.level(ordinal, key)
     if variants is None:
@@ -232,7 +235,7 @@ def _begin(
 
 @guarded
 def _finish(record: Record, session: Any, raw: bytes | None, metadata: Any) -> None:
-    """Hand on what the run yielded: to the job what it would have got, to the channel all of it."""
+    """Return to the job the metadata that it expects, and put all of it into the channel."""
     try:
         if raw is not None and metadata is not None:
             metadata.ParseFromString(raw if record.asked else pb_wire.without(raw, STEP_STATS))
@@ -252,7 +255,7 @@ def _del(original: Original, tf_session: Any) -> Original:
 
 @guarded
 def _release(made: Any, variants: _TracedVariants, tf_session: Any) -> None:
-    """Release the twins of a callable that goes away, as it releases itself."""
+    """Release the variants of a callable that is deleted."""
     session = made._session
     if session._session is None or session._closed:
         return

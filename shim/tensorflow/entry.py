@@ -1,6 +1,7 @@
-"""Calls a note of ours whenever a function of the job's is called, and another when it ends; the function object stays the same.
+"""Calls a callback whenever a function of the job's is called, and another when it ends.
 
-A Python function gets a call of ours in front of its code. What has no such code is replaced by a function that calls it.
+The function object stays the same. A Python function gets a call of ours in front of its code;
+anything else is replaced by a function that calls it.
 """
 
 from __future__ import annotations
@@ -17,19 +18,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-_FRAME_GONE_FIRST = sys.version_info >= (
-    3,
-    11,
-)  # a frame that returns is not seen any more when what it kept is let go of
-#: Before that: the instructions at which it is let go of where a function returns. In 3.7 the last may raise as well.
+#: A returning frame is already gone when its kept values are released.
+_FRAME_GONE_FIRST = sys.version_info >= (3, 11)
+#: Before 3.11: instructions that release the value when a function returns. In 3.7 the last may
+#: also raise.
 _RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
 _FUNCTION = 3  # frames from ours to the function: the fence and what it fences are between
 
 
 class EndCallback(object):
-    """What a note returns to be told when the function ends that it was told of: ``then(failed)`` is called then.
+    """A callback returns this to learn when its function ends: ``then(failed)`` is called then.
 
-    The note itself makes it, so that the function is found.
+    The callback must create it itself, so that the function's frame is found.
     """
 
     __slots__ = ("_frame", "_then", "failed")
@@ -45,7 +45,7 @@ class EndCallback(object):
 
 
 def _raises(number: int) -> bool:
-    """Tell whether a function ends by an exception; ``number`` is the identity of its frame."""
+    """Return whether a function ends by an exception; ``number`` is the id of its frame."""
     frame = sys._getframe(_FUNCTION)
     if _FRAME_GONE_FIRST:
         return id(frame) == number
@@ -55,20 +55,23 @@ def _raises(number: int) -> bool:
 
 
 def observe(owner: Any, name: str, callback: Callable[..., object], count: int = 1, ends: bool = False) -> None:
-    """Have ``callback`` called with the first ``count`` arguments whenever ``owner.name`` is, until ``disarm``.
+    """Call ``callback`` with the first ``count`` arguments of each call of ``owner.name``.
 
-    Whatever ``callback`` does wrong is kept from the job. Nothing happens where ``owner`` itself has no such function. ``ends``:
-    the note may return an ``EndCallback``.
+    This lasts until ``disarm``. Errors of ``callback`` do not reach the job. Nothing happens where
+    ``owner`` itself has no such function. ``ends``: the callback may return an ``EndCallback``.
     """
-    told, function = guarded(callback), _innermost(owner.__dict__.get(name))
-    if isinstance(function, types.FunctionType) and with_call(function.__code__, told, count, ends) is not None:
-        core.replace(function, "__code__", lambda code: with_call(code, told, count, ends))
+    guarded_callback, function = guarded(callback), _innermost(owner.__dict__.get(name))
+    if (
+        isinstance(function, types.FunctionType)
+        and with_call(function.__code__, guarded_callback, count, ends) is not None
+    ):
+        core.replace(function, "__code__", lambda code: with_call(code, guarded_callback, count, ends))
     else:
-        core.replace(owner, name, lambda original: _calling(original, told, count))
+        core.replace(owner, name, lambda original: _calling(original, guarded_callback, count))
 
 
 def _innermost(function: Any) -> Any:
-    """Return what ``function`` wraps, where it is Python all the way: decorators take any arguments."""
+    """Return the function that ``function`` wraps, as long as all are Python functions."""
     while isinstance(function, types.FunctionType) and isinstance(
         vars(function).get("__wrapped__"), types.FunctionType
     ):
@@ -76,11 +79,11 @@ def _innermost(function: Any) -> Any:
     return function
 
 
-def _calling(original: Any, told: Callable[..., object], count: int) -> Callable[..., Any]:
-    """Return a function that calls ``told``, then ``original``."""
+def _calling(original: Any, guarded_callback: Callable[..., object], count: int) -> Callable[..., Any]:
+    """Return a function that calls the callback, then ``original``."""
 
     def call(*arguments: Any, **named: Any) -> Any:
-        kept: Any = told(*arguments[:count])
+        kept: Any = guarded_callback(*arguments[:count])
         try:
             result = original(*arguments, **named)
         except BaseException as error:

@@ -1,6 +1,7 @@
-"""Outermost calls of tf.function as steps, told by the trace annotation that TensorFlow puts around each.
+"""Outermost calls of tf.function as steps, observed by TensorFlow's trace annotation.
 
-The annotation is entered and left by the call itself: nothing of ours is on the stack while the function runs or is traced.
+The call itself enters and leaves the annotation: nothing of ours is on the stack while the function
+runs or is traced.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ if TYPE_CHECKING:
 
 _CONTEXT = "tensorflow.python.eager.context"
 _OPS = "tensorflow.python.framework.ops"
-#: What TensorFlow's annotation uses when it is made and left, so far as it can be told that it does no more.
+#: Names that TensorFlow's annotation uses at its creation and exit when it does nothing else.
 _BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
 _DEEPEST = 32  # frames from a function to the method of Keras's that it is a batch of
 
 
 def nobody() -> None:
-    """Stand for a weak reference to what is no more."""
+    """Stand for a dead weak reference."""
 
 
 class ThreadState(object):
-    """One thread's place: the ``keras_calls`` of Keras that are open, outermost first, and the ``outermost`` measured call."""
+    """One thread's open ``keras_calls``, outermost first, and its ``outermost`` measured call."""
 
     __slots__ = ("applies", "applying", "keras_calls", "optimizers", "outermost", "pending_kind", "taped")
 
@@ -52,7 +53,8 @@ class ThreadState(object):
         self.applying = False  # whether one is at it
         #: how many functions were called before the last that did, and which have since
         self.optimizers: tuple[int, list[int]] = (0, [])
-        #: span kind that the next outermost call is to have if it is made below this code of Keras's
+        #: span kind that the next outermost call is to have if it is made below this code of
+        #: Keras's
         self.pending_kind: tuple[int, types.CodeType] | None = None
 
     @property
@@ -61,19 +63,20 @@ class ThreadState(object):
         return self.outermost() is not None
 
     def changed(self) -> None:
-        """Keep in ``inside`` whether a call made here may be none of a step of its own."""
+        """Update ``inside``: it holds the threads in which a call may not be a step of its own."""
         if self.keras_calls or self.pending_kind is not None or self.calling:
             inside.add(self)
         else:
             inside.discard(self)
 
 
-#: Places within a measured call or a bracket, or with a mark. While there are any, each call looks at its own thread's place.
+#: Threads within a measured call or a Keras call, or with a pending kind. While there are any, each
+#: call checks its own thread's state.
 inside: set[ThreadState] = set()
 
 
 class Scope(_thread._local):
-    """The calling thread's ``thread_state``, whose attributes it has as well."""
+    """The calling thread's ``thread_state``; its attributes are available here, too."""
 
     thread_state: ThreadState
     keras_calls: list[KerasCall]
@@ -95,7 +98,10 @@ scope = Scope()
 
 
 def patch(module: ModuleType) -> None:
-    """Let the calls of functions be told, in TensorFlow's module of them; in versions without the annotation by themselves."""
+    """Observe calls of functions through TensorFlow's module of them.
+
+    Versions without the annotation have their functions patched.
+    """
     trace = getattr(module, "trace", None)
     if isinstance(getattr(trace, "Trace", None), type):
         core.replace(module, "trace", _annotating)
@@ -108,7 +114,7 @@ def patch(module: ModuleType) -> None:
 
 
 def _annotating(original: ModuleType) -> ModuleType:
-    """Return a module like ``original`` with an annotation that tells us of the call that it is put around."""
+    """Return a copy of the module ``original`` with an annotation that reports its calls."""
     ours = types.ModuleType(original.__name__, original.__doc__)
     ours.__dict__.update(original.__dict__)
     tracker = core.tracker(layout.FUNCTION)
@@ -121,22 +127,24 @@ def _annotating(original: ModuleType) -> ModuleType:
 
 
 def _names(function: Any) -> set[str]:
-    """Return the names of attributes and variables of others that a function of Python's uses."""
+    """Return the names of attributes and globals that a Python function uses."""
     code = getattr(function, "__code__", None)
     return set() if code is None else set(code.co_names)
 
 
 def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], graphs: Any) -> Callable[..., object]:
-    """Return what makes the annotation of a call: one for all that are only counted, while nobody records annotations.
+    """Return the factory of annotations; calls that are only counted share one.
 
-    ``graphs``: TensorFlow's stack of the graphs that the calling thread builds; a call within one is no step.
+    ``graphs`` is TensorFlow's stack of the graphs that the calling thread builds; a call within one
+    is no step.
     """
     # A function, or a variable that TensorFlow sets.
     enabled = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
 
-    # What every call pays: nothing is made, and nothing is kept of it. Between two calls TensorFlow empties the processor's
-    # caches, so that each object that is looked at takes as long as ten instructions: all of them lie in one tuple, that of the
-    # defaults. Something is left only after a call that was found to be eager, so that no graph means eager.
+    # Every call pays for this function: it creates and keeps nothing. TensorFlow evicts the caches
+    # between two calls, so each object that is read costs as much as ten instructions: all of them
+    # lie in one tuple, the defaults. ``left`` is filled only after an eager call, so that no graph
+    # means eager.
     def Trace(  # noqa: N802 - it replaces the class
         name: str,
         inside: set[ThreadState] = inside,
@@ -157,9 +165,9 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
 
 
 def _inert(base: Any) -> object:
-    """Return an annotation that is not recorded, and can be put around any number of calls at once.
+    """Return an annotation that is not recorded and can be used by any number of calls at once.
 
-    No profiler session is active when one begins, so that no window is to be told of its function.
+    No profiler session is active when one begins, so no window needs its function.
     """
 
     class Inert(base):  # type: ignore[misc]  # known when TensorFlow is
@@ -221,13 +229,13 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
 
 
 def _named(ours: Any, base: Any) -> Any:
-    """Return the class ``ours``, called as ``base`` is."""
+    """Return the class ``ours`` with the names of ``base``."""
     ours.__name__, ours.__qualname__, ours.__module__ = base.__name__, base.__qualname__, base.__module__
     return ours
 
 
 def key_of(name: object) -> int:
-    """Return the key of the calls of what has this name."""
+    """Return the span key of calls of the function ``name``."""
     return zlib.crc32(str(name).encode())
 
 
@@ -253,7 +261,10 @@ def _begin(here: ThreadState, name: object, left: Iterator[int]) -> Step:
 
 
 def take_pending_kind(here: ThreadState, otherwise: int = layout.FUNCTION) -> int:
-    """Return the kind that was marked for what is called next, and take the mark away; ``otherwise`` where that is not it."""
+    """Return the kind set for the next call and clear it.
+
+    ``otherwise`` is returned where this is not that call.
+    """
     assert here.pending_kind is not None
     (kind, code), here.pending_kind = here.pending_kind, None
     frame: Any = sys._getframe(1)

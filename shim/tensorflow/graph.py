@@ -1,4 +1,4 @@
-"""Graphs: each is sent once a version, as GraphDef bytes with output shapes, and what Python knows of its ops."""
+"""Graphs: GraphDef bytes with output shapes and Python frames, sent once per version."""
 
 from __future__ import annotations
 
@@ -49,13 +49,13 @@ class _GraphState(object):
         self.seen: set[tuple[str, str]] = set()  # keys and nodes that were found before
 
     def add(self, found: dict[str, dict[str, Sizes]]) -> None:
-        """Take in variables that were found."""
+        """Add variables that were found."""
         for key, nodes in found.items():
             self.variables.setdefault(key, {}).update(nodes)
 
 
 class _SentGraphs(object):
-    """What was sent into one channel; graphs are known weakly, so none is kept alive."""
+    """What was sent into one channel; graphs are held weakly."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
@@ -74,9 +74,10 @@ class _SentGraphs(object):
 
 
 def ensure_sent(graph: Any, channel: Channel) -> int:
-    """Send what is new of ``graph`` into ``channel`` and return the ns spent, 0 when nothing was new.
+    """Send what is new of ``graph`` into ``channel``; return the ns spent, 0 if nothing was new.
 
-    Nothing is waited for: a graph that another thread holds, or a ring that is full, is tried again at a later call.
+    It never waits: a graph that another thread holds, or a full ring, is tried again at a later
+    call.
     """
     sent = _sent_into(channel)
     if not sent.lock.acquire(False):
@@ -88,9 +89,10 @@ def ensure_sent(graph: Any, channel: Channel) -> int:
 
 
 def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
-    """Send a function's graph and those of the functions that it calls; return the ns spent.
+    """Send a function's graph and those of its callees; return the ns spent.
 
-    ``call`` is what leads to the models: TensorFlow's function, whose Python refers to some, and what it was called with.
+    ``call`` leads to the models: TensorFlow's function, whose Python refers to some, and its
+    arguments.
     """
     sent = _sent_into(channel)
     if not sent.lock.acquire(False):
@@ -117,7 +119,7 @@ def _sent_into(channel: Channel) -> _SentGraphs:
 
 
 def _reachable(graph: Any) -> list[Any]:
-    """Return ``graph`` and the graphs of the functions that it calls, callers first."""
+    """Return ``graph`` and the graphs of its callees, callers first."""
     found: dict[int, Any] = {}
     waiting = [graph]
     while waiting:
@@ -170,7 +172,7 @@ def _send(graph: Any, known: _GraphState, channel: Channel, version: int) -> Non
 
 
 def _put(channel: Channel, known: _GraphState, kind: int, data: bytes) -> bool:
-    """Put one record of a graph; one that can never be put is refused for good."""
+    """Put one record of a graph; a graph with a record that is too large is refused for good."""
     if len(data) > channel.room:
         known.refused, known.pending = True, None
         text = "graph %d: a record of %d bytes, of which the ring takes %d" % (known.number, len(data), channel.room)
@@ -204,12 +206,15 @@ def _field(tag: int, data: bytes) -> bytes:
 
 
 def library_size(raw: bytes) -> int:
-    """Return how many bytes the functions in a GraphDef take."""
+    """Return the size of the functions in a GraphDef, in bytes."""
     return sum(end - start for number, start, end, _ in fields(raw) if number == _LIBRARY)
 
 
 def with_shapes(raw: bytes, first: int, known_shapes: dict[bytes, bytes], library: bool) -> Iterator[bytes]:
-    """Yield the pieces of a GraphDef: nodes from number ``first`` on with their shapes, the library if wanted, the rest."""
+    """Yield the pieces of a GraphDef: nodes from ``first`` on with shapes, library, rest.
+
+    The library is left out unless ``library`` is set.
+    """
     index = 0
     for number, start, end, body in fields(raw):
         if number == _NODE:
@@ -230,7 +235,7 @@ def _name(node: bytes) -> bytes:
 
 
 def without_weights(node: bytes) -> bytes:
-    """Return the bytes of a NodeDef without the attributes that are larger than ATTR_MAX."""
+    """Return the bytes of a NodeDef without attributes larger than ATTR_MAX."""
     return b"".join(
         node[start:end] for number, start, end, _ in fields(node) if number != _ATTR or end - start <= ATTR_MAX
     )
@@ -264,7 +269,7 @@ def _dims(shape: Any) -> Dims:
 
 
 def shape_bytes(dims: Dims) -> bytes:
-    """Return a TensorShapeProto: ``dims`` is a tuple of sizes, -1 unknown, or None for an unknown rank."""
+    """Return a TensorShapeProto of ``dims``: sizes, -1 unknown; None for an unknown rank."""
     if dims is None:
         return b"\x18\x01"
     return b"".join(_field(0x12, b"\x08" + encoded(size & (1 << 64) - 1) if size else b"") for size in dims)
@@ -274,7 +279,7 @@ def shape_bytes(dims: Dims) -> bytes:
 
 
 def frames(ops: list[Any]) -> dict[str, Any]:
-    """Return where the ops were made, as docs/channel.md lays it out."""
+    """Return the frames in which the ops were created, in the form of docs/channel.md."""
     files: dict[str, int] = {}
     functions: dict[str, int] = {}
     rows: dict[tuple[int, int, int], int] = {}
@@ -313,5 +318,5 @@ def frames(ops: list[Any]) -> dict[str, Any]:
 
 
 def _index(table: dict[K, int], key: K) -> int:
-    """Return the index of ``key`` in an ordered table, adding it when it is new."""
+    """Return the index of ``key`` in an ordered table; add it if it is new."""
     return table.setdefault(key, len(table))

@@ -1,7 +1,8 @@
-"""Keras: fits, evaluations and predictions, their epochs and batches, as its list of callbacks is told of them.
+"""Keras: fits, evaluations and predictions, their epochs and batches.
 
-Keras calls that list at each begin and end, in every version and mode. We are told of these calls first; a bracket
-(a fit, an evaluation, a prediction) that is never told its end has failed, and is noticed by the list's own end.
+Every version of Keras calls its list of callbacks at each begin and end. We observe these calls. A
+Keras call (a fit, an evaluation, a prediction) without an end call has failed; this is noticed when
+its list of callbacks is deleted.
 """
 
 from __future__ import annotations
@@ -36,18 +37,18 @@ _MODES = {
     "test": (layout.EVALUATE, layout.TEST_BATCH),
     "predict": (layout.PREDICT, layout.PREDICT_BATCH),
 }
-_DEEPEST = 64  # frames that are looked through for an outer bracket's
-_CALLER = 3  # frames from a note to the caller of what it is told of: the fence and the function itself are between
+_DEEPEST = 64  # maximum frames to search for those of an outer Keras call
+_CALLER = 3  # frames from a callback to the caller of its function: fence and function are between
 
-_LASTING = 2  # frames that a bracket is known by: that of Keras's loop is one of them
+_LASTING = 2  # frames that identify a Keras call: that of Keras's loop is one of them
 _GENERATOR = 0x20  # flag of a generator's code
 
-_open: set[KerasCall] = set()  # every bracket of this process that is open
+_open: set[KerasCall] = set()  # all open Keras calls of this process
 _spare: dict[int, tuple[Channel, int]] = {}  # batch kind -> (channel, ordinal) of a batch that began and found no data
 
 
 class KerasCall(object):
-    """One fit, evaluation or prediction under way in one thread."""
+    """One running fit, evaluation or prediction in one thread."""
 
     def __init__(self, callbacks: Any, kind: int, batch_kind: int, frame: FrameType) -> None:
         self.kind = kind
@@ -63,7 +64,7 @@ class KerasCall(object):
         self.epoch: int = self.parent  # what the batches lie in
         self.epoch_start = 0
         self.batch: Step | None = None
-        self.has_batch_methods = False  # batches are told of by methods of their own
+        self.has_batch_methods = False  # batches have callback methods of their own
         model = getattr(callbacks, "model", None)
         models.note(model)
         self.each = _steps_per_execution(model)
@@ -76,7 +77,7 @@ class KerasCall(object):
         at_end(_at_exit)
 
     def begin_epoch(self, callbacks: object) -> None:
-        """An epoch begins; a batch that found no data in the one before never was."""
+        """Begin an epoch; drop a batch that found no data in the one before."""
         self.drop_batch()
         self.epoch = _tracker(layout.EPOCH, False).next()
         self.epoch_start = clock.mono()
@@ -84,14 +85,14 @@ class KerasCall(object):
         self.left = steps if isinstance(steps, int) else None
 
     def end_epoch(self, flags: int = 0) -> None:
-        """The epoch ends."""
+        """End the epoch."""
         self.drop_batch()
         if self.epoch_start:
             start, self.epoch_start = self.epoch_start, 0
             _tracker(layout.EPOCH, False).put(layout.EPOCH, start, clock.mono() - start, self.epoch, 0, flags)
 
     def begin_batch(self) -> None:
-        """A batch begins."""
+        """Begin a batch."""
         self.drop_batch()
         tracker = self.batches
         channel, ordinal = _spare.pop(tracker.kind, (None, 0))
@@ -100,7 +101,7 @@ class KerasCall(object):
         self.batch = Step(tracker, ordinal, 0, self.eager)
 
     def end_batch(self, flags: int = 0) -> None:
-        """The batch that was begun, if there is one, ends; several of them where Keras runs several in one call."""
+        """End the open batch, if any; it counts as several where Keras runs several at once."""
         batch, self.batch = self.batch, None
         if batch is None:
             return
@@ -111,7 +112,7 @@ class KerasCall(object):
         batch.end(flags, self.epoch, count)
 
     def drop_batch(self) -> None:
-        """Forget a batch that was begun and found no data."""
+        """Drop an open batch that found no data."""
         batch, self.batch = self.batch, None
         if batch is None:
             return
@@ -120,11 +121,11 @@ class KerasCall(object):
             _spare[batch.tracker.kind] = (batch.tracker.channel, batch.ordinal)
 
     def end(self, flags: int = 0) -> None:
-        """The bracket ends, and with it what is open in it."""
+        """End the Keras call and everything open in it."""
         if self not in _open:
             return
         _open.discard(self)
-        self.callbacks = nobody  # Python need not call back for a bracket that has ended
+        self.callbacks = nobody  # no weak reference callback after the end
         if self in self.thread_state.keras_calls:
             self.thread_state.keras_calls.remove(self)
             self.thread_state.changed()
@@ -138,7 +139,7 @@ class KerasCall(object):
         self.tracker.put(self.kind, self.start, clock.mono() - self.start, self.ordinal, 0, flags, self.parent)
 
     def under(self, frame: FrameType | None) -> bool:
-        """Tell whether code called by ``frame`` can be inside of this bracket: whether its frame is further out."""
+        """Return whether code called by ``frame`` may run inside of this Keras call."""
         for _ in range(_DEEPEST):
             frame = frame.f_back if frame is not None else None
             if frame is None:
@@ -149,14 +150,15 @@ class KerasCall(object):
 
     @called_back
     def _gone(self, _reference: object) -> None:
-        """The list of callbacks is no more: an exception has ended the bracket."""
+        """End as failed: the list of callbacks was deleted after an exception."""
         self.end(layout.FLAG_FAILED)
 
 
 def _lasting_frames(frame: FrameType | None) -> list[tuple[int, CodeType]]:
-    """Return which frames a bracket that begins below ``frame`` lies in: the two next ones that stay for as long as it.
+    """Return the two next frames above ``frame`` that last as long as the Keras call.
 
-    Version 1.15 begins a fit in a context manager made of a generator, whose frames are gone when it is entered.
+    Version 1.15 begins a fit in a context manager made of a generator, whose frames end when it is
+    entered.
     """
     found: list[tuple[int, CodeType]] = []
     while frame is not None and len(found) < _LASTING:
@@ -172,7 +174,7 @@ def _begin(mode: str) -> Note:
 
     def callback(callbacks: Any) -> None:
         frame = sys._getframe(_CALLER)
-        # A bracket whose frame is gone ended by an exception that is still being handled.
+        # A Keras call whose frame is gone ended by an exception that is still being handled.
         while scope.keras_calls and not scope.keras_calls[-1].under(frame):
             scope.keras_calls[-1].end(layout.FLAG_FAILED)
         KerasCall(callbacks, kind, batch_kind, frame)
@@ -193,7 +195,7 @@ def _end(mode: str) -> Note:
 
 
 def _of(callbacks: object) -> KerasCall | None:
-    """Return the innermost bracket if it is that of ``callbacks``."""
+    """Return the innermost Keras call if it belongs to ``callbacks``."""
     keras_calls = scope.keras_calls
     if keras_calls and keras_calls[-1].callbacks() is callbacks:
         return keras_calls[-1]
@@ -226,7 +228,7 @@ def _end_batch(callbacks: Any) -> None:
 
 
 def _batch_hook(callbacks: Any, _mode: str, hook: str) -> None:
-    """A batch begins or ends where Keras runs a session: one method is for both."""
+    """Begin or end a batch in graph mode, where Keras has one method for both."""
     keras_call = _of(callbacks)
     if keras_call is None or keras_call.has_batch_methods:
         return
@@ -245,7 +247,7 @@ for _mode in _MODES:
 
 
 def patch_callbacks(module: ModuleType) -> None:
-    """Be told of the calls of the list of callbacks in a version's module of it."""
+    """Observe the list of callbacks in a version's module of it."""
     cls = getattr(module, "CallbackList", None)
     if isinstance(cls, type) and cls.__module__ == module.__name__:
         for name, callback in _NOTES.items():
@@ -262,7 +264,7 @@ _BY_HAND = {
 
 
 def patch_model(module: ModuleType) -> None:
-    """Be told of the calls of the methods for single batches in a version's module of models."""
+    """Observe the methods for single batches in a version's module of models."""
     for cls in (getattr(module, "TensorFlowTrainer", None), getattr(module, "Model", None)):
         if not isinstance(cls, type) or cls.__module__ != module.__name__:
             continue
@@ -272,7 +274,7 @@ def patch_model(module: ModuleType) -> None:
 
 
 def _pending(kind: int) -> Note:
-    """Return a note that the next function that is called below the method is a batch."""
+    """Return a callback that makes the next function called below the method a batch."""
 
     def callback(_model: object) -> None:
         if not scope.keras_calls and not scope.calling:
@@ -283,7 +285,7 @@ def _pending(kind: int) -> Note:
 
 
 def _started(kind: int) -> Note:
-    """Return a note that a batch begins now: older versions call no function, or none that tells."""
+    """Return a callback that begins a batch now, for versions that call no function."""
 
     def callback(model: object) -> entry.EndCallback | None:
         models.note(model)
@@ -301,7 +303,7 @@ def _started(kind: int) -> Note:
 
 
 def _tracker(kind: int, budgeted: bool) -> Tracker:
-    """Return the tracker of ``kind``, with a channel if there can be one."""
+    """Return the tracker of ``kind``, with a channel if possible."""
     tracker = core.tracker(kind, budgeted)
     if tracker.channel is None:
         tracker.level(0, 0)
@@ -309,7 +311,7 @@ def _tracker(kind: int, budgeted: bool) -> Tracker:
 
 
 def _eager() -> bool:
-    """Tell whether steps run eagerly, so that only a profiler session can trace them."""
+    """Return whether steps run eagerly, so that only a profiler session can trace them."""
     context = sys.modules.get(_CONTEXT)
     return context is not None and bool(context.executing_eagerly())
 
@@ -325,6 +327,6 @@ def _steps_per_execution(model: Any) -> int:
 
 
 def _at_exit() -> None:
-    """The process ends while brackets are open: they have failed."""
+    """End open Keras calls as failed at the end of the process."""
     for keras_call in list(_open):
         keras_call.end(layout.FLAG_FAILED)

@@ -1,4 +1,4 @@
-"""Models: which a function refers to, and which variables are their weights."""
+"""Models: which ones a function refers to, and which variables are their weights."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ if TYPE_CHECKING:
 _DEEPEST = 6  # from a function through those that it refers to
 _MOST = 256  # objects that are looked at
 _MODULE = "tensorflow.python.module.module"
-#: Properties of all weights, and of those that are trained: Keras's layers and models, then TensorFlow's modules.
+#: Properties of all weights, and of those that are trained: Keras's layers and models, then
+#: TensorFlow's modules.
 _WEIGHTS = (("weights", "trainable_weights"), ("variables", "trainable_variables"))
 #: Packages whose functions refer to nothing of the job's.
 _PACKAGES = ("keras", "tensorflow", "tensorflow_core", "tf_keras", "numpy")
@@ -26,9 +27,9 @@ _ran: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 class Weights(object):
-    """The weights of some models by the identity of their variables: whether each is trained.
+    """The weights of some models, by the id of their variables: whether each is trained.
 
-    Where there is no model at all, nothing is known of any variable.
+    Without any model nothing is known of any variable.
     """
 
     def __init__(self, models: list[Any]) -> None:
@@ -52,28 +53,28 @@ class Weights(object):
 
 @guarded
 def note(model: Any) -> None:
-    """Remember, weakly, that a model of Keras's runs."""
+    """Remember, weakly, that a Keras model runs."""
     if model is not None and len(_ran) < _MOST:
         _ran[id(model)] = model
 
 
 def ran() -> list[Any]:
-    """Return the models of Keras's that ran and are still there."""
+    """Return the Keras models that ran and still exist."""
     return list(_ran.values())
 
 
 def of(call: Any) -> list[Any]:
-    """Return the models among functions and models, and what their Python refers to: by closures, global names, or bound to it."""
+    """Return the models that a call refers to, by closures, globals or bound methods."""
     return [each for each in _referred(call) if is_model(each)]
 
 
 def is_model(each: Any) -> bool:
-    """Tell whether it has weights."""
+    """Return whether the object has weights."""
     return _properties(type(each)) is not None
 
 
 def _properties(kind: type) -> tuple[str, str] | None:
-    """Return the names of a model's properties; None where ``kind`` is none of a model."""
+    """Return the names of a model class's properties; None where ``kind`` is no model."""
     if hasattr(kind, "trainable_weights") and hasattr(kind, "weights"):
         return _WEIGHTS[0]
     module = getattr(sys.modules.get(_MODULE), "Module", None)
@@ -81,7 +82,7 @@ def _properties(kind: type) -> tuple[str, str] | None:
 
 
 def _referred(call: Any) -> Iterator[Any]:
-    """Yield what a call refers to, and the functions and plain objects among that in their turn; no object twice."""
+    """Yield what a call refers to, recursively for functions and plain objects; each once."""
     seen: set[int] = set()
     kept: list[Any] = []
     waiting = [(call, 0)]
@@ -132,7 +133,7 @@ def _names(code: types.CodeType) -> Iterator[str]:
 
 
 def _emptied() -> Any:
-    """Return a closure's cell that nothing is in."""
+    """Return an empty closure cell."""
     value = None
 
     def inner() -> None:

@@ -1,4 +1,4 @@
-"""What the job's functions are called: spans have keys alone, and the hello tells the name of each."""
+"""The names of the job's functions: spans hold keys, the hello maps them to names."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from .. import core
 from ..clock import mono
 from ..guard import guarded
 
-#: So many are told, each cut to so many characters.
+#: Maximum number of names, and their maximum length.
 NAMES_MAX = 64
 LENGTH_MAX = 64
 
 
 class Names(object):
-    """The names of what the steps of one kind call, by the keys of their spans; for those in ``known`` there is nothing more to do."""
+    """The names of what the steps of one kind call, by span key; ``known`` are published."""
 
     __slots__ = ("known",)
 
@@ -23,7 +23,10 @@ class Names(object):
 
     @guarded
     def publish(self, key: int, name: str) -> int:
-        """Have the hello tell that steps with ``key`` are called ``name``, and return the ns spent; later where another thread is at it."""
+        """Publish ``name`` for ``key`` in the hello and return the ns spent.
+
+        It is tried again later where another thread is publishing.
+        """
         start = mono()
         channel = core.channel()
         if channel is None or not channel.names_lock.acquire(False):
@@ -41,7 +44,7 @@ class Names(object):
 
 
 def fitting(names: dict[int, str], room: int) -> dict[str, str]:
-    """Return the first of ``names``, as many as take no more than ``room`` bytes of JSON."""
+    """Return the first of ``names`` that fit into ``room`` bytes of JSON."""
     found = {}
     for key, name in names.items():
         room -= len(json.dumps({str(key): name}))

@@ -1,8 +1,9 @@
-"""Steps outside of functions, sessions and Keras's loops: training steps of eager ops, and calls of models and concrete functions.
+"""Steps outside of functions, sessions and Keras's loops.
 
-A training step begins where a tape that records gradients is entered, and ends where an optimizer has applied them. What is
-called meanwhile belongs to it, as to the call of a function. Where nothing is applied, it ended when the gradients were
-there.
+These are training steps of eager ops, and direct calls of models and concrete functions. A training
+step begins when a gradient tape is entered and ends when an optimizer has applied the gradients.
+Calls in between belong to it. Where no optimizer applies them, it ended when the gradients were
+computed.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ _OF_KERAS = "KerasTensor"
 
 
 class OutermostStep(object):
-    """A step that has begun in the thread of ``here``, timed or only counted; no other step begins inside of it."""
+    """A running step of a thread, timed or only counted; no other step begins inside of it."""
 
     __slots__ = ("__weakref__", "here", "key", "ordinal", "step", "tracker")
 
@@ -56,13 +57,13 @@ class OutermostStep(object):
             self.step = Step(self.tracker, self.ordinal, self.key, windows, left if windows else None)
 
     def leave(self) -> None:
-        """Let other steps begin in the thread, though this one may not have ended; a second call does nothing."""
+        """Let other steps begin in the thread, even if this one has not ended; idempotent."""
         if self.here.outermost() is self:
             self.here.outermost = nobody
             self.here.changed()
 
     def end(self, failed: bool, ended: int = 0) -> None:
-        """The step ends now, or has at ``ended``."""
+        """End the step, now or at ``ended``."""
         self.leave()
         if self.step is not None:
             self.step.end(_FAILED if failed else 0, ended=ended)
@@ -76,7 +77,7 @@ def _observe(cls: Any, name: str, callback: Callable[..., object], count: int = 
 
 
 def _idle() -> ThreadState | None:
-    """Return the thread's place where a step can begin: ops run eagerly, and in no other step."""
+    """Return the thread's state if a step can begin: eager execution, outside of other steps."""
     here: ThreadState = scope.thread_state
     if here.calling or here.keras_calls or not sys.modules[_CONTEXT].executing_eagerly():
         return None
@@ -87,7 +88,7 @@ def _idle() -> ThreadState | None:
 
 
 def patch_layers(module: ModuleType) -> None:
-    """Be told of calls of models, in a version's module of layers."""
+    """Observe calls of models in a version's module of layers."""
     _observe(vars(module).get("Layer"), "__call__", _model_called, 2)
 
 
@@ -99,7 +100,7 @@ def _model_called(model: Any, inputs: Any) -> entry.EndCallback | None:
 
 
 def _symbolic(inputs: Any) -> bool:
-    """Tell whether a model is given something to build a graph from."""
+    """Return whether a model's inputs are symbolic."""
     if isinstance(inputs, dict):
         inputs = list(inputs.values())
     if isinstance(inputs, (list, tuple)):
@@ -109,13 +110,13 @@ def _symbolic(inputs: Any) -> bool:
 
 
 def patch_concrete(module: ModuleType) -> None:
-    """Be told of direct calls of concrete functions, in a version's module of them."""
+    """Observe direct calls of concrete functions in a version's module of them."""
     # A coordinator of parameter servers goes past ``__call__`` in some versions.
     _observe(vars(module).get("ConcreteFunction"), "_call_impl", _function_called)
 
 
 def patch_old_functions(cls: Any) -> None:
-    """Be told of calls of the functions of a version that puts no annotation around them."""
+    """Observe functions of a version without trace annotations."""
     _observe(cls, "__call__", _function_called)
 
 
@@ -142,7 +143,7 @@ def _function_called(function: Any) -> entry.EndCallback | None:
 
 
 class TapeStep(OutermostStep):
-    """A training step: ``tape`` records until it is left, ``ended`` is when the gradients were there."""
+    """A training step; ``tape`` records until left, ``ended`` is when gradients were computed."""
 
     __slots__ = ("ended", "recording", "tape")
 
@@ -154,22 +155,22 @@ class TapeStep(OutermostStep):
         at_end(_at_exit)
 
     def gone(self) -> bool:
-        """Tell whether its tape records no more."""
+        """Return whether its tape has stopped recording."""
         return not self.recording or self.tape() is None
 
     def differentiated(self, _failed: bool) -> None:
-        """The gradients are there."""
+        """Note the time at which the gradients were computed."""
         self.ended = mono()
 
     def end(self, failed: bool, ended: int = 0) -> None:
-        """The step ends now, or has at ``ended``."""
+        """End the step, now or at ``ended``."""
         if self.here.taped is self:
             self.here.taped = None
         super().end(failed, ended)
 
 
 def patch_tape(module: ModuleType) -> None:
-    """Be told of the tapes that record gradients, in TensorFlow's module of them."""
+    """Observe gradient tapes in TensorFlow's module of them."""
     tape = vars(module).get("GradientTape")
     _observe(tape, "__enter__", _entered)
     _observe(tape, "__exit__", _left, 2)
@@ -210,7 +211,7 @@ def _differentiated(_tape: Any) -> entry.EndCallback | None:
 
 
 def patch_optimizer(module: ModuleType) -> None:
-    """Be told when optimizers apply gradients, in a version's module of them."""
+    """Observe optimizers that apply gradients, in a version's module of them."""
     for cls in list(vars(module).values()):
         if isinstance(cls, type) and cls.__module__ == module.__name__:
             for name in ("apply_gradients", "apply"):
@@ -234,7 +235,7 @@ def _applying(optimizer: Any) -> entry.EndCallback | None:
 def _alone(here: ThreadState, optimizer: int) -> OutermostStep | None:
     """Begin a step of an optimizer that applies gradients without a tape, and return it.
 
-    None where the gradients' step was the call of a function, or one that another optimizer has ended.
+    None where the gradients came from a function call, or another optimizer ended the step.
     """
     functions, known = here.optimizers
     if functions != _functions():
@@ -248,7 +249,7 @@ def _alone(here: ThreadState, optimizer: int) -> OutermostStep | None:
 
 
 def _functions() -> int:
-    """Return how many calls of functions were steps so far."""
+    """Return how many function calls were steps so far."""
     tracker = core.tracker(layout.FUNCTION)
     return tracker.words[tracker.count_at]
 
@@ -261,7 +262,7 @@ def _applied(here: ThreadState, step: OutermostStep | None, failed: bool) -> Non
 
 
 def _at_exit() -> None:
-    """The process ends after a training step whose gradients nobody applied."""
+    """End a training step whose gradients were never applied at the end of the process."""
     taped = scope.thread_state.taped
     if taped is not None and taped.gone():
         taped.end(False, taped.ended)

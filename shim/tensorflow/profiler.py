@@ -1,8 +1,9 @@
-"""One profiler session of TensorFlow's own, begun and exported by the thread whose step it records.
+"""One session of the TF profiler, started and exported by the thread of its step.
 
-A step may last longer than a recording may, or record more. So a second thread drops the session when its time is over or the
-process has grown too much. That thread runs no Python: it is a chain of built-in functions, made before it starts, that
-allocates nothing that is collected. No finaliser, signal handler, trace function or hook of the job's can run in it.
+A step may exceed the time or memory of a recording. A second thread drops the session then. That
+thread runs no Python code: it is a chain of built-in functions, made before it starts, that
+allocates nothing that is collected. No finaliser, signal handler, trace function or hook of the
+job's can run in it.
 """
 
 from __future__ import annotations
@@ -38,16 +39,19 @@ _POLL_S = 0.05  # seconds between looks at how large the process is
 _Usage = (
     ctypes.c_long * 18
 )  # struct rusage; kept, as a class that nobody keeps is left for the job's garbage collection
-_PEAK = 4  # where the largest size is in it (KiB)
+_PEAK = 4  # index of the peak resident size in it (KiB)
 _DROP_PAUSE = 0.002  # seconds between looks at it
 
 
 class TooLargeError(Exception):
-    """A session's bytes are more than their taker has room for."""
+    """A session's data is larger than the record ring allows."""
 
 
 class _Number(object):
-    """A number that is no truth value: as such TensorFlow 2.21 takes any option that can be one, and then leaves it out."""
+    """An integer without a truth value.
+
+    TensorFlow 2.21 treats any option with a truth value as a boolean, and then ignores it.
+    """
 
     def __init__(self, value: int) -> None:
         self._value = value
@@ -62,9 +66,10 @@ _OPTIONS = {"host_tracer_level": _Number(_LEVEL)}
 
 
 class Session(object):
-    """A session that records from ``open`` to ``export`` or ``drop``, for at most ``seconds``, and until the process has ``kib``.
+    """A session that records from ``open`` to ``export`` or ``drop``.
 
-    ``began`` and ``ended`` are monotonic ns, ``began_real`` real ns.
+    It lasts at most ``seconds``, and until the process has ``kib``. ``began`` and ``ended`` are
+    monotonic ns, ``began_real`` real ns.
     """
 
     __slots__ = ("_folder", "_gone", "_held", "_log", "_over", "_stop_token", "began", "began_real", "ended")
@@ -80,7 +85,7 @@ class Session(object):
         self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
 
     def open(self, seconds: float, kib: int) -> tuple[str, str] | None:
-        """Start recording; return (slug, text) of what prevents it."""
+        """Start recording; return (slug, text) of an obstacle, else None."""
         made = sys.modules[MODULE].ProfilerSession
         self._folder = _folder()
         try:
@@ -110,11 +115,14 @@ class Session(object):
 
     @property
     def is_stopped(self) -> bool:
-        """Whether somebody has stopped it, or is about to."""
+        """Whether the session is stopped or about to be."""
         return not self._stop_token
 
     def export(self, most: int) -> bytes | None:
-        """Stop recording and return the XSpace; None when the session is gone, TooLargeError above ``most`` bytes."""
+        """Stop recording and return the XSpace; None when the session is gone.
+
+        TooLargeError above ``most`` bytes.
+        """
         try:
             if not self._take():
                 return None
@@ -131,14 +139,14 @@ class Session(object):
             self.free()
 
     def drop(self) -> bool:
-        """Stop recording and forget what was recorded; return whether there was something to forget."""
+        """Stop recording and discard the data; return whether the session was active."""
         try:
             return self._take()
         finally:
             self.free()
 
     def free(self) -> None:
-        """Let go of the session, be it stopped or not; twice is once."""
+        """Release the session, stopped or not; idempotent."""
         log = self._log
         try:
             if log is not None:
@@ -151,7 +159,7 @@ class Session(object):
             self._gone.put(None)
 
     def leak(self) -> None:
-        """Keep the copy of the session in a forked child for good: its end would log, and stop the parent's devices."""
+        """Leak the session in a forked child: its end would log, and stop the parent's devices."""
         if self._log is not None:
             self._log.close()
         for session in self._held:
@@ -164,7 +172,7 @@ class Session(object):
         return self._log
 
     def _watch(self, seconds: float, kib: int) -> None:
-        """Have the session dropped after ``seconds``, or when the process has had ``kib``, unless it was taken before."""
+        """Drop the session after ``seconds`` or above ``kib``, unless it is stopped before."""
         log = self._logged
         pause = min(_POLL_S, seconds)
         polls = max(1, round(seconds / pause))
@@ -173,7 +181,8 @@ class Session(object):
         results = starmap(libc.plain.getrusage, repeat((0, usage)))  # 0, whatever comes of it
         sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, _PEAK))))
         calls = chain(
-            # Until the recording has ended, or is to: any result of the whole is false, as the next ones are.
+            # Until the recording has ended, or is to: any result of the whole is false, as the next
+            # ones are.
             map(operator.is_, map(any, [map(operator.or_, ended, map(operator.lt, repeat(kib), sizes))]), [None]),
             starmap(self._stop_token.pop, [(0, True)]),  # true: it has ended, or is being ended, which ends the chain
             starmap(setattr, [(log.fileno, "value", log.fd)]),
@@ -189,7 +198,7 @@ class Session(object):
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
     def _take(self) -> bool:
-        """Return whether the caller is the one to stop the session; else wait until another one has."""
+        """Return whether the caller stops the session; else wait until the other thread has."""
         taken = not self._stop_token.pop(0, True)
         if self._over.locked():
             self._over.release()
@@ -200,13 +209,13 @@ class Session(object):
 
 
 def start_of(cls: type) -> Callable[..., object]:
-    """Return the method that starts a session, without our own patch of it."""
+    """Return the unpatched method that starts a session."""
     start: Callable[..., object] = cls.__dict__["start"]
     return getattr(start, "__wrapped__", start)
 
 
 def _reason(error: Exception) -> tuple[str, str]:
-    """Return (slug, text) of what kept a session from starting."""
+    """Return (slug, text) of the error that kept a session from starting."""
     if type(error).__name__ in _BUSY:
         return _BUSY_REASON
     if isinstance(error, stderr_guard.NoisyError):
@@ -215,13 +224,13 @@ def _reason(error: Exception) -> tuple[str, str]:
 
 
 def _folder() -> str:
-    """Return a name for a private folder, in memory where that can be."""
+    """Return a name for a private folder, in memory if possible."""
     name = "tfprof-%d-%s" % (clock.getpid(), os.urandom(8).hex())
     return os.path.join(next((place for place in _FOLDERS if os.access(place, os.W_OK)), "/tmp"), name)  # noqa: S108
 
 
 def _content(place: str, most: int) -> bytes:
-    """Return the bytes of the one XSpace under ``place``; TooLargeError when they are more than ``most``."""
+    """Return the one XSpace below the folder; TooLargeError above ``most`` bytes."""
     for folder, _, names in os.walk(place):
         for name in names:
             if name.endswith(_SUFFIX):

@@ -1,4 +1,7 @@
-"""TensorFlow has one profiler session a process: who loses a race for it loses a step, so it is taken only when surely free."""
+"""A lock of the process's TF profiler session.
+
+TensorFlow allows one session per process, so it is taken only if it is provably free.
+"""
 
 from __future__ import annotations
 
@@ -18,7 +21,7 @@ _pid = clock.getpid()
 
 
 def take(tf_session: Any) -> bool:
-    """Return True when the process's profiler session is free and now kept for the caller, who calls ``release`` afterwards."""
+    """Return whether the profiler session is free and now locked; then call ``release`` later."""
     global _lock, _pid
     if _pid != clock.getpid():
         _lock, _pid = _thread.allocate_lock(), clock.getpid()
@@ -31,20 +34,20 @@ def take(tf_session: Any) -> bool:
 
 
 def make_room() -> None:
-    """Close a window of ours, for a run that the job itself asked to record with the process's profiler session."""
+    """Close our window for a run that the job itself traces with the profiler session."""
     window = sys.modules.get(__package__ + ".window")  # loaded where there can be windows
     if window is not None:
         window.give_way()
 
 
 def release() -> None:
-    """Let others take it."""
+    """Release the lock."""
     _lock.release()
 
 
 @guard.guarded
 def _free(tf_session: Any) -> bool:
-    """Tell whether a session can be started just now, by starting one; None, which is no, where that fails otherwise."""
+    """Return whether a session can be started, by starting one; None where that fails."""
     if hasattr(tf_session, "TFE_NewProfiler"):
         profiler = tf_session.TFE_NewProfiler()
         try:

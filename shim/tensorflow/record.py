@@ -1,4 +1,4 @@
-"""One traced run: what is kept of it, and what it cost us."""
+"""One traced run: its data and our cost."""
 
 from __future__ import annotations
 
@@ -20,17 +20,18 @@ if TYPE_CHECKING:
 
 _SCOPE = __package__ + ".function"  # loaded where TensorFlow has what it is about
 _OF_BATCHES = (layout.TRAIN, layout.RUN)  # kinds of runs that a batch of Keras's consists of
-#: Numbers of TensorFlow's fields: RunOptions.trace_level, RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
+#: Numbers of TensorFlow's fields: RunOptions.trace_level,
+#: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
 TRACE_LEVEL, REPORT_ON_OOM, STEP_STATS = 1, 7, 1
 
 
 def with_level(options: bytes, level: int) -> bytes:
-    """Return the bytes ``options`` of a RunOptions with another trace level: of a number the last one counts."""
+    """Return RunOptions bytes with another trace level: the last value of a field counts."""
     return options + b"\x08" + pb_wire.encoded(level)
 
 
 def shows_statistics(session: Any, options: bytes) -> bool:
-    """Tell whether the job itself gets step statistics of a run with these options, though it traces nothing."""
+    """Return whether the job gets step statistics without tracing the run itself."""
     if pb_wire.last(options, REPORT_ON_OOM):
         return True
     config = getattr(session, "_config", None)
@@ -38,7 +39,7 @@ def shows_statistics(session: Any, options: bytes) -> bool:
 
 
 class Record(object):
-    """One run that is traced, because the policy says so or because the job asked for it itself (``asked``)."""
+    """One traced run; ``asked``: the job itself requested the trace."""
 
     __slots__ = (
         "asked",
@@ -67,19 +68,19 @@ class Record(object):
             profiler_lock.make_room()
 
     def starts(self) -> None:
-        """The run starts now."""
+        """Note that the run starts."""
         self.start_real, self.start = real(), mono()
         self.own = self.start - self.begun
 
     def ends(self, flags: int = 0) -> None:
-        """The run has ended, with further span flags."""
+        """Note that the run has ended, with further span flags."""
         self.duration = mono() - self.start
         self.flags |= flags
         if self.level == layout.LEVEL_FULL and not self.asked:
             profiler_lock.release()
 
     def keep(self, session: Any, raw: bytes | None) -> None:
-        """Put the span, and ``raw``, the run's RunMetadata, with what is new of the session's graph; None: there is no such."""
+        """Put the span, the RunMetadata ``raw`` (or None) and what is new of the graph."""
         tracker = self.tracker
         put_at = mono()
         tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
@@ -106,7 +107,7 @@ class Record(object):
 
 
 def _batch() -> Step | None:
-    """Return the batch of Keras's that the calling thread is in, once: users know its run by the batch's number."""
+    """Return the Keras batch of the calling thread, once: its run gets the batch's number."""
     module = sys.modules.get(_SCOPE)
     if module is None:
         return None
@@ -125,7 +126,7 @@ def _send_graph(session: Any, channel: Channel) -> None:
 
 
 def chosen_level(level: int, tf_session: Any) -> int:
-    """Return the level at which a run is traced: FULL only when the process's one profiler session is surely ours."""
+    """Return the trace level of a run: FULL only if the profiler session is ours."""
     if level == layout.LEVEL_FULL and profiler_lock.take(tf_session):
         return layout.LEVEL_FULL
     return layout.LEVEL_SOFTWARE

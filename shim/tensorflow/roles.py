@@ -1,6 +1,6 @@
-"""What a session's run is for: the kind of span that it is, told from the ops that it fetches and targets.
+"""The purpose of a session run: its span kind, by the ops that it fetches and targets.
 
-Ops are looked at once for each set of fetches and targets. The table of op types is all that is known of them.
+Each set of fetches and targets is examined once. The table of op types is all that is known of ops.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterable, Iterator, Sequence
 
-MOST = 256  # ops that are looked at, of those that a run waits for
-_VALUE = 64  # ops that are looked at, of those that an assigned value is computed from
-_SPEAK = 8  # assignments of a group that are looked at: the others are taken to be for the same
-_FETCHES = 64  # fetches and targets that are looked at: likewise
+MOST = 256  # maximum ops examined of those that a run waits for
+_VALUE = 64  # maximum ops examined of those that an assigned value depends on
+_SPEAK = 8  # maximum assignments of a group examined; the others are taken to be for the same
+_FETCHES = 64  # maximum fetches and targets examined; the others are taken to be for the same
 
 #: Ops that stand for what they wait for, or pass on.
 _GROUPS = {"NoOp", "Identity", "IdentityN", "ReadVariableOp"}
@@ -43,17 +43,18 @@ _RESTORE = {"Restore", "RestoreV2", "RestoreSlice"}
 _known: dict[str, int | None] = {}  # op type -> what the table says of it
 _STEP = "global_step"  # the collection of TensorFlow's, and the variable's name
 
-#: The order in which one kind speaks for a run that is of several: a run that trains does so whatever it fetches besides.
+#: Priority of kinds for a run with several: a run that trains is a training run, whatever it
+#: fetches besides.
 _ORDER = (layout.TRAIN, layout.RUN, layout.CHECKPOINT, layout.SUMMARY, layout.INIT, layout.INPUT)
 
 
 def fed(key: int, feeds: int) -> int:
-    """Return the span key of a run with so many feeds; ``key``: what ``role_key`` returns."""
+    """Return the span key of a run with ``feeds`` feeds; ``key`` is from ``role_key``."""
     return key | (min(15, feeds)) << 28
 
 
 def role_key(fetches: Sequence[str], targets: Sequence[str]) -> int:
-    """Return the key of runs with these names: how many fetches and targets, and which."""
+    """Return the key of runs with these names: the counts of fetches and targets, and a hash."""
     names = "\0".join(list(fetches) + ["\0"] + list(targets))
     return min(len(fetches), 15) << 24 | min(len(targets), 15) << 20 | zlib.crc32(names.encode()) & 0xFFFFF
 
@@ -74,9 +75,9 @@ def _first(kinds: set[int]) -> int:
 
 
 def _purpose(op: Any, steps: set[str], plain: list[Any]) -> int:
-    """Return what running ``op`` is for; what nothing is known of is put into ``plain``.
+    """Return the purpose of running ``op``; ops of unknown purpose are added to ``plain``.
 
-    ``steps``: names of the variables that count steps of training.
+    ``steps`` are the names of the variables that count training steps.
     """
     found: set[int] = set()
     assigned = 0
@@ -106,7 +107,7 @@ def _of_type(op: Any, steps: set[str]) -> int | None:
 
 
 def _of_assignment(op: Any) -> int:
-    """Return what an assignment is for: one of a value that is computed from the variable itself trains it."""
+    """Return the purpose of an assignment: training if the value depends on the variable."""
     variable, value = op.inputs[0].op, op.inputs[1].op
     for each in _walk([value], _VALUE):
         if each is variable:
@@ -117,7 +118,7 @@ def _of_assignment(op: Any) -> int:
 
 
 def _walk(roots: Iterable[Any], most: int, groups: bool = False) -> Iterator[Any]:
-    """Yield ``roots`` and the ops that they wait for, nearest first; ``groups``: of those below groups alone."""
+    """Yield ``roots`` and their dependencies, nearest first; ``groups``: only those of groups."""
     waiting = deque(roots)
     seen = {op.name for op in waiting}
     while waiting and most:

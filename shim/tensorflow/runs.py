@@ -1,4 +1,4 @@
-"""Session runs by what they are for: each set of fetches and targets is looked at once, and remembered with its session."""
+"""Session runs by purpose: each set of fetches and targets is examined once per session."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MOST = 256  # that are remembered
 
 
 class Role(object):
-    """The runs with certain ``fetches`` and ``targets``: their span ``key``, less the feeds, and the ``tracker`` of their kind."""
+    """Runs with the same ``fetches`` and ``targets``: span ``key`` without feeds, ``tracker``."""
 
     __slots__ = ("fetches", "key", "targets", "tracker")
 
@@ -39,7 +39,7 @@ class Runs(object):
         self.unknown = Role(None, [], 0, self.trackers[layout.RUN])  # like no run
 
     def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> Role:
-        """Return the role of a run that is not like the last one of ``session``; the next one will be compared with it."""
+        """Return the role of a run unlike the last one of ``session``, and remember it."""
         if core.state() is None:  # everything is put back already
             return self.unknown
         role = self._find(session, fetches, targets)
@@ -49,7 +49,7 @@ class Runs(object):
         return role
 
     def of_names(self, graph: Any, fetches: Sequence[str], targets: Sequence[str]) -> Role:
-        """Return the role of runs that fetch the tensors, and target the ops, with these names."""
+        """Return the role of runs with these names of fetched tensors and target ops."""
         start = mono()
         names = [name.rpartition(":")[0] or name for name in fetches]
         tracker = self.trackers[self._kind(graph, list(targets) + names) or layout.RUN]
@@ -73,7 +73,8 @@ class Runs(object):
         name = self.tf_session.TF_OperationName
         outputs = ["%s:%d" % (name(each.oper), each.index) for each in fetches]
         role = self.of_names(graph, outputs, list(map(name, targets)))
-        # The role is known by the ids of these objects: they are kept, so that no other object can get such an id.
+        # The ids of these objects are the key: keep them alive, so that no other object gets such
+        # an id.
         role.fetches, role.targets = list(fetches), list(targets)
         return role
 

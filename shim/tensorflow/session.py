@@ -1,4 +1,4 @@
-"""Session runs: every path through a TensorFlow session ends in one of the calls that are replaced here."""
+"""Session runs: every path through a TensorFlow session ends in a call that is replaced here."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def patch(module: Any) -> None:
 
 
 def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
-    """Return the replacement of ``BaseSession._call_tf_sessionrun``: what it costs is paid at every step."""
+    """Return the replacement of ``BaseSession._call_tf_sessionrun``; it runs at every step."""
     measured, find, unknown = _measured(original, tf_session), runs.find, runs.unknown
 
     def _call_tf_sessionrun(
@@ -77,7 +77,7 @@ def _run(original: Original, runs: Runs, tf_session: Any) -> Original:
 
 
 def _measured(original: Original, tf_session: Any) -> Original:
-    """Return the way of a run that is not plain: it may be traced."""
+    """Return the slow path of a run: it may be traced."""
 
     def measured(
         session: Any,
@@ -133,7 +133,7 @@ def _measured(original: Original, tf_session: Any) -> Original:
 
 
 class _TracedRun(object):
-    """The buffers that a traced run is given in place of the job's."""
+    """The buffers of a traced run that replace the job's."""
 
     __slots__ = ("metadata", "options", "own", "record", "tf_session")
 
@@ -156,7 +156,7 @@ class _TracedRun(object):
         options: Any,
         run_metadata: Any,
     ) -> _TracedRun | None:
-        """Return the traced run that this run is to be, None when it is to be left alone."""
+        """Return the traced run for this run, None when it is not traced."""
         begun = mono()
         given = b"" if options is None else bytes(tf_session.TF_GetBuffer(options))
         asked = pb_wire.last(given, TRACE_LEVEL)
@@ -177,17 +177,17 @@ class _TracedRun(object):
 
     @staticmethod
     def _separable(tf_session: Any, session: Any, given: bytes) -> bool:
-        """Tell whether the job's metadata can be had without the statistics that only we asked for."""
+        """Return whether our statistics can be removed from the job's metadata."""
         return tf_buffer.usable(tf_session) and not shows_statistics(session, given)
 
     def mine(self, made: Any) -> Any:
-        """Keep ``made``, a buffer of ours, to free it."""
+        """Register ``made``, a buffer of ours, to be freed."""
         self.own.append(made)
         return made
 
     @guarded
     def finish(self, session: Any, run_metadata: Any) -> None:
-        """Hand on what the run yielded: to the job what it would have got, to the channel all of it."""
+        """Return to the job the metadata that it expects, and put all of it into the channel."""
         raw = None
         try:
             if not self.record.flags & _FAILED:
@@ -205,7 +205,10 @@ class _TracedRun(object):
 
 
 def _partial_run(original: Original, tracker: Tracker) -> Original:
-    """Return the replacement of ``BaseSession._call_tf_sessionprun``: such a run takes no options and is only measured."""
+    """Return the replacement of ``BaseSession._call_tf_sessionprun``.
+
+    Partial runs take no options and are only measured.
+    """
 
     def _call_tf_sessionprun(self: Any, handle: Any, feed_dict: Any, fetch_list: Any) -> Any:
         ordinal = tracker.next()

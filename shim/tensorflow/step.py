@@ -1,4 +1,4 @@
-"""One step of the job, of Keras or of a function: measured, and traced in a window where its kind's pace says so."""
+"""One step of Keras or of a function: measured, and traced in a window when selected."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ _TRACED = WORD["traced"]
 class Step(object):
     """A step that has begun; ``flags`` say whether it is traced.
 
-    ``windows``: only a window can trace it; else it consists of session runs, and is traced if one of them is. ``left``:
-    what the tracker had left when it began, nothing; for kinds of which some steps are only counted.
+    ``windows``: only a window can trace it; else it consists of session runs, and is traced if one
+    of them is. ``left`` is the tracker's empty iterator when the step began, for kinds of which
+    some steps are only counted.
     """
 
     __slots__ = ("asked", "before", "flags", "has_run", "key", "left", "ordinal", "start", "tracker", "windows")
@@ -45,7 +46,7 @@ class Step(object):
         self.start = mono()
 
     def end(self, flags: int = 0, parent: int = 0, count: int = 1, ended: int = 0) -> None:
-        """Put the step's span; it stood for ``count`` steps of its kind, and ends now unless it ``ended`` before."""
+        """Put the step's span for ``count`` steps; it ends now unless it ``ended`` before."""
         duration = (ended or mono()) - self.start
         tracker = self.tracker
         for _ in range(count - 1):

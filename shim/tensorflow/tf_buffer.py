@@ -1,7 +1,8 @@
-"""Gives bytes to a TF_Buffer that the job owns: TensorFlow has no call for that.
+"""Writes bytes into a TF_Buffer of the job's; TensorFlow has no call for that.
 
-A TF_Buffer is three words of TensorFlow's C interface: data, length, deallocator. The words of the job's empty buffer and of
-a full one of ours are exchanged. They are reached through /proc/self/mem, where a wrong address is an error, not a crash.
+A TF_Buffer is three words: data, length, deallocator. The words of the job's empty buffer and of a
+full one of ours are swapped, through /proc/self/mem, where a wrong address is an error and not a
+crash.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ _usable: bool | None = None
 
 
 def usable(tf_session: Any) -> bool:
-    """Tell whether buffers of this TensorFlow can be given bytes; found out once, on buffers of our own."""
+    """Return whether this TensorFlow's buffers can be written; tested once, on our own."""
     global _usable
     if _usable is None:
         _usable = _probe(tf_session)
@@ -30,7 +31,7 @@ def usable(tf_session: Any) -> bool:
 
 
 def give(tf_session: Any, buffer: Any, data: bytes) -> None:
-    """Make ``data`` the content of the job's ``buffer``, which is empty; OSError or ValueError when that cannot be."""
+    """Set the content of the job's empty ``buffer``; OSError or ValueError when that fails."""
     full = tf_session.TF_NewBufferFromString(data)
     try:
         _exchange(buffer, full, len(data))
@@ -65,7 +66,7 @@ def _exchange(empty: Any, full: Any, length: int) -> None:
 
 
 def _address(fd: int, buffer: Any) -> int:
-    """Return where the TF_Buffer lies that a SWIG proxy or a pybind11 object stands for."""
+    """Return the address of the TF_Buffer behind a SWIG proxy or pybind11 object."""
     proxied = getattr(buffer, "this", None)
     if proxied is not None:
         return int(proxied)

@@ -1,4 +1,4 @@
-"""TensorFlow's own library, for the few switches that it has for C++ alone."""
+"""TensorFlow's own library, for switches that exist only in C++."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _loaded: ctypes.CDLL | None = None  # once: each load makes a class, which is le
 
 
 def library() -> ctypes.CDLL | None:
-    """Return the library as the job has loaded it, None where it has none of that name; nothing is ever loaded for it."""
+    """Return the library that the job has loaded, None where there is none; never load it."""
     global _loaded
     if _loaded is not None:
         return _loaded

@@ -1,4 +1,4 @@
-"""Parameters: which nodes of a graph they are, and which of them are trained, and what is none."""
+"""Parameters: which nodes of a graph they are, which are trained, which variables are not."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ if TYPE_CHECKING:
 
     from .models import Weights
 
-    Sizes = Optional[List[int]]  # -1 unknown; None: not told
+    Sizes = Optional[List[int]]  # -1: unknown size; None: unknown
 
 #: Keys of frames: what is trained, other weights, and what is none of a model's.
 TRAINED, OTHERS, STATE = "variables", "others", "state"
 _VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 _TRAINABLE, _GLOBAL, _LOCAL = "trainable_variables", "variables", "local_variables"
-#: Packages of Keras, and their modules that make variables of their own: optimizers, scales of losses, metrics.
+#: Packages of Keras, and their modules that make variables of their own: optimizers, scales of
+#: losses, metrics.
 _KERAS = ("tensorflow.python.keras", "keras", "keras.src", "tf_keras.src")
 _OF_KERAS = (
     "optimizers",
@@ -43,7 +44,7 @@ _MAKERS = (
 
 
 class _Variable(object):
-    """A variable of a graph: its identity, its node, whether it is a count, the nodes of its copies."""
+    """A variable of a graph: its id, node and copies, and whether it is an integer."""
 
     __slots__ = ("copies", "name", "number", "whole")
 
@@ -55,10 +56,10 @@ class _Variable(object):
 
 
 def own(graph: Any, ops: list[Any], seen: set[tuple[str, str]]) -> dict[str, dict[str, Sizes]]:
-    """Return the nodes of the graph's variables by key, without those in ``seen``, and add them; nodes have their sizes.
+    """Return the nodes of the graph's variables by key, except ``seen``, and add them there.
 
-    ``ops`` are the graph's new ones. One variable that cannot be looked at hides no other, a graph that tells none keeps its
-    nodes' frames.
+    The values are sizes. ``ops`` are the graph's new ones. A variable that cannot be examined hides
+    no other; a graph without variables keeps its nodes' frames.
     """
     found: dict[str, dict[str, Sizes]] = {}
     roles = _of_collections(graph)
@@ -103,10 +104,10 @@ def _made(ops: list[Any]) -> list[str]:
 
 
 def captured(graph: Any, seen: set[str], weights: Weights) -> dict[str, dict[str, Sizes]]:
-    """Return the placeholders of parameters in a function's graph by key, and their sizes, which placeholders do not have.
+    """Return the placeholders of parameters in a function's graph by key, with their sizes.
 
-    Others than trained ones are frozen weights, moving statistics. ``seen`` are the variables that were returned before, of
-    whatever graph, and takes in these.
+    Untrained ones are frozen weights or moving statistics. ``seen`` holds the variables that were
+    returned before, of any graph, and is updated.
     """
     found: dict[str, dict[str, Sizes]] = {}
     inner = _placeholders(graph) or {}
@@ -127,14 +128,14 @@ def _collected(graph: Any, name: str) -> list[Any]:
 
 @guarded
 def _described(variable: Any, graph: Any) -> _Variable | None:
-    """Return what is known of a variable; None where it is in another graph: functions list those around them too."""
+    """Return the properties of a variable; None where it belongs to another graph."""
     first, copies = models.variables(variable)
     return _Variable(first, copies) if first.op.graph is graph else None
 
 
 @guarded
 def _placeholders(graph: Any) -> dict[int, Any]:
-    """Return the tensors of a function's graph that stand for outer ones, by the identity of these."""
+    """Return the tensors of a function's graph that stand for outer ones, by the outer id."""
     captures = getattr(graph, "_function_captures", None)
     if captures is not None:
         return dict(captures.by_val_internal)
@@ -143,10 +144,10 @@ def _placeholders(graph: Any) -> dict[int, Any]:
 
 @guarded
 def _placeholder(variable: Any, inner: dict[int, Any], weights: Weights) -> tuple[str, str, Sizes] | None:
-    """Return which variable it is, the name of the node that stands for it, and its sizes; None where it is none, or gone.
+    """Return a variable's id, placeholder node and sizes; None where it is no parameter.
 
-    What is a weight of no known model is a parameter if it is trained. Keras's count of batches says that it is, as
-    variables do unless told otherwise: whole numbers never are.
+    A variable of no known model is a parameter if it is trained. Integers never are, though Keras's
+    count of batches claims to be trainable by default.
     """
     if variable is None or id(variable) in weights.copies:
         return None
@@ -162,6 +163,6 @@ def _placeholder(variable: Any, inner: dict[int, Any], weights: Weights) -> tupl
 
 
 def frames_of(op: Any) -> Any:
-    """Return the frames of ``op``, outermost first, in whatever sequence its version of TensorFlow keeps."""
+    """Return the frames of ``op``, outermost first, as TensorFlow stores them."""
     trace = getattr(op, "_traceback", None)
     return op.traceback if trace is None else trace

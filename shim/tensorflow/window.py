@@ -1,7 +1,7 @@
-"""Windows: one step each, recorded by a profiler session, where there is no session of TensorFlow to ask for RunMetadata.
+"""Windows: single steps recorded by a profiler session, where no session run can be traced.
 
-A window is opened and closed by the thread of its step, and ends with it. So nothing of ours runs between steps, and a step
-that was traced has its bytes in the ring when the job goes on.
+The thread of the step opens and closes its window. So nothing of ours runs between steps, and the
+data of a traced step is in the ring when the job goes on.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from ..pacing.tracker import Tracker
     from .step import Step
 
-LONGEST = 5.0  # seconds that a window may last; a step that lasts longer is not recorded
+LONGEST = 5.0  # seconds: maximum duration of a window; longer steps are not recorded
 _FIRST = 1.0  # seconds that it may last as long as it is not known how fast its bytes grow
 _GROWTH = 32 << 10  # KiB by which the process may grow until another try may last longer
 _MOST = 256 << 10  # KiB by which it may grow in a first try: the step's own memory is a part of that
@@ -40,7 +40,7 @@ _TRIES = 3  # windows that may end in vain in a row: a first step may compile fo
 #: The process's one window.
 current: Window | None = None
 _opening = _thread.allocate_lock()
-_refused_slugs: set[str] = set()  # slugs of refusals that were told, once each
+_refused_slugs: set[str] = set()  # slugs of refusals that were put, once each
 _failed_windows: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> windows in a row that did not hold one
 _rate = 0.0  # bytes a second of the window with most
 _server_started = False  # a profiler server of the job's may start a session at any moment
@@ -83,11 +83,11 @@ class Window(object):
         self.session = profiler.Session()
 
     def is_of(self, step: Step) -> bool:
-        """Tell whether this is the window of ``step``."""
+        """Return whether this is the window of ``step``."""
         return self.tracker is step.tracker and self.ordinal == step.ordinal
 
     def deliver(self, step: Step, duration: int, count: int) -> None:
-        """Stop recording and put the bytes as the record of ``step``; what cannot be put is counted."""
+        """Stop recording and put the data as the record of ``step``; count it if that fails."""
         start = clock.mono()
         kept = False
         try:
@@ -136,7 +136,7 @@ class Window(object):
                 graph.ensure_functions_sent(concrete.graph, self.channel, (function, given))
 
     def _given_up(self, growth: int) -> None:
-        """Say why the recording was given up while the step went on, and the process grew by ``growth`` KiB."""
+        """Report why the recording was dropped; the process grew by ``growth`` KiB."""
         if growth > self.most:
             text = "the process grew by %d MiB while a step was recorded, more than %d"
             self._refuse("window-too-large", text % (growth >> 10, self.most >> 10))
@@ -152,7 +152,10 @@ class Window(object):
 
 
 def limit_s(channel: Channel, tries: int = 0) -> float:
-    """Return how many seconds a window may last after so many in vain, so that its bytes fit the ring as far as that is known."""
+    """Return the maximum duration of a window (seconds), so that its data fits the ring.
+
+    ``tries`` is the number of failed windows before.
+    """
     if _rate:
         return max(_SHORTEST, min(LONGEST, channel.room / _rate))
     return LONGEST if tries else _FIRST
@@ -185,12 +188,12 @@ def _ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None:
 
 
 def ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool]:
-    """Return (whether the step's time is to be noted, whether it is traced): then its window is open."""
+    """Return (whether to record the step's time, whether it is traced in an open window)."""
     return _ask(tracker, ordinal, key) or (False, False)
 
 
 def traced(step: Step, duration: int, count: int) -> None:
-    """Take note that ``step``, which was traced, has ended after ``duration`` ns; it stood for ``count`` steps of its kind."""
+    """Record the end of the traced ``step`` after ``duration`` ns; it counts as ``count`` steps."""
     own = _close(step, duration, count)
     step.tracker.traced(step.key, duration, own or 0)
 
@@ -212,7 +215,7 @@ def _close(step: Step, duration: int, count: int) -> int:
 
 @guarded
 def called(call: dict[str, Any]) -> None:
-    """Take note of a function that was called, by the ``self`` and ``args`` of the call: its graph is wanted if a window is open."""
+    """Note a called function for the open window, by the call's ``self`` and ``args``."""
     window = current
     function = call.get("self")
     if window is not None and function is not None:
@@ -222,7 +225,7 @@ def called(call: dict[str, Any]) -> None:
 
 @guarded
 def drop(step: Step) -> None:
-    """Forget the window of ``step``, which never was one."""
+    """Drop the window of ``step``, which turned out to be no step."""
     global current
     window = current
     if window is not None and window.is_of(step):
@@ -232,7 +235,7 @@ def drop(step: Step) -> None:
 
 @guarded
 def give_way() -> None:
-    """Drop the window at once, whose ever it is: the job is about to start a profiler session of its own, or ends."""
+    """Drop any open window: the job is about to start a profiler session, or ends."""
     global current
     window = current
     if window is None or window.pid != clock.getpid():
@@ -245,7 +248,7 @@ def give_way() -> None:
 
 
 def _is_left_over(window: Window) -> bool:
-    """Tell whether an exception kept the calling thread from closing ``window``; it is closed then."""
+    """Close and report ``window`` if an exception kept this thread from closing it."""
     if window.thread != _thread.get_ident() or not window.session.is_stopped:
         return False
     window.session.free()
@@ -279,7 +282,10 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
 
 
 def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[str, str] | None:
-    """Return (slug, text) of what speaks against a window, None when nothing does; without a slug when it was told."""
+    """Return (slug, text) of an obstacle to a window, None without one.
+
+    The slug is empty when it was reported before.
+    """
     if _ending or _failed_windows.get((kind, key), 0) >= _TRIES:
         return ("", "")
     if level == layout.LEVEL_SOFTWARE:
@@ -302,14 +308,14 @@ def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[
 
 
 def _end() -> None:
-    """End the windows of other threads before the interpreter goes: TensorFlow must not run then."""
+    """Drop the windows of other threads before the interpreter ends."""
     global _ending
     _ending = True
     give_way()
 
 
 def _forked() -> None:
-    """Leave the parent's window alone in a forked child."""
+    """Abandon the parent's window in a forked child."""
     global current, _opening
     window, current = current, None
     _opening = _thread.allocate_lock()
@@ -318,7 +324,7 @@ def _forked() -> None:
 
 
 def concretes(function: Any) -> list[Any]:
-    """Return the concrete functions that ``function`` has made so far; nothing is traced by asking."""
+    """Return the existing concrete functions of ``function``, without tracing."""
     found: list[Any] = [function] if hasattr(function, "structured_input_signature") else []
     for holder in (function, getattr(function, "_stateful_fn", None), getattr(function, "_stateless_fn", None)):
         cache = getattr(holder, "_function_cache", None)

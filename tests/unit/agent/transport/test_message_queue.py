@@ -9,7 +9,7 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent.channels import Channel, ChannelError
 from tfprof.agent.transport import message_queue as module
-from tfprof.agent.transport.message_queue import Letters, Outbox
+from tfprof.agent.transport.message_queue import MessageQueue, Outbox
 from tfprof.formats import wire
 
 ROOM = 1 << 30
@@ -55,7 +55,7 @@ def test_the_tail_moves_with_the_ack_and_not_before(writer, box) -> None:
     assert line.of(wire.OPEN) == [(0, 1)]
     assert line.of(wire.RECORDS) == [(1, 2)]
     assert writer.word("tail") == 0
-    box.landed(wire.RECORDS, 2)
+    box.note_acked(wire.RECORDS, 2)
     assert writer.word("tail") == writer.word("head")
     assert box.is_drained
 
@@ -66,7 +66,7 @@ def test_spans_go_before_the_records_of_their_steps(writer, box) -> None:
     writer.put(b"one")
     box.pump(100.0, line, ROOM)
     assert [head.type for head, _ in line.sent] == [wire.OPEN, wire.SPANS, wire.RECORDS]
-    box.landed(wire.SPANS, 1)
+    box.note_acked(wire.SPANS, 1)
     assert writer.word("span_tail") == 1
 
 
@@ -88,7 +88,7 @@ def test_nothing_waits_while_the_ring_fills_or_when_the_job_has_ended(writer, bo
     assert line.of(wire.RECORDS) == [(1, 1), (2, 2)]
     assert box.is_moving
     assert box.wants_answers
-    box.landed(wire.RECORDS, 2)
+    box.note_acked(wire.RECORDS, 2)
     assert not box.wants_answers
     box.end()
     box.pump(100.0, line, ROOM)
@@ -115,9 +115,9 @@ def test_what_is_not_acked_is_read_and_sent_again_the_identity_first(writer, box
     box.pump(101.0, line, ROOM)
     assert [head.type for head, _ in line.sent] == [wire.OPEN, wire.RECORDS] * 2
     assert line.of(wire.RECORDS) == [(1, 1), (1, 2)]
-    box.landed(wire.RECORDS, 1)
+    box.note_acked(wire.RECORDS, 1)
     assert writer.word("tail") == 0
-    box.landed(wire.RECORDS, 2)
+    box.note_acked(wire.RECORDS, 2)
     assert writer.word("tail") == writer.word("head")
 
 
@@ -128,7 +128,7 @@ def test_an_ack_of_a_part_leaves_the_rest_on_its_way(writer, box, monkeypatch) -
         writer.put(b"x" * 40)
     box.pump(100.0, line, ROOM)
     assert line.of(wire.RECORDS) == [(1, 1), (2, 2), (3, 3)]
-    box.landed(wire.RECORDS, 2)
+    box.note_acked(wire.RECORDS, 2)
     assert writer.word("tail") == 2 * 96
     assert not box.is_drained
 
@@ -142,7 +142,7 @@ def test_no_more_is_on_its_way_than_the_window_allows(writer, box, monkeypatch) 
     for second in range(5):
         box.pump(100.0 + second, line, ROOM)
     assert box.records.in_flight == 1000
-    box.landed(wire.RECORDS, 5)
+    box.note_acked(wire.RECORDS, 5)
     box.pump(106.0, line, ROOM)
     assert line.of(wire.RECORDS)[-1] == (6, 10)
 
@@ -156,7 +156,7 @@ def test_a_stall_is_followed_by_a_second_of_silence_and_then_by_everything(write
     assert box.stall["slug"] == "store-full"
     box.pump(101.2, line, ROOM)
     assert line.of(wire.RECORDS) == [(1, 1), (1, 1)]
-    box.landed(wire.RECORDS, 1)
+    box.note_acked(wire.RECORDS, 1)
     assert box.stall is None
 
 
@@ -178,7 +178,7 @@ def test_a_refused_message_is_given_up_and_counted(writer, box) -> None:
     line = Line()
     writer.put(b"one")
     box.pump(100.0, line, ROOM)
-    box.given_up(wire.RECORDS, 1)
+    box.note_refused(wire.RECORDS, 1)
     assert box.refused == 1
     assert box.is_drained
 
@@ -198,19 +198,19 @@ def test_a_broken_channel_is_told_and_read_no_more(writer, box) -> None:
 
 def test_only_the_newest_counters_are_kept_and_events_are_kept_in_order() -> None:
     line = Line()
-    newest = Letters(wire.COUNTERS, 1, 1)
+    newest = MessageQueue(wire.COUNTERS, 1, 1)
     for value in range(5):
         newest.put({"value": value})
     newest.pump(line)
     assert [json.loads(body) for _, body in line.sent] == [{"value": 4}]
     line.sent.clear()
-    events = Letters(wire.EVENT, 1, 3)
+    events = MessageQueue(wire.EVENT, 1, 3)
     for value in range(5):
         events.put({"value": value})
     assert events.dropped == 2
     events.pump(line)
     assert [json.loads(body)["value"] for _, body in line.sent] == [2, 3, 4]
-    events.landed(line.sent[0][0].last)
+    events.note_acked(line.sent[0][0].last)
     events.rewind()
     events.pump(line)
     assert [json.loads(body)["value"] for _, body in line.sent] == [2, 3, 4, 3, 4]
@@ -219,9 +219,9 @@ def test_only_the_newest_counters_are_kept_and_events_are_kept_in_order() -> Non
 def test_numbers_grow_over_restarts_of_the_agent() -> None:
     line = Line()
     for _ in range(3):
-        letters = Letters(wire.EVENT, 1, 3)
-        letters.put({})
-        letters.put({})
-        letters.pump(line)
+        queue = MessageQueue(wire.EVENT, 1, 3)
+        queue.put({})
+        queue.put({})
+        queue.pump(line)
     numbers = [head.last for head, _ in line.sent]
     assert numbers == sorted(set(numbers))
