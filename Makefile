@@ -2,6 +2,8 @@
 
 PYTHONS := 3.11 3.12 3.13
 PYTHON := .venv/bin/python
+# One more than cores: many tests wait for daemons and for the end of jobs.
+WORKERS := $(shell expr $$(nproc) + 1)
 RUFF_PATHS := formats commands shim agent collector cli tests benchmarks examples setup.py
 
 # TensorFlow's environments; tools/venv knows whether one is made already.
@@ -9,11 +11,14 @@ VENVS := .venvs/tf1 .venvs/tf2
 MATRIX_VENVS := .venvs/tf24 .venvs/tf210 .venvs/tf215 .venvs/tf218
 CI_VENVS := $(if $(CI),.venvs/tf24 .venvs/tf215)
 
-.PHONY: help venv venvs matrix matrix-venvs demo picture docs test format check types bench protos clean $(VENVS) $(MATRIX_VENVS)
+RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+
+.PHONY: help venv venvs matrix matrix-venvs demo picture docs test test-fast format lint check types bench protos clean $(VENVS) $(MATRIX_VENVS)
 
 help:
 	@echo "make demo     profile two unmodified training scripts, end to end"
-	@echo "make test     all tests, with every TensorFlow"
+	@echo "make test     all tests, with every TensorFlow (TESTS='tests/unit/cli -k advise')"
+	@echo "make test-fast   unit, house and contract tests, without TensorFlow"
 	@echo "make format   format the code        make check    ruff and house rules"
 	@echo "make types    mypy, strict           make bench    overhead, ingest and query against their limits"
 	@echo "make docs     the pages and man pages   make picture  the picture of the README"
@@ -66,11 +71,18 @@ docs: venv .venv/.docs
 picture: venv .venv/.docs .venvs/tf2
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/picture .venvs/tf2/bin/python
 
-# Files of tests are dealt out to two workers: most of their time is TensorFlow's start. Sockets lie in folders of short names.
+# tests/conftest.py says which tests share a worker. Sockets lie in folders of short names.
+define run-tests
+@folder=$$(mktemp -d); status=0; \
+$(RUN_TESTS) --basetemp $$folder/t $(1) || status=$$?; \
+rm -rf $$folder; exit $$status
+endef
+
 test: venv venvs
-	@folder=$$(mktemp -d); status=0; \
-	$(PYTHON) -m pytest -rs --numprocesses 2 --dist loadfile --basetemp $$folder/t $(TESTS) || status=$$?; \
-	rm -rf $$folder; exit $$status
+	$(call run-tests,$(TESTS))
+
+test-fast: venv
+	$(call run-tests,-m "not tf" tests/unit tests/house tests/contract)
 
 matrix: venv matrix-venvs
 	@PYTHONPATH=tests $(PYTHON) -m matrix $(MATRIX)
@@ -79,15 +91,17 @@ format: venv
 	$(PYTHON) -m ruff format $(RUFF_PATHS)
 	$(PYTHON) -m ruff check --fix $(RUFF_PATHS)
 
-check: venv
+lint: venv
 	$(PYTHON) -m ruff format --check $(RUFF_PATHS)
 	$(PYTHON) -m ruff check $(RUFF_PATHS)
+
+check: lint
 	$(PYTHON) -m pytest tests/house
 
 # mypy cannot see through an editable install: it gets a copy, made anew lest modules be in it that are no more.
 types: venv
-	@rm -rf build/types build/lib.*
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --target build/types .
+	@rm -rf build/types
+	@$(PYTHON) setup.py --quiet build_py --build-lib build/types
 	MYPYPATH=build/types $(PYTHON) -m mypy -p tfprof.formats -p tfprof.commands -p tfprof.shim -p tfprof.agent -p tfprof.collector -p tfprof.cli
 	MYPYPATH=build/types:tests $(PYTHON) -m mypy tests/conftest.py tests/house tests/fakes tests/unit/shim tests/unit/agent
 

@@ -1,5 +1,6 @@
 """The op types of TensorFlow's own kernels: each has a count of operations, or a written reason to have none."""
 
+import functools
 import json
 import os
 import subprocess
@@ -9,7 +10,7 @@ import pytest
 from tfprof.collector.flops.flops import formula
 from tfprof.collector.tfviews.parity import DEFAULT
 
-pytestmark = pytest.mark.tf
+pytestmark = [pytest.mark.tf, pytest.mark.xdist_group("kernels")]
 
 REASONS = Path(__file__).with_name("uncounted_ops.txt")
 LIST = """
@@ -21,6 +22,7 @@ print(json.dumps(sorted({kernel.op for kernel in kernels.get_all_registered_kern
 MADE = ("_Fused", "_Mkl", "__Mkl", "_Quantized", "_Unary", "Fused")
 
 
+@functools.cache
 def registered(python: Path) -> set[str]:
     environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
     done = subprocess.run([python, "-c", LIST], capture_output=True, text=True, check=True, env=environment)

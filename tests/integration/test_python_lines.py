@@ -35,9 +35,9 @@ def go() -> str:
     return path
 
 
-@pytest.fixture(params=["tf1-session", "tf2-session", "tf2-function"])
-def job(request: pytest.FixtureRequest, private_places: Path) -> str:
-    """A job that was profiled, all its steps traced; which kind."""
+@pytest.fixture(scope="module", params=["tf1-session", "tf2-session", "tf2-function"])
+def job(request: pytest.FixtureRequest, shared_places: Path) -> str:
+    """A job that was profiled, all its steps traced, and is now the last one; which kind."""
     version, kind = request.param.split("-")
     python = request.getfixturevalue(f"{version}_python")
     told = run(TFPROF + "-run", "--trace", "all", str(python), str(JOB), kind, TF_CPP_MIN_LOG_LEVEL="3").stderr

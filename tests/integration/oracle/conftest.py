@@ -116,7 +116,11 @@ def known() -> dict[str, Asked]:
     return {}
 
 
-@pytest.fixture(params=["tf1", "tf2"])
+#: Each version answers in one worker: what it said of all cases takes long to make.
+VERSIONS = {name: pytest.param(name, marks=pytest.mark.xdist_group(f"oracle {name}")) for name in ("tf1", "tf2")}
+
+
+@pytest.fixture(params=VERSIONS.values(), ids=VERSIONS)
 def asked(request: pytest.FixtureRequest, known: dict[str, Asked], tmp_path_factory: pytest.TempPathFactory) -> Asked:
     """What one version of TensorFlow said of all cases."""
     version = request.param
