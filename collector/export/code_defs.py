@@ -4,7 +4,8 @@ from typing import Any, Final
 
 from ..proto.tfprof_log_pb2 import CodeDef
 from ..store.catalog import IMPORTED, JobInfo
-from ..tfviews.nodes import Frame, octets
+from ..tfviews.encoding import octets
+from ..tfviews.nodes import Frame
 
 #: The text with the number 0: what is not known.
 NONE: Final = b"none"

@@ -5,7 +5,8 @@ from typing import Any
 from ..proto.tfprof_log_pb2 import OpLogProto
 from ..store.columns import listed
 from ..store.reader import Job
-from ..tfviews.nodes import NO_FACTS, octets
+from ..tfviews.encoding import octets
+from ..tfviews.nodes import NO_FACTS
 from .code_defs import CodeDefs
 from .profile_proto import exact_nodes
 

@@ -19,8 +19,9 @@ from ..store.columns import flat, listed, pc
 from ..store.devices import host_device
 from ..store.reader import Job
 from ..store.schema import NODE, OUTPUTS
+from ..tfviews.encoding import octets
 from ..tfviews.entries import COLUMNS, Entry, MemoryRecord, Output, entries
-from ..tfviews.nodes import COPY, NEVER, Node, canonical_devices, octets, raw, texts
+from ..tfviews.nodes import COPY, NEVER, Node, canonical_devices, raw, texts
 from ..tfviews.parity import Parity
 from .code_defs import CodeDefs
 

@@ -80,7 +80,7 @@ def test_no_room_imports_one_that_it_may_not(room: str) -> None:
     may = {room, *ALLOWED[room].split(), *(GENERATED if room.startswith(("collector", "cli")) else ())}
     wrong = [
         f"{path.relative_to(ROOT)}: {module}"
-        for path in sources(room.split(".")[0])
+        for path in sources(room.split(".", maxsplit=1)[0])
         if ".".join(path.parent.relative_to(ROOT).parts) == room
         for module in _imported(path)
         if _room(module) not in may
