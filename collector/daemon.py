@@ -58,7 +58,7 @@ class Collector:
         self._options = options
         self._stats = SelfStats()
         self._stopping = False
-        self._ticked = self._told = self._retained = float("-inf")
+        self._ticked = self._status_written = self._retained = float("-inf")
 
     def start(self) -> None:
         """Take the store and open the socket; TfprofError when that cannot be done."""
@@ -101,7 +101,7 @@ class Collector:
         self._jobs.close()
         self._receiver.close()
         self._jobs.hand_over_counters(at_most=len(self._jobs.open))
-        self._tell(time.monotonic())
+        self._write_status(time.monotonic())
         self._store.close()
 
     def _tick(self, now: float) -> None:
@@ -132,12 +132,12 @@ class Collector:
                 self._options.store, socket.gethostname(), self._options.keep, time.time_ns(), self._jobs.open.keys()
             )
 
-    def _tell_if_due(self, now: float) -> None:
-        if now - self._told >= STATUS_S:
-            self._tell(now)
+    def _write_status_if_due(self, now: float) -> None:
+        if now - self._status_written >= STATUS_S:
+            self._write_status(now)
 
-    def _tell(self, now: float) -> None:
-        self._told = now
+    def _write_status(self, now: float) -> None:
+        self._status_written = now
         status = self._stats.snapshot(self._jobs.rows, now)
         status |= {
             "version": VERSION,
@@ -159,7 +159,7 @@ class Collector:
         _hand_over,
         _tick_store,
         _retain,
-        _tell_if_due,
+        _write_status_if_due,
     )
 
 

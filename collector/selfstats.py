@@ -1,4 +1,4 @@
-"""What the collector says of itself."""
+"""The collector's own statistics."""
 
 import contextlib
 import os
@@ -14,7 +14,7 @@ _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 #: A store that took everything for so long is not stalled any more.
 _STALL_FADES_S: Final = 5.0
 #: So many tracebacks are written to the log; the first one is in the status, cut to so many characters.
-_TOLD: Final = 100
+_LOGGED_MAX: Final = 100
 _TRACE_MAX: Final = 4_000
 
 
@@ -50,7 +50,7 @@ class SelfStats:
         self.failures += 1
         text = error if isinstance(error, str) else "".join(traceback.format_exception(error)).rstrip()
         self._first_failure = self._first_failure or f"job {uid:016x}: {text}"[:_TRACE_MAX]
-        if self.failures <= _TOLD:
+        if self.failures <= _LOGGED_MAX:
             _log(f"tfprof: job {uid:016x}: {text} [internal]")
 
     def snapshot(self, rows: int, now: float) -> dict[str, Any]:

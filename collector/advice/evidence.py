@@ -1,4 +1,4 @@
-"""What checkers look at: records of a job's steps, ops, memory and graphs; a part that is not known is empty."""
+"""Input of the checkers: records of a job's steps, ops, memory and graphs; an unknown part is empty."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -18,10 +18,10 @@ class Timed(NamedTuple):
     start_ns: int
     total_ns: int
     usual: bool  # neither traced nor failed nor with one-off work of ours
-    key: int = 0  # what is alike of steps that do the same
+    key: int = 0  # equal for steps that do the same
 
 
-class Took(NamedTuple):
+class OpExecution(NamedTuple):
     """One execution in a traced step; times in ns."""
 
     node: str
@@ -37,11 +37,11 @@ class Traced(NamedTuple):
 
     step: int
     duration_ns: int
-    executions: tuple[Took, ...]
+    executions: tuple[OpExecution, ...]
 
 
-class Kept(NamedTuple):
-    """What a traced step left behind, in bytes: ``residual`` of its ops, and in use of a GPU's allocator at most."""
+class StepMemory(NamedTuple):
+    """Memory after a traced step, in bytes: ``residual`` of its ops, and the peak in use of a GPU's allocator."""
 
     step: int
     residual: int
@@ -65,15 +65,15 @@ class Load(NamedTuple):
     cpus: int
 
 
-class New(NamedTuple):
-    """How many nodes ran in a traced step and in none before; ``call``: what is alike of steps that do the same."""
+class NewNodes(NamedTuple):
+    """How many nodes ran in a traced step and in none before; ``call``: equal for steps that do the same."""
 
     call: tuple[int, int]
     nodes: int
 
 
-class Alike(NamedTuple):
-    """Graphs with the same nodes, op for op: how many there are, how many nodes each has, the name of one of its nodes.
+class IdenticalGraphs(NamedTuple):
+    """Graphs with the same ops: their number, their nodes each, and the name of one node.
 
     `line` is the user's own line that most of the nodes come from, empty where that is not known.
     """
@@ -103,9 +103,9 @@ class Evidence:
     step_kind: str = ""
     timed: tuple[Timed, ...] = ()
     traced: tuple[Traced, ...] = ()
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[StepMemory, ...] = ()
     levels: tuple[Level, ...] = ()
     load: tuple[Load, ...] = ()
-    new: tuple[New, ...] = ()
-    graphs: tuple[Alike, ...] = ()
+    new: tuple[NewNodes, ...] = ()
+    graphs: tuple[IdenticalGraphs, ...] = ()
     first_calls: tuple[float, ...] = ()

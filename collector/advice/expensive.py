@@ -27,8 +27,8 @@ _LEAST_SHARE: Final = 0.01
 
 def check(evidence: Evidence) -> Sequence[Report]:
     """Name the three most expensive op types, scopes, and lines of code."""
-    told = (_op_types, _scopes, _code) if evidence.parity.exact else (_ops, _scopes_on_top, _lines_on_top)
-    return [report for tell in told if (report := tell(evidence)) is not None]
+    checks = (_op_types, _scopes, _code) if evidence.parity.exact else (_ops, _scopes_on_top, _lines_on_top)
+    return [report for check_one in checks if (report := check_one(evidence)) is not None]
 
 
 # -- by the median step ----------------------------------------------------------------------------
@@ -39,7 +39,9 @@ def _ops(evidence: Evidence) -> Report | None:
     if not ranked:
         return None
     top = [node for node in evidence.nodes if node.op == ranked[0].key]
-    return Report(_told(ranked, "of the time of all ops"), _numbers(ranked), line=top_place(top, evidence.times))
+    return Report(
+        _ranking_text(ranked, "of the time of all ops"), _numbers(ranked), line=top_place(top, evidence.times)
+    )
 
 
 def _scopes_on_top(evidence: Evidence) -> Report | None:
@@ -51,7 +53,7 @@ def _scopes_on_top(evidence: Evidence) -> Report | None:
             break
     if not ranked or ranked[0].key in names:  # an op, not a scope
         return None
-    return Report("the scope " + _told(ranked, "of that time"), _numbers(ranked))
+    return Report("the scope " + _ranking_text(ranked, "of that time"), _numbers(ranked))
 
 
 def _lines_on_top(evidence: Evidence) -> Report | None:
@@ -59,10 +61,10 @@ def _lines_on_top(evidence: Evidence) -> Report | None:
     ranked = shares(((place, name) for place, name in places if place), evidence.times)
     if len(ranked) < 2:
         return None
-    return Report("of the lines of your own code " + _told(ranked, "of that time"), _numbers(ranked))
+    return Report("of the lines of your own code " + _ranking_text(ranked, "of that time"), _numbers(ranked))
 
 
-def _told(ranked: Sequence[Share[str]], whole: str) -> str:
+def _ranking_text(ranked: Sequence[Share[str]], whole: str) -> str:
     first, *others = ranked[:_MOST]
     _, least, middle, most, share = first
     spread = f" ({duration(least * 1000)} to {duration(most * 1000)} over all)" if least < most else ""

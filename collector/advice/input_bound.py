@@ -8,7 +8,7 @@ from typing import Final
 from ..numbers import duration, percent
 from ..store.devices import ITERATOR_DEVICE
 from ..summaries.top import top_place
-from .evidence import Evidence, Took, Traced
+from .evidence import Evidence, OpExecution, Traced
 from .intervals import covered
 from .report import Report
 
@@ -48,7 +48,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     return [report for report in (_within(evidence), _between(evidence)) if report is not None]
 
 
-def waits(executions: Sequence[Took]) -> int:
+def waits(executions: Sequence[OpExecution]) -> int:
     """Return for how long ops waited for input, in ns; what iterators do on such an op's own thread it waits for, too."""
     threads = {one.thread for one in executions if one.op in WAITING}
     return covered(

@@ -9,11 +9,11 @@ from ..tfviews.own_files import own_place
 from .evidence import Evidence
 from .report import Report
 
-#: What is shorter, in samples of a second or in traced steps, tells nothing; what comes before this share of them is warming up.
+#: Minimum number of samples (one a second) and of traced steps; the first share of them is warm-up.
 SAMPLES: Final = 20
 STEPS: Final = 6
 _WARM_UP: Final = 0.3
-#: Growth that is worth a word: of the processes, of a GPU.
+#: Minimum growth that is reported, as a share and in bytes.
 _LEAST_SHARE: Final = 0.1
 _LEAST_BYTES: Final = 64e6
 _MOST: Final = 3

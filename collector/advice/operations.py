@@ -21,7 +21,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if norms and not any(fused.intersection(node.op_types) for node in evidence.nodes):
         reports.append(
             Report(
-                _said(
+                _text(
                     evidence,
                     "Maybe use faster FusedBatchNorm instead of BatchNorm",
                     f"batch normalisation is computed by {len(norms)} ops, {norms[0].name} among them; one fused op is faster.",
@@ -35,7 +35,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
     if nhwc:
         reports.append(
             Report(
-                _said(
+                _text(
                     evidence,
                     "Found operation using NHWC data_format on GPU. Maybe NCHW is faster.",
                     f"{len(nhwc)} ops on a GPU, {nhwc[0].name} among them, have data_format NHWC; in float32 NCHW may be faster.",
@@ -48,5 +48,5 @@ def check(evidence: Evidence) -> Sequence[Report]:
     return reports
 
 
-def _said(evidence: Evidence, tfprofs: str, ours: str) -> str:
-    return tfprofs if evidence.parity.exact else ours
+def _text(evidence: Evidence, exact_text: str, plain_text: str) -> str:
+    return exact_text if evidence.parity.exact else plain_text

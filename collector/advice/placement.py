@@ -55,11 +55,11 @@ def check(evidence: Evidence) -> Sequence[Report]:
     for node in here:
         by_type[node.op] = by_type.get(node.op, 0) + node.stats.cpu_micros
     top = sorted(by_type.items(), key=lambda pair: (-pair[1], pair[0]))[:_MOST]
-    told = ", ".join(f"{op} {duration(spent * 1000)}" for op, spent in top)
+    top_types = ", ".join(f"{op} {duration(spent * 1000)}" for op, spent in top)
     return [
         Report(
             f"ops on the CPU of a job with a GPU take {percent(share)} of the time of all ops, {duration(micros * 1000)} a step:"
-            f" most of all {told}.",
+            f" most of all {top_types}.",
             {"share": share, "cpu_micros": micros, "nodes": len(here), **dict(top)},
             "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel: types int32 and string often have none",
             top_place([node for node in here if node.op == top[0][0]], evidence.times),

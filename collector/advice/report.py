@@ -1,4 +1,4 @@
-"""What a checker says: text, the numbers behind it, and what to do."""
+"""Findings of a checker: text, numbers, and what to do."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field

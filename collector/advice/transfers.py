@@ -8,7 +8,7 @@ from typing import Final
 
 from ..numbers import duration, percent
 from ..tfviews.nodes import STREAM
-from .evidence import Evidence, Took
+from .evidence import Evidence, OpExecution
 from .intervals import Interval, covered, exposed
 from .report import Report
 
@@ -26,7 +26,7 @@ _TODO: Final = {
 }
 
 
-def way(one: Took) -> str | None:
+def way(one: OpExecution) -> str | None:
     """Return from where to where an execution copies: hd, dh, dd, pp; empty where it does not say, None where it does not copy."""
     found = _COPY.search(one.device) or _COPY.search(one.node) or _COPY.search(one.op)
     if found:
@@ -51,7 +51,9 @@ def check(evidence: Evidence) -> Sequence[Report]:
     return reports
 
 
-def _sorted(executions: Sequence[Took]) -> tuple[dict[str, dict[str, list[Interval]]], dict[str, list[Interval]]]:
+def _sorted(
+    executions: Sequence[OpExecution],
+) -> tuple[dict[str, dict[str, list[Interval]]], dict[str, list[Interval]]]:
     """Return by GPU the copies by their way, and the kernels."""
     copies: dict[str, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     kernels: dict[str, list[Interval]] = defaultdict(list)

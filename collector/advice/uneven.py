@@ -9,7 +9,7 @@ from ..numbers import count, duration, percent
 from .evidence import Evidence, Load, Timed
 from .report import Report
 
-#: Fewer steps tell nothing; the first ones are warming up.
+#: Minimum number of steps, after the warm-up steps.
 STEPS: Final = 50
 _WARM_UP: Final = 5
 #: A step this many times as long as the median one is an outlier; all of them together are worth a word from this share of the time on.

@@ -1,1 +1,1 @@
-"""From what TensorFlow recorded to columns."""
+"""Decoders of TensorFlow's records into Arrow columns."""

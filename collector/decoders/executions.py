@@ -143,22 +143,22 @@ def session_start(space: Session) -> int:
 
 
 class _Named(NamedTuple):
-    """What the name of an event says; `tells`: whether that is of interest on a host's thread."""
+    """What the name of an event says; `is_relevant`: whether that is of interest on a host's thread."""
 
     name: bytes
     display: bytes
     op: _Op | None
-    tells: bool
+    is_relevant: bool
 
     @classmethod
     def of(cls, event: XEventMetadata) -> "_Named":
         """Return what the name of ``event`` says."""
         op = _op(event.name)
-        tells = op is not None or event.name in _MEMORY_EVENTS or event.name in {_ASYNC_START, _ASYNC_DONE}
-        return cls(event.name, event.display_name, op, tells)
+        is_relevant = op is not None or event.name in _MEMORY_EVENTS or event.name in {_ASYNC_START, _ASYNC_DONE}
+        return cls(event.name, event.display_name, op, is_relevant)
 
 
-_NAMELESS: Final = _Named(b"", b"", None, tells=False)
+_NAMELESS: Final = _Named(b"", b"", None, is_relevant=False)
 
 
 def _op(name: bytes) -> _Op | None:
@@ -187,16 +187,16 @@ class _Plane:
         """The lines, anew at each look."""
         return self._plane.lines
 
-    def events(self, line: XLine, *, telling: bool = False) -> list[_Event]:
-        """Return the events of a line, outer ones before those within them; only ``telling`` ones if so asked."""
+    def events(self, line: XLine, *, relevant_only: bool = False) -> list[_Event]:
+        """Return the events of a line, outer ones before those within them; only ``relevant_only`` ones if so asked."""
         events = []
         line_ps = self._start_ps(line)
         for event in line.events:
             named = self._events.get(event.metadata_id, _NAMELESS)
-            if named.tells or not telling:
+            if named.is_relevant or not relevant_only:
                 start_ps = line_ps + event.offset_ps
                 end_ps = start_ps + max(0, event.duration_ps)
-                stats = event.stats if named.op is None or not telling else ()  # a list that most need not have
+                stats = event.stats if named.op is None or not relevant_only else ()  # a list that most need not have
                 events.append(_Event(named.name, named.display, named.op, start_ps, end_ps, stats))
         return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
 
@@ -223,7 +223,7 @@ def _host(plane: _Plane) -> Iterator[Execution]:
     batches: dict[object, list[int]] = {}
     for line in plane.lines:
         thread = line.id & 0xFFFFFFFF
-        events = plane.events(line, telling=True)
+        events = plane.events(line, relevant_only=True)
         yield from _nested(plane, events, thread)
         for event in events:
             if event.name == _ASYNC_START:
@@ -257,8 +257,8 @@ def _asynchronous(
         if link in done and isinstance(node, bytes) and isinstance(kind, bytes) and kind not in _CALLS:
             duration_ns = max(0, done[link] - event.start_ps) // 1000
             name = _INLINED.sub(b"", node, count=1)
-            handed = batches.get(stats.get(b"step_id"), ()) if kind == _NEXT else ()
-            memory = Memory(output=handed[0]) if len(handed) == 1 else NO_MEMORY
+            bytes_out = batches.get(stats.get(b"step_id"), ()) if kind == _NEXT else ()
+            memory = Memory(output=bytes_out[0]) if len(bytes_out) == 1 else NO_MEMORY
             yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, memory)
 
 

@@ -21,15 +21,15 @@ _VARIABLES: Final = {"variables": TRAINABLE, "others": UNTRAINED, "state": STATE
 _Place = tuple[str, int, str, int]
 
 
-class Told(NamedTuple):
-    """What a record says, as rows of FRAMES, STACKS and OP_LOG."""
+class FrameRows(NamedTuple):
+    """Rows of FRAMES, STACKS and OP_LOG of one record."""
 
     frames: pa.RecordBatch
     stacks: pa.RecordBatch
     op_log: pa.RecordBatch
 
 
-def frames(data: bytes | memoryview, graph: int) -> Told:
+def frames(data: bytes | memoryview, graph: int) -> FrameRows:
     """Return the rows of graph number ``graph``; DecodeError when ``data`` is not what it should be."""
     try:
         record = json.loads(bytes(data))
@@ -40,7 +40,7 @@ def frames(data: bytes | memoryview, graph: int) -> Told:
         nodes = {str(name): _index(number, len(stacks)) for name, number in record["nodes"].items()}
         _check_size(stacks)
         rows = [row for key, kind in _VARIABLES.items() for row in _variables(record.get(key, {}), graph, [kind])]
-        return Told(_frame_rows(stacks, graph), _stack_rows(nodes, graph), from_rows(rows, "op_log"))
+        return FrameRows(_frame_rows(stacks, graph), _stack_rows(nodes, graph), from_rows(rows, "op_log"))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
         raise DecodeError(f"the frames of graph {graph} are not to be read: {error!r}") from error
 

@@ -79,7 +79,7 @@ class Mark(NamedTuple):
     """A moment of an interner, to which it can be taken back."""
 
     counts: Counts
-    told: Counts
+    stored: Counts
 
 
 class NamesFullError(FormatError):
@@ -93,7 +93,7 @@ class Interner:
 
     def __init__(self, table: NameTable | None = None) -> None:
         self.table = table or name_table()
-        self._told = self.table.counts()
+        self._stored = self.table.counts()
 
     @classmethod
     def restored(cls, names: pa.Table | pa.RecordBatch, table: NameTable | None = None) -> "Interner":
@@ -108,7 +108,7 @@ class Interner:
         for kind, number, text in sorted(zip(*columns, strict=True)):
             if kind not in KINDS or self.table.add(kind, text) != number:
                 raise FormatError(f"name {number} of kind {kind} does not follow the names before it")
-        self._told = self.table.counts()
+        self._stored = self.table.counts()
 
     def id(self, kind: int, text: bytes) -> int:
         """Return the id of a name, which is added when it is new; NamesFullError when it cannot be."""
@@ -120,21 +120,21 @@ class Interner:
     def new_names(self) -> pa.Table:
         """Return the NAMES rows of what was interned since this was last asked."""
         counts = self.table.counts()
-        new = ((kind, number) for kind in KINDS for number in range(self._told[kind], counts[kind]))
+        new = ((kind, number) for kind in KINDS for number in range(self._stored[kind], counts[kind]))
         batches = []
         while some := list(islice(new, _ROWS_AT_ONCE)):  # as Python objects, all would be ten times as large
             batches.append(from_rows([(kind, number, self.table.get(kind, number)) for kind, number in some], "names"))
-        self._told = counts
+        self._stored = counts
         return pa.Table.from_batches(batches, NAMES)
 
     def mark(self) -> Mark:
         """Return what ``rollback`` goes back to."""
-        return Mark(self.table.counts(), self._told)
+        return Mark(self.table.counts(), self._stored)
 
     def rollback(self, mark: Mark) -> None:
         """Forget what was interned and told since ``mark``: for rows that found no place in the store."""
         self.table.cut(mark.counts)
-        self._told = mark.told
+        self._stored = mark.stored
 
 
 def name_table(names_max: int = NAMES_MAX, text_max: int = TEXT_MAX) -> NameTable:

@@ -1,4 +1,4 @@
-"""On which CPU the nodes of a job run, which a profiler session does not tell: its graphs do, where they place nodes at all."""
+"""CPU placement of a job's nodes, from its graphs: profiler sessions do not record it."""
 
 from typing import Final
 

@@ -3,7 +3,8 @@
 from typing import Any, Final
 
 from ..proto.tfprof_log_pb2 import CodeDef
-from ..tfviews.nodes import Frame, octets
+from ..tfviews.encoding import octets
+from ..tfviews.nodes import Frame
 
 #: The text with the number 0: what is not known.
 NONE: Final = b"none"

@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from ..tfviews.encoding import octets
 from ..tfviews.entries import Entry
-from ..tfviews.nodes import bytewise
 
 #: Nodes that a point lists.
 LISTED: Final = 10
@@ -71,7 +71,7 @@ def _point(at: int, in_use: int, sizes: dict[str, int]) -> Point:
     """List the largest that what is in use has room for."""
     largest = sorted(
         (Holder(size, node) for node, size in sizes.items() if size > 0),
-        key=lambda holder: (-holder.bytes, bytewise(holder.node)),
+        key=lambda holder: (-holder.bytes, octets(holder.node)),
     )
     listed: list[Holder] = []
     rest = in_use

@@ -4,7 +4,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ..proto.tfprof_log_pb2 import OpLogProto
-from ..tfviews.nodes import NO_FACTS, Node, octets
+from ..tfviews.encoding import octets
+from ..tfviews.nodes import NO_FACTS, Node
 from .code_defs import CodeDefs
 
 

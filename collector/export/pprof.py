@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import UsageError
 from ..proto.pprof_pb2 import Function, Location, Profile, Sample
 from ..tfviews.code import GRADIENT, Call, Place, basename
-from ..tfviews.matcher import encoded
+from ..tfviews.encoding import octets
 from ..tfviews.nodes import Frame, Node
 from ..tfviews.tree import Branch, TreeView
 
@@ -60,27 +60,27 @@ class _Tables:
     def location(self, caller: Place, called: Place) -> int:
         """Return the number of the line in ``caller`` that calls ``called``."""
         at, to = _frame(caller), _frame(called)
-        function = encoded(to.function + GRADIENT if called.gradient else to.function)
-        key = encoded(at.file), function, at.line % _WRAP
+        function = octets(to.function + GRADIENT if called.gradient else to.function)
+        key = octets(at.file), function, at.line % _WRAP
         if key not in self.locations:
             self.locations[key] = location = Location(id=len(self.locations) + 1)
             location.line.add(line=at.line, function_id=self._function(to.file, function, to.start_line))
         return int(self.locations[key].id)
 
     def _function(self, file: str, name: bytes, start_line: int) -> int:
-        key = encoded(file), name, start_line % _WRAP
+        key = octets(file), name, start_line % _WRAP
         if key not in self.functions:
             number = len(self.functions) + 1
             base = basename(file)
             module = base.rpartition(".")[0] if "." in base else base
-            text = self.string(b"%b:%b" % (encoded(module), name))
-            path = self.string(encoded(file))
+            text = self.string(b"%b:%b" % (octets(module), name))
+            path = self.string(octets(file))
             self.functions[key] = Function(id=number, name=text, filename=path, start_line=start_line)
         return int(self.functions[key].id)
 
     def sample(self, node: Node, chain: _Chain) -> None:
         """Add what ``node`` cost, made by the innermost call of ``chain``."""
-        name = key = encoded(node.name)
+        name = key = octets(node.name)
         while key in self.samples:
             key += b"@"
         self.samples[key] = sample = Sample(value=[1, self._value(node.stats)])

@@ -9,8 +9,9 @@ from ..flops.attributes import attributes
 from ..proto.tfprof_log_pb2 import ExecProfile, PlainNode, ProfileNode, ProfileProto
 from ..store.devices import host_device
 from ..store.outputs import decode
+from ..tfviews.encoding import octets
 from ..tfviews.entries import Entry, MemoryRecord, Output
-from ..tfviews.nodes import COPY, NEVER, Node, octets
+from ..tfviews.nodes import COPY, NEVER, Node
 from .code_defs import CodeDefs
 
 

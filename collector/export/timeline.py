@@ -5,8 +5,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..store.devices import is_canonical
+from ..tfviews.encoding import octets
 from ..tfviews.entries import Entry, Pair
-from ..tfviews.nodes import Node, bytewise
+from ..tfviews.nodes import Node
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import Branch, TreeView
 from .gpu_memory import LISTED, GpuMemory, Holder, Point
@@ -88,10 +89,10 @@ def graph_timeline(
     events = TraceEvents()
     drawing.draw(events)
     pid = len(drawing.processes)
-    for device in sorted(memory, key=bytewise):
+    for device in sorted(memory, key=octets):
         _draw_memory(events, pid, device, memory[device], parity)
         pid += 2
-    return GraphTimeline(events.json(), tuple((device, memory[device].peak) for device in sorted(memory, key=bytewise)))
+    return GraphTimeline(events.json(), tuple((device, memory[device].peak) for device in sorted(memory, key=octets)))
 
 
 def _shown(root: Branch) -> Iterator[Node]:
@@ -144,7 +145,7 @@ class _Drawing:
     def connect(self, accounted: frozenset[str]) -> None:
         """Find what flows from one CPU or GPU to another."""
         for device, bars in self._sorted():
-            if not is_canonical(bytewise(device)):
+            if not is_canonical(octets(device)):
                 continue
             for bar in bars:
                 for name in bar.node.facts.inputs:
@@ -175,7 +176,7 @@ class _Drawing:
 
     def _sorted(self) -> list[tuple[str, list[_Bar]]]:
         """Return devices by name and their bars by start."""
-        devices = sorted(self._bars, key=bytewise)
+        devices = sorted(self._bars, key=octets)
         return [(device, [bar for _, bar in sorted(self._bars[device].items())]) for device in devices]
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final
 from google.protobuf.message import DecodeError
 
 from ..decoders.proto import graph_pb2
-from ..tfviews.nodes import Facts, Shape
+from ..tfviews.nodes import NodeFacts, Shape
 from ..tfviews.parity import DEFAULT, Parity
 
 #: Attribute that makes a node one with parameters, of whatever type it is.
@@ -52,7 +52,7 @@ def attributes(node_def: bytes) -> Attributes:
     )
 
 
-def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) -> dict[str, Facts]:
+def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) -> dict[str, NodeFacts]:
     """Return what the graph says of each of its nodes, from (name, serialised NodeDef); the first of a name counts."""
     read: dict[str, tuple[bytes, Attributes]] = {}
     for name, node_def in definitions:
@@ -60,7 +60,7 @@ def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) ->
             read[name] = node_def, attributes(node_def)
     outputs = {name: of.output_shapes for name, (_, of) in read.items()}
     return {
-        name: Facts(
+        name: NodeFacts(
             node_def=node_def,
             parameter_shape=of.parameter_shape,
             inputs=of.inputs,

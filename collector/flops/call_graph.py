@@ -37,7 +37,7 @@ class Calls:
         functions = _functions(nodes.values())
         self._targets = {key: self._found(node, functions) for key, node in nodes.items() if node.op in _CALLS}
 
-    def handed(self, key: Key) -> Iterator[tuple[int, Key]]:
+    def passed(self, key: Key) -> Iterator[tuple[int, Key]]:
         """Yield for each graph that a node runs which of its data inputs is which placeholder there."""
         for target in self._targets.get(key, ()):
             yield from enumerate(target, _CALLS[self._nodes[key].op].skipped)

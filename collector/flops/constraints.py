@@ -1,4 +1,4 @@
-"""What can be said to be equal among the sizes of one op's inputs and outputs."""
+"""Equality constraints among the sizes of one op's inputs and outputs."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -49,7 +49,7 @@ class Op(NamedTuple):
 Relation = Callable[[Op], Iterator[Equal]]
 
 
-def alike(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
+def equal_shapes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
     """Yield that two shapes are the same, if they can be."""
     if left is not None and right is not None and len(left) == len(right):
         pairs = zip(left, right, strict=True)
@@ -67,7 +67,7 @@ def shapes(*pairs: tuple[int, int]) -> Relation:
 
     def of(op: Op) -> Iterator[Equal]:
         for pair in pairs:
-            yield from alike(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
+            yield from equal_shapes(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
 
     return of
 
@@ -84,7 +84,7 @@ def batches(*pairs: tuple[int, int]) -> Relation:
 
 def made(position: int) -> Relation:
     """Return that the output has the shape that an input holds."""
-    return lambda op: alike(op.value(position), op.output())
+    return lambda op: equal_shapes(op.value(position), op.output())
 
 
 def both(*relations: Relation) -> Relation:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..tfviews.parity import DEFAULT, Parity
 from .definitions import Definition, Outputs, Source
-from .executed import Alike, Said, Sample, ran, recorded
+from .executed import EquivalentSteps, LabelInfo, Sample, ran, recorded
 from .flops import float_ops, formula
 from .fusions import COMPOSED, Fusions
 from .kernels import op_type
@@ -36,17 +36,17 @@ class Ran:
         self.nodes = nodes
         self.samples = samples
         self._parity = parity
-        self._said: dict[str, Said | None] = {}
+        self._infos: dict[str, LabelInfo | None] = {}
 
-    def said(self, name: str) -> Said | None:
+    def info(self, name: str) -> LabelInfo | None:
         """Return what ran as ``name``, with the op type that a kernel implements; None where there is no formula for it."""
-        if name not in self._said:
-            said = ran(self.samples[name].label) if name in self.samples else None
+        if name not in self._infos:
+            info = ran(self.samples[name].label) if name in self.samples else None
             known = self.nodes.named(name)
-            op = said.op if said else known[0].op if known else ""
+            op = info.op if info else known[0].op if known else ""
             counts = formula(op, self._parity) is not None
-            self._said[name] = Said(op_type(op), said.inputs if said else None) if counts else None
-        return self._said[name]
+            self._infos[name] = LabelInfo(op_type(op), info.inputs if info else None) if counts else None
+        return self._infos[name]
 
 
 class Counting:
@@ -65,24 +65,24 @@ class Counting:
         self._numbers: dict[Any, int | None] = {}
         self._fusions = Fusions(ran.nodes, ran.samples, op_log, self._formula)
 
-    def add(self, alike: Alike, shapes: StepShapes) -> None:
+    def add(self, steps: EquivalentSteps, shapes: StepShapes) -> None:
         """Count the operations of some traces."""
-        for name, signature, _, runs in alike.rows:
-            if not self._op_log.get(name) and self._ran.said(name) is not None:
-                turns = self._turns(name, signature, runs, alike, shapes)
+        for name, signature, _, runs in steps.rows:
+            if not self._op_log.get(name) and self._ran.info(name) is not None:
+                turns = self._turns(name, signature, runs, steps, shapes)
                 for there, times in [(shapes, runs)] if turns is None else turns:
                     number = self._known(name, self._number(name, signature, there))
                     self._ones.setdefault(name, set()).add(number)
-                    self._totals[name] = self._totals.get(name, 0) + number * times * alike.traces
+                    self._totals[name] = self._totals.get(name, 0) + number * times * steps.traces
 
     def _turns(
-        self, name: str, signature: bytes, runs: int, alike: Alike, shapes: StepShapes
+        self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes
     ) -> list[tuple[StepShapes, int]] | None:
         """Return the shapes of each execution with ``signature``; None where all have the same."""
-        said = self._ran.said(name)
-        if not any(shapes.by_turns(node, said) for node in shapes.named(name) or [Definition(-1, name, "", {})]):
+        info = self._ran.info(name)
+        if not any(shapes.by_turns(node, info) for node in shapes.named(name) or [Definition(-1, name, "", {})]):
             return None
-        order = alike.orders.get(name, (signature,) * runs)
+        order = steps.orders.get(name, (signature,) * runs)
         return [(shapes.at(turn, len(order)), 1) for turn, each in enumerate(order) if each == signature]
 
     def counted(self) -> Counted:
@@ -93,7 +93,7 @@ class Counting:
             counts[name] = Count(max(ones), None if len(ones) == 1 else total)
         still = StepShapes(self._nodes, ())
         for name, sample in self._ran.samples.items():
-            if name not in self._varying and name not in counts and self._ran.said(name) is not None:
+            if name not in self._varying and name not in counts and self._ran.info(name) is not None:
                 counts[name] = Count(self._known(name, self._number(name, sample.signature, still)))
         return Counted({name: count for name, count in counts.items() if count.one}, len(self._unknown))
 
@@ -105,29 +105,29 @@ class Counting:
 
     def _number(self, name: str, signature: bytes, shapes: StepShapes) -> int | None:
         """Return the operations of one execution of what ran as ``name``."""
-        said = self._ran.said(name)
-        if said is None:
+        info = self._ran.info(name)
+        if info is None:
             return None
         seen = recorded(signature)
-        known = shapes.named(name.removesuffix(COMPOSED)) or self._nodes.rewritten(name, said.op)
-        for node in known or [Definition(-1, name, said.op, {})]:
+        known = shapes.named(name.removesuffix(COMPOSED)) or self._nodes.rewritten(name, info.op)
+        for node in known or [Definition(-1, name, info.op, {})]:
             outputs = tuple(
                 shapes.output(node.graph, Source(node.name, slot)) if dims is None else dims
                 for slot, dims in enumerate(seen or (None,) * len(node.outputs))
             )
-            number = self._of(node, name, said, outputs, shapes)
+            number = self._of(node, name, info, outputs, shapes)
             if number is not None:
                 return number
         return None
 
-    def _of(self, node: Definition, name: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
+    def _of(self, node: Definition, name: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
         scope = name.removesuffix(COMPOSED).removesuffix(node.name)
-        count = self._fusions.count(node, scope, said, outputs, shapes)
+        count = self._fusions.count(node, scope, info, outputs, shapes)
         if count is not None:
             return count
-        number = self._formula(node, said.op, shapes.inputs(node, said), outputs)
-        if number is None and said.op == node.op and said.inputs is not None:  # an optimizer made what it ran on
-            return self._formula(node, said.op, shapes.inputs(node), outputs)
+        number = self._formula(node, info.op, shapes.inputs(node, info), outputs)
+        if number is None and info.op == node.op and info.inputs is not None:  # an optimizer made what it ran on
+            return self._formula(node, info.op, shapes.inputs(node), outputs)
         return number
 
     def _formula(self, node: Definition, op: str, inputs: Outputs, outputs: Outputs) -> int | None:

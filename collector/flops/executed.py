@@ -39,7 +39,7 @@ class Row(NamedTuple):
     runs: int
 
 
-class Alike(NamedTuple):
+class EquivalentSteps(NamedTuple):
     """Traces in which the nodes that graphs leave open ran equally often, with the same outputs: ``rows``.
 
     ``orders``: the output signatures of all executions of a node as they began, of nodes in loops with several.
@@ -104,17 +104,17 @@ def originals(name: str) -> list[str]:
     return [match["scope"] + "_".join(parts[first:]) for first in range(1, len(parts))]
 
 
-class Said(NamedTuple):
-    """What a timeline label says: the op that ran, on which inputs; None where it says nothing of them."""
+class LabelInfo(NamedTuple):
+    """Content of a timeline label: the op that ran and its inputs, None if the label has none."""
 
     op: str
     inputs: tuple[Source, ...] | None
 
 
-def ran(label: str) -> Said | None:
+def ran(label: str) -> LabelInfo | None:
     """Read the label of an execution: TensorFlow's executor writes `name = Op(inputs)`, a profiler window has the op alone."""
     match = _LABEL.fullmatch(label)
     if match:
         inputs = match["inputs"]
-        return Said(match["op"], tuple(source(text) for text in inputs.split(", ")) if inputs else ())
-    return Said(label, None) if label.isidentifier() else None
+        return LabelInfo(match["op"], tuple(source(text) for text in inputs.split(", ")) if inputs else ())
+    return LabelInfo(label, None) if label.isidentifier() else None

@@ -1,10 +1,10 @@
-"""Operations of what a library, or TensorFlow's optimizer, runs as one: those of all the graph's nodes that it stands for."""
+"""Operation counts of fused ops: the sum over the graph's nodes that each one replaces."""
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from .definitions import Definition, Outputs, Source, complete
-from .executed import Said, Sample, ran
+from .executed import LabelInfo, Sample, ran
 from .flops import ELEMENT_WISE
 from .kernels import FUSED
 from .registry import size
@@ -49,30 +49,32 @@ class Fusions:
         self._op_log = op_log
         self._formula = formula
 
-    def count(self, node: Definition, scope: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
+    def count(self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
         """Return the count of all nodes that ran as ``node``; None where it is none of these ops, or the graph does not tell.
 
-        ``scope`` is what precedes names in the body that it is of; ``said`` what it ran as, with ``outputs``.
+        ``scope`` is what precedes names in the body that it is of; ``info`` what it ran as, with ``outputs``.
         """
-        if said.op == _COMPOSITION:
+        if info.op == _COMPOSITION:
             return self._composition(node, scope, outputs, shapes)
-        if said.op not in _SEVERAL or node.op == said.op:
+        if info.op not in _SEVERAL or node.op == info.op:
             return None
         if node.op in _BULK or node.op.startswith(_NORMALIZATION):
-            return self._from_first(node, scope, said, outputs, shapes)
-        return self._from_last(node, scope, said, outputs, shapes)
+            return self._from_first(node, scope, info, outputs, shapes)
+        return self._from_last(node, scope, info, outputs, shapes)
 
-    def _from_first(self, node: Definition, scope: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
+    def _from_first(
+        self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
+    ) -> int | None:
         """Return the count of an op that kept its name, and of what is done with each of its outputs right away."""
-        number = self._part(node, shapes.inputs(node, said), outputs)
+        number = self._part(node, shapes.inputs(node, info), outputs)
         if number is None or not outputs or not complete(outputs[0]):
             return None
-        if said.inputs is None:
+        if info.inputs is None:
             more = len(list(self._after(node, scope)))
         else:
-            more = sum(not source.control for source in said.inputs) - _OWN_INPUTS.get(said.op, 2)
-        if said.op == _WITH_RELU:
-            more = 1 + (more > 0 if said.inputs is not None else self._adds(node, scope))
+            more = sum(not source.control for source in info.inputs) - _OWN_INPUTS.get(info.op, 2)
+        if info.op == _WITH_RELU:
+            more = 1 + (more > 0 if info.inputs is not None else self._adds(node, scope))
         return number + more * size(outputs[0] or ())
 
     def _adds(self, node: Definition, scope: str) -> bool:
@@ -88,29 +90,31 @@ class Fusions:
                     continue
                 seen.add(part.name)
                 label = self._samples.get(scope + part.name)
-                said = None if label is None else ran(label.label)
-                if label is None or (said is not None and said.op in _PASSING):
+                info = None if label is None else ran(label.label)
+                if label is None or (info is not None and info.op in _PASSING):
                     ahead.append(part)
                     if part.op not in _PASSING:
                         yield part
 
-    def _from_last(self, node: Definition, scope: str, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
+    def _from_last(
+        self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
+    ) -> int | None:
         """Return the count of an op with the name of the last one in it; None where none was absorbed."""
-        layer = said.op in _LAYERS
+        layer = info.op in _LAYERS
         parts = self._before(node, scope, _IN_LAYERS if layer else _ABSORBED)
         if not parts or not (layer or any(part.op in _BULK or part.op.startswith(_NORMALIZATION) for part in parts)):
             return None
         total = 0
         for part in (node, *parts):
-            number = self._own(part, shapes) if layer else self._same(part, said, outputs, shapes)
+            number = self._own(part, shapes) if layer else self._same(part, info, outputs, shapes)
             if number is None and part.op in _BULK:
                 return None
             total += number or 0
         return total
 
-    def _same(self, part: Definition, said: Said, outputs: Outputs, shapes: StepShapes) -> int | None:
+    def _same(self, part: Definition, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
         """Return the count of a part whose output is like that of the whole."""
-        inputs = shapes.inputs(part, said) if part.op in _BULK else outputs[:1] * len(part.inputs)
+        inputs = shapes.inputs(part, info) if part.op in _BULK else outputs[:1] * len(part.inputs)
         return self._part(part, inputs, outputs)
 
     def _own(self, part: Definition, shapes: StepShapes) -> int | None:

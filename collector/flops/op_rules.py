@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from .constraints import Equal, Op, Relation, Sizes, alike, batches, both, first, made, shapes
+from .constraints import Equal, Op, Relation, Sizes, batches, both, equal_shapes, first, made, shapes
 
 
 def equal_products(op: str, of: Op) -> Iterator[Equal]:
@@ -20,9 +20,9 @@ def equal_products(op: str, of: Op) -> Iterator[Equal]:
             yield from relation(of)
 
 
-def _all_alike(op: Op) -> Iterator[Equal]:
+def _all_equal(op: Op) -> Iterator[Equal]:
     for shape in op.inputs:
-        yield from alike(shape, op.output())
+        yield from equal_shapes(shape, op.output())
 
 
 def _broadcast(op: Op) -> Iterator[Equal]:
@@ -66,7 +66,7 @@ def _product(op: Op, left_turned: bool, right_turned: bool) -> Iterator[Equal]:
 def _reshape(op: Op) -> Iterator[Equal]:
     """Yield that as many elements come out; as many open sizes over equal rests are the same ones."""
     before, after = op.input(0), op.output()
-    yield from alike(op.value(1), after)
+    yield from equal_shapes(op.value(1), after)
     if before is None or after is None:
         return
     open_before, open_after = ([size for size in shape if size < 0] for shape in (before, after))
@@ -81,7 +81,7 @@ def _squeeze(op: Op) -> Iterator[Equal]:
     shapes = [
         None if shape is None else tuple(size for size in shape if size != 1) for shape in (op.input(0), op.output())
     ]
-    yield from alike(*shapes)
+    yield from equal_shapes(*shapes)
 
 
 def _transpose(op: Op) -> Iterator[Equal]:
@@ -89,7 +89,7 @@ def _transpose(op: Op) -> Iterator[Equal]:
     if before is None or after is None:
         return
     if order is not None and sorted(order) == list(range(len(before))):
-        yield from alike(tuple(before[axis] for axis in order), after)
+        yield from equal_shapes(tuple(before[axis] for axis in order), after)
     else:
         yield before, after
 
@@ -103,7 +103,7 @@ def _reduce(op: Op) -> Iterator[Equal]:
         kept = [size for axis, size in enumerate(before) if axis not in dropped]
         if len(after) == len(before):
             after = tuple(size for axis, size in enumerate(after) if axis not in dropped)
-        yield from alike(tuple(kept), after)
+        yield from equal_shapes(tuple(kept), after)
     else:
         open_before, open_after = ([size for size in shape if size < 0] for shape in (before, after))
         if len(open_before) == len(open_after) == 1:
@@ -118,7 +118,7 @@ def _along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]) -> Iterator
     axis %= len(output)
     for shape in shapes:
         if shape is not None and len(shape) == len(output):
-            yield from alike(shape[:axis] + shape[axis + 1 :], output[:axis] + output[axis + 1 :])
+            yield from equal_shapes(shape[:axis] + shape[axis + 1 :], output[:axis] + output[axis + 1 :])
 
 
 def _only(values: Sizes | None) -> int | None:
@@ -131,7 +131,7 @@ def _concat(op: Op) -> Iterator[Equal]:
 
 def _split(op: Op) -> Iterator[Equal]:
     yield from _along(op, _only(op.constant(0)), [op.input(1)])
-    yield from (pair for other in op.outputs[1:] for pair in alike(op.output(), other))
+    yield from (pair for other in op.outputs[1:] for pair in equal_shapes(op.output(), other))
 
 
 def _pack(op: Op) -> Iterator[Equal]:
@@ -139,7 +139,7 @@ def _pack(op: Op) -> Iterator[Equal]:
     if output:
         axis = op.number("axis") % len(output)
         for shape in op.inputs:
-            yield from alike(shape, output[:axis] + output[axis + 1 :])
+            yield from equal_shapes(shape, output[:axis] + output[axis + 1 :])
 
 
 def _unpack(op: Op) -> Iterator[Equal]:
@@ -147,22 +147,22 @@ def _unpack(op: Op) -> Iterator[Equal]:
     if whole:
         axis = op.number("axis") % len(whole)
         for shape in op.outputs:
-            yield from alike(whole[:axis] + whole[axis + 1 :], shape)
+            yield from equal_shapes(whole[:axis] + whole[axis + 1 :], shape)
 
 
 def _gather(op: Op) -> Iterator[Equal]:
     table, indices, output = op.input(0), op.input(1), op.output()
     first = len(op.inputs) < 3 or op.constant(2) == (0,)  # the third input is the axis
     if indices is not None and output is not None and first and not op.number("batch_dims"):
-        yield from alike(indices, output[: len(indices)])
+        yield from equal_shapes(indices, output[: len(indices)])
         if table:
-            yield from alike(table[1:], output[len(indices) :])
+            yield from equal_shapes(table[1:], output[len(indices) :])
 
 
 def _resource_gather(op: Op) -> Iterator[Equal]:
     indices, output = op.input(1), op.output()
     if indices is not None and output is not None:
-        yield from alike(indices, output[: len(indices)])
+        yield from equal_shapes(indices, output[: len(indices)])
 
 
 def _pad(op: Op) -> Iterator[Equal]:
@@ -174,7 +174,7 @@ def _pad(op: Op) -> Iterator[Equal]:
         and len(widths) == 2 * len(before) == 2 * len(after)
     ):
         bare = [axis for axis in range(len(before)) if not widths[2 * axis] and not widths[2 * axis + 1]]
-        yield from alike(tuple(before[axis] for axis in bare), tuple(after[axis] for axis in bare))
+        yield from equal_shapes(tuple(before[axis] for axis in bare), tuple(after[axis] for axis in bare))
 
 
 def _tile(op: Op) -> Iterator[Equal]:
@@ -187,7 +187,7 @@ def _tile(op: Op) -> Iterator[Equal]:
 def _loop(op: Op) -> Iterator[Equal]:
     """Yield that what goes round a loop keeps its shape, as far as the graph has it open before and after."""
     for before, after in zip(op.inputs, op.outputs, strict=False):
-        yield from alike(before, after)
+        yield from equal_shapes(before, after)
 
 
 def _slice(op: Op) -> Iterator[Equal]:
@@ -248,7 +248,7 @@ TABLE: Final[Mapping[str, Relation]] = {
     **dict.fromkeys(_SAME_OPS, _SAME),
     **dict.fromkeys(_GRADIENT_OPS, _GRADIENT),
     **dict.fromkeys(_BROADCAST_OPS, _broadcast),
-    **dict.fromkeys(("AddN", "AccumulateNV2"), _all_alike),
+    **dict.fromkeys(("AddN", "AccumulateNV2"), _all_equal),
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Dilation2D"), batches((0, -1))),
     **dict.fromkeys(("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D"), batches((0, -1))),
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor"), batches((0, -1))),

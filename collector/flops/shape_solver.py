@@ -1,4 +1,4 @@
-"""Sizes that graphs leave open, a batch mostly: which of them are the same, and what they were in a traced step."""
+"""Solve the open sizes of graphs, mostly batch sizes, from the shapes seen in a traced step."""
 
 import math
 from collections.abc import Iterable, Iterator, Mapping
@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 
 from .call_graph import Calls, Key
 from .constants import Values
-from .constraints import Equal, Op, Sizes, alike
+from .constraints import Equal, Op, Sizes, equal_shapes
 from .definitions import Definition
 from .op_rules import equal_products
 from .registry import Dims
@@ -100,8 +100,8 @@ class OpenSizes:
             inputs = [self._shape(graph, source.name, source.slot) for source in data]
             outputs = self._outputs[graph, name]
             if any(shape is not None and min(shape, default=0) < 0 for shape in (*inputs, *outputs)):
-                for position, (callee, placeholder) in self._calls.handed((graph, name)):
-                    yield from alike(inputs[position], self._shape(callee, placeholder, 0))
+                for position, (callee, placeholder) in self._calls.passed((graph, name)):
+                    yield from equal_shapes(inputs[position], self._shape(callee, placeholder, 0))
                 constants = [values.constant(graph, source) for source in data]
                 known = [values.value(graph, source) for source in data]
                 yield from equal_products(node.op, Op(node.attrs, inputs, outputs, constants, known))

@@ -1,9 +1,10 @@
 """Shapes of outputs in traced steps: as recorded, as graphs have them, or as follows; and as TensorFlow's Python fills them in."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from copy import copy
 from functools import cached_property
-from typing import Final, NamedTuple
+from typing import Final
 
 from ..tfviews.inlined import inlined
 from ..tfviews.nodes import Shape
@@ -11,7 +12,7 @@ from ..tfviews.parity import DEFAULT, Parity
 from .batches import ITERATORS, Batch, batch_of_arguments, batch_of_iterator
 from .call_graph import Calls
 from .definitions import Definition, Outputs, Source, complete
-from .executed import Row, Said, by_slot, fed, in_order, originals
+from .executed import LabelInfo, Row, by_slot, fed, in_order, originals
 from .flops import OF_OUTPUT, formula
 from .registry import Dims
 from .shape_solver import Evidence, OpenSizes, Solved
@@ -127,9 +128,9 @@ class StepShapes:
         known = self._nodes.named(name)
         return [node for node in known if node.graph in self._ran] or known if len(known) > 1 else known
 
-    def by_turns(self, node: Definition, said: Said | None = None) -> bool:
+    def by_turns(self, node: Definition, info: LabelInfo | None = None) -> bool:
         """Tell whether inputs of a node have other shapes in each turn of a loop."""
-        return bool(self._turns) and not self._turns.keys().isdisjoint(self._sources(node, said))
+        return bool(self._turns) and not self._turns.keys().isdisjoint(self._sources(node, info))
 
     def at(self, turn: int, turns: int) -> "StepShapes":
         """Return the shapes as they are for execution number ``turn`` of the ``turns`` that a node in a loop has.
@@ -141,12 +142,12 @@ class StepShapes:
         return there
 
     @staticmethod
-    def _sources(node: Definition, said: Said | None) -> Sequence[Source]:
-        return node.inputs if said is None or said.inputs is None else said.inputs
+    def _sources(node: Definition, info: LabelInfo | None) -> Sequence[Source]:
+        return node.inputs if info is None or info.inputs is None else info.inputs
 
-    def inputs(self, node: Definition, said: Said | None = None) -> Outputs:
+    def inputs(self, node: Definition, info: LabelInfo | None = None) -> Outputs:
         """Return the shapes of a node's inputs: of those that it ran on, where the step tells; control inputs are None."""
-        sources = self._sources(node, said)
+        sources = self._sources(node, info)
         return tuple(None if source.control else self.output(node.graph, source) for source in sources)
 
     def output(self, graph: int, source: Source) -> Dims | None:
@@ -231,21 +232,13 @@ def _merged(one: int, other: int) -> int:
     return max(one, other)
 
 
-class Filled(NamedTuple):
-    """Outputs by node, and how many recorded shapes contradicted the graph's."""
-
-    outputs: dict[str, Outputs]
-    contradictions: int
-
-
-def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) -> Filled:
+def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) -> dict[str, Outputs]:
     """Return the outputs of a graph's nodes, those that are not fully known merged with recorded ones.
 
     ``first``: output signatures by node, in the order of their first appearance. Nothing is told on to consumers, so that
     the first trace decides, for good.
     """
     outputs = {name: definition.outputs for name, definition in graph.items()}
-    contradictions = 0
     for name, signature in first:
         known, shapes = outputs.get(name, ()), in_order(signature)
         if not shapes or len(shapes) != len(known):
@@ -253,12 +246,10 @@ def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) 
         after = list(known)
         for slot, dims in enumerate(shapes):
             if not complete(known[slot]):
-                try:
+                with suppress(ValueError):  # a contradicting shape is left out
                     after[slot] = merged(known[slot], dims)
-                except ValueError:
-                    contradictions += 1
         outputs[name] = tuple(after)
-    return Filled(outputs, contradictions)
+    return outputs
 
 
 def agreed(shapes: Sequence[Dims]) -> Dims | None:

@@ -1,1 +1,1 @@
-"""Readers of the files of TensorFlow's own tfprof: what is in them as rows of the store's tables, or why it cannot be."""
+"""Importers of the TF profiler's files: their content as rows of the store's tables."""

@@ -57,7 +57,7 @@ def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, A
             yield from ((device, entry.stats(*pair)) for pair in pairs)
     rest = [device for device in entry.devices if not entry.pairs.get(device)]
     timed = next((device for device in rest if device != entry.own and STREAM not in device), "")
-    for start, lasted in _untold(entry, has_room=bool(timed)):
+    for start, lasted in _unrecorded(entry, has_room=bool(timed)):
         yield timed, entry.stats(start, lasted)
     yield from ((device, entry.stats()) for device in rest)
 
@@ -128,18 +128,18 @@ def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
     sizes = [(next(iter(known)), rest, 0)] if rest else []
     for slot, size, pointer in [*sizes, *((slot, one.bytes, one.ptr) for slot, one in known.items())]:
         output = stats.output.add(slot=slot)
-        told = output.tensor_description.allocation_description
-        told.requested_bytes, told.allocated_bytes, told.ptr = size, size, pointer
+        recorded = output.tensor_description.allocation_description
+        recorded.requested_bytes, recorded.allocated_bytes, recorded.ptr = size, size, pointer
 
 
-def _untold(entry: _Entry, *, has_room: bool) -> Sequence[Pair]:
+def _unrecorded(entry: _Entry, *, has_room: bool) -> Sequence[Pair]:
     """Return start and duration of what must have run besides what has times: copies, and what the host did."""
     pairs = [pair for pairs in entry.pairs.values() for pair in pairs]
     begins, ends = entry.exec.all_start_micros, entry.exec.latest_end_micros
-    told = min((start for start, _ in pairs), default=0), max([0, *(start + lasted for start, lasted in pairs)])
-    if (begins, ends) == told:
+    recorded = min((start for start, _ in pairs), default=0), max([0, *(start + lasted for start, lasted in pairs)])
+    if (begins, ends) == recorded:
         return ()
-    if not has_room or begins <= 0 or (pairs and (begins > told[0] or ends < told[1])):
+    if not has_room or begins <= 0 or (pairs and (begins > recorded[0] or ends < recorded[1])):
         raise entry.refuse("its times do not lie between its first start and its last end")
     if begins == ends:
         return (begins, -1), (begins + 1, -1)

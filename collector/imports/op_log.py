@@ -10,7 +10,7 @@ from .stacks import Rows, Stacks
 
 
 @dataclass(slots=True)
-class _Said:
+class _NodeRow:
     float_ops: int = 0
     types: list[str] = field(default_factory=list)
     code: bool = False
@@ -33,18 +33,18 @@ def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
             f"{path} is no OpLogProto: {'it says other things' if message.ByteSize() else 'it is empty'}"
         )
     stacks = Stacks(message.id_to_string, path)
-    nodes: dict[str, _Said] = {}
+    nodes: dict[str, _NodeRow] = {}
     strangers = 0
     for entry in message.log_entries:
         name = text_of(entry.name, path)
         if name not in names:
             strangers += 1
             continue
-        said = nodes.setdefault(name, _Said())
-        said.float_ops = entry.float_ops or said.float_ops
-        said.types += [text for text in (text_of(one, path) for one in entry.types) if text not in said.types]
+        row = nodes.setdefault(name, _NodeRow())
+        row.float_ops = entry.float_ops or row.float_ops
+        row.types += [text for text in (text_of(one, path) for one in entry.types) if text not in row.types]
         if entry.HasField("code_def"):
-            said.code = True
+            row.code = True
             stacks.add(name, entry.code_def)
-    rows: list[tuple[Any, ...]] = [(0, name, said.float_ops, said.types, said.code, []) for name, said in nodes.items()]
+    rows: list[tuple[Any, ...]] = [(0, name, row.float_ops, row.types, row.code, []) for name, row in nodes.items()]
     return OpLog({"op_log": from_rows(rows, "op_log"), **stacks.rows()}, strangers)

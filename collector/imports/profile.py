@@ -30,11 +30,6 @@ class ProfileFile:
         self._nodes: dict[int, ProfileNode] = dict(sorted(self._message.nodes.items()))
         self._check()
 
-    @property
-    def count(self) -> int:
-        """How many nodes there are."""
-        return len(self._nodes)
-
     def graph(self) -> pa.RecordBatch:
         """Return the nodes as rows of `graph_nodes`, those too that only ran."""
         plain = PlainGraph(node=[self._definition(node) for node in self._nodes.values()])

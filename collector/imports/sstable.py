@@ -4,6 +4,8 @@ import struct
 from collections.abc import Iterator
 from typing import Final
 
+import pyarrow as pa
+
 from ...formats.pb_wire import varint
 
 _MAGIC: Final = 0xDB4775248B80FB57
@@ -70,29 +72,12 @@ def _block(block: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def unpacked(data: bytes) -> bytes:
-    """Return what Snappy made ``data`` of; DamagedTableError when it made nothing of the kind."""
-    size, at = varint(data, 0)
+    """Decompress a Snappy block; DamagedTableError if it is larger than _BLOCK_MAX or damaged."""
+    size, _ = varint(data, 0)
     if size > _BLOCK_MAX:
         raise DamagedTableError(f"a block of {size} bytes")
-    out = bytearray()
-    while at < len(data) and len(out) < size:
-        tag = data[at]
-        kind, length, at = tag & 3, tag >> 2, at + 1
-        if kind == 0:
-            more = max(0, length - 59)
-            length = (int.from_bytes(data[at : at + more], "little") if more else length) + 1
-            out += data[at + more : at + more + length]
-            at += more + length
-            continue
-        if kind == 1:
-            length, back, at = (length & 7) + 4, tag >> 5 << 8 | data[at], at + 1
-        else:
-            width = 2 if kind == 2 else 4  # kinds of copies
-            length, back, at = length + 1, int.from_bytes(data[at : at + width], "little"), at + width
-        if not 0 < back <= len(out):
-            raise DamagedTableError("a copy of what is not there")
-        for _ in range(length):
-            out.append(out[-back])
-    if len(out) != size:
-        raise DamagedTableError("a block that does not unpack")
-    return bytes(out)
+    try:
+        block: bytes = pa.decompress(data, size, "snappy", asbytes=True)
+    except (pa.ArrowException, OSError):
+        raise DamagedTableError("a block that does not unpack") from None
+    return block

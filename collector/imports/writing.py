@@ -44,8 +44,8 @@ class Imported:
     steps: int
 
 
-def store_job(store: Path, host: str, source: Source, told: Callable[[Step], None]) -> Imported:
-    """Write ``source`` into ``store`` as a job of state `imported`; ``told`` hears of each step before it is written.
+def store_job(store: Path, host: str, source: Source, on_step: Callable[[Step], None]) -> Imported:
+    """Write ``source`` into ``store`` as a job of state `imported`; ``on_step`` hears of each step before it is written.
 
     Whatever is raised meanwhile, nothing of the job is left in the store.
     """
@@ -58,7 +58,7 @@ def store_job(store: Path, host: str, source: Source, told: Callable[[Step], Non
         span: tuple[int, int] | None = None
         steps = 0
         for step in source.steps:
-            told(step)
+            on_step(step)
             _append(writer, tables.rows(step))
             span = _wider(span, extent(step.message))
             steps += 1

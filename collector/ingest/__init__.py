@@ -1,1 +1,1 @@
-"""From bytes that jobs sent to rows: receiving, decoding, and what is known of each job."""
+"""Ingestion: receive messages, decode records, keep the state of each open job."""

@@ -1,4 +1,4 @@
-"""One open job: its messages in order, each once, into its store."""
+"""One open job: stores its messages in order, each exactly once."""
 
 import time
 from collections import deque
@@ -15,22 +15,23 @@ from ..records import Record, cut_records, cut_spans, document
 from ..store.columns import as_table, constant, pc
 from ..store.wal import Rows
 from ..store.writer import JobWriter
-from .apart import Work, Workshop
+from .apart import Worker, WorkerSlot
 from .parsing import TEXT_MAX, Event, event_of, event_rows, fits, sample_row, span_rows, whole
 from .rows import UNDECODABLE, RowMaker
 from .sequence import Sequence
 
-#: Records that take no longer than this to decode (seconds) are decoded as they come; others in slices of so long, so that every
-#: job has its turn; those that take longer, or have more bytes, in a process of their own.
+#: Estimated decoding times in seconds. Up to AT_ONCE_S a message is decoded when it arrives.
+#: Longer ones are decoded in slices of SLICE_S, so that every job gets its turn.
+#: A record above LARGE_S or LARGE_BYTES is decoded in a process of its own.
 AT_ONCE_S: Final = 0.015
 SLICE_S: Final = 0.05
 LARGE_S: Final = 0.1
 LARGE_BYTES: Final = 8 << 20
-#: What CLOSE may say of a job's end.
+#: States of a job's end that CLOSE may name.
 END_STATES: Final = ("exited", "killed", "ended", "lost")
 #: The keys of CLOSE itself; the others are those of COUNTERS.
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
-#: The counter that is the collector's own: records and span entries that never came, or of which nothing is stored, or no more.
+#: The collector's own counter: records and span entries that never arrived, or are not stored.
 LOST: Final = "never_stored"
 _REMOVED: Final = {
     wire.RECORDS: "records that were in a store that was removed or moved away",
@@ -41,24 +42,24 @@ Tables = Mapping[str, Rows]
 
 
 class Shared(NamedTuple):
-    """What all jobs share: where large records are decoded, and who is told of what should not have happened with a job."""
+    """Shared by all jobs: the worker slot, and the callback for internal errors."""
 
-    workshop: Workshop
+    slot: WorkerSlot
     failed: Callable[[int, Exception | str], None]
 
 
 class BusyError(TfprofError):
-    """A message finds no room beside what waits to be decoded: it is to be sent again."""
+    """The queue of records to decode is full; the agent sends the message again."""
 
     slug = "collector-busy"
 
 
 class Job:
-    """What is known of one job between its messages; small, and dropped at its end.
+    """State of one job between messages; it is small and ends with the job.
 
-    `take` returns the heads to answer with; FormatError means that the message will never be taken, BusyError
-    that it is to come again, StoreError that it cannot be stored now: what was decoded of it is kept and stored first, as soon
-    as that is possible. `failed` is told of every exception that should not be.
+    `take` returns the heads of the answers. FormatError: the message is never accepted. BusyError: the
+    agent sends it again. StoreError: it cannot be stored now; the decoded rows are kept and stored
+    first, as soon as possible. `failed` is called with every internal error.
     """
 
     def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, shared: Shared) -> None:
@@ -73,90 +74,90 @@ class Job:
         self._counters_now: dict[str, Any] | None = None
         self._lost_count = fits(whole(writer.info.counters, LOST, 0))
         self._events: list[Event] = []
-        self._unsent: tuple[Tables, int, int] | None = None
+        self._unstored: tuple[Tables, int, int] | None = None
         self._waiting: deque[Record] = deque()
         self._waiting_bytes = 0
-        self._work: Work | None = None
+        self._work: Worker | None = None
         self._end: tuple[Head, Mapping[str, Any]] | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether there is something to do, now or as soon as another process has done its part."""
+        """Whether work is left, now or once the worker process has ended."""
         return self.is_waiting or self._end is not None
 
     @property
     def is_ready(self) -> bool:
-        """Whether there is something to do now."""
+        """Whether work can be done now."""
         if self._work is not None or not self.is_busy:
             return False
-        lot = self._lot()
-        return not (lot and self._is_large(lot[0]) and self._shared.workshop.is_taken)
+        batch = self._next_batch()
+        return not (batch and self._is_large(batch[0]) and self._shared.slot.is_taken)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether there are records that are not stored."""
+        """Whether records wait to be stored."""
         return self._work is not None or bool(self._waiting)
 
     @property
     def is_stalled(self) -> bool:
-        """Whether there are rows that could not be stored."""
-        return self._unsent is not None
+        """Whether rows wait after a failed append."""
+        return self._unstored is not None
 
     def opened(self, identity: Mapping[str, Any]) -> None:
-        """Take what an OPEN says: the job goes on, whatever was said of its end."""
+        """Store the identity in an OPEN and discard a pending CLOSE: the job goes on."""
         self.writer.identity(identity)
         self._end = None
 
-    def lost_before(self, about: int, last: int) -> None:
-        """Take note that messages of type ``about`` up to ``last`` were stored, and that this is gone."""
+    def note_removed(self, about: int, last: int) -> None:
+        """Record as lost the messages of type ``about`` up to ``last``, whose store was removed."""
         if last <= self.writer.acked(about):
             return
-        self._lost(last - self.writer.acked(about), _REMOVED[about], slug="store-removed")
+        self._count_missing(last - self.writer.acked(about), _REMOVED[about], slug="store-removed")
         self._append({}, about, last)
         self._sequences[about] = Sequence(last)
 
     def take(self, head: Head, body: memoryview) -> list[Head]:
         """Take one message of this job."""
         self.retry()
-        return self._TAKERS[head.type](self, head, body)
+        return self._HANDLERS[head.type](self, head, body)
 
     def retry(self) -> None:
-        """Store what could not be stored before."""
-        if self._unsent is None:
+        """Append the rows of the last failed append again, if there are any."""
+        if self._unstored is None:
             return
         try:
-            self.writer.append(*self._unsent)
+            self.writer.append(*self._unstored)
         except StoreError:
             raise
-        except Exception:  # whatever it is, it is one job's
-            self._unsent = None  # it will never be taken
+        except Exception:  # the failure stays within this job
+            self._unstored = None  # the store never accepts it
             raise
-        self._unsent = None
+        self._unstored = None
 
     def drop(self) -> None:
-        """Let go of all that waits; the job is not to be used any more."""
+        """Discard all waiting records; the job is not used afterwards."""
         if self._work is not None:
-            self._shared.workshop.drop(self._work)
+            self._shared.slot.drop(self._work)
             self._work = None
-        self._shared.workshop.waits(-self._waiting_bytes)
+        self._shared.slot.add_waiting(-self._waiting_bytes)
         self._waiting.clear()
         self._waiting_bytes = 0
 
     def pump(self) -> list[Head]:
-        """Store a slice of the records that wait, and the job's end after the last."""
+        """Store a slice of the waiting records, and the job's end after the last one."""
         self.retry()
         before = len(self._waiting)
         if self._work is not None:
-            self._take_from(self._work)
-        elif lot := self._lot():
-            self._begin(lot) if self._is_large(lot[0]) else self._store(lot)
+            self._finish_work(self._work)
+        elif batch := self._next_batch():
+            self._begin(batch) if self._is_large(batch[0]) else self._store(batch)
         acks = [self._ack(wire.RECORDS)] if len(self._waiting) < before else []
         if self._end is not None and not self.is_waiting:
             acks.append(self._finish(*self._end))
         return acks
 
     def hand_over_counters(self) -> bool:
-        """Give the store the latest counters, if there are any that it does not have; return whether there were."""
+        """Pass new counters to the store; return whether there were any."""
         if self._counters_now is None:
             return False
         lost = {LOST: self._lost_count} if self._lost_count else {}
@@ -173,7 +174,7 @@ class Job:
     def _records(self, head: Head, body: memoryview) -> list[Head]:
         records = cut_records(body, head.first, head.last)
         at_once = not self.is_waiting and sum(map(self._maker.cost, records)) <= AT_ONCE_S and len(body) <= LARGE_BYTES
-        if not at_once and not self._shared.workshop.has_room(len(body), self._waiting_bytes):
+        if not at_once and not self._shared.slot.has_room(len(body), self._waiting_bytes):
             raise BusyError("other records are being decoded")
         try:
             verdict = self._sequences[wire.RECORDS].admit(head.first, head.last)
@@ -181,7 +182,7 @@ class Job:
                 return [Head(wire.REOPEN, self.uid)]
             if not verdict.fresh:
                 return [self._ack(wire.RECORDS)]
-            self._lost(verdict.lost, "records that the agent never sent or gave up", slug="gap")
+            self._count_missing(verdict.lost, "records that the agent never sent or gave up", slug="gap")
             self._waiting.extend(record for record in records if record.seq >= verdict.fresh)
             return self.pump() if at_once else []
         finally:
@@ -194,7 +195,7 @@ class Job:
             return [Head(wire.REOPEN, self.uid)]
         if not verdict.fresh:
             return [self._ack(wire.SPANS)]
-        self._lost(verdict.lost, "span entries that the agent never sent or gave up", slug="gap")
+        self._count_missing(verdict.lost, "span entries that the agent never sent or gave up", slug="gap")
         spans = list(entries)[verdict.fresh - head.first :]
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
         return [self._ack(wire.SPANS)]
@@ -218,11 +219,11 @@ class Job:
             if values.get(name) is not None:
                 whole(values, name, 0)
         self._counters_now = {k: v for k, v in values.items() if k not in END_KEYS} or self._counters_now
-        self._end = head, values  # sealing takes a while: when it is this job's turn, as where many end at once
+        self._end = head, values  # stored when it is this job's turn: sealing is slow, and many jobs may end at once
         return []
 
     def _finish(self, head: Head, values: Mapping[str, Any]) -> Head:
-        """Store the job's end; return the answer to the CLOSE that told of it. Where that fails it is to come again."""
+        """Store the job's end and return the ack of its CLOSE; if that fails the agent sends CLOSE again."""
         self._end = None
         if self._events:
             self._append({}, 0, 0)
@@ -231,60 +232,60 @@ class Job:
         self.is_closed = True
         return Head(wire.ACK, self.uid, wire.CLOSE, head.first, head.last)
 
-    def _lot(self) -> list[Record]:
-        """Return the records that are to be decoded next, together."""
-        lot: list[Record] = []
+    def _next_batch(self) -> list[Record]:
+        """Return the next records to decode together."""
+        batch: list[Record] = []
         cost = 0.0
         for record in self._waiting:
             cost += self._maker.cost(record)
-            if lot and (cost > SLICE_S or self._is_large(record)):
+            if batch and (cost > SLICE_S or self._is_large(record)):
                 break
-            lot.append(record)
-        return lot
+            batch.append(record)
+        return batch
 
     def _is_large(self, record: Record) -> bool:
         return self._maker.cost(record) > LARGE_S or len(record.body) > LARGE_BYTES
 
-    def _store(self, lot: list[Record]) -> None:
-        """Make rows of ``lot``, the first that wait, and store them; a record that no code of ours can take is an event."""
-        moment = self._maker.mark()
+    def _store(self, batch: list[Record]) -> None:
+        """Decode and store ``batch``, the first waiting records; an internal error of one becomes an event."""
+        mark = self._maker.mark()
         try:
-            tables = self._made(lot)
-            self._taken(lot)
-            self._append_records(tables, lot[-1])
+            tables = self._made(batch)
+            self._taken(batch)
+            self._append_records(tables, batch[-1])
         except StoreError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
-            self._maker.rollback(moment)
-            self._taken(lot)
-            if len(lot) == 1:
+        except Exception as error:  # noqa: BLE001  # the failure stays within this job
+            self._maker.rollback(mark)
+            self._taken(batch)
+            if len(batch) == 1:
                 self._shared.failed(self.uid, error)
-                self._give_up(lot[0], f"{type(error).__name__}: {error}", "internal")
+                self._give_up(batch[0], f"{type(error).__name__}: {error}", "internal")
                 return
-            for record in reversed(lot):
+            for record in reversed(batch):
                 self._waiting.appendleft(record)
-            for record in lot:
+            for record in batch:
                 self._store([record])
 
-    def _made(self, lot: list[Record]) -> Tables:
-        """Return the rows of ``lot``, from which records are taken as long as they are too many."""
+    def _made(self, batch: list[Record]) -> Tables:
+        """Return the rows of ``batch``, which is halved while it makes too many rows."""
         while True:
             try:
-                return self._maker.make(lot, time.time_ns())
+                return self._maker.make(batch, time.time_ns())
             except TooManyRowsError:
-                del lot[len(lot) // 2 :]
+                del batch[len(batch) // 2 :]
 
-    def _begin(self, lot: list[Record]) -> None:
-        """Have the one record of ``lot`` decoded in a process of its own, as soon as there can be one."""
+    def _begin(self, batch: list[Record]) -> None:
+        """Start a worker on the one record of ``batch``, if none runs."""
         try:
-            self._work = self._shared.workshop.start(self._maker, lot, time.time_ns())
+            self._work = self._shared.slot.start(self._maker, batch, time.time_ns())
         except OSError as error:
-            self._taken(lot)
-            self._give_up(lot[0], f"no process can be started to decode it: {error.strerror}")
+            self._taken(batch)
+            self._give_up(batch[0], f"no process can be started to decode it: {error.strerror}")
 
-    def _take_from(self, work: Work) -> None:
-        """Store what another process made of the first record that waits, once it is done."""
-        outcome = self._shared.workshop.outcome(work)
+    def _finish_work(self, work: Worker) -> None:
+        """Store the worker's rows of the first waiting record, once it has ended."""
+        outcome = self._shared.slot.outcome(work)
         if outcome is None:
             return
         self._work = None
@@ -304,20 +305,20 @@ class Job:
         self._append(tables, wire.RECORDS, last.seq)
         self.lag_s = max(0.0, (time.time_ns() - last.start_real_ns - last.duration_ns) / 1e9)
 
-    def _taken(self, lot: list[Record]) -> None:
-        """Take ``lot`` from the records that wait, unless that was done."""
-        while self._waiting and self._waiting[0].seq <= lot[-1].seq:
+    def _taken(self, batch: list[Record]) -> None:
+        """Remove ``batch`` from the waiting records, if it is still there."""
+        while self._waiting and self._waiting[0].seq <= batch[-1].seq:
             self._waiting.popleft()
         self._count_waiting()
 
     def _count_waiting(self) -> None:
-        """Tell what waits now: messages stay in memory as long as any record of theirs does."""
+        """Update the account of waiting bytes; a message stays in memory as long as any of its records."""
         waiting = sum(layout.RECORD.size + len(record.body) for record in self._waiting)
-        self._shared.workshop.waits(waiting - self._waiting_bytes)
+        self._shared.slot.add_waiting(waiting - self._waiting_bytes)
         self._waiting_bytes = waiting
 
     def _give_up(self, record: Record, why: str, slug: str = UNDECODABLE) -> None:
-        """Store that no rows could be made of ``record``."""
+        """Store an event: ``record`` could not be decoded."""
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
         text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
         self._events.append(Event(time.time_ns(), slug=slug, text=text[:TEXT_MAX]))
@@ -329,18 +330,18 @@ class Job:
             more, self._events = as_table(event_rows(self._events)), []
             events = [as_table(tables["events"])] if "events" in tables else []
             tables = {**tables, "events": pa.concat_tables([*events, more])}
-        self._unsent = (tables, about, last)
+        self._unstored = (tables, about, last)
         self.rows += tables["ops"].num_rows if "ops" in tables else 0
         self.retry()
 
-    def _lost(self, count: int, what: str, slug: str) -> None:
-        """Count what will never be here: in an event, and among what the job has lost."""
+    def _count_missing(self, count: int, what: str, slug: str) -> None:
+        """Record ``count`` lost entries, as an event and in the counter."""
         if count:
             self._events.append(Event(time.time_ns(), slug=slug, text=what, times=fits(count)))
             self._count_lost(count)
 
     def _count_lost(self, count: int) -> None:
-        """Count records or entries of which nothing is stored; the counters tell of them."""
+        """Add to the counter of records and entries that are not stored."""
         if count:
             self._lost_count = fits(self._lost_count + count)
             self._counters_now = dict(self.writer.info.counters if self._counters_now is None else self._counters_now)
@@ -348,7 +349,7 @@ class Job:
     def _ack(self, about: int) -> Head:
         return Head(wire.ACK, self.uid, about, 0, self.writer.acked(about))
 
-    _TAKERS: ClassVar[dict[int, Callable[["Job", Head, memoryview], list[Head]]]] = {
+    _HANDLERS: ClassVar[dict[int, Callable[["Job", Head, memoryview], list[Head]]]] = {
         wire.RECORDS: _records,
         wire.SPANS: _spans,
         wire.COUNTERS: _counters,

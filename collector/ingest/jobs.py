@@ -1,4 +1,4 @@
-"""The open jobs of a collector, and the samples that come for several of them at once."""
+"""The open jobs of a collector, and the samples messages that cover several jobs."""
 
 import re
 import time
@@ -15,37 +15,37 @@ from ..decoders.decode import Decoder
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..store.writer import StoreWriter
-from .apart import Workshop
+from .apart import WorkerSlot
 from .job import Job, Shared
 from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, sample_row, whole
 from .rows import RowMaker
 
-#: Ended jobs whose repeated CLOSE is answered and whose late samples are let go.
+#: Ended jobs that are remembered: a repeated CLOSE is acked, late samples are dropped.
 ENDED_MAX: Final = 4_096
-#: So many exceptions that should not be, and a job is quarantined.
+#: Internal errors after which a job is quarantined.
 FAILURES_MAX: Final = 20
-#: How often is looked whether another process has done its part.
+#: Poll interval while the worker process runs.
 _WORK_MS: Final = 20
-#: Is told the job and the exception, or what another process said of one.
+#: Called with the job's uid and the exception, or the worker's traceback.
 Failed = Callable[[int, Exception | str], None]
 _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
 
-class Stored(NamedTuple):
-    """What job ``uid`` is to be answered now that something of it was stored, or why it was not."""
+class JobAnswers(NamedTuple):
+    """Answers to job ``uid`` after its records were stored, or the error that prevented it."""
 
     uid: int
     answers: list[Head] | StoreError
 
 
 class QuarantinedError(FormatError):
-    """A message of a job that is listened to no more."""
+    """A message of a quarantined job."""
 
     slug = "quarantined"
 
 
 class InternalError(FormatError):
-    """A message that no code of ours can take."""
+    """A message that raised an internal error."""
 
     slug = "internal"
 
@@ -53,8 +53,9 @@ class InternalError(FormatError):
 class Jobs:
     """The jobs that agents have opened and not closed.
 
-    Whatever goes wrong with one of them is no other one's trouble: `failed` is told of every exception that should not be, and a job
-    with FAILURES_MAX of them is quarantined: it ends as lost, and its messages are refused. `quarantined` has its last one.
+    A failure of one job does not affect the others. `failed` is called with every internal error. After
+    FAILURES_MAX of them a job is quarantined: it ends as lost and its messages are refused.
+    `quarantined` maps its uid to the last error.
     """
 
     def __init__(self, store: StoreWriter, decoder: Decoder, failed: Failed) -> None:
@@ -63,14 +64,14 @@ class Jobs:
         self.quarantined: dict[int, str] = {}
         self._store = store
         self._decoder = decoder
-        self._tell_failure = failed
-        self._shared = Shared(Workshop(), self._failed)
+        self._report_failure = failed
+        self._shared = Shared(WorkerSlot(), self._failed)
         self._failures: Counter[int] = Counter()
         self._last_failure: dict[int, str] = {}
         self._ended: OrderedDict[int, None] = OrderedDict()
-        self._removed: dict[int, dict[int, int]] = {}  # up to where they were stored in a store that is gone
-        self._turned_away: set[int] = set()  # their OPEN failed, and is sent again
-        self._busy: OrderedDict[int, None] = OrderedDict()  # in the order in which they have their turn
+        self._removed: dict[int, dict[int, int]] = {}  # uid -> type -> last number stored in the removed store
+        self._failed_opens: set[int] = set()  # jobs whose OPEN failed; the agent sends it again
+        self._busy: OrderedDict[int, None] = OrderedDict()  # uids in round-robin order
 
     @property
     def rows(self) -> int:
@@ -79,16 +80,16 @@ class Jobs:
 
     @property
     def lag_s(self) -> float:
-        """The longest that any open job's last record took from the end of its step to the store, in seconds."""
+        """Largest delay in seconds from the end of a step to the store, over the open jobs' last records."""
         return max((job.lag_s for job in self.open.values()), default=0.0)
 
     @property
     def is_waiting(self) -> bool:
-        """Whether any job has records, or an end, that are not stored."""
+        """Whether any job has records or a CLOSE that wait to be stored."""
         return any(job.is_busy for job in self.open.values())
 
-    def patience_ms(self, most: int) -> int:
-        """Return how long may be waited for messages, ``most`` at most, before ``work`` is called."""
+    def poll_timeout_ms(self, most: int) -> int:
+        """Return the poll timeout until ``work`` must be called, at most ``most``."""
         if not self._busy:
             return most
         ready = any(self.open[uid].is_ready for uid in self._busy if uid in self.open)
@@ -101,16 +102,16 @@ class Jobs:
         try:
             return self._taken(head, body)
         except StoreError:
-            if not self._bereaved(head.uid):
+            if not self._drop_if_removed(head.uid):
                 raise
             return [Head(wire.REOPEN, head.uid)]
         except TfprofError:
             raise
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
+        except Exception as error:  # noqa: BLE001  # the failure stays within this job
             self._failed(head.uid, error)
             raise InternalError(f"{type(error).__name__}: {error}"[:TEXT_MAX]) from None
         finally:
-            self._look_after(head.uid)
+            self._update_job(head.uid)
 
     def _taken(self, head: Head, body: memoryview) -> list[Head]:
         if head.type == wire.OPEN:
@@ -123,14 +124,14 @@ class Jobs:
         return job.take(head, body)
 
     def samples(self, host: str, head: Head, body: memoryview) -> list[Head]:
-        """Store the samples of ``host`` and of the jobs on it; those of jobs that are not open any more are let go."""
+        """Store the samples of ``host`` and of the jobs on it; samples of ended jobs are dropped."""
         values = document(body)
         t_ns = whole(values, "t_ns", -1)
         of_jobs, of_host = values.get("jobs", {}), values.get("host", {})
         if not 0 <= t_ns < INT64_MAX or not isinstance(of_jobs, dict) or not isinstance(of_host, dict):
             raise FormatError("samples without a time, a host or jobs")
         by_uid = {_uid(text): _object(sample) for text, sample in of_jobs.items()}
-        known = self.open.keys() | self._ended.keys() | self._turned_away | self.quarantined.keys()
+        known = self.open.keys() | self._ended.keys() | self._failed_opens | self.quarantined.keys()
         if strangers := by_uid.keys() - known:
             return [Head(wire.REOPEN, uid) for uid in strangers]
         failures = []
@@ -142,23 +143,23 @@ class Jobs:
             raise failures[0]
         return [Head(wire.ACK, 0, wire.SAMPLES, head.first, head.last)]
 
-    def retry(self) -> Iterator[Stored]:
-        """Store what could not be stored before; yield the answer about jobs whose folder is gone."""
+    def retry(self) -> Iterator[JobAnswers]:
+        """Append again the rows of failed appends; yield REOPEN for jobs whose folder was removed."""
         for uid in [uid for uid, job in self.open.items() if job.is_stalled]:
             try:
                 self.open[uid].retry()
-            except StoreError:  # told when it was tried first, and when the agent sends again
-                if self._bereaved(uid):
-                    yield Stored(uid, [Head(wire.REOPEN, uid)])
+            except StoreError:  # reported at the first attempt, and again when the agent sends again
+                if self._drop_if_removed(uid):
+                    yield JobAnswers(uid, [Head(wire.REOPEN, uid)])
                 continue
-            except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
+            except Exception as error:  # noqa: BLE001  # the failure stays within this job
                 self._failed(uid, error)
-            self._look_after(uid)
+            self._update_job(uid)
 
-    def work(self, seconds: float) -> Iterator[Stored]:
-        """Store a slice of each job that has something to do, those first that waited longest, for about so long; yield as above.
+    def work(self, seconds: float) -> Iterator[JobAnswers]:
+        """Store a slice of each busy job in turn, for about ``seconds``.
 
-        Where something cannot be stored, the reason is yielded.
+        Yields the acks of what was stored, or the StoreError that prevented it.
         """
         ends = time.monotonic() + seconds
         for uid in list(self._busy):
@@ -167,7 +168,7 @@ class Jobs:
             self._busy.move_to_end(uid)
             yield from self._pumped(uid)
 
-    def _pumped(self, uid: int) -> Iterator[Stored]:
+    def _pumped(self, uid: int) -> Iterator[JobAnswers]:
         job = self.open.get(uid)
         if job is None:
             return
@@ -176,36 +177,36 @@ class Jobs:
             answers = job.pump()
         except StoreError as error:
             self._busy.pop(uid, None)
-            yield Stored(uid, [Head(wire.REOPEN, uid)] if self._bereaved(uid) else error)
+            yield JobAnswers(uid, [Head(wire.REOPEN, uid)] if self._drop_if_removed(uid) else error)
             return
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
+        except Exception as error:  # noqa: BLE001  # the failure stays within this job
             self._failed(uid, error)
-        self._look_after(uid)
+        self._update_job(uid)
         if answers:
-            yield Stored(uid, answers)
+            yield JobAnswers(uid, answers)
 
     def tick(self, now: float) -> None:
-        """Have the store do what is due (store.writer), ``now`` of the monotonic clock; StoreError as it says."""
+        """Run the store's periodic work (store.writer) at monotonic time ``now``."""
 
         def failed(uid: int, error: Exception) -> None:
             self._failed(uid, error)
-            self._look_after(uid)
+            self._update_job(uid)
 
         if self._store.is_gone:
             self._renew()
         self._store.tick(now, failed)
 
     def _renew(self) -> None:
-        """Make the store anew, which was removed or moved; all that the jobs have not been acked comes again."""
+        """Recreate a store that was removed or moved; the agents send again what was not acked."""
         self._store.renew()
-        self._tell_failure(0, f"{self._store.path} was removed or moved away, and is made anew")
+        self._report_failure(0, f"{self._store.path} was removed or moved away, and is made anew")
         for writer in self._store.lost_hosts:
             self._store.forget(writer)
         for uid in list(self.open):
-            self._bereaved(uid)
+            self._drop_if_removed(uid)
 
-    def _bereaved(self, uid: int) -> bool:
-        """Let go of job ``uid`` if its folder is gone; it is to be opened again, and says then what was lost."""
+    def _drop_if_removed(self, uid: int) -> bool:
+        """Drop job ``uid`` if its folder was removed; return whether it was. The agent opens it again."""
         job = self.open.get(uid)
         if job is None or not job.writer.is_gone:
             return False
@@ -217,21 +218,21 @@ class Jobs:
         self._removed[uid] = {about: job.writer.acked(about) for about in (wire.RECORDS, wire.SPANS)}
         return True
 
-    def _tell_removed(self, job: Job) -> None:
-        """Say in its new folder what of ``job`` was stored in the one that is gone; and that it is not to be sent again."""
+    def _report_removed(self, job: Job) -> None:
+        """Record in the new folder what ``job`` lost with the removed one, as stored."""
         for about, last in self._removed.get(job.uid, {}).items():
-            job.lost_before(about, last)
+            job.note_removed(about, last)
         self._removed.pop(job.uid, None)
 
     def close(self) -> None:
-        """Let go of what is being decoded: it was not acked, and the next collector is sent it."""
+        """Discard waiting records: they are not acked, and the next collector receives them again."""
         for job in self.open.values():
             job.drop()
 
     def hand_over_counters(self, at_most: int) -> None:
-        """Give the store the latest counters of so many jobs, those first that waited longest.
+        """Pass new counters of ``at_most`` jobs to the store, the longest waiting first.
 
-        Each costs the replacement of a file, so that with many jobs they are written less often.
+        Each job costs one file replacement, so with many jobs each is written less often.
         """
         for uid in list(self.open):
             if at_most <= 0:
@@ -242,12 +243,12 @@ class Jobs:
 
     def _open(self, head: Head, body: memoryview) -> list[Head]:
         identity = document(body)
-        self._turned_away.add(head.uid)
+        self._failed_opens.add(head.uid)
         job = self.open.get(head.uid) or self._opened(head.uid)
         job.opened(identity)
         self.open[head.uid] = job
-        self._tell_removed(job)
-        self._turned_away.discard(head.uid)
+        self._report_removed(job)
+        self._failed_opens.discard(head.uid)
         self._ended.pop(head.uid, None)
         return [Head(wire.ACK, head.uid, wire.OPEN, head.first, head.last)]
 
@@ -261,8 +262,8 @@ class Jobs:
         maker = RowMaker(self._decoder, writer.names(), next_trace, nodes)
         return Job(uid, writer, maker, self._shared)
 
-    def _look_after(self, uid: int) -> None:
-        """Do what follows from a job's message or work: end it, or give it its turns, or quarantine it."""
+    def _update_job(self, uid: int) -> None:
+        """Update a job's state after a message or a slice: quarantine it, end it, or queue it."""
         if self._failures[uid] >= FAILURES_MAX and uid not in self.quarantined:
             self._quarantine(uid)
         job = self.open.get(uid)
@@ -288,15 +289,15 @@ class Jobs:
             self._ended.popitem(last=False)
 
     def _failed(self, uid: int, error: Exception | str) -> None:
-        """Take note of what should not have happened with job ``uid``."""
+        """Count an internal error of job ``uid`` and report it."""
         self._failures[uid] += 1
         self._last_failure[uid] = _line(error)
-        self._tell_failure(uid, error)
+        self._report_failure(uid, error)
 
     def _quarantine(self, uid: int) -> None:
-        """End job ``uid`` as lost, as far as its store can be written, and listen to it no more."""
+        """End job ``uid`` as lost, if its store can be written, and refuse its messages."""
         why = self.quarantined[uid] = self._last_failure.pop(uid)
-        self._turned_away.discard(uid)
+        self._failed_opens.discard(uid)
         self._busy.pop(uid, None)
         job = self.open.pop(uid, None)
         if job is None:
@@ -313,8 +314,8 @@ class Jobs:
         for action in actions:
             try:
                 action()
-            except Exception as error:  # noqa: BLE001  # it is here because nothing works with it
-                self._tell_failure(uid, error)
+            except Exception as error:  # noqa: BLE001  # a quarantined job may fail anywhere
+                self._report_failure(uid, error)
 
     def _sample_host(self, host: str, number: int, t_ns: int, values: Mapping[str, Any]) -> None:
         row = sample_row(values, t_ns, "host_samples")
@@ -331,14 +332,14 @@ class Jobs:
 
 
 def _line(error: Exception | str) -> str:
-    """Return the last line of what is said of an exception."""
+    """Return the last line of a traceback, or the exception in one line."""
     if isinstance(error, str):
         return (error.splitlines() or [""])[-1]
     return f"{type(error).__name__}: {error}"
 
 
 def _failures(action: Callable[[], None]) -> list[StoreError]:
-    """Return why ``action`` could not store something, nothing when it could: one job's trouble is not the next one's."""
+    """Run ``action`` and return its StoreError, if any, so that the next job is still served."""
     try:
         action()
     except StoreError as error:

@@ -1,4 +1,4 @@
-"""From records of a job to rows of its tables: pure, without decoding what TensorFlow made."""
+"""Records of a job as rows of its tables; pure, without TensorFlow's own messages."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -20,7 +20,7 @@ _SAMPLED: Final = {name: tuple(schema.JOB_TABLES[name].names) for name in ("samp
 
 
 class Event(NamedTuple):
-    """Something that befell a job, ``count`` times; `slug` is explained in docs/errors.md."""
+    """An event of a job that occurred ``times`` times; docs/errors.md explains `slug`."""
 
     t_ns: int
     slug: str
@@ -58,7 +58,7 @@ class Trace(NamedTuple):
 
 
 def fits(value: int) -> int:
-    """Return ``value`` as a signed 64-bit number holds it, saturated: a job's clocks are whatever it wrote."""
+    """Return ``value`` saturated to signed 64 bits; a job's clocks may hold anything."""
     return max(-INT64_MAX, min(INT64_MAX, value))
 
 
@@ -134,7 +134,7 @@ def event_rows(events: Sequence[Event]) -> pa.RecordBatch:
 
 
 def event_of(values: Mapping[str, Any], now_ns: int) -> Event:
-    """Return the event that JSON of the agent or the shim tells of."""
+    """Return the event in a JSON document of the agent or the shim."""
     return Event(
         whole(values, "t_ns", now_ns),
         _text(values, "slug"),

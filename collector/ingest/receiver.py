@@ -18,29 +18,29 @@ from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..selfstats import SelfStats
 from .job import BusyError
-from .jobs import InternalError, Jobs, Stored
+from .jobs import InternalError, JobAnswers, Jobs
 from .parsing import TEXT_MAX
 
-#: What one turn takes at most before the daemon looks at its other duties.
+#: Limits of one turn, after which the daemon runs its other duties.
 TURN_MESSAGES: Final = 64
 TURN_BYTES: Final = 16 << 20
 TURN_S: Final = 0.1
-#: After so much the agents are told within a turn, to send more meanwhile.
-TOLD_BYTES: Final = 2 << 20
-#: Messages of an agent that wait in memory; the rest waits at the agent, which sends at most a few MiB in each.
+#: Bytes after which answers are sent within a turn, so that agents go on sending.
+FLUSH_BYTES: Final = 2 << 20
+#: Messages queued per agent; the rest waits at the agent, a few MiB in each.
 WAITING_MESSAGES: Final = 4
-#: Connections that are remembered: an agent that is forgotten is greeted anew.
+#: Connections that are remembered; a forgotten agent is sent WELCOME again.
 PEERS_MAX: Final = 1_024
-#: Bytes that a path of a local socket may have.
+#: Maximum length of a Unix socket's path, in bytes.
 PATH_MAX: Final = 107
 
 Answer = tuple[Head, bytes]
 
 
 class Receiver:
-    """A ROUTER socket at ``path``; ``turn`` is the only thing that happens, in one thread.
+    """A ROUTER socket at ``path``; all work happens in ``turn``, on one thread.
 
-    ZeroMQ takes from its connections in turn, so an agent that floods delays the others by one message at a time.
+    ZeroMQ reads its connections round-robin, so a flooding agent delays the others by one message.
     """
 
     def __init__(self, path: str, jobs: Jobs, stats: SelfStats, welcome: dict[str, Any]) -> None:
@@ -54,18 +54,18 @@ class Receiver:
         self._socket = self._bound(path)
 
     def turn(self, timeout_ms: int) -> bool:
-        """Wait for messages at most so long, answer a bounded number of them, and store some of what waits; whether any came.
+        """Poll for messages, answer a bounded number, store some waiting records; return whether any came.
 
-        Answers are sent together, since each by itself wakes an agent, but do not wait until megabytes more are stored.
+        Answers are sent together, since each one wakes an agent, and at least every FLUSH_BYTES.
         """
-        came = bool(self._socket.poll(self._jobs.patience_ms(timeout_ms)))
+        came = bool(self._socket.poll(self._jobs.poll_timeout_ms(timeout_ms)))
         if came:
             self._receive()
         self._send_all(self._jobs.work(TURN_S))
         return came
 
     def _receive(self) -> None:
-        before = told = self._stats.bytes
+        before = sent = self._stats.bytes
         ends = time.monotonic() + TURN_S
         answers: list[tuple[bytes, list[Answer]]] = []
         for _ in range(TURN_MESSAGES):
@@ -75,29 +75,29 @@ class Receiver:
                 break
             peer = frames[0].bytes
             answers.append((peer, self._answered(peer, [frame.buffer for frame in frames[1:]])))
-            if self._stats.bytes - told > TOLD_BYTES:
-                self._tell(answers)
-                told = self._stats.bytes
+            if self._stats.bytes - sent > FLUSH_BYTES:
+                self._flush(answers)
+                sent = self._stats.bytes
             if self._stats.bytes - before > TURN_BYTES or time.monotonic() > ends:
                 break
-        self._tell(answers)
+        self._flush(answers)
 
     def retry(self) -> None:
-        """Store what could not be stored before, and tell the agents."""
+        """Append again the rows of failed appends, and answer the agents."""
         self._send_all(self._jobs.retry())
         self._senders = {uid: peer for uid, peer in self._senders.items() if uid in self._jobs.open}
 
-    def _send_all(self, stored: Iterable[Stored]) -> None:
+    def _send_all(self, stored: Iterable[JobAnswers]) -> None:
         for uid, answers in stored:
             if isinstance(answers, StoreError):
                 self._stats.stalled(answers)
-                told = [_told(wire.STALL, Head(0, uid), answers)]
+                sent = [_error_answer(wire.STALL, Head(0, uid), answers)]
             else:
-                told = [(answer, b"") for answer in answers]
-            self._send(self._senders.get(uid, b""), told)
+                sent = [(answer, b"") for answer in answers]
+            self._send(self._senders.get(uid, b""), sent)
 
     def close(self) -> None:
-        """Let go of the socket; answers on their way are given a moment."""
+        """Close the socket; pending answers have 200 ms to leave."""
         self._socket.close(linger=200)
         self._context.term()
 
@@ -113,7 +113,7 @@ class Receiver:
         return router
 
     def _answered(self, peer: bytes, frames: list[memoryview]) -> list[Answer]:
-        """Take one message; return the answers to it. Whatever is wrong with it, it is told, and the next one is taken."""
+        """Handle one message and return its answers; an error becomes a STALL or REFUSE."""
         self._stats.messages += 1
         self._stats.bytes += sum(map(len, frames))
         head = Head(0)
@@ -122,29 +122,29 @@ class Receiver:
             return self._HANDLERS.get(head.type, Receiver._unknown)(self, peer, head, frames[1])
         except StoreError as error:
             self._stats.stalled(error)
-            return [_told(wire.STALL, head, error)]
+            return [_error_answer(wire.STALL, head, error)]
         except BusyError as error:
-            return [_told(wire.STALL, head, error)]
+            return [_error_answer(wire.STALL, head, error)]
         except FormatError as error:
             self._stats.refused(error)
-            return [_told(wire.REFUSE, head, error)]
-        except Exception as error:  # noqa: BLE001  # whatever it is, it is one job's
+            return [_error_answer(wire.REFUSE, head, error)]
+        except Exception as error:  # noqa: BLE001  # the failure stays within this message
             self._stats.failed(head.uid, error)
             refusal = InternalError(f"{type(error).__name__}: {error}"[:TEXT_MAX])
             self._stats.refused(refusal)
-            return [_told(wire.REFUSE, head, refusal)]
+            return [_error_answer(wire.REFUSE, head, refusal)]
         finally:
             self._stats.heard = time.monotonic()
 
-    def _tell(self, answers: list[tuple[bytes, list[Answer]]]) -> None:
-        """Send what waits in ``answers``, which is empty then."""
+    def _flush(self, answers: list[tuple[bytes, list[Answer]]]) -> None:
+        """Send and clear ``answers``."""
         for peer, of_message in answers:
             self._send(peer, of_message)
         answers.clear()
 
     def _send(self, peer: bytes, answers: list[Answer]) -> None:
         for head, body in answers:
-            # an answer that finds no place is asked for again by the agent
+            # the agent asks again for an answer that did not fit the queue
             with contextlib.suppress(zmq.Again):
                 self._socket.send_multipart([peer, wire.pack(head), body], zmq.NOBLOCK)
 
@@ -169,7 +169,7 @@ class Receiver:
         return self._welcomed(peer) + answers
 
     def _samples(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
-        if peer not in self._peers:  # sent before it knew of this collector: not before its jobs are open again
+        if peer not in self._peers:  # sent to an earlier collector: the agent opens its jobs first
             return self._welcomed(peer)
         return [(answer, b"") for answer in self._jobs.samples(self._peers[peer], head, body)]
 
@@ -177,7 +177,7 @@ class Receiver:
         raise FormatError(f"no message is of type {head.type}")
 
     def _welcomed(self, peer: bytes) -> list[Answer]:
-        """Return the welcome for a peer that was not heard of before: it may think that it speaks to an earlier collector."""
+        """Return WELCOME for an unknown peer: it may take this for an earlier collector."""
         if peer in self._peers:
             return []
         self._remember(peer, socket.gethostname())  # a local socket: it can only be on this host
@@ -212,6 +212,6 @@ def _head(frames: list[memoryview]) -> Head:
     return wire.unpack(bytes(frames[0]))
 
 
-def _told(kind: int, head: Head, error: TfprofError) -> Answer:
+def _error_answer(kind: int, head: Head, error: TfprofError) -> Answer:
     answer = Head(kind, head.uid, head.type, head.first, head.last)
     return answer, json.dumps({"slug": error.slug, "text": error.args[0]}).encode()

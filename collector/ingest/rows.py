@@ -1,4 +1,4 @@
-"""From a job's records to rows of its tables: the one place where a job's bytes meet the decoders."""
+"""Decode a job's records into rows of its tables."""
 
 from collections.abc import Callable, Iterable, Mapping
 from itertools import groupby
@@ -28,30 +28,30 @@ from .parsing import (
     trace_rows,
 )
 
-#: What decoding takes, roughly, in seconds: of a RunMetadata by the walker for each byte; of all else for each record and byte.
+#: Estimated decoding time in seconds: per byte of RunMetadata by the walker; else per record and byte.
 _WALKED_BYTE_S: Final = 3e-9
 _RECORD_S: Final = 0.2e-3
 _BYTE_S: Final = 0.5e-6
-#: The events of records that no rows could be made of: they are counted as lost.
+#: Slug of the events of undecodable records, which count as lost.
 UNDECODABLE: Final = "undecodable"
 Tables = Mapping[str, pa.Table]
 
 
-class Moment(NamedTuple):
-    """A moment of a maker, to which it can be taken back."""
+class MakerMark(NamedTuple):
+    """State of a RowMaker to roll back to."""
 
     names: Mark
     next_trace: int
 
 
 class RowMaker:
-    """Makes rows of one job: numbers its traces and interns its names, both going on where the store ends.
+    """Makes rows of one job: numbers traces and interns names, continuing where the store ends.
 
-    A step that cannot be decoded leaves its trace number unused.
+    An undecodable step leaves its trace number unused.
     """
 
     def __init__(self, decoder: Decoder, names: pa.Table, next_trace: int, nodes: pa.Table | None = None) -> None:
-        """Go on behind ``names`` and before ``next_trace``; ``nodes``: the names and devices in the job's graphs so far."""
+        """Continue after ``names``, from ``next_trace``; ``nodes``: names and devices in the job's graphs."""
         self._decoder = decoder
         self._interner = Interner.restored(names)
         self._placement = Placement()
@@ -60,22 +60,22 @@ class RowMaker:
             self._placement.learn(nodes)
 
     def cost(self, record: Record) -> float:
-        """Return how many seconds it will take, roughly, to make rows of ``record``."""
+        """Return the estimated time in seconds to decode ``record``."""
         if record.kind == layout.RUN_METADATA and self._decoder.is_quick:
             return len(record.body) * _WALKED_BYTE_S
         return _RECORD_S + len(record.body) * _BYTE_S
 
-    def mark(self) -> Moment:
+    def mark(self) -> MakerMark:
         """Return what ``rollback`` goes back to."""
-        return Moment(self._interner.mark(), self.next_trace)
+        return MakerMark(self._interner.mark(), self.next_trace)
 
-    def rollback(self, moment: Moment) -> None:
-        """Forget what was made since ``moment``, which found no place in the store."""
-        self._interner.rollback(moment.names)
-        self.next_trace = moment.next_trace
+    def rollback(self, mark: MakerMark) -> None:
+        """Forget what was made since ``mark`` and not stored."""
+        self._interner.rollback(mark.names)
+        self.next_trace = mark.next_trace
 
     def made_apart(self, tables: Tables, next_trace: int) -> None:
-        """Go on after ``tables``, which a copy of this maker made."""
+        """Continue after ``tables``, which a forked copy of this maker made."""
         if "names" in tables:
             self._interner.restore(tables["names"])
         if "graph_nodes" in tables:
@@ -83,17 +83,17 @@ class RowMaker:
         self.next_trace = next_trace
 
     def make(self, records: Iterable[Record], now_ns: int) -> dict[str, pa.Table]:
-        """Return the rows of ``records``; what cannot be decoded is an event at ``now_ns`` and stops nothing.
+        """Return the rows of ``records``; an undecodable one becomes an event at ``now_ns``.
 
-        TooManyRowsError: of several records at once it would be more rows than memory is meant for; nothing is made.
+        TooManyRowsError: several records together make too many rows; nothing is made.
         """
-        made = Made(now_ns)
+        made = RowTables(now_ns)
         for kind, group in groupby(records, key=lambda record: record.kind):
             self._MAKERS.get(kind, RowMaker._unknown)(self, list(group), made)
         made.add("names", self._interner.new_names())
         return made.tables()
 
-    def _run_metadata(self, records: list[Record], made: "Made") -> None:
+    def _run_metadata(self, records: list[Record], made: "RowTables") -> None:
         numbers = range(self.next_trace, self.next_trace + len(records))
         steps = self._decoder.run_metadata([record.body for record in records], numbers, self._interner)
         self.next_trace = numbers.stop
@@ -105,7 +105,7 @@ class RowMaker:
             else:
                 made.undecodable(record, part.error)
 
-    def _xspace(self, records: list[Record], made: "Made") -> None:
+    def _xspace(self, records: list[Record], made: "RowTables") -> None:
         for record in records:
             try:
                 step, start_ns, data = profiled_step(record)
@@ -117,7 +117,7 @@ class RowMaker:
             made.traces.append(trace_of_step(step, self.next_trace, session.step, len(record.body)))
             self.next_trace += 1
 
-    def _graph(self, records: list[Record], made: "Made") -> None:
+    def _graph(self, records: list[Record], made: "RowTables") -> None:
         for record in records:
             try:
                 nodes = graph_nodes(record.body, graph_number(record))
@@ -127,29 +127,29 @@ class RowMaker:
                 self._placement.learn(nodes)
                 made.add("graph_nodes", nodes)
 
-    def _frames(self, records: list[Record], made: "Made") -> None:
+    def _frames(self, records: list[Record], made: "RowTables") -> None:
         for record in records:
             try:
-                told = frames(record.body, graph_number(record))
+                found = frames(record.body, graph_number(record))
             except DecodeError as error:
                 made.undecodable(record, error.args[0])
             else:
-                made.add("frames", told.frames)
-                made.add("stacks", told.stacks)
-                made.add("op_log", told.op_log)
+                made.add("frames", found.frames)
+                made.add("stacks", found.stacks)
+                made.add("op_log", found.op_log)
 
-    def _refused(self, records: list[Record], made: "Made") -> None:
+    def _refused(self, records: list[Record], made: "RowTables") -> None:
         for record in records:
             try:
                 made.events.append(event_of(document(record.body), record.start_real_ns))
             except FormatError as error:
                 made.undecodable(record, error.args[0])
 
-    def _unknown(self, records: list[Record], made: "Made") -> None:
+    def _unknown(self, records: list[Record], made: "RowTables") -> None:
         text = f"records of kind {records[0].kind}, which this collector does not know"
         made.events.append(Event(made.now_ns, slug="unknown-record", text=text, times=len(records)))
 
-    _MAKERS: ClassVar[dict[int, Callable[["RowMaker", list[Record], "Made"], None]]] = {
+    _MAKERS: ClassVar[dict[int, Callable[["RowMaker", list[Record], "RowTables"], None]]] = {
         layout.GRAPH: _graph,
         layout.RUN_METADATA: _run_metadata,
         layout.XSPACE: _xspace,
@@ -158,8 +158,8 @@ class RowMaker:
     }
 
 
-class Made:
-    """What is being made of one lot of records."""
+class RowTables:
+    """The rows of one batch of records, collected by table."""
 
     def __init__(self, now_ns: int) -> None:
         self.now_ns = now_ns
@@ -173,13 +173,13 @@ class Made:
             self._parts.setdefault(name, []).append(as_table(rows))
 
     def undecodable(self, record: Record, why: str) -> None:
-        """Count ``record`` as one that no rows could be made of."""
+        """Add an event: ``record`` is undecodable."""
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
         text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
         self.events.append(Event(self.now_ns, slug=UNDECODABLE, text=text))
 
     def tables(self) -> dict[str, pa.Table]:
-        """Return what was made, by table."""
+        """Return the collected rows by table."""
         if self.traces:
             self.add("traces", trace_rows(self.traces))
         if self.events:

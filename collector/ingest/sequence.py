@@ -1,10 +1,10 @@
-"""Where a job's numbered messages of one type stand: what is new, what was here before, what is missing."""
+"""Sequence numbers of a job's messages of one type: new, repeated, missing."""
 
 from typing import NamedTuple
 
 
 class Verdict(NamedTuple):
-    """What a message is: its first number that is not here yet (0: all of it is), and how many before it are lost."""
+    """First new number of a message (0: all repeated), and how many before it are lost."""
 
     fresh: int = 0
     lost: int = 0
@@ -14,9 +14,9 @@ class Verdict(NamedTuple):
 class Sequence:
     """The numbers received so far, `last` being the highest.
 
-    A message that leaves a gap is doubtful at first: what it skips may only have been turned away while the
-    store was full, and be on its way again. An agent sends again from the lowest number that is not acked, in order, so
-    a gap that comes a second time without anything before it is a loss.
+    A message after a gap is doubtful at first: the skipped ones may have been refused while the store
+    was full, and the agent sends them again. It sends in order from the lowest number that is not
+    acked, so the same gap a second time is a loss.
     """
 
     def __init__(self, last: int) -> None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...formats import layout
-from ..advice.evidence import Alike, Evidence, Kept, New, Timed, Took, Traced
+from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, OpExecution, StepMemory, Timed, Traced
 from ..store.columns import pc
 from ..store.devices import is_canonical
 from ..store.reader import Job
@@ -144,11 +144,11 @@ def _traced(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]])
     return tuple(Traced(*taken[trace], tuple(executions[trace])) for trace in reversed(taken))
 
 
-def _executions(job: Job, nodes: Sequence[Node], traces: Mapping[int, Any]) -> dict[int, list[Took]]:
+def _executions(job: Job, nodes: Sequence[Node], traces: Mapping[int, Any]) -> dict[int, list[OpExecution]]:
     names = job.table("names")
     known, devices, labels = texts(names, NODE), texts(names, DEVICE), texts(names, LABEL)
     ops = {node.name: node.op for node in nodes}
-    found: dict[int, list[Took]] = {trace: [] for trace in traces}
+    found: dict[int, list[OpExecution]] = {trace: [] for trace in traces}
     rows = job.query(
         f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
         FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
@@ -156,32 +156,32 @@ def _executions(job: Job, nodes: Sequence[Node], traces: Mapping[int, Any]) -> d
     for trace, number, device, label, thread, start_ns, end_ns in _rows(rows):
         name = known[number]
         op = ops.get(name) or labels.get(label, "")
-        found[trace].append(Took(name, op, devices[device].lower(), thread, start_ns, end_ns))
+        found[trace].append(OpExecution(name, op, devices[device].lower(), thread, start_ns, end_ns))
     return found
 
 
-def _kept(job: Job, steps: Mapping[int, Sequence[int]]) -> tuple[Kept, ...]:
+def _kept(job: Job, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
     """Return what each traced step left behind, by number of the step."""
     step_of = {trace: step for step, traces in steps.items() for trace in traces}
     found = (
-        Kept(step_of[trace], residual, in_use)
+        StepMemory(step_of[trace], residual, in_use)
         for trace, residual, in_use in _rows(job.query(_KEPT))
         if trace in step_of
     )
     return tuple(sorted(found))
 
 
-def _new(job: Job) -> tuple[New, ...]:
+def _new(job: Job) -> tuple[NewNodes, ...]:
     first = dict(_rows(job.query(_FIRST)))
     traces = job.table("traces", ["trace", "kind", "key"]).select(["trace", "kind", "key"])
-    return tuple(New((kind, key), first.get(trace, 0)) for trace, kind, key in sorted(_rows(traces)))
+    return tuple(NewNodes((kind, key), first.get(trace, 0)) for trace, kind, key in sorted(_rows(traces)))
 
 
-def _graphs(job: Job, nodes: Sequence[Node]) -> tuple[Alike, ...]:
+def _graphs(job: Job, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...]:
     """Return the graphs that are alike; the line is told of the largest, of which alone anything is said."""
     rows = _rows(job.query(_GRAPHS))
     largest = max(rows, key=lambda row: row[1], default=None)
-    return tuple(Alike._make((*row[:3], _line(job, nodes, row[3]) if row is largest else "")) for row in rows)
+    return tuple(IdenticalGraphs._make((*row[:3], _line(job, nodes, row[3]) if row is largest else "")) for row in rows)
 
 
 def _line(job: Job, nodes: Sequence[Node], graph: int) -> str:

@@ -14,7 +14,7 @@ from ..flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown,
 from ..store.reader import Ask, Job
 from ..store.schema import NODE, STATE, TRAINABLE, UNTRAINED
 from ..tfviews.inlined import inlined
-from ..tfviews.nodes import NO_FACTS, Facts, Shape, texts
+from ..tfviews.nodes import NO_FACTS, NodeFacts, Shape, texts
 from ..tfviews.parity import Parity
 from ..tfviews.stacks import FRAME_COLUMNS, stacks
 from .recorded_shapes import Recorder
@@ -28,7 +28,7 @@ _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 class Known:
     """Facts by node, and operations by node where they are counted step by step; how many nodes ran and could not be counted."""
 
-    facts: Mapping[str, Facts]
+    facts: Mapping[str, NodeFacts]
     counts: Mapping[str, Count]
     uncounted: int = 0
 
@@ -75,14 +75,14 @@ def known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], parit
     return replace(found, facts=_with_stacks(found.facts, job, names, parity)) if STACKS in needs else found
 
 
-def _with_stacks(facts: Mapping[str, Facts], job: Job, names: pa.Table, parity: Parity) -> dict[str, Facts]:
+def _with_stacks(facts: Mapping[str, NodeFacts], job: Job, names: pa.Table, parity: Parity) -> dict[str, NodeFacts]:
     """Return ``facts`` with Python stacks; nodes put in the place of a loop have those of the nodes in its body."""
     made_in = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
     if not parity.exact:
         bodies = {name: inlined(name) for name in texts(names, NODE).values() if name not in made_in}
         made_in |= {name: made_in[body] for name, body in bodies.items() if body in made_in}
     with_stacks = {
-        name: replace(facts[name], stack=stack) if name in facts else Facts(stack=stack)
+        name: replace(facts[name], stack=stack) if name in facts else NodeFacts(stack=stack)
         for name, stack in made_in.items()
     }
     return {**facts, **with_stacks}
@@ -113,7 +113,7 @@ def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], pari
     return job.asked(recorded)
 
 
-def _logged(name: str, fact: Facts, log: _OpLog, parity: Parity) -> Facts:
+def _logged(name: str, fact: NodeFacts, log: _OpLog, parity: Parity) -> NodeFacts:
     types, shape = log.types.get(name), None if parity.exact else log.shapes.get(name)
     if types is None and shape is None:
         return fact
@@ -121,15 +121,15 @@ def _logged(name: str, fact: Facts, log: _OpLog, parity: Parity) -> Facts:
 
 
 def _without_parameters(
-    rows: Iterable[tuple[int, str, str, bytes]], facts: Mapping[str, Facts], log: _OpLog
-) -> dict[str, Facts]:
+    rows: Iterable[tuple[int, str, str, bytes]], facts: Mapping[str, NodeFacts], log: _OpLog
+) -> dict[str, NodeFacts]:
     """Return what has none: all but variables and placeholders that stand for one, and what optimizers and metrics made."""
     variables = {name for _, name, op, _ in rows if op in _VARIABLES} | log.shapes.keys()
     none = (facts.keys() - variables) | (facts.keys() & log.state)
     return {name: replace(facts[name], parameter_shape=()) for name in none if facts[name].parameter_shape}
 
 
-def _with_counts(facts: Mapping[str, Facts], counts: Mapping[str, Count]) -> dict[str, Facts]:
+def _with_counts(facts: Mapping[str, NodeFacts], counts: Mapping[str, Count]) -> dict[str, NodeFacts]:
     """Return ``facts`` with the operations of one execution, also of nodes that no graph has."""
     return {
         **facts,
@@ -137,7 +137,7 @@ def _with_counts(facts: Mapping[str, Facts], counts: Mapping[str, Count]) -> dic
     }
 
 
-def _of_log(float_ops: Mapping[str, int], facts: Mapping[str, Facts]) -> dict[str, Count]:
+def _of_log(float_ops: Mapping[str, int], facts: Mapping[str, NodeFacts]) -> dict[str, Count]:
     return {name: Count(number) for name, number in float_ops.items() if name in facts}
 
 
@@ -148,13 +148,13 @@ def _registered(found: Iterable[Definition], recorder: Recorder, parity: Parity)
     outputs = {name: node.outputs for name, node in first.items()}
     for early in (True, False):
         left = {name: node for name, node in first.items() if not all(map(complete, outputs[name]))}
-        outputs |= filled(left, recorder.first(left, early=early)).outputs
+        outputs |= filled(left, recorder.first(left, early=early))
     return registered(nodes, outputs, parity)
 
 
 def _counted(
     found: list[Definition],
-    facts: dict[str, Facts],
+    facts: dict[str, NodeFacts],
     log: _OpLog,
     recorder: Recorder,
     steps: Steps,
@@ -186,7 +186,7 @@ def _counted(
     return Known(_with_counts(facts, counts), counts, unknown)
 
 
-def _with_inputs(nodes: Nodes, facts: dict[str, Facts], outputs: Mapping[Source, Dims]) -> dict[str, Facts]:
+def _with_inputs(nodes: Nodes, facts: dict[str, NodeFacts], outputs: Mapping[Source, Dims]) -> dict[str, NodeFacts]:
     """Return ``facts`` with the shapes of inputs, of the output that is meant, as recorded where the graph leaves sizes open."""
     changed = {}
     for name, (node, *_) in nodes.by_name.items():

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ..flops.executed import Alike, Row, Sample
+from ..flops.executed import EquivalentSteps, Row, Sample
 from ..store.columns import pc
 from ..store.devices import is_canonical
 from ..store.reader import Ask
@@ -43,7 +43,7 @@ class Recorder:
         numbers: list[Any] = pc.unique(rollup.filter(here)["node"]).to_pylist()
         return list(map(self.name, numbers))
 
-    def alike(self, varying: Collection[str], sized: Collection[str]) -> Iterator[Alike]:
+    def alike(self, varying: Collection[str], sized: Collection[str]) -> Iterator[EquivalentSteps]:
         """Yield the kinds of traces that there are, as far as nodes in ``varying`` go; ``sized``: whose output bytes tell.
 
         Nothing where no such node ran.
@@ -62,7 +62,7 @@ class Recorder:
             rows = self._of_traces(numbers[at : at + _AT_ONCE], where, size)
             orders = self._orders(rows, where)
             for number in numbers[at : at + _AT_ONCE]:
-                yield Alike(kinds[number], rows[number], orders.get(number, {}))
+                yield EquivalentSteps(kinds[number], rows[number], orders.get(number, {}))
 
     def _orders(self, rows: Mapping[int, Sequence[Row]], where: str) -> dict[int, dict[str, list[bytes]]]:
         """Return by trace the output signatures of the executions of each node with several, as they began."""

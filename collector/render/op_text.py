@@ -6,7 +6,7 @@ from typing import Final
 
 from ..numbers import tfprof_bytes, tfprof_count, tfprof_time
 from ..text import clean
-from ..tfviews.matcher import encoded
+from ..tfviews.encoding import octets
 from ..tfviews.nodes import NOTHING
 from ..tfviews.op import ROOT, Entry, OpView
 from ..tfviews.order import ordered
@@ -73,7 +73,7 @@ def signatures(entry: Entry, parity: Parity = DEFAULT) -> list[tuple[str, int, i
 def _name(entry: Entry, parity: Parity) -> str:
     """Return a name as wide as the column; tfprof counts its bytes."""
     name = clean(entry.name)
-    return name + " " * (_WIDTH - len(encoded(entry.name) if parity.exact else name))
+    return name + " " * (_WIDTH - len(octets(entry.name) if parity.exact else name))
 
 
 def _row(entry: Entry, view: OpView, shown: list[str], parity: Parity) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""What is summed up of op executions, run by run; and what the C part, where it was built, takes and gives."""
+"""Aggregates of op executions per (node, device), and the C part's inputs and outputs."""
 
 import importlib
 from types import ModuleType

@@ -85,7 +85,7 @@ _PLAIN = tuple(name for name in JobInfo.__dataclass_fields__ if name not in ("ui
 
 def save(folder: Path, info: JobInfo) -> None:
     """Replace the record in ``folder``; StoreError when that cannot be done, the old one stays."""
-    with durable.told(folder / JOB_FILE):
+    with durable.store_errors(folder / JOB_FILE):
         durable.replace(folder / JOB_FILE, info.dump())
         durable.sync_folder(folder)
 
@@ -122,7 +122,7 @@ def make(store: Path) -> None:
         durable.make_folder(folder)
     path = store / STORE_FILE
     if not path.exists():
-        with durable.told(path):
+        with durable.store_errors(path):
             durable.replace(path, json.dumps({"version": STORE_VERSION}).encode())
             durable.sync_folder(store)
     check(store)

@@ -29,6 +29,14 @@ def listed(table: Any, name: str) -> list[Any]:
     return values
 
 
+def integers(column: Any) -> list[int]:
+    """Return a column of whole numbers without nulls as a list; to_pylist takes ten times as long."""
+    values = flat(column).cast(pa.int64())
+    data = values.buffers()[1]
+    numbers = memoryview(b"" if data is None else data).cast("q")
+    return numbers[values.offset : values.offset + len(values)].tolist()
+
+
 def as_table(rows: pa.RecordBatch | pa.Table) -> pa.Table:
     """Return ``rows`` as a table."""
     return rows if isinstance(rows, pa.Table) else pa.Table.from_batches([rows])

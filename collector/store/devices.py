@@ -1,4 +1,4 @@
-"""Which devices tfprof accounts a node to: the rule on their names."""
+"""Which devices the TF profiler accounts a node to, by their names."""
 
 import re
 from typing import Any, Final
@@ -60,7 +60,7 @@ def is_canonical(name: bytes) -> bool:
 
 
 def host_device(name: bytes) -> bytes:
-    """Return the CPU from which the lower-case device ``name`` is driven, as tfprof has it: a CPU is its own."""
+    """Return the CPU from which the lower-case device ``name`` is driven, as in the TF profiler: a CPU is its own."""
     return _GPU.sub(b"cpu:0", name)
 
 

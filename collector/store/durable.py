@@ -1,4 +1,4 @@
-"""Files that are either wholly there or not at all, private to their owner, in folders that nobody else can change."""
+"""Atomic and private files, in folders that only their owner can change."""
 
 import contextlib
 import errno
@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..errors import StoreError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-#: What keeps from reading a file that may be in order.
+#: Errors of reading a file that may be intact.
 _BARRED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MODE = 0o600
 #: How files are opened to be written: never through a symbolic link, never waiting for the other end of a pipe.
@@ -22,7 +22,7 @@ _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Identity(NamedTuple):
-    """What tells a file or folder from any other that has its name later."""
+    """Identifies a file or folder, even if another one takes its name later."""
 
     device: int
     inode: int
@@ -43,7 +43,7 @@ def make_folder(path: Path, *, linked: bool = False) -> None:
     One that is there must be this user's, and nobody else may be able to write it (``store-foreign``); only where ``linked`` may
     a symbolic link lead to it.
     """
-    with told(path):
+    with store_errors(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = path.stat() if linked else path.lstat()
     if not stat.S_ISDIR(found.st_mode):
@@ -94,8 +94,8 @@ def unread(path: Path, error: Exception) -> StoreError:
 
 
 @contextlib.contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Turn an OSError about ``path`` into the StoreError that says what is wrong with the store."""
+def store_errors(path: Path) -> Iterator[None]:
+    """Raise an OSError about ``path`` as the StoreError that explains it."""
     try:
         yield
     except OSError as error:

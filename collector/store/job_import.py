@@ -1,4 +1,4 @@
-"""A whole job at once, beside the collector that may be writing the store: built out of sight, then renamed into place."""
+"""Import a whole job: build it in a hidden folder, then rename it into place."""
 
 import contextlib
 import fcntl
@@ -38,7 +38,7 @@ def staged(store: Path, host: str) -> Iterator[JobWriter]:
         finally:
             writer.release()
         target = catalog.job_folder(store, uid)
-        with durable.told(target):
+        with durable.store_errors(target):
             folder.replace(target)
             durable.sync_folder(target.parent)
     finally:
@@ -48,7 +48,7 @@ def staged(store: Path, host: str) -> Iterator[JobWriter]:
 
 def _locked(folder: Path) -> int:
     """Return a descriptor that holds ``folder`` as long as this process lives."""
-    with durable.told(folder):
+    with durable.store_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
     return descriptor

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import StoreError
-from .durable import open_own, told
+from .durable import open_own, store_errors
 
 #: A reader that looks who holds a lock has it for microseconds: try again that often, that many seconds apart.
 _TRIES, _PAUSE_S = 5, 0.02
@@ -29,7 +29,7 @@ class Lock:
 
 def take(path: Path, holder: dict[str, Any]) -> Lock:
     """Lock ``path`` and write ``holder`` into it; StoreError ``store-in-use`` names who has it."""
-    with told(path):
+    with store_errors(path):
         descriptor = open_own(path, os.O_RDWR)
         try:
             _lock(descriptor, path)

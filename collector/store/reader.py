@@ -101,10 +101,6 @@ class Store:
                     raise error from None
             raise
 
-    def hosts(self) -> list[str]:
-        """Return the names of the hosts with samples."""
-        return catalog.hosts(self.path)
-
     def host(self, name: str) -> Job:
         """Return the samples of host ``name``; NoSuchJobError when there are none."""
         folder = catalog.host_folder(self.path, name)

@@ -22,7 +22,7 @@ class Limits:
 
 
 @dataclass(frozen=True)
-class Kept:
+class StoredJob:
     """A job in the store: its uid, when it was last written (ns, real time), its bytes, and whether it is going on."""
 
     uid: int
@@ -31,7 +31,7 @@ class Kept:
     open: bool
 
 
-def expired(jobs: Iterable[Kept], limits: Limits, now_ns: int) -> list[int]:
+def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int) -> list[int]:
     """Return the uids of the ended jobs that ``limits`` leave no room for at ``now_ns``, oldest first."""
     jobs = sorted(jobs, key=lambda job: job.last_ns)
     excess = sum(job.size for job in jobs) - (float("inf") if limits.max_bytes is None else limits.max_bytes)
@@ -63,12 +63,12 @@ def remove(store: Path, uid: int) -> None:
     """Remove job ``uid``: in one step for readers, then its files."""
     folder = catalog.job_folder(store, uid)
     aside = folder.with_name(_REMOVED + folder.name)
-    with durable.told(folder):
+    with durable.store_errors(folder):
         folder.replace(aside)
     shutil.rmtree(aside, ignore_errors=True)
 
 
-def _look(folder: Path, host: str, now_ns: int, written: Collection[int]) -> list[Kept]:
+def _look(folder: Path, host: str, now_ns: int, written: Collection[int]) -> list[StoredJob]:
     try:
         info = catalog.load(folder)
         stats = [path.stat() for path in folder.iterdir()]
@@ -77,4 +77,4 @@ def _look(folder: Path, host: str, now_ns: int, written: Collection[int]) -> lis
     last = max(stat.st_mtime_ns for stat in stats)
     abandoned = info.collector.get("host") == host and now_ns - last > _ABANDONED_S * 1e9
     going_on = info.uid in written or (info.state == RUNNING and not abandoned)
-    return [Kept(info.uid, info.closed_ns or last, sum(stat.st_size for stat in stats), going_on)]
+    return [StoredJob(info.uid, info.closed_ns or last, sum(stat.st_size for stat in stats), going_on)]

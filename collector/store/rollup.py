@@ -18,17 +18,6 @@ NONE: Final = constant(NONE_ID, pa.uint32())
 _NUMBERS: Final = tuple(name for name in aggregation.RESULTS if name != "traces")
 
 
-def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> tuple[pa.Table, Any]:
-    """Return the ROLLUP of ``ops`` and the canonical devices after them.
-
-    ``ops`` are in order of arrival, ``traces`` and ``names`` hold at least their traces and the names of the job's devices;
-    ``canonical`` has the canonical device of each node id seen before them, NONE_ID for none; the result covers all ids.
-    """
-    devices = Devices(names)
-    canonical = canonical_after(ops, devices, canonical)
-    return rollup_of(by_node(ops, devices), traces, devices, canonical), canonical
-
-
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
     """Return ``canonical`` with the first CPU or GPU of each node of ``ops`` that had none; ``ops`` in order of arrival."""
     node, device = flat(ops["node"]), devices.plain(flat(ops["device"]))
@@ -87,7 +76,7 @@ def _by_python(columns: aggregation.Columns, devices: Devices, canonical: Any) -
 
 
 def canonical_of(total: pa.Table) -> Any:
-    """Return the canonical device of each node id in ``total``, as ``rollup`` takes it."""
+    """Return the canonical device of each node id in ``total``, as ``canonical_after`` takes it."""
     rows = total.filter(pc.equal(total["device"], NONE))
     return _by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
 

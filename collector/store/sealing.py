@@ -1,4 +1,4 @@
-"""From a write-ahead log to segments, in an order that may be cut short anywhere."""
+"""Seal a write-ahead log into segments; a crash at any point loses nothing."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -23,8 +23,8 @@ PART_ROWS: Final = 16_000
 
 
 @dataclass
-class Tail:
-    """What a writer remembers of a job beside its record: the log's sums, and the names of the job's devices."""
+class LogState:
+    """State of a job's log in memory: acked numbers, rows, appends, and the job's device names."""
 
     acked: dict[int, int] = field(default_factory=dict)
     rows: dict[str, int] = field(default_factory=dict)
@@ -32,7 +32,7 @@ class Tail:
     devices: pa.Table = field(default_factory=NAMES.empty_table)
 
     @classmethod
-    def of_folder(cls, folder: Path) -> "Tail":
+    def of_folder(cls, folder: Path) -> "LogState":
         """Return what ``folder`` says, its log included."""
         snapshot = Snapshot(folder)
         tail = cls(dict(snapshot.info.acked), devices=only(snapshot.sealed("names")))
@@ -68,7 +68,7 @@ class Tail:
         self.rows, self.appends = {}, 0
 
 
-def seal(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> JobInfo:
+def seal(folder: Path, info: JobInfo, tail: LogState, contents: Contents) -> JobInfo:
     """Write ``contents`` as the generation after the last sealed one and return the job's record with it.
 
     Only the last step, the record's replacement, makes the generation count; a StoreError before it changes nothing.
@@ -78,25 +78,25 @@ def seal(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> JobInfo
     kept = dict(info.parts)
     for name in (name for name in tail.rows if name != "ops"):
         table = contents.table(name)
-        if small_segments.together(name):
-            data, before = small_segments.grown(folder, name, table, info.parts.get(name, ()))
+        if small_segments.is_merged(name):
+            data, before = small_segments.merged_segment(folder, name, table, info.parts.get(name, ()))
             kept[name] = [*before, generation]
         else:
             data = segment.encode(name, table)
         _write(folder, name, generation, data)
     total = _write_ops(folder, info, tail, contents) if "ops" in tail.rows else info.total
-    with durable.told(folder):
+    with durable.store_errors(folder):
         durable.sync_folder(folder)
     sealed = replace(info, sealed=generation, total=total, parts=kept, rows=rows, acked=dict(tail.acked))
-    with durable.told(folder):
+    with durable.store_errors(folder):
         durable.replace(folder / catalog.JOB_FILE, sealed.dump())
     return sealed
 
 
 def tidy(folder: Path, before: JobInfo, after: JobInfo, log: Path) -> None:
-    """Remove what the sealing between two records made superfluous, once the later one is sure to last.
+    """Remove the log and the superseded segments once the new record is durable.
 
-    It is done already, so an error is none: what stays is removed when the job is opened the next time.
+    Errors are ignored: leftovers are removed when the job is next opened.
     """
     with contextlib.suppress(OSError):
         durable.sync_folder(folder)
@@ -113,7 +113,7 @@ def _superseded(before: JobInfo, after: JobInfo) -> Iterator[tuple[str, int]]:
         yield from ((name, number) for number in numbers if number not in after.parts[name])
 
 
-def _write_ops(folder: Path, info: JobInfo, tail: Tail, contents: Contents) -> int:
+def _write_ops(folder: Path, info: JobInfo, tail: LogState, contents: Contents) -> int:
     """Write ops, rollup and total of the generation; return the generation of the total that is then in force."""
     generation = info.sealed + 1
     total = _total(folder, info)
@@ -145,11 +145,11 @@ def _total(folder: Path, info: JobInfo) -> pa.Table:
     if info.total < 0:
         return segment.SCHEMAS[segment.TOTAL_NAME].empty_table()
     path = folder / segment.file_name(segment.TOTAL_NAME, info.total)
-    with durable.told(path):
+    with durable.store_errors(path):
         return segment.read(path, segment.TOTAL_NAME)
 
 
 def _write(folder: Path, name: str, generation: int, data: memoryview) -> None:
     path = folder / segment.file_name(name, generation)
-    with durable.told(path):
+    with durable.store_errors(path):
         durable.replace(path, data)

@@ -1,4 +1,4 @@
-"""Small tables: the segment of a later generation takes in those before it, so that a long job has few to open."""
+"""Small tables: merge trailing segments into the new one, so that a long job has few files."""
 
 import contextlib
 from collections.abc import Iterable, Sequence
@@ -17,31 +17,31 @@ FULL_BYTES: Final = 1 << 18
 _APART: Final = frozenset({"ops", "allocations", "output_memory", segment.ROLLUP_NAME, segment.TOTAL_NAME})
 
 
-class Grown(NamedTuple):
+class MergedSegment(NamedTuple):
     """A segment with what it took in, and the generations before it whose segments stay in force."""
 
     data: memoryview
     before: tuple[int, ...]
 
 
-def together(name: str) -> bool:
+def is_merged(name: str) -> bool:
     """Whether segments of table ``name`` take in earlier ones: the job's record lists those in force, then."""
     return name not in _APART
 
 
 def in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:
     """Return which of the ``generations`` that have segments of table ``name`` count, oldest first."""
-    if together(name):
+    if is_merged(name):
         return list(info.parts.get(name, ()))
     if name == segment.TOTAL_NAME:
         return [info.total] if info.total >= 0 else []
     return sorted(number for number in generations if number <= info.sealed)
 
 
-def grown(folder: Path, name: str, table: pa.Table, parts: Sequence[int]) -> Grown:
-    """Return the segment of ``table`` and of the last of ``parts``, those in force: of each as long as it is no larger.
+def merged_segment(folder: Path, name: str, table: pa.Table, parts: Sequence[int]) -> MergedSegment:
+    """Merge the trailing segments of ``parts``, newest first, while each is no larger than the result.
 
-    So a row is written again as often as the job's length doubles. A damaged segment is left to those who read it.
+    A row is rewritten once per doubling of the job. A damaged segment is left for readers to report.
     """
     data = segment.encode(name, table)
     size, taken, before = len(data), [table], list(parts)
@@ -56,4 +56,4 @@ def grown(folder: Path, name: str, table: pa.Table, parts: Sequence[int]) -> Gro
             size += more
     if len(taken) > 1:
         data = segment.encode(name, pa.concat_tables(reversed(taken)))
-    return Grown(data, tuple(before))
+    return MergedSegment(data, tuple(before))

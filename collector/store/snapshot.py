@@ -1,4 +1,4 @@
-"""What a job's folder holds at one moment, read without any lock while a writer goes on."""
+"""A consistent snapshot of a job's folder, read without locks beside a running writer."""
 
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 import pyarrow as pa
 
 from ..errors import StoreError
-from .durable import open_own, sync_folder, told
+from .durable import open_own, store_errors, sync_folder
 from .schema import JOB_TABLES
 
 WAL_VERSION: Final = 1
@@ -135,7 +135,7 @@ class Log:
         """Open ``path``, cut it to ``size`` bytes; 0 starts a new log."""
         self.path = path
         self.dirty = self._unlisted = True
-        with told(path):
+        with store_errors(path):
             self._descriptor = open_own(path, os.O_RDWR)
             self.size = size
             try:
@@ -154,7 +154,7 @@ class Log:
 
     def append(self, pieces: Sequence[bytes | memoryview]) -> None:
         """Write ``pieces`` at the end; when that fails the log is as before and StoreError says why."""
-        with told(self.path):
+        with store_errors(self.path):
             if self._rest:
                 self._cut()
             try:
@@ -167,7 +167,7 @@ class Log:
 
     def sync(self) -> None:
         """Make what was written last through a failure of the machine."""
-        with told(self.path):
+        with store_errors(self.path):
             if self.dirty:
                 os.fdatasync(self._descriptor)
                 self.dirty = False
@@ -177,7 +177,7 @@ class Log:
 
     def read(self) -> Contents:
         """Return what this log holds."""
-        with told(self.path):
+        with store_errors(self.path):
             return decode(os.pread(self._descriptor, self.size, 0), self.path)
 
     def close(self) -> None:

@@ -14,8 +14,7 @@ import pyarrow as pa
 from ..errors import StoreError
 from . import catalog, durable, lock
 from .catalog import RUNNING, JobInfo
-from .retention import Limits, retain
-from .sealing import Tail, seal, tidy
+from .sealing import LogState, seal, tidy
 from .small_segments import in_force
 from .snapshot import files, log_file, settled
 from .wal import Log, Rows, decode, encode
@@ -52,7 +51,7 @@ class JobWriter:
             self.info = JobInfo(uid, collector=collector)
         catalog.save(folder, self.info)
         self._clean()
-        self._tail = Tail.of_folder(folder)
+        self._log_state = LogState.of_folder(folder)
         self._recover()
 
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
@@ -65,7 +64,7 @@ class JobWriter:
         log.append(encode(tables, about, last))
         if self.is_gone:
             raise StoreError(f"{self.folder} was removed or moved away", "store-removed")
-        self._tail.add(tables, about, last)
+        self._log_state.add(tables, about, last)
 
     @property
     def is_gone(self) -> bool:
@@ -81,11 +80,7 @@ class JobWriter:
 
     def acked(self, about: int) -> int:
         """Return the last number of wire type ``about`` that is stored, 0 for none."""
-        return self._tail.acked.get(about, 0)
-
-    def rows(self, table: str) -> int:
-        """Return how many rows of ``table`` are stored, sealed or not."""
-        return self.info.rows.get(table, 0) + self._tail.rows.get(table, 0)
+        return self._log_state.acked.get(about, 0)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all stored rows of table ``name``."""
@@ -113,23 +108,23 @@ class JobWriter:
     def seal(self) -> None:
         """Seal the generation that is being written, if there is one."""
         log, before = self._log, self.info
-        if log is None or not self._tail.appends:
+        if log is None or not self._log_state.appends:
             return
         pa.default_memory_pool().release_unused()  # a sealing needs much for a moment: before it, and after
-        self.info = seal(self.folder, before, self._tail, log.read())
+        self.info = seal(self.folder, before, self._log_state, log.read())
         self._log = None
-        self._tail.clear()
+        self._log_state.clear()
         log.close()
         tidy(self.folder, before, self.info, log.path)
         pa.default_memory_pool().release_unused()
 
     def seal_if_due(self, now: float) -> bool:
         """Seal when the generation is large or old enough; ``now`` in seconds of a clock that never goes back."""
-        if self._log is None or not self._tail.appends:
+        if self._log is None or not self._log_state.appends:
             return False
         if self._since is None:
             self._since = now
-        tail = self._tail
+        tail = self._log_state
         many = tail.rows.get("ops", 0) >= SEAL_ROWS or tail.appends >= SEAL_APPENDS
         large = many or self._log.size >= SEAL_BYTES
         if now < self._retry or (not large and now - self._since < SEAL_SECONDS):
@@ -177,7 +172,7 @@ class JobWriter:
     def _recover(self) -> None:
         path = log_file(self.folder, self.info.sealed + 1)
         if path.exists():
-            with durable.told(path):
+            with durable.store_errors(path):
                 contents = decode(path.read_bytes(), path)
             self._log = Log(path, contents.end)
 
@@ -189,7 +184,7 @@ class JobWriter:
             force = set(in_force(self.info, name, generations))
             left += [path for number, path in generations.items() if number not in force]
         left += self.folder.glob(".*.tmp")
-        with durable.told(self.folder):
+        with durable.store_errors(self.folder):
             for path in left:
                 path.unlink(missing_ok=True)
 
@@ -266,11 +261,6 @@ class StoreWriter:
                 failed(writer.info.uid, error)
         if failures:
             raise failures[0]
-
-    def retain(self, limits: Limits, now_ns: int) -> list[int]:
-        """Remove the ended jobs that ``limits`` leave no room for at ``now_ns`` (real time); return their uids."""
-        written = {writer.info.uid for writer in self._open.values()}
-        return retain(self.path, str(self.collector["host"]), limits, now_ns, written)
 
     def close(self) -> None:
         """Close all jobs and let go of the store; what failed to be written is raised after all is closed."""

@@ -1,4 +1,4 @@
-"""What befell a job besides its steps: refusals of its process, records that could not be read, gaps."""
+"""Events of a job besides its steps: refusals, undecodable records, gaps."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -8,13 +8,13 @@ import pyarrow as pa
 from ..numbers import count
 from ..text import clean
 
-#: Slugs of what is counted and no reason to worry.
+#: Slugs of harmless events.
 _USUAL: Final = frozenset({"outside-steps"})
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """What befell a job ``count`` times, as it was told last; ``slug`` is explained in docs/errors.md, times are real ns."""
+    """An event that occurred ``count`` times, with its last text; docs/errors.md explains ``slug``, times are real ns."""
 
     slug: str
     text: str
@@ -24,7 +24,7 @@ class Event:
 
     @property
     def usual(self) -> bool:
-        """Whether it befalls jobs that nothing is wrong with."""
+        """Whether it also occurs in healthy jobs."""
         return self.slug in _USUAL
 
     @property

@@ -65,7 +65,7 @@ def _column(table: pa.Table, name: str) -> list[Any]:
 def _rates(times: Sequence[int], totals: Sequence[float], most: float = inf) -> tuple[float, ...]:
     """Return how fast ``totals`` grow, a second; what is more than ``most`` was used earlier, and is moved there.
 
-    CPU time is told in ticks, and a moment after the clock was read; and that of a process which is found late comes all at once.
+    CPU time counts in ticks and is read just after the clock; a process that is found late adds all of its time at once.
     """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
     steps = [((after - before) / 1e9, max(0.0, b - a)) for (before, after), (a, b) in pairs if after > before]

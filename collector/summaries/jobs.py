@@ -83,8 +83,12 @@ def counts_of(info: JobInfo) -> dict[str, int]:
 
 def functions_of(info: JobInfo) -> dict[int, str]:
     """Return what a job calls the functions that its steps are calls of, by their keys."""
-    told = info.identity.get("functions")
-    return {int(key): str(name) for key, name in told.items() if key.isdecimal()} if isinstance(told, Mapping) else {}
+    functions = info.identity.get("functions")
+    return (
+        {int(key): str(name) for key, name in functions.items() if key.isdecimal()}
+        if isinstance(functions, Mapping)
+        else {}
+    )
 
 
 def steps_of(values: Mapping[str, Any]) -> tuple[str, int]:

@@ -35,11 +35,15 @@ def of_names(numbers: object) -> dict[int, int]:
 
     Entries that are no positive number, or of no kind of step, are left out.
     """
-    told: Mapping[Any, Any] = numbers if isinstance(numbers, Mapping) else {}
-    return {kind: told[name] for name, kind in NUMBERS.items() if isinstance(told.get(name), int) and told[name] > 0}
+    by_name: Mapping[Any, Any] = numbers if isinstance(numbers, Mapping) else {}
+    return {
+        kind: by_name[name]
+        for name, kind in NUMBERS.items()
+        if isinstance(by_name.get(name), int) and by_name[name] > 0
+    }
 
 
-def leading(there: Mapping[int, object], times: Mapping[int, int]) -> int | None:
-    """Return the kind that a job is about, of those that are ``there``; where no time is known, the first that there is."""
-    known = {kind: times[kind] for kind in there if times.get(kind)}
-    return step_kinds.leading(known) if known else next((kind for kind in layout.STEP_KINDS if kind in there), None)
+def leading(present: Mapping[int, object], times: Mapping[int, int]) -> int | None:
+    """Return the kind that a job is about, of those that are ``present``; where no time is known, the first that there is."""
+    known = {kind: times[kind] for kind in present if times.get(kind)}
+    return step_kinds.leading(known) if known else next((kind for kind in layout.STEP_KINDS if kind in present), None)

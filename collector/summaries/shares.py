@@ -1,4 +1,4 @@
-"""What groups of nodes take of a step, and how that spreads over the steps: ranked by the median step, so that one slow step counts once."""
+"""Time of groups of nodes in a step and its spread over the steps, ranked by the median step."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import add

@@ -110,10 +110,3 @@ def _others(spans: pa.Table, names: Names) -> list[Phase]:
 def phases(spans: pa.Table, names: Names = NO_NAMES, *, live: bool) -> list[Phase]:
     """Fold SPANS into the lines of a tree, parents first; ``live`` says whether what has not ended may still end."""
     return [*_fits(spans, live), *_others(spans, names)]
-
-
-def within(spans: pa.Table) -> tuple[int, int] | None:
-    """Return first start and last end of all spans in real time (ns), None when there is none."""
-    if not spans.num_rows:
-        return None
-    return int(pc.min(spans["start_ns"]).as_py()), int(pc.max(pc.add(spans["start_ns"], spans["total_ns"])).as_py())

@@ -1,4 +1,4 @@
-"""What tracing costs a step: each traced one is compared with those beside it, which do the same at the same time."""
+"""Cost of tracing a step: traced steps compared with untraced neighbours of the same kind and key."""
 
 from itertools import groupby
 from statistics import median
@@ -8,15 +8,15 @@ import pyarrow as pa
 
 from ...formats import layout
 
-#: Traced steps with enough neighbours that it takes to say anything.
+#: Minimum number of traced steps that have enough neighbours.
 PAIRS: Final = 5
-#: Entries on each side of a traced step that are its neighbours, and how many of them are enough.
+#: Entries on each side of a traced step that are its neighbours, and the minimum number of them.
 _BESIDE: Final = 4
 _NEEDED: Final = 2
 
 
 class StepCost(NamedTuple):
-    """How much longer a traced step took than those beside it, by the median of ``pairs`` of them: in ns, and as a share."""
+    """Median extra time of ``pairs`` traced steps over their neighbours, in ns and as a share."""
 
     ns: float
     share: float
@@ -24,9 +24,10 @@ class StepCost(NamedTuple):
 
 
 def step_cost(spans: pa.Table) -> StepCost | None:
-    """Return the cost of tracing a step, from SPANS of one kind and key that neither failed nor set up; None where it cannot be told.
+    """Return the cost of tracing a step, None without enough traced steps.
 
-    A job's first steps are slower than later ones, and are traced more often: over the whole job that would be taken for a cost.
+    ``spans``: SPANS of one kind and key, without failed and setup steps. The comparison is local, since a
+    job's first steps are slower than later ones and are traced more often.
     """
     names = ("thread", "start_ns", "total_ns", "count", "flags")
     columns: Any = (spans[name].to_pylist() for name in names)

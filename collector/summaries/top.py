@@ -1,4 +1,4 @@
-"""Ops by the time they take of a step: what a report ends with."""
+"""Op types ranked by their time in a step."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -65,9 +65,9 @@ def top_place(nodes: Sequence[Node], times: Times) -> str:
     return _heaviest(nodes, times, own_place)
 
 
-def _heaviest(nodes: Sequence[Node], times: Times, told: Callable[[Stack | None], str]) -> str:
+def _heaviest(nodes: Sequence[Node], times: Times, line_of: Callable[[Stack | None], str]) -> str:
     weights: dict[str, int] = defaultdict(int)
     for node in nodes:
-        if line := told(node.facts.stack):
+        if line := line_of(node.facts.stack):
             weights[line] += sum(times.get(node.name, ()))
     return max(weights, key=weights.__getitem__, default="")

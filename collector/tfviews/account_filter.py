@@ -31,7 +31,7 @@ def accounts(patterns: tuple[str, ...]) -> Callable[[Node], bool]:
     return _by_kind(lambda node: any(map(matches, node.op_types)))
 
 
-def picks(patterns: tuple[str, ...]) -> Callable[[Node], int]:
+def match_counts(patterns: tuple[str, ...]) -> Callable[[Node], int]:
     """Return what says how many patterns match an op type of a node: so often its numbers count in the op and code view."""
     if Matcher(patterns).everything:
         return lambda _node: 1

@@ -5,7 +5,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from .nodes import Facts, Node, Stats, bytewise
+from .encoding import octets
+from .nodes import Node, NodeFacts, Stats
 from .tree import sums
 
 #: The scope that they are in.
@@ -41,11 +42,11 @@ def grouped(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[Node],
     found = [_together(name, parts) for name, parts in kinds.items()]
     if linked and found:
         inputs = tuple(sorted(kinds))
-        found.append(Node(ADDED, ADDED, (), Stats(), Facts(inputs=inputs), in_graph=False))
+        found.append(Node(ADDED, ADDED, (), Stats(), NodeFacts(inputs=inputs), in_graph=False))
     names = {node.name: name for name, parts in kinds.items() for node in parts}
-    return sorted([*kept, *found], key=lambda node: bytewise(node.name)), names
+    return sorted([*kept, *found], key=lambda node: octets(node.name)), names
 
 
 def _together(name: str, parts: Sequence[Node]) -> Node:
     devices = tuple(sorted({device for node in parts for device in node.devices}))
-    return replace(parts[0], name=name, devices=devices, stats=sums([node.stats for node in parts]), facts=Facts())
+    return replace(parts[0], name=name, devices=devices, stats=sums([node.stats for node in parts]), facts=NodeFacts())

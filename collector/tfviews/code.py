@@ -6,13 +6,13 @@ from dataclasses import dataclass
 from operator import lt
 from typing import Final
 
-from .account_filter import picks
+from .account_filter import match_counts
+from .encoding import octets
 from .inlined import inlined
-from .matcher import encoded
 from .nodes import NOTHING, Frame, Node
 from .options import Matcher, Options
 from .parity import DEFAULT, Parity
-from .tree import Kept, TreeView, root_of, sums, tree_view
+from .tree import AccountedNode, TreeView, root_of, sums, tree_view
 
 #: What follows the name of every call of the tree of gradients.
 GRADIENT: Final = " (gradient)"
@@ -48,12 +48,14 @@ class CallTree:
     lost: dict[str, list[Node]]
 
 
-class Call(Kept):
+class Call(AccountedNode):
     """A place that accounting keeps, with its picked nodes in name order."""
 
     __slots__ = ("place",)
 
-    def __init__(self, place: Place, picked: Sequence[tuple[Node, int]], below: Sequence[Kept], *, whole: bool) -> None:
+    def __init__(
+        self, place: Place, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, whole: bool
+    ) -> None:
         """Count each picked node as often as it says; ``whole``: what has none is accounted, too."""
         stats = [node.stats for node, times in picked for _ in range(times)]
         own = NOTHING if not stats else stats[0] if len(stats) == 1 else sums(stats)
@@ -63,7 +65,7 @@ class Call(Kept):
 
 
 def _name(node: Node) -> bytes:
-    return encoded(node.name)
+    return octets(node.name)
 
 
 def basename(file: str) -> str:
@@ -74,7 +76,7 @@ def basename(file: str) -> str:
 def frame_text(frame: Frame) -> str:
     """Return what a call is called: file, line, and function, whose long name is cut, be it within a character."""
     function = frame.function
-    if len(raw := encoded(function)) >= _LONG:
+    if len(raw := octets(function)) >= _LONG:
         function = raw[:_CUT].decode("utf-8", "surrogateescape") + "..."
     return f"{basename(frame.file)}:{frame.line}:{function}"
 
@@ -132,7 +134,7 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
         else:
             gradients.setdefault(of, []).append(node)
     lost = {}
-    for of in sorted(gradients, key=encoded):
+    for of in sorted(gradients, key=octets):
         if of in forward:
             builder.place(forward[of], gradient=True).nodes += gradients[of]
         else:
@@ -140,24 +142,24 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
     return CallTree(builder.places, lost)
 
 
-def _account(places: Sequence[Place], patterns: tuple[str, ...]) -> Kept:
+def _account(places: Sequence[Place], patterns: tuple[str, ...]) -> AccountedNode:
     """Return the root above the calls with picked nodes and their callers, or above all calls."""
-    whole, picks_of = Matcher(patterns).everything, picks(patterns)
+    whole, count_of = Matcher(patterns).everything, match_counts(patterns)
     for place in reversed(places[1:]):  # what is called comes before its caller
-        picked = [(node, times) for node in place.nodes if (times := picks_of(node))]
+        picked = [(node, times) for node in place.nodes if (times := count_of(node))]
         below = place.kept_below()
         if picked or below:  # all calls where all is accounted: innermost ones have nodes
             place.kept = Call(place, picked, below, whole=whole)
     return root_of(places[0].kept_below())
 
 
-def _shows(options: Options) -> Callable[[Kept], bool]:
+def _shows(options: Options) -> Callable[[AccountedNode], bool]:
     """Return the filter: every minimum looks at totals, and -min_occurrence at nothing."""
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     leasts = dict(options.minima)
     least = tuple(leasts[counter] for counter in NOTHING._fields[1:])
 
-    def shown(entry: Kept) -> bool:
+    def shown(entry: AccountedNode) -> bool:
         if any(map(lt, entry.total[1:], least)):
             return False
         return show(entry.name) and not hide(entry.name)
@@ -172,7 +174,7 @@ def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT)
     calls, totals are never of what is displayed only, and numbers of executions hide nothing.
     """
     traced = [node for node in nodes if node.facts.stack]
-    tree, picked = call_tree(traced, parity), picks(options.account_type_regexes)
+    tree, picked = call_tree(traced, parity), match_counts(options.account_type_regexes)
     return tree_view(
         _account(tree.places, options.account_type_regexes),
         options,

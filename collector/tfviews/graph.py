@@ -6,7 +6,7 @@ from .account_filter import accounts
 from .nodes import Node
 from .options import Options
 from .parity import DEFAULT, Parity
-from .tree import Kept, TreeView, root_of, tree_view
+from .tree import AccountedNode, TreeView, root_of, tree_view
 
 
 def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
@@ -39,13 +39,15 @@ def graph_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
     above: list[int] = []  # the nearest accounted consumer
     for consumer in consumers:
         above.append(consumer if consumer < 0 or counted[consumer] else above[consumer])
-    below: dict[int, list[Kept]] = {}
+    below: dict[int, list[AccountedNode]] = {}
     for at in range(len(walked) - 1, -1, -1):  # what is below a node was met after it
         if counted[at]:
             node = walked[at]
             inputs = below.pop(at, [])
             inputs.reverse()
-            below.setdefault(above[at], []).append(Kept(node.name, node.stats, (node,), inputs, accounted=True))
+            below.setdefault(above[at], []).append(
+                AccountedNode(node.name, node.stats, (node,), inputs, accounted=True)
+            )
     top = below.pop(-1, [])
     top.reverse()
     names = frozenset(node.name for node, counts in zip(walked, counted, strict=True) if counts)

@@ -3,15 +3,12 @@
 from functools import lru_cache
 from typing import Any, Final
 
+from .encoding import octets
+
 #: The list that means everything, and is never looked at as a regex.
 ALL: Final = (".*",)
 #: Compiled patterns that are kept.
 _KNOWN: Final = 256
-
-
-def encoded(text: str) -> bytes:
-    """Return the bytes of a name or pattern; bytes of a job that are no UTF-8 are what they were."""
-    return text.encode("utf-8", "surrogateescape")
 
 
 @lru_cache(_KNOWN)
@@ -22,7 +19,7 @@ def _compiled(pattern: str) -> tuple[Any, str]:
     options = re2.Options()
     options.log_errors = False
     try:
-        return re2.compile(encoded(pattern), options), ""
+        return re2.compile(octets(pattern), options), ""
     except re2.error as error:
         why = error.args[0]
         return None, why.decode("utf-8", "replace") if isinstance(why, bytes) else str(why)
@@ -49,5 +46,5 @@ class Matcher:
         """Say whether a pattern matches the whole of ``name``."""
         if self.everything or not self.patterns:
             return self.everything
-        text = encoded(name)
+        text = octets(name)
         return any(pattern.fullmatch(text) for pattern in self.patterns)

@@ -9,7 +9,9 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ..store.columns import integers
 from ..store.schema import DEVICE, NODE, NONE_ID
+from .encoding import octets
 from .parity import DEFAULT, Parity
 
 #: Part of the name of a device whose rows are kernels of an accelerator.
@@ -65,7 +67,7 @@ class Frame(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Facts:
+class NodeFacts:
     """What is known of a node whether it runs or not: from the graph, from an op log, from the job's Python stacks."""
 
     node_def: bytes = b""
@@ -79,7 +81,7 @@ class Facts:
     stack: tuple[Frame, ...] | None = None  # outermost first
 
 
-NO_FACTS: Final = Facts()
+NO_FACTS: Final = NodeFacts()
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +96,7 @@ class Node:
     op: str
     devices: tuple[str, ...]
     stats: Stats
-    facts: Facts = NO_FACTS
+    facts: NodeFacts = NO_FACTS
     entries: int | None = None
     in_graph: bool = True
 
@@ -140,11 +142,6 @@ def device_names(names: pa.Table) -> dict[int, str]:
     }
 
 
-def octets(text: str) -> bytes:
-    """Return a name as it came from the job."""
-    return text.encode("utf-8", "surrogateescape")
-
-
 def raw(names: pa.Table, kind: int) -> dict[int, bytes]:
     """Return the interned bytes of one kind by id."""
     rows = names.filter(pc.equal(names["kind"], pa.scalar(kind, pa.uint16())))
@@ -158,18 +155,10 @@ def texts(names: pa.Table, kind: int) -> dict[int, str]:
     return {number: text.decode("utf-8", "surrogateescape") for number, text in raw(names, kind).items()}
 
 
-def _integers(column: Any) -> list[int]:
-    """Return the values of a column of numbers without nulls: to_pylist takes ten times as long."""
-    chunks = column.cast(pa.int64()).chunks  # none of no rows, even where there is an empty one before
-    values: Any = pa.concat_arrays(chunks) if chunks else pa.array([], pa.int64())
-    numbers = memoryview(values.buffers()[1]).cast("q") if len(values) else memoryview(b"").cast("q")
-    return numbers[values.offset : values.offset + len(values)].tolist()
-
-
 def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
     streams = {number for number, name in devices.items() if STREAM in name}
     nodes: dict[int, _Sums] = {}
-    columns = [_integers(rollup[name]) for name in ("node", "device", "traces", *_FIELDS)]
+    columns = [integers(rollup[name]) for name in ("node", "device", "traces", *_FIELDS)]
     for node, device, traces, *fields in zip(*columns, strict=True):
         sums = nodes.get(node)
         if sums is None:
@@ -197,7 +186,7 @@ def _counted(name: str) -> bool:
 def canonical_devices(total: pa.Table) -> dict[int, int]:
     """Return node id -> id of its canonical device, NONE_ID for none, for all nodes of ``total`` (a ROLLUP)."""
     rows = total.filter(pc.equal(total["device"], pa.scalar(NONE_ID, pa.uint32())))
-    return dict(zip(_integers(rows["node"]), _integers(rows["canonical"]), strict=True))
+    return dict(zip(integers(rows["node"]), integers(rows["canonical"]), strict=True))
 
 
 def sums(
@@ -206,7 +195,7 @@ def sums(
     graph: pa.Table,
     op_types: Mapping[int, str] | None = None,
     *,
-    facts: Mapping[str, Facts] | None = None,
+    facts: Mapping[str, NodeFacts] | None = None,
     total: pa.Table | None = None,
 ) -> list[Node]:
     """Return every node of a job in name order, with its sums over the traced steps, parameters and float_ops left out.
@@ -287,25 +276,8 @@ def _finished(node: Node, parity: Parity, *, averaged: bool) -> Stats:
     return stats
 
 
-def build(
-    rollup: pa.Table,
-    names: pa.Table,
-    graph: pa.Table,
-    op_types: Mapping[int, str] | None = None,
-    *,
-    averaged: bool = True,
-) -> list[Node]:
-    """Return the nodes of one job over all of its traced steps: ``sums``, ``finished``."""
-    return finished(sums(rollup, names, graph, op_types), averaged=averaged)
-
-
-def bytewise(name: str) -> bytes:
-    """Return what names of nodes and devices are ordered by."""
-    return name.encode("utf-8", "surrogateescape")
-
-
 def _bytewise(node: Node) -> bytes:
-    return bytewise(node.name)
+    return octets(node.name)
 
 
 def parameters(shape: Shape) -> int:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
 
-from .account_filter import picks
-from .matcher import encoded
+from .account_filter import match_counts
+from .encoding import octets
 from .nodes import NOTHING, Node, Stats
 from .options import Matcher, Options
 from .order import ordered
@@ -50,12 +50,12 @@ class OpView:
 
 def _entries(nodes: Iterable[Node], options: Options) -> list[Entry]:
     """Return an entry for each op type by name; a node that several patterns match counts as often."""
-    times = picks(options.account_type_regexes)
+    times = match_counts(options.account_type_regexes)
     by_op: dict[str, list[tuple[Node, int]]] = defaultdict(list)
     for node in nodes:
         by_op[node.op].append((node, times(node)))
     entries = []
-    for op in sorted(by_op, key=encoded):
+    for op in sorted(by_op, key=octets):
         picked = [(node, count) for node, count in by_op[op] if count]
         own = sums([NOTHING, *[node.stats for node, count in picked for _ in repeat(None, count)]])
         entries.append(Entry(op, tuple(node for node, _ in picked), own, own))

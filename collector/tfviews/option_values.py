@@ -143,7 +143,7 @@ class Kind(NamedTuple):
 
     parse: Callable[[str, str], object]
     take: Callable[[str, Any], object]
-    untold: object = None
+    python_default: object = None
 
 
 NUMBER: Final = Kind(_number, _integer)

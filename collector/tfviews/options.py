@@ -258,9 +258,11 @@ def from_dict(given: Mapping[str, Any]) -> Options:
             f"options are a dict, as ProfileOptionBuilder().build() returns it, not {type(given).__name__}"
         )
     values = {
-        option.name: option.kind.take(option.name, given[option.name]) if option.name in given else option.kind.untold
+        option.name: option.kind.take(option.name, given[option.name])
+        if option.name in given
+        else option.kind.python_default
         for option in TABLE
-        if option.name in given or option.kind.untold is not None
+        if option.name in given or option.kind.python_default is not None
     }
     outfile = text_of("dump_to_file", given.get("dump_to_file", ""))
     if outfile:

@@ -1,4 +1,4 @@
-"""Whose numbers are wanted: which TensorFlow's tfprof is followed, and whether where it is wrong too."""
+"""Parity with the TF profiler: which version is followed, and whether its errors are reproduced."""
 
 from typing import Final, NamedTuple
 

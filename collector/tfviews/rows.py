@@ -85,7 +85,7 @@ class _Weights:
         self.lines: dict[str, int] = {}
         self.times: list[int] = []
 
-    def take(self, other: "_Weights") -> None:
+    def merge(self, other: "_Weights") -> None:
         """Add what is below the entry; ``other`` is used up."""
         if len(other.ops) > len(self.ops):
             self.ops, other.ops = other.ops, self.ops
@@ -110,7 +110,7 @@ class _Weights:
         if times:
             self.times = list(map(add, self.times, times)) if self.times else list(times)
 
-    def told(self) -> tuple[str, str, Sequence[int]]:
+    def summary(self) -> tuple[str, str, Sequence[int]]:
         """Return the op type and the line with most of the time, and the times."""
         return _most(self.ops), _most(self.lines), tuple(self.times)
 
@@ -154,7 +154,7 @@ def _op_row(name: str, entries: Sequence[Entry], times: Times, line: Line) -> Ro
     nodes = tuple(node for entry in entries for node in entry.nodes)
     weights.add(nodes, times, line)
     own = sums([NOTHING, *[entry.own for entry in entries]])
-    return Row(name, name, 0, own, own, nodes, len(nodes), True, *weights.told())
+    return Row(name, name, 0, own, own, nodes, len(nodes), True, *weights.summary())
 
 
 # -- trees ----------------------------------------------------------------------------------------
@@ -224,26 +224,26 @@ class _Tree:
     def weighed(self, times: Times, line: Line) -> list[tuple[str, str, Sequence[int]]]:
         """Return what tells of each entry with all below it."""
         weights = [_Weights() for _ in self.branches]
-        told: list[tuple[str, str, Sequence[int]]] = [("", "", ())] * len(self.branches)
+        summary: list[tuple[str, str, Sequence[int]]] = [("", "", ())] * len(self.branches)
         for at in range(len(self.branches) - 1, -1, -1):
             mine = weights[at]
             mine.add(self.branches[at].nodes, times, line)
             if self.kept[at]:
-                told[at] = mine.told()
+                summary[at] = mine.summary()
             if self.parents[at] >= 0:
-                weights[self.parents[at]].take(mine)
-        return told
+                weights[self.parents[at]].merge(mine)
+        return summary
 
 
 def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: Line) -> Rows:
     """Return the rows of a tree, and the counts of what has none."""
     tree = _Tree(view.root, judge, order_by)
-    told, rows = tree.weighed(times, line), []
+    summary, rows = tree.weighed(times, line), []
     ahead = [(at, 0, "") for at in reversed(tree.below[0])]
     while ahead:
         at, depth, above = ahead.pop()
         top = tree.branches[at]
-        tells = told[at]
+        summary_of_top = summary[at]
         while len(tree.below[at]) == 1 and judge.joins(top, tree.branches[tree.below[at][0]]):
             at = tree.below[at][0]
         branch, below = tree.branches[at], tree.below[at]
@@ -257,7 +257,7 @@ def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: L
                 branch.nodes,
                 branch.definitions,
                 not below,
-                *(_of_node(branch, tells, line) if judge.view == "graph" else tells),
+                *(_of_node(branch, summary_of_top, line) if judge.view == "graph" else summary_of_top),
             )
         )
         inside = f"{branch.name}/" if judge.view == "scope" else ""
@@ -268,11 +268,13 @@ def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: L
     return Rows(tuple(rows), view.root.total, nothing, len(left) - nothing - libraries, libraries)
 
 
-def _of_node(branch: Branch, tells: tuple[str, str, Sequence[int]], line: Line) -> tuple[str, str, Sequence[int]]:
+def _of_node(
+    branch: Branch, summary_of_top: tuple[str, str, Sequence[int]], line: Line
+) -> tuple[str, str, Sequence[int]]:
     """Return op type and line of an entry that is a node, those of the node alone, and its times."""
     if not branch.nodes or branch.name == ADDED:
-        return "", "", tells[2]
-    return branch.nodes[0].op, line(branch.nodes[0]), tells[2]
+        return "", "", summary_of_top[2]
+    return branch.nodes[0].op, line(branch.nodes[0]), summary_of_top[2]
 
 
 def with_rest(rows: Rows, whole: Stats, limit: Limit) -> Rows:

@@ -4,11 +4,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from .account_filter import accounts
-from .matcher import encoded
+from .encoding import octets
 from .nodes import NOTHING, Node
 from .options import Options
 from .parity import DEFAULT, Parity
-from .tree import Kept, TreeView, root_of, tree_view
+from .tree import AccountedNode, TreeView, root_of, tree_view
 
 #: The op type of a scope that is no node.
 SCOPE_TYPE: Final = "_kTFScopeParent"
@@ -35,9 +35,9 @@ def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
     known = {node.name: node for node in nodes}
     scopes, plain = _scopes(known), all(map(str.isascii, known))
     scope_counted = counted(Node("", SCOPE_TYPE, (), NOTHING))
-    below: dict[str | None, list[Kept]] = {}
+    below: dict[str | None, list[AccountedNode]] = {}
     names = []
-    for name in sorted(scopes, key=None if plain else encoded, reverse=True):  # what is below a scope sorts after it
+    for name in sorted(scopes, key=None if plain else octets, reverse=True):  # what is below a scope sorts after it
         node = known.get(name)
         accounted = counted(node) if node else scope_counted
         children = below.pop(name, [])
@@ -46,7 +46,7 @@ def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
         if accounted or children:
             children.reverse()
             own, of = (node.stats, (node,)) if node else (NOTHING, ())
-            below.setdefault(scopes[name], []).append(Kept(name, own, of, children, accounted=accounted))
+            below.setdefault(scopes[name], []).append(AccountedNode(name, own, of, children, accounted=accounted))
     top = below.pop(None, [])
     top.reverse()
     return tree_view(root_of(top), options, parity, nodes=len(nodes), accounted=frozenset(names))

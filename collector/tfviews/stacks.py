@@ -4,7 +4,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from ..store.columns import count, flat, integer, pc
+from ..store.columns import count, flat, integer, integers, pc
 from .nodes import Frame
 
 #: What is read of FRAMES.
@@ -32,12 +32,12 @@ def stacks(frames: pa.Table, nodes: pa.Table) -> dict[str, tuple[Frame, ...]]:
 def _by_number(table: pa.Table) -> dict[int, tuple[Frame, ...]]:
     """Return the frames of each stack, by graph * _STACKS + stack."""
     frames, which = _frames(table)
-    rows = list(map(frames.__getitem__, _integers(which)))
+    rows = list(map(frames.__getitem__, integers(which)))
     numbers = pc.add(pc.multiply(_wide(table["graph"]), integer(_STACKS)), _wide(table["stack"]))
     runs = pc.run_end_encode(numbers, run_end_type=pa.int64())
-    ends = _integers(runs.run_ends)
+    ends = integers(runs.run_ends)
     starts = [0, *ends[:-1]]
-    known = zip(_integers(runs.values), starts, ends, strict=True)
+    known = zip(integers(runs.values), starts, ends, strict=True)
     return {number: tuple(rows[start:end]) for number, start, end in known}
 
 
@@ -63,9 +63,3 @@ def _dense(numbers: Any) -> Any:
 
 def _wide(column: Any) -> Any:
     return flat(column).cast(pa.int64())
-
-
-def _integers(column: Any) -> list[int]:
-    """Return an int64 array as a list: to_pylist takes ten times as long."""
-    numbers = memoryview(column.buffers()[1]).cast("q")
-    return numbers[column.offset : column.offset + len(column)].tolist()

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from operator import add, lt
 from typing import Any, Final
 
-from .matcher import encoded
+from .encoding import octets
 from .nodes import NOTHING, Node, Stats, signed
 from .options import MINIMA, Matcher, Options
 from .order import ordered
@@ -32,7 +32,7 @@ class Branch:
     accounted: bool
     nodes: tuple[Node, ...]
     children: tuple["Branch", ...]
-    entry: "Kept | None" = field(default=None, repr=False, compare=False)
+    entry: "AccountedNode | None" = field(default=None, repr=False, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ class TreeView:
     unreached: int = 0
 
 
-class Kept:
+class AccountedNode:
     """An entry that accounting keeps, with the kept ones below it; its total is its own and theirs.
 
     `definitions` counts it and all kept ones below it.
@@ -64,7 +64,13 @@ class Kept:
     __slots__ = ("accounted", "children", "definitions", "name", "nodes", "own", "total")
 
     def __init__(
-        self, name: str, own: Stats, nodes: tuple[Node, ...], children: Sequence["Kept"] = (), *, accounted: bool
+        self,
+        name: str,
+        own: Stats,
+        nodes: tuple[Node, ...],
+        children: Sequence["AccountedNode"] = (),
+        *,
+        accounted: bool,
     ) -> None:
         self.name = name
         self.own = own
@@ -78,9 +84,9 @@ class Kept:
             self.definitions = sum([child.definitions for child in children], 1)
 
 
-def root_of(children: Sequence[Kept]) -> Kept:
+def root_of(children: Sequence[AccountedNode]) -> AccountedNode:
     """Return the root above ``children``: it is no definition itself."""
-    root = Kept(ROOT, NOTHING, (), children, accounted=False)
+    root = AccountedNode(ROOT, NOTHING, (), children, accounted=False)
     root.definitions -= 1
     return root
 
@@ -95,7 +101,7 @@ def sums(stats: Sequence[Stats]) -> Stats:
     return Stats._make(columns)
 
 
-def started(entries: Sequence[Kept], patterns: tuple[str, ...]) -> Sequence[Kept]:
+def started(entries: Sequence[AccountedNode], patterns: tuple[str, ...]) -> Sequence[AccountedNode]:
     """Return the topmost entries whose names match, those below a match not looked at."""
     matches = Matcher(patterns)
     if matches.everything:
@@ -110,14 +116,14 @@ def started(entries: Sequence[Kept], patterns: tuple[str, ...]) -> Sequence[Kept
     return found
 
 
-def shows(options: Options) -> Callable[[Kept], bool]:
+def shows(options: Options) -> Callable[[AccountedNode], bool]:
     """Return the filter of scope and graph: minima look at totals, but for runs, parameters and float_ops at own numbers."""
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     named = not show.everything or bool(options.hide_name_regexes)
     leasts = dict(options.minima) | {"runs": options.min_occurrence}
     least = tuple(leasts[counter] for counter in Stats._fields)
 
-    def shown(entry: Kept) -> bool:
+    def shown(entry: AccountedNode) -> bool:
         own, total = entry.own, entry.total
         if any(map(lt, own[:1] + total[1:-2] + own[-2:], least)):
             return False
@@ -142,14 +148,16 @@ def sort_key(order_by: str, *, occurrence: bool) -> Callable[[Branch], Any] | No
 
 
 def _bytes(branch: Branch) -> bytes:
-    return encoded(branch.name)
+    return octets(branch.name)
 
 
 class _Walk:
     """What of a tree is shown, in the order met, and for each the position in `shown` of what it is shown below."""
 
-    def __init__(self, root: Kept, options: Options, shown: Callable[[Kept], bool], *, prunes: bool) -> None:
-        self.shown: list[Kept] = [root]
+    def __init__(
+        self, root: AccountedNode, options: Options, shown: Callable[[AccountedNode], bool], *, prunes: bool
+    ) -> None:
+        self.shown: list[AccountedNode] = [root]
         self.above: list[int] = [-1]
         self.below = self.hidden = 0
         trims, deepest, trimmed = (
@@ -181,14 +189,14 @@ class _Walk:
 
 
 def tree_view(
-    root: Kept,
+    root: AccountedNode,
     options: Options,
     parity: Parity = DEFAULT,
     *,
     nodes: int,
     accounted: frozenset[str],
     unreached: int = 0,
-    shown: Callable[[Kept], bool] | None = None,
+    shown: Callable[[AccountedNode], bool] | None = None,
     occurrence: bool = False,
     displayed_only: bool | None = None,
     prunes: bool = False,

@@ -5,7 +5,7 @@ from typing import Any
 
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.definitions import Definition, definitions
-from tfprof.collector.flops.executed import Alike, Row, Sample
+from tfprof.collector.flops.executed import EquivalentSteps, Row, Sample
 from tfprof.collector.store.outputs import Output, encode
 
 FLOAT, INT32, INT64, RESOURCE = 1, 3, 9, 20
@@ -80,9 +80,9 @@ def row(name: str, *outputs: Dims, runs: int = 1, output_bytes: int = 0) -> Row:
     return Row(name, signature(*outputs), output_bytes, runs)
 
 
-def alike(traces: int, *rows: Row) -> Alike:
+def alike(traces: int, *rows: Row) -> EquivalentSteps:
     """Return traces with the same rows."""
-    return Alike(traces, rows)
+    return EquivalentSteps(traces, rows)
 
 
 def sample(op: str, name: str = "n", inputs: str = "", *outputs: Dims) -> Sample:

@@ -180,11 +180,11 @@ def _flows_within(_known: Any) -> Any:
 
 
 def _picked_once(known: Any) -> Any:
-    def picks(patterns: tuple[str, ...]) -> Any:
+    def match_counts(patterns: tuple[str, ...]) -> Any:
         times = known(patterns)
         return lambda node: min(times(node), 1)
 
-    return picks
+    return match_counts
 
 
 def _by_running(known: Any) -> Any:

@@ -6,14 +6,14 @@ from fakes.nodes import CPU, node
 from google.protobuf.json_format import MessageToDict
 from tfprof.collector.export.messages import op_message, tree_message
 from tfprof.collector.tfviews.graph import graph_view
-from tfprof.collector.tfviews.nodes import Facts, Stats
+from tfprof.collector.tfviews.nodes import NodeFacts, Stats
 from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.scope import scope_view
 
 NODE = replace(
     node("a", "Conv2D", runs=1, micros=2, accelerator_micros=3, cpu_micros=4, bytes=5, peak_bytes=6),
-    facts=Facts(input_shapes=((2, -1), (), (1,)), inputs=("b",)),
+    facts=NodeFacts(input_shapes=((2, -1), (), (1,)), inputs=("b",)),
 )
 INPUT = node("b", "Const", "", residual_bytes=7, output_bytes=8, params=9, float_ops=10)
 
@@ -85,7 +85,7 @@ def test_op_types_are_a_chain_and_carry_their_nodes_with_totals_of_their_own() -
 
 def test_a_chain_of_ten_thousand_nests_as_deep() -> None:
     size = 10_000
-    facts = [Facts(inputs=(f"n{at + 1:06}",)) for at in range(size)]
+    facts = [NodeFacts(inputs=(f"n{at + 1:06}",)) for at in range(size)]
     nodes = [replace(INPUT, name=f"n{at:06}", stats=Stats(micros=1), facts=facts[at]) for at in range(size)]
     message = tree_message(graph_view(nodes, Options(max_depth=size + 1)))
     depth = 0

@@ -8,7 +8,7 @@ import pytest
 from tfprof.collector.export.timeline import file_name, graph_timeline, scope_timeline, written
 from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
 from tfprof.collector.tfviews.graph import graph_view
-from tfprof.collector.tfviews.nodes import NOTHING, Facts, Node, Stats
+from tfprof.collector.tfviews.nodes import NOTHING, Node, NodeFacts, Stats
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.scope import scope_view
@@ -29,7 +29,7 @@ def bars(data: bytes) -> list[tuple[str, int, int, int, int]]:
 
 def node(name: str, device: str = CPU, inputs: tuple[str, ...] = (), micros: int = 1) -> Node:
     """Return a node that ran."""
-    return Node(name, name, (device,) if device else (), Stats(runs=1, micros=micros), Facts(inputs=inputs))
+    return Node(name, name, (device,) if device else (), Stats(runs=1, micros=micros), NodeFacts(inputs=inputs))
 
 
 def ran(device: str, *pairs: Pair, kernels: tuple[Pair, ...] = ()) -> Entry:

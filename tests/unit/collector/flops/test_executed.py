@@ -3,7 +3,7 @@
 import pytest
 from fakes.graphs import signature
 from tfprof.collector.flops.definitions import Source
-from tfprof.collector.flops.executed import Said, fed, in_order, ran, recorded
+from tfprof.collector.flops.executed import LabelInfo, fed, in_order, ran, recorded
 from tfprof.collector.store.outputs import Output, encode
 from tfprof.collector.tfviews.inlined import inlined
 
@@ -11,16 +11,16 @@ from tfprof.collector.tfviews.inlined import inlined
 @pytest.mark.parametrize(
     ("label", "said"),
     [
-        ("x = MatMul(a, b:1, ^c)", Said("MatMul", (Source("a", 0), Source("b", 1), Source("c", 0, control=True)))),
-        ("[cpu 26.3MB 26.3MB] s/x = _MklNativeFusedConv2D(a)", Said("_MklNativeFusedConv2D", (Source("a", 0),))),
-        ("x = NoOp()", Said("NoOp", ())),
-        ("_FusedConv2D", Said("_FusedConv2D", None)),
+        ("x = MatMul(a, b:1, ^c)", LabelInfo("MatMul", (Source("a", 0), Source("b", 1), Source("c", 0, control=True)))),
+        ("[cpu 26.3MB 26.3MB] s/x = _MklNativeFusedConv2D(a)", LabelInfo("_MklNativeFusedConv2D", (Source("a", 0),))),
+        ("x = NoOp()", LabelInfo("NoOp", ())),
+        ("_FusedConv2D", LabelInfo("_FusedConv2D", None)),
         ("id=4,device=/job:localhost/replica:0/task:0/device:CPU:0,async=false", None),
         ("void cudnn::kernel(int, float*)", None),
         ("", None),
     ],
 )
-def test_a_label_says_what_ran_on_what(label: str, said: Said | None) -> None:
+def test_a_label_says_what_ran_on_what(label: str, said: LabelInfo | None) -> None:
     assert ran(label) == said
 
 

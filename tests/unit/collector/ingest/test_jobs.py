@@ -306,11 +306,11 @@ def test_the_ends_of_many_jobs_have_their_turn_one_after_the_other(ingest):
     for uid in (UID, 2, 3):
         ingest.open(uid=uid)
         assert ingest.say(wire.CLOSE, uid=uid, state="exited") == []
-    assert ingest.jobs.patience_ms(500) == 0
+    assert ingest.jobs.poll_timeout_ms(500) == 0
     for left in (2, 1, 0):
         next(iter(ingest.jobs.work(1.0)))
         assert len(ingest.jobs.open) == left
-    assert ingest.jobs.patience_ms(500) == 500
+    assert ingest.jobs.poll_timeout_ms(500) == 500
 
 
 def test_an_end_that_cannot_be_stored_is_told_and_taken_when_it_comes_again(ingest, monkeypatch):
@@ -379,4 +379,4 @@ def test_one_job_that_cannot_be_stored_does_not_keep_the_samples_of_others(inges
     monkeypatch.setattr(writer, "append", append)
     ingest.samples(1, values)
     assert [len(ingest.table("samples", uid=uid)) for uid in (UID, 2)] == [1, 1]
-    assert ingest.store.host("testhost").rows("host_samples") == 1
+    assert ingest.store.host("testhost").table("host_samples").num_rows == 1

@@ -12,7 +12,7 @@ from fakes.made_steps import Ran, graph, made_job
 from fakes.made_store import MS, SECOND, START_NS, rows, span, write_host, write_job
 from fakes.nodes import CPU, GPU, STREAM
 from tfprof.collector.advice import input_bound, retracing
-from tfprof.collector.advice.evidence import Evidence, New, Took, Traced
+from tfprof.collector.advice.evidence import Evidence, NewNodes, OpExecution, Traced
 from tfprof.collector.advice.report import Report
 from tfprof.collector.advice.table import CHECKERS, advise
 from tfprof.collector.query.evidence import gather
@@ -210,10 +210,10 @@ def test_where_no_line_takes_a_millisecond_tfprof_says_an_empty_text(tmp_path: P
 
 def test_ops_that_wait_for_input_in_a_step_are_told_with_the_slowest_stage() -> None:
     step = (
-        Took("next", "IteratorGetNext", CPU.lower(), 1, 0, 700_000),
-        Took("work", "MatMul", CPU.lower(), 1, 700_000, 1_000_000),
-        Took("Iterator::Root::Prefetch::Map", "tf.data", ITERATORS.lower(), 7, 0, 650_000),
-        Took("Iterator::Root::Prefetch", "tf.data", ITERATORS.lower(), 7, 650_000, 670_000),
+        OpExecution("next", "IteratorGetNext", CPU.lower(), 1, 0, 700_000),
+        OpExecution("work", "MatMul", CPU.lower(), 1, 700_000, 1_000_000),
+        OpExecution("Iterator::Root::Prefetch::Map", "tf.data", ITERATORS.lower(), 7, 0, 650_000),
+        OpExecution("Iterator::Root::Prefetch", "tf.data", ITERATORS.lower(), 7, 650_000, 670_000),
     )
     (report,) = input_bound.check(Evidence(traced=(Traced(1, 1_000_000, step), Traced(2, 1_000_000, step))))
     assert report.text == (
@@ -430,7 +430,7 @@ def test_steps_that_run_ops_that_no_step_had_before_are_told(tmp_path: Path) -> 
 
 def test_steps_that_do_something_else_may_run_other_ops(tmp_path: Path) -> None:
     evidence = gather(made_job(tmp_path, [[Ran(f"a_{at}", 5, 5)] for at in range(20)]))
-    apart = replace(evidence, new=tuple(New((1, at), new.nodes) for at, new in enumerate(evidence.new)))
+    apart = replace(evidence, new=tuple(NewNodes((1, at), new.nodes) for at, new in enumerate(evidence.new)))
     assert retracing.check(apart) == []
 
 
@@ -438,7 +438,7 @@ def test_a_few_shapes_of_many_steps_are_not_ever_new_ones(tmp_path: Path) -> Non
     nodes = [row for number in range(5) for row in function_graph(number, "x", "y", "z")]
     evidence = gather(job_of(tmp_path, graph_nodes=nodes))
     assert retracing.check(evidence)
-    assert retracing.check(replace(evidence, new=(New((1, 1), 0),) * 20)) == []
+    assert retracing.check(replace(evidence, new=(NewNodes((1, 1), 0),) * 20)) == []
 
 
 def test_functions_that_come_up_late_are_told(tmp_path: Path) -> None:

@@ -7,14 +7,14 @@ from fakes.nodes import CPU, node
 from tfprof.collector.render.frame import TREE_ORDER, columns
 from tfprof.collector.render.tree_text import lines
 from tfprof.collector.tfviews.graph import graph_view
-from tfprof.collector.tfviews.nodes import Facts, Node
+from tfprof.collector.tfviews.nodes import Node, NodeFacts
 from tfprof.collector.tfviews.options import SELECTS, Options
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.collector.tfviews.scope import scope_view
 
 PLACED = replace(
     node("a/w", "VariableV2", micros=1500, cpu_micros=1500, bytes=2_000_000, params=1200, float_ops=3, runs=2),
-    facts=Facts(parameter_shape=(30, 40), input_shapes=((2, -1), ()), types=("_trainable_variables",)),
+    facts=NodeFacts(parameter_shape=(30, 40), input_shapes=((2, -1), ()), types=("_trainable_variables",)),
 )
 UNPLACED = node("b", "NoOp", "")
 

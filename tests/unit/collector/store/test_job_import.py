@@ -13,7 +13,7 @@ from tfprof.collector.store import catalog
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.job_import import staged
 from tfprof.collector.store.reader import Store
-from tfprof.collector.store.retention import Limits
+from tfprof.collector.store.retention import Limits, retain
 from tfprof.collector.store.writer import StoreWriter
 
 
@@ -54,9 +54,9 @@ def test_a_collector_may_be_writing_the_same_store(tmp_path: Path) -> None:
     write_job(tmp_path / "s", 5, {})
     collector = StoreWriter(tmp_path / "s", HOST)
     uid = stage(tmp_path / "s")
-    assert collector.retain(Limits(max_age_s=1000), time.time_ns()) == []
+    assert retain(tmp_path / "s", HOST, Limits(max_age_s=1000), time.time_ns()) == []
     assert {job.info.uid for job in Store(tmp_path / "s").jobs()} == {5, uid}
-    gone = collector.retain(Limits(max_age_s=0), time.time_ns() + 10**9)
+    gone = retain(tmp_path / "s", HOST, Limits(max_age_s=0), time.time_ns() + 10**9)
     assert set(gone) == {5, uid}
     collector.close()
 
@@ -65,7 +65,7 @@ def test_a_job_that_is_being_made_is_left_alone_by_collectors_and_by_others(tmp_
     with staged(tmp_path / "s", HOST) as writer:
         os.utime(writer.folder, (0, 0))
         collector = StoreWriter(tmp_path / "s", HOST)
-        assert collector.retain(Limits(max_age_s=0, max_bytes=0), time.time_ns()) == []
+        assert retain(tmp_path / "s", HOST, Limits(max_age_s=0, max_bytes=0), time.time_ns()) == []
         collector.close()
         other = stage(tmp_path / "s")
         writer.close(IMPORTED, {})

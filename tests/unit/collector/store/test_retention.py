@@ -1,29 +1,29 @@
 from fakes import stored
 from tfprof.collector.store import retention
 from tfprof.collector.store.catalog import job_folder
-from tfprof.collector.store.retention import Kept, Limits, expired, retain
+from tfprof.collector.store.retention import Limits, StoredJob, expired, retain
 from tfprof.collector.store.writer import StoreWriter
 
 DAY_NS = 86_400 * 10**9
 
 
 def test_without_limits_everything_stays():
-    assert expired([Kept(1, 0, 10**15, open=False)], Limits(), 10**18) == []
+    assert expired([StoredJob(1, 0, 10**15, open=False)], Limits(), 10**18) == []
 
 
 def test_jobs_older_than_the_limit_go():
-    jobs = [Kept(1, 0, 5, open=False), Kept(2, 50 * 10**9, 5, open=False)]
+    jobs = [StoredJob(1, 0, 5, open=False), StoredJob(2, 50 * 10**9, 5, open=False)]
     assert expired(jobs, Limits(max_age_s=60), 100 * 10**9) == [1]
 
 
 def test_the_oldest_go_until_the_rest_fits():
-    jobs = [Kept(uid, uid, 10, open=False) for uid in (3, 1, 2, 4)]
+    jobs = [StoredJob(uid, uid, 10, open=False) for uid in (3, 1, 2, 4)]
     assert expired(jobs, Limits(max_bytes=20), 100) == [1, 2]
     assert expired(jobs, Limits(max_bytes=40), 100) == []
 
 
 def test_open_jobs_never_go():
-    jobs = [Kept(1, 0, 10, open=True), Kept(2, 1, 10, open=False)]
+    jobs = [StoredJob(1, 0, 10, open=True), StoredJob(2, 1, 10, open=False)]
     assert expired(jobs, Limits(max_age_s=0, max_bytes=0), 10**18) == [2]
 
 

@@ -1,9 +1,10 @@
 import pyarrow as pa
 import pytest
 from fakes import stored
+from fakes.rollups import rollup
 from fakes.stored import CPU, GPU, HOST, STREAM, op
 from tfprof.collector.store.merging import merge
-from tfprof.collector.store.rollup import NO_CANONICAL, canonical_of, rollup
+from tfprof.collector.store.rollup import NO_CANONICAL, canonical_of
 from tfprof.collector.store.schema import NONE_ID
 
 

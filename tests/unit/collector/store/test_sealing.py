@@ -211,7 +211,7 @@ def test_nothing_acked_is_lost_when_the_writer_is_killed(tmp_path):
         assert job.acked(3) >= said
         last = job.acked(3)
         assert job.table("traces")["trace"].to_pylist() == list(range(last))
-        assert job.rows("ops") == 4 * last
+        assert job.table("ops").num_rows == 4 * last
         store.close()
         counts = Store(tmp_path, "here").job("last").rollup()
         assert set(counts["traces"].to_pylist()) == ({last} if last else set())

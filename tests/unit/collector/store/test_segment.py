@@ -3,9 +3,10 @@ import random
 import pyarrow.parquet as pq
 import pytest
 from fakes import stored
+from fakes.rollups import rollup
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import segment
-from tfprof.collector.store.rollup import NO_CANONICAL, rollup
+from tfprof.collector.store.rollup import NO_CANONICAL
 from tfprof.collector.store.schema import JOB_TABLES, NONE_ID
 
 

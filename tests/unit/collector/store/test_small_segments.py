@@ -16,7 +16,7 @@ def grow(folder, tables, force=()):
     """Seal one table after the other, as a generation each; return which were in force after each."""
     history = []
     for generation, table in enumerate(tables, start=len(force)):
-        data, before = small_segments.grown(folder, "traces", table, force)
+        data, before = small_segments.merged_segment(folder, "traces", table, force)
         (folder / segment.file_name("traces", generation)).write_bytes(data)
         force = (*before, generation)
         history.append(force)
@@ -64,7 +64,7 @@ def test_every_table_is_whole_after_many_generations(tmp_path, name):
         job.append({name: stored.table(name, [{}] * (generation + 1))})
         job.seal()
     files = [each for each in stored.listed(job.folder) if each.startswith(f"{name}-")]
-    assert len(files) < 5 if small_segments.together(name) else len(files) == 9
+    assert len(files) < 5 if small_segments.is_merged(name) else len(files) == 9
     assert job.table(name).num_rows == sum(range(10)) == job.info.rows[name]
     store.close()
     again = StoreWriter(tmp_path / "store", "here")

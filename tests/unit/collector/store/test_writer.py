@@ -6,9 +6,9 @@ import stat
 import pytest
 from fakes import stored
 from tfprof.collector.errors import StoreError
-from tfprof.collector.store import durable, writer
+from tfprof.collector.store import catalog, durable, writer
 from tfprof.collector.store.reader import Store
-from tfprof.collector.store.retention import Limits
+from tfprof.collector.store.retention import Limits, retain
 from tfprof.collector.store.writer import StoreWriter
 
 UID = 0xABC
@@ -40,7 +40,7 @@ def test_what_was_appended_is_there_after_a_restart(path):
     again = StoreWriter(path, "here")
     job = again.job(UID)
     assert [job.acked(about) for about in (3, 4, 5)] == [5, 2, 0]
-    assert (job.rows("ops"), job.rows("spans")) == (3, 0)
+    assert (job.table("ops").num_rows, job.table("spans").num_rows) == (3, 0)
     assert job.names() == stored.device_names()
     job.append(one_trace(1), 3, 6)
     assert job.table("traces", ["trace"])["trace"].to_pylist() == [0, 1]
@@ -56,7 +56,7 @@ def test_numbers_and_rows_go_on_over_sealed_generations(path):
     store.close()
     again = StoreWriter(path, "here")
     job = again.job(UID)
-    assert (job.acked(3), job.rows("ops"), job.info.sealed, job.info.total) == (3, 9, 2, 2)
+    assert (job.acked(3), job.table("ops").num_rows, job.info.sealed, job.info.total) == (3, 9, 2, 2)
     again.close()
 
 
@@ -209,7 +209,7 @@ def test_a_full_disk_stores_nothing_and_the_same_append_works_later(store, monke
     with pytest.raises(StoreError) as caught:
         job.append(one_trace(1), 3, 2)
     assert caught.value.slug == "store-full"
-    assert (job.acked(3), job.rows("ops")) == (1, 3)
+    assert (job.acked(3), job.table("ops").num_rows) == (1, 3)
     monkeypatch.undo()
     job.append(one_trace(1), 3, 2)
     assert (job.acked(3), job.table("ops").num_rows) == (2, 6)
@@ -271,7 +271,7 @@ def test_the_samples_of_a_host_are_stored_like_a_job(path, store):
     host.seal()
     host.append({"host_samples": stored.table("host_samples", [{"cpus": 5}])}, 6, 2)
     reader = Store(path, "here")
-    assert reader.hosts() == [name]
+    assert catalog.hosts(reader.path) == [name]
     assert reader.host(name).table("host_samples")["cpus"].to_pylist() == [4, 5]
     assert host.folder.parent == path / "hosts"
 
@@ -289,6 +289,6 @@ def test_expired_jobs_are_removed_but_not_those_that_are_open(path, store):
             store.job(uid).close(state)
             store.release(uid)
     later = store.job(3).info.opened_ns + 10**15
-    assert store.retain(Limits(max_age_s=60.0), later) == [1, 2]
+    assert retain(path, "here", Limits(max_age_s=60.0), later, {3}) == [1, 2]
     assert [job.info.uid for job in Store(path, "here").jobs()] == [3]
     assert stored.listed(path / "jobs") == [f"{3:016x}"]

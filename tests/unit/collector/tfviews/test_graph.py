@@ -4,14 +4,14 @@ from collections.abc import Iterable
 
 from fakes.nodes import CPU
 from tfprof.collector.tfviews.graph import graph_view
-from tfprof.collector.tfviews.nodes import Facts, Node, Stats
+from tfprof.collector.tfviews.nodes import Node, NodeFacts, Stats
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.tree import Branch, TreeView
 
 
 def node(name: str, inputs: Iterable[str] = (), op: str = "Add", micros: int = 1) -> Node:
     """Return a node that ran, with its inputs."""
-    return Node(name, op, (CPU.lower(),), Stats(runs=1, micros=micros), Facts(inputs=tuple(inputs)))
+    return Node(name, op, (CPU.lower(),), Stats(runs=1, micros=micros), NodeFacts(inputs=tuple(inputs)))
 
 
 def view(*nodes: Node, **options: object) -> TreeView:

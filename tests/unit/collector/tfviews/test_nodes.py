@@ -1,7 +1,11 @@
 """Node statistics as tfprof counts them."""
 
 from fakes.nodes import CPU, GPU, STREAM, entry, graph, names, rollup
-from tfprof.collector.tfviews.nodes import average, build, total
+from tfprof.collector.tfviews.nodes import average, finished, sums, total
+
+
+def build(*tables, averaged=True):
+    return finished(sums(*tables), averaged=averaged)
 
 
 def test_counters_are_divided_by_the_traces_in_which_the_node_has_an_entry() -> None:

@@ -3,15 +3,15 @@
 from tfprof.collector.tfviews.nodes import NOTHING, Stats
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.parity import Parity
-from tfprof.collector.tfviews.tree import Branch, Kept, TreeView, root_of, tree_view
+from tfprof.collector.tfviews.tree import AccountedNode, Branch, TreeView, root_of, tree_view
 
 
-def kept(name: str, *children: Kept, **stats: int) -> Kept:
+def kept(name: str, *children: AccountedNode, **stats: int) -> AccountedNode:
     """Return an accounted entry."""
-    return Kept(name, Stats(**stats), (), children, accounted=True)
+    return AccountedNode(name, Stats(**stats), (), children, accounted=True)
 
 
-def tree() -> Kept:
+def tree() -> AccountedNode:
     """Return a root above a(b(d, e), c), its numbers powers of two."""
     inner = kept("b", kept("d", micros=8), kept("e", micros=16, bytes=5, params=3, runs=2), micros=2)
     return root_of([kept("a", inner, kept("c", micros=4), micros=1)])

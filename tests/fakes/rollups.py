@@ -1,0 +1,14 @@
+"""The rollup of ops as they arrive, with the canonical devices that it leads to."""
+
+from typing import Any
+
+import pyarrow as pa
+from tfprof.collector.store.devices import Devices
+from tfprof.collector.store.rollup import by_node, canonical_after, rollup_of
+
+
+def rollup(ops: pa.Table, traces: pa.Table, names: pa.Table, canonical: Any) -> tuple[pa.Table, Any]:
+    """Return the ROLLUP of ``ops`` and the canonical devices after them; ``canonical`` are those before."""
+    devices = Devices(names)
+    canonical = canonical_after(ops, devices, canonical)
+    return rollup_of(by_node(ops, devices), traces, devices, canonical), canonical
