@@ -13,9 +13,8 @@ import pytest
 from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
-VENVS = Path(
-    os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs")
-)  #: A parameter that says which TensorFlow, or which Keras, a fixture runs.
+VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs"))
+#: A parameter that says which TensorFlow, or which Keras, a fixture runs.
 _VERSION = re.compile(r"tf(\d|_keras).*")
 
 sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`

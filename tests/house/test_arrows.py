@@ -24,7 +24,8 @@ ALLOWED = {
     "agent": "",
     "agent.__main__": "agent.daemon commands formats",
     "agent.announcements": "formats",
-    "agent.channels": "formats",
+    "agent.channels": "agent.old_channels formats",
+    "agent.old_channels": "formats",
     "agent.control": "agent.channels formats",
     "agent.daemon": (
         "agent.announcements agent.channels agent.daemon_start agent.folder_watch agent.identity "
@@ -135,6 +136,7 @@ LOADED = {
     "cli/daemons.py": {"agent.daemon_start:silent", "agent.daemon_start:start"},
     "cli/main.py": {
         "cli.advise:advise",
+        "cli.config:config",
         "cli.daemons:start",
         "cli.daemons:stop",
         "cli.host:host",
