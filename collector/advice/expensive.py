@@ -10,7 +10,7 @@ from ..tfviews.code import code_view
 from ..tfviews.nodes import Stats
 from ..tfviews.op import op_view
 from ..tfviews.options import Options
-from ..tfviews.own_files import own_place
+from ..tfviews.own_files import own_place, stacks_of
 from ..tfviews.scope import scope_view
 from ..tfviews.tree import Branch
 from .evidence import Evidence
@@ -40,7 +40,9 @@ def _ops(evidence: Evidence) -> Report | None:
         return None
     top = [node for node in evidence.nodes if node.op == ranked[0].key]
     return Report(
-        _ranking_text(ranked, "of the time of all ops"), _numbers(ranked), line=top_place(top, evidence.times)
+        _ranking_text(ranked, "of the time of all ops"),
+        _numbers(ranked),
+        line=top_place(top, evidence.times, stacks_of(evidence.nodes)),
     )
 
 

@@ -6,6 +6,7 @@ from typing import Final
 from ..numbers import duration, percent
 from ..summaries.top import top_place
 from ..tfviews.nodes import Node, total
+from ..tfviews.own_files import stacks_of
 from .evidence import Evidence
 from .input_bound import WAITING
 from .report import Report
@@ -62,7 +63,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
             f" most of all {top_types}.",
             {"share": share, "cpu_micros": micros, "nodes": len(here), **dict(top)},
             "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel: types int32 and string often have none",
-            top_place([node for node in here if node.op == top[0][0]], evidence.times),
+            top_place([node for node in here if node.op == top[0][0]], evidence.times, stacks_of(evidence.nodes)),
         )
     ]
 

@@ -4,11 +4,12 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from ..tfviews.nodes import Frame, Node, total
-from ..tfviews.own_files import own_line, own_place
+from ..tfviews.nodes import Node, total
+from ..tfviews.own_files import Stack, own_line, own_place, stacks_of
 from .shares import Times, shares
 
-Stack = tuple[Frame, ...]
+#: What looks up the calls that made a node: `stacks_of` all nodes.
+StackOf = Callable[[Node], Stack | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,7 @@ def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
 
     ``nodes`` have their sums over ``steps`` steps, ``times`` their times in each step that is looked at.
     """
+    stack_of = stacks_of(nodes)
     groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
     for node in nodes:
         groups[node.op, short_device("|".join(node.devices))].append(node)
@@ -49,25 +51,33 @@ def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
         stats = total(group)
         found.append(
             TopOp(
-                op, device, least, middle, most, share, stats.runs / steps, stats.bytes / steps, top_line(group, times)
+                op,
+                device,
+                least,
+                middle,
+                most,
+                share,
+                stats.runs / steps,
+                stats.bytes / steps,
+                top_line(group, times, stack_of),
             )
         )
     return found
 
 
-def top_line(nodes: Sequence[Node], times: Times) -> str:
+def top_line(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
     """Return the user's own line that most of the time of ``nodes`` comes from; empty where none is known."""
-    return _heaviest(nodes, times, own_line)
+    return _heaviest(nodes, times, stack_of, own_line)
 
 
-def top_place(nodes: Sequence[Node], times: Times) -> str:
+def top_place(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
     """Return what ``top_line`` does, with the line's function."""
-    return _heaviest(nodes, times, own_place)
+    return _heaviest(nodes, times, stack_of, own_place)
 
 
-def _heaviest(nodes: Sequence[Node], times: Times, line_of: Callable[[Stack | None], str]) -> str:
+def _heaviest(nodes: Sequence[Node], times: Times, stack_of: StackOf, line_of: Callable[[Stack | None], str]) -> str:
     weights: dict[str, int] = defaultdict(int)
     for node in nodes:
-        if line := line_of(node.facts.stack):
+        if line := line_of(stack_of(node)):
             weights[line] += sum(times.get(node.name, ()))
     return max(weights, key=weights.__getitem__, default="")

@@ -1,11 +1,14 @@
 """Which of the lines in nodes' stacks are the user's own: those outside of packages and of Python itself."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
-from .code import basename
+from .code import basename, forward_name
+from .inlined import inlined
 from .nodes import Frame, Node
+
+Stack = tuple[Frame, ...]
 
 #: What the function of a script's own lines is called.
 _SCRIPT: Final = "<module>"
@@ -20,6 +23,15 @@ def own_files(nodes: Iterable[Node]) -> list[str]:
     stacks = {id(node.facts.stack): node.facts.stack for node in nodes if node.facts.stack}
     files = dict.fromkeys(frame.file for stack in stacks.values() for frame in stack)
     return list(dict.fromkeys(name for file in files if not _FOREIGN.fullmatch(file) and (name := basename(file))))
+
+
+def stacks_of(nodes: Iterable[Node]) -> Callable[[Node], Stack | None]:
+    """Return what looks up the calls that made one of ``nodes``.
+
+    A gradient has the calls of the node that it is the gradient of: the line that asked for all gradients tells nothing.
+    """
+    stacks = {node.name: node.facts.stack for node in nodes if node.facts.stack}
+    return lambda node: stacks.get(forward_name(inlined(node.name)) or "") or node.facts.stack
 
 
 def is_own(frame: Frame) -> bool:

@@ -6,11 +6,10 @@ from operator import add, sub
 from typing import Final, NamedTuple
 
 from .added import ADDED
-from .code import Call, forward_name
-from .inlined import inlined
+from .code import Call
 from .nodes import NOTHING, Node, Stats
 from .op import Entry, OpView
-from .own_files import is_own, own_line
+from .own_files import is_own, own_line, stacks_of
 from .tree import Branch, TreeView, sort_key, sums
 
 #: What is shown took at least one in so many of the whole: 0.5 %.
@@ -121,11 +120,11 @@ def _most(weights: dict[str, int]) -> str:
 
 def lines_of(nodes: Iterable[Node]) -> Line:
     """Return what looks up the user's own line of one of ``nodes``: of a gradient that of the node it is the gradient of."""
-    stacks = {node.name: node.facts.stack for node in nodes if node.facts.stack}
+    stack_of = stacks_of(nodes)
     known: dict[int, str] = {}  # by identity: nodes keep their stacks alive, and share them
 
     def line(node: Node) -> str:
-        stack = stacks.get(forward_name(inlined(node.name)) or "") or node.facts.stack
+        stack = stack_of(node)
         if id(stack) not in known:
             known[id(stack)] = own_line(stack)
         return known[id(stack)]

@@ -7,6 +7,7 @@ from fakes.nodes import node
 from tfprof.collector.summaries.shares import shares
 from tfprof.collector.summaries.top import short_device, top_line, top_ops
 from tfprof.collector.tfviews.nodes import Frame, Node
+from tfprof.collector.tfviews.own_files import stacks_of
 
 GPU = "/job:localhost/replica:0/task:0/device:gpu:1"
 
@@ -51,9 +52,17 @@ def test_the_line_is_the_users_own_that_most_of_the_time_comes_from() -> None:
         made("b", ("/home/ada/train.py", 40, "<module>"), keras, ("/home/ada/layers.py", 7, "call"), keras),
         made("c", keras),
     ]
-    assert top_line(nodes, {"a": [5, 5], "b": [3, 4], "c": [99, 99]}) == "train.py:30"
-    assert top_line(nodes, {"a": [5, 5], "b": [8, 4], "c": [99, 99]}) == "layers.py:7"
-    assert top_line(nodes[2:], {"c": [99, 99]}) == ""
+    assert top_line(nodes, {"a": [5, 5], "b": [3, 4], "c": [99, 99]}, stacks_of(nodes)) == "train.py:30"
+    assert top_line(nodes, {"a": [5, 5], "b": [8, 4], "c": [99, 99]}, stacks_of(nodes)) == "layers.py:7"
+    assert top_line(nodes[2:], {"c": [99, 99]}, stacks_of(nodes)) == ""
+
+
+def test_a_gradient_has_the_line_of_what_it_is_the_gradient_of() -> None:
+    nodes = [
+        made("dense/MatMul", ("/home/ada/train.py", 19, "model")),
+        made("gradients/dense/MatMul_grad/MatMul", ("/home/ada/train.py", 38, "minimize")),
+    ]
+    assert top_line(nodes[1:], {nodes[1].name: [9]}, stacks_of(nodes)) == "train.py:19"
 
 
 @pytest.mark.parametrize(("name", "told"), [("/job:a/task:0/cpu:0", "CPU:0"), ("", "-"), ("/device:gpu:3", "GPU:3")])
