@@ -14,7 +14,8 @@ from tfprof.collector.render import op_text
 from tfprof.collector.store import aggregation, sealing
 from tfprof.collector.store.columns import integer, pc
 from tfprof.collector.tfviews import code, entries, graph, nodes, op, scope, tree
-from tfprof.collector.tfviews.matcher import Matcher, encoded
+from tfprof.collector.tfviews.encoding import octets
+from tfprof.collector.tfviews.matcher import Matcher
 from tfprof.collector.tfviews.order import ordered
 from tfprof.collector.tfviews.parity import Parity
 
@@ -213,7 +214,7 @@ def _sorted_as(compat: str) -> Any:
 
 def _cut_at(length: int) -> Any:
     def frame_text(frame: Any) -> str:
-        raw = encoded(frame.function)
+        raw = octets(frame.function)
         function = raw[:17].decode("utf-8", "surrogateescape") + "..." if len(raw) >= length else frame.function
         return f"{code.basename(frame.file)}:{frame.line}:{function}"
 
@@ -281,7 +282,7 @@ BREAKS: Final = (
         instead(
             Matcher,
             "__call__",
-            lambda self, name: self.everything or any(one.search(encoded(name)) for one in self.patterns),
+            lambda self, name: self.everything or any(one.search(octets(name)) for one in self.patterns),
         ),
     ),
     Break("equal entries stay in order", instead(tree, "ordered", _sorted_as("1.15"))),
@@ -310,15 +311,15 @@ BREAKS: Final = (
         put(scope, "tree_view", lambda known: partial(known, displayed_only=False)),
         views=("scope",),
     ),
-    Break("scopes are definitions", put(scope, "Kept", _scopes_are_no_definitions), views=("scope",)),
+    Break("scopes are definitions", put(scope, "AccountedNode", _scopes_are_no_definitions), views=("scope",)),
     Break(
         "own numbers of scopes that are not accounted count",
-        put(scope, "Kept", _own_numbers_of_accounted),
+        put(scope, "AccountedNode", _own_numbers_of_accounted),
         views=("scope",),
     ),
     Break("what is not accounted is dropped", instead(graph, "accounts", lambda _: lambda _: True), views=("graph",)),
     Break("a shared input is below its first consumer", put(graph, "_walked", _inputs_backwards), views=("graph",)),
-    Break("a node that two patterns pick counts twice", put(op, "picks", _picked_once), views=("op",)),
+    Break("a node that two patterns pick counts twice", put(op, "match_counts", _picked_once), views=("op",)),
     Break("minima of op types look at running totals", put(op, "_filter", _filter_by_own), views=("op",)),
     Break("op types are ordered by their own numbers", put(op, "_ordered", _by_running), views=("op",)),
     Break("shares of sizes are told by own numbers", instead(op_text, "SIZES", ()), views=("op",)),
