@@ -87,12 +87,18 @@ def read(path: str) -> dict[str, str]:
 
 
 def _data(path: str) -> bytes | None:
-    """Return the bytes of the regular file ``path``, a link to one included; None where there is none."""
+    """Return the bytes of the regular file ``path``, a link to one included; None where none can be seen."""
     try:
-        if not stat.S_ISREG(os.stat(path).st_mode):  # to open a device may do something by itself
-            raise SettingsFileError("%s is not a regular file" % path)
+        mode = os.stat(path).st_mode
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # the last: of a folder, as another user's home
+        return None
+    except OSError as error:
+        raise SettingsFileError("%s cannot be read: %s" % (path, error.strerror)) from None
+    if not stat.S_ISREG(mode):  # to open a device may do something by itself
+        raise SettingsFileError("%s is not a regular file" % path)
+    try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:  # removed meanwhile
         return None
     except OSError as error:
         raise SettingsFileError("%s cannot be read: %s" % (path, error.strerror)) from None

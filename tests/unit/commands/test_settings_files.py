@@ -135,6 +135,18 @@ def test_only_a_private_regular_file_is_read(files, monkeypatch):
         settings_files.take()
 
 
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root becomes somebody else")
+def test_a_folder_that_may_not_be_searched_holds_no_file(files):
+    files.host.write_text("[broken")
+    files.host.parent.chmod(0o700)
+    pid = os.fork()
+    if pid == 0:
+        os.setgroups([])
+        os.setuid(65534)
+        os._exit(len(settings_files.take()))
+    assert os.waitpid(pid, 0)[1] == 0
+
+
 def test_the_launcher_and_the_commands_refuse_a_bad_file(files, capsys):
     files.user.write_text("rings = 5")
     assert launcher.main(["true"]) == 2
