@@ -2,8 +2,7 @@
 
 PYTHONS := 3.11 3.12 3.13
 PYTHON := .venv/bin/python
-# One more than cores: many tests wait for daemons and for the end of jobs.
-WORKERS := $(shell expr $$(nproc) + 1)
+WORKERS := 2
 RUFF_PATHS := formats commands shim agent collector cli tests benchmarks examples setup.py
 
 # TensorFlow's environments; tools/venv knows whether one is made already.
@@ -11,7 +10,7 @@ VENVS := .venvs/tf1 .venvs/tf2
 MATRIX_VENVS := .venvs/tf24 .venvs/tf210 .venvs/tf215 .venvs/tf218
 CI_VENVS := $(if $(CI),.venvs/tf24 .venvs/tf215)
 
-RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
+RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadfile
 
 .PHONY: help venv venvs matrix matrix-venvs demo picture docs test test-fast format lint check types bench protos clean $(VENVS) $(MATRIX_VENVS)
 
@@ -71,7 +70,7 @@ docs: venv .venv/.docs
 picture: venv .venv/.docs .venvs/tf2
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/picture .venvs/tf2/bin/python
 
-# tests/conftest.py says which tests share a worker. Sockets lie in folders of short names.
+# The tests of a file share a worker: agents under test see each other's channels in /proc. Sockets lie in folders of short names.
 define run-tests
 @folder=$$(mktemp -d); status=0; \
 $(RUN_TESTS) --basetemp $$folder/t $(1) || status=$$?; \

@@ -1,7 +1,6 @@
 """Fixtures that every test may use: interpreters with TensorFlow, a private instance, and a check that nothing is left."""
 
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -14,8 +13,6 @@ from hypothesis import settings
 
 ROOT = Path(__file__).resolve().parent.parent
 VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs"))
-#: A parameter that says which TensorFlow, or which Keras, a fixture runs.
-_VERSION = re.compile(r"tf(\d|_keras).*")
 
 sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
 
@@ -31,37 +28,6 @@ def pytest_configure() -> None:
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # a handler: programs that are started have the default again
-
-
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Say which tests one worker of `--dist loadgroup` runs together; the largest groups come first, quick tests last."""
-    ranks = {}
-    for item in items:
-        group = _group(item)
-        if group:
-            item.add_marker(pytest.mark.xdist_group(group))
-        quick = not {"integration", "matrix"} & set(item.path.parts)
-        ranks[item] = 2 if quick else int(item.get_closest_marker("xdist_group") is None)
-    items.sort(key=lambda item: ranks[item])
-
-
-def _group(item: pytest.Item) -> str:
-    """Return the group of a test: its file where tests are quick; a file and a version where a fixture makes much for several."""
-    if not {"integration", "matrix"} & set(item.path.parts):
-        return item.path.name
-    assert isinstance(item, pytest.Function)
-    if item.get_closest_marker("xdist_group") is not None or not _shares(item):
-        return ""
-    values = item.callspec.params.values() if hasattr(item, "callspec") else ()
-    versions = [value for value in values if isinstance(value, str) and _VERSION.fullmatch(value)]
-    return " ".join([item.path.name, *versions])
-
-
-def _shares(item: pytest.Function) -> bool:
-    """Tell whether a test has a fixture that its file makes for several tests."""
-    fixtures = item._fixtureinfo.name2fixturedefs.values()
-    return any(each[-1].scope == "module" and each[-1].baseid.endswith(".py") for each in fixtures if each)
 
 
 def _interpreter(name: str) -> Path:
