@@ -52,7 +52,7 @@ def nodes(found: dict[str, Any]) -> Counter[str]:
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
-def test_a_net_in_keras_has_the_operations_of_its_batches_and_evaluation_those_of_its_own(
+def test_a_net_in_keras_has_the_operations_of_its_batches(
     package: str, tf2_python: Path, private_places: Path, onednn: bool
 ) -> None:
     run(f"{TFPROF}-run", "--trace", "all", tf2_python, JOBS / "convnet.py", package)
@@ -74,17 +74,6 @@ def test_a_net_in_keras_has_the_operations_of_its_batches_and_evaluation_those_o
     assert sum(int(entry["parameters"]) for entry in by_type.values()) == PARAMETERS
     trainable = entries("-account_type_regexes", "_trainable_variables")
     assert sum(int(entry["parameters"]) for entry in trainable.values()) == PARAMETERS
-    if package == "keras":
-        check_evaluation(private_places)
-
-
-def check_evaluation(store: Path) -> None:
-    """Check that evaluation with other batches has operations of its own."""
-    kinds = Store(store).job("last").table("traces")["kind"].to_pylist()
-    assert Counter(kinds) == {layout.BATCH: 3, layout.TEST_BATCH: 2}
-    (forward,) = (number for name, number in nodes(entries("--kind", "all")).items() if name.endswith("/conv2d_1/Relu"))
-    each = FIRST + 2 * 26 * 26 * 8
-    assert forward == (32 + 32 + 6 + 50 + 20) * each // 5
 
 
 def told(*command: str | Path) -> list[int]:
@@ -143,6 +132,16 @@ def test_graph_mode_has_the_parameters_of_the_model_and_none_of_the_optimizer(
     python = request.getfixturevalue(f"{version}_python")
     weights = told(f"{TFPROF}-run", "--trace", "all", python, JOBS / "graph_weights.py", form)
     assert parameters() == weights
+
+
+@pytest.mark.usefixtures("onednn")
+def test_evaluation_with_other_batches_has_those_of_its_own(tf2_python: Path, private_places: Path) -> None:
+    run(f"{TFPROF}-run", "--trace", "all", tf2_python, JOBS / "convnet.py", "keras")
+    kinds = Store(private_places).job("last").table("traces")["kind"].to_pylist()
+    assert Counter(kinds) == {layout.BATCH: 3, layout.TEST_BATCH: 2}
+    (forward,) = (number for name, number in nodes(entries("--kind", "all")).items() if name.endswith("/conv2d_1/Relu"))
+    each = FIRST + 2 * 26 * 26 * 8
+    assert forward == (32 + 32 + 6 + 50 + 20) * each // 5
 
 
 @pytest.mark.usefixtures("onednn")

@@ -13,6 +13,7 @@ import psutil
 import pytest
 from fakes import channel_writer
 from tfprof.agent import launches
+from tfprof.agent.launcher.forwarding import GRACE_S
 from tfprof.formats import runtime_dir
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run", "--quiet"]
@@ -113,9 +114,16 @@ WAYS = [
 def test_a_signal_reaches_the_job_once(way: Callable[[Started, int], None], number: int) -> None:
     if way is _as_timeout_does and number > signal.SIGRTMIN:
         pytest.skip("two queued signals are two")
-    started = Started(RUN, str(int(number)))
-    way(started, number)
-    assert started.end() == ([str(int(number))], 7)
+    for _ in range(20):
+        started = Started(RUN, str(int(number)))
+        begun = time.monotonic()
+        way(started, number)
+        # On a loaded machine this process may be held up in between for longer than signals count as one.
+        held_up = time.monotonic() - begun > GRACE_S / 2
+        ended = started.end()
+        if not held_up:
+            break
+    assert ended == ([str(int(number))], 7)
 
 
 def test_a_signal_to_the_job_alone_reaches_it_once() -> None:
