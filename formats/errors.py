@@ -52,7 +52,7 @@ class UsageError(TfprofError):
 
 
 class FormatError(TfprofError):
-    """Bytes that do not follow a format: cut short, out of bounds, or of an unknown version."""
+    """Bytes that violate a format: truncated, out of bounds, or of an unknown version."""
 
     slug = "bad-format"
 

@@ -32,9 +32,9 @@ JOB_WORDS = {
     "ring_size": 64,  # 0 until the first record
     "head": 72,  # bytes ever written to the ring
     "records": 80,  # sequence number of the last record put
-    "dropped_records": 88,  # and such as were never made of a traced step
+    "dropped_records": 88,  # including those of traced steps that produced none
     "dropped_bytes": 96,
-    "dropped_traces": 104,  # traced steps whose data found no place
+    "dropped_traces": 104,  # traced steps whose data was dropped
     "span_head": 112,  # span entries ever written
     "dropped_spans": 120,  # span entries lost
     "traced": 128,  # traced steps
@@ -44,11 +44,18 @@ JOB_WORDS = {
     "faults": 160,  # exceptions of ours that the fence stopped
     "policy_seen": 168,  # generation of the agent's policy that is in force
     "launch": 176,  # id of the tfprof-run that started the job, 0 for none
-    "detached": 184,  # 1 when the shim has put everything back
+    "detached": 184,  # 1 when the shim has removed all its patches
     "span_open": 192,  # span_head + 1 while the entry at span_head holds short steps that more may join
-    "missed": 200,  # steps that were to be traced by their number, while a session recorded another one
+    "missed": 200,  # steps selected by number that were not traced, because a session recorded another step
+    "order_step": 208,  # ordinal of the first step under the policy of `policy_seen`
+    "order_kind": 216,  # kind of that step
+    "order_traced": 224,  # steps traced under that policy
+    "order_over": 232,  # generation of the last order that ended: the policy before it is in force again
+    "policy_refused": 240,  # generation of the last words that were no policy
+    "agent_lost": 248,  # 1 while no step is traced, since no agent was there
+    "ring_error": 256,  # errno of the failed attempt to create the record ring, 0 when none failed
 }
-#: Room for so many span kinds in each of the tables below.
+#: Maximum number of span kinds in the tables below.
 KINDS_MAX = 20
 #: One counter per span kind: its highest ordinal, including dropped and only counted spans.
 COUNTS_AT = 512
@@ -63,14 +70,25 @@ AGENT_WORDS = {
     "span_tail": 1032,
     "agent_pid": 1040,
     "agent_beat_ns": 1048,  # monotonic clock
-    "policy": 1056,  # generation: 0 = what the environment said
+    "policy": 1056,  # generation: 0 = the environment's policy
     "policy_mode": 1064,  # a MODE
     "policy_level": 1072,  # a LEVEL
     "policy_first": 1080,
     "policy_last": 1088,
     "policy_every": 1096,
     "policy_budget": 1104,  # parts per million
+    "policy_count": 1112,  # traced steps after which the order ends, 0: no number
+    "policy_end_ns": 1120,  # monotonic time at which it ends, 0: none
+    "policy_ranges": 1128,  # ranges of steps in the table, 0: the first and the last step are the only one
+    "policy_order": 1136,  # id of the order
+    "policy_writing": 1144,  # 1 while these words and the table are being changed
+    "detach": 1152,  # 1: put everything back, instead of following a policy
 }
+#: The table of ranges of steps: first and last step of each, u64.
+RANGES_AT = 1280
+RANGES_MAX = 16
+#: How long the agent may be silent until steps are traced no more (ns).
+AGENT_SILENCE_NS = 30 * 10**9
 #: First traceback that the fence stopped: u32 length, then UTF-8.
 FAULT_AT = 2048
 FAULT_MAX = PAGE - FAULT_AT - 4
@@ -84,7 +102,7 @@ LEVEL_AUTO, LEVEL_SOFTWARE, LEVEL_FULL = 0, 1, 3
 #: max ns, parent
 SPAN = struct.Struct("<QQQIHHIIQQQ")
 (
-    RUN,  # one Session.run or callable that is none of the kinds of runs below
+    RUN,  # one Session.run or callable of no other kind below
     BATCH,  # one batch of fit
     TEST_BATCH,
     PREDICT_BATCH,
@@ -95,12 +113,12 @@ SPAN = struct.Struct("<QQQIHHIIQQQ")
     FUNCTION,  # one outermost tf.function call outside of the above
     PARTIAL_RUN,  # a session's partial run: cannot be traced
     TRAIN,  # a run of a session that trains
-    INIT,  # one that gives variables, tables or iterators their first values
+    INIT,  # one that initialises variables, tables or iterators
     CHECKPOINT,  # one that saves or restores
     SUMMARY,  # one that yields summaries alone
     INPUT,  # one that feeds a queue
-    EAGER,  # one training step of eager ops: from a gradient tape to what an optimizer does with it
-    CALL,  # one call of a Keras model, outside of all that trains, evaluates or predicts
+    EAGER,  # one training step of eager ops: from the gradient tape to the end of the optimizer's update
+    CALL,  # one call of a Keras model outside of training, evaluation and prediction
 ) = range(1, 18)
 SPAN_NAMES = {
     RUN: "run",
@@ -141,7 +159,7 @@ STEP_WEIGHTS = {
 STEP_KINDS = tuple(STEP_WEIGHTS)
 FLAG_TRACED = 1  # op tracing was on in the span: never mixed into averages of step times
 FLAG_FAILED = 2  # it ended by an exception
-FLAG_SETUP = 4  # one-off work of ours fell into it (a graph, a traced callable)
+FLAG_SETUP = 4  # it includes one-off work of ours (sending a graph, making a traced callable)
 FLAG_SAMPLED = 8  # one step of the entry was timed, the last: total is its time times count. With FLAG_FAILED: none was
 
 # -- records -------------------------------------------------------------------------------------
@@ -155,13 +173,16 @@ RECORD = struct.Struct("<IHHQQQQQII")
     XSPACE,  # XSPACE_HEAD, then XSpace bytes of the profiler session that recorded one step
     SPANS,  # on the wire only (from the span ring)
     SELF,  # on the wire only (from the job's words)
-    REFUSED,  # JSON {"slug", "text"}: something that the shim did not do, and why
+    REFUSED,  # JSON {"slug", "text"}: why the shim refused something
     BYE,  # on the wire only (from the agent)
     FRAMES,  # JSON: op -> Python frames of a graph; step = graph number
 ) = range(1, 10)
-#: What precedes the bytes of an XSPACE: start of the session (real ns), how many steps the step
-#: stands for, 0
+#: Header before the bytes of an XSPACE: start of the session (real ns), how many steps the step
+#: stands for, and the low 32 bits of the id that the step's thread has as a line of the XSpace (0:
+#: not known), but for the lowest: XSPACE_OTHERS, whether other threads were in calls when the
+#: session began
 XSPACE_HEAD = struct.Struct("<QII")
+XSPACE_OTHERS = 1
 RECORD_NAMES = {
     HELLO: "hello",
     GRAPH: "graph",

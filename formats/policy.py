@@ -78,8 +78,8 @@ class Policy(object):
             raise PolicyError("%r is no trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
 
     @classmethod
-    def from_words(cls, words: Sequence[int]) -> Policy:
-        """Return the policy in the agent's words; PolicyError when they are invalid."""
+    def from_words(cls, words: Sequence[int], ranges: tuple[tuple[int, int], ...] = ()) -> Policy:
+        """Return the policy in the agent's words and its table of ranges; PolicyError when they are invalid."""
         mode, level, first, last, every, budget = words
         wrong = (
             mode not in (layout.MODE_OFF, layout.MODE_BUDGET, layout.MODE_ALL, layout.MODE_EVERY, layout.MODE_STEPS)
@@ -87,10 +87,11 @@ class Policy(object):
             or (mode == layout.MODE_EVERY and every == 0)
             or (mode == layout.MODE_STEPS and not 0 < first <= last)
             or (mode == layout.MODE_BUDGET and not 0 < budget <= MILLION)
+            or not all(first <= low <= high <= last for low, high in ranges)
         )
         if wrong:
             raise PolicyError("the agent's words %r are no policy" % (words,))
-        return cls(mode, level, first, last, every, budget)
+        return cls(mode, level, first, last, every, budget, ranges)
 
 
 def _unknown(value: str) -> dict[str, Any]:

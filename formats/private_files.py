@@ -7,7 +7,6 @@ without blocking or following links, and reads are bounded.
 from __future__ import annotations
 
 import errno
-import json
 import os
 import stat
 from typing import Any
@@ -50,6 +49,9 @@ def read_file(path: str, limit: int, last: bool = False) -> bytes | None:
 
 def write_json(path: str, value: dict[str, Any]) -> None:
     """Replace the file ``path`` by ``value`` atomically; OSError when that fails."""
+    import json  # not loaded by commands that read no such file
+
+    text = json.dumps(value)  # in one piece: json.dump takes ten times as long
     temporary = "%s.%d.tmp" % (path, os.getpid())
     try:
         os.unlink(temporary)  # of an earlier process with this number
@@ -58,7 +60,7 @@ def write_json(path: str, value: dict[str, Any]) -> None:
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     try:
         with os.fdopen(fd, "w") as file:
-            file.write(json.dumps(value))  # in one piece: json.dump takes ten times as long
+            file.write(text)
         os.replace(temporary, path)
     except OSError:
         os.unlink(temporary)
@@ -68,8 +70,12 @@ def write_json(path: str, value: dict[str, Any]) -> None:
 def read_json(path: str) -> dict[str, Any] | None:
     """Return the JSON object in the regular file ``path``, None when it is invalid or missing."""
     data = read_file(path, FILE_MAX)
+    if data is None:
+        return None
+    import json  # as above
+
     try:
-        value = None if data is None else json.loads(data)
+        value = json.loads(data)
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None

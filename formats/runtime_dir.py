@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import stat
 
@@ -13,6 +12,8 @@ ANNOUNCE = "announce"  # one file a channel, written by the shim: docs/channel.m
 LAUNCHES = "launches"  # one JSON file a tfprof-run
 COLLECTOR_SOCKET = "collector.sock"
 _PATH_MAX = 4096
+#: Maximum length of a local socket's path (bytes).
+SOCKET_PATH_MAX = 107
 _STORE = "store"  # the path of the store that the folder is for
 
 
@@ -80,6 +81,8 @@ def instance_dir(store: str) -> str:
 
 
 def _digest(path: str) -> str:
+    import hashlib  # slow to load, and few commands need a runtime folder
+
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
 
 

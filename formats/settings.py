@@ -1,11 +1,11 @@
-"""The one table of settings: each is written here once, whoever reads it."""
+"""The table of all settings, with one row for each."""
 
 from __future__ import annotations
 
 import os
 
 from .errors import UsageError
-from .values import NoValueError, days, flag, limit, seconds, size
+from .values import NoValueError, count, days, flag, limit, seconds, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
 
 
 class SettingError(UsageError, ValueError):
-    """A variable whose text is no value of its setting; the message names both."""
+    """A variable with an invalid value; the message names both."""
 
 
 class Setting(object):
-    """One row: name (as an option and in a file), variable, default, parser, who reads it, and a sentence."""
+    """One setting: name (as option and in files), variable, default, parser, readers, and a sentence for the docs."""
 
     __slots__ = ("default", "name", "parse", "sentence", "users", "variable")
 
@@ -32,14 +32,14 @@ class Setting(object):
         self.sentence = sentence
 
     def read(self, environ: Mapping[str, str] | None = None) -> Any:
-        """Return the value in ``environ`` (the process's by default); SettingError when it cannot be read.
+        """Return the value in ``environ`` (by default os.environ); SettingError if it is invalid.
 
-        Without the variable, or with an empty one, it is the default.
+        If the variable is missing or empty, return the default.
         """
         return self.value((os.environ if environ is None else environ).get(self.variable))
 
     def value(self, text: str | None) -> Any:
-        """Return the value that ``text`` of the variable means; SettingError when it means none."""
+        """Return the value of ``text``; SettingError if it is invalid."""
         try:
             return self.parse(text or self.default)
         except NoValueError as error:
@@ -134,6 +134,22 @@ _ROWS = (
         limit(size),
         ("collector",),
         "Size of the store above which its oldest ended jobs are removed, as 50G; without it never.",
+    ),
+    Setting(
+        "alert-steps",
+        "TFPROF_ALERT_STEPS",
+        "5",
+        count,
+        ("collector",),
+        "Steps that are traced after an alert about slower steps; 0 for none.",
+    ),
+    Setting(
+        "alert-command",
+        "TFPROF_ALERT_COMMAND",
+        "",
+        str,
+        ("collector",),
+        "Shell command that the collector runs for alerts (docs/alerts.md).",
     ),
 )
 

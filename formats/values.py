@@ -1,4 +1,4 @@
-"""What texts of settings and options mean: numbers, sizes, times, names."""
+"""Parsers of settings and options: numbers, sizes, times, names."""
 
 from __future__ import annotations
 
@@ -7,35 +7,44 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-#: The longest number that is read: more digits than any that can be meant, and fewer than Python refuses.
+TIMES = {"": 1, "ms": 1e-3, "s": 1, "m": 60, "h": 3600, "d": 86400}
+#: Maximum digits of a number: more than any sensible one, fewer than Python's own limit.
 DIGITS_MAX = 18
-#: What nobody waits for to the end, in seconds and days: a hundred years.
+#: Maximum of a time in seconds and days: a hundred years.
 SECONDS_MAX = 100 * 365.25 * 86400
 DAYS_MAX = SECONDS_MAX / 86400
 NAME_MAX = 200
 
 
 class NoValueError(ValueError):
-    """A text that means no value; the message says what would."""
+    """An invalid text; the message describes valid ones."""
 
 
 def whole(text: str) -> int | None:
-    """Return the number from 0 that ``text`` is, in the digits 0 to 9; None when it is none."""
+    """Return the number ≥ 0 in ``text``, written in the digits 0 to 9; None if it is none."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else None
 
 
 def size(text: str) -> int:
-    """Return the bytes that ``text`` means: a number with K, M or G behind it, or none; NoValueError when it is neither."""
+    """Return the bytes in ``text``, a number with or without K, M or G; NoValueError if invalid."""
     word = text.strip().lower()
     unit = UNITS.get(word[-1:], 1)
     number = whole(word[:-1] if unit != 1 else word)
     if not number:
-        raise NoValueError("%r is no size: a number from 1, with K, M or G behind it or none" % text)
+        raise NoValueError("%r is no size: a number from 1, with or without K, M or G" % text)
     return number * unit
 
 
+def count(text: str) -> int:
+    """Return the number that ``text`` is; NoValueError if it is no whole number from 0."""
+    number = whole(text.strip())
+    if number is None:
+        raise NoValueError("%r is no whole number from 0" % text)
+    return number
+
+
 def seconds(text: str) -> float:
-    """Return the seconds that ``text`` means; NoValueError when it is no number above 0, or more than a hundred years."""
+    """Return the seconds in ``text``; NoValueError unless it is a number above 0 and at most a hundred years."""
     number = decimal(text)
     if not 0 < number <= SECONDS_MAX:
         raise NoValueError("%r is no time in seconds: a number above 0" % text)
@@ -43,15 +52,28 @@ def seconds(text: str) -> float:
 
 
 def days(text: str) -> float:
-    """Return the days that ``text`` means; NoValueError when it is no number above 0, or more than a hundred years."""
+    """Return the days in ``text``; NoValueError unless it is a number above 0 and at most a hundred years."""
     number = decimal(text)
     if not 0 < number <= DAYS_MAX:
         raise NoValueError("%r is no time in days: a number above 0" % text)
     return number
 
 
+def duration(text: str) -> float:
+    """Return the seconds that ``text`` means.
+
+    It is a number above 0, with ms, s, m, h or d behind it, or no unit; else NoValueError.
+    """
+    word = text.strip().lower()
+    unit = next((unit for unit in ("ms", "s", "m", "h", "d") if word.endswith(unit)), "")
+    number = decimal(word[: len(word) - len(unit)]) * TIMES[unit]
+    if not 0 < number <= SECONDS_MAX:
+        raise NoValueError("%r is no time: a number above 0, as 5s, 500ms, 10m or 1h" % text)
+    return number
+
+
 def decimal(text: str) -> float:
-    """Return the number that ``text`` is, as 0.5 or 1e3; -1 when it is none."""
+    """Return the number in ``text``, such as 0.5 or 1e3; -1 if it is none."""
     word = text.strip().lower()
     digits, e, exponent = word.partition("e")
     is_number = digits.replace(".", "", 1).isdigit() and (not e or exponent.lstrip("+-").isdigit())
@@ -59,7 +81,7 @@ def decimal(text: str) -> float:
 
 
 def job_name(text: str) -> str:
-    """Return the name of a job; NoValueError when a job of that name could not be shown, or asked about."""
+    """Return the job name ``text``; NoValueError if it is not printable, too long or reserved."""
     if not text.strip() or not text.isprintable() or len(text) > NAME_MAX:
         raise NoValueError("%r is no name for a job: 1 to %d printable characters" % (text, NAME_MAX))
     if text == "last":
@@ -68,7 +90,7 @@ def job_name(text: str) -> str:
 
 
 def flag(text: str) -> bool:
-    """Return whether ``text`` switches something on; NoValueError when it is neither yes nor no."""
+    """Return whether ``text`` means yes; NoValueError if it means neither yes nor no."""
     word = text.strip().lower()
     if word in ("1", "yes", "true", "on"):
         return True
@@ -78,5 +100,5 @@ def flag(text: str) -> bool:
 
 
 def limit(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser of what ``parse`` reads, or of no text at all, which is None: no limit."""
+    """Return a parser like ``parse`` that accepts an empty text, too: None, for no limit."""
     return lambda text: parse(text) if text.strip() else None

@@ -4,9 +4,10 @@ VERSION = "0.2.0"
 
 #: Layout of the shared memory between a job and the agent (docs/channel.md).
 #: 1: control page, hello page, span ring, record ring.
-#: 2: an XSpace is of one step, and is preceded by what it takes to cut it.
+#: 2: an XSpace has one step, after a header with the facts needed to cut it.
 CHANNEL_VERSION = 2
 
 #: Messages between agent and collector (docs/wire.md).
 #: 1: fixed 40-byte head, one opaque body.
-WIRE_VERSION = 1
+#: 2: orders to jobs, and answers to them.
+WIRE_VERSION = 2

@@ -8,11 +8,12 @@ from .errors import FormatError, VersionError
 from .version import WIRE_VERSION
 
 MAGIC = b"TFPW"
-#: Versions that this build speaks, each from its head on.
-SPOKEN = (WIRE_VERSION,)
+#: Versions that this build speaks.
+SPOKEN = tuple(range(1, WIRE_VERSION + 1))
 #: magic, version, type, uid, about (the type an ACK answers), first, last
 HEAD = struct.Struct("<4sHHQQQQ")
-#: A body larger than this is refused before it is looked at: no record is larger, and several are sent together only if small.
+#: Maximum size of a body; larger ones are refused unread. No record is larger, and only small ones
+#: are batched.
 BODY_MAX = layout.RECORD_MAX + (1 << 20)
 
 # agent -> collector
@@ -24,12 +25,19 @@ COUNTERS = 5  # JSON of the job's words
 SAMPLES = 6  # JSON of host and process samples (uid 0)
 CLOSE = 7  # JSON of the job's end
 EVENT = 8  # JSON {"slug", "text", "count", "t_ns"} about job uid
+# client -> collector -> agent
+ORDER = 9  # JSON of an order to job uid, `last` is its id
 # collector -> agent
 WELCOME = 128  # JSON of the collector: collector, pid, version, store
 ACK = 129  # everything of type `about` up to `last` of job uid is stored
 STALL = 130  # JSON {"slug", "text"}: cannot be stored now, send it again later
-REFUSE = 131  # JSON {"slug", "text"}: will never be taken
+REFUSE = 131  # JSON {"slug", "text"}: will never be accepted
 REOPEN = 132  # job uid is not known: send OPEN, then everything not acked
+# agent -> collector -> client
+ANSWER = 133  # JSON of what became of order `last` to job uid
+
+#: Types that version 1 does not have, each with the version that brought it; heads of it have that version.
+_BROUGHT_BY = {ORDER: 2, ANSWER: 2}
 
 
 class Head(NamedTuple):
@@ -43,7 +51,7 @@ class Head(NamedTuple):
 
 
 def shared(theirs: Sequence[int]) -> int:
-    """Return the highest of the versions ``theirs`` that is spoken here; FormatError naming both sides' versions when none is."""
+    """Return the highest common version with ``theirs``; FormatError, naming both sides' versions, if there is none."""
     both = set(SPOKEN).intersection(theirs)
     if both:
         return max(both)
@@ -52,17 +60,22 @@ def shared(theirs: Sequence[int]) -> int:
     raise VersionError("wire", max(theirs), max(SPOKEN))
 
 
+def version_of(kind: int) -> int:
+    """Return the version that brought messages of type ``kind``: a peer must speak it to take them."""
+    return _BROUGHT_BY.get(kind, 1)
+
+
 def pack(head: Head) -> bytes:
     """Return the 40 bytes of ``head``."""
-    return HEAD.pack(MAGIC, WIRE_VERSION, head.type, head.uid, head.about, head.first, head.last)
+    return HEAD.pack(MAGIC, version_of(head.type), head.type, head.uid, head.about, head.first, head.last)
 
 
 def unpack(data: bytes) -> Head:
-    """Return the head in ``data``; FormatError when it is none, VersionError when it is of another version."""
+    """Return the head in ``data``; FormatError if it is invalid, VersionError if it is of another version."""
     if len(data) < 6 or data[:4] != MAGIC:
         raise FormatError("not a tfprof message")
     version = int.from_bytes(data[4:6], "little")
-    if version != WIRE_VERSION:
+    if version not in SPOKEN:
         raise VersionError("wire", version, WIRE_VERSION)
     if len(data) != HEAD.size:
         raise FormatError("a message head of %d bytes, not %d" % (len(data), HEAD.size))

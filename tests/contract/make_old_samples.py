@@ -1,6 +1,8 @@
 """Writes samples of what tfprof 0.2.0 writes: a channel of version 1 and a store.
 
-Run with that release's code in place of this one's: ``python -S make_old_samples.py FOLDER_WITH_TFPROF_0_2_0 SITE_PACKAGES``.
+Run with that release's code in place of this one's:
+
+    python -S make_old_samples.py FOLDER_WITH_TFPROF_0_2_0 SITE_PACKAGES
 """
 
 import gzip

@@ -1,7 +1,9 @@
 """Makes the samples in data/: run it under each TensorFlow, `python make_samples.py NAME` with NAME tf1 or tf2.
 
-`NAME_software.run_metadata` and `NAME_full.run_metadata` are one step each of a small session job, `NAME.graph` its graph with
-shapes, and `NAME_….json` what TensorFlow's own protobuf classes read in them; under TF 2 also `keras3.xspace` and `keras2.xspace`, three batches of a small fit, with the batches' spans beside them.
+`NAME_software.run_metadata` and `NAME_full.run_metadata` are one step each of a small session job,
+`NAME.graph` its graph with shapes, and `NAME_….json` what TensorFlow's own protobuf classes read in
+them; under TF 2 also `keras3.xspace` and `keras2.xspace`, three batches of a small fit, with the
+batches' spans beside them.
 """
 
 import importlib

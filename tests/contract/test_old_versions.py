@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 from tfprof.agent import old_channels
 from tfprof.agent.channels import Channel
+from tfprof.collector.alerts.alert import STALL, Alert
 from tfprof.collector.errors import VersionError
-from tfprof.collector.ingest.parsing import profiled_step
+from tfprof.collector.ingest.parsing import alert_rows, profiled_step
 from tfprof.collector.records import Record, cut_records
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.schema import STORE_VERSION
+from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
 from tfprof.formats.version import CHANNEL_VERSION
 
@@ -49,7 +52,7 @@ def test_a_channel_of_version_1_is_drained(page: bytes) -> None:
         assert (refused.kind, json.loads(bytes(refused.body))["slug"]) == (layout.REFUSED, "no-frames")
         assert (metadata.kind, metadata.flags, metadata.step, metadata.key) == (layout.RUN_METADATA, layout.RUN, 3, 77)
         assert bytes(metadata.body) == b"metadata"
-        step, began_ns, session = profiled_step(one)
+        step, began_ns, _, session = profiled_step(one)
         assert (step.kind, step.ordinal, step.runs, step.key, step.start_ns) == (layout.BATCH, 4, 1, 0, 4000)
         assert (step.duration_ns, began_ns, bytes(session)) == (600, 4000, b"one step")
         assert (several.kind, several.seq) == (layout.REFUSED, 4)
@@ -68,7 +71,7 @@ def test_what_version_1_does_not_count_is_not_told(page: bytes) -> None:
     counters = channel.counters()
     channel.close()
     assert (counters["traced"], counters["dropped_spans"], counters["counts"]["run"]) == (5, 1, 2)
-    assert not {"missed", "times", "failed"} & counters.keys()
+    assert not {"missed", "ring_error", "times", "failed"} & counters.keys()
 
 
 def test_a_record_that_is_too_large_now_is_passed_over() -> None:
@@ -94,7 +97,7 @@ def test_adapters_lead_to_this_version_from_others() -> None:
 def test_a_store_of_the_last_release_is_read(tmp_path: Path) -> None:
     with tarfile.open(DATA / "store_0.2.0.tar.gz") as archive:
         archive.extractall(tmp_path, filter="data")
-    store = Store(str(tmp_path / "store"))
+    store = LocalStore(str(tmp_path / "store"))
     jobs = store.jobs()
     assert not store.damaged()
     assert [(job.info.uid, job.info.name) for job in sorted(jobs, key=lambda job: job.info.uid)] == [
@@ -103,3 +106,20 @@ def test_a_store_of_the_last_release_is_read(tmp_path: Path) -> None:
     ]
     for job in jobs:
         assert job.table("spans")["ordinal"].to_pylist() == [1, 2, 3]
+    assert all(job.table("alerts").num_rows == 0 for job in jobs)
+
+
+def test_a_store_of_the_last_release_is_written_and_gets_this_version(tmp_path: Path) -> None:
+    with tarfile.open(DATA / "store_0.2.0.tar.gz") as archive:
+        archive.extractall(tmp_path, filter="data")
+    path = tmp_path / "store"
+    writer = LocalStoreWriter(path, "host")
+    job = writer.job(0x21)
+    job.append({"alerts": alert_rows([Alert(1, 1, STALL)])})
+    job.close("ended")
+    writer.close()
+    assert json.loads((path / "store.json").read_text())["version"] == STORE_VERSION
+    store = LocalStore(str(path))
+    assert not store.damaged()
+    assert [len(one.table("alerts")) for one in sorted(store.jobs(), key=lambda one: one.info.uid)] == [1, 0]
+    assert store.job("21".rjust(16, "0")).table("spans")["ordinal"].to_pylist() == [1, 2, 3]

@@ -23,10 +23,12 @@ from tfprof.collector.proto import tensorflow_pb2, tfprof_log_pb2, tfprof_output
 def read(path):
     return open(sys.argv[2] + "/data/" + path, "rb").read()
 
-theirs, ours = their_config.RunMetadata.FromString(read("tf2_full.run_metadata")), run_metadata_pb2.RunMetadata.FromString
+theirs = their_config.RunMetadata.FromString(read("tf2_full.run_metadata"))
+ours = run_metadata_pb2.RunMetadata.FromString
 assert ours(theirs.SerializeToString()) == ours(read("tf2_full.run_metadata"))
-assert len(their_graph.GraphDef.FromString(read("tf2.graph")).node) == len(graph_pb2.GraphDef.FromString(read("tf2.graph")).node)
-assert len(their_xplane.XSpace.FromString(read("keras3.xspace")).planes) == len(xplane_pb2.XSpace.FromString(read("keras3.xspace")).planes)
+graph, xspace = read("tf2.graph"), read("keras3.xspace")
+assert len(their_graph.GraphDef.FromString(graph).node) == len(graph_pb2.GraphDef.FromString(graph).node)
+assert len(their_xplane.XSpace.FromString(xspace).planes) == len(xplane_pb2.XSpace.FromString(xspace).planes)
 whole = tensorflow_pb2.RunMetadata.FromString(read("tf2_full.run_metadata"))
 assert their_config.RunMetadata.FromString(whole.SerializeToString()) == theirs
 whole = tensorflow_pb2.GraphDef.FromString(read("tf2.graph"))

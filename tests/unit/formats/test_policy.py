@@ -36,9 +36,10 @@ def test_a_text_may_mean_several_ranges():
 
 @pytest.mark.parametrize(
     "trace",
-    ["", "on", "all=1", "off=", "every", "every=", "every=0", "every=-1", "every=1.5", "every=²", "steps=0-3", "steps=5-4",
-     "steps=1-", "steps=-4", "steps=1-2-3", "steps=1,", "steps=,1", "steps=1,x", "steps=1 2", "steps=3,5-4", "budget=1", "budget=0%", "budget=101%", "budget=%", "budget=nan%", "budget=-1%",
-     "every=99999999999999999999", "budget=inf%"],
+    ["", "on", "all=1", "off=", "every", "every=", "every=0", "every=-1", "every=1.5", "every=²",
+     "steps=0-3", "steps=5-4", "steps=1-", "steps=-4", "steps=1-2-3", "steps=1,", "steps=,1", "steps=1,x",
+     "steps=1 2", "steps=3,5-4", "budget=1", "budget=0%", "budget=101%", "budget=%", "budget=nan%",
+     "budget=-1%", "every=99999999999999999999", "budget=inf%"],
 )  # fmt: skip
 def test_any_other_text_is_refused_by_name(trace):
     with pytest.raises(PolicyError) as caught:

@@ -3,6 +3,7 @@
 import pytest
 from tfprof.formats import wire
 from tfprof.formats.errors import FormatError, VersionError
+from tfprof.formats.wire import Head
 
 
 def test_the_highest_version_of_both_is_chosen(monkeypatch):
@@ -12,7 +13,15 @@ def test_the_highest_version_of_both_is_chosen(monkeypatch):
 
 
 def test_without_one_the_versions_of_both_sides_are_named():
-    with pytest.raises(VersionError, match=r"version 9 .*speaks 1"):
+    with pytest.raises(VersionError, match=r"version 9 .*speaks 2"):
         wire.shared([8, 9])
     with pytest.raises(FormatError, match="no wire version"):
         wire.shared([])
+
+
+def test_a_head_has_the_version_that_brought_its_type():
+    versions = {kind: int.from_bytes(wire.pack(Head(kind))[4:6], "little") for kind in (wire.OPEN, wire.ORDER)}
+    assert versions == {wire.OPEN: 1, wire.ORDER: 2}
+    assert all(wire.unpack(wire.pack(Head(kind, 7))) == Head(kind, 7) for kind in versions)
+    with pytest.raises(VersionError, match=r"version 3 .*speaks 2"):
+        wire.unpack(wire.pack(Head(wire.OPEN))[:4] + (3).to_bytes(2, "little") + bytes(34))

@@ -1,0 +1,48 @@
+"""Records of tfprof 0.2.0 in today's form: from its channels (version 1) and from its agents (wire version 1)."""
+
+from __future__ import annotations
+
+import json
+
+from . import layout
+from .errors import FormatError
+
+
+def converted(data: bytes) -> bytes:
+    """Return whole records with each profiler session in today's form; FormatError if ``data`` is cut short.
+
+    The records keep their sequence numbers.
+    """
+    at, parts, header = 0, [], layout.RECORD
+    while at < len(data):
+        size, kind = header.unpack_from(data, at)[:2] if len(data) - at >= header.size else (0, 0)
+        if not header.size <= size <= len(data) - at:
+            raise FormatError("a record of %d bytes where %d are left" % (size, len(data) - at))
+        record = data[at : at + size]
+        parts.append(_session(record) if kind == layout.XSPACE else record)
+        at += size
+    return b"".join(parts)
+
+
+def _session(record: bytes) -> bytes:
+    """Return a session of one step with the head of its step; a session of several steps becomes a refusal.
+
+    ``step`` and ``key`` of the old form are the first step and the number of steps; the span key of
+    the step is not known and the step's time is that of the session.
+    """
+    steps = layout.RECORD.unpack_from(record)[-1]
+    if steps != 1:
+        text = "a profiler session of %d steps, recorded by a release before this one" % steps
+        return refused(record, "old-session", text)
+    _, kind, flags, seq, step, mono, real, duration, thread, _ = layout.RECORD.unpack_from(record)
+    size = len(record) + layout.XSPACE_HEAD.size
+    header = layout.RECORD.pack(size, kind, flags, seq, step, mono, real, duration, thread, 0)
+    return header + layout.XSPACE_HEAD.pack(real, 1, 0) + record[layout.RECORD.size :]
+
+
+def refused(record: bytes, slug: str, text: str) -> bytes:
+    """Return a REFUSED record in place of ``record``, with the same sequence number."""
+    seq, _, mono, real = layout.RECORD.unpack_from(record)[3:7]
+    body = json.dumps({"slug": slug, "text": text}).encode()
+    size = layout.RECORD.size + len(body)
+    return layout.RECORD.pack(size, layout.REFUSED, 0, seq, 0, mono, real, 0, 0, 0) + body

@@ -1,0 +1,181 @@
+"""Orders to running jobs and the answers to them, as JSON bodies of the wire (docs/wire.md)."""
+
+from __future__ import annotations
+
+from typing import Any, Mapping, NamedTuple
+
+from .errors import FormatError
+from .policy import NEVER, Policy, PolicyError
+
+#: Actions: trace steps, end the order in force, detach.
+TRACE, END, DETACH = "trace", "end", "detach"
+#: States of an answer: the order is in force, it has ended, it was refused.
+OBEYED, ENDED, REFUSED = "obeyed", "ended", "refused"
+#: Slugs of temporary refusals: an agent starts, a job is opened again.
+PASSING = ("no-agent",)
+#: Maximum size of the body of an order or an answer (bytes).
+BODY_MAX = 1 << 16
+#: Maximum time for a job to apply an order (seconds).
+PATIENCE_MAX_S = 3600.0
+NO_SLUG = ""
+_TEXT_MAX = 1000
+_WORD_MAX = 64
+
+
+class OrderError(FormatError):
+    """An order is malformed, or no job can apply it."""
+
+    slug = "bad-order"
+
+
+class Giver(NamedTuple):
+    """The sender of an order, as stated by the sender."""
+
+    user: str
+    host: str
+    pid: int
+
+    def __str__(self) -> str:
+        return "%s on %s (process %d)" % self
+
+
+class Order(NamedTuple):
+    """One order: which steps are traced, and when the order ends.
+
+    The order ends after ``steps`` traced steps, or after ``for_ns``; 0 means no such end.
+    ``patience_s`` is the time limit for the job to apply it. If ``gives_way``, the order is refused
+    while another one is in force.
+    """
+
+    action: str
+    giver: Giver
+    trace: str = "all"
+    level: str = "auto"
+    steps: int = 0
+    for_ns: int = 0
+    patience_s: float = 10.0
+    gives_way: bool = False
+
+    @property
+    def policy(self) -> Policy:
+        """The ordered policy; PolicyError if it is invalid."""
+        return Policy.from_text(self.trace, self.level)
+
+    @property
+    def ends(self) -> bool:
+        """Whether the order ends by itself, which restores the policy before it."""
+        return self.action == TRACE and bool(self.steps or self.for_ns or self.trace.startswith("steps="))
+
+    def document(self) -> dict[str, Any]:
+        """Return the order as a JSON object."""
+        return dict(self._asdict(), giver=dict(self.giver._asdict()))
+
+    def __str__(self) -> str:
+        if self.action != TRACE:
+            return {END: "the order in force ends", DETACH: "detach"}[self.action]
+        says = _says(self.trace)
+        if self.steps:
+            number = "step" if self.steps == 1 else "%d steps" % self.steps
+            says = "the next %s" % number if self.trace == "all" else "%s, %s" % (says, number)
+        return says + (" for %g s" % (self.for_ns / 1e9) if self.for_ns else "")
+
+
+class Answer(NamedTuple):
+    """The answer to an order to job ``uid``.
+
+    ``kind`` and ``step`` identify the first step under the order. After its end, ``traced`` steps
+    were traced between ``from_ns`` and ``to_ns`` (real time). A refusal has ``slug`` and ``text``.
+    """
+
+    uid: int
+    state: str
+    slug: str = NO_SLUG
+    text: str = ""
+    kind: str = ""
+    step: int = 0
+    traced: int = 0
+    from_ns: int = 0
+    to_ns: int = 0
+
+    @property
+    def is_passing(self) -> bool:
+        """Whether the refusal is temporary."""
+        return self.state == REFUSED and self.slug in PASSING
+
+    def document(self) -> dict[str, Any]:
+        """Return the answer as a JSON object, without the job, which is in the head."""
+        values = dict(self._asdict())
+        del values["uid"]
+        return values
+
+
+def order_of(values: Mapping[str, Any]) -> Order:
+    """Return the order in a JSON object; OrderError if the order or its policy is invalid."""
+    giver = values.get("giver")
+    if not isinstance(giver, dict):
+        raise OrderError("an order without a sender")
+    order = Order(
+        _text(values, "action", ""),
+        Giver(_text(giver, "user", "?")[:_WORD_MAX], _text(giver, "host", "?")[:_WORD_MAX], _whole(giver, "pid")),
+        _text(values, "trace", "all"),
+        _text(values, "level", "auto"),
+        _whole(values, "steps"),
+        _whole(values, "for_ns"),
+        _seconds(values.get("patience_s", 10.0)),
+        values.get("gives_way") is True,
+    )
+    if order.action not in (TRACE, END, DETACH):
+        raise OrderError("unknown order %r" % order.action[:_WORD_MAX])
+    try:
+        order.policy  # noqa: B018 - validates it
+    except PolicyError as error:
+        raise OrderError(error.args[0], error.slug) from None
+    return order
+
+
+def answer_of(uid: int, values: Mapping[str, Any]) -> Answer:
+    """Return the answer about job ``uid`` in a JSON object; OrderError if it is invalid."""
+    state = _text(values, "state", "")
+    if state not in (OBEYED, ENDED, REFUSED):
+        raise OrderError("unknown state of an answer: %r" % state[:_WORD_MAX])
+    slug, text, kind = (_text(values, name, "") for name in ("slug", "text", "kind"))
+    return Answer(
+        uid, state, slug, text, kind, *(_whole(values, name) for name in ("step", "traced", "from_ns", "to_ns"))
+    )
+
+
+def _says(trace: str) -> str:
+    """Return a policy's text in words."""
+    word, _, value = trace.strip().partition("=")
+    if word == "every" and value == "1":
+        return "every step"
+    says = {
+        "off": "no step",
+        "all": "every step",
+        "steps": "steps %s",
+        "budget": "a budget of %s",
+        "every": "one step in %s",
+    }
+    text = says.get(word, word)
+    return text % value if "%s" in text else text
+
+
+def _text(values: Mapping[str, Any], name: str, otherwise: str) -> str:
+    value = values.get(name, otherwise)
+    if not isinstance(value, str):
+        raise OrderError("%s is not a text" % name)
+    # JSON allows lone surrogates, which cannot be stored as UTF-8.
+    return value[:_TEXT_MAX].encode("utf-8", "replace").decode()
+
+
+def _whole(values: Mapping[str, Any], name: str) -> int:
+    value = values.get(name, 0)
+    if type(value) is not int or not 0 <= value < NEVER:
+        raise OrderError("%s is not a whole number from 0" % name)
+    return value
+
+
+def _seconds(value: Any) -> float:
+    if type(value) not in (int, float) or not 0 < value <= PATIENCE_MAX_S:
+        raise OrderError("patience_s is not a time of 0 to %d seconds" % PATIENCE_MAX_S)
+    return float(value)

@@ -1,0 +1,82 @@
+"""Orders and answers as JSON: they come through whole, and whatever is none is refused."""
+
+import contextlib
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from tfprof.formats import orders
+from tfprof.formats.errors import FormatError
+from tfprof.formats.orders import Answer, Giver, Order
+
+GIVER = Giver("ann", "node7", 42)
+
+
+@pytest.mark.parametrize(
+    ("order", "says", "ends"),
+    [
+        (Order(orders.TRACE, GIVER, steps=10), "the next 10 steps", True),
+        (Order(orders.TRACE, GIVER, steps=1), "the next step", True),
+        (Order(orders.TRACE, GIVER, for_ns=5 * 10**9), "every step for 5 s", True),
+        (Order(orders.TRACE, GIVER, "every=50", steps=3), "one step in 50, 3 steps", True),
+        (Order(orders.TRACE, GIVER, "every=1"), "every step", False),
+        (Order(orders.TRACE, GIVER, "budget=0.5%", "software"), "a budget of 0.5%", False),
+        (Order(orders.TRACE, GIVER, "steps=10-20,30"), "steps 10-20,30", True),
+        (Order(orders.TRACE, GIVER, "off", for_ns=5 * 10**8), "no step for 0.5 s", True),
+        (Order(orders.END, GIVER), "the order in force ends", False),
+        (Order(orders.DETACH, GIVER), "detach", False),
+    ],
+)
+def test_an_order_comes_through_whole_and_says_what_it_asks_for(order: Order, says: str, ends: bool) -> None:
+    assert orders.order_of(json.loads(json.dumps(order.document()))) == order
+    assert (str(order), order.ends) == (says, ends)
+
+
+def test_an_answer_comes_through_whole() -> None:
+    answer = Answer(7, orders.ENDED, "", "", "train", 5, 10, 100, 200)
+    assert orders.answer_of(7, json.loads(json.dumps(answer.document()))) == answer
+    assert Answer(7, orders.REFUSED, "no-agent", "none").is_passing
+    assert not Answer(7, orders.REFUSED, "job-gone", "gone").is_passing
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"giver": None},
+        {"giver": {"user": 1}},
+        {"giver": {"pid": -1}},
+        {"action": "halt"},
+        {"action": 3},
+        {"trace": "sometimes"},
+        {"trace": ["all"]},
+        {"level": "loud"},
+        {"steps": -1},
+        {"steps": True},
+        {"steps": 1 << 63},
+        {"for_ns": 0.5},
+        {"patience_s": 0},
+        {"patience_s": 1e9},
+        {"patience_s": "10"},
+    ],
+)
+def test_what_is_no_order_is_refused(wrong: dict[str, object]) -> None:
+    with pytest.raises(orders.OrderError):
+        orders.order_of({**Order(orders.TRACE, GIVER).document(), **wrong})
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["state", "slug", "text", "kind", "step", "traced", "from_ns"]), st.integers() | st.text()
+    )
+)
+def test_no_answer_does_anything_else(values: dict[str, object]) -> None:
+    with contextlib.suppress(FormatError):
+        assert orders.answer_of(1, values).state in (orders.OBEYED, orders.ENDED, orders.REFUSED)
+
+
+def test_texts_of_others_are_cut() -> None:
+    order = orders.order_of(
+        {**Order(orders.TRACE, GIVER).document(), "giver": {"user": "x" * 10**6, "host": "h", "pid": 1}}
+    )
+    assert len(order.giver.user) == 64
