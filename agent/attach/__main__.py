@@ -1,0 +1,43 @@
+"""The short-lived process that attaches: reads a JSON request on stdin and answers on stdout.
+
+The kernel releases the job when this process ends, for whatever reason.
+"""
+
+import json
+import sys
+from typing import Any, Final
+
+from ...formats.errors import TfprofError
+from ..processes import Process
+from . import payload
+from .inject import inject
+
+_FORBIDDEN: Final = "the system forbids it; a container has to be started with --cap-add=SYS_PTRACE for it"
+
+
+def _work(request: dict[str, Any]) -> dict[str, Any]:
+    return payload.arming(request["environ"]) if request["action"] == "arm" else payload.disarming()
+
+
+def answer(request: dict[str, Any]) -> dict[str, Any]:
+    """Execute ``request`` and return its result, or slug and text of an error."""
+    try:
+        process = Process(request["pid"], request["started"])
+        done = inject(process, _work(request), tuple(request["methods"]), request.get("user_id"))
+        return {"method": done.method, "stopped_ns": done.stopped_ns, "told": payload.told(done.told)._asdict()}
+    except TfprofError as error:
+        return {"slug": error.slug, "text": error.args[0]}
+    except PermissionError:
+        return {"slug": "ptrace-forbidden", "text": _FORBIDDEN}
+    except OSError as error:
+        return {"slug": "attach-failed", "text": f"{error.filename or 'the process'}: {error.strerror}"}
+
+
+def main() -> int:
+    """Answer one request."""
+    print(json.dumps(answer(json.load(sys.stdin))))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

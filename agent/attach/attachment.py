@@ -1,0 +1,184 @@
+"""One attached job: its launch, its channel, and detaching."""
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Final, NamedTuple
+
+from ...formats import runtime_dir
+from .. import control, daemon_start, identity, launches, processes
+from ..channels import Channel, open_file
+from ..launches import Launch, Result
+from ..processes import Process
+from . import helper, targets
+from .errors import AttachError, RefusedError
+from .inject import METHODS
+from .payload import Told
+
+#: The method without an attach: the job already has a channel.
+CHANNEL: Final = "channel"
+LADDER: Final = (CHANNEL, *METHODS)
+#: Time limits for a new channel, for storing a job's data, and for the step at which a job detaches;
+#: the poll interval (seconds).
+CHANNEL_S: Final = 5.0
+STORED_S: Final = 15.0
+DETACH_S: Final = 1.0
+POLL_S: Final = 0.05
+
+
+class Plan(NamedTuple):
+    """How to attach: the store, the job's name, its settings by variable, the methods to try."""
+
+    store: str
+    name: str | None = None
+    settings: Mapping[str, str] = {}
+    methods: tuple[str, ...] = LADDER
+    records_command: bool = False
+
+
+class Attachment:
+    """A job that is profiled until `detach`."""
+
+    def __init__(self, plan: Plan, process: Process) -> None:
+        self.process = process
+        self._plan = plan
+        found = _channel(process)
+        refusal = None if found is not None else targets.refusal_of(process.pid)
+        if refusal is not None:
+            raise refusal
+        self._instance_dir = runtime_dir.make_instance(plan.store)
+        self._supervisor = daemon_start.DaemonSupervisor(self._instance_dir, plan.store, daemon_start.AGENT)
+        self._launch: Launch | None = None
+        self.method, self.stopped_ns = CHANNEL, 0
+        self.channel = self._attached(found)
+
+    def _attached(self, found: Channel | None) -> Channel:
+        methods = tuple(name for name in self._plan.methods if name in METHODS)
+        if found is not None:
+            if CHANNEL not in self._plan.methods:
+                found.close()
+                raise RefusedError("it is profiled already", "already-profiled")
+            return found
+        if not methods:
+            raise RefusedError("it has no channel", "no-channel-there")
+        self._launch = self._make_launch()
+        try:
+            self.look_after_agent()
+        except BaseException:
+            self.close_launch()
+            raise
+        try:
+            run = f"{launches.name_of(self._launch.launch)}@{self._instance_dir}"
+            done = helper.arm(self.process, {**self._plan.settings, "TFPROF_RUN": run}, methods)
+            self.method, self.stopped_ns = done.method, done.stopped_ns
+            return self._new_channel(done.told)
+        except BaseException:  # also KeyboardInterrupt
+            with contextlib.suppress(AttachError):
+                helper.disarm(self.process)
+            self.close_launch()
+            raise
+
+    def _make_launch(self) -> Launch:
+        pid = self.process.pid
+        launch = Launch(
+            launch=int.from_bytes(os.urandom(8), "little") or 1,
+            pid=os.getpid(),
+            started_ns=time.time_ns(),
+            store=self._plan.store,
+            host=os.uname().nodename,
+            user=identity.user_name(os.geteuid()),
+            name=self._plan.name,
+            command=targets.command_of(pid) if self._plan.records_command else None,
+            tags=identity.process_tags(pid),
+        )
+        launches.write(self._instance_dir, launch)
+        return launch
+
+    def _new_channel(self, told: Told) -> Channel:
+        if not told.armed:
+            raise RefusedError("it runs with another user's rights (setuid), and is left alone", "set-uid")
+        if told.refused:
+            raise AttachError("the process can make no channel: it lacks memory, or memory files", "channel-memory")
+        deadline = time.monotonic() + CHANNEL_S
+        while told.channel and time.monotonic() < deadline:
+            found = _channel(self.process)
+            if found is not None:
+                self._announce(found)
+                return found
+            time.sleep(POLL_S)
+        raise AttachError("it has not loaded TensorFlow", "no-tensorflow")
+
+    def _announce(self, channel: Channel) -> None:
+        """Announce a channel for its process, which may not see the folder for it."""
+        name = f"{self.process.pid}-{channel.page.uid:016x}"
+        with contextlib.suppress(OSError):  # it exists
+            fd = os.open(
+                os.path.join(self._instance_dir, runtime_dir.ANNOUNCE, name),
+                os.O_WRONLY | os.O_CREAT | os.O_EXCL,
+                0o600,
+            )
+            with os.fdopen(fd, "wb") as file:
+                file.write(b"channel\n")
+
+    @property
+    def launch(self) -> int:
+        """The number of its launch, 0 if the job was already profiled."""
+        return self._launch.launch if self._launch is not None else self.channel.page.launch
+
+    @property
+    def is_alive(self) -> bool:
+        """Whether the job runs with this channel."""
+        return self.process.is_alive and not self.channel.word("detached")
+
+    def look_after_agent(self) -> None:
+        """Start the agent if none runs; DaemonError if that fails."""
+        self._supervisor.look()
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether this attachment made the job profiled."""
+        return self._launch is not None
+
+    def detach(self) -> None:
+        """Make the job put everything back, at its next step or at once; AttachError if it does not."""
+        control.detach(self.channel)
+        deadline = time.monotonic() + DETACH_S
+        while self.is_alive and time.monotonic() < deadline:
+            time.sleep(POLL_S)
+        if self.is_alive:
+            helper.disarm(self.process)
+
+    def end(self) -> None:
+        """Stop waiting for the job; its recorded data is still stored."""
+        self.channel.close()
+        self.close_launch()
+
+    def close_launch(self) -> None:
+        """End the launch: the agent reports its result after all is stored (`stored`)."""
+        if self._launch is not None and not self._launch.ended_ns:
+            self._launch = self._launch._replace(ended_ns=time.time_ns())
+            with contextlib.suppress(OSError):
+                launches.write(self._instance_dir, self._launch)
+
+    def stored(self, patience_s: float = STORED_S, look: Callable[[float], None] = time.sleep) -> Result | None:
+        """Wait until the ended launch is stored; return the agent's result, None without one."""
+        deadline = time.monotonic() + patience_s
+        result = None
+        while time.monotonic() < deadline:
+            self.look_after_agent()
+            result = launches.read_result(self._instance_dir, self.launch)
+            if result is not None and result.complete:
+                break
+            look(POLL_S)
+        return result
+
+
+def _channel(process: Process) -> Channel | None:
+    """Return the channel of ``process``, None if it has none."""
+    for path in processes.channels_of(process.pid).values():
+        channel = Channel(open_file(path, os.O_RDWR))
+        if channel.page.pid == processes.ns_pid(process.pid) and not channel.word("detached"):
+            return channel
+        channel.close()
+    return None

@@ -1,0 +1,179 @@
+"""Calls of functions in a stopped thread of another process.
+
+At any moment the thread is either as it was, or on a way that leads back to it by itself
+(`frame`): this process may end wherever it is.
+"""
+
+import os
+import struct
+from collections.abc import Callable
+from types import TracebackType
+from typing import Final, Self
+
+from .errors import AttachError
+from .frame import Frame, ThreadState, build
+from .ptrace import ALL_BLOCKED, NotStoppingError, Registers, TracedThread
+
+_RT_SIGRETURN: Final = 15
+_MMAP: Final = 9
+_NO_CALL: Final = (1 << 64) - 1
+_CODE_64_BIT: Final = 0x33
+_DIRECTION_FLAG: Final = 0x400
+_PROT_READ, _PROT_WRITE, _PROT_EXEC = 1, 2, 4
+_PRIVATE_ANONYMOUS: Final = 0x22
+_ERRORS_FROM: Final = (1 << 64) - 4096
+#: Maximum number of system calls of a called function, such as those of a contended lock.
+_SYSCALLS_MAX: Final = 10_000
+
+#: Called with the registers at each system call that a called function makes.
+Note = Callable[[Registers], None]
+
+
+class BackedOutError(AttachError):
+    """A call did not return in time and was undone."""
+
+    slug = "backed-out"
+
+
+class Memory:
+    """The memory of process ``pid``, written through /proc."""
+
+    def __init__(self, pid: int) -> None:
+        self._fd = os.open(f"/proc/{pid}/mem", os.O_RDWR | os.O_CLOEXEC)
+
+    def read(self, at: int, size: int) -> bytes:
+        """Return ``size`` bytes; OSError if they are not mapped."""
+        return os.pread(self._fd, size, at)
+
+    def write(self, at: int, data: bytes) -> None:
+        """Write ``data``; OSError if that is not possible."""
+        while data:
+            written = os.pwrite(self._fd, data, at)
+            at, data = at + written, data[written:]
+
+    def close(self) -> None:
+        """Close the memory file."""
+        os.close(self._fd)
+
+
+class StoppedThread:
+    """Stops a thread while entered, and calls functions in it.
+
+    ``restorer`` is the address of an `rt_sigreturn` in the process, which calls return to.
+    """
+
+    def __init__(self, tid: int, memory: Memory, restorer: int, timeout_s: float) -> None:
+        self._thread = TracedThread(tid)
+        self._memory = memory
+        self._restorer = restorer
+        self._timeout_s = timeout_s
+
+    def __enter__(self) -> Self:
+        self._thread.seize(self._timeout_s)
+        try:
+            thread = self._thread
+            self.state = ThreadState(thread.registers(), thread.extended_state(), thread.signal_mask())
+            self._frame = build(self.state)
+        except BaseException:
+            self._thread.let_go()
+            raise
+        if self.state.registers.cs != _CODE_64_BIT:
+            self._thread.let_go()
+            raise AttachError("the process does not run 64-bit code", "other-architecture")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._thread.let_go()
+
+    def map(self, mmap: int, size: int, *, executable: bool = False) -> int:
+        """Call ``mmap`` for ``size`` new bytes and return their address."""
+        access = _PROT_READ | (_PROT_EXEC if executable else _PROT_WRITE)
+        results: list[int] = []
+
+        def note(registers: Registers) -> None:
+            if registers.orig_rax == _MMAP:
+                results.append(registers.rax)
+
+        self.call(mmap, (0, size, access, _PRIVATE_ANONYMOUS, _NO_CALL, 0), note=note)
+        if not results or results[-1] >= _ERRORS_FROM:
+            raise AttachError("the process gets no memory from the system")
+        return results[-1]
+
+    def call(
+        self,
+        function: int,
+        arguments: tuple[int, ...],
+        timeout_s: float = 1.0,
+        note: Note | None = None,
+        **others: int,
+    ) -> Registers:
+        """Call ``function`` and return the registers after it has returned, except rax.
+
+        ``others`` are registers by name. BackedOutError if it takes longer than ``timeout_s``.
+        """
+        frame = self._frame
+        registers = self.state.registers.copy()
+        registers.orig_rax = _NO_CALL
+        registers.rip = function
+        registers.eflags &= ~_DIRECTION_FLAG
+        registers.rax = 0
+        for name, value in zip(("rdi", "rsi", "rdx", "rcx", "r8", "r9"), arguments, strict=False):
+            setattr(registers, name, value)
+        for name, value in others.items():
+            setattr(registers, name, value)
+        # At a function's start the stack is 8 bytes below alignment, and holds the return address.
+        registers.rsp = frame.context_at - 8
+        self._memory.write(frame.at, frame.data)
+        self._memory.write(registers.rsp, struct.pack("<Q", self._restorer))
+        return self._made(frame, registers, timeout_s, note)
+
+    def run(self, code: int, timeout_s: float, **registers: int) -> Registers:
+        """Run machine code that ends with `rt_sigreturn`; return the registers there."""
+        frame = self._frame
+        first = self.state.registers.copy()
+        first.orig_rax, first.rip, first.rsp = _NO_CALL, code, frame.context_at
+        first.eflags &= ~_DIRECTION_FLAG
+        for name, value in registers.items():
+            setattr(first, name, value)
+        self._memory.write(frame.at, frame.data)
+        return self._made(frame, first, timeout_s, None)
+
+    def _made(self, frame: Frame, registers: Registers, timeout_s: float, note: Note | None) -> Registers:
+        thread = self._thread
+        thread.set_registers(registers)  # from here on the thread restores itself
+        thread.set_signal_mask(ALL_BLOCKED)
+        try:
+            returned = self._until_return(timeout_s, note)
+        except NotStoppingError:
+            thread.interrupt(self._timeout_s)
+            self._restore()
+            raise BackedOutError("the function called in the process is blocked; the call was undone") from None
+        except AttachError:
+            self._restore()
+            raise
+        # The system call that would restore the thread is skipped. It would be restarted if this
+        # process ended now. Only at the stop that follows can an interrupted call be restarted exactly.
+        again = returned.copy()
+        again.orig_rax, again.rip = _NO_CALL, self._restorer
+        again.rsp = frame.context_at
+        thread.set_registers(again)
+        thread.interrupt(self._timeout_s)
+        self._restore()
+        return returned
+
+    def _until_return(self, timeout_s: float, note: Note | None) -> Registers:
+        for _ in range(_SYSCALLS_MAX):
+            registers = self._thread.next_syscall(timeout_s)
+            if registers.orig_rax == _RT_SIGRETURN and registers.rsp == self._frame.context_at:
+                return registers
+            if note is not None:
+                note(registers)
+        raise AttachError("the function called in the process does not return")
+
+    def _restore(self) -> None:
+        """Restore everything; the registers last, in one call."""
+        self._thread.set_signal_mask(self.state.mask)
+        self._thread.set_extended_state(self.state.extended)
+        self._thread.set_registers(self.state.registers)

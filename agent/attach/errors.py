@@ -1,0 +1,15 @@
+"""Errors of attaching."""
+
+from ...formats.errors import TfprofError
+
+
+class AttachError(TfprofError):
+    """Attaching to a process failed; the process is unchanged."""
+
+    slug = "attach-failed"
+
+
+class RefusedError(AttachError):
+    """A process is refused; nothing was done to it."""
+
+    slug = "not-attachable"

@@ -1,0 +1,135 @@
+"""A signal frame on a thread's stack, with which the thread restores itself.
+
+A call in another process is made as the kernel calls a signal handler: below the stack lies a frame
+with the whole state of the thread, and the call returns into `rt_sigreturn`, which takes the state
+back from there. So the thread is restored even when nobody traces it any more.
+"""
+
+import struct
+from typing import Final, NamedTuple
+
+from .ptrace import Registers
+
+#: Bytes below the stack pointer that belong to the interrupted function.
+RED_ZONE: Final = 128
+#: Distance from the interrupted stack to the frame: the red zone and a margin.
+_DISTANCE: Final = 1024
+_ALIGNMENT: Final = 64
+
+#: uc_flags: extended state is present, and the stack segment is restored strictly.
+_FLAGS: Final = 1 | 2 | 4
+#: An alternate stack that the kernel refuses to set, so that the thread's own stays.
+_NO_STACK: Final = (0, 0x7FFF, 0)
+_CONTEXT: Final = struct.Struct("<QQQiiQ16QQQHHHHQQQQQ64sQ")
+_ORDER: Final = [
+    "r8",
+    "r9",
+    "r10",
+    "r11",
+    "r12",
+    "r13",
+    "r14",
+    "r15",
+    "rdi",
+    "rsi",
+    "rbp",
+    "rbx",
+    "rdx",
+    "rax",
+    "rcx",
+    "rsp",
+]
+
+#: Offsets of the kernel's own words in the extended state, and their magic numbers.
+_SOFTWARE_AT: Final = 464
+_SOFTWARE: Final = struct.Struct("<IIQI")
+_MAGIC_1, _MAGIC_2 = 0x46505853, 0x46505845
+#: The tiles of AMX: their feature bit and their offset. Frames of programs that never used them have
+#: no room for them.
+_TILES: Final = 1 << 18
+_TILES_AT: Final = 2816
+_USED_AT: Final = 512
+
+#: Return values of a system call that is restarted; all but the last restart it directly.
+_RESTARTED: Final = (-512, -513, -514)
+_RESTARTED_WITH_TIME_LEFT: Final = -516
+_INTERRUPTED: Final = -4
+_SYSCALL_SIZE: Final = 2
+
+
+class ThreadState(NamedTuple):
+    """The state of a stopped thread that a call changes."""
+
+    registers: Registers
+    extended: bytes
+    mask: int
+
+
+class Frame(NamedTuple):
+    """A frame: ``data`` to be written at ``at``; `rt_sigreturn` is to be entered with rsp = ``context_at``."""
+
+    at: int
+    data: bytes
+    context_at: int
+
+
+def build(state: ThreadState) -> Frame:
+    """Return the frame that restores ``state``; it ends below the red zone."""
+    registers = state.registers
+    extended = _as_on_stacks(state.extended)
+    extended_at = (registers.rsp - _DISTANCE - len(extended)) // _ALIGNMENT * _ALIGNMENT
+    context_at = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
+    restored = _restarting(registers)
+    values = [getattr(restored, name) for name in _ORDER]
+    context = _CONTEXT.pack(
+        _FLAGS,
+        0,
+        *_NO_STACK[:2],
+        0,
+        _NO_STACK[2],
+        *values,
+        restored.rip,
+        restored.eflags,
+        restored.cs,
+        0,
+        0,
+        restored.ss,
+        0,
+        0,
+        0,
+        0,
+        extended_at,
+        bytes(64),
+        state.mask,
+    )
+    gap = extended_at - context_at - len(context)
+    return Frame(context_at, context + bytes(gap) + extended, context_at)
+
+
+def _as_on_stacks(extended: bytes) -> bytes:
+    """Return the extended state in the kernel's stack layout, with its size and two magic numbers."""
+    features = int.from_bytes(extended[_SOFTWARE_AT : _SOFTWARE_AT + 8], "little")
+    if not int.from_bytes(extended[_USED_AT : _USED_AT + 8], "little") & _TILES:
+        features &= ~_TILES
+        extended = extended[:_TILES_AT]
+    words = _SOFTWARE.pack(_MAGIC_1, len(extended) + 4, features, len(extended))
+    head = extended[:_SOFTWARE_AT] + words + bytes(512 - _SOFTWARE_AT - len(words))
+    return head + extended[512:] + _MAGIC_2.to_bytes(4, "little")
+
+
+def _restarting(registers: Registers) -> Registers:
+    """Return the registers that restart an interrupted system call.
+
+    A call that would continue with its remaining time ends as after a signal: only the kernel knows
+    that time, and drops it.
+    """
+    restored = registers.copy()
+    if registers.orig_rax >> 63:
+        return restored
+    result = registers.rax - (1 << 64 if registers.rax >> 63 else 0)
+    if result in _RESTARTED:
+        restored.rax = registers.orig_rax
+        restored.rip -= _SYSCALL_SIZE
+    elif result == _RESTARTED_WITH_TIME_LEFT:
+        restored.rax = _INTERRUPTED & (1 << 64) - 1
+    return restored

@@ -1,0 +1,70 @@
+"""Starts the short-lived process that attaches, and reads its answer."""
+
+import json
+import subprocess
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from ...commands import daemons
+from ..processes import Process
+from .errors import AttachError
+from .identities import Answer
+from .inject import METHODS
+from .payload import Told
+
+_HELPER: Final = "tfprof.agent.attach.__main__"
+#: Time limit of the process, above its own limit for the work in the job (seconds).
+_PATIENCE_S: Final = 120.0
+
+
+class Injected(NamedTuple):
+    """The result in a job: the ``method``, the stop time of its main thread (ns), and its answer."""
+
+    method: str
+    stopped_ns: int
+    told: Told
+
+
+#: Asks another process to answer requests, where this one may not attach itself.
+_elsewhere: list[Answer] = []
+
+
+def ask_elsewhere(answer: Answer) -> None:
+    """Have ``answer`` asked from now on instead of a process of our own."""
+    _elsewhere[:] = [answer]
+
+
+def arm(process: Process, environ: Mapping[str, str], methods: tuple[str, ...] = METHODS) -> Injected:
+    """Arm the shim in ``process`` with the settings in ``environ``; AttachError if that fails."""
+    return _ask({"action": "arm", "environ": dict(environ)}, process, methods)
+
+
+def disarm(process: Process, methods: tuple[str, ...] = METHODS) -> Injected:
+    """Disarm the shim in ``process``; AttachError if that fails."""
+    return _ask({"action": "disarm"}, process, methods)
+
+
+def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) -> Injected:
+    whole = {**request, "pid": process.pid, "started": process.started, "methods": methods}
+    answer = (_elsewhere or [answer_apart])[0](whole)
+    if "slug" in answer:
+        raise AttachError(answer["text"], answer["slug"])
+    return Injected(answer["method"], answer["stopped_ns"], Told(**answer["told"]))
+
+
+def answer_apart(request: dict[str, Any]) -> dict[str, Any]:
+    """Return the answer of a short-lived process to ``request``."""
+    try:
+        ended = subprocess.run(
+            daemons.isolated(_HELPER, []),
+            input=json.dumps(request),
+            capture_output=True,
+            text=True,
+            timeout=_PATIENCE_S,
+            check=False,
+            start_new_session=True,  # Ctrl-C reaches only the parent, so the job is released in order
+        )
+        answer: dict[str, Any] = json.loads(ended.stdout)
+    except (OSError, subprocess.TimeoutExpired, ValueError) as error:
+        return {"slug": "attach-failed", "text": f"the attaching process failed: {error}"}
+    return answer

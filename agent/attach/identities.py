@@ -1,0 +1,119 @@
+"""Root attaches with the identity of the job's user, so that no file of root is written among that user's files."""
+
+import contextlib
+import json
+import os
+import pwd
+import signal
+import socket
+from collections.abc import Callable, Mapping
+from types import FrameType
+from typing import Any, Final
+
+from .. import identity
+from .errors import RefusedError
+
+#: Variables that locate the user's files; all but the last are taken from the job.
+_PLACES: Final = ("HOME", "XDG_RUNTIME_DIR", "XDG_STATE_HOME", "XDG_CONFIG_HOME", "TMPDIR", "TFPROF_STORE")
+#: Variables of root that are kept, since they only affect the output.
+_KEPT: Final = ("PATH", "TERM", "COLUMNS", "LINES", "LANG", "LC_ALL", "NO_COLOR", "TZ", "TFPROF_DEBUG")
+
+Answer = Callable[[dict[str, Any]], dict[str, Any]]
+
+
+def owner_of(pid: int) -> int | None:
+    """Return the user of process ``pid``, None if it is gone."""
+    try:
+        return os.stat(f"/proc/{pid}").st_uid
+    except OSError:
+        return None
+
+
+def user_to_be(pids: list[int]) -> int | None:
+    """Return the user whose identity root takes on for ``pids``, None if that is not needed.
+
+    RefusedError if they belong to several users.
+    """
+    if os.geteuid() != 0:
+        return None
+    owners = {owner for pid in pids if (owner := owner_of(pid)) is not None}
+    if len(owners) > 1:
+        raise RefusedError("these are several users' processes: attach to those of one user at a time", "several-users")
+    return next(iter(owners - {0}), None)
+
+
+def as_user(user_id: int, pid: int, work: Callable[[Answer], int], answer: Answer) -> int:
+    """Run ``work`` with the identity of ``user_id``, in a child; return its exit status.
+
+    ``work`` gets a function that sends requests to this process, which still runs as root and calls
+    ``answer`` for processes of that user only. ``pid`` is one of these processes: its environment
+    locates the user's files.
+    """
+    ours, theirs = socket.socketpair()
+    environ = _environment(pid, user_id)
+    child = os.fork()
+    if child == 0:
+        ours.close()
+        _become(user_id, environ)
+        return work(lambda request: _asked(theirs, request))
+    theirs.close()
+    with _passing_on(child), ours:
+        _serve(ours, user_id, answer)
+        _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def _environment(pid: int, user_id: int) -> dict[str, str]:
+    given = identity.environment_of(pid)
+    places = {name: given[name] for name in _PLACES if os.path.isabs(given.get(name, ""))}
+    with contextlib.suppress(KeyError):
+        places.setdefault("HOME", pwd.getpwuid(user_id).pw_dir)
+    return {name: os.environ[name] for name in _KEPT if name in os.environ} | places
+
+
+def _become(user_id: int, environ: Mapping[str, str]) -> None:
+    try:
+        found = pwd.getpwuid(user_id)
+        groups, group = os.getgrouplist(found.pw_name, found.pw_gid), found.pw_gid
+    except KeyError:
+        groups, group = [], user_id
+    os.setgroups(groups)
+    os.setresgid(group, group, group)
+    os.setresuid(user_id, user_id, user_id)
+    os.environ.clear()
+    os.environ.update(environ)
+
+
+def _asked(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
+    connection.sendall(json.dumps(request).encode() + b"\n")
+    with connection.makefile("rb") as file:
+        found: dict[str, Any] = json.loads(file.readline() or b'{"slug": "attach-failed", "text": "root is gone"}')
+    return found
+
+
+def _serve(connection: socket.socket, user_id: int, answer: Answer) -> None:
+    """Answer requests until the child ends."""
+    with connection.makefile("rb") as file:
+        for line in file:
+            try:
+                reply = answer({**json.loads(line), "user_id": user_id})
+            except (ValueError, TypeError):
+                reply = {"slug": "attach-failed", "text": "an unknown request"}
+            connection.sendall(json.dumps(reply).encode() + b"\n")
+
+
+@contextlib.contextmanager
+def _passing_on(child: int) -> Any:
+    """Ignore Ctrl-C, which the child gets too, and forward SIGTERM."""
+
+    def passed(number: int, _frame: FrameType | None) -> None:
+        os.kill(child, number)
+
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    signal.signal(signal.SIGINT, lambda *_: None)
+    signal.signal(signal.SIGTERM, passed)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

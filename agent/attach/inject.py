@@ -1,0 +1,217 @@
+"""Runs code in a running job: the methods that make its interpreter run a text."""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+from ..processes import Process
+from . import maps
+from .call import BackedOutError, Memory, StoppedThread
+from .errors import AttachError, RefusedError
+from .page import PAGE, Answer, Page, State
+from .ptrace import GoneError
+
+#: Time limits for a thread to stop, for a call in it to return, and for the work (seconds).
+STOP_S: Final = 2.0
+CALL_S: Final = 0.25
+CALLBACK_S: Final = 10.0
+WORK_S: Final = 60.0
+#: Wait for a queued text before the main thread counts as blocked (seconds).
+BEGIN_S: Final = 2.0
+#: A thread is blocked if it stays in one system call for this time (seconds).
+BLOCKED_S: Final = 0.15
+#: Attempts to queue a call while a lock is held, and the pause between them (seconds).
+TRIES: Final = 5
+PAUSE_S: Final = 0.02
+
+PENDING_CALL, CALLBACK = "pending-call", "gil-callback"
+#: The methods, the usual one first.
+METHODS: Final = (PENDING_CALL, CALLBACK)
+
+_PROT_READ_EXEC: Final = 5
+_NO_CALL: Final = (1 << 64) - 1
+#: call *r12 (PyGILState_Check); test eax, eax; jnz end; call *r13 (PyGILState_Ensure);
+#: mov ebx, eax; mov rdi, rbp; call *r14 (PyRun_SimpleString); mov edi, ebx;
+#: call *r15 (PyGILState_Release); xor r12d, r12d; end: mov eax, 15; syscall (rt_sigreturn)
+_CALLBACK_CODE: Final = bytes.fromhex("41ffd485c0751341ffd589c34889ef41ffd689df41ffd74531e4b80f0000000f05")
+
+
+class Done(NamedTuple):
+    """Finished work: the ``method``, the stop time of the main thread (ns), and the answer."""
+
+    method: str
+    stopped_ns: int
+    told: str
+
+
+class NoAnswerError(AttachError):
+    """The job did not run the text in time; a later run does nothing."""
+
+    slug = "attach-unanswered"
+
+
+class HoldsLockError(AttachError):
+    """The main thread is in a system call and holds the interpreter's lock: nothing can run until it returns."""
+
+    slug = "holds-gil"
+
+
+class _MovedError(AttachError):
+    """The main thread left the system call that it was blocked in."""
+
+
+def inject(
+    process: Process, work: Mapping[str, Any], methods: tuple[str, ...] = METHODS, user_id: int | None = None
+) -> Done:
+    """Run ``work`` (`page.Page`) in ``process`` by one of ``methods``; AttachError if that fails.
+
+    It is not done if the process is not of ``user_id``, where that is given. OSError if the
+    system forbids it.
+    """
+    memory = Memory(process.pid)
+    try:
+        found = _Injection(process, work, memory)
+        if user_id is not None and found.owner != str(user_id):
+            raise RefusedError("it is another user's", "other-user")
+        return found.run(methods)
+    finally:
+        memory.close()
+
+
+class _Injection:
+    """One attempt."""
+
+    def __init__(self, process: Process, work: Mapping[str, Any], memory: Memory) -> None:
+        self._pid = process.pid
+        self._memory = memory
+        self._image = _image(process)
+        self.owner = self._image[0]
+        self._process = process
+        self._functions = maps.functions(process.pid, memory)
+        self._page = Page(work)
+        self._stopped_ns = 0
+
+    def run(self, methods: tuple[str, ...]) -> Done:
+        """Start the work, wait for it, and free the page."""
+        method = self._begin(methods)
+        page, memory = self._page, self._memory
+        try:
+            answer = page.wait(memory, BEGIN_S, State.BEGUN)
+            if answer.state == State.QUEUED and CALLBACK in methods and method == PENDING_CALL:
+                method = self._begin_queued()
+                answer = page.wait(memory, BEGIN_S, State.BEGUN)
+            if answer.state != State.QUEUED:
+                answer = page.wait(memory, WORK_S)
+        finally:
+            page.release(memory)
+        return Done(method, self._stopped_ns, _told(answer))
+
+    def _begin(self, methods: tuple[str, ...]) -> str:
+        """Make the interpreter run the text at once or soon; return the method."""
+        if CALLBACK in methods and (PENDING_CALL not in methods or is_blocked(self._pid)):
+            try:
+                self._stopped(lambda thread: self._call_back(thread, self._page.text_at))
+            except _MovedError:
+                if PENDING_CALL not in methods:
+                    raise
+            else:
+                return CALLBACK
+        for left in reversed(range(TRIES)):
+            try:
+                self._stopped(self._queue)
+            except BackedOutError:
+                if not left:
+                    raise
+                time.sleep(PAUSE_S)
+            else:
+                break
+        return PENDING_CALL
+
+    def _begin_queued(self) -> str:
+        """Run an empty text in a blocked main thread: the interpreter runs queued calls before it."""
+        if is_blocked(self._pid):
+            try:
+                self._stopped(lambda thread: self._call_back(thread, self._page.nothing_at))
+            except _MovedError:
+                return PENDING_CALL
+            else:
+                return CALLBACK
+        return PENDING_CALL
+
+    def _stopped(self, ask: Callable[[StoppedThread], None]) -> None:
+        """Stop the main thread for ``ask``; the first call also places the page."""
+        begun = time.monotonic_ns()
+        try:
+            with StoppedThread(self._pid, self._memory, self._functions.restorer, STOP_S) as thread:
+                if _image(self._process) != self._image:
+                    raise GoneError(f"process {self._pid} has become another program meanwhile")
+                if not self._page.at:
+                    at = thread.map(self._functions.mmap, self._page.size + PAGE)
+                    self._page.place(self._memory, at)
+                ask(thread)
+        finally:
+            self._stopped_ns += time.monotonic_ns() - begun
+
+    def _queue(self, thread: StoppedThread) -> None:
+        python = self._functions.python
+        thread.call(python["Py_AddPendingCall"], (python["PyRun_SimpleString"], self._page.text_at), CALL_S)
+
+    def _call_back(self, thread: StoppedThread, text_at: int) -> None:
+        if thread.state.registers.orig_rax == _NO_CALL:
+            raise _MovedError("its main thread is not blocked")
+        python, code = self._functions.python, self._page.at + self._page.size
+        thread.call(self._functions.mprotect, (code, PAGE, _PROT_READ_EXEC))
+        self._memory.write(code, _CALLBACK_CODE)
+        after = thread.run(
+            code,
+            CALLBACK_S,
+            r12=python["PyGILState_Check"],
+            r13=python["PyGILState_Ensure"],
+            r14=python["PyRun_SimpleString"],
+            r15=python["PyGILState_Release"],
+            rbp=text_at,
+        )
+        if after.r12:
+            raise HoldsLockError("its main thread waits in the system and holds Python's lock: nothing can run there")
+
+
+def _told(answer: Answer) -> str:
+    """Return the answer of the work; AttachError if it failed or did not start."""
+    if answer.state == State.DONE:
+        return answer.text
+    if answer.state == State.FAILED:
+        raise AttachError(f"the process cannot do it: {answer.text}")
+    raise NoAnswerError("its main thread did not come back to Python in time; nothing was changed")
+
+
+def is_blocked(pid: int) -> bool:
+    """Return whether the main thread stays in one system call for a while."""
+    before = _syscall(pid)
+    if before is None:
+        return False
+    time.sleep(BLOCKED_S)
+    return _syscall(pid) == before
+
+
+def _syscall(pid: int) -> str | None:
+    """Return the system call that the main thread is in, None if it is in none."""
+    try:
+        with open(f"/proc/{pid}/task/{pid}/syscall", encoding="ascii") as file:
+            text = file.read()
+    except OSError:
+        return None
+    return None if text.startswith(("running", "-1")) else text
+
+
+def _image(process: Process) -> tuple[str, ...]:
+    """Return values that change when the process executes another program: owner, stack base, start time."""
+    try:
+        with open(f"/proc/{process.pid}/stat", "rb") as file:
+            fields = file.read().rpartition(b")")[2].split()
+        owner = os.stat(f"/proc/{process.pid}").st_uid
+    except OSError:
+        raise GoneError(f"process {process.pid} is gone") from None
+    if int(fields[19]) != process.started:
+        raise GoneError(f"process {process.pid} is gone; another one has its number")
+    return (str(owner), *(field.decode() for field in fields[23:26]))

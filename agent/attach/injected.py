@@ -1,0 +1,69 @@
+"""The texts that run in a job and start the injected work (docs/attach.md)."""
+
+from typing import Final
+
+#: The interpreter runs this in the namespace of `__main__`, so the text must bind no name.
+_OUTER: Final = """\
+try:
+    exec(%r, {})
+except BaseException:
+    pass
+"""
+
+#: Runs in the job's main thread, between two of its own instructions, and starts a thread for the
+#: work, which no signal handler, trace function or lock of the job's affects. An exception
+#: that a signal handler of the job's raises meanwhile is raised in the job afterwards.
+_START: Final = """\
+def run():
+    import sys
+    try:
+        import _thread
+        _thread.start_new_thread(exec, (%r, {"__name__": "_tfprof_attach"}))
+    except BaseException as error:
+        frame = sys._getframe(2).f_back
+        if error.__traceback__.tb_next is None or frame is None:
+            return
+        before = sys.gettrace()
+        def trace(frame, event, argument, error=error):
+            sys.settrace(before)
+            frame.f_trace = None
+            raise error
+        frame.f_trace = trace
+        sys.settrace(lambda *_: None)
+run()
+"""
+
+#: Runs in that thread: executes the work in the page's archive, writes the answer, waits until it is
+#: read, and frees the page.
+_WORK: Final = """\
+import ctypes, sys, time
+words = (ctypes.c_uint32 * 4).from_address({page})
+words[0] = 1
+if not words[1]:
+    try:
+        if sys.version_info < (3, 7):
+            raise RuntimeError("Python " + sys.version.split()[0] + " is older than 3.7")
+        import marshal, zlib
+        data = marshal.loads(zlib.decompress(ctypes.string_at({page} + words[2], words[3])))
+        scope = {{"__name__": "_tfprof_attach", "data": data}}
+        exec(compile(data["code"], "<tfprof/attach>", "exec"), scope)
+        state, told = 2, scope.get("told", "")
+    except BaseException as error:
+        state, told = 3, type(error).__name__ + ": " + str(error)
+    told = told.encode("utf-8", "replace")[:{told_max}] + bytes(1)
+    ctypes.memmove({page} + {told_at}, told, len(told))
+    words[0] = state
+    until = time.monotonic() + {kept_s}
+    while not words[1] and time.monotonic() < until:
+        time.sleep(0.002)
+del words
+free = ctypes.CDLL(None).munmap
+free.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+free({page}, {whole})
+"""
+
+
+def text(page: int, whole: int, told_at: int, told_max: int, kept_s: float) -> str:
+    """Return the text for the page at the address ``page``, which has ``whole`` bytes."""
+    work = _WORK.format(page=page, whole=whole, told_at=told_at, told_max=told_max, kept_s=kept_s)
+    return _OUTER % (_START % work)

@@ -1,0 +1,59 @@
+"""The injected work: arming the shim, with all its files, or disarming it."""
+
+import functools
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+
+from .errors import AttachError
+
+_ROOT: Final = os.path.abspath(__file__).rsplit(os.sep, 3)[0]
+#: Folders with the files that are sent along.
+_FOLDERS: Final = ("formats", "shim", "shim/channel", "shim/pacing", "shim/tensorflow")
+#: The file that runs, and the code that is appended to it.
+_ACTING: Final = "shim/attached.py"
+_CALL: Final = "\ntold = act(data)\n"
+_NO_MODULE: Final = "__init__.py"
+
+
+class Told(NamedTuple):
+    """The answer of a job: whether it is armed, was armed before, has a channel, or could not make one."""
+
+    armed: bool
+    before: bool
+    channel: bool = False
+    refused: bool = False
+
+
+def arming(environ: Mapping[str, str]) -> dict[str, Any]:
+    """Return the work that arms a job with the settings in ``environ``, as `tfprof-run` does."""
+    return {"code": _text(_ACTING) + _CALL, "action": "arm", "sources": _sources(), "environ": dict(environ)}
+
+
+def disarming() -> dict[str, Any]:
+    """Return the work that disarms a job."""
+    return {"code": _text(_ACTING) + _CALL, "action": "disarm"}
+
+
+def told(text: str) -> Told:
+    """Parse the answer of a job; AttachError if it is invalid."""
+    try:
+        return Told(**{name: bool(value) for name, value in json.loads(text).items()})
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        raise AttachError("the process sent an invalid answer") from None
+
+
+@functools.cache
+def _sources() -> dict[str, str]:
+    names = (f"{folder}/{name}" for folder in _FOLDERS for name in sorted(os.listdir(os.path.join(_ROOT, folder))))
+    return {
+        name: _text(name)
+        for name in names
+        if name.endswith(".py") and os.path.basename(name) != _NO_MODULE and name != _ACTING
+    }
+
+
+def _text(name: str) -> str:
+    with open(os.path.join(_ROOT, name), encoding="utf-8") as file:
+        return file.read()

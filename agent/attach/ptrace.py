@@ -1,0 +1,245 @@
+"""Controls one thread of another process with ptrace: stops, reads, changes and releases it."""
+
+import contextlib
+import ctypes
+import os
+import signal
+import time
+from typing import Final
+
+from .errors import AttachError
+
+_libc: Final = ctypes.CDLL(None, use_errno=True)
+_libc.ptrace.restype = ctypes.c_long
+_libc.ptrace.argtypes = (ctypes.c_long, ctypes.c_long, ctypes.c_void_p, ctypes.c_void_p)
+
+_CONT, _DETACH, _SYSCALL = 7, 17, 24
+_GETREGS, _SETREGS = 12, 13
+_GETREGSET, _SETREGSET = 0x4204, 0x4205
+_SEIZE, _INTERRUPT = 0x4206, 0x4207
+_GETSIGMASK, _SETSIGMASK = 0x420A, 0x420B
+_TRACESYSGOOD: Final = 1
+_XSTATE: Final = 0x202
+_XSTATE_MAX: Final = 32768
+_WALL: Final = 0x40000000
+_EVENT_STOP: Final = 128
+_SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
+#: Signals that an instruction causes; blocking them would hide a fault.
+_SYNCHRONOUS: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
+#: Duration of polling without a pause for a thread, and the pause after that (seconds).
+_SPIN_S: Final = 0.002
+_PAUSE_S: Final = 0.0002
+
+#: A signal mask that blocks all signals except those that instructions cause.
+ALL_BLOCKED: Final = ~sum(1 << number - 1 for number in _SYNCHRONOUS) & (1 << 64) - 1
+
+
+class Registers(ctypes.Structure):
+    """The general registers of x86-64, in the kernel's layout."""
+
+    _fields_ = tuple(
+        (name, ctypes.c_uint64)
+        for name in [
+            "r15",
+            "r14",
+            "r13",
+            "r12",
+            "rbp",
+            "rbx",
+            "r11",
+            "r10",
+            "r9",
+            "r8",
+            "rax",
+            "rcx",
+            "rdx",
+            "rsi",
+            "rdi",
+            "orig_rax",
+            "rip",
+            "cs",
+            "eflags",
+            "rsp",
+            "ss",
+            "fs_base",
+            "gs_base",
+            "ds",
+            "es",
+            "fs",
+            "gs",
+        ]
+    )
+    r12: int
+    r13: int
+    r14: int
+    r15: int
+    rbp: int
+    rbx: int
+    rax: int
+    rdx: int
+    rsi: int
+    rdi: int
+    rcx: int
+    r8: int
+    r9: int
+    r10: int
+    r11: int
+    orig_rax: int
+    rip: int
+    cs: int
+    eflags: int
+    rsp: int
+    ss: int
+
+    def copy(self) -> "Registers":
+        """Return a copy."""
+        return Registers.from_buffer_copy(self)
+
+
+class _Vector(ctypes.Structure):
+    _fields_ = (("base", ctypes.c_void_p), ("size", ctypes.c_size_t))
+
+
+class GoneError(AttachError):
+    """The thread ended during the attach."""
+
+    slug = "process-gone"
+
+
+class NotStoppingError(AttachError):
+    """The thread did not stop in time: it, or the function called in it, waits in the kernel."""
+
+    slug = "not-stopping"
+
+
+class CrashedError(AttachError):
+    """The function called in the thread caused a fault; the call was undone."""
+
+
+class TracedThread:
+    """Thread ``tid``, traced from `seize` to `let_go`; the kernel releases it when this process ends."""
+
+    def __init__(self, tid: int) -> None:
+        self.tid = tid
+        self._stopped = False
+        self._signal = 0  # the pending signal that stopped it
+        self._to_send_again: list[int] = []
+
+    def seize(self, timeout_s: float) -> None:
+        """Stop the thread; OSError if that is forbidden, NotStoppingError if it takes too long."""
+        self._ask(_SEIZE, 0, _TRACESYSGOOD)
+        try:
+            self.interrupt(timeout_s)
+        except NotStoppingError:
+            self.let_go()
+            raise
+
+    def interrupt(self, timeout_s: float) -> None:
+        """Stop the thread at a point where the kernel can restart an interrupted system call."""
+        self._ask(_INTERRUPT)
+        if self._stopped:
+            self._resume(_CONT)
+        while self._wait(timeout_s) != _EVENT_STOP:
+            self._resume(_CONT)
+
+    def let_go(self) -> None:
+        """Release the thread."""
+        if self._stopped:
+            with contextlib.suppress(OSError):
+                self._ask(_DETACH)
+            self._stopped = False
+        for number in self._to_send_again:
+            with contextlib.suppress(OSError):
+                os.kill(self.tid, number)
+        self._to_send_again.clear()
+
+    def next_syscall(self, timeout_s: float) -> Registers:
+        """Run the thread up to the beginning or end of its next system call; return its registers.
+
+        After NotStoppingError the thread runs.
+        """
+        self._resume(_SYSCALL)
+        while (stop := self._wait(timeout_s)) != _SYSCALL_STOP:
+            if stop in _SYNCHRONOUS:
+                self._signal = 0
+                raise CrashedError(f"a call in the process ended with {signal.Signals(stop).name}; it was undone")
+            if stop != _EVENT_STOP:
+                self._to_send_again.append(stop)
+            self._resume(_SYSCALL)
+        return self.registers()
+
+    def registers(self) -> Registers:
+        """Return the general registers."""
+        found = Registers()
+        self._ask(_GETREGS, 0, ctypes.addressof(found))
+        return found
+
+    def set_registers(self, registers: Registers) -> None:
+        """Set the general registers, all at once."""
+        self._ask(_SETREGS, 0, ctypes.addressof(registers))
+
+    def extended_state(self) -> bytes:
+        """Return the state of the vector units in the layout of XSAVE."""
+        buffer = ctypes.create_string_buffer(_XSTATE_MAX)
+        vector = _Vector(ctypes.addressof(buffer), _XSTATE_MAX)
+        self._ask(_GETREGSET, _XSTATE, ctypes.addressof(vector))
+        return buffer.raw[: vector.size]
+
+    def set_extended_state(self, state: bytes) -> None:
+        """Set the state of the vector units."""
+        buffer = ctypes.create_string_buffer(state, len(state))
+        vector = _Vector(ctypes.addressof(buffer), len(state))
+        self._ask(_SETREGSET, _XSTATE, ctypes.addressof(vector))
+
+    def signal_mask(self) -> int:
+        """Return the mask of blocked signals, bit 0 for signal 1."""
+        mask = ctypes.c_uint64()
+        self._ask(_GETSIGMASK, 8, ctypes.addressof(mask))
+        return mask.value
+
+    def set_signal_mask(self, mask: int) -> None:
+        """Set the mask of blocked signals."""
+        value = ctypes.c_uint64(mask)
+        self._ask(_SETSIGMASK, 8, ctypes.addressof(value))
+
+    def _resume(self, how: int) -> None:
+        """Continue the thread; deliver the signal that stopped it, except during an injected call."""
+        number, self._signal = self._signal, 0
+        self._ask(how, 0, number if how == _CONT else 0)
+        self._stopped = False
+
+    def _wait(self, timeout_s: float) -> int:
+        """Wait for the next stop and return its kind: `_EVENT_STOP`, `_SYSCALL_STOP`, or a signal."""
+        begun = time.monotonic()
+        while True:
+            pid, status = os.waitpid(self.tid, os.WNOHANG | _WALL)
+            if pid:
+                break
+            waited = time.monotonic() - begun
+            if waited > timeout_s:
+                raise NotStoppingError(f"thread {self.tid} did not stop within {timeout_s:g} s")
+            if waited > _SPIN_S:
+                time.sleep(_PAUSE_S)
+        if not os.WIFSTOPPED(status):
+            raise GoneError(f"process {self.tid} ended meanwhile")
+        self._stopped = True
+        number = os.WSTOPSIG(status)
+        if status >> 16 == _EVENT_STOP:
+            return _EVENT_STOP
+        if number != _SYSCALL_STOP:
+            self._signal = number
+        return number
+
+    def _ask(self, request: int, address: int = 0, data: int = 0) -> None:
+        ctypes.set_errno(0)
+        if _libc.ptrace(request, self.tid, address, data) == -1:
+            code = ctypes.get_errno()
+            if code:
+                raise _error(self.tid, code)
+
+
+def _error(tid: int, code: int) -> Exception:
+    """Return the error for a request that the kernel refused."""
+    if code == 3:  # ESRCH: it was killed, or is no longer stopped
+        return GoneError(f"process {tid} ended meanwhile")
+    return OSError(code, os.strerror(code))

@@ -1,0 +1,234 @@
+"""Processes with TensorFlow, their owners, and whether attaching is possible."""
+
+import os
+from collections.abc import Callable, Container, Sequence
+from fnmatch import fnmatchcase
+from typing import Final, NamedTuple
+
+from .. import identity, processes
+from ..processes import Process
+from . import maps
+from .elf import Elf
+from .errors import AttachError, RefusedError
+
+ARCHITECTURE: Final = "x86_64"
+#: The oldest Python that the shim runs in.
+PYTHON_MIN: Final = 7
+#: Minimum size of another user's Python process that is listed, since its files cannot be seen (bytes).
+LARGE: Final = 200 << 20
+
+_SCOPE: Final = "/proc/sys/kernel/yama/ptrace_scope"
+_SYS_PTRACE: Final = 19  # bit number of the capability
+_COMMAND_MAX: Final = 1 << 16
+#: Options of Python whose value is the next word.
+_WITH_VALUE: Final = frozenset({"-W", "-X", "--check-hash-based-pycs"})
+
+PROFILED, ATTACHABLE, REFUSED = "profiled", "attachable", "refused"
+
+
+class Target(NamedTuple):
+    """One process: ``state`` is PROFILED, ATTACHABLE, or REFUSED with ``slug`` and ``reason``.
+
+    ``age_s`` is its age (seconds); ``has_tensorflow`` is None if that cannot be seen.
+    """
+
+    process: Process
+    user_id: int
+    user: str
+    age_s: float
+    command: list[str]
+    state: str
+    has_tensorflow: bool | None
+    slug: str | None = None
+    reason: str | None = None
+
+
+def survey() -> list[Target]:
+    """Return the processes of the host that have or may have TensorFlow loaded, by pid."""
+    found = (target(pid) for pid in sorted(processes.all_pids()) if pid != os.getpid())
+    return [one for one in found if one is not None and one.has_tensorflow is not False]
+
+
+def program(command: Sequence[str]) -> str:
+    """Return the name of what ``command`` runs: the script or module of a Python, else the program."""
+    interpreter = os.path.basename(command[0])
+    words = iter(command[1:] if interpreter.startswith(("python", "pypy")) else ())
+    for word in words:
+        if word == "-m":
+            return next(words, interpreter)
+        if word == "-c":
+            return interpreter
+        if word in _WITH_VALUE:
+            next(words, None)
+        elif not word.startswith("-"):
+            return os.path.basename(word)
+    return interpreter
+
+
+def mine(pattern: str, known: Container[Process]) -> list[Target]:
+    """Return the attachable processes of this user whose program matches ``pattern``, without those that are ``known``.
+
+    Other processes cost a look at their command line only.
+    """
+    found = []
+    for pid in sorted(processes.all_pids()):
+        try:
+            command = command_of(pid)
+        except OSError:
+            continue
+        if not command or pid == os.getpid() or not fnmatchcase(program(command), pattern):
+            continue
+        one = None if processes.process(pid) in known else target(pid)
+        if one is not None and one.user_id == os.geteuid() and one.state == ATTACHABLE and one.has_tensorflow:
+            found.append(one)
+    return found
+
+
+def target(pid: int) -> Target | None:
+    """Return process ``pid`` as a target, None if it does not exist or is a kernel thread."""
+    process = processes.process(pid)
+    try:
+        command = command_of(pid)
+        status = _status(pid)
+    except OSError:
+        return None
+    if process is None or not command:
+        return None
+    user_id = int(status["Uid"].split()[0])
+    try:
+        has_tensorflow: bool | None = maps.has_tensorflow(pid)
+    except OSError:
+        has_tensorflow = None if _may_have_tensorflow(status) else False
+    state, refusal = PROFILED, None
+    if not processes.channels_of(pid):
+        refusal = _refusal(pid, status) if has_tensorflow is not False else None
+        state = ATTACHABLE if refusal is None else REFUSED
+    reason = (refusal.slug, str(refusal.args[0])) if refusal is not None else (None, None)
+    user, age_s = identity.user_name(user_id), processes.age_s(process)
+    return Target(process, user_id, user, age_s, command, state, has_tensorflow, *reason)
+
+
+def refusal_of(pid: int) -> RefusedError | None:
+    """Return the reason why attaching to process ``pid`` is refused, None if there is none."""
+    try:
+        return _refusal(pid, _status(pid))
+    except OSError:
+        return RefusedError(f"there is no process {pid}", "no-such-process")
+
+
+def command_of(pid: int) -> list[str]:
+    """Return the command line of process ``pid``, empty for a kernel thread; OSError if it is gone."""
+    with open(f"/proc/{pid}/cmdline", "rb") as file:
+        data = file.read(_COMMAND_MAX)
+    return [os.fsdecode(word) for word in data.rstrip(b"\0").split(b"\0")] if data else []
+
+
+def _status(pid: int) -> dict[str, str]:
+    with open(f"/proc/{pid}/status", encoding="utf-8", errors="replace") as file:
+        return dict(line.rstrip("\n").split(":\t", 1) for line in file if ":\t" in line)
+
+
+def _may_have_tensorflow(status: dict[str, str]) -> bool:
+    resident = int(status.get("VmRSS", "0 kB").split()[0]) << 10
+    return status["Name"].startswith(("python", "pypy")) and resident >= LARGE
+
+
+def _refusal(pid: int, status: dict[str, str]) -> RefusedError | None:
+    for check in _CHECKS:
+        found = check(pid, status)
+        if found is not None:
+            return found
+    return None
+
+
+def _other_user(pid: int, status: dict[str, str]) -> RefusedError | None:
+    owner = int(status["Uid"].split()[0])
+    if os.geteuid() in (0, owner):
+        return None
+    who = identity.user_name(owner)
+    return RefusedError(f"it is {who}'s: {who} or root can attach to it (sudo tfprof attach {pid})", "other-user")
+
+
+def _setuid(_pid: int, status: dict[str, str]) -> RefusedError | None:
+    for ids in (status["Uid"].split(), status["Gid"].split()):
+        if len(set(ids[:3])) > 1:
+            return RefusedError("it runs with another user's rights (setuid), and is left alone", "set-uid")
+    return None
+
+
+def _not_dumpable(pid: int, _status: dict[str, str]) -> RefusedError | None:
+    if os.geteuid() == 0:
+        return None
+    try:
+        os.readlink(f"/proc/{pid}/exe")
+    except PermissionError:
+        text = "it forbids others to look at it (PR_SET_DUMPABLE, or a file capability); root can attach to it"
+        return RefusedError(text, "not-dumpable")
+    except OSError:
+        return None
+    return None
+
+
+def _traced(_pid: int, status: dict[str, str]) -> RefusedError | None:
+    tracer = int(status.get("TracerPid", "0"))
+    if not tracer:
+        return None
+    return RefusedError(f"a debugger or tracer holds it: process {tracer}", "held-by-tracer")
+
+
+def _scope_forbids(pid: int, _status: dict[str, str]) -> RefusedError | None:
+    try:
+        with open(_SCOPE, encoding="ascii") as file:
+            scope = int(file.read())
+    except (OSError, ValueError):
+        return None
+    if scope == 3:
+        return RefusedError("this host forbids ptrace until the next boot (ptrace_scope 3)", "ptrace-scope")
+    if scope == 0 or _has_capability():
+        return None
+    text = f"this host lets only root attach to running processes (ptrace_scope {scope}): sudo tfprof attach {pid}"
+    return RefusedError(text, "ptrace-scope")
+
+
+def _has_capability() -> bool:
+    with open("/proc/self/status", encoding="ascii", errors="replace") as file:
+        line = next((line for line in file if line.startswith("CapEff:")), "CapEff: 0")
+    return bool(int(line.split()[1], 16) >> _SYS_PTRACE & 1)
+
+
+def _architecture(pid: int, _status: dict[str, str]) -> RefusedError | None:
+    machine = os.uname().machine
+    try:
+        file = Elf(f"/proc/{pid}/exe")
+    except (OSError, AttachError):
+        return None
+    file.close()
+    if machine == file.machine == ARCHITECTURE:
+        return None
+    text = f"attaching is for {ARCHITECTURE}, this is {file.machine}: start the job with tfprof-run"
+    return RefusedError(text, "other-architecture")
+
+
+def _not_python(pid: int, _status: dict[str, str]) -> RefusedError | None:
+    try:
+        version = maps.python_version(pid)
+        is_python = maps.has_python(pid)
+    except OSError:
+        return None
+    if not is_python:
+        return RefusedError("it runs TensorFlow without a CPython", "not-python")
+    if version is not None and version < PYTHON_MIN:
+        return RefusedError(f"it runs Python 3.{version}, and the shim needs 3.{PYTHON_MIN}", "old-python")
+    return None
+
+
+#: Checks that can refuse an attach, the simplest reason first.
+_CHECKS: Final[tuple[Callable[[int, dict[str, str]], RefusedError | None], ...]] = (
+    _other_user,
+    _setuid,
+    _not_dumpable,
+    _traced,
+    _scope_forbids,
+    _architecture,
+    _not_python,
+)

@@ -1,0 +1,266 @@
+"""What would be seen of a process or a command, and what stands in the way; nothing is changed."""
+
+import json
+import os
+import re
+import resource
+import shutil
+import stat
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ..formats import runtime_dir, settings
+from ..formats.errors import TfprofError
+from .attach import maps, targets
+from .attach.targets import Target
+from .launcher import environment
+
+#: The part can be profiled, it can with a limit that the text names, it cannot.
+OK, NOTE, NO = "ok", "note", "no"
+#: Versions of CPython whose functions the shim can patch in place.
+PYTHONS: Final = ((3, 7), (3, 13))
+#: Maximum time of the one start of a command's interpreter (seconds).
+PROBE_S: Final = 30.0
+_PROBE: Final = (
+    "import json, sys; print(json.dumps([sys.implementation.name, sys.version_info[:3], sys.executable, sys.path]))"
+)
+_PACKAGE: Final = re.compile(r"(?:tensorflow(?:_cpu|_gpu|_intel|_macos|_rocm)?|tf_nightly\w*)-([0-9][^-]*)\.dist-info")
+_PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*\Z")
+#: Oldest TensorFlow of each row, and what is seen of it.
+_SEEN: Final = (
+    ((2, 0), "session runs, Keras, functions and eager training steps"),
+    ((1, 15), "session runs and Keras; functions are timed only"),
+)
+_CGROUP_MEMORY: Final = "sys/fs/cgroup/memory.max"
+_LINE_MAX: Final = 256
+
+
+Found = tuple[str, str] | None
+LookAt = Callable[[], Found]
+
+
+class Finding(NamedTuple):
+    """One part of what is looked at, with a verdict and one sentence."""
+
+    part: str
+    verdict: str
+    text: str
+
+
+def of_process(pid: int) -> Iterator[Finding]:
+    """Yield the findings about process ``pid``."""
+    target = targets.target(pid)
+    if target is None:
+        yield Finding("process", NO, f"there is no process {pid}")
+        return
+    yield Finding("process", OK, f"{targets.program(target.command)} of {target.user}")
+    yield from _fenced("attach", lambda: _attaching(target))
+    yield from _fenced("python", lambda: _interpreter_of(pid))
+    yield from _fenced("tensorflow", lambda: _tensorflow_of(pid, target.has_tensorflow))
+    yield from _fenced("namespace", lambda: _namespaces(pid))
+    yield from _fenced("memory", lambda: _memory(f"/proc/{pid}/root"))
+
+
+def of_command(command: Sequence[str]) -> Iterator[Finding]:
+    """Yield the findings about ``command``; its interpreter is started once, without the command's script."""
+    program = shutil.which(command[0])
+    if program is None:
+        yield Finding("program", NO, f"{command[0]} is not found, or cannot be executed")
+        return
+    yield Finding("program", *_program(program))
+    python = _python_of(program)
+    if python is None:
+        yield Finding("python", NOTE, "not known: each Python that the program starts with its environment is profiled")
+    else:
+        isolating = environment.isolating_option(command if python == [program] else [*python, ""])
+        if isolating is not None:
+            text = f"the option {isolating} keeps tfprof-run out: start the command, then tfprof attach PID"
+            yield Finding("start", NO, text)
+        yield from _of_interpreter(python)
+    yield from _fenced("memory", lambda: _memory("/"))
+
+
+def of_host(store: str) -> Iterator[Finding]:
+    """Yield the findings about the folders that daemons and jobs share, and the room for results."""
+    yield from _fenced("runtime", lambda: _runtime(store))
+    yield from _fenced("store", lambda: _room(store))
+
+
+def _fenced(part: str, look: LookAt) -> Iterator[Finding]:
+    try:
+        found = look()
+    except TfprofError as error:
+        found = (NO, str(error))
+    except OSError as error:
+        found = (NOTE, f"cannot be seen: {error.strerror}")
+    if found is not None:
+        yield Finding(part, *found)
+
+
+def _program(path: str) -> tuple[str, str]:
+    if os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID):
+        return NO, f"{path} runs with another user's rights (setuid), and is left alone"
+    return OK, path
+
+
+def _python_of(path: str) -> list[str] | None:
+    """Return the Python that runs the program at ``path`` with its options, None if it is no Python."""
+    if _PYTHON.match(os.path.basename(path)):
+        return [path]
+    try:
+        with open(path, "rb") as file:
+            line = os.fsdecode(file.readline(_LINE_MAX))
+    except OSError:
+        return None
+    words = line[2:].split() if line.startswith("#!") else []
+    if words and os.path.basename(words[0]) == "env":
+        words = [word for word in words[1:] if word != "-S"]
+        words[:1] = [shutil.which(words[0]) or words[0]] if words else []
+    return words if words and _PYTHON.match(os.path.basename(words[0])) else None
+
+
+def _of_interpreter(python: Sequence[str]) -> Iterator[Finding]:
+    try:
+        ran = subprocess.run([*python, "-c", _PROBE], capture_output=True, timeout=PROBE_S, check=True, text=True)
+        name, version, executable, path = json.loads(ran.stdout.splitlines()[-1])
+    except (OSError, subprocess.SubprocessError, ValueError, IndexError):
+        yield Finding("python", NO, f"{python[0]} does not run")
+        return
+    yield Finding("python", *_supported(name, tuple(version), executable))
+    found = _tensorflow_in(path)
+    if found is None:
+        yield Finding("tensorflow", NO, "it is not installed for this interpreter")
+    else:
+        yield Finding("tensorflow", *_seen(*found))
+
+
+def _attaching(target: Target) -> Found:
+    if target.state == targets.PROFILED:
+        return OK, "it is profiled already: tfprof trace orders steps of it"
+    refusal = targets.refusal_of(target.process.pid)
+    if target.has_tensorflow is False and not maps.has_python(target.process.pid):
+        return NO, "it is no Python that shows its functions"
+    if refusal is not None:
+        return NO, str(refusal.args[0])
+    if target.has_tensorflow is False:
+        return NOTE, f"once it has loaded TensorFlow: tfprof attach {target.process.pid}"
+    return OK, f"tfprof attach {target.process.pid}"
+
+
+def _interpreter_of(pid: int) -> Found:
+    minor = maps.python_version(pid)
+    if minor is None:
+        return None
+    return _supported("cpython", (3, minor), os.readlink(f"/proc/{pid}/exe"))
+
+
+def _supported(name: str, version: Sequence[int], executable: str) -> tuple[str, str]:
+    number = ".".join(map(str, version))
+    low, high = PYTHONS
+    if name != "cpython":
+        return NO, f"{executable} is {name} {number}: the shim needs CPython"
+    if tuple(version[:2]) < low:
+        return NO, f"Python {number} is too old: the shim needs {low[0]}.{low[1]} or later"
+    if tuple(version[:2]) > high:
+        return NOTE, f"Python {number} at {executable} is newer than those that were tried: some steps may be missed"
+    return OK, f"CPython {number} at {executable}"
+
+
+def _tensorflow_of(pid: int, is_loaded: bool | None) -> Found:
+    if not is_loaded:
+        return NOTE, "it is not loaded yet" if is_loaded is False else "its files cannot be seen"
+    folders = dict.fromkeys(
+        one.path.partition("/tensorflow")[0] for one in maps.mappings(pid) if "/tensorflow" in one.path
+    )
+    found = _tensorflow_in(f"/proc/{pid}/root{folder}" for folder in folders)
+    return (NOTE, "its version is not known") if found is None else _seen(found[0], next(iter(folders)))
+
+
+def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:
+    """Return the version of the TensorFlow installed in one of ``folders``, and that folder; None if there is none."""
+    for folder in folders:
+        try:
+            names = os.listdir(folder or ".")
+        except OSError:
+            continue
+        found = [match[1] for name in names if (match := _PACKAGE.fullmatch(name))]
+        if found:
+            return found[0], folder
+    return None
+
+
+def _seen(version: str, folder: str) -> tuple[str, str]:
+    number = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
+    for least, text in _SEEN:
+        if number >= least:
+            return OK, f"{version} in {folder}: {text}"
+    return NOTE, f"{version} in {folder} is older than 1.15, with which tfprof was tried last"
+
+
+def _namespaces(pid: int) -> Found:
+    apart = [name for name in ("mnt", "pid", "user") if _namespace(pid, name) != _namespace(os.getpid(), name)]
+    return (OK, f"its own ({', '.join(apart)}): files of the host need not be visible there") if apart else None
+
+
+def _namespace(pid: int, name: str) -> str:
+    return os.readlink(f"/proc/{pid}/ns/{name}")
+
+
+def _memory(root: str) -> Found:
+    size = int(settings.SETTINGS["ring"].read())
+    limit = resource.getrlimit(resource.RLIMIT_FSIZE)[0]
+    if root == "/" and limit != resource.RLIM_INFINITY and limit < size:
+        return NO, f"the limit of file sizes (ulimit -f) is {limit:,} bytes, and a process needs {size:,} for records"
+    allowed = _cgroup_bytes(root)
+    if allowed is not None and allowed < 4 * size:
+        return (
+            NOTE,
+            f"the container has {allowed:,} bytes, and records take {size:,} of each process: --ring takes less",
+        )
+    return OK, f"{size:,} bytes for records in each process"
+
+
+def _cgroup_bytes(root: str) -> int | None:
+    try:
+        with open(os.path.join(root, _CGROUP_MEMORY), encoding="ascii") as file:
+            text = file.read().strip()
+    except OSError:
+        return None
+    return int(text) if text.isdigit() else None
+
+
+def _runtime(store: str) -> Found:
+    place = runtime_dir.instance_dir(store)
+    if len(os.fsencode(os.path.join(place, runtime_dir.COLLECTOR_SOCKET))) > runtime_dir.SOCKET_PATH_MAX:
+        return NO, f"{place} is too long a path for a socket: set XDG_RUNTIME_DIR to a shorter one"
+    there = _existing(place)
+    info = os.stat(there)
+    if there in (place, runtime_dir.runtime_root()) and (info.st_uid != os.geteuid() or info.st_mode & 0o077):
+        return NO, f"{there} is not a private folder of yours"
+    if not os.access(there, os.W_OK | os.X_OK):
+        return NO, f"{there} cannot be written: set XDG_RUNTIME_DIR"
+    return OK, place if there == place else f"{place}, which is created on first use"
+
+
+def _room(store: str) -> Found:
+    there = _existing(store)
+    if not os.access(there, os.W_OK | os.X_OK):
+        return NO, f"{there} cannot be written: --store names another folder"
+    room = os.statvfs(there)
+    free = room.f_bavail * room.f_frsize
+    verdict = OK if free >= 1 << 30 else NOTE
+    return verdict, f"{store}, {free / 1e9:,.1f} GB free"
+
+
+def _existing(path: str) -> str:
+    """Return the first folder on the way up from ``path`` that exists."""
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
+
+
+def verdict_of(findings: Iterable[Finding]) -> str:
+    """Return NO if any part cannot be profiled, NOTE if any has a limit, else OK."""
+    verdicts = {one.verdict for one in findings}
+    return next(verdict for verdict in (NO, NOTE, OK) if verdict in verdicts or verdict == OK)

@@ -1,0 +1,115 @@
+"""Arms and disarms a running process by texts in its memory: nothing of ours is in its files.
+
+This file runs by itself in a thread of the process, as `__name__` `_tfprof_attach`, with ``data``
+from outside (agent/attach). Only what is below `_tfprof` in `sys.modules` stays of it.
+"""
+
+from __future__ import annotations
+
+import sys
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any, Mapping
+
+_ROOT = "_tfprof"
+#: Where the packages of the shim seem to lie: a place that is not there.
+_PLACE = "/<tfprof>"
+
+
+class _Loader(object):
+    """Loads a module from its text; its file is named as those of frozen modules are."""
+
+    def __init__(self, text: str, name: str) -> None:
+        self._text = text
+        self._name = name
+
+    def create_module(self, _spec: object) -> None:
+        """Let the import system make the module."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the module's code."""
+        exec(compile(self._text, "<tfprof/%s>" % self._name, "exec", 0, True), module.__dict__)  # noqa: S102 - ours
+
+
+class _Finder(object):
+    """Finds the modules of one folder among ``sources``, texts by path."""
+
+    def __init__(self, sources: Mapping[str, str], folder: str) -> None:
+        self._sources = sources
+        self._folder = folder
+
+    def find_spec(self, name: str, _target: object = None) -> Any:
+        """Return the spec of module ``name``, None where there is none."""
+        file = name.rpartition(".")[2] + ".py"
+        text = self._sources.get(self._folder + "/" + file)
+        if text is None:
+            return None
+        return sys.modules["_frozen_importlib"].ModuleSpec(name, _Loader(text, file))
+
+
+def _make_packages(sources: Mapping[str, str]) -> None:
+    """Put the packages that ``sources`` are in into `sys.modules`."""
+    folders = {path.rpartition("/")[0] for path in sources}
+    for folder in sorted(folders | {""}):
+        name = "%s/%s" % (_ROOT, folder) if folder else _ROOT
+        package: Any = type(sys)(name.replace("/", "."))
+        place = "%s/%s" % (_PLACE, folder)
+        package.__path__ = [place]
+        sys.path_importer_cache[place] = _Finder(sources, folder)
+        sys.modules[package.__name__] = package
+
+
+def _remove() -> None:
+    """Remove all of ours that can be imported."""
+    for name in [name for name in sys.modules if name.partition(".")[0] == _ROOT]:
+        del sys.modules[name]
+    for place in [place for place in sys.path_importer_cache if str(place).startswith(_PLACE)]:
+        del sys.path_importer_cache[place]
+
+
+def _core() -> Any:
+    return sys.modules.get(_ROOT + ".shim.core")
+
+
+def _arm(given: dict[str, Any]) -> dict[str, Any]:
+    """Arm the process with the settings in ``given``; tell whether it has a channel."""
+    armed = _core()
+    if armed is not None and armed.state() is not None:
+        return {"armed": True, "before": True}
+    _remove()
+    _make_packages(given["sources"])
+    try:
+        core: Any = __import__(_ROOT + ".shim.core", fromlist=["arm"])
+        core.arm(given["environ"], True)
+    except BaseException:
+        armed = _core()
+        if armed is not None:
+            armed.disarm()
+        _remove()
+        raise
+    state = core.state()
+    if state is None:
+        _remove()
+        return {"armed": False, "before": False}
+    return {"armed": True, "before": False, "channel": state.channel is not None, "refused": state.refused}
+
+
+def _disarm(_given: dict[str, Any]) -> dict[str, Any]:
+    """Put everything back."""
+    core = _core()
+    if core is None or core.state() is None:
+        return {"armed": False, "before": False}
+    core.disarm()
+    return {"armed": False, "before": True}
+
+
+_ACTIONS = {"arm": _arm, "disarm": _disarm}
+
+
+def act(given: dict[str, Any]) -> str:
+    """Do the action that ``given`` names; return what came of it, as JSON."""
+    import json
+
+    return json.dumps(_ACTIONS[given["action"]](given))

@@ -1,0 +1,75 @@
+"""Callbacks at the end of the interpreter and in forked children, which it keeps for good.
+
+They cannot be unregistered: for those of forked children there is no way, and at the end the job's
+own hooks would be compared with them. So one function of each is registered, when it is first
+needed, and left empty by ``forget``. It has globals of its own, and so keeps nothing of ours alive.
+"""
+
+import os
+
+from .guard import called_back, guarded, interrupted
+
+TYPE_CHECKING = False  # types are quoted here: even __future__ would make every interpreter start slower
+if TYPE_CHECKING:
+    from typing import Any, Callable
+
+    Call = Callable[[], object]
+
+_at_end: "list[Call]" = []
+_in_child: "list[Call]" = []
+_known: "list[tuple[str, Call]]" = []
+_registered: "set[str]" = set()
+_interrupted: "list[Call]" = []
+
+
+def at_end(call: "Call") -> None:
+    """Call ``call`` at the end of the interpreter, guarded; idempotent."""
+    import atexit
+
+    _add(call, guarded(call), _at_end, "end", atexit.register, [])
+
+
+def in_child(call: "Call") -> None:
+    """Call ``call`` in forked children, guarded; idempotent."""
+    _interrupted[:] = [interrupted]
+    _add(call, called_back(call), _in_child, "child", _register_in_child, _interrupted)
+
+
+def forget() -> None:
+    """Call nothing of it any more."""
+    _known.clear()
+    _at_end.clear()
+    _in_child.clear()
+    _interrupted.clear()
+
+
+def _register_in_child(shell: "Any") -> None:
+    os.register_at_fork(after_in_child=shell)
+
+
+def _add(
+    call: "Call",
+    fenced: "Call",
+    to: "list[Call]",
+    name: str,
+    register: "Callable[[Any], object]",
+    handlers: "list[Call]",
+) -> None:
+    if (name, call) in _known:
+        return
+    _known.append((name, call))
+    to.append(fenced)
+    if name not in _registered:
+        _registered.add(name)
+        function: "Any" = type(_run)
+        register(function(_run.__code__, {"calls": to, "handlers": handlers}))
+
+
+def _run() -> None:
+    try:  # the globals of each function with this code are `calls` and `handlers`: builtins are not among them
+        for call in calls[:]:  # type: ignore[name-defined]  # noqa: F821
+            call()
+    except:  # noqa: E722
+        if not handlers:  # type: ignore[name-defined]  # noqa: F821
+            raise
+        handlers[0]()  # type: ignore[name-defined]  # noqa: F821

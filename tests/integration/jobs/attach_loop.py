@@ -1,0 +1,158 @@
+"""A training loop that knows nothing of tfprof: python attach_loop.py session|function|fit FOLDER.
+
+It runs until FOLDER/stop is there, or for as many steps as FOLDER/steps says, then prints, as JSON,
+its number of steps, a hash of all losses, and what is in the process.
+"""
+
+import gc
+import hashlib
+import json
+import os
+import sys
+import time
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import numpy as np
+import tensorflow as tf
+
+KIND, FOLDER = sys.argv[1:3]
+LONGEST_S = 500.0
+random = np.random.RandomState(7)
+INPUTS = random.rand(64, 16).astype("f")
+TARGETS = random.rand(64, 1).astype("f")
+
+
+def found():
+    """Return what detaching must leave as it was."""
+    return {
+        "modules": sorted(name for name in sys.modules if name.startswith("_tfprof")),
+        "meta_path": [str(each) for each in sys.meta_path],
+        "path": list(sys.path),
+        "cache": sorted(str(each) for each in sys.path_importer_cache if "tfprof>" in str(each)),
+        "environ": dict(os.environ),
+        "descriptors": sorted(name for name in os.listdir("/proc/self/fd") if "memfd" in _link(name)),
+        "mapped": [line for line in open("/proc/self/maps") if "memfd:tfprof" in line],
+        "main": sorted(vars(sys.modules["__main__"])),
+    }
+
+
+def _link(name):
+    try:
+        return os.readlink("/proc/self/fd/" + name)
+    except OSError:
+        return ""
+
+
+def _read(name):
+    try:
+        with open(os.path.join(FOLDER, name)) as file:
+            return int(file.read() or 0)
+    except OSError:
+        return 0
+
+
+class Clock:
+    """Says when to stop; tells that the loop runs."""
+
+    def __init__(self):
+        self.until = time.monotonic() + LONGEST_S
+        self.steps = self.most = 0
+        self.losses = hashlib.sha256()
+
+    def step(self, loss):
+        self.steps += 1
+        self.losses.update(np.float32(loss).tobytes())
+        if self.steps == 5:
+            open(os.path.join(FOLDER, "running"), "w").close()
+
+    @property
+    def over(self):
+        if not self.most and self.steps >= 5 and self.steps % 5 == 0:
+            self.most = _read("steps")
+        if self.most:
+            return self.steps >= self.most
+        return os.path.exists(os.path.join(FOLDER, "stop")) or time.monotonic() > self.until
+
+
+def session(clock):
+    v1 = getattr(tf, "compat", tf).v1
+    v1.disable_eager_execution()
+    weights = v1.get_variable("w", initializer=np.ones((16, 1), "f"))
+    inputs = v1.placeholder("float32", [64, 16])
+    loss = v1.reduce_mean((v1.matmul(inputs, weights) - TARGETS) ** 2)
+    train = v1.train.GradientDescentOptimizer(1e-3).minimize(loss)
+    opened = v1.Session()
+    opened.run(v1.global_variables_initializer())
+    run = opened.run  # bound before anybody attaches
+    yield
+    while not clock.over:
+        clock.step(run([loss, train], {inputs: INPUTS})[0])
+    yield [name for name in vars(opened) if "tfprof" in name]
+
+
+def function(clock):
+    v1 = getattr(tf, "compat", tf).v1
+    v1.enable_eager_execution()
+    weights = tf.Variable(np.ones((16, 1), "f"))
+
+    @tf.function
+    def train(inputs, targets):
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_mean((tf.matmul(inputs, weights) - targets) ** 2)
+        weights.assign_sub(1e-3 * tape.gradient(loss, weights))
+        return loss
+
+    yield
+    while not clock.over:
+        clock.step(train(tf.constant(INPUTS), tf.constant(TARGETS)).numpy())
+    yield []
+
+
+def fit(clock):
+    layers = tf.keras.layers
+    model = tf.keras.Sequential(
+        [layers.Dense(4, kernel_initializer="ones"), layers.Dense(1, kernel_initializer="ones")]
+    )
+    model.compile("sgd", "mse")
+
+    class Stop(tf.keras.callbacks.Callback):
+        def on_train_batch_end(self, batch, logs=None):
+            clock.step(logs["loss"])
+            if clock.over:
+                self.model.stop_training = True
+
+        def on_epoch_end(self, epoch, logs=None):
+            if clock.over:
+                self.model.stop_training = True
+
+    yield
+    model.fit(INPUTS, TARGETS, batch_size=16, epochs=100000, shuffle=False, verbose=0, callbacks=[Stop()])
+    yield []
+
+
+clock, before, left = Clock(), None, None
+job = {"session": session, "function": function, "fit": fit}[KIND](clock)
+next(job)
+after = None
+before = found()
+left = next(job)
+for _ in range(3):
+    gc.collect()
+after = found()
+ours = [str(type(each)) for each in gc.get_objects() if str(getattr(each, "__module__", "")).startswith("_tfprof")]
+for name in ("each", "name", "_"):
+    after["main"] = [one for one in after["main"] if one != name]
+    before["main"] = [one for one in before["main"] if one != name]
+print(
+    json.dumps(
+        {
+            "steps": clock.steps,
+            "losses": clock.losses.hexdigest(),
+            "changed": sorted(name for name in before if before[name] != after[name]),
+            "modules": after["modules"],
+            "left": left,
+            "ours": ours,
+        }
+    )
+)

@@ -1,0 +1,203 @@
+"""Attaching to training loops that were started with nothing: unharmed, seen, and left as they were."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from functools import partial
+from pathlib import Path
+
+import pytest
+from tfprof.agent import processes
+from tfprof.agent.attach.attachment import Attachment, Plan
+from tfprof.collector.store.reader import LocalStore
+
+JOBS = Path(__file__).parent / "jobs"
+#: More of them by hand: TFPROF_TEST_ATTACHES=40.
+ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
+TFPROF = [sys.executable, "-m", "tfprof.cli.main"]
+LOOPS = [("tf1", "session"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
+
+pytestmark = [pytest.mark.tf, pytest.mark.timeout(600)]
+
+
+class Loop:
+    """A running training loop; `end` stops it and returns what it told."""
+
+    def __init__(self, python, kind, folder):
+        folder.mkdir(exist_ok=True)
+        self.folder = folder
+        environ = {name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")}
+        command = [str(python), str(JOBS / "attach_loop.py"), kind, str(folder)]
+        self.process = subprocess.Popen(
+            command,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env={**environ, "CUDA_VISIBLE_DEVICES": ""},
+        )
+        wait_for(lambda: (folder / "running").exists() or self.process.poll() is not None)
+        assert self.process.poll() is None, self.process.communicate()[1][-2000:]
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def end(self):
+        (self.folder / "stop").touch()
+        out, err = self.process.communicate(timeout=120)
+        assert self.process.returncode == 0, err[-4000:]
+        return json.loads(out.splitlines()[-1])
+
+
+def wait_for(true, patience_s=180.0):
+    until = time.monotonic() + patience_s
+    while not true():
+        assert time.monotonic() < until, "it did not come to that"
+        time.sleep(0.05)
+
+
+@pytest.fixture
+def loop(request, tmp_path):
+    started = []
+
+    def start(venv, kind):
+        python = request.getfixturevalue(f"{venv}_python")
+        started.append(Loop(python, kind, tmp_path / f"loop{len(started)}"))
+        return started[-1]
+
+    yield start
+    for one in started:
+        one.process.kill()
+        one.process.communicate()
+
+
+@pytest.mark.parametrize(("venv", "kind"), LOOPS)
+def test_a_loop_is_seen_from_the_attach_on_and_left_as_it_was(loop, venv, kind, private_places):
+    job = loop(venv, kind)
+    plan = Plan(store=str(private_places), settings={"TFPROF_TRACE": "steps=1-5"})
+    step = {"session": "train", "function": "function", "fit": "batch"}[kind]
+
+    def is_traced(attached):
+        return attached.channel.word("traced") >= 5 and attached.channel.counters()["counts"][step] >= 10
+
+    for _ in range(ATTACHES):
+        attached = Attachment(plan, processes.process(job.pid))
+        wait_for(partial(is_traced, attached))
+        assert attached.channel.word("faults") == 0
+        attached.detach()
+        attached.close_launch()
+        result = attached.stored()
+        assert result is not None
+        assert result.complete
+        attached.end()
+    told = job.end()
+    assert (told["changed"], told["modules"], told["left"], told["ours"]) == ([], [], [], [])
+    stored = LocalStore(str(private_places)).jobs()
+    assert [one.info.state for one in stored] == ["detached"] * ATTACHES
+    for one in stored:
+        assert one.table("ops").num_rows > 0
+
+
+@pytest.mark.parametrize(("venv", "kind"), LOOPS)
+def test_losses_are_those_of_the_same_loop_alone(loop, venv, kind, private_places):
+    job = loop(venv, kind)
+    attached = Attachment(Plan(str(private_places), settings={"TFPROF_TRACE": "all"}), processes.process(job.pid))
+    wait_for(lambda: attached.channel.word("traced") >= 10)
+    attached.detach()
+    attached.end()
+    told = job.end()
+    alone = loop(venv, kind)
+    (alone.folder / "steps").write_text(str(told["steps"]))
+    out, err = alone.process.communicate(timeout=300)
+    assert alone.process.returncode == 0, err[-2000:]
+    assert json.loads(out.splitlines()[-1])["losses"] == told["losses"]
+
+
+def test_the_command_traces_steps_prints_their_ops_and_detaches(loop, private_places):
+    job = loop("tf1", "session")
+    ran = subprocess.run(
+        [*TFPROF, "attach", str(job.pid), "-o", "ops"], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert re.search(r"attached by (pending-call|gil-callback), stopped for", ran.stderr)
+    assert "MatMul" in ran.stdout
+    assert job.end()["ours"] == []
+    assert LocalStore(str(private_places)).jobs()[0].info.state == "detached"
+
+
+def test_interrupted_the_command_detaches(loop, private_places):
+    job = loop("tf1", "session")
+    command = subprocess.Popen(
+        [*TFPROF, "attach", str(job.pid)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    )
+    assert command.stdout is not None
+    assert "train" in command.stdout.readline()
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=60)
+    assert command.returncode == 0, err
+    assert "detached" in err
+    assert job.end()["ours"] == []
+
+
+def test_ps_shows_a_loop_before_during_and_after(loop, private_places):
+    job = loop("tf1", "session")
+
+    def state():
+        shown = subprocess.run([*TFPROF, "ps", "--json"], capture_output=True, text=True, timeout=60, check=True).stdout
+        return next(one["state"] for one in json.loads(shown)["processes"] if one["pid"] == job.pid)
+
+    assert state() == "attachable"
+    attached = Attachment(Plan(str(private_places)), processes.process(job.pid))
+    assert state() == "profiled"
+    attached.detach()
+    attached.end()
+    assert state() == "attachable"
+    job.end()
+
+
+def test_all_processes_of_a_name_are_attached_to(loop, private_places):
+    jobs = [loop("tf1", "session") for _ in range(2)]
+    ran = subprocess.run(
+        [*TFPROF, "attach", "--all", "attach_l??p.py", "--steps", "3"],
+        capture_output=True,
+        text=True,
+        timeout=180,
+        check=False,
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert {str(job.pid) for job in jobs} <= {
+        line.split()[1] for line in ran.stderr.splitlines() if "attached by" in line
+    }
+    assert [job.end()["ours"] for job in jobs] == [[], []]
+    # Loops of other tests on this host have the same name.
+    states = {one.info.identity["pid"]: one.info.state for one in LocalStore(str(private_places)).jobs()}
+    assert [states[job.pid] for job in jobs] == ["detached"] * 2
+
+
+def test_a_process_that_starts_later_is_followed(loop, private_places):
+    command = subprocess.Popen(
+        [*TFPROF, "attach", "--all", "attach_loop*", "--follow", "--steps", "3"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    job = loop("tf1", "session")
+    wait_for(
+        lambda: any(
+            (one.info.state, one.info.identity.get("pid")) == ("detached", job.pid)
+            for one in stored_jobs(private_places)
+        )
+    )
+    command.send_signal(signal.SIGINT)
+    _, err = command.communicate(timeout=60)
+    assert command.returncode == 0, err
+    assert f"{job.pid} attach_loop.py: attached by" in err
+    assert job.end()["ours"] == []
+
+
+def stored_jobs(store):
+    return LocalStore(str(store)).jobs() if (store / "store.json").exists() else []

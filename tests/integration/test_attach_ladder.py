@@ -1,0 +1,198 @@
+"""Running a text in interpreters that are busy with what is hardest to interrupt: each goes on unharmed."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from tfprof.agent import processes
+from tfprof.agent.attach.errors import AttachError
+from tfprof.agent.attach.inject import CALLBACK, METHODS, PENDING_CALL, inject
+
+INTERPRETERS = sorted(
+    path
+    for path in Path("~/.pyenv/versions").expanduser().glob("3.*/bin/python")
+    if path.parent.parent.name[:4] != "3.6."
+) or [Path(sys.executable)]
+#: More of them by hand: TFPROF_TEST_ATTACHES=40; how long each took is told in TFPROF_TEST_FIGURES.
+ATTACHES = int(os.environ.get("TFPROF_TEST_ATTACHES", "2"))
+FIGURES = os.environ.get("TFPROF_TEST_FIGURES")
+
+#: Each computes the same, whoever interrupts it, and says so at its end.
+BEGIN = """
+import hashlib, os, signal, sys, threading, time
+total, rounds = hashlib.sha256(), 0
+print("ready", flush=True)
+"""
+END = """
+    rounds += 1
+    if rounds % 50 == 0 and os.path.exists(sys.argv[1]):
+        break
+print(rounds, flush=True)
+"""
+WORK = {
+    "arithmetic": "while True:\n    assert sum(i * i for i in range(300)) == 8955050",
+    "floats": "while True:\n    assert sum(i / 7.0 for i in range(300)) == {floats!r}",
+    "malloc": "while True:\n    assert len([bytearray(n * 37) for n in range(200)]) == 200",
+    "dlopen": (
+        "import ctypes, _ctypes\n"
+        "name = next(l.split()[-1] for l in open('/proc/self/maps') if '/libm' in l or '/libc' in l)\n"
+        "while True:\n    handle = _ctypes.dlopen(name, 2); _ctypes.dlclose(handle)"
+    ),
+    "gc": "import gc\nwhile True:\n    a = [[] for _ in range(50)]; a.append(a); del a; gc.collect()",
+    "threads": (
+        "def work():\n    while True: sum(range(100)); time.sleep(0.0001)\n"
+        "for _ in range(8): threading.Thread(target=work, daemon=True).start()\n"
+        "while True:\n    assert sum(range(1000)) == 499500"
+    ),
+    "signals": (
+        "got = [0]\ndef handler(*_): got[0] += 1\n"
+        "signal.signal(signal.SIGALRM, handler); signal.signal(signal.SIGPROF, handler)\n"
+        "signal.setitimer(signal.ITIMER_REAL, 0.0005, 0.0005); signal.setitimer(signal.ITIMER_PROF, 0.0005, 0.0005)\n"
+        "while True:\n    assert sum(range(1000)) == 499500\n    if os.path.exists(sys.argv[1]):"
+        " signal.setitimer(signal.ITIMER_REAL, 0); signal.setitimer(signal.ITIMER_PROF, 0)"
+    ),
+    "sleep": (
+        "while True:\n    before = time.monotonic(); time.sleep(0.4);"
+        " assert time.monotonic() - before >= 0.399; rounds += 49"
+    ),
+    "native": (
+        "import ctypes\nsleep = ctypes.CDLL(None).usleep\nwhile True:\n    assert sleep(300000) == 0; rounds += 49"
+    ),
+    "asleep": "import ctypes\nsleep = ctypes.CDLL(None).sleep\nwhile True:\n    sleep(5); rounds += 49",
+    "lock": (
+        "lock = threading.Lock(); lock.acquire()\nwhile True:\n    assert not lock.acquire(timeout=0.4); rounds += 49"
+    ),
+    "blocks": "import subprocess\nwhile True:\n    subprocess.call(['sleep', '0.3']); rounds += 49",
+}
+
+
+class Job:
+    """An interpreter at work; `end` returns how many rounds it did."""
+
+    def __init__(self, python, kind, folder):
+        self.stop = folder / f"stop{time.monotonic_ns()}"
+        floats = sum(i / 7.0 for i in range(300))
+        script = BEGIN + WORK[kind].replace("{floats!r}", repr(floats)) + END
+        environ = {name: text for name, text in os.environ.items() if not name.startswith("PYTHON")}
+        self.process = subprocess.Popen(
+            [str(python), "-c", script, str(self.stop)],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environ,
+        )
+        assert self.process.stdout is not None
+        assert self.process.stdout.readline() == "ready\n"
+
+    def end(self):
+        self.stop.touch()
+        out, err = self.process.communicate(timeout=120)
+        assert (self.process.returncode, err) == (0, "")
+        return int(out)
+
+
+@pytest.fixture
+def start(tmp_path):
+    begun = []
+
+    def starting(python, kind):
+        begun.append(Job(python, kind, tmp_path))
+        return begun[-1]
+
+    yield starting
+    for job in begun:
+        job.process.kill()
+        job.process.communicate()
+
+
+TELLS = {"code": "import sys; told = '%d.%d' % sys.version_info[:2]"}
+
+
+def told(job, methods=METHODS):
+    return inject(processes.process(job.process.pid), TELLS, methods)
+
+
+def note(**figures):
+    if FIGURES:
+        with open(FIGURES, "a") as file:
+            file.write(json.dumps(figures) + "\n")
+
+
+@pytest.mark.parametrize("kind", [kind for kind in WORK if kind != "asleep"])
+@pytest.mark.parametrize("python", INTERPRETERS, ids=lambda path: path.parent.parent.name)
+def test_a_busy_interpreter_runs_a_text_and_goes_on(start, python, kind):
+    job = start(python, kind)
+    time.sleep(0.05)
+    for _ in range(ATTACHES):
+        done = told(job)
+        assert python.parent.parent.name.startswith(done.told)
+        note(python=done.told, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
+    assert "tfprof" not in Path(f"/proc/{job.process.pid}/maps").read_text()
+    job.end()
+
+
+def test_a_running_thread_takes_a_pending_call_and_a_sleeping_one_a_callback(start):
+    assert told(start(INTERPRETERS[-1], "arithmetic")).method == PENDING_CALL
+    asleep = start(INTERPRETERS[-1], "asleep")
+    time.sleep(1)  # it has begun to sleep, for five seconds
+    assert told(asleep).method == CALLBACK
+
+
+def test_a_way_that_is_not_allowed_is_not_taken(start):
+    job = start(INTERPRETERS[-1], "arithmetic")
+    time.sleep(0.05)  # it is past its beginning, which reads a file
+    with pytest.raises(AttachError, match="not blocked"):
+        told(job, (CALLBACK,))
+    job.end()
+
+
+def test_a_stopped_job_stays_stopped_and_does_nothing_later(start):
+    job = start(INTERPRETERS[-1], "arithmetic")
+    os.kill(job.process.pid, signal.SIGSTOP)
+    time.sleep(0.1)
+    with pytest.raises(AttachError) as refused:
+        told(job)
+    assert refused.value.slug == "attach-unanswered"
+    assert Path(f"/proc/{job.process.pid}/stat").read_text().split()[2] == "T"
+    os.kill(job.process.pid, signal.SIGCONT)
+    job.end()
+
+
+HELPER = """
+import sys
+from tfprof.agent import processes
+from tfprof.agent.attach.inject import METHODS, inject
+process = processes.process(int(sys.argv[1]))
+print("begins", flush=True)
+while True:
+    inject(process, {"code": "pass"}, METHODS)
+"""
+
+
+@pytest.mark.parametrize("kind", ["floats", "malloc", "threads", "sleep", "signals"])
+def test_whoever_attaches_may_be_killed_at_any_moment(start, kind):
+    job, chance = start(INTERPRETERS[-1], kind), random.Random(kind)
+    for _ in range(5 * ATTACHES):
+        helper = subprocess.Popen(
+            [sys.executable, "-c", HELPER, str(job.process.pid)], stdout=subprocess.PIPE, text=True
+        )
+        assert helper.stdout is not None
+        assert helper.stdout.readline() == "begins\n"
+        time.sleep(chance.uniform(0.0, 0.05))
+        helper.kill()
+        helper.communicate()
+        assert job.process.poll() is None
+    before = time.monotonic()
+    while time.monotonic() - before < 20:
+        try:
+            told(job)
+            break
+        except AttachError:
+            time.sleep(0.1)
+    job.end()
