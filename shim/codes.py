@@ -9,7 +9,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-#: What a code object is made of before Python 3.8, in the order of its constructor.
+#: Arguments of the constructor of code objects before Python 3.8, in order.
 _FIELDS = [
     "argcount",
     "kwonlyargcount",

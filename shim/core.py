@@ -4,78 +4,48 @@ import _thread
 import os
 import sys
 
-from . import clock, guard, hook
+from . import clock, guard, hook, lasting
+from .tensorflow import patches as tensorflow
 
-TYPE_CHECKING = False  # types are quoted here: even __future__ would make every interpreter start slower
+TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any, Callable, Mapping, Tuple
 
-    from ..formats.policy import Policy
     from .channel.ring import Channel
     from .channel.spans import Put
+    from .pacing.orders import Orders
     from .pacing.tracker import Tracker
 
-    Made = Tuple[Channel, Put, Policy]
+    Made = Tuple[Channel, Put, Orders]
 
-#: Module of the job -> (our module in tensorflow/, its function that patches the job's module).
-PATCHES = {
-    "tensorflow.python.client.session": ("session", "patch"),
-    "tensorflow.python.eager.def_function": ("function", "patch"),
-    "tensorflow.python.eager.polymorphic_function.polymorphic_function": ("function", "patch"),
-    "tensorflow.python.eager.function": ("outside", "patch_concrete"),
-    "tensorflow.python.eager.polymorphic_function.monomorphic_function": ("outside", "patch_concrete"),
-    "tensorflow.python.eager.polymorphic_function.concrete_function": ("outside", "patch_concrete"),
-    "tensorflow.python.eager.backprop": ("outside", "patch_tape"),
-    "tensorflow.python.training.optimizer": ("outside", "patch_optimizer"),
-    "tensorflow.python.keras.optimizer_v2.optimizer_v2": ("outside", "patch_optimizer"),
-    "keras.optimizer_v2.optimizer_v2": ("outside", "patch_optimizer"),
-    "keras.optimizers.optimizer": ("outside", "patch_optimizer"),
-    "keras.optimizers.optimizer_experimental.optimizer": ("outside", "patch_optimizer"),
-    "keras.optimizers.optimizer_v2.optimizer_v2": ("outside", "patch_optimizer"),
-    "keras.optimizers.legacy.optimizer_v2": ("outside", "patch_optimizer"),
-    "keras.src.optimizers.base_optimizer": ("outside", "patch_optimizer"),
-    "keras.src.optimizers.optimizer": ("outside", "patch_optimizer"),
-    "keras.src.optimizers.legacy.optimizer_v2": ("outside", "patch_optimizer"),
-    "tf_keras.src.optimizers.optimizer": ("outside", "patch_optimizer"),
-    "tf_keras.src.optimizers.legacy.optimizer_v2": ("outside", "patch_optimizer"),
-    "tensorflow.python.keras.engine.base_layer": ("outside", "patch_layers"),
-    "keras.engine.base_layer": ("outside", "patch_layers"),
-    "keras.src.engine.base_layer": ("outside", "patch_layers"),
-    "keras.src.layers.layer": ("outside", "patch_layers"),
-    "tf_keras.src.engine.base_layer": ("outside", "patch_layers"),
-    "tensorflow.python.profiler.internal._pywrap_profiler": ("window", "patch"),
-    "tensorflow.python.keras.callbacks": ("keras", "patch_callbacks"),
-    "keras.callbacks": ("keras", "patch_callbacks"),
-    "keras.src.callbacks": ("keras", "patch_callbacks"),
-    "keras.src.callbacks.callback_list": ("keras", "patch_callbacks"),
-    "tf_keras.src.callbacks": ("keras", "patch_callbacks"),
-    "tensorflow.python.keras.engine.training": ("keras", "patch_model"),
-    "tensorflow.python.keras.engine.training_v1": ("keras", "patch_model"),
-    "keras.engine.training": ("keras", "patch_model"),
-    "keras.engine.training_v1": ("keras", "patch_model"),
-    "keras.src.engine.training": ("keras", "patch_model"),
-    "keras.src.engine.training_v1": ("keras", "patch_model"),
-    "tf_keras.src.engine.training": ("keras", "patch_model"),
-    "tf_keras.src.engine.training_v1": ("keras", "patch_model"),
-    "keras.src.backend.tensorflow.trainer": ("keras", "patch_model"),
-}
+#: The frameworks that are patched: modules with NAME, VERSION and PATCHES (tensorflow/patches.py).
+FRAMEWORKS = (tensorflow,)
+
+
+_IN_JOBS = "_tfprof"  # what the shim is called in jobs
 
 
 class State(object):
     """One process's state.
 
-    ``trackers`` are the trackers of each kind of step in use; ``replaced`` is the undo list of the
-    patches.
+    ``environ`` has the settings. ``attached``: the process was running before. ``framework`` is the
+    row of the framework that was imported first; ``trackers`` are the trackers of each kind of step
+    in use; ``replaced`` is the undo list of the patches, ``undone`` what else is called to undo
+    things.
     """
 
-    def __init__(self, launch: int, folder: str) -> None:
+    def __init__(self, launch: int, folder: str, environ: "Mapping[str, str]", attached: bool) -> None:
         self.launch = launch
         self.folder = folder
+        self.environ = environ
+        self.attached = attached
         self.lock = _thread.allocate_lock()
+        self.framework: "ModuleType | None" = None
         self.trackers: "dict[int, Tracker]" = {}
         self.budgeted_kinds: "set[int]" = set()
         self.replaced: "list[tuple[Any, str, Any, Any]]" = []
+        self.undone: "list[Callable[[], object]]" = []
         self.forget()
 
     def forget(self) -> None:
@@ -84,7 +54,7 @@ class State(object):
         self.threads: "clock.ThreadId | None" = None
         self.channel: "Channel | None" = None
         self.put: "Put | None" = None
-        self.policy: "Policy | None" = None
+        self.orders: "Orders | None" = None
         self.refused = False
 
 
@@ -96,23 +66,27 @@ def state() -> "State | None":
     return _state
 
 
-def arm(environ: "Mapping[str, str]") -> None:
-    """Arm the shim if ``environ`` asks for it; patch loaded modules now. Idempotent."""
+def arm(environ: "Mapping[str, str]", attached: bool = False) -> None:
+    """Arm the shim if ``environ`` asks for it; patch loaded modules now. Idempotent.
+
+    ``attached``: the process was running before, and what it has begun is met in the middle.
+    """
     global _state
     run = _run(environ)
     if run is None or _state is not None:
         return
     if os.getuid() != os.geteuid() or os.getgid() != os.getegid():
         return
-    _state = State(*run)
-    os.register_at_fork(after_in_child=guard.called_back(_forked))
-    hook.install(PATCHES, _patch)
+    _state = State(*run, environ=environ, attached=attached)
+    lasting.in_child(_forked)
+    hook.install({name: row for row in FRAMEWORKS for name in row.PATCHES}, _patch)
 
 
 def disarm() -> None:
-    """Undo everything: patches, import hook, channel words.
+    """Undo everything: patches, import hook, descriptor, modules.
 
-    Objects of ours that others still hold do nothing from now on.
+    Objects of ours that others still hold do nothing from now on. The channel's memory goes when
+    nothing refers to it any more.
     """
     global _state
     if _state is None:
@@ -124,11 +98,19 @@ def disarm() -> None:
             setattr(owner, name, original)
     for tracker in old.trackers.values():
         tracker.stop()
+    for undo in old.undone:
+        guard.guarded(undo)()
+    lasting.forget()
     if old.channel is not None:
-        from .channel.ring import WORD
-
-        old.channel.words[WORD["detached"]] = 1
+        old.channel.detach()
     guard.watch(None)
+    _remove_modules()
+
+
+def at_disarm(call: "Callable[[], object]") -> None:
+    """Call ``call`` when the shim is disarmed, guarded; idempotent."""
+    if _state is not None and call not in _state.undone:
+        _state.undone.append(call)
 
 
 def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
@@ -187,7 +169,7 @@ def _run(environ: "Mapping[str, str]") -> "tuple[int, str] | None":
 
 
 def _make() -> "Made | None":
-    """Return (channel, put, policy), creating the channel if needed; None where that fails."""
+    """Return (channel, put, orders), creating the channel if needed; None where that fails."""
     if _state is None:
         return None
     if _state.pid != clock.getpid():
@@ -195,13 +177,13 @@ def _make() -> "Made | None":
     if _state.put is None:
         from .channel import channel_setup
 
-        with _state.lock:  # also to wait for the thread that is at it
+        with _state.lock:  # another thread may be doing it: wait for it
             if _state.channel is None and not _state.refused:
                 channel_setup.open_channel(_state)
-    channel, put, policy = _state.channel, _state.put, _state.policy
-    if _state.refused or channel is None or put is None or policy is None:
+    channel, put, orders = _state.channel, _state.put, _state.orders
+    if _state.refused or channel is None or put is None or orders is None:
         return None
-    return channel, put, policy
+    return channel, put, orders
 
 
 def _forked() -> None:
@@ -218,12 +200,28 @@ def _forked() -> None:
         parents.abandon()
 
 
+def _remove_modules() -> None:
+    """Remove our modules and their finders from the import system, where they are the job's."""
+    root = __package__.partition(".")[0]
+    if root != _IN_JOBS:
+        return
+    guard.retire()
+    for name in [name for name in sys.modules if name.partition(".")[0] == root]:
+        for place in getattr(sys.modules.pop(name), "__path__", ()):
+            sys.path_importer_cache.pop(place, None)
+
+
 @guard.guarded
 def _patch(name: str, module: "ModuleType") -> None:
     """Patch ``module``, just loaded as ``name``, if there is a channel."""
-    if _state is None or _make() is None:
+    if _state is None:
         return
-    ours, function = PATCHES[name]
-    ours = "%s.tensorflow.%s" % (__package__, ours)
+    row = next(row for row in FRAMEWORKS if name in row.PATCHES)
+    if _state.framework is None:
+        _state.framework = row
+    if _make() is None:
+        return
+    ours, function = row.PATCHES[name]
+    ours = "%s.%s" % (row.__package__, ours)
     __import__(ours)
     getattr(sys.modules[ours], function)(module)

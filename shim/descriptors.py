@@ -33,14 +33,14 @@ class StandardFdsReserved(object):
         self._plug = os.stat(_ROOT)
         while not _standard_open():
             fd = os.open(_ROOT, _O_PATH | os.O_CLOEXEC)
-            if fd >= _LOWEST:  # another thread opened the last of them
+            if fd >= _LOWEST:  # another thread opened the last standard one
                 os.close(fd)
                 return
             self._taken.append(fd)
 
     def __exit__(self, *_error: object) -> None:
         for fd in self._taken:
-            if is_file(fd, self._plug):  # and not what the job has put there meanwhile
+            if is_file(fd, self._plug):  # unless the job has replaced it
                 os.close(fd)
 
 
@@ -73,7 +73,7 @@ def write(fd: int, data: bytes) -> None:
     except OSError as error:
         if theirs(error):
             raise
-        return  # closed, full, or broken: as it would have been without us
+        return  # closed, full, or broken: lost, as it would be without tfprof
 
 
 def open_file(path: str, flags: int, mode: Any = 0o600) -> int:

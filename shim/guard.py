@@ -3,7 +3,7 @@
 import os
 import sys
 
-TYPE_CHECKING = False  # types are quoted here: even __future__ would make every interpreter start slower
+TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
     from types import FrameType, TracebackType
     from typing import Any, Callable, ParamSpec, TypeVar
@@ -13,14 +13,15 @@ if TYPE_CHECKING:
     P = ParamSpec("P")
     R = TypeVar("R")
 
-#: What the file names of our code begin with, as frames show them.
+#: Prefixes of our code's file names in frames.
 OURS = os.path.dirname((lambda: 0).__code__.co_filename) + os.sep
 #: Errors that our own calls may raise without arguments: no sign that another thread set them.
 _WITHOUT_ARGUMENTS = (MemoryError, StopIteration)
 #: Packages whose compiled parts raise errors without arguments.
 _COMPILED = ("google", "keras", "tensorflow", "tensorflow_core", "tf_keras")
 _asked = {name: os.environ.get("TFPROF_" + name.upper()) for name in ("debug", "raise")}
-_raise: "bool | None" = None  # whether our errors reach the job; None: not asked yet
+_raise: "bool | None" = None  # whether our errors reach the job; None: not yet read
+_retired = False
 _channel: "Channel | None" = None
 
 
@@ -28,6 +29,12 @@ def watch(channel: "Channel | None") -> None:
     """Count internal errors in ``channel`` from now on; None: in none."""
     global _channel
     _channel = channel
+
+
+def retire() -> None:
+    """Contain our errors silently from now on: nothing of ours can be imported any more."""
+    global _retired
+    _retired = True
 
 
 def guarded(function: "Callable[P, R]") -> "Callable[P, R | None]":
@@ -55,12 +62,21 @@ def called_back(function: "Callable[P, R]") -> "Callable[P, R | None]":
     def call(*args: "P.args", **kwargs: "P.kwargs") -> "R | None":
         try:
             return function(*args, **kwargs)
-        except BaseException as error:
-            if not stop(error):
-                _raise_later(sys._getframe(1), error)
+        except BaseException:
+            interrupted()
             return None
 
     return call
+
+
+def interrupted() -> None:
+    """Handle the current exception of a callback whose errors Python drops.
+
+    The job's own is raised again soon after the callback.
+    """
+    error = sys.exc_info()[1]
+    if error is not None and not stop(error):
+        _raise_later(sys._getframe(1), error)
 
 
 def stop(error: BaseException) -> bool:
@@ -71,6 +87,8 @@ def stop(error: BaseException) -> bool:
     global _raise
     if theirs(error):
         return False
+    if _retired:
+        return True
     if _raise is None:
         _raise = _switch("raise")
     if _raise:
@@ -92,7 +110,7 @@ def theirs(error: BaseException) -> bool:
     if not isinstance(error, Exception):
         return True
     if isinstance(error, RuntimeError) and isinstance(error.__cause__, StopIteration):
-        error = error.__cause__  # which Python lets out of no generator as it is
+        error = error.__cause__  # Python replaces a StopIteration that leaves a generator
     caller, last = None, None
     trace = error.__traceback__
     while trace is not None:
@@ -148,7 +166,7 @@ def _handlers() -> "set[tuple[str, str]]":
     found = set()
     for number in range(1, _signal.NSIG):
         handler: "Any" = _signal.getsignal(number)
-        own = getattr(type(handler), "__call__", None)  # noqa: B004 - it is wanted, not whether there is one
+        own = getattr(type(handler), "__call__", None)  # noqa: B004 - the attribute itself is needed
         for candidate in (handler, getattr(handler, "func", None), own):
             code = getattr(getattr(candidate, "__func__", candidate), "__code__", None)
             if code is not None:

@@ -2,7 +2,7 @@
 
 import sys
 
-TYPE_CHECKING = False  # types are quoted here: even __future__ would make every interpreter start slower
+TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
     from importlib.machinery import ModuleSpec
     from types import ModuleType
@@ -50,7 +50,7 @@ class _Finder(object):
                 spec = None if find is None else find(name, path, target)
                 if spec is not None:
                     if hasattr(spec.loader, "exec_module"):
-                        spec.loader = _Loader(spec.loader, name)  # type: ignore[assignment]  # all of a loader by __getattr__
+                        spec.loader = _Loader(spec.loader, name)  # type: ignore[assignment] # by __getattr__
                     return spec
         finally:
             _busy.discard(name)

@@ -8,5 +8,5 @@ from __future__ import annotations
 import ctypes
 
 plain = ctypes.CDLL(None)
-#: For calls after which ``ctypes.get_errno`` is asked.
+#: The library for calls that need ``ctypes.get_errno``.
 with_errno = ctypes.CDLL(None, use_errno=True)

@@ -24,16 +24,16 @@ _VERSION = sys.version_info[:2]
 _KNOWN = sys.implementation.name == "cpython" and (3, 7) <= _VERSION <= (3, 13)
 #: Units of two bytes that the interpreter keeps for itself behind an instruction.
 _CACHES = {(3, 11): {"PRECALL": 1, "CALL": 4}}.get(_VERSION, {"CALL": 3} if _VERSION > (3, 11) else {})
-#: CPython 3.11.0 shows a frame that it takes apart to what is finalised then (GH-99729).
+#: CPython 3.11.0 exposes a partly cleared frame to finalisers (GH-99729).
 _KEEPS = sys.version_info < (3, 11) or sys.version_info >= (3, 11, 1)
 #: These versions do not release remaining values at a return: there the code itself releases the
 #: kept one.
 _LETS_GO = ((3, 9), (3, 10))
 _LETTING_GO = ("ROT_TWO", "POP_TOP")
-_RELATIVE = _VERSION >= (3, 11)  # jumps and tables count from where they are, or in a table of their own
-_GENERATORS = 0x20 | 0x80 | 0x200  # flags of code whose call runs nothing of it
+_RELATIVE = _VERSION >= (3, 11)  # jumps are relative, or exception handlers are in a table
+_GENERATORS = 0x20 | 0x80 | 0x200  # flags of generators and coroutines: a call runs none of the code
 _VARARGS = 0x04
-_ARG_MAX = 0xFF  # of an instruction that needs no extension
+_ARG_MAX = 0xFF  # maximum argument of an instruction without extension
 #: Forms of a location table entry: line offset 0, 1 or 2; any offset without columns; both.
 _SHORT, _LINE, _LINE_AND_COLUMNS = (10, 11, 12), 13, 14
 

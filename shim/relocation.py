@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     Place = Callable[[int], int]  # a new offset for an old one
 
-_UNIT = 1 if sys.version_info < (3, 10) else 2  # bytes that a jump of one goes
+_UNIT = 1 if sys.version_info < (3, 10) else 2  # bytes per unit of a jump
 
 
 class _Instruction(object):
@@ -87,7 +87,7 @@ def lnotab(table: bytes, place: Place) -> bytes:
         at += table[index]
         lines = table[index + 1]
         if lines:
-            to = place(at) if at else 0  # what is in front is on the first line of the body
+            to = place(at) if at else 0  # the inserted code is on the first line of the body
             out += b"\xff\0" * ((to - last) // 255) + bytes(((to - last) % 255, lines))
             last = to
     return bytes(out)
@@ -95,7 +95,7 @@ def lnotab(table: bytes, place: Place) -> bytes:
 
 def linetable(table: bytes, place: Place) -> bytes:
     """Return the line table of Python 3.10: pairs of (bytes, line increment)."""
-    ranges: List[Tuple[int, int]] = []  # where one ends, its lines
+    ranges: List[Tuple[int, int]] = []  # end of a range, its line increment
     at = 0
     for index in range(0, len(table), 2):
         at += table[index]

@@ -19,7 +19,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable
 
-#: Where a FILE of the GNU C library has its descriptor, on 64-bit machines (struct_FILE.h).
+#: Offset of the descriptor in a FILE of the GNU C library on 64-bit machines (struct_FILE.h).
 _FILENO_AT = 112
 _STREAMS = ("stdout", "stderr")
 #: Source files of TensorFlow that log about a profiler session; the first line of each message
@@ -34,7 +34,7 @@ _FILES = (
     b"cupti_",
     b"rocm_tracer",
 )
-#: How further lines of such messages begin.
+#: Prefixes of the further lines of such messages.
 _FURTHER = (b"\n", b"Dumped ")
 #: The logging library writes this once, before the first line that a process logs.
 _PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called are written to STDERR"
@@ -67,7 +67,7 @@ class Captured(object):
 
     def __exit__(self, *_error: object) -> None:
         self.restore()
-        self._flush()  # after it no thread writes that found the descriptor replaced
+        self._flush()  # waits for threads that write through the replaced descriptor
         if not self._is_ours():
             return
         size = os.fstat(self.fd).st_size - self._at

@@ -8,23 +8,24 @@ import sys
 
 from ...formats import layout, policy, settings
 from ...formats.runtime_dir import ANNOUNCE
-from .. import clock, guard
+from .. import clock, core, guard
 from ..descriptors import open_file
+from ..pacing.orders import Orders
 from . import spans
 from .ring import Channel, ChannelError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from types import ModuleType
+    from typing import Any, Mapping
 
     from ..core import State
 
 _FUNCTIONS = len(', "functions": {}')
-_VERSIONS = "tensorflow.python.framework.versions"
 
 
 def open_channel(state: State) -> None:
-    """Give ``state`` a channel, put and policy; announce a refusal where that fails.
+    """Give ``state`` a channel, put and orders; announce a refusal where that fails.
 
     If an exception of the job's interrupts it, nothing is left behind and the next step tries
     again.
@@ -40,21 +41,22 @@ def open_channel(state: State) -> None:
 def _open_channel(state: State) -> None:
     uid = int.from_bytes(os.urandom(8), "little") or 1
     try:
-        channel = Channel(uid, state.launch, _ring_bytes())
+        channel = Channel(uid, state.launch, _ring_bytes(state.environ))
     except ChannelError as error:
         announce(state.folder, state.pid, uid, "refused %s %s\n" % (error.slug, error.args[0]))
         return
     try:
         guard.watch(channel)
-        write_hello(channel)
-        chosen, problem = _policy()
+        write_hello(channel, state)
+        chosen, problem = _policy(state.environ)
         threads = clock.ThreadId()
         put = spans.writer(channel, state.budgeted_kinds, threads)
+        orders = Orders(channel.words, chosen, channel.refuse, core.disarm, clock.mono())
     except BaseException:
         guard.watch(None)
         channel.abandon()
         raise
-    state.channel, state.policy, state.threads = channel, chosen, threads
+    state.channel, state.orders, state.threads = channel, orders, threads
     state.put = put
     state.refused = False
     announce(state.folder, state.pid, uid, "channel\n")
@@ -82,18 +84,18 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
 
 
 @guard.guarded
-def write_hello(channel: Channel) -> None:
+def write_hello(channel: Channel, state: State) -> None:
     """Write the hello page, with as many function names as fit."""
-    versions = sys.modules.get(_VERSIONS)
+    framework = state.framework
     text: dict[str, Any] = {
         "name": _name(),
         "argv0": (getattr(sys, "argv", None) or [""])[0],
         "python": "%d.%d.%d" % sys.version_info[:3],
-        "framework": "tensorflow",
-        "framework_version": getattr(versions, "VERSION", None),
+        "framework": None if framework is None else framework.NAME,
+        "framework_version": _version(framework),
         "ppid": os.getppid(),
         "executable": sys.executable,
-        "trace": settings.SETTINGS["trace"].read(),
+        "trace": settings.SETTINGS["trace"].read(state.environ),
     }
     data = json.dumps(text).encode()
     while len(data) > layout.HELLO_MAX:
@@ -108,6 +110,14 @@ def write_hello(channel: Channel) -> None:
     channel.hello(data)
 
 
+def _version(framework: ModuleType | None) -> Any:
+    """Return the version of the job's framework, None as long as it is not loaded."""
+    if framework is None:
+        return None
+    module, attribute = framework.VERSION
+    return getattr(sys.modules.get(module), attribute, None)
+
+
 def _name() -> str:
     """Return the program's name: of its module when it was started as one, else of its script."""
     main = sys.modules.get("__main__")
@@ -118,9 +128,9 @@ def _name() -> str:
     return os.path.basename((getattr(sys, "argv", None) or [""])[0]) or "python"
 
 
-def _ring_bytes() -> int:
+def _ring_bytes(environ: Mapping[str, str]) -> int:
     try:
-        asked: int = settings.SETTINGS["ring"].read()
+        asked: int = settings.SETTINGS["ring"].read(environ)
     except ValueError as error:
         if guard.theirs(error):
             raise
@@ -128,10 +138,10 @@ def _ring_bytes() -> int:
     return min(max(asked, layout.RING_MIN), layout.RING_MAX)
 
 
-def _policy() -> tuple[policy.Policy, policy.PolicyError | None]:
+def _policy(environ: Mapping[str, str]) -> tuple[policy.Policy, policy.PolicyError | None]:
     """Return (policy, None), or the default policy and the error of an invalid text."""
     rows = settings.SETTINGS
     try:
-        return policy.Policy.from_text(rows["trace"].read(), rows["trace-level"].read()), None
+        return policy.Policy.from_text(rows["trace"].read(environ), rows["trace-level"].read(environ)), None
     except policy.PolicyError as error:
         return policy.DEFAULT, error

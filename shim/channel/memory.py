@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
+import sys
 
 from .. import libc
 from ..descriptors import StandardFdsReserved
@@ -12,6 +14,7 @@ from ..guard import theirs
 _CLOEXEC, _ALLOW_SEALING, _NOEXEC_SEAL = 1, 2, 8
 #: The number of the system call, for Python before 3.8.
 _MEMFD_CREATE = {"x86_64": 319, "aarch64": 279}
+_RLIMIT_FSIZE = 1
 
 
 def create(name: str) -> int:
@@ -25,6 +28,18 @@ def create(name: str) -> int:
         if theirs(error):
             raise
         return _create(name, _CLOEXEC | _ALLOW_SEALING)
+
+
+def reserve(fd: int, size: int) -> None:
+    """Allocate the first ``size`` bytes of ``fd``; OSError when that fails.
+
+    Beyond the limit of file sizes the kernel would send SIGXFSZ, which ends a job that restored its
+    default action.
+    """
+    limits = ctypes.create_string_buffer(16)  # soft and hard
+    if libc.plain.getrlimit(_RLIMIT_FSIZE, limits) == 0 and size > int.from_bytes(limits.raw[:8], sys.byteorder):
+        raise OSError(errno.EFBIG, os.strerror(errno.EFBIG))
+    os.posix_fallocate(fd, 0, size)
 
 
 def _create(name: str, flags: int) -> int:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import _thread
 import ctypes
+import errno
 import fcntl
 import os
 
@@ -21,16 +22,16 @@ from . import memory
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Callable
+    from typing import Any, Callable
 
 WORD = {name: at // 8 for name, at in list(layout.JOB_WORDS.items()) + list(layout.AGENT_WORDS.items())}
 
 _ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4
 _SHARED_READ_WRITE = (3, 1)
-_WAIT = 1.0  # seconds that a writer waits for another thread's: far more than a switch between many busy threads takes
+_WAIT = 1.0  # seconds that a writer waits for another thread's: far more than a switch between busy threads takes
 
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
-_DROPPED_TRACES = WORD["dropped_traces"]
+_DROPPED_TRACES, _RING_ERROR = WORD["dropped_traces"], WORD["ring_error"]
 _DROPPED, _DROPPED_BYTES = WORD["dropped_records"], WORD["dropped_bytes"]
 
 
@@ -55,7 +56,7 @@ class ReentrantGuard(object):
     def take(self) -> _thread.RLock | None:
         """Return the lock to release, None when it could not be taken."""
         lock = self._lock
-        if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition lives by it; typeshed leaves it out
+        if lock._is_owned():  # type: ignore[attr-defined]  # threading.Condition relies on it; typeshed omits it
             return None
         if lock.acquire(True, _WAIT):
             return lock
@@ -82,11 +83,11 @@ class Channel(object):
         self.ring_bytes = ring_bytes
         self.room = min(ring_bytes, layout.RECORD_MAX) - layout.RECORD.size  # bytes of data that a record may have
         self.ring: memoryview[int] | None = None
-        self.broken: tuple[str, str] | None = None  # why there is no record ring and will be none: (slug, text)
-        self.names: dict[int, str] = {}  # of what steps call, by the keys of their spans
-        self.names_lock = _thread.allocate_lock()  # held while these are added to
+        self.broken: tuple[str, str] | None = None  # reason why there will never be a record ring: (slug, text)
+        self.names: dict[int, str] = {}  # names of called functions, by span key
+        self.names_lock = _thread.allocate_lock()  # held while names are added
         self._guard = ReentrantGuard()
-        self._reported_too_large = False  # that a record was too large
+        self._reported_too_large = False  # whether a too large record was reported
         try:
             self._fd = memory.create(layout.MEMFD_NAME)
         except OSError as error:
@@ -96,10 +97,10 @@ class Channel(object):
                 "the system refuses anonymous memory files: %s" % error.strerror, "memfd-refused"
             ) from None
         try:
-            # Before the first touch: a file that another process cuts short would end this one by
-            # SIGBUS.
+            # Before the first access: if another process truncated the file, SIGBUS would end this
+            # one.
             fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_SHRINK)
-            os.posix_fallocate(self._fd, 0, layout.RING_AT)
+            memory.reserve(self._fd, layout.RING_AT)
             self._inode = _inode(self._fd)
             self.view = _mapping(self._fd, layout.RING_AT)
         except BaseException as error:
@@ -184,7 +185,7 @@ class Channel(object):
         if self._reported_too_large:
             return
         self._reported_too_large = True
-        text = "a %s of %d bytes: no record has more than %d, in this ring" % (
+        text = "a %s of %d bytes: a record in this ring has at most %d" % (
             layout.RECORD_NAMES.get(kind, "record"),
             size,
             self.room,
@@ -208,17 +209,25 @@ class Channel(object):
         if _inode(self._fd) == self._inode:
             os.close(self._fd)
 
+    def detach(self) -> None:
+        """Say that nothing more comes, and close the descriptor; the memory goes with the last reference."""
+        self.words[WORD["detached"]] = 1
+        self.broken = ("detached", "the shim was disarmed")
+        self.abandon()
+
     def _grow(self) -> None:
         if _inode(self._fd) != self._inode:
+            self.words[_RING_ERROR] = errno.EBADF
             raise ChannelError("the program closed the channel's descriptor before the first trace", "channel-closed")
         whole = layout.RING_AT + self.ring_bytes
         try:
-            os.posix_fallocate(self._fd, 0, whole)
+            memory.reserve(self._fd, whole)
             ring = _mapping(self._fd, whole)[layout.RING_AT :]
             fcntl.fcntl(self._fd, _ADD_SEALS, _SEAL_GROW)
         except OSError as error:
             if theirs(error):
                 raise
+            self.words[_RING_ERROR] = error.errno or errno.ENOMEM
             raise ChannelError("no memory for the record ring: %s" % error.strerror, "channel-memory") from None
         self.words[WORD["ring_size"]] = self.ring_bytes
         self.ring = ring
@@ -248,8 +257,23 @@ class Channel(object):
         self.words[_DROPPED_BYTES] += size
 
 
+class _Mapped(object):
+    """Unmaps memory when nothing refers to it any more."""
+
+    __slots__ = ("_address", "_size", "_unmap")
+
+    def __init__(self, address: int, size: int) -> None:
+        self._address = address
+        self._size = size
+        self._unmap = libc.plain.munmap
+        self._unmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+
+    def __del__(self) -> None:
+        self._unmap(self._address, self._size)
+
+
 def _mapping(fd: int, size: int) -> memoryview[int]:
-    """Map ``size`` bytes of ``fd`` permanently, without a second descriptor.
+    """Map ``size`` bytes of ``fd`` for as long as the result is used, without a second descriptor.
 
     Python's own mmap keeps one, and closes it by number.
     """
@@ -260,7 +284,9 @@ def _mapping(fd: int, size: int) -> memoryview[int]:
     if address in (None, ctypes.c_void_p(-1).value):
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
-    return memoryview((ctypes.c_ubyte * size).from_address(address)).cast("B")
+    memory: Any = (ctypes.c_ubyte * size).from_address(address)
+    memory.mapped = _Mapped(address, size)
+    return memoryview(memory).cast("B")
 
 
 def _inode(fd: int) -> tuple[int, int] | None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
             """Put it."""
 
 
-SHORT = 1000000  # ns that an entry of put-together steps fills
+SHORT = 1000000  # ns of merged short steps that fill an entry
 
 _HEAD, _TAIL, _OPEN = WORD["span_head"], WORD["span_tail"], WORD["span_open"]
 _DROPPED, _STEP_NS = WORD["dropped_spans"], WORD["step_ns"]
@@ -39,7 +39,7 @@ _COUNTS, _TIMES, _FAILED = layout.COUNTS_AT // 8, layout.TIMES_AT // 8, layout.F
 _TOTAL, _TAG, _LOW, _HIGH = 1, 3, 5, 6  # words of an entry; the tag is count | kind << 32 | flags << 48
 
 
-def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - one function, for its cost
+def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put:  # noqa: C901, PLR0915 - for its cost
     """Return ``put(kind, start, duration, ordinal, key, flags, parent, count, others)``.
 
     Times are in ns, start is on the monotonic clock. ``others`` is the number of steps before this
@@ -58,7 +58,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     owned, acquire, release = guard.fast_path()
     head, step_ns, limit = words[_HEAD], words[_STEP_NS], 0  # below the limit there is room
     last = costs = 0  # the kind put last, whether its time counts
-    # The entry that is being filled: what may join it, and what it holds. o_next is 0 when there is
+    # The entry that is being filled: conditions to join it, and its sums. o_next is 0 if there is
     # none.
     o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
@@ -124,7 +124,8 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         try:
             thread = threads.tid
             free = wait(count + others) if owned() or not acquire(False) else release
-            if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730 # steps that are only counted raise it without the lock
+            # Steps that are only counted raise it without the lock.
+            if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730
                 words[counts + kind] = ordinal + count - 1
             if flags & ended_badly:
                 words[failed + kind] += count

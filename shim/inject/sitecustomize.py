@@ -15,7 +15,7 @@ def _tfprof():
     import _frozen_importlib_external as external
     import _imp
 
-    def rename(code, path):  # as code of frozen modules is named: tools leave it alone
+    def rename(code, path):  # named like code of frozen modules, which tools ignore
         getattr(_imp, "_fix_co_filename")(code, "<tfprof/%s>" % os.path.basename(path))  # noqa: B009 - no stub has it
         return code
 
@@ -44,7 +44,7 @@ def _tfprof():
 try:
     _tfprof()
 except Exception:
-    pass  # nothing of ours is the job's business
+    pass  # no error of ours reaches the job
 
 # Errors of the shadowed one are site's business. importlib takes this module out of sys.modules by its name when
 # it is done, so that something must be there under it.

@@ -34,12 +34,12 @@ class _KeyStats(object):
 
     def __init__(self) -> None:
         self.seen = 0
-        self.first = 0  # of the FIRST traces, how many were
-        self.postponed = False  # whether one of them was put off, since steps of other kinds had to be traced first
+        self.first = 0  # number of FIRST traces so far
+        self.postponed = False  # whether one of them was postponed in favour of steps of other kinds
         self.base: deque[int] = deque(maxlen=HISTORY)  # untraced
         self.traced: deque[int] = deque(maxlen=SAMPLES)
         self.pending: deque[int] = deque(maxlen=PENDING_MAX)  # traced, without an estimate of their extra time yet
-        self.slow: deque[int] = deque(maxlen=PENDING_MAX)  # untraced, perhaps slowed down by a trace before them
+        self.slow: deque[int] = deque(maxlen=PENDING_MAX)  # untraced, perhaps slowed down by the trace before
 
 
 class TracePacer(object):
@@ -64,29 +64,48 @@ class TracePacer(object):
         faults: Callable[[], int] = fault_count,
         should_yield: Callable[[], bool] = bool,
     ) -> None:
-        self.policy = policy
         self.known: set[int] = set()
         self.lasting = 0
         self._totals = totals
         self._first_traces = first
         self._should_yield = should_yield
-        self._retry_steps = 1  # steps to the next question whether it still does
+        self._retry_steps = 1  # steps until it is checked again
         self._keys: dict[int, _KeyStats] = {}
         self._costs: deque[int] = deque(maxlen=SAMPLES)  # of the last traces
-        self._probe_steps = 0  # untraced steps to look at before the next trace
-        self._last = NEVER  # ordinal of the last step that was to be traced
-        self._after_trace = False  # whether the step last asked about came right after it
+        self._probe_steps = 0  # untraced steps to measure before the next trace
+        self._last = NEVER  # ordinal of the last selected step
+        self._after_trace = False  # whether the last step directly followed it
         self._unbooked = 0  # ns: unreported extra time of such steps; negative if they took less
-        self._faults = PageFaultMonitor(faults)  # used only under a budget
-        self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace, not known yet to be as usual
+        self._count_faults = faults
+        self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace that are not yet classified
+        self.follow(policy)
+
+    def follow(self, policy: Policy, most: int = NEVER) -> None:
+        """Follow ``policy`` from now on, for at most ``most`` traced steps; what was measured is kept."""
+        self._classify_watched(False)
+        self.policy = policy
+        self._left = most  # steps that may still be traced
+        self._faults = PageFaultMonitor(self._count_faults)  # used only under a budget
         self._tries = 0
         self._retraces_left = 0  # steps that are still to be traced in this try
         self._plan = _PLANS[policy.mode]
+        self.known.clear()
         self.trigger = self._plan(self, 0)
+
+    def is_finished(self, ordinal: int) -> bool:
+        """Return whether no step after ``ordinal`` is traced: as many as may be were, or the last range is over."""
+        return self._left <= 0 or (self.policy.mode == layout.MODE_STEPS and ordinal >= self.policy.last)
+
+    @property
+    def last(self) -> int:
+        """The last step that was to be traced, 0 for none."""
+        return self._last if self._last != NEVER else 0
 
     def names(self, ordinal: int) -> bool:
         """Return whether the policy selects step ``ordinal`` by its number; a budget never does."""
         policy = self.policy
+        if self._left <= 0:
+            return False
         if policy.mode == layout.MODE_EVERY:
             return ordinal % policy.every == 0
         if policy.mode == layout.MODE_STEPS:
@@ -100,17 +119,21 @@ class TracePacer(object):
             entry = self._keys[key] = _KeyStats()
         entry.seen += 1
         self._after_trace = ordinal == self._last + 1
+        if self._left <= 0:
+            self.trigger = NEVER
+            return False
         if self.policy.mode == layout.MODE_BUDGET:
             self._faults.begin(ordinal)
         wanted = (key not in self.known and self._first(key, entry)) or self._undo()
         if not wanted and ordinal >= self.trigger:
             wanted = _DECISIONS[self.policy.mode](self, ordinal)
             if not wanted and (self._after_trace or self._faults.watching):
-                self.trigger = ordinal + 1  # which shows what is usual now, and what the trace has done
+                self.trigger = ordinal + 1  # the next step is asked, too: it shows the effect of the trace
         if wanted:
             # The trigger stays: steps of other threads may have begun before this one. The next
             # step asks, too: it is slower, since it finds cold caches and returned memory.
             self._last, self._probe_steps = ordinal, PROBE_STEPS
+            self._left -= 1
             self._classify_watched(False)
             self._faults.trace(ordinal)
         return wanted
@@ -156,7 +179,7 @@ class TracePacer(object):
 
     def _first(self, key: int, entry: _KeyStats) -> bool:
         """Return whether this is one of the first steps of its key, traced under a budget."""
-        if self.policy.mode == layout.MODE_OFF or len(self._keys) > KEYS:
+        if (self.policy.mode == layout.MODE_OFF and not entry.pending) or len(self._keys) > KEYS:
             self._settle(key)
             return False
         if self.policy.mode != layout.MODE_BUDGET or entry.seen <= WARM_UP or entry.first >= self._first_traces:
@@ -168,7 +191,7 @@ class TracePacer(object):
         return True
 
     def _settle(self, key: int) -> None:
-        # A job with ever new keys must not make the set grow for ever.
+        # The set is bounded, even if a job has ever new keys.
         if len(self.known) < 4096:
             self.known.add(key)
 

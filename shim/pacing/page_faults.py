@@ -1,8 +1,8 @@
-"""Page faults of steps: a trace can leave a job with more of them than before.
+"""Page faults of steps: after a trace, a job may have more of them than before.
 
-Whether a step's large buffers fit into the allocator's memory, or are returned to the system and
-requested again, depends on where small ones lie. A profiler's allocations within a step move those,
-until something else does.
+The positions of small buffers decide whether a step's large ones fit into the allocator's memory,
+or are returned to the system and requested again. The profiler's allocations in a step move the
+small ones.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from ..guard import theirs
 
 try:
     import resource
-except ImportError as error:  # an interpreter that was built without
+except ImportError as error:  # an interpreter built without it
     if theirs(error):
         raise
     resource = None  # type: ignore[assignment]
@@ -22,8 +22,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterable
 
-SETTLE = 2  # steps after a trace that take more anyway: memory was given back when it ended
-AFTER = 4  # steps then that are compared with those before it
+SETTLE = 2  # steps after a trace that always take more: memory was returned when it ended
+AFTER = 4  # the next steps, which are compared with those before the trace
 HISTORY = 9
 
 
@@ -52,7 +52,7 @@ class PageFaultMonitor(object):
         self._before: deque[int] = deque(maxlen=HISTORY)  # faults a step
         self._after: deque[int] = deque(maxlen=HISTORY)
         self._at = (0, 0)  # the last step, and the count at its begin
-        self._settled = 1  # the last step whose faults tell nothing: the first one compiles
+        self._settled = 1  # the last step with unusual faults: the first one compiles
 
     def begin(self, ordinal: int) -> None:
         """Record that step ``ordinal`` begins."""

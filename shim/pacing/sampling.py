@@ -9,6 +9,7 @@ FIRST = 256  # steps that are all timed, so that a short job shows all of its ca
 MOST = 256  # one in MOST of the shortest steps is timed, on average
 MARGIN = 8  # steps before the next trace that are all timed: other threads take ordinals, too
 COUNTED_NS = 200  # ns: approximate cost of counting a step
+LOOK_NS = 1000  # ns: approximate cost of a step that looks for orders, and is counted besides
 _OWN_NS = 3000  # ns: assumed cost of timing a step, until it is measured
 _LEAST_NS = 1000
 
@@ -24,8 +25,8 @@ class Sampling(object):
     __slots__ = ("_each", "_mean", "_own")
 
     def __init__(self) -> None:
-        self._each = 1  # one step in so many is timed, on average
-        self._mean = 0  # ns that a step takes
+        self._each = 1  # one in this many steps is timed, on average
+        self._mean = 0  # mean duration of a step, ns
         self._own = _OWN_NS
 
     def cost(self, own: int, others: int) -> int:
@@ -37,6 +38,10 @@ class Sampling(object):
         usual = self._own
         self._own = max(_LEAST_NS, usual + (usual if own > usual else -usual) // 16)
         return min(own, 2 * usual) + others * COUNTED_NS
+
+    def apart(self, budget: int) -> int:
+        """Return how many steps are at least to pass from one that only looks for orders to the next."""
+        return LOOK_NS * SHARE * MILLION // (budget or DEFAULT.budget) // max(self._mean, 1)
 
     def skip(self, ordinal: int, duration: int, budget: int) -> int:
         """Return how many steps to only count after step ``ordinal`` of ``duration`` ns.

@@ -6,12 +6,13 @@ import _thread
 import itertools
 
 from ...formats import layout
-from ...formats.policy import NEVER, Policy, PolicyError
+from ...formats.policy import NEVER
 from ..channel.ring import WORD, ReentrantGuard
 from ..clock import mono
 from ..guard import guarded, stop
 from ..tensorflow.names import Names
 from .accounts import Account
+from .orders import POLICY
 from .pace import FIRST, TracePacer
 from .sampling import MARGIN, Sampling
 
@@ -23,13 +24,14 @@ if TYPE_CHECKING:
     from ..channel.spans import Put
     from ..core import Made
     from .accounts import Accounts
+    from .orders import Orders
 
-POLICY = WORD["policy"]
-_SEEN = WORD["policy_seen"]
-_ASKED = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
-_LASTING_FAULTS = "steps take %d page faults more each since some were traced, and tracing further ones did not undo it"
+_LOOK_NS = 250000000  # time between two looks at an order that ends by itself, estimated by the steps before
+_UNSEEN_NS = 75000000  # an order may be unseen for so long, by steps that are only counted
+_LOOK_STEPS = 256  # and at most so many steps, for these may become longer
+_LASTING_FAULTS = "each step takes %d more page faults since some were traced, and further traces did not undo this"
 _MISSED = WORD["missed"]
-_missed_guard = ReentrantGuard()  # at the count of steps of any kind that were missed
+_missed_guard = ReentrantGuard()  # protects the count of missed steps of all kinds
 _TRACED, _EXTRA, _SELF = WORD["traced"], WORD["extra_ns"], WORD["self_ns"]
 
 
@@ -59,11 +61,18 @@ class Tracker(_Counted):
     """
 
     __slots__ = (
+        "_chosen",
         "_counter",
+        "_each",
         "_first",
+        "_look_at",
+        "_looked",
         "_make",
+        "_orders",
         "_others",
         "_pacer_guard",
+        "_rest",
+        "_revision",
         "_sampling",
         "_skip_lock",
         "account",
@@ -80,7 +89,7 @@ class Tracker(_Counted):
 
     def __init__(self, kind: int, make: Callable[[], Made | None], first: int = FIRST) -> None:
         self.kind = kind
-        self._make = make  # returns (channel, put, policy), None where there is no channel
+        self._make = make  # returns (channel, put, orders), None where there is no channel
         self._first = first
         self.count_at = layout.COUNTS_AT // 8 + kind
         self.forget()
@@ -89,16 +98,23 @@ class Tracker(_Counted):
         """Start again, as in a forked child: without a channel, at step 1."""
         self._pacer_guard = (
             ReentrantGuard()
-        )  # at the pace; a forked child's own, for another thread may have the parent's
+        )  # protects the pace; a forked child makes its own, since a thread of the parent may hold this one
         self.channel: Channel | None = None
         self.account = Account()
         self.put: Put = _discard
         self._skip_lock = _thread.allocate_lock()
         self._sampling = Sampling()
-        self._others = 0  # steps that were only counted, or may be now, and are in no entry yet
+        self._chosen = (0, 0)  # the last step that was timed to choose how many are skipped, and when
+        self._rest = 0  # steps that are still to be only counted, after one that looks for orders
+        self._each = 0  # steps from one that looks to the next
+        self._others = 0  # steps that are, or may be, counted and are in no entry yet
         self.left = _NOTHING
         self.words = _NO_WORDS
         self.generation = 0
+        self._orders: Orders | None = None
+        self._revision = 0  # of the orders that the pace follows
+        self._look_at = NEVER  # step that looks whether the order in force has ended
+        self._looked = (0, 0)  # the last step that looked, and when
         self.known: Container[int] = frozenset()
         self.names = Names()
         self.pace: TracePacer | None = None
@@ -125,10 +141,14 @@ class Tracker(_Counted):
             if self._skip_lock.acquire(False):
                 try:
                     if self.left is left:
+                        if self._rest > 0:
+                            self._count_further(ordinal)
+                            self.spend(2 * (mono() - start - duration))
+                            return
                         others, self._others = self._others, 0
                         if others < 0:
                             others, self._others = 0, others
-                        self._choose_skip(ordinal, duration)
+                        self._choose_skip(ordinal, duration, start + duration)
                 finally:
                     self._skip_lock.release()
         except Exception as error:
@@ -159,17 +179,24 @@ class Tracker(_Counted):
         """Return the policy's trace level for step ``ordinal``, None when it is not traced."""
         if self.channel is None and not self._begin():
             return None
-        if self.words[POLICY] != self.generation:
-            self._apply_policy()
-        pace, channel = self.pace, self.channel
-        if pace is None or channel is None:  # stopped meanwhile by another thread
+        now, orders, pace, channel = mono(), self._orders, self.pace, self.channel
+        if orders is None or pace is None or channel is None:  # stopped meanwhile by another thread
+            return None
+        if self.words[POLICY] != self.generation or orders.is_bounded:
+            self._look(orders, pace, ordinal, now)
+            if self.channel is None:  # that was the order to put everything back
+                return None
+        is_attended = orders.is_attended(now)
+        if orders.revision != self._revision:
+            self._follow(orders, pace)
+        if not is_attended and pace.policy.mode != layout.MODE_OFF:
             return None
         wanted = self._paced(pace.should_trace, ordinal, key)
-        self.trigger = pace.trigger
+        self.trigger = min(pace.trigger, self._look_at)
         if pace.lasting:
             channel.refuse("page-faults", _LASTING_FAULTS % pace.lasting)
             pace.lasting = 0
-        # Where there will never be room for it, a trace would only cost.
+        # A trace without room for its record would only cost time.
         return pace.policy.level if wanted and channel.broken is None else None
 
     def missed(self, ordinal: int) -> None:
@@ -201,64 +228,90 @@ class Tracker(_Counted):
         self.account.traceable = True
         self.account.traced += 1
         self.spend(own, 0 if asked else self._paced(self.pace.traced, key, duration, own))
+        if self._orders is not None and not asked:
+            self._orders.traced()
+            if self.pace.is_finished(self.pace.last):
+                self._orders.finished(self.kind, self._revision)
 
     @property
     def tracing(self) -> bool:
         """Whether traced steps are recorded."""
         return self.pace is not None and self.pace.policy.mode != layout.MODE_OFF
 
-    def _paced(self, ask: Callable[..., int], *given: int) -> int:
+    def _paced(self, ask: Callable[..., int | None], *given: object) -> int:
         """Call the pacer under its lock; 0 on re-entry, as from a signal handler."""
         lock = self._pacer_guard.take()
         if lock is None:
             return 0
         try:
-            return ask(*given)
+            return ask(*given) or 0
         finally:
             lock.release()
 
-    def _choose_skip(self, ordinal: int, duration: int) -> None:
+    def _choose_skip(self, ordinal: int, duration: int, now: int) -> None:
         pace = self.pace
+        (chosen, then), self._chosen = self._chosen, (ordinal, now)
         if pace is None:
             return
         number = self._sampling.skip(ordinal, duration, pace.policy.budget)
         number = min(number, self.trigger - ordinal - MARGIN)
         if number > 0:
-            self._others += number
-            self.left = itertools.islice(self._counter, number)
+            period = max(1, (now - then) // max(1, ordinal - chosen))
+            self._each = max(_UNSEEN_NS // period, self._sampling.apart(pace.policy.budget))
+            self._rest = number
+            self._skip()
+
+    def _count_further(self, ordinal: int) -> None:
+        """Count step ``ordinal``, which saw that there is no order, and let further ones be only counted."""
+        self.words[self.count_at] = max(self.words[self.count_at], ordinal)
+        self._others += 1
+        self._rest = min(self._rest - 1, self.trigger - ordinal - MARGIN)
+        self._skip()
+
+    def _skip(self) -> None:
+        """Let the next steps be only counted, as many as may pass until one looks for orders."""
+        number = max(0, min(self._rest, self._each))
+        self._rest -= number
+        self._others += number
+        self.left = itertools.islice(self._counter, number)
 
     def _begin(self) -> bool:
         made = self._make()
         if made is None:
             self.stop()
             return False
-        channel, self.put, policy = made
+        channel, self.put, self._orders = made
         self.words = channel.words
         self.account = channel.accounts.of(self.kind)
-        self._start_pacer(policy, channel.accounts)
-        self.channel = channel  # last: what an exception interrupts is begun anew
+        self._start_pacer(self._orders, channel.accounts)
+        self.channel = channel  # last: after an exception, everything begins again
         return True
 
-    def _apply_policy(self) -> None:
-        """Apply the agent's policy; an invalid one is refused and the current one stays."""
-        words = self.words
-        generation = words[POLICY]
-        try:
-            policy = Policy.from_words(tuple(words[at] for at in _ASKED))
-        except PolicyError as error:
-            if self.channel is not None:
-                self.channel.refuse(error.slug, error.args[0])
-            self.generation = generation
+    def _look(self, orders: Orders, pace: TracePacer, ordinal: int, now: int) -> None:
+        """Look for a new order, and whether the one in force has ended; choose the step to look at again."""
+        if orders.is_bounded and orders.revision == self._revision and pace.is_finished(ordinal - 1):
+            orders.finished(self.kind, self._revision)
+        orders.look(now, self.kind, ordinal)
+        if self.channel is None:
             return
-        if self.channel is not None:
-            self._start_pacer(policy, self.channel.accounts)
-        self.generation = words[_SEEN] = generation
+        self.generation = orders.generation
+        (step, then), self._looked = self._looked, (ordinal, now)
+        ahead = (ordinal - step) * _LOOK_NS // max(now - then, 1)
+        self._look_at = ordinal + max(1, min(ahead, _LOOK_STEPS))
 
-    def _start_pacer(self, policy: Policy, accounts: Accounts) -> None:
+    def _follow(self, orders: Orders, pace: TracePacer) -> None:
+        """Have the pace follow the policy that is in force now."""
+        self._revision = orders.revision
+        if not orders.is_bounded:
+            self._look_at = NEVER
+        self._paced(pace.follow, orders.policy, orders.most or NEVER)
+
+    def _start_pacer(self, orders: Orders, accounts: Accounts) -> None:
         kind = self.kind
+        self._revision = orders.revision
         self.pace = TracePacer(
-            policy,
-            lambda: accounts.totals(kind, policy.budget),
+            orders.policy,
+            lambda: accounts.totals(kind, orders.policy.budget),
             self._first,
             should_yield=lambda: accounts.should_yield(kind, FIRST),
         )

@@ -6,10 +6,9 @@ By itself it reports only those of accelerators.
 from __future__ import annotations
 
 import ctypes
-import os
 import sys
 
-from ..guard import called_back
+from ..lasting import in_child
 from . import tf_library
 
 TYPE_CHECKING = False
@@ -31,7 +30,7 @@ _SWITCHES = (
         "_ZN10tensorflow24DisableCPUAllocatorStatsEv",
     ),
 )
-_off: Callable[[], object] | None = None  # what turns the switch off, while it is on for us
+_off: Callable[[], object] | None = None  # function that turns the switch off, while tfprof has it on
 
 
 def enable() -> None:
@@ -50,6 +49,7 @@ def enable() -> None:
     asked.restype = ctypes.c_bool
     if asked():
         return
+    in_child(disable)
     _off = off
     on()
 
@@ -58,7 +58,7 @@ def disable() -> None:
     """Turn off what ``enable`` turned on."""
     global _off
     if _off is not None:
-        _off()  # a child may be forked during it, and is to know that it was on
+        _off()  # cleared only afterwards: a child forked meanwhile must know that it was on
         _off = None
 
 
@@ -66,6 +66,3 @@ def accelerated() -> bool:
     """Return whether TensorFlow uses any device other than a CPU."""
     devices = sys.modules[_CONTEXT].context()._logical_devices
     return any(device.device_type not in _CPUS for device in devices or ())
-
-
-os.register_at_fork(after_in_child=called_back(disable))

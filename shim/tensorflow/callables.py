@@ -5,11 +5,13 @@ Keras trains through callables in graph mode.
 
 from __future__ import annotations
 
+import weakref
+
 from ...formats import layout, pb_wire
 from .. import core
 from ..clock import mono
 from ..guard import guarded
-from ..pacing.tracker import POLICY
+from ..pacing.orders import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, with_level
 from .roles import fed
@@ -27,13 +29,16 @@ _FAILED, _SETUP = layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
 _VARIANTS = "_tfprof_variants"
 
-asked: list[
-    bool
-] = []  # not empty from the first callable on that the job made to be traced: each must be looked at then
+asked: list[bool] = []  # not empty once the job made a callable with tracing: from then on each one is checked
+
+
+#: Callables that have an attribute of ours, by identity.
+_made: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 def patch(kind: Any, runs: Runs, tf_session: Any) -> None:
     """Measure and trace the callables of class ``kind``."""
+    core.at_disarm(lambda: _forget(tf_session))
     core.replace(kind, "__init__", lambda original: _init(original, runs))
     core.replace(kind, "__call__", lambda original: _call(original, runs, tf_session))
     core.replace(kind, "__del__", lambda original: _del(original, tf_session))
@@ -114,6 +119,7 @@ def _remember(made: Any, session: Any, callable_options: Any, runs: Runs) -> Non
     if variants.asked:
         asked.append(True)
     setattr(made, _VARIANTS, variants)
+    _made[id(made)] = made
 
 
 def _call(original: Original, runs: Runs, tf_session: Any) -> Original:
@@ -216,7 +222,7 @@ def _begin(
     begun = mono()
     level = tracker.level(ordinal, key)
     if variants is None:
-        return None  # made before we came
+        return None  # made before the patch
     if variants.asked:
         return Record(tracker, ordinal, key, variants.asked, True, begun), made
     session = made._session
@@ -251,6 +257,14 @@ def _del(original: Original, tf_session: Any) -> Original:
         original(self)
 
     return mimic(__del__, original, "TF_SessionReleaseCallable")
+
+
+def _forget(tf_session: Any) -> None:
+    """Remove our attribute and what it holds from all callables."""
+    for made in list(_made.values()):
+        variants = vars(made).pop(_VARIANTS, None)
+        if variants is not None and variants.handles:
+            _release(made, variants, tf_session)
 
 
 @guarded

@@ -23,7 +23,7 @@ _FRAME_GONE_FIRST = sys.version_info >= (3, 11)
 #: Before 3.11: instructions that release the value when a function returns. In 3.7 the last may
 #: also raise.
 _RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
-_FUNCTION = 3  # frames from ours to the function: the fence and what it fences are between
+_FUNCTION = 3  # frames from ours to the function, including the fence and the fenced callback
 
 
 class EndCallback(object):
@@ -37,7 +37,7 @@ class EndCallback(object):
     def __init__(self, then: Callable[[bool], object]) -> None:
         self._then = then
         self._frame = id(sys._getframe(_FUNCTION)) if _FRAME_GONE_FIRST else 0
-        self.failed: bool | None = None  # not known otherwise
+        self.failed: bool | None = None  # None if unknown
 
     @called_back
     def __del__(self) -> None:

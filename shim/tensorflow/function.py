@@ -32,7 +32,7 @@ _CONTEXT = "tensorflow.python.eager.context"
 _OPS = "tensorflow.python.framework.ops"
 #: Names that TensorFlow's annotation uses at its creation and exit when it does nothing else.
 _BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
-_DEEPEST = 32  # frames from a function to the method of Keras's that it is a batch of
+_DEEPEST = 32  # maximum frames between a function and the Keras method whose batch it runs
 
 
 def nobody() -> None:
@@ -46,12 +46,12 @@ class ThreadState(object):
 
     def __init__(self) -> None:
         self.keras_calls: list[KerasCall] = []
-        #: by a weak reference, so that a call whose annotation was never entered is none
+        #: weakly, so that a call whose annotation is never entered does not count
         self.outermost: Callable[[], object] = nobody
-        self.taped: TapeStep | None = None  # the training step that is under way
+        self.taped: TapeStep | None = None  # the current training step
         self.applies = False  # whether an optimizer applied the last gradients that a tape recorded
-        self.applying = False  # whether one is at it
-        #: how many functions were called before the last that did, and which have since
+        self.applying = False  # whether one is applying them now
+        #: the number of function calls before its last step, and the calls since
         self.optimizers: tuple[int, list[int]] = (0, [])
         #: span kind that the next outermost call is to have if it is made below this code of
         #: Keras's
@@ -107,7 +107,7 @@ def patch(module: ModuleType) -> None:
         core.replace(module, "trace", _annotating)
     elif (
         getattr(vars(module).get("Function"), "__module__", None) == module.__name__
-    ):  # not another module's, which is told of
+    ):  # another module's own annotation is not replaced
         from . import outside
 
         outside.patch_old_functions(vars(module)["Function"])
@@ -170,7 +170,7 @@ def _inert(base: Any) -> object:
     No profiler session is active when one begins, so no window needs its function.
     """
 
-    class Inert(base):  # type: ignore[misc]  # known when TensorFlow is
+    class Inert(base):  # type: ignore[misc]  # known at run time only
         """TensorFlow's own annotation of calls that are only counted."""
 
         _traceme = None
@@ -182,11 +182,11 @@ def _inert(base: Any) -> object:
     return object.__new__(_named(Inert, base))
 
 
-def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C901 - one class over plain variables, for its cost
+def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C901 - one class, for its cost
     enter, leave = base.__init__, base.__exit__
     executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
 
-    class Measured(base):  # type: ignore[misc]  # known when TensorFlow is
+    class Measured(base):  # type: ignore[misc]  # known at run time only
         """TensorFlow's own annotation, telling us when it is entered and left."""
 
         _call: Any = None  # the step, or the ordinal of one that is only counted; None where it is none

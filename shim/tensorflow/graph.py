@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     K = TypeVar("K")
     Dims = Optional[Tuple[int, ...]]  # sizes, -1 unknown; None: not even the rank is known
 
-#: Attributes above this are weights: left out, since shapes say what a reader needs.
+#: Maximum bytes of an attribute; larger ones are weights and left out: readers need only shapes.
 ATTR_MAX = 4096
 _NODE, _LIBRARY = 1, 2  # fields of a GraphDef
 _ATTR = 5  # field of a NodeDef
@@ -34,7 +34,7 @@ _sent: _SentGraphs | None = None
 
 
 class _GraphState(object):
-    """What was sent of one graph."""
+    """The sent parts of one graph."""
 
     __slots__ = ("library", "nodes", "number", "pending", "refused", "seen", "variables", "version")
 
@@ -44,9 +44,9 @@ class _GraphState(object):
         self.nodes = 0
         self.library = -1
         self.refused = False
-        self.pending: bytes | None = None  # frames that found no room yet
-        self.variables: dict[str, dict[str, Sizes]] = {}  # nodes of variables that are not sent yet, by the frames' key
-        self.seen: set[tuple[str, str]] = set()  # keys and nodes that were found before
+        self.pending: bytes | None = None  # frames that did not fit into the ring yet
+        self.variables: dict[str, dict[str, Sizes]] = {}  # nodes of unsent variables, by key in the frames record
+        self.seen: set[tuple[str, str]] = set()  # keys and nodes already found
 
     def add(self, found: dict[str, dict[str, Sizes]]) -> None:
         """Add variables that were found."""
@@ -55,17 +55,17 @@ class _GraphState(object):
 
 
 class _SentGraphs(object):
-    """What was sent into one channel; graphs are held weakly."""
+    """The graphs sent into one channel, held weakly."""
 
     def __init__(self, channel: Channel) -> None:
         self.channel = channel
         self.lock = _thread.allocate_lock()
         self.graphs: weakref.WeakKeyDictionary[Any, _GraphState] = weakref.WeakKeyDictionary()
-        self.variables: set[str] = set()  # those whose placeholder in some function was found
+        self.variables: set[str] = set()  # variables with a known placeholder in some function
         self.count = 0
 
     def known(self, graph: Any) -> _GraphState:
-        """Return what is known of ``graph``, numbering it when it is new."""
+        """Return the state of ``graph``; a new one gets a number."""
         known = self.graphs.get(graph)
         if known is None:
             self.count += 1
@@ -74,7 +74,7 @@ class _SentGraphs(object):
 
 
 def ensure_sent(graph: Any, channel: Channel) -> int:
-    """Send what is new of ``graph`` into ``channel``; return the ns spent, 0 if nothing was new.
+    """Send the new parts of ``graph`` into ``channel``; return the ns spent, 0 if there were none.
 
     It never waits: a graph that another thread holds, or a full ring, is tried again at a later
     call.
@@ -103,7 +103,7 @@ def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
         entries = [(each, sent.known(each)) for each in graphs]
         new = [(each, known) for each, known in entries if known.version < 0]
         weights = models.Weights(models.of(call) if new else [])
-        for each, known in reversed(new):  # the innermost function names a variable's placeholder by what it does
+        for each, known in reversed(new):  # innermost first: there a variable's placeholder has the most specific name
             known.add(variables.captured(each, sent.variables, weights))
         return clock.mono() - start + sum(_ensure(each, sent) for each in graphs)
     finally:
@@ -290,7 +290,7 @@ def frames(ops: list[Any]) -> dict[str, Any]:
     for op in ops:
         trace = variables.frames_of(op)
         if trace is None:
-            continue  # made by TensorFlow out of another op's definition
+            continue  # made by TensorFlow from another op's definition
         # Newer versions hash and compare a trace without making its frames.
         hashing: Any = type(trace).__hash__
         cheap = hashing not in (None, object.__hash__)
@@ -300,7 +300,7 @@ def frames(ops: list[Any]) -> dict[str, Any]:
             for frame in trace:
                 stack.append(_index(rows, (_index(files, frame.filename), frame.lineno, _index(functions, frame.name))))
                 if len(starts) < len(rows):
-                    starts.append(getattr(frame, "func_start_lineno", 0) or -1)  # newer versions do not keep it
+                    starts.append(getattr(frame, "func_start_lineno", 0) or -1)  # newer versions lack it
             index = _index(stacks, tuple(stack))
             if cheap:
                 known[trace] = index

@@ -12,8 +12,8 @@ import weakref
 
 from ...formats import layout
 from .. import clock, core
-from ..ending import at_end
 from ..guard import called_back
+from ..lasting import at_end
 from . import entry, models, window
 from .function import nobody, scope
 from .outside import OutermostStep
@@ -31,16 +31,16 @@ if TYPE_CHECKING:
     Note = Callable[..., object]
 
 _CONTEXT = "tensorflow.python.eager.context"
-#: What an outer span is called in methods -> its kind, and that of its batches.
+#: Word for an outer span in method names -> its kind, and the kind of its batches.
 _MODES = {
     "train": (layout.FIT, layout.BATCH),
     "test": (layout.EVALUATE, layout.TEST_BATCH),
     "predict": (layout.PREDICT, layout.PREDICT_BATCH),
 }
 _DEEPEST = 64  # maximum frames to search for those of an outer Keras call
-_CALLER = 3  # frames from a callback to the caller of its function: fence and function are between
+_CALLER = 3  # frames from a callback to the caller of the observed function, with the fence between
 
-_LASTING = 2  # frames that identify a Keras call: that of Keras's loop is one of them
+_LASTING = 2  # frames that identify a Keras call, including that of Keras's loop
 _GENERATOR = 0x20  # flag of a generator's code
 
 _open: set[KerasCall] = set()  # all open Keras calls of this process
@@ -61,14 +61,14 @@ class KerasCall(object):
         self.ordinal = self.tracker.next()
         self.batches = core.tracker(batch_kind, self.eager)
         self.parent: int = outer.epoch if outer is not None else 0
-        self.epoch: int = self.parent  # what the batches lie in
+        self.epoch: int = self.parent  # span that encloses the batches
         self.epoch_start = 0
         self.batch: Step | None = None
-        self.has_batch_methods = False  # batches have callback methods of their own
+        self.has_batch_methods = False  # whether batches have separate callback methods
         model = getattr(callbacks, "model", None)
         models.note(model)
         self.each = _steps_per_execution(model)
-        self.left: int | None = None  # batches of the epoch that are still to come, where that is known
+        self.left: int | None = None  # remaining batches of the epoch, if known
         self.start = clock.mono()
         self.callbacks: Callable[[], object] = weakref.ref(callbacks, self._gone)
         self.thread_state.keras_calls.append(self)
@@ -170,16 +170,18 @@ def _lasting_frames(frame: FrameType | None) -> list[tuple[int, CodeType]]:
 
 
 def _begin(mode: str) -> Note:
-    kind, batch_kind = _MODES[mode]
-
     def callback(callbacks: Any) -> None:
-        frame = sys._getframe(_CALLER)
-        # A Keras call whose frame is gone ended by an exception that is still being handled.
-        while scope.keras_calls and not scope.keras_calls[-1].under(frame):
-            scope.keras_calls[-1].end(layout.FLAG_FAILED)
-        KerasCall(callbacks, kind, batch_kind, frame)
+        _begun(callbacks, mode, sys._getframe(_CALLER))
 
     return callback
+
+
+def _begun(callbacks: Any, mode: str, frame: FrameType) -> KerasCall:
+    """Return the new Keras call of ``callbacks``, whose method ``frame`` called."""
+    # A Keras call whose frame is gone ended by an exception that is still being handled.
+    while scope.keras_calls and not scope.keras_calls[-1].under(frame):
+        scope.keras_calls[-1].end(layout.FLAG_FAILED)
+    return KerasCall(callbacks, *_MODES[mode], frame)
 
 
 def _end(mode: str) -> Note:
@@ -202,8 +204,18 @@ def _of(callbacks: object) -> KerasCall | None:
     return None
 
 
+def _adopted(callbacks: Any, mode: str, frame: FrameType) -> KerasCall | None:
+    """Return the Keras call of ``callbacks``; one that began before the shim was armed begins now."""
+    found, state = _of(callbacks), core.state()
+    if found is not None or state is None or not state.attached:
+        return found
+    if any(keras_call.callbacks() is callbacks for keras_call in scope.keras_calls):
+        return None
+    return _begun(callbacks, mode, frame)
+
+
 def _begin_epoch(callbacks: Any) -> None:
-    keras_call = _of(callbacks)
+    keras_call = _adopted(callbacks, "train", sys._getframe(_CALLER))
     if keras_call is not None:
         keras_call.begin_epoch(callbacks)
 
@@ -214,11 +226,14 @@ def _end_epoch(callbacks: Any) -> None:
         keras_call.end_epoch()
 
 
-def _begin_batch(callbacks: Any) -> None:
-    keras_call = _of(callbacks)
-    if keras_call is not None:
-        keras_call.has_batch_methods = True
-        keras_call.begin_batch()
+def _begin_batch(mode: str) -> Note:
+    def callback(callbacks: Any) -> None:
+        keras_call = _adopted(callbacks, mode, sys._getframe(_CALLER))
+        if keras_call is not None:
+            keras_call.has_batch_methods = True
+            keras_call.begin_batch()
+
+    return callback
 
 
 def _end_batch(callbacks: Any) -> None:
@@ -227,9 +242,10 @@ def _end_batch(callbacks: Any) -> None:
         keras_call.end_batch()
 
 
-def _batch_hook(callbacks: Any, _mode: str, hook: str) -> None:
+def _batch_hook(callbacks: Any, mode: str, hook: str) -> None:
     """Begin or end a batch in graph mode, where Keras has one method for both."""
-    keras_call = _of(callbacks)
+    begins = hook == "begin" and mode in _MODES
+    keras_call = _adopted(callbacks, mode, sys._getframe(_CALLER)) if begins else _of(callbacks)
     if keras_call is None or keras_call.has_batch_methods:
         return
     if hook == "begin":
@@ -242,7 +258,7 @@ _NOTES: dict[str, Note] = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_
 for _mode in _MODES:
     _NOTES["on_%s_begin" % _mode] = _begin(_mode)
     _NOTES["on_%s_end" % _mode] = _end(_mode)
-    _NOTES["on_%s_batch_begin" % _mode] = _begin_batch
+    _NOTES["on_%s_batch_begin" % _mode] = _begin_batch(_mode)
     _NOTES["on_%s_batch_end" % _mode] = _end_batch
 
 
@@ -278,7 +294,7 @@ def _pending(kind: int) -> Note:
 
     def callback(_model: object) -> None:
         if not scope.keras_calls and not scope.calling:
-            scope.pending_kind = (kind, sys._getframe(_CALLER - 1).f_code)
+            scope.pending_kind = (kind, sys._getframe(_CALLER).f_code)
             scope.changed()
 
     return callback

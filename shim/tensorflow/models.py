@@ -12,8 +12,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Iterator
 
-_DEEPEST = 6  # from a function through those that it refers to
-_MOST = 256  # objects that are looked at
+_DEEPEST = 6  # maximum depth of references from a function
+_MOST = 256  # maximum objects that are examined
 _MODULE = "tensorflow.python.module.module"
 #: Properties of all weights, and of those that are trained: Keras's layers and models, then
 #: TensorFlow's modules.
@@ -29,7 +29,7 @@ _ran: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 class Weights(object):
     """The weights of some models, by the id of their variables: whether each is trained.
 
-    Without any model nothing is known of any variable.
+    Without a model, no variable is known.
     """
 
     def __init__(self, models: list[Any]) -> None:
@@ -82,7 +82,7 @@ def _properties(kind: type) -> tuple[str, str] | None:
 
 
 def _referred(call: Any) -> Iterator[Any]:
-    """Yield what a call refers to, recursively for functions and plain objects; each once."""
+    """Yield the objects that a call refers to, recursively for functions and plain objects; each once."""
     seen: set[int] = set()
     kept: list[Any] = []
     waiting = [(call, 0)]
@@ -112,7 +112,7 @@ def _within(each: Any, depth: int) -> list[Any]:
     if type(each) is dict:
         return list(each.values())[:_MOST]
     known = isinstance(each, (type, types.ModuleType)) or _properties(type(each)) is not None
-    # What holds a model: a trainer of the job's own, a checkpoint.
+    # Objects that hold a model, such as the job's trainer or a checkpoint.
     return [] if known or not hasattr(each, "__dict__") or _of_package(type(each)) else list(vars(each).values())
 
 
@@ -137,7 +137,7 @@ def _emptied() -> Any:
     value = None
 
     def inner() -> None:
-        return value  # noqa: F821  # the cell lacks it, which is the point
+        return value  # noqa: F821  # never called: only its empty cell is used
 
     assert inner.__closure__ is not None
     cell = inner.__closure__[0]

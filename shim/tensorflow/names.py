@@ -14,7 +14,7 @@ LENGTH_MAX = 64
 
 
 class Names(object):
-    """The names of what the steps of one kind call, by span key; ``known`` are published."""
+    """The names of the functions that steps of one kind call, by span key; ``known`` are published."""
 
     __slots__ = ("known",)
 
@@ -28,8 +28,8 @@ class Names(object):
         It is tried again later where another thread is publishing.
         """
         start = mono()
-        channel = core.channel()
-        if channel is None or not channel.names_lock.acquire(False):
+        channel, state = core.channel(), core.state()
+        if channel is None or state is None or not channel.names_lock.acquire(False):
             return 0
         try:
             self.known.add(key)
@@ -37,7 +37,7 @@ class Names(object):
                 from ..channel import channel_setup
 
                 channel.names[key] = name[:LENGTH_MAX]
-                channel_setup.write_hello(channel)
+                channel_setup.write_hello(channel, state)
             return mono() - start
         finally:
             channel.names_lock.release()

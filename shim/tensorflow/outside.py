@@ -14,7 +14,7 @@ import weakref
 from ...formats import layout
 from .. import core
 from ..clock import mono
-from ..ending import at_end
+from ..lasting import at_end
 from . import entry, window
 from .function import key_of, nobody, scope, take_pending_kind
 from .step import Step
@@ -29,9 +29,9 @@ if TYPE_CHECKING:
 
 _CONTEXT = "tensorflow.python.eager.context"
 _FAILED = layout.FLAG_FAILED
-_INITIALIZER = "initialize_variables"  # TensorFlow's own function, which it calls before the first call of some others
-_MODEL = "predict_on_batch"  # what models have, and other layers do not
-_SYMBOLIC = ("Tensor", "SymbolicTensor")  # classes of inputs that a graph is built from; others end with the next
+_INITIALIZER = "initialize_variables"  # TensorFlow's own function, run before the first call of others
+_MODEL = "predict_on_batch"  # a method of models, but not of other layers
+_SYMBOLIC = ("Tensor", "SymbolicTensor")  # classes of symbolic inputs; other class names end with the second
 _OF_KERAS = "KerasTensor"
 
 

@@ -1,4 +1,4 @@
-"""One session of the TF profiler, started and exported by the thread of its step.
+"""One session of the TF profiler; the thread of the step starts and exports it.
 
 A step may exceed the time or memory of a recording. A second thread drops the session then. That
 thread runs no Python code: it is a chain of built-in functions, made before it starts, that
@@ -26,21 +26,17 @@ if TYPE_CHECKING:
     from typing import Any, Callable
 
 MODULE = "tensorflow.python.profiler.internal._pywrap_profiler"
-_FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private, and made under a random name
+_FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private and has a random name
 _SUFFIX = ".xplane.pb"
-_LEVEL = (
-    3  # at 2, its default, TensorFlow tells of no op that took less than some 8,000 cycles when it was not recorded
-)
+_LEVEL = 3  # the default, 2, omits ops of less than about 8,000 cycles
 _BUSY = ("AlreadyExistsError", "UnavailableError")
 _BUSY_REASON = ("profiler-busy", "another profiler session is active: batches run untraced meanwhile")
-_SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library keeps to itself
+_SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library reserves
 _DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
-_POLL_S = 0.05  # seconds between looks at how large the process is
-_Usage = (
-    ctypes.c_long * 18
-)  # struct rusage; kept, as a class that nobody keeps is left for the job's garbage collection
+_POLL_S = 0.05  # seconds between checks of the process's size
+_Usage = ctypes.c_long * 18  # struct rusage; kept, since the job's garbage collection would have to free the class
 _PEAK = 4  # index of the peak resident size in it (KiB)
-_DROP_PAUSE = 0.002  # seconds between looks at it
+_DROP_PAUSE = 0.002  # seconds between checks of it
 
 
 class TooLargeError(Exception):
@@ -79,7 +75,7 @@ class Session(object):
         self._folder = ""
         self._log: stderr_guard.Captured | None = None
         self._held: list[Any] = []
-        self._stop_token = {0: False}  # the one that is to stop the session takes the entry
+        self._stop_token = {0: False}  # the thread that takes the entry stops the session
         self._over = _thread.allocate_lock()
         self._over.acquire()
         self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
@@ -94,7 +90,7 @@ class Session(object):
                 session = made()
                 start_of(made)(session, self._folder, _OPTIONS)
                 self._held.append(session)
-            if self.is_stopped:  # by another thread meanwhile
+            if self.is_stopped:  # another thread stopped it
                 self.free()
                 return _BUSY_REASON
         except Exception as error:
@@ -178,19 +174,19 @@ class Session(object):
         polls = max(1, round(seconds / pause))
         usage = _Usage()
         ended = starmap(self._over.acquire, repeat((True, pause), polls))
-        results = starmap(libc.plain.getrusage, repeat((0, usage)))  # 0, whatever comes of it
+        results = starmap(libc.plain.getrusage, repeat((0, usage)))  # always 0
         sizes = map(operator.or_, results, starmap(operator.getitem, repeat((usage, _PEAK))))
         calls = chain(
-            # Until the recording has ended, or is to: any result of the whole is false, as the next
-            # ones are.
+            # Waits until the recording has ended or must end; every result so far is false, which
+            # continues the chain.
             map(operator.is_, map(any, [map(operator.or_, ended, map(operator.lt, repeat(kib), sizes))]), [None]),
-            starmap(self._stop_token.pop, [(0, True)]),  # true: it has ended, or is being ended, which ends the chain
+            starmap(self._stop_token.pop, [(0, True)]),  # true if another thread ends it, which ends the chain
             starmap(setattr, [(log.fileno, "value", log.fd)]),
             starmap(self._held.clear, [()]),
             starmap(setattr, [(log.fileno, "value", log.job)]),
             starmap(self._gone.put, [(None,)]),
         )
-        # A signal for the process is for the job's threads: this one blocks all of them.
+        # This thread blocks all signals: those for the process belong to the job's threads.
         mask = _signal.pthread_sigmask(_signal.SIG_BLOCK, _SIGNALS)
         try:
             _thread.start_new_thread(any, (calls,))

@@ -35,7 +35,7 @@ def take(tf_session: Any) -> bool:
 
 def make_room() -> None:
     """Close our window for a run that the job itself traces with the profiler session."""
-    window = sys.modules.get(__package__ + ".window")  # loaded where there can be windows
+    window = sys.modules.get(__package__ + ".window")  # loaded only if windows are possible
     if window is not None:
         window.give_way()
 

@@ -1,4 +1,4 @@
-"""One traced run: its data and our cost."""
+"""One traced run: its data and its cost."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..pacing.tracker import Tracker
     from .step import Step
 
-_SCOPE = __package__ + ".function"  # loaded where TensorFlow has what it is about
+_SCOPE = __package__ + ".function"  # loaded only if TensorFlow has functions
 _OF_BATCHES = (layout.TRAIN, layout.RUN)  # kinds of runs that a batch of Keras's consists of
 #: Numbers of TensorFlow's fields: RunOptions.trace_level,
 #: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
@@ -80,12 +80,12 @@ class Record(object):
             profiler_lock.release()
 
     def keep(self, session: Any, raw: bytes | None) -> None:
-        """Put the span, the RunMetadata ``raw`` (or None) and what is new of the graph."""
+        """Put the span, the RunMetadata ``raw`` (or None) and the new parts of the graph."""
         tracker = self.tracker
         put_at = mono()
         tracker.put(tracker.kind, self.start, self.duration, self.ordinal, self.key, self.flags)
         channel = tracker.channel
-        if channel is not None and raw is not None and tracker.tracing:
+        if channel is not None and raw is not None and (tracker.tracing or not self.asked):
             batch = _batch() if tracker.kind in _OF_BATCHES else None
             kind, ordinal = (tracker.kind, self.ordinal) if batch is None else (batch.tracker.kind, batch.ordinal)
             kept = channel.put(
@@ -108,11 +108,11 @@ class Record(object):
 
 def _batch() -> Step | None:
     """Return the Keras batch of the calling thread, once: its run gets the batch's number."""
-    module = sys.modules.get(_SCOPE)
-    if module is None:
+    scope = getattr(sys.modules.get(_SCOPE), "scope", None)  # another thread may be about to load the module
+    if scope is None:
         return None
-    here = module.scope.thread_state
-    # One that is run by hand is the outermost call, whose step no window can trace.
+    here = scope.thread_state
+    # A batch run by hand is an outermost call, whose step no window can trace.
     found: Step | None = here.keras_calls[-1].batch if here.keras_calls else getattr(here.outermost(), "step", None)
     if found is None or found.windows or found.has_run:
         return None

@@ -1,6 +1,6 @@
 """The purpose of a session run: its span kind, by the ops that it fetches and targets.
 
-Each set of fetches and targets is examined once. The table of op types is all that is known of ops.
+Each set of fetches and targets is examined once. Ops are known only by the table of op types.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ if TYPE_CHECKING:
 
 MOST = 256  # maximum ops examined of those that a run waits for
 _VALUE = 64  # maximum ops examined of those that an assigned value depends on
-_SPEAK = 8  # maximum assignments of a group examined; the others are taken to be for the same
-_FETCHES = 64  # maximum fetches and targets examined; the others are taken to be for the same
+_SPEAK = 8  # maximum assignments of a group examined; the others count as equal
+_FETCHES = 64  # maximum fetches and targets examined; the others count as equal
 
-#: Ops that stand for what they wait for, or pass on.
+#: Ops with the purpose of their inputs or control inputs.
 _GROUPS = {"NoOp", "Identity", "IdentityN", "ReadVariableOp"}
-#: Pattern of op types -> what a run of them is for. The first that matches counts.
+#: Pattern of op types -> purpose of running them. The first match counts.
 _TYPES = [
     (re.compile(pattern + r"\Z"), kind)
     for pattern, kind in (
@@ -40,8 +40,8 @@ _TYPES = [
 _ASSIGN = {"Assign", "AssignVariableOp"}
 _ADD = {"AssignAdd", "AssignAddVariableOp"}
 _RESTORE = {"Restore", "RestoreV2", "RestoreSlice"}
-_known: dict[str, int | None] = {}  # op type -> what the table says of it
-_STEP = "global_step"  # the collection of TensorFlow's, and the variable's name
+_known: dict[str, int | None] = {}  # op type -> its purpose by the table
+_STEP = "global_step"  # name of TensorFlow's collection, and of its variable
 
 #: Priority of kinds for a run with several: a run that trains is a training run, whatever it
 #: fetches besides.

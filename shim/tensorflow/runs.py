@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import weakref
+
 from ...formats import layout
 from .. import core
 from ..clock import mono
@@ -14,8 +16,8 @@ if TYPE_CHECKING:
 
     from ..pacing.tracker import Tracker
 
-_KNOWN = "_tfprof_runs"  # attribute of a session beside `_tfprof_run`, the role of its last run
-_MOST = 256  # that are remembered
+_LAST, _KNOWN = "_tfprof_run", "_tfprof_runs"  # attributes of a session: the role of its last run, and all
+_MOST = 256  # maximum roles remembered per session
 
 
 class Role(object):
@@ -36,17 +38,25 @@ class Runs(object):
     def __init__(self, tf_session: Any) -> None:
         self.tf_session = tf_session
         self.trackers = {kind: core.tracker(kind) for kind in layout.RUN_KINDS}
-        self.unknown = Role(None, [], 0, self.trackers[layout.RUN])  # like no run
+        self.unknown = Role(None, [], 0, self.trackers[layout.RUN])  # matches no run
+        self._sessions: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # that have attributes
+        core.at_disarm(self._forget)
 
     def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> Role:
         """Return the role of a run unlike the last one of ``session``, and remember it."""
-        if core.state() is None:  # everything is put back already
+        if core.state() is None:  # already disarmed
             return self.unknown
         role = self._find(session, fetches, targets)
         if role is None:
             role = Role(list(fetches), list(targets), 0, self.unknown.tracker)
         session._tfprof_run = role
         return role
+
+    def _forget(self) -> None:
+        """Remove our attributes from the sessions."""
+        for session in list(self._sessions.values()):
+            for name in (_LAST, _KNOWN):
+                vars(session).pop(name, None)
 
     def of_names(self, graph: Any, fetches: Sequence[str], targets: Sequence[str]) -> Role:
         """Return the role of runs with these names of fetched tensors and target ops."""
@@ -59,7 +69,10 @@ class Runs(object):
 
     @guarded
     def _find(self, session: Any, fetches: list[Any], targets: list[Any]) -> Role:
-        known: dict[Any, Role] = vars(session).setdefault(_KNOWN, {})
+        known: dict[Any, Role] | None = vars(session).get(_KNOWN)
+        if known is None:
+            known = vars(session)[_KNOWN] = {}
+            self._sessions[id(session)] = session
         at = (tuple(map(id, fetches)), tuple(map(id, targets)))
         role = known.get(at)
         if role is None:

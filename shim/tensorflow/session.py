@@ -6,7 +6,7 @@ from ...formats import layout, pb_wire
 from .. import core
 from ..clock import mono
 from ..guard import guarded
-from ..pacing.tracker import POLICY
+from ..pacing.orders import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from . import callables, tf_buffer
 from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, with_level

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ...formats import layout
 from ..channel.ring import WORD
 from ..clock import mono
-from ..pacing.tracker import POLICY
+from ..pacing.orders import POLICY
 from . import window
 
 TYPE_CHECKING = False
@@ -20,9 +20,9 @@ _TRACED = WORD["traced"]
 class Step(object):
     """A step that has begun; ``flags`` say whether it is traced.
 
-    ``windows``: only a window can trace it; else it consists of session runs, and is traced if one
-    of them is. ``left`` is the tracker's empty iterator when the step began, for kinds of which
-    some steps are only counted.
+    ``windows``: only a window can trace it; otherwise it consists of session runs, and counts as
+    traced if one of them is. ``left`` is the tracker's empty iterator when the step began, for
+    kinds of which some steps are only counted.
     """
 
     __slots__ = ("asked", "before", "flags", "has_run", "key", "left", "ordinal", "start", "tracker", "windows")

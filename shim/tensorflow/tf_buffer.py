@@ -58,7 +58,7 @@ def _exchange(empty: Any, full: Any, length: int) -> None:
         to, source = _address(fd, empty), _address(fd, full)
         old, new = os.pread(fd, _WORDS, to), os.pread(fd, _WORDS, source)
         if old[:16] != _EMPTY[:16] or int.from_bytes(new[8:16], "little") != length:
-            raise ValueError("not the TF_Buffer that is known")
+            raise ValueError("not the known layout of a TF_Buffer")
         os.pwrite(fd, new, to)
         os.pwrite(fd, old, source)
     finally:

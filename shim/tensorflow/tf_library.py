@@ -11,7 +11,7 @@ from ..guard import theirs
 LIBRARY = "libtensorflow_framework.so.2"
 
 
-_loaded: ctypes.CDLL | None = None  # once: each load makes a class, which is left for the job's garbage collection
+_loaded: ctypes.CDLL | None = None  # loaded once: each load makes a class that the job's garbage collection must free
 
 
 def library() -> ctypes.CDLL | None:

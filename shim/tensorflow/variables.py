@@ -15,11 +15,11 @@ if TYPE_CHECKING:
 
     Sizes = Optional[List[int]]  # -1: unknown size; None: unknown
 
-#: Keys of frames: what is trained, other weights, and what is none of a model's.
+#: Keys in a frames record: trained variables, other weights, and variables of no model.
 TRAINED, OTHERS, STATE = "variables", "others", "state"
 _VARIABLES = ("VarHandleOp", "VariableV2", "Variable")
 _TRAINABLE, _GLOBAL, _LOCAL = "trainable_variables", "variables", "local_variables"
-#: Packages of Keras, and their modules that make variables of their own: optimizers, scales of
+#: Packages of Keras, and their modules that make additional variables: optimizers, scales of
 #: losses, metrics.
 _KERAS = ("tensorflow.python.keras", "keras", "keras.src", "tf_keras.src")
 _OF_KERAS = (
@@ -32,7 +32,7 @@ _OF_KERAS = (
     "metrics",
     "metrics.base_metric",
 )
-#: All modules that do.
+#: All modules that make such variables.
 _MAKERS = (
     "tensorflow.python.training.optimizer",
     "tensorflow.python.training.slot_creator",

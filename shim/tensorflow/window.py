@@ -8,17 +8,16 @@ from __future__ import annotations
 
 import _thread
 import importlib
-import os
 import sys
 import weakref
 
 from ...formats import layout
 from .. import clock, core, guard
 from ..channel.ring import ChannelError
-from ..ending import at_end
-from ..guard import called_back, guarded
+from ..guard import guarded
+from ..lasting import at_end, in_child
 from ..pacing import page_faults
-from . import entry, graph, models, profiler
+from . import entry, graph, models, profiler, threads
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,20 +29,20 @@ if TYPE_CHECKING:
     from .step import Step
 
 LONGEST = 5.0  # seconds: maximum duration of a window; longer steps are not recorded
-_FIRST = 1.0  # seconds that it may last as long as it is not known how fast its bytes grow
-_GROWTH = 32 << 10  # KiB by which the process may grow until another try may last longer
-_MOST = 256 << 10  # KiB by which it may grow in a first try: the step's own memory is a part of that
-_SHORTEST = 0.25  # seconds that it may last at least, however fast its bytes grow
-_RATE_MIN_BYTES = 1 << 16  # bytes from which on their growth is measured: each session has some that do not grow
-_TRIES = 3  # windows that may end in vain in a row: a first step may compile for long
+_FIRST = 1.0  # maximum seconds while the growth of its data is unknown
+_GROWTH = 32 << 10  # KiB by which the process may grow in a window after a failed one
+_MOST = 256 << 10  # KiB by which the process may grow in the first try, which includes the step's own memory
+_SHORTEST = 0.25  # minimum of the limit in seconds, however fast its data grows
+_RATE_MIN_BYTES = 1 << 16  # bytes from which on the growth is measured: each session has a constant part
+_TRIES = 3  # maximum consecutive failed windows: a first step may compile for long
 
 #: The process's one window.
 current: Window | None = None
 _opening = _thread.allocate_lock()
 _refused_slugs: set[str] = set()  # slugs of refusals that were put, once each
-_failed_windows: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> windows in a row that did not hold one
-_rate = 0.0  # bytes a second of the window with most
-_server_started = False  # a profiler server of the job's may start a session at any moment
+_failed_windows: dict[tuple[int, int], int] = {}  # (kind, key) of steps -> consecutive windows without a whole step
+_rate = 0.0  # highest bytes per second of any window
+_server_started = False  # the job's profiler server may start a session at any time
 _ending = False  # the process ends: no window is opened any more
 
 
@@ -51,6 +50,7 @@ class Window(object):
     """The recording of step ``ordinal`` of ``tracker``, of kind and ``key``."""
 
     __slots__ = (
+        "caller",
         "channel",
         "functions",
         "key",
@@ -67,16 +67,15 @@ class Window(object):
 
     def __init__(self, tracker: Tracker, channel: Channel, ordinal: int, key: int) -> None:
         self.size = page_faults.peak_kib()
-        self.most = (
-            _GROWTH if _failed_windows.get((tracker.kind, key)) else _MOST
-        )  # KiB by which the process may grow meanwhile
+        self.most = _GROWTH if _failed_windows.get((tracker.kind, key)) else _MOST  # limit of the process's growth, KiB
         self.tracker = tracker
         self.channel = channel
         self.ordinal = ordinal
         self.key = key
         self.pid = clock.getpid()
         self.thread = _thread.get_ident()
-        #: functions that were called in it, and the models that they were given
+        self.caller = threads.caller(self.thread)
+        #: functions called during it, and their models
         self.functions: list[tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = []
         self.own = 0  # our work for it, ns
         self.put = False  # whether a record was put, or dropped
@@ -104,7 +103,7 @@ class Window(object):
         try:
             data = session.export(most)
         except profiler.TooLargeError as error:
-            text = "what a step records takes %d bytes, and the ring has room for %d" % (error.args[0], most)
+            text = "the record of a step takes %d bytes, and the ring has room for %d" % (error.args[0], most)
             self._refuse("window-too-large", text)
             return False
         if data is None:
@@ -113,11 +112,11 @@ class Window(object):
         _failed_windows.pop((kind, self.key), None)
         if len(data) >= _RATE_MIN_BYTES or session.ended - session.began > _FIRST * 5e8:
             _rate = max(_rate, len(data) * 1e9 / max(session.ended - session.began, 1))
-        self.send_graphs()  # first, for they say where the ops ran
+        self.send_graphs()  # first: graphs say where the ops are placed
         self.put = True
         return channel.put(
             layout.XSPACE,
-            layout.XSPACE_HEAD.pack(session.began_real, count, 0) + data,
+            layout.XSPACE_HEAD.pack(session.began_real, count, self.caller) + data,
             self.ordinal,
             step.start,
             session.began_real + step.start - session.began,
@@ -141,7 +140,7 @@ class Window(object):
             text = "the process grew by %d MiB while a step was recorded, more than %d"
             self._refuse("window-too-large", text % (growth >> 10, self.most >> 10))
         else:
-            self._refuse("window-too-long", "a step was recorded for as long as that may take, and did not end")
+            self._refuse("window-too-long", "the recording of a step reached the time limit before the step ended")
         if growth > _GROWTH and (growth <= self.most or self.most < _MOST):
             _failed_windows[self.tracker.kind, self.key] = _TRIES
 
@@ -203,7 +202,7 @@ def _close(step: Step, duration: int, count: int) -> int:
     """Deliver the window of ``step`` and return our work for it, ns."""
     global current
     window = current
-    if window is None or not window.is_of(step):  # it gave way, and is counted as lost
+    if window is None or not window.is_of(step):  # it was dropped and counted as lost
         return 0
     try:
         window.deliver(step, duration, count)
@@ -241,7 +240,7 @@ def give_way() -> None:
     if window is None or window.pid != clock.getpid():
         return
     if not window.session.began and window.thread == _thread.get_ident():
-        return  # it is our own session that starts
+        return  # our own session is starting
     current = None
     if window.session.drop():
         window.channel.lose_trace()
@@ -293,6 +292,8 @@ def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[
     if _server_started:
         return ("profiler-server", "the job runs a profiler server, which a session of ours would disturb")
     at_end(_end)
+    in_child(_forked)
+    core.at_disarm(give_way)
     try:
         module = importlib.import_module(profiler.MODULE)
         channel.grow()
@@ -346,6 +347,3 @@ def _serving(_port: int) -> None:
     global _server_started
     _server_started = True
     give_way()
-
-
-os.register_at_fork(after_in_child=called_back(_forked))

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from collections import ChainMap
 
 import pytest
 from fakes.channel_reader import ChannelReader
@@ -35,13 +36,9 @@ def armed(monkeypatch, tmp_path):
     """The shim armed in this process, tracing by its default, as ``core``; put back afterwards."""
     monkeypatch.setattr(guard, "_raise", True)
     monkeypatch.delenv("TFPROF_TRACE", raising=False)
-    core.arm({"TFPROF_RUN": f"{5:016x}@{tmp_path}"})
+    core.arm(ChainMap({"TFPROF_RUN": f"{5:016x}@{tmp_path}"}, os.environ))
     yield core
-    made = core.state().channel if core.state() is not None else None
     core.disarm()
-    if made is not None:
-        with contextlib.suppress(OSError):
-            os.close(made._fd)
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Gives functions of the standard library a call in front, compares their code, and runs some; for any Python since 3.7."""
+"""Gives functions of the standard library a call in front, compares their code, and runs some.
+
+It is for any Python since 3.7.
+"""
 
 import argparse
 import configparser
@@ -51,7 +54,10 @@ def instructions(code):
 
 
 def without_letting_go(found):
-    """Return ``found`` without what lets go of the value that was kept, in front of each return; jumps go to where it was."""
+    """Return ``found`` without what lets go of the kept value, in front of each return.
+
+    Jumps go to where it was.
+    """
     numbers: list[int] = []
     kept: list[Any] = []
     for number, each in enumerate(found):

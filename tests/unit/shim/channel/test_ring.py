@@ -1,9 +1,11 @@
 """The channel as the job writes it, read back by the layout."""
 
+import errno
 import fcntl
 import json
 import os
 import resource
+import signal
 import threading
 
 import pytest
@@ -11,7 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from tfprof.formats import layout
 from tfprof.shim.channel import memory
-from tfprof.shim.channel.ring import Channel, ChannelError, ReentrantGuard
+from tfprof.shim.channel.ring import WORD, Channel, ChannelError, ReentrantGuard
 
 
 def test_a_new_channel_says_whose_it_is_and_has_no_ring(channel, reader):
@@ -86,17 +88,21 @@ def test_a_descriptor_that_is_another_file_by_now_is_not_grown(channel, tmp_path
     with pytest.raises(ChannelError) as caught:
         channel.grow()
     assert caught.value.slug == "channel-closed"
+    assert channel.words[WORD["ring_error"]] == errno.EBADF
     assert os.fstat(channel._fd).st_size == 0
 
 
 def test_no_memory_for_the_ring_only_drops(channel):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # would end this process
     resource.setrlimit(resource.RLIMIT_FSIZE, (layout.RING_AT, limits[1]))
     try:
         assert not channel.put(layout.GRAPH, b"x")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
+        signal.signal(signal.SIGXFSZ, before)
     assert channel.broken[0] == "channel-memory"
+    assert channel.words[WORD["ring_error"]] == errno.EFBIG
     assert not channel.put(layout.GRAPH, b"x")
 
 

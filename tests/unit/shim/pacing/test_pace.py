@@ -162,9 +162,10 @@ def test_ever_new_kinds_of_run_do_not_fill_memory():
 
 
 class TippedJob(Job):
-    """A made-up job whose steps take many page faults, and twice their time, after some of its runs of traces; ``tips(n)``: the n-th.
+    """A made-up job whose steps take many page faults after some of its runs of traces.
 
-    ``faults`` are those of a step then, ``usual`` those of any other.
+    They take twice their time then. ``tips(n)``: the n-th. ``faults`` are those of a step then,
+    ``usual`` those of any other.
     """
 
     def __init__(self, text, tips, faults=17_000, usual=10, **more):

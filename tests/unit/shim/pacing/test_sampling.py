@@ -15,6 +15,7 @@ from tfprof.formats.policy import Policy
 from tfprof.shim import clock, guard
 from tfprof.shim.channel import spans
 from tfprof.shim.pacing import tracker
+from tfprof.shim.pacing.orders import Orders
 from tfprof.shim.pacing.sampling import FIRST, MOST, Sampling
 from tfprof.shim.pacing.tracker import Tracker
 from tfprof.shim.tensorflow import session
@@ -67,7 +68,8 @@ class Job:
         put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
         self.ticks = ticks
         self.session = Session()
-        self.tracker = Tracker(layout.RUN, lambda: (channel, put, Policy.from_text(policy)))
+        orders = Orders(channel.words, Policy.from_text(policy), channel.refuse, lambda: None, ticks.now)
+        self.tracker = Tracker(layout.RUN, lambda: (channel, put, orders))
         self.made = session._run(self._call_tf_sessionrun, Alike(self.tracker), SimpleNamespace())
 
     def _call_tf_sessionrun(self, _session, _options, feeds, _fetches, _targets, _metadata):
@@ -177,6 +179,24 @@ def test_a_new_policy_is_seen_within_the_steps_that_are_left(job, reader):
     assert reader.word("policy_seen") == 1
 
 
+def test_short_steps_with_pauses_see_an_order_at_the_next_or_the_one_after(job, reader, ticks):
+    for _ in range(600):
+        job.run(500_000)
+        ticks.now += 50_000_000
+    counted = len(reader.take().spans)
+    for generation in range(1, 20):
+        reader.set_word("policy_mode", layout.MODE_OFF)
+        reader.set_word("policy", generation)
+        for _ in range(2):
+            job.run(500_000)
+            ticks.now += 50_000_000
+        assert reader.word("policy_seen") == generation
+    assert counted < 600
+    assert reader.count(layout.RUN) == 638
+    job.run(*[2_000_000] * 20)
+    assert sum(span.count for span in reader.take(ended=True).spans) == 658
+
+
 def test_counts_of_threads_are_exact(channel, reader, monkeypatch):
     monkeypatch.setattr(guard, "_raise", True)
     job = Job(channel, Clock())
@@ -226,7 +246,8 @@ def test_a_stopped_tracker_counts_nowhere(job, reader):
 
 def test_what_timing_costs_is_part_of_what_the_shim_costs(channel, reader):
     put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
-    made = Tracker(layout.RUN, lambda: (channel, put, Policy.from_text(NO_TRACE)))
+    orders = Orders(channel.words, Policy.from_text(NO_TRACE), channel.refuse, lambda: None, time.monotonic_ns())
+    made = Tracker(layout.RUN, lambda: (channel, put, orders))
     made.level(made.next(), 0)
     before = reader.word("self_ns")
     made.timed(time.monotonic_ns() - 1000, 1000, 1, 0, made.left)

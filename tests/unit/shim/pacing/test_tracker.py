@@ -11,7 +11,9 @@ from tfprof.formats import layout
 from tfprof.formats.policy import Policy
 from tfprof.shim import guard
 from tfprof.shim.channel.ring import WORD
+from tfprof.shim.clock import mono
 from tfprof.shim.pacing.accounts import Accounts
+from tfprof.shim.pacing.orders import Orders
 from tfprof.shim.pacing.tracker import Tracker
 
 
@@ -22,7 +24,9 @@ def tracker(monkeypatch):
     words = [0] * (max(WORD.values()) + 1)
     words[WORD["step_ns"]] = words[layout.TIMES_AT // 8 + layout.RUN] = 10**9
     channel: Any = SimpleNamespace(words=words, accounts=Accounts(words), broken=None, refuse=lambda *_: True)
-    made: Any = (channel, lambda *_: None, Policy.from_text("budget=5%"))
+    words_: Any = words
+    orders = Orders(words_, Policy.from_text("budget=5%"), lambda *_: True, lambda: None, mono())
+    made: Any = (channel, lambda *_: None, orders)
     return Tracker(layout.RUN, lambda: made)
 
 

@@ -1,0 +1,152 @@
+"""The policy in force in one process, from its environment or the agent's last order (docs/channel.md)."""
+
+from __future__ import annotations
+
+from ...formats import layout
+from ...formats.policy import Policy, PolicyError
+from ...formats.step_kinds import leading
+from ..channel.ring import WORD, ReentrantGuard
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Callable
+
+POLICY = WORD["policy"]
+_ASKED = [WORD["policy_" + name] for name in ("mode", "level", "first", "last", "every", "budget")]
+_COUNT, _END, _RANGES = WORD["policy_count"], WORD["policy_end_ns"], WORD["policy_ranges"]
+_WRITING, _DETACH, _BEAT = WORD["policy_writing"], WORD["detach"], WORD["agent_beat_ns"]
+_SEEN, _REFUSED, _LOST = WORD["policy_seen"], WORD["policy_refused"], WORD["agent_lost"]
+_STEP, _KIND, _TRACED, _OVER = (WORD["order_" + name] for name in ("step", "kind", "traced", "over"))
+_TABLE = layout.RANGES_AT // 8
+_TIMES = layout.TIMES_AT // 8
+_OFF = Policy(layout.MODE_OFF)
+#: Extra wait before a silent agent counts as lost: a stopped agent beats when it continues (ns).
+_DOUBT_NS = 5 * 10**9
+
+
+class Orders(object):
+    """The policy in force, with its changes: an order, the end of an order, the loss of the agent.
+
+    ``revision`` grows with each change. ``generation`` is the last one read from the channel.
+    ``most`` is the maximum number of traced steps of each kind under the order in force, 0 for no
+    limit. ``is_bounded`` says whether the order ends by itself. ``detach`` puts everything back.
+    """
+
+    def __init__(
+        self,
+        words: memoryview[int],
+        policy: Policy,
+        refuse: Callable[[str, str], object],
+        detach: Callable[[], object],
+        created_ns: int,
+    ) -> None:
+        self.policy = policy
+        self.revision = 0
+        self.generation = 0
+        self.most = 0
+        self.is_bounded = False
+        self._words = words
+        self._standing = policy  # in force again after an order that ends
+        self._refuse = refuse
+        self._detach = detach
+        self._end_ns = 0
+        self._times: dict[int, int] = {}  # time in steps by kind at the order's start
+        self._kinds: set[int] = set()  # kinds with steps since then, without steps that consist of others
+        self._beat = 0
+        self._beat_ns = created_ns  # local time of the agent's last beat; at first the channel's creation
+        self._doubt_ns = 0
+        self._guard = ReentrantGuard()
+
+    def look(self, now: int, kind: int, ordinal: int) -> None:
+        """Apply a new order at step ``ordinal`` of ``kind``; end an order that has expired at ``now`` (ns)."""
+        lock = self._guard.take()
+        if lock is None:
+            return
+        try:
+            if self._words[POLICY] != self.generation:
+                self._take(kind, ordinal, now)
+            self._kinds.add(kind)
+            if self._end_ns and now >= self._end_ns:
+                self._end()
+        finally:
+            lock.release()
+
+    def traced(self) -> None:
+        """Count a traced step."""
+        self._words[_TRACED] += 1
+
+    def finished(self, kind: int, revision: int) -> None:
+        """End the order of ``revision`` if ``kind``, which is traced completely, leads since the order's start."""
+        lock = self._guard.take()
+        if lock is None:
+            return
+        try:
+            if self.is_bounded and revision == self.revision and self._leading(kind) == kind:
+                self._end()
+        finally:
+            lock.release()
+
+    def _leading(self, otherwise: int) -> int | None:
+        """Return the leading kind of the steps since the order's start, ``otherwise`` if there are none."""
+        spent = {each: self._words[_TIMES + each] - self._times[each] for each in self._kinds if each in self._times}
+        return leading({each: time for each, time in spent.items() if time} or {otherwise: 1})
+
+    def is_attended(self, now: int) -> bool:
+        """Return whether the agent, or its successor, receives records at ``now`` (ns).
+
+        An agent that stays silent is lost: no step is traced until the next order.
+        """
+        beat = self._words[_BEAT]
+        if beat != self._beat:
+            # Local time: the clock of an agent outside of a container may differ.
+            self._beat, self._beat_ns = beat, (now if self._doubt_ns else min(now, max(beat, self._beat_ns)))
+            self._doubt_ns = 0
+        if now - self._beat_ns < layout.AGENT_SILENCE_NS:
+            return True
+        if not self._doubt_ns:
+            self._doubt_ns = now
+        elif now - self._doubt_ns >= _DOUBT_NS and self.policy.mode != layout.MODE_OFF:
+            self._end_ns, self.most, self.is_bounded = 0, 0, False
+            self._words[_LOST] = 1
+            self._follow(_OFF)
+        return False
+
+    def _take(self, kind: int, ordinal: int, now: int) -> None:
+        """Apply the policy in the agent's words; an invalid policy is refused and changes nothing."""
+        words = self._words
+        generation = words[POLICY]
+        asked, count, end_ns, detach = [words[at] for at in _ASKED], words[_COUNT], words[_END], words[_DETACH]
+        number = min(words[_RANGES], layout.RANGES_MAX)
+        table = [words[_TABLE + at] for at in range(2 * number)]
+        if words[_WRITING] or words[POLICY] != generation:
+            return  # being written: the next step reads them again
+        self.generation = generation
+        try:
+            policy = Policy.from_words(asked, tuple(zip(table[::2], table[1::2])))
+        except PolicyError as error:
+            words[_REFUSED] = generation
+            self._refuse(error.slug, error.args[0])
+            return
+        for at, value in ((_TRACED, 0), (_STEP, ordinal), (_KIND, kind), (_LOST, 0), (_SEEN, generation)):
+            words[at] = value
+        self._doubt_ns, self._beat, self._beat_ns = 0, words[_BEAT], now  # an order proves that an agent is alive
+        if detach:
+            self._detach()
+            return
+        self._times = {each: words[_TIMES + each] for each in layout.STEP_KINDS}
+        self._kinds.clear()
+        self.most, self._end_ns = count, end_ns
+        self.is_bounded = bool(count or end_ns or policy.mode == layout.MODE_STEPS)
+        if not self.is_bounded:
+            self._standing = policy
+        self._follow(policy)
+
+    def _end(self) -> None:
+        """Return to the policy before the order."""
+        self.most, self._end_ns, self.is_bounded = 0, 0, False
+        self._words[_OVER] = self.generation
+        self._follow(self._standing)
+
+    def _follow(self, policy: Policy) -> None:
+        self.policy = policy
+        self.revision += 1

@@ -1,0 +1,48 @@
+"""TensorFlow's row in the table of frameworks (core.py): its name, its version, what is patched."""
+
+#: The framework's name in the hello.
+NAME = "tensorflow"
+#: Where the job finds its version: (module, attribute).
+VERSION = ("tensorflow.python.framework.versions", "VERSION")
+#: Module of the job -> (our module in this folder, its function that patches the job's module).
+PATCHES = {
+    "tensorflow.python.client.session": ("session", "patch"),
+    "tensorflow.python.eager.def_function": ("function", "patch"),
+    "tensorflow.python.eager.polymorphic_function.polymorphic_function": ("function", "patch"),
+    "tensorflow.python.eager.function": ("outside", "patch_concrete"),
+    "tensorflow.python.eager.polymorphic_function.monomorphic_function": ("outside", "patch_concrete"),
+    "tensorflow.python.eager.polymorphic_function.concrete_function": ("outside", "patch_concrete"),
+    "tensorflow.python.eager.backprop": ("outside", "patch_tape"),
+    "tensorflow.python.training.optimizer": ("outside", "patch_optimizer"),
+    "tensorflow.python.keras.optimizer_v2.optimizer_v2": ("outside", "patch_optimizer"),
+    "keras.optimizer_v2.optimizer_v2": ("outside", "patch_optimizer"),
+    "keras.optimizers.optimizer": ("outside", "patch_optimizer"),
+    "keras.optimizers.optimizer_experimental.optimizer": ("outside", "patch_optimizer"),
+    "keras.optimizers.optimizer_v2.optimizer_v2": ("outside", "patch_optimizer"),
+    "keras.optimizers.legacy.optimizer_v2": ("outside", "patch_optimizer"),
+    "keras.src.optimizers.base_optimizer": ("outside", "patch_optimizer"),
+    "keras.src.optimizers.optimizer": ("outside", "patch_optimizer"),
+    "keras.src.optimizers.legacy.optimizer_v2": ("outside", "patch_optimizer"),
+    "tf_keras.src.optimizers.optimizer": ("outside", "patch_optimizer"),
+    "tf_keras.src.optimizers.legacy.optimizer_v2": ("outside", "patch_optimizer"),
+    "tensorflow.python.keras.engine.base_layer": ("outside", "patch_layers"),
+    "keras.engine.base_layer": ("outside", "patch_layers"),
+    "keras.src.engine.base_layer": ("outside", "patch_layers"),
+    "keras.src.layers.layer": ("outside", "patch_layers"),
+    "tf_keras.src.engine.base_layer": ("outside", "patch_layers"),
+    "tensorflow.python.profiler.internal._pywrap_profiler": ("window", "patch"),
+    "tensorflow.python.keras.callbacks": ("keras", "patch_callbacks"),
+    "keras.callbacks": ("keras", "patch_callbacks"),
+    "keras.src.callbacks": ("keras", "patch_callbacks"),
+    "keras.src.callbacks.callback_list": ("keras", "patch_callbacks"),
+    "tf_keras.src.callbacks": ("keras", "patch_callbacks"),
+    "tensorflow.python.keras.engine.training": ("keras", "patch_model"),
+    "tensorflow.python.keras.engine.training_v1": ("keras", "patch_model"),
+    "keras.engine.training": ("keras", "patch_model"),
+    "keras.engine.training_v1": ("keras", "patch_model"),
+    "keras.src.engine.training": ("keras", "patch_model"),
+    "keras.src.engine.training_v1": ("keras", "patch_model"),
+    "tf_keras.src.engine.training": ("keras", "patch_model"),
+    "tf_keras.src.engine.training_v1": ("keras", "patch_model"),
+    "keras.src.backend.tensorflow.trainer": ("keras", "patch_model"),
+}

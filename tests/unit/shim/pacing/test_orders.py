@@ -1,0 +1,313 @@
+"""Orders as a job follows them: from the next step on, to their end, and not without an agent."""
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from tfprof.formats import layout
+from tfprof.formats.policy import Policy
+from tfprof.shim import guard
+from tfprof.shim.channel.ring import WORD
+from tfprof.shim.pacing import tracker as tracker_module
+from tfprof.shim.pacing.accounts import Accounts
+from tfprof.shim.pacing.orders import POLICY, Orders
+from tfprof.shim.pacing.tracker import Tracker
+
+SECOND = 10**9
+STEP = 10 * 10**6
+
+
+def _page() -> Any:
+    """Return the words of a control page, which a list of numbers stands for."""
+    return [0] * (layout.PAGE // 8)
+
+
+class Process:
+    """A job on a clock of its own: steps of several kinds under the policy ``trace``, and its agent."""
+
+    def __init__(self, trace: str) -> None:
+        self.now = 1000 * SECOND
+        self.words = _page()
+        self.refused: list[tuple[str, str]] = []
+        self.detached = 0
+        self.beats = True
+        self.trackers: dict[int, Tracker] = {}
+        self.traced: list[tuple[int, int]] = []
+        self.asked = 0
+        orders = Orders(self.words, Policy.from_text(trace), self._refuse, self._detach, self.now)
+        channel: Any = SimpleNamespace(
+            words=self.words, accounts=Accounts(self.words), broken=None, refuse=self._refuse
+        )
+        self._made: Any = (channel, lambda *_: None, orders)
+
+    def _refuse(self, slug: str, text: str) -> None:
+        self.refused.append((slug, text))
+
+    def _detach(self) -> None:
+        self.detached += 1
+        for each in self.trackers.values():
+            each.stop()
+
+    def word(self, name: str) -> int:
+        value: int = self.words[WORD[name]]
+        return value
+
+    def order(self, trace: str, count: int = 0, for_ns: int = 0, **more: int) -> int:
+        """Write an order as the agent does; return its generation."""
+        policy = Policy.from_text(trace)
+        names = ("mode", "level", "first", "last", "every", "budget")
+        values = {f"policy_{name}": value for name, value in zip(names, policy.words(), strict=True)}
+        values |= {"policy_count": count, "policy_end_ns": self.now + for_ns if for_ns else 0, "detach": 0}
+        ranges = policy.ranges if policy.mode == layout.MODE_STEPS else ()
+        for at, step in enumerate(step for one in ranges for step in one):
+            self.words[layout.RANGES_AT // 8 + at] = step
+        for name, value in {**values, "policy_ranges": len(ranges), **more}.items():
+            self.words[WORD[name]] = value
+        self.words[POLICY] += 1
+        return self.word("policy")
+
+    def step(self, kind: int = layout.TRAIN, duration: int = STEP) -> None:
+        made = self.trackers.get(kind)
+        if made is None:
+            made = self.trackers[kind] = Tracker(kind, lambda: self._made)
+        if self.beats:
+            self.words[WORD["agent_beat_ns"]] = self.now - self.now % (2 * SECOND)
+        ordinal = made.next()
+        self.words[layout.COUNTS_AT // 8 + kind] = ordinal
+        is_plain = ordinal < made.trigger and made.words[POLICY] == made.generation and 1 in made.known
+        level = None
+        if not is_plain:
+            self.asked += 1
+            level = made.level(ordinal, 1)
+        self.now += duration
+        self.words[layout.TIMES_AT // 8 + kind] += duration
+        if level is not None:
+            self.traced.append((kind, ordinal))
+            made.traced(1, duration, 1000)
+        elif not is_plain:
+            made.untraced(1, duration)
+
+    def steps(self, count: int, duration: int = STEP) -> list[int]:
+        """Run ``count`` training steps; return those that were traced."""
+        before = len(self.traced)
+        for _ in range(count):
+            self.step(layout.TRAIN, duration)
+        return [ordinal for _, ordinal in self.traced[before:]]
+
+
+@pytest.fixture
+def process(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What makes a process under a policy."""
+    monkeypatch.setattr(guard, "_raise", True)
+
+    def made(trace: str) -> Process:
+        one = Process(trace)
+        monkeypatch.setattr(tracker_module, "mono", lambda: one.now)
+        return one
+
+    return made
+
+
+def test_the_next_steps_are_traced_and_then_the_policy_before_is_in_force(process: Any) -> None:
+    job = process("off")
+    assert job.steps(100) == []
+    generation = job.order("all", count=10)
+    assert job.steps(100) == list(range(101, 111))
+    assert (job.word("order_step"), job.word("order_kind"), job.word("order_traced")) == (101, layout.TRAIN, 10)
+    assert (job.word("policy_seen"), job.word("order_over")) == (generation, generation)
+    assert job.steps(500) == []
+
+
+def test_untraced_steps_are_not_asked_about_once_an_order_has_ended(process: Any) -> None:
+    job = process("off")
+    job.steps(100)
+    job.order("all", count=3)
+    job.steps(100)
+    before = job.asked
+    job.steps(1000)
+    assert job.asked == before
+
+
+def test_what_ordered_traces_cost_is_booked_though_nothing_was_traced_before(process: Any) -> None:
+    job = process("off")
+    job.steps(20)
+    job.order("all", count=3)
+    job.steps(3, duration=3 * STEP)
+    job.steps(20)
+    assert job.word("extra_ns") == pytest.approx(3 * 2 * STEP)
+
+
+def test_after_an_order_a_budget_goes_on_where_it_was(process: Any) -> None:
+    job = process("budget=1%")
+    first = job.steps(200)
+    assert first[:3] == [3, 4, 5]
+    job.order("every=2", count=4)
+    assert job.steps(8) == [202, 204, 206, 208]
+    assert job.steps(10) == []
+
+
+def test_an_order_with_a_time_ends_when_it_is_over(process: Any) -> None:
+    job = process("off")
+    job.steps(10)
+    generation = job.order("all", for_ns=SECOND)
+    assert job.steps(300) == list(range(11, 111))
+    assert job.word("order_over") == generation
+
+
+@pytest.mark.parametrize("duration", [20_000, 300_000, STEP, SECOND // 2])
+def test_a_pause_ends_though_no_step_of_it_is_traced(process: Any, duration: int) -> None:
+    job = process("all")
+    job.steps(10, duration)
+    began = job.now
+    job.order("off", for_ns=10 * SECOND)
+    while not job.steps(1, duration):
+        assert job.now < began + 12 * SECOND
+    assert job.now - began >= 10 * SECOND
+    assert job.asked < 10 + 5 + 10 * SECOND // duration // 64 + 200
+
+
+def test_an_order_without_an_end_lasts_until_the_next(process: Any) -> None:
+    job = process("off")
+    job.steps(10)
+    job.order("every=50")
+    assert job.steps(200) == [50, 100, 150, 200]
+    job.order("all", count=2)
+    assert job.steps(20) == [211, 212]
+    assert job.steps(60) == [250]
+    job.order("off")
+    assert job.steps(300) == []
+
+
+def test_several_ranges_reach_a_running_job(process: Any) -> None:
+    job = process("off")
+    job.steps(10)
+    generation = job.order("steps=20-21,30,40-42")
+    assert job.steps(50) == [20, 21, 30, 40, 41, 42]
+    assert job.word("order_over") == generation
+
+
+def test_ranges_that_have_passed_end_at_once(process: Any) -> None:
+    job = process("off")
+    job.steps(100)
+    generation = job.order("steps=20-21,30")
+    assert job.steps(2) == []
+    assert (job.word("policy_seen"), job.word("order_over")) == (generation, generation)
+
+
+def test_each_kind_has_its_steps_and_the_leading_one_ends_the_order(process: Any) -> None:
+    job = process("off")
+    for _ in range(10):
+        job.step(layout.TRAIN)
+        job.step(layout.RUN, STEP // 100)
+    job.order("all", count=5)
+    for _ in range(4):
+        for _ in range(3):
+            job.step(layout.RUN, STEP // 100)
+        job.step(layout.TRAIN)
+    assert [ordinal for kind, ordinal in job.traced if kind == layout.RUN] == [11, 12, 13, 14, 15]
+    assert not job.word("order_over")
+    job.step(layout.TRAIN)
+    assert [ordinal for kind, ordinal in job.traced if kind == layout.TRAIN] == [11, 12, 13, 14, 15]
+    assert job.word("order_over") == job.word("policy_seen") == 1
+    for _ in range(100):
+        job.step(layout.RUN, STEP // 100)
+    assert len(job.traced) == 10
+
+
+def test_steps_that_consist_of_others_do_not_keep_an_order_from_ending(process: Any) -> None:
+    job = process("off")
+    job.order("all", count=5)
+    for _ in range(10):
+        job.step(layout.TRAIN)
+        job.words[layout.TIMES_AT // 8 + layout.BATCH] += 3 * STEP
+    assert job.word("order_over") == 1
+    assert len(job.traced) == 5
+
+
+def test_words_that_are_being_changed_are_passed_over(process: Any) -> None:
+    job = process("off")
+    job.steps(10)
+    job.order("all", count=2, policy_writing=1)
+    assert job.steps(5) == []
+    assert job.word("policy_seen") == 0
+    job.words[WORD["policy_writing"]] = 0
+    assert job.steps(5) == [16, 17]
+
+
+def test_words_that_are_no_policy_change_nothing_and_say_so(process: Any) -> None:
+    job = process("every=5")
+    job.steps(4)
+    generation = job.order("all", policy_mode=99)
+    assert job.steps(6) == [5, 10]
+    assert (job.word("policy_seen"), job.word("policy_refused")) == (0, generation)
+    assert [slug for slug, _ in job.refused] == ["trace-policy"]
+    job.order("all", count=1)
+    assert job.steps(1) == [11]
+
+
+def test_an_order_to_detach_puts_everything_back_once(process: Any) -> None:
+    job = process("all")
+    job.steps(3)
+    generation = job.order("off", detach=1)
+    assert job.steps(10) == []
+    assert job.detached == 1
+    assert (job.word("policy_seen"), job.word("order_step")) == (generation, 4)
+
+
+# -- without an agent ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("trace", ["all", "every=3", "budget=5%"])
+def test_without_an_agent_that_ever_came_steps_are_traced_for_half_a_minute(process: Any, trace: str) -> None:
+    job = process(trace)
+    job.beats = False
+    assert job.steps(2900)
+    assert job.steps(300)[-1:] <= [3000]
+    assert job.steps(2000) == []
+    assert job.word("agent_lost") == 1
+    assert job.words[layout.COUNTS_AT // 8 + layout.TRAIN] == 5200
+
+
+def test_a_lost_agent_that_comes_back_changes_nothing_until_there_is_an_order(process: Any) -> None:
+    job = process("all")
+    job.steps(100)
+    job.beats = False
+    job.steps(4000)
+    job.beats = True
+    assert job.steps(1000) == []
+    job.order("all", count=2)
+    assert job.steps(2) == [5101, 5102]
+    assert job.word("agent_lost") == 0
+    assert job.steps(10) == list(range(5103, 5113))
+
+
+def test_a_job_that_was_stopped_together_with_its_agent_goes_on(process: Any) -> None:
+    job = process("all")
+    job.steps(100)
+    job.now += 100 * SECOND
+    job.beats = False
+    assert job.steps(200) == []
+    job.beats = True
+    assert len(job.steps(100)) == 100
+    assert job.word("agent_lost") == 0
+
+
+def test_an_order_ends_with_its_agent(process: Any) -> None:
+    job = process("off")
+    job.order("all", for_ns=3600 * SECOND)
+    job.steps(10)
+    job.beats = False
+    job.steps(4000)
+    assert job.word("agent_lost") == 1
+    assert job.steps(1000) == []
+
+
+def test_an_agent_on_another_clock_is_there_all_the_same(process: Any) -> None:
+    job = process("all")
+    job.beats = False
+    for number in range(8000):
+        if number % 200 == 0:
+            job.words[WORD["agent_beat_ns"]] = 1 + number
+        job.step()
+    assert len(job.traced) > 6000
+    assert job.word("agent_lost") == 0

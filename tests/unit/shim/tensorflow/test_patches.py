@@ -1,0 +1,59 @@
+"""The table of frameworks: every row names functions that are there, the hello names the row that the job loads."""
+
+import ast
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+from tfprof.formats import layout
+from tfprof.shim import core
+
+
+@pytest.mark.parametrize("row", core.FRAMEWORKS, ids=lambda row: row.NAME)
+def test_every_patch_is_a_function_of_one_argument_beside_the_table(row):
+    folder = Path(row.__file__).parent
+    for ours, function in set(row.PATCHES.values()):
+        found = {
+            node.name: node
+            for node in ast.parse((folder / f"{ours}.py").read_text()).body
+            if isinstance(node, ast.FunctionDef)
+        }
+        assert len(found[function].args.args) == 1, (ours, function)
+
+
+def test_no_module_of_a_job_is_in_two_rows():
+    names = [name for row in core.FRAMEWORKS for name in row.PATCHES]
+    assert len(names) == len(set(names))
+
+
+def module(monkeypatch, name, **attributes):
+    """Put a module of the job's in place."""
+    made = ModuleType(name)
+    vars(made).update(attributes)
+    monkeypatch.setitem(sys.modules, name, made)
+    return made
+
+
+@pytest.mark.parametrize("version", ["3.1", None])
+def test_the_hello_names_the_framework_that_was_patched_and_its_version(armed, read, monkeypatch, version):
+    here = "tfprof.shim.other"
+    patched: list[ModuleType] = []
+    module(monkeypatch, f"{here}.loop", patch=patched.append)
+    row = module(
+        monkeypatch,
+        f"{here}.patches",
+        __package__=here,
+        NAME="other",
+        VERSION=("other.about", "__version__"),
+        PATCHES={"other.training": ("loop", "patch")},
+    )
+    if version is not None:
+        module(monkeypatch, "other.about", __version__=version)
+    monkeypatch.setattr(core, "FRAMEWORKS", (*core.FRAMEWORKS, row))
+    training = module(monkeypatch, "other.training")
+    core._patch("other.training", training)
+    assert patched == [training]
+    hello = json.loads(bytes(read().map[layout.HELLO_AT :][: read().word("hello_size")]))
+    assert (hello["framework"], hello["framework_version"]) == ("other", version)

@@ -1,0 +1,29 @@
+"""Threads as TensorFlow's profiler numbers them."""
+
+from typing import Any
+
+import pytest
+from tfprof.formats import layout
+from tfprof.shim.tensorflow import function, threads
+
+
+@pytest.mark.parametrize(
+    ("ident", "line"),
+    [
+        (140367364565888, 728776921845672089),  # TensorFlow 2.21
+        (140187651414912, 3361262381),  # 2.10
+        (140471824866176, 918910930),  # 2.4
+    ],
+)
+def test_a_thread_has_the_number_that_tensorflow_gives_it(ident: int, line: int) -> None:
+    assert threads.line_of(ident) == line & 0xFFFFFFFF
+    assert threads.caller(ident) == line & 0xFFFFFFFF & ~layout.XSPACE_OTHERS
+
+
+def test_other_threads_in_calls_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    here, other = function.scope.thread_state, function.ThreadState()
+    monkeypatch.setattr(function, "inside", {here, other})
+    assert not threads.caller(1) & layout.XSPACE_OTHERS
+    call: Any = object()
+    other.keras_calls.append(call)
+    assert threads.caller(1) & layout.XSPACE_OTHERS

@@ -1,0 +1,144 @@
+"""Arming and disarming: what asks for it, what is replaced meanwhile, and that all of it is put back."""
+
+import contextlib
+import os
+import sys
+
+import pytest
+from tfprof.formats import layout
+from tfprof.shim import core, guard
+
+RUN = f"{7:016x}@"
+
+
+@pytest.fixture(autouse=True)
+def disarmed(monkeypatch: pytest.MonkeyPatch):
+    """No test leaves the shim armed, or a channel."""
+    monkeypatch.setattr(guard, "_raise", True)
+    yield
+    made = core.state().channel if core.state() is not None else None
+    core.disarm()
+    if made is not None:
+        with contextlib.suppress(OSError):
+            os.close(made._fd)
+
+
+@pytest.mark.parametrize("run", [None, "", "@/folder", "7@/folder", "x" * 16 + "@/folder", f"{7:016x}", f"{7:017x}@/f"])
+def test_what_is_no_launch_arms_nothing(run):
+    before = list(sys.meta_path)
+    core.arm({} if run is None else {"TFPROF_RUN": run})
+    assert core.state() is None
+    assert core.channel() is None
+    assert sys.meta_path == before
+
+
+def test_a_process_is_armed_once_for_the_launch_that_it_belongs_to(tmp_path):
+    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    first = core.state()
+    core.arm({"TFPROF_RUN": f"{8:016x}@/elsewhere"})
+    assert core.state() is first
+    assert (first.launch, first.folder) == (7, str(tmp_path))
+
+
+def test_a_program_that_runs_as_somebody_else_is_let_be(monkeypatch, tmp_path):
+    monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
+    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    assert core.state() is None
+
+
+def test_the_channel_is_made_when_it_is_needed_and_once(tmp_path):
+    (tmp_path / "announce").mkdir()
+    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    assert core.state().channel is None
+    assert list((tmp_path / "announce").iterdir()) == []
+    made = core.channel()
+    assert made is core.channel() is core.state().channel
+    assert [path.read_text() for path in (tmp_path / "announce").iterdir()] == ["channel\n"]
+    assert core.thread_id() == 0 or core.thread_id() == int(os.readlink("/proc/thread-self").rpartition("/")[2])
+
+
+def test_a_channel_that_cannot_be_made_is_asked_for_once(monkeypatch, tmp_path):
+    (tmp_path / "announce").mkdir()
+    calls = []
+
+    def refuse(*_arguments):
+        calls.append(1)
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "memfd_create", refuse)
+    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    assert core.channel() is None
+    tried = len(calls)
+    assert tried
+    assert core.channel() is None
+    assert len(calls) == tried
+    (told,) = (path.read_text() for path in (tmp_path / "announce").iterdir())
+    assert told.startswith("refused memfd-refused")
+
+
+class Owner:
+    """Has what is replaced."""
+
+    def method(self):
+        return "theirs"
+
+
+def test_what_is_replaced_is_put_back_unless_another_replaced_it_since(tmp_path):
+    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    theirs = Owner.__dict__["method"]
+    core.replace(Owner, "method", lambda original: lambda self: original(self) + " and ours")
+    core.replace(Owner, "method", lambda _original: None)  # ours is not replaced again
+    core.replace(Owner, "missing", lambda _original: None)
+    assert Owner().method() == "theirs and ours"
+    assert not hasattr(Owner, "missing")
+    core.disarm()
+    assert Owner.__dict__["method"] is theirs
+    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.replace(Owner, "method", lambda original: lambda self: original(self) + " and ours")
+    ours = Owner.__dict__["method"]
+    try:
+        setattr(Owner, "method", lambda self: ours(self) + " and a third one's")  # noqa: B010 - none to methods
+        core.disarm()
+        assert Owner().method() == "theirs and ours and a third one's"
+    finally:
+        setattr(Owner, "method", theirs)  # noqa: B010
+
+
+def test_trackers_are_one_for_each_kind_and_those_of_the_budget_are_known(tmp_path):
+    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    train, summary = core.tracker(layout.TRAIN), core.tracker(layout.SUMMARY, budgeted=False)
+    assert core.tracker(layout.TRAIN) is train is not summary
+    assert core.state().budgeted_kinds == {layout.TRAIN}
+
+
+def test_the_channel_says_that_the_shim_was_disarmed(tmp_path):
+    (tmp_path / "announce").mkdir()
+    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    seen = os.dup(core.channel()._fd)
+    core.disarm()
+    core.disarm()
+    assert int.from_bytes(os.pread(seen, 8, layout.JOB_WORDS["detached"]), "little") == 1
+    assert core.state() is None
+    assert core.channel() is None
+    os.close(seen)
+
+
+def test_a_forked_child_has_a_channel_of_its_own_and_counts_from_one(tmp_path):
+    (tmp_path / "announce").mkdir()
+    core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
+    core.channel()
+    read, write = os.pipe()
+    child = os.fork()
+    if not child:
+        try:
+            was_none = core.state().channel is None
+            same = core.channel() is core.state().channel
+            os.write(write, b"%d %d" % (was_none, same))
+        finally:
+            os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as told:
+        assert told.read() == "1 1"
+    os.waitpid(child, 0)
+    pids = sorted(int(path.name.partition("-")[0]) for path in (tmp_path / "announce").iterdir())
+    assert pids == sorted([os.getpid(), child])

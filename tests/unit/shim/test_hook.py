@@ -1,0 +1,109 @@
+"""Modules that are waited for are told of once they are there, and look as they would without."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+from tfprof.shim import hook
+
+NAME = "waited_for_by_a_test"
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """What was told of ``NAME``: a list of (name, what the module had by then)."""
+    (tmp_path / f"{NAME}.py").write_text("began = __loader__\nif FAILS: raise ValueError\ndone = True\n")
+    (tmp_path / "beside_it.py").write_text("")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    importlib.invalidate_caches()
+    found: list[tuple[str, bool]] = []
+    before = list(sys.meta_path)
+    hook.install({NAME}, lambda name, module: found.append((name, hasattr(module, "done"))))
+    yield found
+    hook.remove()
+    for name in (NAME, "beside_it"):
+        sys.modules.pop(name, None)
+    assert sys.meta_path == before
+
+
+@pytest.fixture
+def _fails(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> None:
+    monkeypatch.setattr("builtins.FAILS", request.param, raising=False)
+
+
+works = pytest.mark.parametrize("_fails", [False], indirect=True)
+
+
+@works
+@pytest.mark.usefixtures("_fails")
+def test_a_module_is_told_of_once_after_its_last_line(told: list[tuple[str, bool]]) -> None:
+    importlib.import_module("beside_it")
+    assert told == []
+    importlib.import_module(NAME)
+    importlib.import_module(NAME)
+    assert told == [(NAME, True)]
+
+
+@works
+@pytest.mark.usefixtures("_fails")
+def test_a_module_sees_its_own_loader_from_its_first_line_on(told: list[tuple[str, bool]]) -> None:
+    module = importlib.import_module(NAME)
+    assert module.began is module.__loader__ is module.__spec__.loader
+    assert not type(module.__loader__).__module__.startswith("tfprof")
+    assert importlib.reload(module) is module
+
+
+@works
+@pytest.mark.usefixtures("_fails", "told")
+def test_a_module_that_is_there_already_is_told_of_at_once() -> None:
+    hook.remove()
+    importlib.import_module(NAME)
+    found: list[str] = []
+    hook.install({NAME}, lambda name, _module: found.append(name))
+    assert found == [NAME]
+
+
+@pytest.mark.parametrize("_fails", [True], indirect=True)
+@pytest.mark.usefixtures("_fails")
+def test_a_module_that_fails_is_told_of_only_when_it_succeeds(
+    told: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ValueError):
+        importlib.import_module(NAME)
+    assert told == []
+    assert NAME not in sys.modules
+    monkeypatch.setattr("builtins.FAILS", False)
+    importlib.import_module(NAME)
+    assert told == [(NAME, True)]
+
+
+@works
+@pytest.mark.usefixtures("_fails")
+def test_finders_of_others_go_on_and_odd_ones_are_passed_over(
+    told: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+
+    class Recorder:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:
+            asked.append(name)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(sys, "meta_path", [sys.meta_path[0], object(), Recorder, *sys.meta_path[1:]])
+        importlib.import_module(NAME)
+    assert asked.count(NAME) == 1
+    assert told == [(NAME, True)]
+
+
+@works
+@pytest.mark.usefixtures("_fails")
+def test_nothing_is_told_once_the_hook_is_removed(told: list[tuple[str, bool]]) -> None:
+    spec = sys.meta_path[0].find_spec(NAME, None)
+    assert spec is not None
+    hook.remove()
+    hook.remove()
+    importlib.util.module_from_spec(spec)
+    importlib.import_module(NAME)
+    assert told == []
