@@ -38,7 +38,7 @@ class Announcement(NamedTuple):
 
     @property
     def refusal(self) -> dict[str, str] | None:
-        """Why there is no channel, as slug and text; None where there is one."""
+        """The reason why there is no channel, as slug and text; None if there is one."""
         word, _, rest = self.text.partition(" ")
         if word != "refused":
             return None

@@ -1,4 +1,4 @@
-"""One job's channel: opened, checked and read without believing a word of it (docs/channel.md)."""
+"""Reads one job's channel; nothing in it is trusted (docs/channel.md)."""
 
 import errno
 import fcntl
@@ -7,6 +7,7 @@ import mmap
 import os
 import stat
 import struct
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 from ..formats import layout
@@ -17,7 +18,7 @@ from .old_channels import adapter_of
 _START: Final = struct.Struct("<8sII")
 _WORD: Final = {name: at // 8 for name, at in {**layout.JOB_WORDS, **layout.AGENT_WORDS}.items()}
 _HELLO_WORDS: Final = ("hello_size", "hello_generation")
-#: What COUNTERS and CLOSE tell of the page.
+#: Words of the control page that COUNTERS and CLOSE contain.
 COUNTED: Final = tuple(name for name in layout.JOB_WORDS if name not in _HELLO_WORDS)
 _COUNTS: Final = {name: layout.COUNTS_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
 _TIMES: Final = {name: layout.TIMES_AT // 8 + kind for kind, name in layout.SPAN_NAMES.items()}
@@ -28,13 +29,13 @@ _SPAN_HEAD, _SPAN_OPEN, _SPAN_TAIL = _WORD["span_head"], _WORD["span_open"], _WO
 
 
 class ChannelError(FormatError):
-    """A channel whose words cannot be: it is left alone from then on."""
+    """A channel with impossible words; it is not read again."""
 
     slug = "bad-channel"
 
 
 class Batch(NamedTuple):
-    """Whole records or entries as they lay in a ring, numbered `first` to `last`; the ring is read up to `end`."""
+    """Whole records or entries copied from a ring, numbered `first` to `last`; the ring is read up to `end`."""
 
     data: bytes
     first: int
@@ -43,7 +44,7 @@ class Batch(NamedTuple):
 
 
 class Page(NamedTuple):
-    """What tells channels apart before they are mapped."""
+    """Identity of a channel, read before it is mapped."""
 
     uid: int
     pid: int
@@ -51,7 +52,7 @@ class Page(NamedTuple):
 
 
 def read_page(fd: int) -> Page:
-    """Return who the channel ``fd`` belongs to; FormatError when it is no channel, VersionError when of another version."""
+    """Return the identity of the channel ``fd``; FormatError if it is none, VersionError if its version is unknown."""
     data = os.pread(fd, layout.PAGE, 0)
     if len(data) < layout.PAGE:
         raise ChannelError(f"a channel of {len(data)} bytes")
@@ -68,19 +69,19 @@ def read_page(fd: int) -> Page:
         int.from_bytes(data[at : at + 8], "little") for at in (layout.JOB_WORDS[word] for word in Page._fields)
     )
     if not uid:
-        raise ChannelError("a channel without a uid")  # messages about nobody: the number stands for none
+        raise ChannelError("a channel without a uid")  # 0 means no job in messages
     return Page(uid, pid, launch)
 
 
 def agent_of(fd: int) -> int:
-    """Return the pid of the agent that took the channel ``fd`` last, 0 when none has."""
+    """Return the pid of the agent that last took the channel ``fd``, 0 if none has."""
     return int.from_bytes(os.pread(fd, 8, layout.AGENT_WORDS["agent_pid"]), "little")
 
 
 def open_file(path: str, flags: int) -> int:
-    """Return a descriptor of the channel at ``path``, a link below /proc; OSError when it is not a file of memory any more.
+    """Return a descriptor of the channel at ``path``, a link below /proc; OSError if it is no memory file any more.
 
-    The number that is opened may be that of another file by now, as of one that makes its reader wait.
+    The descriptor may belong to another file by now, for example a pipe that blocks its reader.
     """
     fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     if stat.S_ISREG(os.fstat(fd).st_mode):
@@ -90,10 +91,11 @@ def open_file(path: str, flags: int) -> int:
 
 
 class Channel:
-    """The channel behind ``fd``, which it owns: words through a mapping of the control page, all else by pread.
+    """The channel behind ``fd``, which it owns; words are read through a mapping, everything else by pread.
 
-    Only the control page is mapped, so the rings of fifty jobs are not part of this process's memory. FormatError
-    when it is no channel of this version; whatever is read later raises ChannelError when it cannot be.
+    Only the control page is mapped, so the rings of fifty jobs do not count as this process's
+    memory. FormatError if it is no channel of a known version. Later reads raise ChannelError on
+    impossible content.
     """
 
     def __init__(self, fd: int) -> None:
@@ -111,11 +113,12 @@ class Channel:
     def _open(self) -> None:
         self.page = read_page(self._fd)
         self._old = adapter_of(int.from_bytes(os.pread(self._fd, 4, 8), "little"))
-        if self._old is not None:  # version 1 left that to its reader
+        if self._old is not None:  # in version 1 the reader seals
             fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
-        # Of a file that can still be cut short no page may be touched: that would end this process, or the job, by SIGBUS.
+        # No page of an unsealed file may be touched: if it is truncated, SIGBUS ends this process
+        # or the job.
         if not fcntl.fcntl(self._fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK:
-            raise ChannelError("a channel that is not sealed against being cut short")
+            raise ChannelError("a channel that is not sealed against truncation")
         info = os.fstat(self._fd)
         if info.st_size < layout.RING_AT:
             raise ChannelError(f"a channel of {info.st_size} bytes")
@@ -130,7 +133,7 @@ class Channel:
         self.created_real_ns = self._words[_WORD["created_real_ns"]]
 
     def close(self) -> None:
-        """Unmap and close; what was not acked stays in the rings."""
+        """Unmap and close; unacked data stays in the rings."""
         if self._map is not None:
             self._words.release()
             self._view.release()
@@ -150,10 +153,20 @@ class Channel:
             raise KeyError(name)
         self._words[_WORD[name]] = value
 
+    def set_ranges(self, ranges: Sequence[tuple[int, int]]) -> None:
+        """Write the first and last step of each of ``ranges``, `RANGES_MAX` at most, into the agent's table."""
+        for at, step in enumerate(step for one in ranges[: layout.RANGES_MAX] for step in one):
+            self._words[layout.RANGES_AT // 8 + at] = step
+
+    @property
+    def version(self) -> int:
+        """The version of the channel."""
+        return int.from_bytes(self._view[8:12], "little")
+
     def counters(self) -> dict[str, Any]:
         """Return the job's words by name, and of the spans of each kind `counts`, `times` (ns), and how many `failed`.
 
-        A channel of an earlier version lacks what that version did not count.
+        A channel of an earlier version lacks the newer counters.
         """
         words = self._words
         counters = {name: words[_WORD[name]] for name in COUNTED} | {
@@ -165,11 +178,11 @@ class Channel:
 
     # -- hello -----------------------------------------------------------------------------------
     def hello_generation(self) -> int:
-        """Return a number that changes with the hello, 0 while there is none to be read."""
+        """Return a number that changes with the hello, 0 while there is no complete one."""
         return self._words[_WORD["hello_generation"]] if self._words[_WORD["hello_size"]] else 0
 
     def hello(self) -> dict[str, Any]:
-        """Return what the job says about itself, empty when that is no JSON object or is being rewritten."""
+        """Return the job's hello, empty if it is no JSON object or is being rewritten."""
         size, generation = self._words[_WORD["hello_size"]], self.hello_generation()
         if not 0 < size <= layout.HELLO_MAX:
             return {}
@@ -184,7 +197,7 @@ class Channel:
 
     # -- records ---------------------------------------------------------------------------------
     def unread(self, start: int) -> int:
-        """Return how many bytes of records there are from ``start`` on."""
+        """Return the number of record bytes from ``start`` on."""
         unread: int = self._words[_HEAD] - start
         if not unread:
             return 0
@@ -193,13 +206,14 @@ class Channel:
         return unread
 
     def filled(self, start: int) -> float:
-        """Return what part of the ring the records from ``start`` on fill."""
+        """Return the share of the ring that the records from ``start`` on fill."""
         return unread / self._ring_size if (unread := self.unread(start)) else 0.0
 
     def records(self, start: int, limit: int, *, strictly: bool = False) -> Batch | None:
-        """Return whole records from ``start`` on, at most ``limit`` bytes unless a single one is larger; None when there are none.
+        """Return whole records from ``start`` on; None if there are none.
 
-        ``strictly``: nor is there one when that is larger.
+        They have at most ``limit`` bytes together, or are a single larger one. ``strictly``: None
+        as well if the first one is larger.
         """
         unread = self.unread(start)
         if not unread:
@@ -221,7 +235,7 @@ class Channel:
         return batch if self._old is None else batch._replace(data=self._old.records(batch.data))
 
     def _ring(self) -> int:
-        """Return the size of the record ring, held against the size of the file once and never believed anew."""
+        """Return the size of the record ring, which is checked against the file once and not read again."""
         if not self._ring_size:
             size, file_size = self._words[_RING_SIZE], os.fstat(self._fd).st_size
             if not layout.RING_MIN <= size <= layout.RING_MAX or layout.RING_AT + size > file_size:
@@ -242,7 +256,7 @@ class Channel:
 
     # -- spans -----------------------------------------------------------------------------------
     def unread_spans(self, start: int, *, ended: bool) -> int:
-        """Return how many span entries there are from ``start`` on; with the one being filled where the job has ``ended``."""
+        """Return the number of span entries from ``start`` on; if the job has ``ended``, with the one being filled."""
         head: int = self._words[_SPAN_HEAD]
         unread = head - start
         if ended and self._words[_SPAN_OPEN] == head + 1 and unread < layout.SPAN_COUNT:
@@ -252,7 +266,7 @@ class Channel:
         return unread
 
     def spans(self, start: int, limit: int, *, ended: bool) -> Batch | None:
-        """Return the span entries from ``start`` on, ``limit`` at most, numbered from 1; None when there are none."""
+        """Return at most ``limit`` span entries from ``start`` on, numbered from 1; None if there are none."""
         unread = min(self.unread_spans(start, ended=ended), limit)
         if not unread:
             return None
@@ -263,18 +277,18 @@ class Channel:
             data += os.pread(self._fd, (unread - before_end) * layout.SPAN_SIZE, layout.SPANS_AT)
         return Batch(data, start + 1, start + unread, start + unread)
 
-    # -- the collector's answer ------------------------------------------------------------------
+    # -- acks of the collector ------------------------------------------------------------------
     def acked(self, tail: int) -> None:
-        """Give the ring bytes up to ``tail`` back to the job."""
+        """Release the ring bytes up to ``tail``."""
         self.tail = self._words[_TAIL] = tail
 
     def acked_spans(self, tail: int) -> None:
-        """Give the span entries up to ``tail`` back to the job."""
+        """Release the span entries up to ``tail``."""
         self.span_tail = self._words[_SPAN_TAIL] = tail
 
 
 def _cut(data: bytes, start: int) -> Batch | None:
-    """Return the whole records at the beginning of ``data``, None when not even one is whole."""
+    """Return the whole records at the beginning of ``data``, None if the first one is incomplete."""
     at, first, last = 0, 0, 0
     header = layout.RECORD
     while len(data) - at >= header.size:

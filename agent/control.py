@@ -1,26 +1,63 @@
-"""Changes the trace policy of a running job."""
+"""Writes orders into the control page of a running job (docs/channel.md)."""
 
+import time
+
+from ..formats import layout
 from ..formats.policy import Policy, PolicyError
 from .channels import Channel
 
 _WORDS = ("policy_mode", "policy_level", "policy_first", "policy_last", "policy_every", "policy_budget")
 
 
-def write_policy(channel: Channel, policy: Policy) -> int:
+def write_policy(channel: Channel, policy: Policy, order: int = 0, count: int = 0, end_ns: int = 0) -> int:
     """Write ``policy`` into the agent's words of ``channel`` and return its generation.
 
-    The job confirms it in `policy_seen`. PolicyError when the words cannot hold the policy: they
-    have room for one range of steps.
+    The policy ends after ``count`` traced steps and at ``end_ns`` (monotonic); 0 means no such end.
+    ``order`` is the order's id. The job confirms the policy in `policy_seen`. PolicyError if it has
+    too many ranges.
     """
-    if Policy.from_words(policy.words()) != policy:
-        raise PolicyError("a running job can be told one range of steps only")
+    if len(policy.ranges) > layout.RANGES_MAX:
+        raise PolicyError(f"an order can have {layout.RANGES_MAX} ranges of steps at most")
+    return _write(channel, policy, order, count, end_ns, detach=0)
+
+
+def end_order(channel: Channel, order: int = 0) -> int:
+    """Make the job return to the policy before its order; return the new generation."""
+    return _write(channel, Policy(layout.MODE_OFF), order, 0, time.monotonic_ns(), detach=0)
+
+
+def detach(channel: Channel, order: int = 0) -> int:
+    """Make the job put everything back, which it confirms in `detached`; return the new generation."""
+    return _write(channel, Policy(layout.MODE_OFF), order, 0, 0, detach=1)
+
+
+def _write(channel: Channel, policy: Policy, order: int, count: int, end_ns: int, *, detach: int) -> int:
+    channel.set_word("policy_writing", 1)
     for name, value in zip(_WORDS, policy.words(), strict=True):
         channel.set_word(name, value)
+    ranges = policy.ranges if policy.mode == layout.MODE_STEPS else ()
+    channel.set_ranges(ranges)
+    for name, value in (
+        ("policy_ranges", len(ranges)),
+        ("policy_count", count),
+        ("policy_end_ns", end_ns),
+        ("policy_order", order),
+        ("detach", detach),
+    ):
+        channel.set_word(name, value)
     generation = channel.word("policy") + 1
+    # A current beat: the job takes its agent for alive.
+    channel.set_word("agent_beat_ns", time.monotonic_ns())
     channel.set_word("policy", generation)
+    channel.set_word("policy_writing", 0)
     return generation
 
 
-def is_seen(channel: Channel) -> bool:
-    """Return whether the job follows the policy that was written last."""
-    return channel.word("policy_seen") >= channel.word("policy")
+def has_order(channel: Channel) -> bool:
+    """Return whether an order is in force, or is written and not confirmed yet."""
+    return channel.word("policy") > channel.word("order_over")
+
+
+def is_seen(channel: Channel, generation: int = 0) -> bool:
+    """Return whether the job follows the policy of ``generation``, by default the last written one."""
+    return channel.word("policy_seen") >= (generation or channel.word("policy"))

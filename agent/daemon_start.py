@@ -113,7 +113,7 @@ class DaemonSupervisor:
 
     @property
     def trouble(self) -> dict[str, str] | None:
-        """Why it does not run, as slug and text.
+        """The reason why it does not run, as slug and text.
 
         None when no reason is known and it was started fewer than `TRIES` times.
         """

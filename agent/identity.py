@@ -35,9 +35,9 @@ TAGS: Final[Mapping[str, str]] = {
     "PBS_JOBID": "pbs_jobid",
     "LSB_JOBID": "lsb_jobid",
 }
-#: Where a process's place among its peers is looked for, most telling first.
+#: Variables with the rank of a process among its peers, the most specific first.
 RANKS: Final = ("OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "HOROVOD_RANK", "RANK", "SLURM_PROCID")
-#: What of the hello is believed, all of it text.
+#: Fields of the hello that are accepted; all are text.
 HELLO: Final = ("name", "framework", "framework_version", "python", "executable", "trace")
 
 _TEXT_MAX: Final = 512

@@ -136,7 +136,7 @@ def forget_old(instance_dir: str, now_s: float, living: set[int]) -> None:
     names = {name_of(launch) for launch in living}
     with os.scandir(os.path.join(instance_dir, runtime_dir.LAUNCHES)) as entries:
         for entry in entries:
-            with contextlib.suppress(OSError):  # a folder: none of ours, and in nobody's way
+            with contextlib.suppress(OSError):  # a folder: not ours, and harmless
                 if entry.name[:16] not in names and entry.stat(follow_symlinks=False).st_mtime < now_s - RETENTION_S:
                     os.unlink(entry.path)
 

@@ -1,4 +1,4 @@
-"""Reads processes from /proc: who holds channels, who is alive, who is whose parent."""
+"""Reads processes from /proc: holders of channels, living processes, parents."""
 
 import os
 import time
@@ -7,7 +7,7 @@ from typing import Final, NamedTuple
 
 from ..formats import layout
 
-#: How a channel is called in /proc: an anonymous file has no name that could be kept.
+#: Name of a channel in /proc.
 _LINK: Final = f"/memfd:{layout.MEMFD_NAME} (deleted)"
 
 
@@ -18,7 +18,7 @@ class Holder(NamedTuple):
     path: str
 
 
-#: Device and number of a file: what tells channels apart without opening them.
+#: Device and inode of a file, which identify a channel without opening it.
 Inode = tuple[int, int]
 
 
@@ -37,11 +37,18 @@ class Process(NamedTuple):
         found = _stat(self.pid)
         return found is not None and found.started == self.started and not found.is_over
 
+    @property
+    def is_stopped(self) -> bool:
+        """Whether it is stopped, by SIGSTOP or by a debugger."""
+        found = _stat(self.pid)
+        return found is not None and found.started == self.started and found.is_stopped
+
 
 class _Stat(NamedTuple):
     parent: int
     started: int
     is_over: bool
+    is_stopped: bool
     user_ticks: int
     system_ticks: int
     threads: int
@@ -64,7 +71,10 @@ def _stat(pid: int) -> _Stat | None:
     fields = data[data.rindex(b")") + 2 :].split()
     threads = int(fields[17])
     is_over = fields[0] in b"ZX" and threads <= 1
-    return _Stat(int(fields[1]), int(fields[19]), is_over, int(fields[11]), int(fields[12]), threads, int(fields[21]))
+    is_stopped = fields[0] in b"Tt"
+    return _Stat(
+        int(fields[1]), int(fields[19]), is_over, is_stopped, int(fields[11]), int(fields[12]), threads, int(fields[21])
+    )
 
 
 class Usage(NamedTuple):
@@ -108,6 +118,11 @@ def process(pid: int) -> Process | None:
     """Return the current process with number ``pid``, None when there is none."""
     found = _stat(pid)
     return None if found is None else Process(pid, found.started)
+
+
+def age_s(process: Process) -> float:
+    """Return how long ago ``process`` began (seconds)."""
+    return time.clock_gettime(time.CLOCK_BOOTTIME) - process.started * _TICK_S
 
 
 def ran_at(pid: int, real_ns: int) -> bool:

@@ -18,6 +18,9 @@ class Wakeup(NamedTuple):
     announced: bool
 
 
+NOTHING = Wakeup(answered=False, ended=False, announced=False)
+
+
 class EventWaiter:
     """The wait between two turns of the agent."""
 
@@ -38,7 +41,7 @@ class EventWaiter:
             fd = os.pidfd_open(process.pid)
         except (OSError, AttributeError):  # an old kernel, or a Python that was built on one
             return
-        if not process.is_alive:  # its number may be that of another one by now
+        if not process.is_alive:  # another process may have its pid by now
             os.close(fd)
             return
         self.forget(uid)

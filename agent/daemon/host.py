@@ -12,7 +12,7 @@ from ..processes import Process, Usage, usage
 
 #: Interval of swap, disk and CPU queries: these are slow and change rarely (seconds).
 SLOW_S: Final = 10.0
-_SECTOR: Final = 512  # of /proc/diskstats, whatever a disk's own are
+_SECTOR: Final = 512  # unit of /proc/diskstats, independent of the disk
 _TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 _PART: Final = 1 << 14
 #: Lines of /proc/meminfo that are used: the first ones.

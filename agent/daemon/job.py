@@ -46,6 +46,7 @@ class Job:
         self._hello_s = 0.0
         self._gone_s = 0.0
         self._gone_ns = 0
+        self._lost_agent = 0
         self.channel.set_word("agent_pid", os.getpid())
 
     @property
@@ -70,10 +71,19 @@ class Job:
         if now >= self._counters_s + COUNTERS_S:
             self._counters_s = now
             self.channel.set_word("agent_beat_ns", time.monotonic_ns())
+            self._note_lost_agent()
             counters = self.channel.counters()
             if counters != self._sent_counters:
                 self._sent_counters = counters
                 self.outbox.counters.put(counters)
+
+    def _note_lost_agent(self) -> None:
+        """Store an event where the job traces no more, since no agent was there for long."""
+        lost = self.channel.word("agent_lost")
+        if lost and not self._lost_agent:
+            text = "no agent was there for 30 s: no step is traced until there is another order (tfprof trace)"
+            self.outbox.events.put({"slug": "agent-lost", "text": text, "count": 1, "t_ns": time.time_ns()})
+        self._lost_agent = lost
 
     def pump(self, now: float, send: Send, room: int, share: int) -> int:
         """Send what is due and return the bytes sent; a broken channel is not read again."""
@@ -124,6 +134,11 @@ class Job:
             self._sample = self._tree.sample(tree.below(self.owner.pid, apart - {self.owner.pid}))
         return self._sample
 
+    @property
+    def is_detached(self) -> bool:
+        """Whether the shim has put everything back, so that nothing more comes."""
+        return bool(self.channel.word("detached"))
+
     # -- the end ---------------------------------------------------------------------------------
     def gone(self, now: float) -> None:
         """Note that its process ended or executed another program: it writes no more."""
@@ -155,6 +170,8 @@ class Job:
         ended = {"state": "ended", "status": None, "signal": None, "t_ns": self._gone_ns}
         if self.error is not None:
             return {**ended, "state": "lost"}
+        if self.is_detached:
+            return {**ended, "state": "detached"}
         if launch is None or launch.job_pid != self.pid:
             return ended
         if launch.ended_ns:

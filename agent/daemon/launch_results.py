@@ -1,4 +1,4 @@
-"""Reports to each launcher what became of its processes, until all data is stored."""
+"""Reports the results of each launch to its launcher, until all data is stored."""
 
 from collections.abc import Iterable
 from typing import Any

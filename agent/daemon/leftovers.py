@@ -13,7 +13,7 @@ from ...formats import runtime_dir
 from .. import daemon_start, launches, processes
 
 #: Folders and name pattern of the exports of profiler sessions, which exist for seconds.
-_EXPORTS: Final = ("/dev/shm", "/tmp")  # noqa: S108 - only private folders of this user are touched there
+_EXPORTS: Final = ("/dev/shm", "/tmp")  # noqa: S108 - only private folders of this user are removed there
 _EXPORT: Final = re.compile(r"tfprof-(\d{1,9})-[0-9a-f]{16}")
 _INSTANCE: Final = re.compile(r"[0-9a-f]{12}")
 #: Age below which a folder may be in use by an invisible process, as in a container (seconds).

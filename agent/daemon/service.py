@@ -19,16 +19,20 @@ from .. import daemon_start, identity, launches
 from ..folder_watch import FolderWatch
 from ..transport.connection import Link
 from . import leftovers
-from .event_waiter import EventWaiter
+from .event_waiter import NOTHING, EventWaiter
 from .finder import Finder, Found
 from .job import Job
 from .launch_results import LaunchResults
+from .orders import Orders
 from .samples import Sampler
 
 #: Poll interval of rings and announcements (seconds): idle, transferring, job ending.
 TICK_S: Final = 0.5
 BUSY_TICK_S: Final = 0.2
 ENDING_TICK_S: Final = 0.05
+#: Poll interval of a job that has yet to obey an order, and how long an order may lie unread (seconds).
+ORDER_TICK_S: Final = 0.02
+LISTEN_S: Final = 0.02
 #: Interval of checks for ended jobs and of launch results (seconds).
 CHECK_S: Final = 1.0
 STATUS_S: Final = 2.0
@@ -81,6 +85,7 @@ class Agent:
         self._waiter = EventWaiter(
             self._link.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
         )
+        self._orders = Orders(self.jobs, self._link.send)
         self._write_status()
 
     def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:
@@ -111,8 +116,10 @@ class Agent:
         It is short while something is in progress or has just ended, and long when the collector
         accepts nothing.
         """
+        if self._orders.are_waiting:
+            return ORDER_TICK_S
         wanted = self._results.wants_scan(self._finder.scans)
-        if wanted or any(job.has_just_ended(now) for job in self.jobs.values()):
+        if wanted or self._orders.are_ending or any(job.has_just_ended(now) for job in self.jobs.values()):
             return ENDING_TICK_S
         jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._link.is_taking(now) else []
         if any(not job.is_running for job in jobs):
@@ -123,7 +130,11 @@ class Agent:
         """Wait for the next turn; return early when an answer or event lets work go on."""
         left = until - time.monotonic()
         while not self._stopping:
-            wakeup = self._waiter.wait(left, listening=self._wants_answers())
+            # Acks come in flocks: they are taken together, and an order does not wait for long.
+            deaf_s = 0.0 if self._wants_answers() else min(LISTEN_S, left)
+            wakeup = self._waiter.wait(deaf_s, listening=False) if deaf_s > 0 else NOTHING
+            if not wakeup.ended and not wakeup.announced:
+                wakeup = self._waiter.wait(left - deaf_s, listening=True)
             if wakeup.ended:
                 self._next_check_s = 0.0
             if (wakeup.answered and self._receive(time.monotonic())) or wakeup.ended or wakeup.announced:
@@ -166,6 +177,7 @@ class Agent:
             self._check(now)
             tick_s = self._tick_s(now)
             self._next_check_s = now + (tick_s if tick_s < TICK_S else CHECK_S)
+        self._orders.look(now)
         self._send_due(now)
         if now >= self._status_s:
             self._status_s = now + STATUS_S
@@ -189,6 +201,9 @@ class Agent:
                 urgent = True
             elif head.type == wire.REOPEN:
                 self._reopen(head.uid, now)
+                urgent = True
+            elif head.type == wire.ORDER:
+                self._orders.take(head, body, now)
                 urgent = True
             elif head.about == wire.SAMPLES:
                 self._on_samples_answer(head, now)
@@ -299,7 +314,8 @@ class Agent:
     def _check(self, now: float) -> None:
         """Detect ended processes, update launch results, keep the collector running."""
         for job in self.jobs.values():
-            if job.is_running and not self._waiter.watches(job.uid) and (job.owner is None or not job.owner.is_alive):
+            watched = self._waiter.watches(job.uid)
+            if job.is_running and (job.is_detached or (not watched and (job.owner is None or not job.owner.is_alive))):
                 job.gone(now)
                 self._sampler.soon()
         self._try_write(self._check_launches)

@@ -1,4 +1,4 @@
-"""Changes a job's environment, and detects when they cannot reach the job."""
+"""Changes a job's environment, and detects commands that ignore the changes."""
 
 import os
 import re
@@ -32,7 +32,7 @@ def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str,
     ``run`` is the value of TFPROF_RUN.
     """
     old = [entry for entry in environ.get("PYTHONPATH", "").split(os.pathsep) if entry != INJECT]
-    # An empty entry means the working folder: one that was there stays, none is added.
+    # An empty entry means the working folder: an existing one stays, none is added.
     path = os.pathsep.join([INJECT, *old]) if old != [""] else INJECT
     return {**environ, **settings, "PYTHONPATH": path, "TFPROF_RUN": run}
 

@@ -79,7 +79,7 @@ class Forwarding:
             return []
         group_signals = self._witness()
         if group_signals is None:
-            # Nobody to ask: the terminal and the kernel mean the group, people one process.
+            # Without a witness: the terminal and the kernel signal the group, people one process.
             over = [one for one in self._waiting if one.info.code <= 0]
             self._waiting = []
         else:

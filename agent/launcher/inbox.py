@@ -6,7 +6,7 @@ import signal
 import struct
 from typing import Final, NamedTuple
 
-#: Every signal but those that cannot be had.
+#: Every signal except those that cannot be blocked.
 ALL: Final = frozenset(signal.valid_signals() - {signal.SIGKILL, signal.SIGSTOP})
 #: SFD_CLOEXEC and SFD_NONBLOCK of <sys/signalfd.h> are those of files.
 _FLAGS: Final = os.O_CLOEXEC | os.O_NONBLOCK

@@ -26,12 +26,12 @@ TOO_SHORT_S: Final = 2.0
 _REPORT_S: Final = 20.0
 #: Profiles of large jobs take their time.
 _DUMP_S: Final = 600.0
-#: What a report may know of the terminal.
+#: Environment variables about the terminal that a report gets.
 _TERMINAL: Final = ("TERM", "COLUMNS", "NO_COLOR")
 
 NOT_TAKEN: Final[Mapping[str, str]] = {
     "slug": "agent",
-    "text": "the agent has not taken what was recorded; one of another release may run: `tfprof stop` ends it",
+    "text": "the agent has not read the records; it may be of another release: `tfprof stop` ends it",
 }
 NO_TENSORFLOW: Final[Mapping[str, str]] = {
     "slug": "no-tensorflow",
@@ -39,7 +39,7 @@ NO_TENSORFLOW: Final[Mapping[str, str]] = {
 }
 TOO_SHORT: Final[Mapping[str, str]] = {
     "slug": "too-short",
-    "text": "the process was over before anybody could take what it recorded",
+    "text": "the process ended before the agent could read its records",
 }
 FAILED: Final[Mapping[str, str]] = {"slug": "report", "text": "it could not be made"}
 LATE: Final[Mapping[str, str]] = {

@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 PROG: Final = "tfprof-run"
 #: Poll interval when nothing is watched (seconds).
 NEVER_S: Final = 3600.0
-#: A path of a local socket has no more bytes than this.
-SOCKET_PATH_MAX: Final = 107
 
 EXAMPLES: Final = """\
 examples:
@@ -185,7 +183,7 @@ class Run:
         """Write the launch file and arm the environment."""
         options = self._options
         instance_dir = runtime_dir.make_instance(options.store)
-        if len(os.fsencode(os.path.join(instance_dir, runtime_dir.COLLECTOR_SOCKET))) > SOCKET_PATH_MAX:
+        if len(os.fsencode(os.path.join(instance_dir, runtime_dir.COLLECTOR_SOCKET))) > runtime_dir.SOCKET_PATH_MAX:
             raise runtime_dir.PlaceError(f"{instance_dir} is too long a path: set XDG_RUNTIME_DIR to a shorter one")
         launch = Launch(
             launch=int.from_bytes(os.urandom(8), "little") or 1,
@@ -244,7 +242,7 @@ class Run:
         except supervise.NotStartedError as error:
             self._note(ended_ns=time.time_ns(), status=error.exit_code)
             raise
-        signals()  # what was sent before the job was there is still to reach it
+        signals()  # signals sent before the job existed must still reach it
         self._note(job_pid=pid)
         if isolating is not None:
             self._explain({"slug": "not-armed", "text": f"python {isolating} keeps everything out that is not its own"})

@@ -15,7 +15,7 @@ from .inbox import ALL, Inbox, Signal
 
 #: Python ignores these in itself; a job starts with their default.
 _PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
-#: Of a signal that was sent with a value: SI_QUEUE of <bits/siginfo-consts.h>.
+#: si_code of a signal with a value: SI_QUEUE of <bits/siginfo-consts.h>.
 _SI_QUEUE: Final = -1
 
 
@@ -114,21 +114,25 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited: Inher
     if inherited.ignores_children:
         signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.pthread_sigmask(signal.SIG_SETMASK, inherited.mask)
-    try:
-        os.execvpe(command[0], list(command), dict(environ))
-    except OSError as error:
-        if error.errno != errno.ENOEXEC:
-            raise
-        # A script without a first line that names its interpreter: every shell takes it as one of
-        # its own.
-        os.execve("/bin/sh", ["sh", _located(command[0], environ), *command[1:]], dict(environ))
+    failure: OSError | None = None
+    for path in _paths(command[0], environ):
+        try:
+            os.execve(path, list(command), dict(environ))
+        except OSError as error:
+            if error.errno == errno.ENOEXEC:
+                # A script without a first line that names its interpreter: every shell takes it as
+                # one of its own.
+                os.execve("/bin/sh", ["sh", path, *command[1:]], dict(environ))
+            if failure is None or failure.errno in (errno.ENOENT, errno.ENOTDIR):
+                failure = error
+    raise failure or FileNotFoundError(errno.ENOENT, command[0])
 
 
-def _located(name: str, environ: Mapping[str, str]) -> str:
+def _paths(name: str, environ: Mapping[str, str]) -> list[str]:
+    """Return the files that a command may be, the first one first."""
     if "/" in name:
-        return name
-    candidates = (os.path.join(folder, name) for folder in os.get_exec_path(dict(environ)))
-    return next((path for path in candidates if os.access(path, os.X_OK)), name)
+        return [name]
+    return [os.path.join(folder, name) for folder in os.get_exec_path(dict(environ))]
 
 
 def not_started(name: str, code: int) -> NotStartedError:
@@ -209,7 +213,7 @@ def _pass_on(one: Signal, child: _Child) -> None:
     """Forward a signal to the job, with its value."""
     if one.number == signal.SIGCONT:
         child.stopped_by = 0
-    with contextlib.suppress(PermissionError, ProcessLookupError):  # it runs as somebody else now
+    with contextlib.suppress(PermissionError, ProcessLookupError):  # it runs as another user now
         if one.code != _SI_QUEUE or not _queue(one, child.pid):
             os.kill(child.pid, one.number)
 

@@ -36,7 +36,7 @@ class Witness:
 
     def announce_job(self) -> None:
         """Register this process as the job; called in the child before it executes the command."""
-        with contextlib.suppress(OSError):  # it was ended: the job runs without
+        with contextlib.suppress(OSError):  # it has ended: the job runs without a witness
             os.write(self._ask, _REQUEST.pack(_JOB, os.getpid()))
 
     def signals(self) -> list[int] | None:
@@ -49,7 +49,7 @@ class Witness:
         try:
             os.write(self._ask, _REQUEST.pack(_QUESTION, self._number))
             return self._answer()
-        except OSError:  # somebody ended it
+        except OSError:  # it has ended
             return None
 
     def _answer(self) -> list[int] | None:

@@ -11,25 +11,26 @@ from ...formats.errors import FormatError, VersionError
 from ...formats.wire import Head
 from .message_queue import encode
 
-#: A collector that says nothing for this long is greeted again, once in as long; one that refuses us ever more seldom, up to the
-#: limit: it is longer than a collector stays that hears of nobody, so that one of our own version can take its place.
+#: Silence of the collector after which it is greeted again (seconds). After a refusal the interval
+#: doubles up to the limit, which exceeds a collector's idle time: a refusing one can end, and one of
+#: our version take its place.
 GREET_S: Final = 1.0
 REFUSED_GREET_S: Final = 128.0
-#: A collector that answers has said something, if only to a greeting, in the last so many seconds.
+#: Time since the last message after which a collector counts as absent (seconds).
 HEARD_S: Final = 3.0
-#: How soon and how seldom an absent collector is looked for by the connection (ms).
+#: Shortest and longest interval of reconnection attempts (ms).
 _RECONNECT_MS: Final = (100, 400)
 _ANSWER_MAX: Final = 1 << 20
 _QUEUED_MESSAGES: Final = 1000
 
 
 class Link:
-    """The connection to the collector of one instance; it reconnects by itself whenever a collector is there."""
+    """The connection to the collector of one instance; it reconnects automatically."""
 
     def __init__(self, address: str, greeting: Mapping[str, Any]) -> None:
         self._context = zmq.Context()
         socket = self.socket = self._context.socket(zmq.DEALER)
-        # Only to a collector that is there: what waits for one waits in the rings.
+        # Send only to a present collector: until then the data waits in the rings.
         socket.setsockopt(zmq.IMMEDIATE, 1)
         socket.setsockopt(zmq.LINGER, 0)
         socket.setsockopt(zmq.SNDHWM, _QUEUED_MESSAGES)
@@ -46,11 +47,11 @@ class Link:
         self.refusal: dict[str, str] | None = None
 
     def close(self) -> None:
-        """Drop the connection with whatever was on its way."""
+        """Close the connection and drop messages in transit."""
         self._context.destroy(linger=0)
 
     def greet(self, now: float) -> None:
-        """Greet when nothing was heard for a second; one that refused us may be another by then."""
+        """Greet after a silence; a collector that refused us may have been replaced meanwhile."""
         if now < max(self._greeted_s, self.heard_s) + (GREET_S if self.refusal is None else self._refused_s):
             return
         self._greeted_s = now
@@ -59,17 +60,17 @@ class Link:
         self._put(Head(wire.GREETING), self._greeting)
 
     def met(self, pid: int) -> None:
-        """Note that the collector is process ``pid`` now: another one than refused us is greeted at once."""
+        """Note that the collector is process ``pid`` now; greet it at once if another process refused us."""
         if pid and pid != self._pid:
             self._pid = pid
             self._refused_s = GREET_S
 
     def is_taking(self, now: float) -> bool:
-        """Whether a collector of our version is there and answers."""
+        """Whether a collector of our version answers."""
         return self.collector is not None and self.refusal is None and now < self.heard_s + HEARD_S
 
     def send(self, head: Head, body: bytes) -> bool:
-        """Hand a message on; False when there is no collector to take it now."""
+        """Send a message; False if there is no collector to take it now."""
         return self.collector is not None and self.refusal is None and self._put(head, body)
 
     def _put(self, head: Head, body: bytes) -> bool:
@@ -80,9 +81,10 @@ class Link:
         return True
 
     def answers(self, now: float) -> Iterator[tuple[Head, dict[str, Any]]]:
-        """Yield what the collector said; a WELCOME only from a collector that is another one than the last.
+        """Yield the answers of the collector; a WELCOME only from a new collector.
 
-        An answer of another version, and its refusal of ours, end all sending until a collector says WELCOME; why is in `refusal`.
+        An answer of another version, or the refusal of ours, stops all sending until a collector
+        sends WELCOME; `refusal` has the reason.
         """
         while True:
             try:
@@ -97,7 +99,7 @@ class Link:
             except FormatError:
                 continue
             self.heard_s = now
-            if head.type == wire.ACK:  # one that takes something; a welcome alone says little
+            if head.type == wire.ACK:  # proof that it stores data, which a WELCOME is not
                 self._refused_s = GREET_S
             try:
                 self._check_version(head, body)
@@ -106,6 +108,8 @@ class Link:
                 continue
             if head.type == wire.WELCOME and not self._is_new(body):
                 continue
+            if head.type == wire.WELCOME and "wire" not in body:  # of one that does not know yet what is spoken here
+                self._put(Head(wire.GREETING), self._greeting)
             if head.type == wire.REFUSE and head.about in (0, wire.GREETING):
                 self._refused(str(body.get("slug")), str(body.get("text")))
                 continue
@@ -113,7 +117,7 @@ class Link:
 
     @staticmethod
     def _check_version(head: Head, body: dict[str, Any]) -> None:
-        """Raise FormatError when a WELCOME names a version that is not spoken here; 0.2.0 names none, which is that of its head."""
+        """Raise FormatError if a WELCOME names an unknown version; 0.2.0 names none, and its head's version counts."""
         chosen = body.get("wire") if head.type == wire.WELCOME else None
         if chosen is not None:
             wire.shared([chosen] if isinstance(chosen, int) else [])
@@ -129,7 +133,7 @@ class Link:
 
 
 def _parse(frames: list[bytes]) -> tuple[Head, dict[str, Any]]:
-    """Return head and body of an answer; FormatError when it is none."""
+    """Return head and body of an answer; FormatError if it is invalid."""
     if len(frames) != 2:
         raise FormatError(f"a message of {len(frames)} frames")
     head = wire.unpack(frames[0])

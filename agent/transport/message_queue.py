@@ -1,6 +1,6 @@
-"""What of one job is still to be stored: read from its rings when it can be sent, given back when it is acked.
+"""The outgoing messages of one job: read from its rings when they can be sent, released when they are acked.
 
-Bodies of records and spans are never kept: what was not acked still lies in the ring and is read again.
+Bodies of records and spans are not kept: unacked data stays in the ring and is read again.
 """
 
 import json
@@ -17,14 +17,15 @@ from ..channels import Batch, Channel, ChannelError
 BATCH_BYTES: Final = 4 << 20
 #: Maximum bytes in flight, per job.
 WINDOW_BYTES: Final = 8 << 20
-#: Records are sent at once when there are this many bytes of them or the ring is PRESSING, spans when there are this many; else
-#: FLUSH_S after the last ones: a message of two steps costs the collector hardly more than one of one.
+#: Records are sent at once from this many bytes on, or if the ring is PRESSING; spans from this
+#: many entries on; otherwise FLUSH_S after the last ones: a message with two steps costs the
+#: collector hardly more than one with a single step.
 FLUSH_BYTES: Final = 1 << 20
 FLUSH_SPANS: Final = 1024
 FLUSH_S: Final = 2.0
-#: A ring that is this full of what is not acked is to be given back as soon as can be.
+#: Share of unacked data in a ring from which on acks are urgent.
 PRESSING: Final = 0.25
-#: Unanswered messages are sent again after this long, and after twice as long each further time up to the limit.
+#: Delay before unanswered messages are sent again; it doubles each time, up to the limit.
 SILENCE_S: Final = 5.0
 SILENCE_MAX_S: Final = 20.0
 STALL_S: Final = 1.0
@@ -54,7 +55,7 @@ class MessageQueue:
         self._last = 0
 
     def put(self, value: Mapping[str, Any], number: int | None = None) -> None:
-        """Queue ``value``; numbered by the clock, so that numbers grow over restarts of the agent, unless ``number`` is given."""
+        """Queue ``value``; by default its number is the clock, so that numbers grow over restarts of the agent."""
         self._last = max(self._last + 1, time.time_ns()) if number is None else number
         first = 0 if self.kind == wire.OPEN else self._last
         self._waiting.append((Head(self.kind, self.uid, 0, first, self._last), encode(value)))
@@ -64,7 +65,7 @@ class MessageQueue:
             self.dropped += 1
 
     def pump(self, send: Send) -> bool:
-        """Send what was not sent; return whether all is."""
+        """Send unsent messages; return whether all were sent."""
         while self._sent < len(self._waiting):
             if not send(*self._waiting[self._sent]):
                 return False
@@ -72,28 +73,28 @@ class MessageQueue:
         return True
 
     def note_acked(self, last: int) -> None:
-        """Forget what is acked: everything up to number ``last``."""
+        """Forget the messages up to number ``last``, which are acked."""
         while self._waiting and self._waiting[0][0].last <= last:
             self._waiting.popleft()
             self._sent = max(0, self._sent - 1)
 
     def rewind(self) -> None:
-        """Have everything that is not acked sent again."""
+        """Mark all unacked messages as unsent."""
         self._sent = 0
 
     def rewrite(self, change: Callable[[bytes], bytes]) -> None:
-        """Replace every body by what ``change`` makes of it, and have all sent again."""
+        """Replace every body by ``change(body)``, and mark all messages as unsent."""
         self._waiting = deque((head, change(body)) for head, body in self._waiting)
         self.rewind()
 
     @property
     def is_due(self) -> bool:
-        """Whether something was not sent yet."""
+        """Whether a message is unsent."""
         return self._sent < len(self._waiting)
 
     @property
     def unanswered(self) -> int:
-        """How many were sent and not answered."""
+        """The number of sent, unanswered messages."""
         return self._sent
 
     def __len__(self) -> int:
@@ -113,7 +114,7 @@ class StickyMessage(MessageQueue):
 
     @property
     def unanswered(self) -> int:
-        """One when the newest was sent and not answered."""
+        """1 if the newest message was sent and is unanswered, else 0."""
         return super().unanswered if self._acked < self._last else 0
 
 
@@ -124,7 +125,7 @@ class _InFlight(NamedTuple):
 
 
 class Cursor:
-    """How far a ring is sent and acked."""
+    """The sent and acked positions of a ring."""
 
     def __init__(self, kind: int, acked: int) -> None:
         self.kind = kind
@@ -135,7 +136,7 @@ class Cursor:
 
     @property
     def unanswered(self) -> int:
-        """How many batches were sent and not answered."""
+        """The number of sent, unanswered batches."""
         return len(self._batches)
 
     def note_sent(self, batch: Batch, now: float) -> None:
@@ -153,7 +154,7 @@ class Cursor:
             self.in_flight -= flight.size
 
     def rewind(self) -> None:
-        """Have everything that is not acked read and sent again, at once."""
+        """Go back to the first unacked byte, to send from there at once."""
         self._batches.clear()
         self.sent = self.acked
         self.in_flight = 0
@@ -161,12 +162,12 @@ class Cursor:
 
 
 def both_clocks() -> tuple[int, int]:
-    """Return monotonic and real time of now, ns."""
+    """Return the current monotonic and real time, ns."""
     return time.monotonic_ns(), time.time_ns()
 
 
 class Outbox:
-    """All messages of one job on their way to the collector."""
+    """All messages of one job to the collector."""
 
     def __init__(self, channel: Channel) -> None:
         self._channel = channel
@@ -195,9 +196,10 @@ class Outbox:
 
     # -- sending ---------------------------------------------------------------------------------
     def pump(self, now: float, send: Send, room: int, share: int = 0) -> int:
-        """Send what is due; return how many bytes of records; ChannelError when the channel is broken.
+        """Send due messages; return the bytes of records sent; ChannelError if the channel is broken.
 
-        Of records about ``room`` bytes at most; where that is less, so many that ``share`` bytes of the job are on their way.
+        Records are limited to about ``room`` bytes, but up to ``share`` bytes of the job may always
+        be in flight.
         """
         if now < self._not_before or (self.opens.is_due and not self.opens.pump(send)):
             return 0
@@ -220,13 +222,13 @@ class Outbox:
 
     @property
     def unanswered(self) -> int:
-        """How many messages of the job were sent and not answered."""
+        """The number of sent, unanswered messages of the job."""
         queue = sum(box.unanswered for box in self._queues.values())
         return self.records.unanswered + self.spans.unanswered + queue
 
     @property
     def is_full(self) -> bool:
-        """Whether as much waits to be sent as is sent at once."""
+        """Whether enough data waits to be sent at once."""
         if self._broken:
             return False
         sent = self.records.sent
@@ -234,12 +236,16 @@ class Outbox:
 
     @property
     def wants_answers(self) -> bool:
-        """Whether an answer lets something go on that cannot wait: much of the ring may be given back, or the job closed."""
+        """Whether an answer is urgent: it would release much of the ring, or close the job."""
         return self._ended or (not self._broken and self._channel.filled(self.records.acked) >= PRESSING)
+
+    def hurry(self) -> None:
+        """Send at once what waits for more to be sent with it."""
+        self.records.last_sent_s = self.spans.last_sent_s = 0.0
 
     @property
     def is_moving(self) -> bool:
-        """Whether records wait for an answer, or are enough to be sent at once."""
+        """Whether records await an ack, or enough wait to be sent at once."""
         return not self._broken and (self.records.in_flight > 0 or self.is_full)
 
     def _records_due(self, now: float) -> bool:
@@ -247,7 +253,7 @@ class Outbox:
         return unread > 0 and (self._ended or now >= self.records.last_sent_s + FLUSH_S or self.is_full)
 
     def _spans_due(self, now: float) -> bool:
-        if self.spans.unanswered:  # one message at a time: so many take the collector long, and others wait behind them
+        if self.spans.unanswered:  # one message at a time: spans take the collector long, and other jobs would wait
             return False
         unread = self._channel.unread_spans(self.spans.sent, ended=self._ended)
         return unread > 0 and (self._ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + FLUSH_S)
@@ -274,7 +280,7 @@ class Outbox:
 
     # -- answers ---------------------------------------------------------------------------------
     def note_acked(self, about: int, last: int) -> None:
-        """Take an ACK: give the ring's bytes back, forget the messages."""
+        """Handle an ACK: release the ring's bytes, forget the messages."""
         self.stall = None
         self.progress += 1
         self.moved_s = time.monotonic()
@@ -291,25 +297,25 @@ class Outbox:
             self.is_closed = self.is_closed or about == wire.CLOSE
 
     def note_refused(self, about: int, last: int) -> None:
-        """Take a REFUSE: the message is lost, and counted."""
+        """Handle a REFUSE: count the message as lost."""
         self.refused += 1
         self.note_acked(about, last)
 
     def stalled(self, stall: dict[str, str], now: float) -> None:
-        """Take a STALL: try everything again in a second."""
+        """Handle a STALL: send everything again in a second."""
         self.stall = stall
         self._not_before = now + STALL_S
         self.rewind()
 
     def reopened(self, now: float) -> None:
-        """Take a REOPEN: send everything again, at once unless that was done just now."""
+        """Handle a REOPEN: send everything again, unless that was just done."""
         if not self._reopening:
             self._reopening = True
             self._not_before = max(self._not_before, min(now, self._reopened_s) + REOPEN_S)
         self.rewind()
 
     def rewind(self) -> None:
-        """Send everything that is not acked again, the OPEN first."""
+        """Send all unacked messages again, the OPEN first."""
         self.records.rewind()
         self.spans.rewind()
         for box in self._queues.values():
@@ -327,17 +333,17 @@ class Outbox:
 
     # -- the job's end ---------------------------------------------------------------------------
     def end(self) -> None:
-        """Send at once from now on: the job writes no more."""
+        """Send without delay from now on, since the job has ended."""
         self._ended = True
 
     def give_up(self, error: ChannelError) -> None:
-        """Read the rings no more: what is in them is lost."""
+        """Stop reading the rings; their content is lost."""
         self._broken = True
         self.events.put({"slug": error.slug, "text": error.args[0], "count": 1, "t_ns": time.time_ns()})
 
     @property
     def is_drained(self) -> bool:
-        """Whether all that the rings hold is acked, or nothing more can be had from them."""
+        """Whether all data in the rings is acked, or can never be read."""
         if self._broken:
             return True
         unread = self._channel.unread(self.records.acked)

@@ -1,6 +1,7 @@
-"""A policy reaches the words that the job looks at."""
+"""Orders reach the words that the job looks at."""
 
 import os
+from collections.abc import Iterator
 
 import pytest
 from fakes.channel_writer import ChannelWriter
@@ -10,27 +11,58 @@ from tfprof.formats import layout
 from tfprof.formats.policy import Policy, PolicyError
 
 
-def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_says_so() -> None:
-    writer = ChannelWriter()
-    channel = Channel(os.dup(writer.fd))
-    assert control.write_policy(channel, Policy.from_text("steps=10-20", "software")) == 1
+@pytest.fixture
+def writer() -> Iterator[ChannelWriter]:
+    made = ChannelWriter()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def channel(writer: ChannelWriter) -> Iterator[Channel]:
+    made = Channel(os.dup(writer.fd))
+    yield made
+    made.close()
+
+
+def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_says_so(
+    writer: ChannelWriter, channel: Channel
+) -> None:
+    assert control.write_policy(channel, Policy.from_text("steps=10-20", "software"), 77, 5, 99) == 1
     words = {name: writer.word(name) for name in layout.AGENT_WORDS if name.startswith("policy")}
     assert words["policy_mode"] == layout.MODE_STEPS
     assert (words["policy_first"], words["policy_last"]) == (10, 20)
     assert words["policy_level"] == layout.LEVEL_SOFTWARE
+    assert (words["policy_order"], words["policy_count"], words["policy_end_ns"]) == (77, 5, 99)
+    assert not words["policy_writing"]
+    assert writer.word("agent_beat_ns")
     assert not control.is_seen(channel)
     writer.set(policy_seen=1)
     assert control.is_seen(channel)
     assert control.write_policy(channel, Policy.from_text("off")) == 2
-    channel.close()
-    writer.close()
 
 
-def test_a_policy_that_the_words_cannot_hold_is_not_written() -> None:
-    writer = ChannelWriter()
-    channel = Channel(os.dup(writer.fd))
-    with pytest.raises(PolicyError, match="one range of steps only"):
-        control.write_policy(channel, Policy.from_text("steps=1-3,10"))
+def test_several_ranges_are_written_into_the_table(writer: ChannelWriter, channel: Channel) -> None:
+    control.write_policy(channel, Policy.from_text("steps=1-3,10"))
+    assert writer.word("policy_ranges") == 2
+    table = writer.map[layout.RANGES_AT : layout.RANGES_AT + 32]
+    assert [int.from_bytes(table[at : at + 8], "little") for at in range(0, 32, 8)] == [1, 3, 10, 10]
+    control.write_policy(channel, Policy.from_text("all"))
+    assert writer.word("policy_ranges") == 0
+
+
+def test_a_policy_that_the_table_cannot_hold_is_not_written(writer: ChannelWriter, channel: Channel) -> None:
+    most = ",".join(str(2 * number) for number in range(1, layout.RANGES_MAX + 1))
+    with pytest.raises(PolicyError, match="16 ranges of steps at most"):
+        control.write_policy(channel, Policy.from_text(f"steps={most},99"))
     assert writer.word("policy") == 0
-    channel.close()
-    writer.close()
+    control.write_policy(channel, Policy.from_text(f"steps={most}"))
+    assert writer.word("policy_ranges") == layout.RANGES_MAX
+
+
+def test_detach_is_a_word_that_the_next_order_takes_back(writer: ChannelWriter, channel: Channel) -> None:
+    assert control.detach(channel, 5) == 1
+    assert (writer.word("detach"), writer.word("policy_order")) == (1, 5)
+    assert control.end_order(channel) == 2
+    assert not writer.word("detach")
+    assert 0 < writer.word("policy_end_ns") <= writer.word("agent_beat_ns")

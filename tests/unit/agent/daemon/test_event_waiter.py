@@ -97,7 +97,7 @@ def test_both_at_once_are_both_told(ends: Ends, sleeping: "subprocess.Popen[byte
     sleeping.kill()
     sleeping.wait()
     ends.theirs.send(b"ack")
-    time.sleep(0.05)
+    assert ends.ours.poll(30_000)
     assert ends.wait(30.0) == Wakeup(answered=True, ended=True, announced=False)
 
 

@@ -59,8 +59,9 @@ LONG = "x" * 5000
 DOCUMENTED = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md").read_text(), re.MULTILINE))
 BAD_VALUES = {
     "--trace": tuple(
-        f"| |some|every=|every=0|every=-1|every=x|every=1.5|every=٣|every={'9' * 5000}|steps=|steps=0|steps=5-3|steps=1,|"
-        "steps=-1|steps=1-99999999999999999999|budget=|budget=0%|budget=-1%|budget=101%|budget=nan%|budget=inf%|budget=5|"
+        f"| |some|every=|every=0|every=-1|every=x|every=1.5|every=٣|every={'9' * 5000}|steps=|steps=0|"
+        "steps=5-3|steps=1,|steps=-1|steps=1-99999999999999999999|budget=|budget=0%|budget=-1%|budget=101%|"
+        "budget=nan%|budget=inf%|budget=5|"
         f"off=1|all=|ALL|{LONG}|a\nb|\udcff".split("|")
     ),
     "--trace-level": ("", " ", "hard", "FULL", LONG, "\udcff"),

@@ -1,0 +1,238 @@
+"""Orders to the jobs of this agent: each is written, watched and answered in bounded time."""
+
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...formats import layout, orders, wire
+from ...formats.errors import FormatError, TfprofError, VersionError
+from ...formats.orders import Answer, Order
+from ...formats.policy import NEVER
+from ...formats.version import CHANNEL_VERSION
+from ...formats.wire import Head
+from .. import control
+from ..channels import Channel
+from ..transport.message_queue import Send, encode
+from .job import Job
+
+#: An order is refused when the job was stopped for this time (seconds).
+STOPPED_S: Final = 2.0
+#: Maximum number of remembered orders; a repeated order gets the same answer.
+REMEMBERED: Final = 256
+#: Time limit for storing the traced steps after the end of an order (seconds).
+STORED_S: Final = 30.0
+
+
+class JobGoneError(TfprofError):
+    """The job has ended, or this agent does not know it."""
+
+    slug = "job-gone"
+
+
+class JobStoppedError(TfprofError):
+    """The job is stopped."""
+
+    slug = "job-stopped"
+
+
+class NotSteppingError(TfprofError):
+    """No step began in the job within the time limit of the order."""
+
+    slug = "no-step-began"
+
+
+class DetachedError(TfprofError):
+    """tfprof was detached from the job."""
+
+    slug = "job-detached"
+
+
+class ReplacedError(TfprofError):
+    """Another order was given before a step began."""
+
+    slug = "order-replaced"
+
+
+class OrderInForceError(TfprofError):
+    """The order gives way to the order in force."""
+
+    slug = "order-in-force"
+
+
+@dataclass
+class _Given:
+    """One pending order: its generation, the time at which it was written (real ns), the last answer."""
+
+    job: Job
+    order: Order
+    generation: int
+    deadline_s: float
+    written_ns: int
+    counts: Mapping[str, int]
+    stopped_s: float = 0.0
+    answer: Answer | None = None
+    ended: Answer | None = None  # the answer after all its steps are stored
+    stored_at: int = 0  # position in the ring that must be acked for that
+    stored_s: float = 0.0
+    is_done: bool = False
+
+    @property
+    def waits(self) -> bool:
+        """Whether the job has not applied the order yet."""
+        return self.answer is None
+
+
+class Orders:
+    """The orders of one agent; `take` accepts one, `look` checks all of them in each loop."""
+
+    def __init__(self, jobs: Mapping[int, Job], send: Send) -> None:
+        self._jobs = jobs
+        self._send = send
+        self._given: OrderedDict[int, _Given] = OrderedDict()
+
+    @property
+    def are_waiting(self) -> bool:
+        """Whether any order is not applied yet."""
+        return any(one.waits for one in self._given.values())
+
+    @property
+    def are_ending(self) -> bool:
+        """Whether the traced steps of an ended order are being stored."""
+        return any(one.ended is not None and not one.is_done for one in self._given.values())
+
+    def take(self, head: Head, body: Mapping[str, Any], now: float) -> None:
+        """Give the order ``head.last`` to job ``head.uid``; a repeated order gets its answer again."""
+        known = self._given.get(head.last)
+        if known is not None:
+            if known.answer is not None:
+                self._tell(head.last, known.answer)
+            return
+        try:
+            self._write(head, orders.order_of(body), now)
+        except TfprofError as error:
+            self._tell(head.last, Answer(head.uid, orders.REFUSED, error.slug, error.args[0]))
+
+    def look(self, now: float) -> None:
+        """Answer orders that were applied, that timed out, and that have ended."""
+        for number, one in list(self._given.items()):
+            if one.is_done:
+                continue
+            try:
+                (self._await if one.waits else self._follow)(number, one, now)
+            except FormatError as error:  # the channel is damaged
+                self._refuse(number, one, error)
+        while len(self._given) > REMEMBERED:
+            self._given.popitem(last=False)
+
+    def _write(self, head: Head, order: Order, now: float) -> None:
+        job = self._jobs.get(head.uid)
+        if job is None or not job.is_running:
+            raise JobGoneError("the job has ended")
+        channel = job.channel
+        if channel.version != CHANNEL_VERSION:
+            raise VersionError("channel", channel.version, CHANNEL_VERSION)
+        if channel.word("detached"):
+            raise DetachedError("tfprof was detached from the job")
+        if head.last and channel.word("policy_order") == head.last:  # written by the agent before this one
+            generation = channel.word("policy")
+        elif order.gives_way and control.has_order(channel):
+            raise OrderInForceError("another order is in force")
+        else:
+            generation = _ACTIONS[order.action](job, head.last, order)
+        counts = channel.counters()["counts"]
+        self._given[head.last] = _Given(job, order, generation, now + order.patience_s, time.time_ns(), counts)
+
+    def _await(self, number: int, one: _Given, now: float) -> None:
+        """Check whether the job applies the order; withdraw the order after its time limit."""
+        channel = one.job.channel
+        if self._jobs.get(one.job.uid) is not one.job:  # and its channel is closed
+            self._refuse(number, one, JobGoneError("the job is gone"))
+            return
+        seen = channel.word("policy_seen")
+        if seen == one.generation or (one.order.action == orders.DETACH and channel.word("detached")):
+            kind = layout.SPAN_NAMES.get(channel.word("order_kind"), "")
+            step = _limited(channel, "order_step")
+            answer = Answer(one.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=one.written_ns)
+            self._answer(number, one, answer, f"obeyed from {kind} step {step} on")
+            one.is_done = not one.order.ends
+        elif channel.word("policy_refused") == one.generation:
+            self._refuse(number, one, FormatError("the job takes it for no policy", "trace-policy"))
+        elif channel.word("policy") != one.generation:
+            self._refuse(number, one, ReplacedError("another order was given before a step began"))
+        elif (error := _obstacle(one, now)) is not None:
+            if one.job.is_running:
+                control.end_order(channel)
+            self._refuse(number, one, error)
+
+    def _follow(self, number: int, one: _Given, now: float) -> None:
+        """Check whether the order has ended; answer when its traced steps are stored."""
+        channel, outbox = one.job.channel, one.job.outbox
+        is_open = self._jobs.get(one.job.uid) is one.job
+        if one.ended is None:
+            is_over = not is_open or not one.job.is_running or channel.word("detached")
+            if not is_over and channel.word("order_over") < one.generation >= channel.word("policy_seen"):
+                return
+            traced = one.ended.traced if one.ended else 0
+            if is_open:
+                traced = _limited(channel, "order_traced") if channel.word("policy_seen") == one.generation else 0
+                one.stored_at = channel.word("head")
+                outbox.hurry()
+            one.ended = Answer(one.job.uid, orders.ENDED, traced=traced, from_ns=one.written_ns, to_ns=time.time_ns())
+            one.stored_s = now + STORED_S
+        if not is_open or outbox.records.acked >= one.stored_at or now > one.stored_s:
+            self._answer(number, one, one.ended, f"ended after {one.ended.traced} traced steps")
+            one.is_done = True
+
+    def _refuse(self, number: int, one: _Given, error: TfprofError) -> None:
+        answer = Answer(one.job.uid, orders.REFUSED, error.slug, error.args[0])
+        self._answer(number, one, answer, f"not obeyed, {error.args[0]}")
+        one.is_done = True
+
+    def _answer(self, number: int, one: _Given, answer: Answer, says: str) -> None:
+        """Answer, and store an event of the job."""
+        one.answer = answer
+        if self._jobs.get(one.job.uid) is one.job:
+            text = f"order {number:016x} of {one.order.giver}, {one.order}: {says}"
+            one.job.outbox.events.put({"slug": _EVENTS[answer.state], "text": text, "count": 1, "t_ns": time.time_ns()})
+        self._tell(number, answer)
+
+    def _tell(self, number: int, answer: Answer) -> None:
+        """Send an answer; if that fails, the client repeats its order."""
+        self._send(Head(wire.ANSWER, answer.uid, wire.ORDER, 0, number), encode(answer.document()))
+
+
+def _limited(channel: Channel, name: str) -> int:
+    """Return a word of the job, limited to the range of an answer."""
+    return min(channel.word(name), NEVER - 1)
+
+
+def _obstacle(one: _Given, now: float) -> TfprofError | None:
+    """Return the reason why the job does not apply the order, None while it may."""
+    if not one.job.is_running:
+        return JobGoneError("the job ended before a step began")
+    is_stopped = one.job.owner is not None and one.job.owner.is_stopped
+    one.stopped_s = (one.stopped_s or now) if is_stopped else 0.0
+    if is_stopped and now >= min(one.deadline_s, one.stopped_s + STOPPED_S):
+        return JobStoppedError("the job is stopped, by SIGSTOP or by a debugger")
+    if now < one.deadline_s:
+        return None
+    patience = f"{one.order.patience_s:g} s"
+    if one.job.channel.counters()["counts"] == one.counts:
+        return NotSteppingError(f"no step began within {patience}: the job is in one long step, or between steps")
+    return NotSteppingError(f"no step that can be traced began within {patience}")
+
+
+def _trace(job: Job, number: int, order: Order) -> int:
+    end_ns = time.monotonic_ns() + order.for_ns if order.for_ns else 0
+    return control.write_policy(job.channel, order.policy, number, order.steps, end_ns)
+
+
+_ACTIONS: Final[Mapping[str, Callable[[Job, int, Order], int]]] = {
+    orders.TRACE: _trace,
+    orders.END: lambda job, number, _order: control.end_order(job.channel, number),
+    orders.DETACH: lambda job, number, _order: control.detach(job.channel, number),
+}
+#: Slugs of the events that answers are stored as.
+_EVENTS: Final = {orders.OBEYED: "order-given", orders.REFUSED: "order-given", orders.ENDED: "order-ended"}

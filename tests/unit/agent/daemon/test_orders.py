@@ -1,0 +1,251 @@
+"""Orders of an agent: written once, watched on the job's page, answered in a bounded time."""
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from fakes.channel_writer import ChannelWriter
+from tfprof.agent import processes
+from tfprof.agent.channels import Channel
+from tfprof.agent.daemon.orders import Orders
+from tfprof.agent.transport.message_queue import Outbox
+from tfprof.formats import layout, orders, wire
+from tfprof.formats.orders import Answer, Giver, Order
+from tfprof.formats.version import CHANNEL_VERSION
+from tfprof.formats.wire import Head
+
+GIVER = Giver("ann", "node7", 42)
+TEN = Order(orders.TRACE, GIVER, steps=10)
+
+
+class Target:
+    """What the orders of an agent know of a job: its channel, its process, its outbox."""
+
+    def __init__(self, version: int = CHANNEL_VERSION) -> None:
+        self.page = ChannelWriter(version=version)
+        self.channel = Channel(os.dup(self.page.fd))
+        self.uid = self.channel.page.uid
+        self.outbox = Outbox(self.channel)
+        self.is_running = True
+        self.owner: processes.Process | None = None
+
+    def obey(self, kind: int = layout.TRAIN, step: int = 5) -> None:
+        """Do what the shim does at a step."""
+        self.page.set(order_kind=kind, order_step=step, order_traced=0, policy_seen=self.page.word("policy"))
+
+    def events(self) -> list[tuple[str, str]]:
+        waiting = (json.loads(body) for _, body in self.outbox.events._waiting)
+        return [(event["slug"], event["text"]) for event in waiting]
+
+    def close(self) -> None:
+        self.channel.close()
+        self.page.close()
+
+
+class Desk:
+    """The orders of an agent with one job, on a clock of their own; ``answers`` are those that were sent."""
+
+    def __init__(self, target: Target) -> None:
+        self.target = target
+        self.jobs: dict[int, Any] = {target.uid: target}
+        self.answers: list[tuple[int, Answer]] = []
+        self.orders = Orders(self.jobs, self._send)
+        self.now = 100.0
+
+    def _send(self, head: Head, body: bytes) -> bool:
+        assert (head.type, head.about) == (wire.ANSWER, wire.ORDER)
+        self.answers.append((head.last, orders.answer_of(head.uid, json.loads(body))))
+        return True
+
+    def give(self, order: Order = TEN, number: int = 1, uid: int | None = None) -> None:
+        head = Head(wire.ORDER, self.target.uid if uid is None else uid, 0, 0, number)
+        self.orders.take(head, order.document(), self.now)
+
+    def look(self, after_s: float = 0.1) -> list[tuple[int, Answer]]:
+        """Return what is answered after so long."""
+        self.now += after_s
+        before = len(self.answers)
+        self.orders.look(self.now)
+        return self.answers[before:]
+
+
+@pytest.fixture
+def target() -> Iterator[Target]:
+    made = Target()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def desk(target: Target) -> Desk:
+    return Desk(target)
+
+
+def test_an_order_is_obeyed_ends_and_is_stored_with_its_giver(desk: Desk, target: Target) -> None:
+    desk.give()
+    assert (target.page.word("policy_mode"), target.page.word("policy_count")) == (layout.MODE_ALL, 10)
+    assert desk.look() == []
+    waited = [desk.orders.are_waiting]
+    target.obey(step=7)
+    [(number, answer)] = desk.look()
+    assert (number, answer.state, answer.kind, answer.step) == (1, orders.OBEYED, "train", 7)
+    assert [*waited, desk.orders.are_waiting] == [True, False]
+    assert desk.look() == []
+    target.page.set(order_traced=10, order_over=1)
+    [(_, ended)] = desk.look()
+    assert (ended.state, ended.traced) == (orders.ENDED, 10)
+    assert answer.from_ns == ended.from_ns <= ended.to_ns
+    slugs, texts = zip(*target.events(), strict=True)
+    assert slugs == ("order-given", "order-ended")
+    assert "of ann on node7 (process 42), the next 10 steps: obeyed from train step 7 on" in texts[0]
+
+
+def test_the_end_is_told_when_what_was_traced_is_stored(desk: Desk, target: Target) -> None:
+    desk.give()
+    target.obey()
+    desk.look()
+    target.page.put(b"{}")
+    target.page.set(order_over=1)
+    assert desk.look() == []
+    assert desk.orders.are_ending
+    target.outbox.records.acked = target.page.word("head")
+    assert [answer.state for _, answer in desk.look()] == [orders.ENDED]
+
+
+def test_an_order_that_comes_again_is_written_once_and_answered_again(desk: Desk, target: Target) -> None:
+    desk.give()
+    desk.give()
+    assert target.page.word("policy") == 1
+    target.obey()
+    desk.look()
+    desk.give()
+    assert [answer.state for _, answer in desk.answers] == [orders.OBEYED, orders.OBEYED]
+    assert target.page.word("policy") == 1
+
+
+def test_the_next_agent_goes_on_with_an_order_that_is_on_the_page(desk: Desk, target: Target) -> None:
+    desk.give()
+    successor = Desk(target)
+    successor.give()
+    assert target.page.word("policy") == 1
+    target.obey()
+    assert [answer.state for _, answer in successor.look()] == [orders.OBEYED]
+
+
+def test_a_job_without_steps_is_told_in_time_and_its_order_is_withdrawn(desk: Desk, target: Target) -> None:
+    desk.give(TEN._replace(patience_s=3.0))
+    assert desk.look(2.9) == []
+    [(_, answer)] = desk.look(0.2)
+    assert (answer.state, answer.slug) == (orders.REFUSED, "no-step-began")
+    assert "one long step" in answer.text
+    assert target.page.word("policy") == 2
+    assert 0 < target.page.word("policy_end_ns") < time.monotonic_ns()
+
+
+def test_a_stopped_process_is_named_before_the_patience_is_over(desk: Desk, target: Target) -> None:
+    process = subprocess.Popen(["sleep", "100"])
+    try:
+        target.owner = processes.process(process.pid)
+        desk.give()
+        assert desk.look() == []
+        process.send_signal(signal.SIGSTOP)
+        os.waitid(os.P_PID, process.pid, os.WSTOPPED)
+        assert desk.look() == []
+        assert [answer.slug for _, answer in desk.look(2.5)] == ["job-stopped"]
+    finally:
+        process.kill()
+        process.wait()
+
+
+def test_jobs_that_end_are_told_before_and_in_an_order(desk: Desk, target: Target) -> None:
+    desk.give()
+    target.is_running = False
+    assert [answer.slug for _, answer in desk.look()] == ["job-gone"]
+    desk.give(number=2)
+    desk.give(number=3, uid=12345)
+    assert [(number, answer.slug) for number, answer in desk.answers[1:]] == [(2, "job-gone"), (3, "job-gone")]
+
+
+def test_a_job_that_ends_under_an_order_ends_it(desk: Desk, target: Target) -> None:
+    desk.give()
+    target.obey()
+    desk.look()
+    target.page.set(order_traced=4)
+    target.is_running = False
+    assert [(answer.state, answer.traced) for _, answer in desk.look()] == [(orders.ENDED, 4)]
+
+
+def test_a_job_that_is_dropped_is_not_read_any_more(desk: Desk, target: Target) -> None:
+    desk.give()
+    del desk.jobs[target.uid]
+    target.channel.close()
+    assert [answer.slug for _, answer in desk.look()] == ["job-gone"]
+    target.channel = Channel(os.dup(target.page.fd))
+
+
+def test_of_two_orders_before_a_step_the_last_one_is_obeyed(desk: Desk, target: Target) -> None:
+    desk.give(number=1)
+    desk.give(TEN._replace(steps=3), number=2)
+    target.obey()
+    answers = dict(desk.look())
+    assert answers[1].slug == "order-replaced"
+    assert answers[2].state == orders.OBEYED
+
+
+def test_an_order_takes_the_place_of_the_one_in_force(desk: Desk, target: Target) -> None:
+    desk.give(number=1)
+    target.obey()
+    desk.look()
+    desk.give(Order(orders.TRACE, GIVER, "off"), number=2)
+    target.obey()
+    assert sorted((number, answer.state) for number, answer in desk.look() + desk.look()) == [
+        (1, orders.ENDED),
+        (2, orders.OBEYED),
+    ]
+
+
+def test_detach_is_obeyed_once(desk: Desk, target: Target) -> None:
+    desk.give(Order(orders.DETACH, GIVER))
+    assert target.page.word("detach") == 1
+    target.obey()
+    target.page.set(detached=1)
+    assert [answer.state for _, answer in desk.look()] == [orders.OBEYED]
+    desk.give(number=2)
+    assert desk.answers[-1][1].slug == "job-detached"
+
+
+def test_a_channel_of_another_version_is_left_alone() -> None:
+    old = Target(version=1)
+    desk = Desk(old)
+    desk.give()
+    [(_, answer)] = desk.answers
+    assert answer.slug == "unknown-version"
+    assert "version 1" in answer.text
+    assert "speaks 2" in answer.text
+    assert old.page.word("policy") == 0
+    old.close()
+
+
+@pytest.mark.parametrize("body", [{}, {**TEN.document(), "trace": "x"}, {**TEN.document(), "steps": "many"}])
+def test_what_is_no_order_is_refused(desk: Desk, target: Target, body: dict[str, object]) -> None:
+    desk.orders.take(Head(wire.ORDER, target.uid, 0, 0, 9), body, desk.now)
+    assert [(number, answer.state) for number, answer in desk.answers] == [(9, orders.REFUSED)]
+    assert target.page.word("policy") == 0
+
+
+def test_more_ranges_than_a_page_holds_are_refused_by_number(desk: Desk) -> None:
+    desk.give(TEN._replace(trace="steps=" + ",".join(str(2 * number) for number in range(1, 18))))
+    assert "16 ranges" in desk.answers[0][1].text
+
+
+def test_what_a_lying_job_writes_does_no_harm(desk: Desk, target: Target) -> None:
+    desk.give()
+    target.page.set(order_kind=2**64 - 1, order_step=2**64 - 1, order_traced=2**64 - 1, policy_seen=1)
+    assert [answer.state for _, answer in desk.look()] == [orders.OBEYED]
+    target.page.set(order_over=2**64 - 1)
+    assert [answer.state for _, answer in desk.look()] == [orders.ENDED]

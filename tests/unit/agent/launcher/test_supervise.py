@@ -1,0 +1,132 @@
+"""The job's parent: how a command starts or fails to, and how its end comes out."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from tfprof.agent.launcher import supervise
+from tfprof.agent.launcher.supervise import NotStartedError, Outcome
+
+#: Supervises a command in a process of its own, whose signals are blocked meanwhile; prints how it went.
+PARENT = """
+import os, sys
+from tfprof.agent.launcher import forwarding, supervise
+inherited = supervise.take_signals()
+try:
+    pid = supervise.start(sys.argv[1:], os.environ, inherited, lambda: print("announced", flush=True))
+except supervise.NotStartedError as error:
+    print(error.exit_code, error, flush=True)
+    sys.exit(0)
+calls = []
+passed_on = forwarding.Forwarding(lambda: None, lambda _sender: False)
+outcome = supervise.wait(pid, lambda: calls.append(1) or 0.01, passed_on)
+print(outcome.status, outcome.signal, outcome.exit_code, flush=True)
+if "COUNT" in os.environ: print(len(calls))
+"""
+
+
+def supervised(*command: str, **environment: str) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, "-c", PARENT, *command],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+        env={**os.environ, **environment},
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize(
+    ("outcome", "code"),
+    [(Outcome(0, None), 0), (Outcome(3, None), 3), (Outcome(None, 9), 137), (Outcome(None, 2), 130)],
+)
+def test_the_exit_code_is_that_of_a_shell(outcome: Outcome, code: int) -> None:
+    assert outcome.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        ("exit 0", "0 None 0"),
+        ("exit 77", "77 None 77"),
+        ("kill -9 $$", "None 9 137"),
+        ("kill -15 $$", "None 15 143"),
+    ],
+)
+def test_a_job_ends_as_it_ends(script: str, told: str) -> None:
+    assert supervised("sh", "-c", script) == ["announced", told]
+
+
+def test_what_watches_is_called_again_and_again() -> None:
+    *_, told, calls = supervised("sleep", "0.2", COUNT="")
+    assert told == "0 None 0"
+    assert int(calls) > 1
+
+
+def test_a_job_has_the_signals_that_its_parent_was_given() -> None:
+    shown = supervised("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
+    alone = subprocess.run(
+        ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"], capture_output=True, text=True, check=True
+    ).stdout.splitlines()
+    assert shown[1:-1] == alone
+
+
+def test_children_that_the_parent_ignores_the_job_ignores_too() -> None:
+    ignoring = (
+        "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
+    )
+    shown = ["grep", "^SigIgn", "/proc/self/status"]
+    words = [sys.executable, "-c", ignoring, sys.executable, "-c", PARENT, *shown]
+    told = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    assert int(told[1].split()[1], 16) >> (signal.SIGCHLD - 1) & 1
+    assert told[-1] == "0 None 0"
+
+
+@pytest.mark.parametrize(
+    ("name", "code", "text"),
+    [
+        ("no-such-command-anywhere", 127, "command not found"),
+        ("./missing", 127, "No such file or directory"),
+        ("./folder", 126, "Is a directory"),
+        ("./plain", 126, "Permission denied"),
+        ("./lacks", 127, "cannot execute: required file not found"),
+        ("./plain/x", 126, "Not a directory"),
+    ],
+)
+def test_a_command_that_cannot_be_started_fails_as_in_a_shell(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, code: int, text: str
+) -> None:
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "plain").write_text("")
+    (tmp_path / "lacks").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "lacks").chmod(0o755)
+    monkeypatch.chdir(tmp_path)
+    assert supervised(name) == ["announced", f"{code} {name}: {text} [not-started]"]
+
+
+def test_a_script_without_an_interpreter_is_a_shells_also_before_another_command_of_its_name(tmp_path: Path) -> None:
+    script = tmp_path / "true"
+    script.write_text('echo "$1"; exit 5\n')
+    script.chmod(script.stat().st_mode | stat.S_IXUSR)
+    assert supervised(str(script), "told") == ["announced", "told", "5 None 5"]
+    environment = {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    assert supervised("true", "told", **environment) == ["announced", "told", "5 None 5"]
+
+
+def test_where_no_process_can_be_made_the_command_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse() -> int:
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    before = os.listdir("/proc/self/fd")
+    monkeypatch.setattr(os, "fork", refuse)
+    inherited = supervise.Inherited(set(), ignores_children=False)
+    with pytest.raises(NotStartedError) as caught:
+        supervise.start(["true"], {}, inherited, lambda: None)
+    assert caught.value.exit_code == 126
+    assert len(os.listdir("/proc/self/fd")) == len(before)
