@@ -9,16 +9,17 @@ import pyarrow as pa
 
 from ...formats import layout, wire
 from ...formats.wire import Head
+from ..alerts.alert import Alert
 from ..decoders.decode import TooManyRowsError
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import Record, cut_records, cut_spans, document
 from ..store.columns import as_table, constant, pc
-from ..store.wal import Rows
-from ..store.writer import JobWriter
+from ..store.protocols import JobWriter, Rows
 from .apart import Worker, WorkerSlot
-from .parsing import TEXT_MAX, Event, event_of, event_rows, fits, sample_row, span_rows, whole
+from .parsing import TEXT_MAX, Event, alert_rows, event_of, event_rows, fits, sample_row, span_rows, whole
 from .rows import UNDECODABLE, RowMaker
 from .sequence import Sequence
+from .watching import Watching
 
 #: Estimated decoding times in seconds. Up to AT_ONCE_S a message is decoded when it arrives.
 #: Longer ones are decoded in slices of SLICE_S, so that every job gets its turn.
@@ -28,7 +29,7 @@ SLICE_S: Final = 0.05
 LARGE_S: Final = 0.1
 LARGE_BYTES: Final = 8 << 20
 #: States of a job's end that CLOSE may name.
-END_STATES: Final = ("exited", "killed", "ended", "lost")
+END_STATES: Final = ("exited", "killed", "ended", "detached", "lost")
 #: The keys of CLOSE itself; the others are those of COUNTERS.
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
 #: The collector's own counter: records and span entries that never arrived, or are not stored.
@@ -42,10 +43,11 @@ Tables = Mapping[str, Rows]
 
 
 class Shared(NamedTuple):
-    """Shared by all jobs: the worker slot, and the callback for internal errors."""
+    """Shared by all jobs: the worker slot, the callback for internal errors, and the detector."""
 
     slot: WorkerSlot
     failed: Callable[[int, Exception | str], None]
+    watching: Watching
 
 
 class BusyError(TfprofError):
@@ -74,6 +76,7 @@ class Job:
         self._counters_now: dict[str, Any] | None = None
         self._lost_count = fits(whole(writer.info.counters, LOST, 0))
         self._events: list[Event] = []
+        self._alerts: list[Alert] = []
         self._unstored: tuple[Tables, int, int] | None = None
         self._waiting: deque[Record] = deque()
         self._waiting_bytes = 0
@@ -170,6 +173,13 @@ class Job:
         self.retry()
         if number > self.writer.acked(wire.SAMPLES):
             self._append({"samples": sample_row(values, t_ns, "samples")}, wire.SAMPLES, number)
+            self._shared.watching.sample(self.uid, t_ns, values)
+
+    def alert(self, alert: Alert) -> None:
+        """Store an alert about this job; after a StoreError it is stored with the next rows."""
+        self._alerts.append(alert)
+        self.retry()
+        self._append({}, 0, 0)
 
     def _records(self, head: Head, body: memoryview) -> list[Head]:
         records = cut_records(body, head.first, head.last)
@@ -198,10 +208,13 @@ class Job:
         self._count_missing(verdict.lost, "span entries that the agent never sent or gave up", slug="gap")
         spans = list(entries)[verdict.fresh - head.first :]
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
+        self._shared.watching.spans(self.uid, spans, offset, time.time_ns())
         return [self._ack(wire.SPANS)]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
         self._counters_now = {k: v for k, v in document(body).items() if k != LOST}
+        lost = {**self._counters_now, LOST: self._lost_count}
+        self._shared.watching.counters(self.uid, lost, time.time_ns())
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
 
     def _event(self, head: Head, body: memoryview) -> list[Head]:
@@ -225,7 +238,7 @@ class Job:
     def _finish(self, head: Head, values: Mapping[str, Any]) -> Head:
         """Store the job's end and return the ack of its CLOSE; if that fails the agent sends CLOSE again."""
         self._end = None
-        if self._events:
+        if self._events or self._alerts:
             self._append({}, 0, 0)
         self.hand_over_counters()
         self.writer.close(values["state"], values)
@@ -330,6 +343,8 @@ class Job:
             more, self._events = as_table(event_rows(self._events)), []
             events = [as_table(tables["events"])] if "events" in tables else []
             tables = {**tables, "events": pa.concat_tables([*events, more])}
+        if self._alerts:
+            tables, self._alerts = {**tables, "alerts": alert_rows(self._alerts)}, []
         self._unstored = (tables, about, last)
         self.rows += tables["ops"].num_rows if "ops" in tables else 0
         self.retry()

@@ -1,5 +1,6 @@
 """The open jobs of a collector, and the samples messages that cover several jobs."""
 
+import contextlib
 import re
 import time
 from collections import Counter, OrderedDict
@@ -11,14 +12,16 @@ import pyarrow.compute as pc
 
 from ...formats import wire
 from ...formats.wire import Head
+from ..alerts.alert import Alert
 from ..decoders.decode import Decoder
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
-from ..store.writer import StoreWriter
+from ..store.protocols import StoreWriter
 from .apart import WorkerSlot
 from .job import Job, Shared
 from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, sample_row, whole
 from .rows import RowMaker
+from .watching import Watching
 
 #: Ended jobs that are remembered: a repeated CLOSE is acked, late samples are dropped.
 ENDED_MAX: Final = 4_096
@@ -65,7 +68,8 @@ class Jobs:
         self._store = store
         self._decoder = decoder
         self._report_failure = failed
-        self._shared = Shared(WorkerSlot(), self._failed)
+        self._watching = Watching(failed)
+        self._shared = Shared(WorkerSlot(), self._failed, self._watching)
         self._failures: Counter[int] = Counter()
         self._last_failure: dict[int, str] = {}
         self._ended: OrderedDict[int, None] = OrderedDict()
@@ -88,8 +92,12 @@ class Jobs:
         """Whether any job has records or a CLOSE that wait to be stored."""
         return any(job.is_busy for job in self.open.values())
 
+    def has_ended(self, uid: int) -> bool:
+        """Whether job ``uid`` was closed here, or is in quarantine."""
+        return uid in self._ended or uid in self.quarantined
+
     def poll_timeout_ms(self, most: int) -> int:
-        """Return the poll timeout until ``work`` must be called, at most ``most``."""
+        """Return the poll timeout until ``work`` has to run, at most ``most``."""
         if not self._busy:
             return most
         ready = any(self.open[uid].is_ready for uid in self._busy if uid in self.open)
@@ -196,6 +204,14 @@ class Jobs:
             self._renew()
         self._store.tick(now, failed)
 
+    def store_alerts(self) -> list[tuple[int, Alert]]:
+        """Store what the detector has found since the last call and return it by uid."""
+        found = [(uid, alert) for uid, alert in self._watching.alerts(time.time_ns()) if uid in self.open]
+        for uid, alert in found:
+            with contextlib.suppress(StoreError):  # the job keeps it
+                self.open[uid].alert(alert)
+        return found
+
     def _renew(self) -> None:
         """Recreate a store that was removed or moved; the agents send again what was not acked."""
         self._store.renew()
@@ -213,6 +229,7 @@ class Jobs:
         del self.open[uid]
         self._busy.pop(uid, None)
         job.drop()
+        self._watching.close(uid)
         self._store.forget(job.writer)
         self.rows_of_ended += job.rows
         self._removed[uid] = {about: job.writer.acked(about) for about in (wire.RECORDS, wire.SPANS)}
@@ -247,6 +264,7 @@ class Jobs:
         job = self.open.get(head.uid) or self._opened(head.uid)
         job.opened(identity)
         self.open[head.uid] = job
+        self._watching.open(head.uid, str(identity.get("host") or ""))
         self._report_removed(job)
         self._failed_opens.discard(head.uid)
         self._ended.pop(head.uid, None)
@@ -279,6 +297,7 @@ class Jobs:
     def _end(self, job: Job) -> None:
         del self.open[job.uid]
         self._busy.pop(job.uid, None)
+        self._watching.close(job.uid)
         job.drop()
         self._store.release(job.uid)
         self.rows_of_ended += job.rows
@@ -302,6 +321,7 @@ class Jobs:
         job = self.open.pop(uid, None)
         if job is None:
             return
+        self._watching.close(uid)
         job.drop()
         self.rows_of_ended += job.rows
         text = f"{FAILURES_MAX} internal failures, the last one {why}: the job's messages are refused from here on"
@@ -322,6 +342,7 @@ class Jobs:
         writer = self._store.host(host)
         if number <= writer.acked(wire.SAMPLES):
             return
+        self._watching.sample_host(host, t_ns, values)
         try:
             writer.append({"host_samples": row}, wire.SAMPLES, number)
         except StoreError:

@@ -1,4 +1,4 @@
-"""Records of a job as rows of its tables; pure, without TensorFlow's own messages."""
+"""Converts a job's records into rows of its tables; pure functions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple
@@ -6,6 +6,7 @@ from typing import Any, Final, NamedTuple
 import pyarrow as pa
 
 from ...formats import layout
+from ..alerts.alert import Alert
 from ..decoders.columns import from_rows
 from ..decoders.decode import Decoded
 from ..errors import DecodeError, FormatError
@@ -13,8 +14,9 @@ from ..records import Record, Span
 from ..store import schema
 
 INT64_MAX: Final = (1 << 63) - 1
+UINT64_MAX: Final = (1 << 64) - 1
 _UINT32_MAX: Final = (1 << 32) - 1
-#: Texts of events come from jobs: a longer one is cut.
+#: Maximum characters of an event's text, which comes from a job.
 TEXT_MAX: Final = 2_000
 _SAMPLED: Final = {name: tuple(schema.JOB_TABLES[name].names) for name in ("samples", "host_samples")}
 
@@ -29,7 +31,7 @@ class Event(NamedTuple):
 
 
 class Step(NamedTuple):
-    """One traced step: which it is, and when it ran (real time, ns)."""
+    """One traced step: kind, ordinal and times (real time, ns)."""
 
     kind: int
     ordinal: int
@@ -58,7 +60,7 @@ class Trace(NamedTuple):
 
 
 def fits(value: int) -> int:
-    """Return ``value`` saturated to signed 64 bits; a job's clocks may hold anything."""
+    """Return ``value`` saturated to signed 64 bits; a job's clocks may have any value."""
     return max(-INT64_MAX, min(INT64_MAX, value))
 
 
@@ -68,7 +70,7 @@ def trace_rows(traces: Sequence[Trace]) -> pa.RecordBatch:
 
 
 def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
-    """Return the row of the traced step that ``record`` holds as RunMetadata."""
+    """Return the row of the traced step whose RunMetadata is in ``record``."""
     return Trace(
         trace,
         record.kind,
@@ -85,12 +87,16 @@ def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
     )
 
 
-def profiled_step(record: Record) -> tuple[Step, int, memoryview]:
-    """Return the step of an XSPACE, when its session began (real time, ns), and the XSpace; DecodeError when it is cut short."""
+def profiled_step(record: Record) -> tuple[Step, int, int, memoryview]:
+    """Return step, session start, the step's thread and XSpace of an XSPACE record.
+
+    The start is in real time, ns; the thread is that of layout.XSPACE_HEAD. DecodeError if it is
+    truncated.
+    """
     head = layout.XSPACE_HEAD
     if len(record.body) < head.size:
         raise DecodeError(f"{len(record.body)} bytes are too few for a profiler session")
-    start_ns, runs, _ = head.unpack_from(record.body)
+    start_ns, runs, caller = head.unpack_from(record.body)
     step = Step(
         record.flags,
         record.step,
@@ -100,7 +106,7 @@ def profiled_step(record: Record) -> tuple[Step, int, memoryview]:
         fits(record.start_real_ns),
         fits(record.duration_ns),
     )
-    return step, fits(start_ns), record.body[head.size :]
+    return step, fits(start_ns), caller, record.body[head.size :]
 
 
 def trace_of_step(step: Step, trace: int, part: Decoded, raw_bytes: int) -> Trace:
@@ -122,7 +128,7 @@ def trace_of_step(step: Step, trace: int, part: Decoded, raw_bytes: int) -> Trac
 
 
 def graph_number(record: Record) -> int:
-    """Return the number of the graph that ``record`` is about; DecodeError when it is none."""
+    """Return the graph number of ``record``; DecodeError if it is out of range."""
     if record.step > _UINT32_MAX:
         raise DecodeError(f"no graph has the number {record.step}")
     return record.step
@@ -131,6 +137,20 @@ def graph_number(record: Record) -> int:
 def event_rows(events: Sequence[Event]) -> pa.RecordBatch:
     """Return ``events`` as rows of EVENTS."""
     return from_rows(events, "events")
+
+
+def alert_rows(alerts: Sequence[Alert]) -> pa.RecordBatch:
+    """Return ``alerts`` as rows of ALERTS; what a job's times and counts have made of them is saturated."""
+    return from_rows([_storable(alert) for alert in alerts], "alerts")
+
+
+def _storable(alert: Alert) -> Alert:
+    return alert._replace(
+        since_ns=fits(alert.since_ns),
+        step=max(0, min(UINT64_MAX, alert.step)),
+        before=float(alert.before),
+        now=float(alert.now),
+    )
 
 
 def event_of(values: Mapping[str, Any], now_ns: int) -> Event:
@@ -144,12 +164,12 @@ def event_of(values: Mapping[str, Any], now_ns: int) -> Event:
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
-    """Return the text called ``name``, cut, and without the half surrogates that JSON lets through but UTF-8 does not."""
+    """Return the text ``name``, truncated, and without lone surrogates, which JSON allows and UTF-8 does not."""
     return str(values.get(name, ""))[:TEXT_MAX].encode("utf-8", "replace").decode()
 
 
 def whole(values: Mapping[str, Any], name: str, default: int) -> int:
-    """Return the integer called ``name`` as ``fits`` has it, or ``default`` where there is none."""
+    """Return the integer ``name``, saturated by ``fits``, or ``default`` if it is absent."""
     value = values.get(name, default)
     if type(value) is not int:  # JSON's true is an int, too
         raise FormatError(f"{name} is no integer")
@@ -157,7 +177,7 @@ def whole(values: Mapping[str, Any], name: str, default: int) -> int:
 
 
 def span_rows(spans: Sequence[Span], offset: int) -> pa.RecordBatch:
-    """Return ``spans`` as rows of SPANS; ``offset`` ns make real times of monotonic ones."""
+    """Return ``spans`` as rows of SPANS; ``offset``: ns to add to monotonic times for real ones."""
     rows = [
         (
             span.kind,
@@ -178,7 +198,7 @@ def span_rows(spans: Sequence[Span], offset: int) -> pa.RecordBatch:
 
 
 def sample_row(values: Mapping[str, Any], t_ns: int, table: str) -> pa.RecordBatch:
-    """Return one sample as a row of ``table``; a number that is absent is 0, one that is out of range a FormatError."""
+    """Return one sample as a row of ``table``; absent numbers become 0; FormatError if one is out of range."""
     row = tuple(t_ns if name == "t_ns" else values.get(name) or 0 for name in _SAMPLED[table])
     try:
         return from_rows([row], table)

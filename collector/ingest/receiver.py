@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import secrets
 import socket
 import time
 from collections import OrderedDict
@@ -13,12 +14,16 @@ from typing import Any, ClassVar, Final
 import zmq
 
 from ...formats import wire
+from ...formats.old_records import converted
+from ...formats.orders import Order
+from ...formats.runtime_dir import SOCKET_PATH_MAX
 from ...formats.wire import Head
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..selfstats import SelfStats
 from .job import BusyError
 from .jobs import InternalError, JobAnswers, Jobs
+from .order_routes import OrderRoutes, Peer
 from .parsing import TEXT_MAX
 
 #: Limits of one turn, after which the daemon runs its other duties.
@@ -31,8 +36,9 @@ FLUSH_BYTES: Final = 2 << 20
 WAITING_MESSAGES: Final = 4
 #: Connections that are remembered; a forgotten agent is sent WELCOME again.
 PEERS_MAX: Final = 1_024
-#: Maximum length of a Unix socket's path, in bytes.
-PATH_MAX: Final = 107
+
+#: The client of the collector's own orders: no connection has this identity.
+_NOBODY: Final = b""
 
 Answer = tuple[Head, bytes]
 
@@ -47,8 +53,9 @@ class Receiver:
         self._jobs = jobs
         self._stats = stats
         self._welcome = json.dumps(welcome).encode()
-        self._peers: OrderedDict[bytes, str] = OrderedDict()
+        self._peers: OrderedDict[bytes, Peer] = OrderedDict()
         self._senders: dict[int, bytes] = {}
+        self._orders = OrderRoutes(jobs, self._peers, self._senders)
         _check_length(path)
         self._context = zmq.Context()
         self._socket = self._bound(path)
@@ -85,7 +92,8 @@ class Receiver:
     def retry(self) -> None:
         """Append again the rows of failed appends, and answer the agents."""
         self._send_all(self._jobs.retry())
-        self._senders = {uid: peer for uid, peer in self._senders.items() if uid in self._jobs.open}
+        for uid in self._senders.keys() - self._jobs.open.keys():
+            del self._senders[uid]
 
     def _send_all(self, stored: Iterable[JobAnswers]) -> None:
         for uid, answers in stored:
@@ -110,6 +118,7 @@ class Receiver:
         router.maxmsgsize = wire.BODY_MAX
         router.router_handover = True
         router.bind(f"ipc://{path}")
+        Path(path).chmod(0o600)
         return router
 
     def _answered(self, peer: bytes, frames: list[memoryview]) -> list[Answer]:
@@ -154,24 +163,52 @@ class Receiver:
         if not isinstance(host, str) or not host:
             raise FormatError("a greeting without a host")
         offered = values.get("wire")
+        chosen = 1
         if offered is None:  # an agent of 0.2.0: it speaks the version of its head
             welcome = self._welcome
         elif isinstance(offered, list) and all(type(version) is int for version in offered):
-            welcome = json.dumps({**json.loads(self._welcome), "wire": wire.shared(offered)}).encode()
+            chosen = wire.shared(offered)
+            welcome = json.dumps({**json.loads(self._welcome), "wire": chosen}).encode()
         else:
             raise FormatError("a greeting with no list of wire versions")
-        self._remember(peer, host)
+        self._remember(peer, Peer(host, chosen, is_old=offered is None))
         return [(Head(wire.WELCOME), welcome)]
 
     def _of_job(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
         self._senders[head.uid] = peer
+        known = self._peers.get(peer)
+        if head.type == wire.RECORDS and known is not None and known.is_old:
+            body = memoryview(converted(bytes(body)))
         answers: list[Answer] = [(answer, b"") for answer in self._jobs.take(head, body)]
         return self._welcomed(peer) + answers
 
     def _samples(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
         if peer not in self._peers:  # sent to an earlier collector: the agent opens its jobs first
             return self._welcomed(peer)
-        return [(answer, b"") for answer in self._jobs.samples(self._peers[peer], head, body)]
+        return [(answer, b"") for answer in self._jobs.samples(self._peers[peer].host, head, body)]
+
+    def order(self, uid: int, order: Order) -> None:
+        """Give the collector's own ``order`` to job ``uid``.
+
+        Nobody waits for its answer, which is an event of the job.
+        """
+        head = Head(wire.ORDER, uid, 0, 0, secrets.randbits(62) | 1)
+        body = json.dumps(order.document()).encode()
+        for peer, message in self._orders.order(_NOBODY, head, memoryview(body)):
+            if peer != _NOBODY:
+                self._send(peer, [message])
+
+    def _order(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
+        return self._passed_on(self._orders.order(peer, head, body))
+
+    def _answer(self, peer: bytes, head: Head, body: memoryview) -> list[Answer]:
+        return self._passed_on(self._orders.answer(peer, head, body))
+
+    def _passed_on(self, messages: Iterable[tuple[bytes, Answer]]) -> list[Answer]:
+        """Send each message to the peer that it is for; whoever sent it gets no answer of its own."""
+        for peer, message in messages:
+            self._send(peer, [message])
+        return []
 
     def _unknown(self, _peer: bytes, head: Head, _body: memoryview) -> list[Answer]:
         raise FormatError(f"no message is of type {head.type}")
@@ -180,11 +217,11 @@ class Receiver:
         """Return WELCOME for an unknown peer: it may take this for an earlier collector."""
         if peer in self._peers:
             return []
-        self._remember(peer, socket.gethostname())  # a local socket: it can only be on this host
+        self._remember(peer, Peer(socket.gethostname(), None))  # a local socket: it can only be on this host
         return [(Head(wire.WELCOME), self._welcome)]
 
-    def _remember(self, peer: bytes, host: str) -> None:
-        self._peers[peer] = host
+    def _remember(self, peer: bytes, who: Peer) -> None:
+        self._peers[peer] = who
         if len(self._peers) > PEERS_MAX:
             self._peers.popitem(last=False)
 
@@ -197,11 +234,13 @@ class Receiver:
         wire.CLOSE: _of_job,
         wire.EVENT: _of_job,
         wire.SAMPLES: _samples,
+        wire.ORDER: _order,
+        wire.ANSWER: _answer,
     }
 
 
 def _check_length(path: str) -> None:
-    if len(os.fsencode(path)) > PATH_MAX:
+    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
         message = f"{path} is longer than the path of a socket may be: set XDG_RUNTIME_DIR to a shorter one"
         raise TfprofError(message, slug="runtime-dir")
 

@@ -108,8 +108,8 @@ class RowMaker:
     def _xspace(self, records: list[Record], made: "RowTables") -> None:
         for record in records:
             try:
-                step, start_ns, data = profiled_step(record)
-                session = xspace(data, start_ns, self.next_trace, self._interner, self._placement)
+                step, start_ns, caller, data = profiled_step(record)
+                session = xspace(data, start_ns, self.next_trace, self._interner, self._placement, caller)
             except DecodeError as error:
                 made.undecodable(record, error.args[0])
                 continue

@@ -9,8 +9,8 @@ from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
 from tfprof.collector.errors import FormatError, StoreError
 from tfprof.collector.ingest.jobs import Jobs
 from tfprof.collector.selfstats import SelfStats
-from tfprof.collector.store.reader import Store
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout, wire
 from tfprof.formats.wire import Head
 
@@ -25,7 +25,7 @@ class Ingest:
         self.start()
 
     def start(self):
-        self.store = StoreWriter(self.path, "testhost")
+        self.store = LocalStoreWriter(self.path, "testhost")
         self.jobs = Jobs(self.store, decoder(), SelfStats().failed)
 
     def restart(self):
@@ -57,7 +57,7 @@ class Ingest:
         )
 
     def table(self, name, uid=UID):
-        return Store(self.path).job(f"{uid:016x}").table(name).to_pylist()
+        return LocalStore(self.path).job(f"{uid:016x}").table(name).to_pylist()
 
     def events(self):
         return {event["slug"]: event["count"] for event in self.table("events")}
@@ -261,13 +261,13 @@ def test_counters_and_events_are_kept(ingest):
     ingest.say(wire.EVENT, 7, slug="policy", text="all", count=1, t_ns=5)
     assert ingest.events() == {"policy": 1}
     ingest.end("exited", dropped_traces=4)
-    assert Store(ingest.path).job("last").info.counters == {"dropped_traces": 4}
+    assert LocalStore(ingest.path).job("last").info.counters == {"dropped_traces": 4}
 
 
 def test_an_end_without_counters_keeps_the_latest(ingest):
     ingest.say(wire.COUNTERS, 4, dropped_traces=3)
     ingest.end("ended", t_ns=5)
-    assert Store(ingest.path).job("last").info.counters == {"dropped_traces": 3}
+    assert LocalStore(ingest.path).job("last").info.counters == {"dropped_traces": 3}
 
 
 def test_counters_of_many_jobs_reach_the_store_in_turn(ingest):
@@ -287,7 +287,7 @@ def test_counters_of_many_jobs_reach_the_store_in_turn(ingest):
 def test_a_job_that_is_closed_is_sealed_and_forgotten(ingest):
     ingest.records(1, step())
     assert ingest.end("killed", signal=9) == [Head(wire.ACK, UID, wire.CLOSE, 1, 1)]
-    info = Store(ingest.path).job("last").info
+    info = LocalStore(ingest.path).job("last").info
     assert (info.state, info.end["signal"], info.sealed) == ("killed", 9, 0)
     assert not ingest.jobs.open
     assert ingest.jobs.rows == 1
@@ -299,7 +299,7 @@ def test_a_job_that_was_closed_too_early_comes_back(ingest):
     assert ingest.records(1, step()) == [Head(wire.REOPEN, UID)]
     ingest.open(name="train.py")
     ingest.records(1, step())
-    assert Store(ingest.path).job("last").info.state == "running"
+    assert LocalStore(ingest.path).job("last").info.state == "running"
 
 
 def test_the_ends_of_many_jobs_have_their_turn_one_after_the_other(ingest):
@@ -380,3 +380,38 @@ def test_one_job_that_cannot_be_stored_does_not_keep_the_samples_of_others(inges
     ingest.samples(1, values)
     assert [len(ingest.table("samples", uid=uid)) for uid in (UID, 2)] == [1, 1]
     assert ingest.store.host("testhost").table("host_samples").num_rows == 1
+
+
+def test_what_the_detector_finds_is_stored_with_the_job(ingest, monkeypatch):
+    ingest.open(host="testhost")
+    ingest.say(wire.COUNTERS, dropped_records=0)
+    ingest.say(wire.COUNTERS, number=2, dropped_records=3)
+    [(uid, alert)] = ingest.jobs.store_alerts()
+    assert (uid, alert.slug) == (UID, "losses")
+    assert [(row["slug"], row["before"], row["now"]) for row in ingest.table("alerts")] == [("losses", 0, 3)]
+
+
+def test_a_failure_of_the_detector_costs_a_job_its_alerts_alone(ingest, monkeypatch):
+    def fail(*_arguments):
+        raise ZeroDivisionError
+
+    ingest.open()
+    monkeypatch.setattr("tfprof.collector.alerts.job_watch.JobWatch.counters", fail)
+    answers = [ingest.say(wire.COUNTERS, number=number, dropped_records=number) for number in range(1, 40)]
+    assert [[answer.type for answer in each] for each in answers] == [[wire.ACK]] * len(answers)
+    assert UID in ingest.jobs.open
+    assert ingest.jobs.store_alerts() == []
+
+
+def test_an_alert_that_cannot_be_stored_now_is_stored_later(ingest, monkeypatch):
+    def full(*_arguments):
+        raise StoreError("full", "store-full")
+
+    ingest.open()
+    ingest.say(wire.COUNTERS, dropped_records=0)
+    ingest.say(wire.COUNTERS, number=2, dropped_records=3)
+    with monkeypatch.context() as broken:
+        broken.setattr(ingest.jobs.open[UID].writer, "append", full)
+        assert len(ingest.jobs.store_alerts()) == 1
+    ingest.say(wire.EVENT, slug="x", text="y")
+    assert len(ingest.table("alerts")) == 1

@@ -12,8 +12,8 @@ from tfprof.collector.ingest import receiver as receiver_module
 from tfprof.collector.ingest.jobs import Jobs
 from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import SelfStats
-from tfprof.collector.store.reader import Store
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout, wire
 from tfprof.formats.version import WIRE_VERSION
 from tfprof.formats.wire import Head
@@ -27,7 +27,7 @@ class Served:
     def __init__(self, folder):
         self.folder = folder
         self.stats = SelfStats()
-        self.store = StoreWriter(folder / "store", "testhost")
+        self.store = LocalStoreWriter(folder / "store", "testhost")
         self.jobs = Jobs(self.store, decoder(), self.stats.failed)
         self.receiver = Receiver(f"{folder}/collector.sock", self.jobs, self.stats, {"collector": "c1"})
         self.agents = []
@@ -175,7 +175,7 @@ def test_a_store_that_cannot_take_more_stalls_and_takes_it_later(served, monkeyp
     agent.records(5, [STEP])
     ((head, _),) = served.answers(agent)
     assert (head.type, head.last) == (wire.ACK, 1)
-    assert Store(served.folder / "store").job("last").table("traces").num_rows == 1
+    assert LocalStore(served.folder / "store").job("last").table("traces").num_rows == 1
 
 
 def test_what_waited_is_acked_without_being_asked_for(served):
@@ -270,3 +270,29 @@ def test_a_message_cut_anywhere_does_no_harm(served):
         served.receiver._answered(b"peer", [memoryview(head), memoryview(whole[:cut])])
     assert served.stats.refusals == len(whole)
     assert served.store.job(5).acked(wire.RECORDS) == 2
+
+
+def test_sessions_of_an_agent_of_0_2_0_are_taken_in_their_form(served):
+    old, new = served.agent(agent="old"), served.agent(agent="new")
+    served.ask(old, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
+    greeting = {"agent": "new", "host": "testhost", "wire": list(wire.SPOKEN)}
+    served.ask(new, Head(wire.GREETING), json.dumps(greeting).encode())
+    head = layout.XSPACE_HEAD.pack(1_000_000, 1, 0)
+    for uid, agent, body, key in ((1, old, b"", 1), (2, old, b"", 7), (3, new, head, 0), (4, old, b"\x01" * 8, 1)):
+        served.ask(agent, Head(wire.OPEN, uid, 0, 0, 1), b"{}")
+        data = record(1, layout.XSPACE, body, key=key)
+        served.ask(agent, Head(wire.RECORDS, uid, 0, 1, 1), data)
+    stored = {job.info.uid: job for job in LocalStore(served.folder / "store").jobs()}
+    assert [stored[uid].table("traces").num_rows for uid in (1, 2, 3, 4)] == [1, 0, 1, 0]
+    slugs = {uid: stored[uid].table("events")["slug"].to_pylist() for uid in (2, 4)}
+    assert slugs == {2: ["old-session"], 4: ["undecodable"]}
+
+
+def test_records_of_an_agent_of_0_2_0_that_are_cut_short_are_refused(served):
+    agent = served.agent(agent="old")
+    served.ask(agent, Head(wire.GREETING), json.dumps({"agent": "old", "host": "testhost"}).encode())
+    served.ask(agent, Head(wire.OPEN, 1, 0, 0, 1), b"{}")
+    data = record(1, layout.XSPACE, b"", key=1)
+    for wrong in (data[:-1], data[:10], b"\0" * layout.RECORD.size):
+        [(answer, _)] = served.ask(agent, Head(wire.RECORDS, 1, 0, 1, 1), wrong)
+        assert answer.type == wire.REFUSE

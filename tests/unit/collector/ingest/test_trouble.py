@@ -12,8 +12,8 @@ from tfprof.collector.ingest import apart, jobs, rows
 from tfprof.collector.ingest.job import LARGE_BYTES, BusyError
 from tfprof.collector.ingest.jobs import InternalError, Jobs, QuarantinedError
 from tfprof.collector.selfstats import SelfStats
-from tfprof.collector.store.reader import Store
-from tfprof.collector.store.writer import JobWriter, StoreWriter
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
 from tfprof.formats import layout, wire
 from tfprof.formats.wire import Head
 
@@ -26,7 +26,7 @@ class Collecting:
     def __init__(self, path):
         self.path = path
         self.stats = SelfStats()
-        self.store = StoreWriter(path, "testhost")
+        self.store = LocalStoreWriter(path, "testhost")
         self.jobs = Jobs(self.store, decoder(), self.stats.failed)
         for uid in (UID, OTHER):
             self.say(uid, wire.OPEN)
@@ -48,7 +48,7 @@ class Collecting:
         return found
 
     def table(self, uid, name):
-        return Store(self.path).job(f"{uid:016x}").table(name).to_pylist()
+        return LocalStore(self.path).job(f"{uid:016x}").table(name).to_pylist()
 
 
 @pytest.fixture
@@ -78,7 +78,7 @@ def test_a_record_that_code_fails_at_is_told_and_those_around_it_are_stored(coll
 
 
 def test_a_message_that_code_fails_at_is_refused_and_the_job_goes_on(collecting, monkeypatch):
-    monkeypatch.setattr(JobWriter, "counters", broken)
+    monkeypatch.setattr(LocalJobWriter, "counters", broken)
     monkeypatch.setattr(jobs.Job, "_counters", broken)
     monkeypatch.setitem(jobs.Job._HANDLERS, wire.COUNTERS, broken)
     with pytest.raises(InternalError) as caught:
@@ -95,7 +95,7 @@ def test_a_job_that_keeps_failing_ends_as_lost_and_is_refused(collecting, monkey
         with pytest.raises(QuarantinedError):
             collecting.say(UID, kind, state="exited")
     assert [event["slug"] for event in collecting.table(UID, "events")][-1] == "quarantined"
-    assert Store(collecting.path).job(f"{UID:016x}").info.state == "lost"
+    assert LocalStore(collecting.path).job(f"{UID:016x}").info.state == "lost"
     assert len(collecting.table(UID, "traces")) == 1
     assert collecting.records(OTHER, 1, STEP) == [Head(wire.ACK, OTHER, wire.RECORDS, 0, 1)]
     samples = json.dumps({"t_ns": 5, "jobs": {f"{UID:016x}": {}, f"{OTHER:016x}": {}}}).encode()
@@ -223,7 +223,7 @@ def test_documents_that_cannot_be_written_again_are_refused(collecting):
         with pytest.raises(FormatError):
             collecting.say(UID, wire.OPEN, **values)
     collecting.jobs.take(Head(wire.OPEN, UID, 0, 0, 2), memoryview(b'{"name": "\\ud800x"}'))
-    assert Store(collecting.path).job(f"{UID:016x}").info.name == "?x"
+    assert LocalStore(collecting.path).job(f"{UID:016x}").info.name == "?x"
 
 
 def test_what_takes_too_much_memory_to_decode_is_an_event(collecting, monkeypatch):

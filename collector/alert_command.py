@@ -1,0 +1,66 @@
+"""Runs the user's command for alerts (`alert-command`): one at a time, with a minimum interval for each job."""
+
+import contextlib
+import os
+import signal
+import subprocess
+from collections import deque
+from collections.abc import Mapping
+from typing import Final
+
+#: Minimum interval between two runs for the same job (seconds).
+INTERVAL_S: Final = 60.0
+#: Time limit of a command; after it the command is killed (seconds).
+PATIENCE_S: Final = 60.0
+#: Maximum number of queued runs; further alerts are only stored.
+WAITING_MAX: Final = 20
+
+
+class AlertCommand:
+    """Runs ``command`` in a shell with the alert in its environment; its output goes to the collector's log."""
+
+    def __init__(self, command: str) -> None:
+        self._command = command
+        self._waiting: deque[dict[str, str]] = deque()
+        self._not_before: dict[int, float] = {}
+        self._running: subprocess.Popen[bytes] | None = None
+        self._deadline = 0.0
+
+    def add(self, uid: int, values: Mapping[str, str], now: float) -> None:
+        """Queue a run about job ``uid``; ``values`` are the variables, named without their prefix."""
+        if not self._command or now < self._not_before.get(uid, 0.0) or len(self._waiting) >= WAITING_MAX:
+            return
+        self._not_before = {job: until for job, until in self._not_before.items() if until > now}
+        self._not_before[uid] = now + INTERVAL_S
+        self._waiting.append({f"TFPROF_ALERT_{name.upper()}": text for name, text in values.items()})
+
+    def tick(self, now: float) -> None:
+        """Reap the last command and start the next one; OSError if it cannot be started."""
+        if self._running is not None:
+            if self._running.poll() is None:
+                if now < self._deadline:
+                    return
+                self._kill(self._running)
+            self._running = None
+        if self._waiting:
+            self._running = self._started(self._waiting.popleft())
+            self._deadline = now + PATIENCE_S
+
+    def close(self) -> None:
+        """Stop waiting for a running command, which continues to run."""
+        self._running = None
+
+    def _started(self, variables: Mapping[str, str]) -> "subprocess.Popen[bytes]":
+        return subprocess.Popen(  # noqa: S602  # the user's own command, from the user's own settings
+            self._command,
+            shell=True,
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    @staticmethod
+    def _kill(process: "subprocess.Popen[bytes]") -> None:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()

@@ -1,0 +1,1 @@
+"""Detects anomalies of running jobs from their step times, memory and counters."""

@@ -1,0 +1,29 @@
+"""An alert: an anomaly of a running job (docs/alerts.md)."""
+
+from typing import Final, NamedTuple
+
+SLOWER: Final = "slower"
+SPIKE: Final = "spike"
+STALL: Final = "stall"
+MEMORY_GROWTH: Final = "memory-growth"
+LOSSES: Final = "losses"
+SLUGS: Final = (SLOWER, SPIKE, STALL, MEMORY_GROWTH, LOSSES)
+
+
+class Alert(NamedTuple):
+    """One cause, in the order of the columns of `alerts`.
+
+    ``found_ns`` is the time of detection, ``since_ns`` the time of the beginning (real time).
+    ``kind``, ``key`` and ``step`` identify the first affected step; they are 0 if the alert is about
+    no step. ``before`` and ``now`` are the usual value and the value that raised the alert. Their
+    unit depends on the slug: ns of a step, ns without a step, bytes of memory, or lost entries.
+    """
+
+    found_ns: int
+    since_ns: int
+    slug: str
+    kind: int = 0
+    key: int = 0
+    step: int = 0
+    before: float = 0.0
+    now: float = 0.0

@@ -1,0 +1,161 @@
+"""The watched values of one job: step times by kind and key, the last step, memory, losses."""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final, NamedTuple, Protocol
+
+from ...formats import layout
+from .alert import LOSSES, MEMORY_GROWTH, SPIKE, STALL, Alert
+from .growth import WARM_UP_S, MemoryGrowth
+from .load import Load
+from .step_series import NS, Shift, Spike, StepSeries
+
+#: Maximum number of series of a job; further kinds and keys are not watched.
+SERIES_MAX: Final = 16
+#: Minimum share of the job's step time for a series to raise alerts.
+SHARE_MIN: Final = 0.1
+#: Minimum duration of a stall: a multiple of the usual step time, and seconds.
+STALL_FACTOR: Final = 10.0
+STALL_S: Final = 15
+#: Minimum interval between two alerts of a job with the same slug (seconds).
+HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
+#: Counters of losses.
+_LOST: Final = ("dropped_records", "dropped_traces", "dropped_spans", "never_stored")
+#: Limits for times from jobs, which are not trusted: step duration, and step end after now (ns).
+_LONGEST_NS: Final = 86_400 * NS
+_AHEAD_NS: Final = 60 * NS
+_UNUSUAL: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
+
+
+class SpanEntry(Protocol):
+    """The used fields of a span entry (records.Span)."""
+
+    start_mono_ns: int
+    total_ns: int
+    ordinal: int
+    runs: int
+    kind: int
+    flags: int
+    key: int
+    max_ns: int
+
+
+class SeriesKey(NamedTuple):
+    """Identifies a series; traced steps take longer, so they are separate series."""
+
+    kind: int
+    key: int
+    is_traced: bool
+
+
+class JobWatch:
+    """The state of one job between messages; ``host`` is the host that it runs on."""
+
+    def __init__(self, host: str) -> None:
+        self.host = host
+        self.load = Load()
+        self._series: dict[SeriesKey, StepSeries] = {}
+        self._memory = MemoryGrowth()
+        self._first_step_ns = 0
+        self._last_step_ns = 0
+        self._is_stalled = False
+        self._sampled_ns = 0
+        self._lost: int | None = None
+        self._alerts: list[Alert] = []
+        self._held: dict[str, int] = {}
+
+    # -- input -----------------------------------------------------------------------------------
+
+    def spans(self, entries: Iterable[SpanEntry], offset: int, now_ns: int) -> None:
+        """Add span entries; ``offset`` converts their monotonic times to real times (ns)."""
+        for entry in entries:
+            start_ns = entry.start_mono_ns + offset
+            end_ns = start_ns + entry.total_ns
+            if entry.total_ns > _LONGEST_NS or not 0 < end_ns < now_ns + _AHEAD_NS:
+                continue
+            self._last_step_ns = max(self._last_step_ns, end_ns)
+            if entry.kind in layout.STEP_WEIGHTS and entry.runs and not entry.flags & _UNUSUAL:
+                self._first_step_ns = self._first_step_ns or end_ns
+                self._add(entry, start_ns, end_ns)
+
+    def _add(self, entry: SpanEntry, start_ns: int, end_ns: int) -> None:
+        which = SeriesKey(entry.kind, entry.key, bool(entry.flags & layout.FLAG_TRACED))
+        series = self._series.get(which)
+        if series is None:
+            if len(self._series) >= SERIES_MAX:
+                return
+            series = self._series[which] = StepSeries()
+        spike = series.add(entry.ordinal, start_ns, end_ns, entry.total_ns, entry.runs, entry.max_ns)
+        if spike is not None and not which.is_traced:
+            self._raise(_of_steps(SPIKE, end_ns, which, spike))
+
+    def sample(self, t_ns: int, values: Mapping[str, Any]) -> None:
+        """Add a sample of the job's processes."""
+        self._sampled_ns = max(self._sampled_ns, t_ns)
+        self.load.add(t_ns, (values.get("cpu_user_s") or 0.0) + (values.get("cpu_system_s") or 0.0))
+        if self._first_step_ns and t_ns > self._first_step_ns + WARM_UP_S * NS:
+            self._memory.add(t_ns, values.get("rss_bytes") or 0)
+
+    def counters(self, values: Mapping[str, Any], now_ns: int) -> None:
+        """Add counters of the job."""
+        lost = sum(number for name in _LOST if type(number := values.get(name)) is int)
+        if self._lost is not None and lost > self._lost:
+            self._raise(Alert(now_ns, now_ns, LOSSES, before=self._lost, now=lost))
+        self._lost = lost
+
+    # -- output ----------------------------------------------------------------------------------
+
+    def alerts(self, now_ns: int) -> list[Alert]:
+        """Return the alerts since the last call, without shifts of step times, and drop them."""
+        self._check_stall()
+        growth = self._memory.growth()
+        if growth is not None:
+            self._raise(Alert(now_ns, growth.since_ns, MEMORY_GROWTH, before=growth.before_bytes, now=growth.now_bytes))
+        found, self._alerts = self._alerts, []
+        return found
+
+    def shifts(self, now_ns: int) -> list[tuple[SeriesKey, Shift]]:
+        """Return the series with increased step times, the one with the most total time first."""
+        found = []
+        whole = sum(series.total_ns for series in self._series.values())
+        for which, series in self._series.items():
+            series.close_until(now_ns - NS)
+            shift = series.shift()
+            if shift is not None and series.total_ns >= SHARE_MIN * whole:
+                found.append((which, shift))
+        return sorted(found, key=lambda pair: -self._series[pair[0]].total_ns)
+
+    def restart(self) -> None:
+        """Start all series over: their current step times become the usual ones."""
+        for series in self._series.values():
+            series.restart()
+
+    def change(self, shift: Shift) -> float | None:
+        """Return this job's slowdown factor at the time of another job's ``shift``, None if it is unknown."""
+        leading = self._leading()
+        return None if leading is None else self._series[leading].ratio(shift.from_ns, shift.since_ns)
+
+    def _check_stall(self) -> None:
+        leading = self._leading()
+        if leading is None:
+            return
+        usual_ns = self._series[leading].usual_ns
+        silent_ns = self._sampled_ns - self._last_step_ns
+        is_stalled = usual_ns > 0 and silent_ns > max(STALL_FACTOR * usual_ns, STALL_S * NS)
+        if is_stalled and not self._is_stalled:
+            _, step = self._series[leading].last
+            since_ns = self._last_step_ns
+            self._raise(Alert(self._sampled_ns, since_ns, STALL, leading.kind, leading.key, step, usual_ns, silent_ns))
+        self._is_stalled = is_stalled
+
+    def _leading(self) -> SeriesKey | None:
+        return max(self._series, key=lambda which: self._series[which].total_ns, default=None)
+
+    def _raise(self, alert: Alert) -> None:
+        """Keep ``alert`` unless one with the same slug was raised within HOLD_S."""
+        if alert.found_ns >= self._held.get(alert.slug, 0):
+            self._held[alert.slug] = alert.found_ns + HOLD_S.get(alert.slug, 0) * NS
+            self._alerts.append(alert)
+
+
+def _of_steps(slug: str, found_ns: int, which: SeriesKey, found: Shift | Spike) -> Alert:
+    return Alert(found_ns, found.since_ns, slug, which.kind, which.key, found.step, found.before_ns, found.now_ns)

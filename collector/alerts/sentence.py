@@ -1,0 +1,61 @@
+"""Alerts as sentences."""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from ...formats import layout
+from ..numbers import count, duration, quantity, size
+from .alert import LOSSES, MEMORY_GROWTH, SLOWER, SPIKE, STALL, Alert
+
+#: Names of functions by the keys of their steps.
+Names = Mapping[int, str]
+NO_NAMES: Final[Names] = {}
+
+
+def sentence(alert: Alert, names: Names = NO_NAMES) -> str:
+    """Return one line that describes the alert with its numbers; an unknown slug is returned as it is."""
+    write = _SENTENCES.get(alert.slug)
+    return alert.slug if write is None else write(alert, _step(alert, names))
+
+
+def _step(alert: Alert, names: Names) -> str:
+    kind = layout.SPAN_NAMES.get(alert.kind, "step")
+    name = f" {names[alert.key]}" if alert.key in names and alert.kind == layout.FUNCTION else ""
+    return f"{kind}{name} {count(alert.step)}"
+
+
+def _factor(alert: Alert) -> str:
+    return f"{quantity(round(alert.now / alert.before, 1))}x" if alert.before else "more than"
+
+
+def _slower(alert: Alert, step: str) -> str:
+    usual = duration(alert.before)
+    return f"steps are slower since {step}: {duration(alert.now)}, {_factor(alert)} the usual {usual}"
+
+
+def _spike(alert: Alert, step: str) -> str:
+    return f"{step} took {duration(alert.now)}, {_factor(alert)} the usual {duration(alert.before)}"
+
+
+def _stall(alert: Alert, step: str) -> str:
+    silent = duration(alert.now)
+    return f"no step for {silent} after {step}; a step usually takes {duration(alert.before)}"
+
+
+def _memory_growth(alert: Alert, _step: str) -> str:
+    grown = duration(alert.found_ns - alert.since_ns)
+    return f"memory grows steadily: from {size(alert.before)} to {size(alert.now)} in {grown}"
+
+
+def _losses(alert: Alert, _step: str) -> str:
+    lost = count(int(alert.now - alert.before))
+    return f"{lost} records, traced steps or spans were lost; {count(int(alert.now))} in all"
+
+
+_SENTENCES: Final[Mapping[str, Callable[[Alert, str], str]]] = {
+    SLOWER: _slower,
+    SPIKE: _spike,
+    STALL: _stall,
+    MEMORY_GROWTH: _memory_growth,
+    LOSSES: _losses,
+}

@@ -1,0 +1,183 @@
+"""Step times of one kind and key, by second, and changes in them."""
+
+from collections import deque
+from collections.abc import Sequence
+from statistics import median
+from typing import Final, NamedTuple
+
+NS: Final = 1_000_000_000
+#: Number of recent seconds, which are compared with the baseline before them.
+RECENT: Final = 5
+#: Maximum and minimum number of seconds in the baseline.
+BASELINE: Final = 120
+BASELINE_MIN: Final = 20
+#: Ignored first seconds of a series, in which caches and allocators warm up.
+WARM_UP: Final = 3
+#: Minimum factor of a shift over the usual time, and over the slowest RECENT seconds of the baseline.
+SHIFT_FACTOR: Final = 1.25
+_ABOVE_BASELINE: Final = 1.1
+#: Seconds after which a shift without an alert becomes the usual time.
+PENDING_S: Final = 60
+#: Quantile of the baseline that nearly all recent seconds exceed.
+_QUANTILE: Final = 0.9
+#: Minimum duration of a spike: multiples of the usual and of the longest step, and an absolute time.
+SPIKE_FACTOR: Final = 10.0
+_SPIKE_OF_LONGEST: Final = 3.0
+SPIKE_NS: Final = NS // 2
+#: Interval at which the usual time is computed again (seconds).
+_USUAL_AGE: Final = 10
+
+
+class Second(NamedTuple):
+    """The steps that ended in one second: its number, mean time, first step and when that began."""
+
+    number: int
+    mean_ns: float
+    step: int
+    start_ns: int
+
+
+class Shift(NamedTuple):
+    """Steps are slower from ``step`` on, which began at ``since_ns``; times are medians (ns).
+
+    ``from_ns`` is when the baseline began.
+    """
+
+    step: int
+    since_ns: int
+    before_ns: float
+    now_ns: float
+    from_ns: int
+
+
+class Spike(NamedTuple):
+    """One step with the duration ``now_ns``; the usual duration is ``before_ns``."""
+
+    step: int
+    since_ns: int
+    before_ns: float
+    now_ns: float
+
+
+class StepSeries:
+    """The last BASELINE + RECENT seconds with ends of steps; seconds without any are not stored."""
+
+    def __init__(self) -> None:
+        self.total_ns = 0
+        self.last: tuple[int, int] = (0, 0)
+        self._left = WARM_UP
+        self._restart()
+
+    def _restart(self) -> None:
+        self._seconds: deque[Second] = deque(maxlen=BASELINE + RECENT)
+        self._medians: deque[float] = deque(maxlen=BASELINE + RECENT)
+        self._open: list[int] = []  # number, sum of ns, steps, first step, its start
+        self._usual_ns = 0.0
+        self._usual_age = 0
+        self._longest_ns = 0
+        self._is_new = False
+        self._pending: Shift | None = None
+
+    def restart(self) -> None:
+        """Drop all seconds: after a reported shift the new times are the usual ones."""
+        self._restart()
+
+    @property
+    def usual_ns(self) -> float:
+        """Median of the mean times, computed some seconds ago; 0 while there are too few seconds."""
+        return self._usual_ns
+
+    def add(self, step: int, start_ns: int, end_ns: int, total_ns: int, count: int, longest_ns: int) -> Spike | None:
+        """Add an entry of ``count`` steps that starts at ``step``; return the spike in it, if any."""
+        self.total_ns += total_ns
+        self.last = max(self.last, (end_ns, step))
+        number = end_ns // NS
+        if self._open and number > self._open[0]:
+            self._close_second()
+        if not self._open:
+            self._open = [number, 0, 0, step, start_ns]
+        self._open[1] += total_ns
+        self._open[2] += count
+        spike = self._spike(step, start_ns, longest_ns)
+        self._longest_ns = max(self._longest_ns, 0 if spike else longest_ns)
+        return spike
+
+    def _spike(self, step: int, start_ns: int, longest_ns: int) -> Spike | None:
+        usual = self._usual_ns
+        least = max(usual * SPIKE_FACTOR, self._longest_ns * _SPIKE_OF_LONGEST, SPIKE_NS)
+        return Spike(step, start_ns, usual, longest_ns) if usual and longest_ns >= least else None
+
+    def close_until(self, now_ns: int) -> None:
+        """Complete the open second if it ended before ``now_ns``."""
+        if self._open and self._open[0] < now_ns // NS:
+            self._close_second()
+
+    def _close_second(self) -> None:
+        number, total_ns, count, step, start_ns = self._open
+        self._open = []
+        if self._left:
+            self._left -= 1
+            self._longest_ns = 0
+            return
+        self._seconds.append(Second(number, total_ns / count, step, start_ns))
+        self._medians.append(median(second.mean_ns for second in list(self._seconds)[-RECENT:]))
+        self._is_new = True
+        self._usual_age -= 1
+        if self._usual_age <= 0 and len(self._seconds) >= BASELINE_MIN:
+            self._usual_age = _USUAL_AGE
+            self._usual_ns = median(second.mean_ns for second in self._seconds)
+        self._look()
+
+    def shift(self) -> Shift | None:
+        """Return the current shift, at most once for each added second."""
+        is_new, self._is_new = self._is_new, False
+        return self._pending if is_new else None
+
+    def _look(self) -> None:
+        """Look for a shift; it lasts until the steps are as fast as before, or for PENDING_S."""
+        if len(self._seconds) < BASELINE_MIN + RECENT:
+            return
+        now = self._medians[-1]
+        if self._pending is not None:
+            is_past = self._seconds[-1].number * NS > self._pending.since_ns + PENDING_S * NS
+            holds = not is_past and now >= SHIFT_FACTOR * self._pending.before_ns
+            self._pending = self._pending._replace(now_ns=now) if holds else None
+        else:
+            self._pending = self._new_shift(now)
+
+    def _new_shift(self, now: float) -> Shift | None:
+        """Compare the last RECENT seconds, with the median ``now``, with the baseline."""
+        if now < _ABOVE_BASELINE * self._usual_ns:  # the common case: skip the costly tests
+            return None
+        seconds = list(self._seconds)
+        baseline, recent = seconds[:-RECENT], seconds[-RECENT:]
+        before = median(second.mean_ns for second in baseline)
+        highest = max(list(self._medians)[RECENT - 1 : -RECENT])
+        if now < SHIFT_FACTOR * before or now < _ABOVE_BASELINE * highest:
+            return None
+        usual_most = sorted(second.mean_ns for second in baseline)[int(_QUANTILE * len(baseline))]
+        if sum(second.mean_ns > usual_most for second in recent) < RECENT - 1:
+            return None
+        first = _first_above(seconds, (before * now) ** 0.5)
+        return Shift(first.step, first.start_ns, before, now, seconds[0].number * NS)
+
+    def ratio(self, from_ns: int, since_ns: int) -> float | None:
+        """Return the ratio of the median times after and before ``since_ns``; None if there are too few seconds."""
+        self.close_until(since_ns)
+        first, middle = from_ns // NS, since_ns // NS
+        before = [second.mean_ns for second in self._seconds if first <= second.number < middle]
+        after = [second.mean_ns for second in self._seconds if second.number >= middle]
+        if len(before) < RECENT or len(after) < RECENT // 2:
+            return None
+        return median(after) / median(before)
+
+
+def _first_above(seconds: Sequence[Second], level_ns: float) -> Second:
+    """Return the start of the last run of ``seconds`` above ``level_ns``; single lower ones do not end it."""
+    first = seconds[-1]
+    for at in range(len(seconds) - 1, 0, -1):
+        if seconds[at].mean_ns > level_ns:
+            first = seconds[at]
+        elif seconds[at - 1].mean_ns <= level_ns:
+            break
+    return first

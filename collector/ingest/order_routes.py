@@ -1,0 +1,109 @@
+"""Routes orders from a client to the agent of the job, and answers back to the client (docs/wire.md)."""
+
+import json
+from collections import OrderedDict
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ...formats import orders, wire
+from ...formats.errors import TfprofError, VersionError
+from ...formats.orders import Answer
+from ...formats.wire import Head
+from ..errors import FormatError
+from ..records import document
+from .jobs import Jobs
+
+#: Maximum number of remembered routes; the oldest is dropped first.
+WAITING_MAX: Final = 4_096
+
+
+class Peer(NamedTuple):
+    """An agent: its host, and the wire version in use with it, None before its greeting.
+
+    ``is_old``: it is of tfprof 0.2.0, whose records have another form.
+    """
+
+    host: str
+    wire: int | None
+    is_old: bool = False
+
+
+class NoAgentError(TfprofError):
+    """The agent of the job is not connected."""
+
+    slug = "no-agent"
+
+
+class JobGoneError(TfprofError):
+    """The job has ended."""
+
+    slug = "job-gone"
+
+
+class _Route(NamedTuple):
+    client: bytes
+    agent: bytes
+
+
+class OrderRoutes:
+    """The client and the agent of each order.
+
+    ``peers`` are the agents by connection, ``senders`` the last connection that sent a message about
+    each job. Only the route of an order is kept, not its content.
+    """
+
+    def __init__(self, jobs: Jobs, peers: Mapping[bytes, Peer], senders: Mapping[int, bytes]) -> None:
+        self._jobs = jobs
+        self._peers = peers
+        self._senders = senders
+        self._routes: OrderedDict[int, _Route] = OrderedDict()
+
+    def order(self, client: bytes, head: Head, body: memoryview) -> list[tuple[bytes, tuple[Head, bytes]]]:
+        """Return the message for the agent of job ``head.uid``, or the refusal for ``client``.
+
+        FormatError if the message is invalid.
+        """
+        _check_size(body)
+        orders.order_of(document(body))
+        try:
+            agent = self._agent(head.uid)
+        except TfprofError as error:
+            answer = Answer(head.uid, orders.REFUSED, error.slug, error.args[0])
+            return [(client, _message(head.last, answer))]
+        self._routes[head.last] = _Route(client, agent)
+        self._routes.move_to_end(head.last)
+        if len(self._routes) > WAITING_MAX:
+            self._routes.popitem(last=False)
+        return [(agent, (Head(wire.ORDER, head.uid, 0, 0, head.last), bytes(body)))]
+
+    def answer(self, agent: bytes, head: Head, body: memoryview) -> list[tuple[bytes, tuple[Head, bytes]]]:
+        """Return the answer for the client that waits for it; nothing if it is from the wrong agent."""
+        _check_size(body)
+        answer = orders.answer_of(head.uid, document(body))
+        route = self._routes.get(head.last)
+        if route is None or route.agent != agent:
+            return []
+        return [(route.client, _message(head.last, answer))]
+
+    def _agent(self, uid: int) -> bytes:
+        """Return the connection of the agent of job ``uid``; TfprofError if it cannot get an order."""
+        if self._jobs.has_ended(uid):
+            raise JobGoneError("the job has ended")
+        agent = self._senders.get(uid)
+        peer = None if agent is None else self._peers.get(agent)
+        if uid not in self._jobs.open or agent is None or peer is None or peer.wire is None:
+            raise NoAgentError("no agent is connected that has the job")
+        needed = wire.version_of(wire.ORDER)
+        if peer.wire < needed:
+            text = f"the agent on {peer.host} speaks wire version {peer.wire}, orders need version {needed}"
+            raise FormatError(f"{text}: restart it with this release", VersionError.slug)
+        return agent
+
+
+def _message(number: int, answer: Answer) -> tuple[Head, bytes]:
+    return Head(wire.ANSWER, answer.uid, wire.ORDER, 0, number), json.dumps(answer.document()).encode()
+
+
+def _check_size(body: memoryview) -> None:
+    if len(body) > orders.BODY_MAX:
+        raise FormatError(f"an order or an answer of {len(body)} bytes")

@@ -1,0 +1,53 @@
+"""The detector behind a fence: a failure of it costs a job its alerts and nothing else."""
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from ..alerts.alert import Alert
+from ..alerts.detector import Detector
+from ..records import Span
+
+
+class Watching:
+    """The open jobs as the detector sees them. ``failed`` is called with a job's uid and the exception."""
+
+    def __init__(self, failed: Callable[[int, Exception], None]) -> None:
+        self._detector = Detector()
+        self._failed = failed
+
+    def open(self, uid: int, host: str) -> None:
+        """Watch job ``uid`` on ``host``."""
+        self._detector.open(uid, host)
+
+    def close(self, uid: int) -> None:
+        """Watch job ``uid`` no longer."""
+        self._detector.close(uid)
+
+    def spans(self, uid: int, spans: Iterable[Span], offset: int, now_ns: int) -> None:
+        """Add span entries of job ``uid`` that are stored."""
+        self._fenced(uid, self._detector.spans, uid, spans, offset, now_ns)
+
+    def sample(self, uid: int, t_ns: int, values: Mapping[str, Any]) -> None:
+        """Add a sample of job ``uid``."""
+        self._fenced(uid, self._detector.sample, uid, t_ns, values)
+
+    def counters(self, uid: int, values: Mapping[str, Any], now_ns: int) -> None:
+        """Add the counters of job ``uid``."""
+        self._fenced(uid, self._detector.counters, uid, values, now_ns)
+
+    def sample_host(self, host: str, t_ns: int, values: Mapping[str, Any]) -> None:
+        """Add a sample of ``host``."""
+        self._fenced(0, self._detector.sample_host, host, t_ns, values)
+
+    def alerts(self, now_ns: int) -> list[tuple[int, Alert]]:
+        """Return the new alerts by uid."""
+        found: list[tuple[int, Alert]] = []
+        self._fenced(0, lambda: found.extend(self._detector.alerts(now_ns)))
+        return found
+
+    def _fenced(self, uid: int, action: Callable[..., object], *arguments: object) -> None:
+        try:
+            action(*arguments)
+        except Exception as error:  # noqa: BLE001  # what is stored does not depend on it
+            self._detector.close(uid)
+            self._failed(uid, error)

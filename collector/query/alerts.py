@@ -1,0 +1,74 @@
+"""Alerts of jobs with the ops that explain them: compares traced steps before and after the change."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..alerts.alert import SLOWER, Alert
+from ..alerts.sentence import sentence
+from ..errors import NoSuchStepError
+from ..store.protocols import JobReader
+from ..summaries.jobs import functions_of
+from ..summaries.kinds import of_span
+from ..summaries.op_changes import OpChange, op_changes
+from ..summaries.top import TopOp
+from .kinds import of_kinds
+from .ranked import ranked
+
+#: Maximum number of traced steps that are compared on each side of the change.
+COMPARED: Final = 10
+
+
+@dataclass(frozen=True, slots=True)
+class JobAlert:
+    """An alert of ``job``; ``ops`` compares ``before`` traced steps with ``since`` later ones."""
+
+    job: JobReader
+    alert: Alert
+    text: str
+    before: int = 0
+    since: int = 0
+    ops: tuple[OpChange, ...] = ()
+
+
+def alerts_of(jobs: Iterable[JobReader]) -> list[JobAlert]:
+    """Return the alerts of ``jobs`` in order of detection."""
+    found = [one for job in jobs for one in job.at_one_moment(_of_job)]
+    return sorted(found, key=lambda one: one.alert.found_ns)
+
+
+def stored_alerts(job: JobReader) -> list[JobAlert]:
+    """Return the alerts of ``job`` in the order in which they were found, without the ops that explain them."""
+    names = functions_of(job.info)
+    alerts = (Alert(**row) for row in job.table("alerts").to_pylist())
+    return [JobAlert(job, alert, sentence(alert, names)) for alert in alerts]
+
+
+def _of_job(job: JobReader) -> list[JobAlert]:
+    return [_explained(job, one.alert, one.text) for one in stored_alerts(job)]
+
+
+def _explained(job: JobReader, alert: Alert, text: str) -> JobAlert:
+    if alert.slug != SLOWER:
+        return JobAlert(job, alert, text)
+    kind = of_span(alert.kind, alert.key)
+    steps = _traced(job, kind)
+    before = [step for step in steps if step < alert.step][-COMPARED:]
+    since = [step for step in steps if step >= alert.step][:COMPARED]
+    if not before or not since:
+        return JobAlert(job, alert, text, len(before), len(since))
+    changes = op_changes(_tops(job, kind, before), _tops(job, kind, since))
+    return JobAlert(job, alert, text, len(before), len(since), changes)
+
+
+def _traced(job: JobReader, kind: int) -> list[int]:
+    steps: list[Any] = of_kinds(job.table("traces", ["kind", "key", "step"]), (kind,))["step"].to_pylist()
+    return sorted(set(steps))
+
+
+def _tops(job: JobReader, kind: int, steps: Sequence[int]) -> list[TopOp]:
+    try:
+        found = ranked(job, (steps[0], steps[-1]), (kind,))
+    except NoSuchStepError:
+        return []
+    return found.ops if found else []

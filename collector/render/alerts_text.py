@@ -1,0 +1,53 @@
+"""Alerts as text: a block for each, with its time, job, sentence and changed ops."""
+
+import textwrap
+import time
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from ..numbers import duration
+from ..summaries.op_changes import OpChange
+from ..text import clean
+
+_INDENT: Final = "  "
+_WIDTH: Final = 100
+
+
+class Block(NamedTuple):
+    """One alert: its time of detection (real ns), the job's title, the sentence, the slug and the ops."""
+
+    found_ns: int
+    job: str
+    text: str
+    slug: str
+    ops: Sequence[OpChange]
+    note: str
+
+
+def lines(blocks: Sequence[Block], width: int | None) -> Iterator[str]:
+    """Yield the lines of all alerts, no wider than ``width``."""
+    for block in blocks:
+        at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(block.found_ns / 1e9))
+        yield f"{at}  {clean(block.job)}"
+        yield from _wrapped(f"{clean(block.text)} [{block.slug}]", width)
+        for op in block.ops:
+            yield from _wrapped(_op(op), width)
+        if block.note:
+            yield from _wrapped(block.note, width)
+
+
+def _op(op: OpChange) -> str:
+    where = f", line {clean(op.line)}" if op.line else ""
+    before = f"before {duration(op.before_us * 1e3)}" if op.before_us else "not before"
+    return f"{clean(op.op)} on {clean(op.device)}: {duration(op.now_us * 1e3)} a step, {before}{where}"
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    return textwrap.wrap(
+        text,
+        width or _WIDTH,
+        initial_indent=_INDENT,
+        subsequent_indent=_INDENT * 2,
+        break_on_hyphens=False,
+        break_long_words=False,
+    )

@@ -1,0 +1,76 @@
+"""Alerts of a real collector: stored, commanded, and followed by an order, from the spans of an agent."""
+
+import json
+import struct
+import time
+
+import pytest
+from fakes.collector_process import CollectorProcess
+from fakes.wire_agent import WireAgent, span
+from tfprof.collector.query.alerts import alerts_of
+from tfprof.collector.store.reader import LocalStore
+from tfprof.formats import layout, wire
+from tfprof.formats.version import WIRE_VERSION
+from tfprof.formats.wire import Head
+
+UID = 0x99
+STEP_NS = 50_000_000
+SECONDS = 40
+
+
+@pytest.fixture
+def daemon(private_places, tmp_path, monkeypatch):
+    monkeypatch.setenv("TFPROF_ALERT_COMMAND", f'echo "$TFPROF_ALERT_JOB $TFPROF_ALERT_SLUG" >> {tmp_path}/alerts')
+    daemon = CollectorProcess(private_places)
+    yield daemon
+    if daemon.process is not None:
+        daemon.kill()
+
+
+def spans():
+    """Return steps of 50 ms in the last SECONDS, the last ten of which take twice as long."""
+    at, end, found = 0, SECONDS * 10**9, []
+    while at < end:
+        took = STEP_NS * (2 if at > end - 10 * 10**9 else 1)
+        found.append(span(len(found) + 1, kind=layout.TRAIN, start_ns=at, total_ns=took))
+        at += took
+    return found
+
+
+def send_spans(agent, entries):
+    began_ns = time.time_ns() - SECONDS * 10**9
+    body = struct.pack("<QQ", 0, began_ns) + b"".join(layout.SPAN.pack(*entry) for entry in entries)
+    agent.send(Head(wire.SPANS, UID, 0, 1, len(entries)), body)
+
+
+def greet(agent):
+    """Greet as an agent that takes orders."""
+    body = {"agent": "a1", "host": "testhost", "wire": list(range(1, WIRE_VERSION + 1))}
+    deadline = time.monotonic() + 20
+    while time.monotonic() < deadline:
+        agent.send(Head(wire.GREETING), json.dumps(body).encode())
+        if agent.receive(0.5) is not None:
+            return
+    raise AssertionError("no collector answers")
+
+
+def test_slower_steps_are_an_alert_a_command_and_an_order(daemon, tmp_path):
+    daemon.start()
+    agent = WireAgent(daemon.place)
+    try:
+        greet(agent)
+        agent.open(UID, name="train.py", host="testhost")
+        send_spans(agent, spans())
+        head, order = agent.expect(wire.ORDER, timeout_s=20)
+        deadline = time.monotonic() + 20
+        while not (tmp_path / "alerts").exists() or not (tmp_path / "alerts").read_text():
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+    finally:
+        agent.close()
+    assert (head.uid, order["action"], order["steps"], order["gives_way"]) == (UID, "trace", 5, True)
+    assert (tmp_path / "alerts").read_text() == f"{UID:016x} slower\n"
+    [found] = alerts_of([LocalStore(daemon.store).job("train.py")])
+    assert found.text.startswith("steps are slower since train 60")
+    assert (found.alert.before, found.alert.now) == (STEP_NS, 2 * STEP_NS)
+    assert daemon.stop() == (0, "")

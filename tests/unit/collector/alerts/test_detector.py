@@ -1,0 +1,208 @@
+import random
+from typing import NamedTuple
+
+import pytest
+from tfprof.collector.alerts.alert import LOSSES, MEMORY_GROWTH, SLOWER, SPIKE, STALL, Alert
+from tfprof.collector.alerts.detector import Detector
+from tfprof.formats import layout
+
+NS = 1_000_000_000
+START = 1_700_000_000 * NS
+MIB = 1 << 20
+
+
+class Entry(NamedTuple):
+    start_mono_ns: int
+    total_ns: int
+    ordinal: int
+    runs: int
+    kind: int
+    flags: int
+    key: int
+    max_ns: int
+
+
+class Host:
+    """Jobs of made-up step times on one host, second by second."""
+
+    def __init__(self, jobs=1, cpus=8, busy=1.0, seed=1):
+        self.detector = Detector()
+        self.random = random.Random(seed)
+        self.now = START
+        self.cpus = cpus
+        self.busy = busy
+        self.busy_s = 0.0
+        self.jobs = range(1, jobs + 1)
+        self.rss = dict.fromkeys(self.jobs, 500.0 * MIB)
+        self.leak = dict.fromkeys(self.jobs, 0.0)
+        self.cpu_s = dict.fromkeys(self.jobs, 0.0)
+        self.cores = dict.fromkeys(self.jobs, 1.0)
+        self.steps = dict.fromkeys(self.jobs, 0)
+        self.step_ns = dict.fromkeys(self.jobs, 20e6)
+        self.noise = 0.1
+        self.found: list[tuple[int, Alert]] = []
+        for uid in self.jobs:
+            self.detector.open(uid, "host")
+
+    def run(self, seconds, steps=True):
+        for _ in range(seconds):
+            for uid in self.jobs:
+                if steps:
+                    self.detector.spans(uid, self._second(uid), 0, self.now + NS)
+                self.rss[uid] += self.leak[uid]
+                self.cpu_s[uid] += self.cores[uid]
+                values = {"cpu_user_s": self.cpu_s[uid], "cpu_system_s": 0.0, "rss_bytes": int(self.rss[uid])}
+                self.detector.sample(uid, self.now + NS, values)
+            self.busy_s += self.busy
+            self.detector.sample_host("host", self.now + NS, {"cpus": self.cpus, "cpu_busy_s": self.busy_s})
+            self.now += NS
+            self.found += self.detector.alerts(self.now)
+        return self
+
+    def _second(self, uid):
+        at, entries = self.now, []
+        while at < self.now + NS:
+            took = int(self.step_ns[uid] * self.random.lognormvariate(0, self.noise))
+            self.steps[uid] += 1
+            entries.append(Entry(at, took, self.steps[uid], 1, layout.BATCH, 0, 0, took))
+            at += took
+        return entries
+
+    @property
+    def slugs(self):
+        return [alert.slug for _, alert in self.found]
+
+
+def test_a_steady_job_raises_no_alert():
+    assert Host().run(600).slugs == []
+
+
+def test_steady_jobs_on_a_noisy_host_raise_no_alert():
+    host = Host(jobs=5, cpus=2, busy=2.0)
+    host.noise = 0.6
+    for _ in range(60):  # the load changes for all of them
+        factor = host.random.choice([1.0, 1.0, 1.3, 2.0])
+        host.step_ns = {uid: 20e6 * factor * host.random.uniform(0.9, 1.1) for uid in host.jobs}
+        host.run(10)
+    assert host.slugs == []
+
+
+@pytest.mark.parametrize("factor", [1.3, 2.0, 10.0])
+def test_a_job_that_slows_down_raises_one_alert_within_10_s(factor):
+    host = Host().run(60)
+    step = host.steps[1] + 1
+    host.step_ns[1] *= factor
+    host.run(10)
+    [(uid, alert)] = host.found
+    assert (uid, alert.slug, alert.kind) == (1, SLOWER, layout.BATCH)
+    assert abs(alert.step - step) <= 50
+    assert alert.before == pytest.approx(20e6, rel=0.1)
+    assert alert.now == pytest.approx(20e6 * factor, rel=0.15)
+    assert host.run(300).slugs == [SLOWER]
+
+
+def test_one_of_five_jobs_that_slows_down_on_a_saturated_host_raises_an_alert():
+    host = Host(jobs=5, cpus=2, busy=2.0).run(60)
+    host.step_ns[3] *= 2
+    assert [(uid, alert.slug) for uid, alert in host.run(12).found] == [(3, SLOWER)]
+
+
+def test_all_jobs_of_a_host_that_slow_down_together_raise_no_alert():
+    host = Host(jobs=5, cpus=2, busy=2.0).run(60)
+    host.step_ns = {uid: 40e6 + uid * 1e6 for uid in host.jobs}
+    assert host.run(120).slugs == []
+
+
+@pytest.mark.parametrize("busy", [1.0, 2.0])
+def test_the_only_job_of_a_host_that_others_use_more_raises_no_alert(busy):
+    host = Host(cpus=2, busy=busy).run(60)
+    host.busy, host.cores[1], host.step_ns[1] = 2.0, 0.5, 40e6
+    assert host.run(120).slugs == []
+
+
+def test_the_only_job_of_a_saturated_host_that_works_more_raises_an_alert():
+    host = Host(cpus=2, busy=1.9)
+    host.cores[1] = 1.8
+    host.run(60)
+    host.step_ns[1] *= 2
+    assert host.run(12).slugs == [SLOWER]
+
+
+def test_a_second_slow_down_is_a_second_alert():
+    host = Host().run(60)
+    host.step_ns[1] *= 2
+    host.run(60)
+    host.step_ns[1] *= 2
+    assert host.run(20).slugs == [SLOWER, SLOWER]
+
+
+def test_a_spike_is_told_once_in_a_while():
+    host = Host().run(60)
+    for _ in range(2):
+        long = Entry(host.now, 3 * NS, host.steps[1] + 1, 1, layout.BATCH, 0, 0, 3 * NS)
+        host.detector.spans(1, [long], 0, host.now + 3 * NS)
+        host.now += 3 * NS
+        host.run(5)
+    [(_, alert)] = host.found
+    assert (alert.slug, alert.now) == (SPIKE, 3 * NS)
+
+
+def test_a_job_without_steps_raises_a_stall_once_until_it_goes_on():
+    host = Host().run(60).run(60, steps=False)
+    [(_, alert)] = host.found
+    assert (alert.slug, alert.step) == (STALL, host.steps[1])
+    assert alert.now > 15e9
+    assert host.run(30).run(20, steps=False).slugs == [STALL, STALL]
+
+
+def test_a_stall_is_no_alert_while_nothing_is_heard_of_the_job():
+    host = Host().run(60)
+    host.now += 600 * NS
+    host.found += host.detector.alerts(host.now)
+    assert host.slugs == []
+
+
+def test_memory_that_grows_steadily_raises_an_alert():
+    host = Host()
+    host.leak[1] = 10.0 * MIB
+    host.run(150)
+    [(_, alert)] = host.found
+    assert alert.slug == MEMORY_GROWTH
+    assert alert.now > alert.before
+
+
+def test_memory_that_is_filled_and_stays_raises_no_alert():
+    host = Host()
+    host.leak[1] = 100.0 * MIB
+    host.run(25)
+    host.leak[1] = 0.0
+    assert host.run(300).slugs == []
+
+
+def test_losses_raise_an_alert():
+    host = Host()
+    host.detector.counters(1, {"dropped_records": 2, "dropped_traces": True}, START)
+    host.detector.counters(1, {"dropped_records": 5}, START)
+    [(_, alert)] = list(host.detector.alerts(START))
+    assert (alert.slug, alert.before, alert.now) == (LOSSES, 2, 5)
+
+
+def test_odd_entries_of_a_job_are_left_out():
+    host = Host()
+    odd = [
+        Entry(2**64 - 1, 2**64 - 1, 1, 1, layout.BATCH, 0, 0, 2**64 - 1),
+        Entry(START, 5, 1, 0, layout.BATCH, 0, 0, 5),
+        Entry(START, 5, 1, 1, 999, 0, 0, 5),
+        *(Entry(START, 5, 1, 1, layout.FUNCTION, 0, key, 5) for key in range(1000)),
+    ]
+    host.detector.spans(1, odd, 0, START + NS)
+    host.detector.spans(99, odd, 0, START + NS)
+    assert host.run(120).slugs == []
+
+
+def test_a_closed_job_is_not_watched():
+    host = Host()
+    host.detector.close(1)
+    host.detector.close(1)
+    host.step_ns[1] = 20e6
+    assert host.run(120).slugs == []

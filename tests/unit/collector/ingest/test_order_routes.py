@@ -1,0 +1,186 @@
+"""Orders through a collector: to the agent that has the job, and back to the client that gave them."""
+
+import json
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+from fakes.wire_agent import WireAgent
+from tfprof.collector.decoders.decode import decoder
+from tfprof.collector.ingest import order_routes
+from tfprof.collector.ingest.jobs import Jobs
+from tfprof.collector.ingest.receiver import Receiver
+from tfprof.collector.selfstats import SelfStats
+from tfprof.collector.store.writer import LocalStoreWriter
+from tfprof.formats import orders, wire
+from tfprof.formats.orders import Answer, Giver, Order
+from tfprof.formats.wire import Head
+
+UID = 7
+ORDER = Order(orders.TRACE, Giver("ann", "node7", 42), steps=10)
+BODY = json.dumps(ORDER.document()).encode()
+
+
+class Served:
+    """A receiver whose turns the test takes, and its peers."""
+
+    def __init__(self, folder: Path) -> None:
+        self.path = folder / "collector.sock"
+        self.stats = SelfStats()
+        self.store = LocalStoreWriter(folder / "store", "testhost")
+        self.jobs = Jobs(self.store, decoder(), self.stats.failed)
+        self.receiver = Receiver(str(self.path), self.jobs, self.stats, {"collector": "c1"})
+        self.folder = folder
+        self.peers: list[WireAgent] = []
+
+    def peer(self, name: str = "a1") -> WireAgent:
+        self.peers.append(WireAgent(self.folder, agent=name))
+        return self.peers[-1]
+
+    def agent(self, versions: list[int] | None, name: str = "a1", uid: int = UID) -> WireAgent:
+        """Return an agent that has greeted, if it does, and opened job ``uid``."""
+        made = self.peer(name)
+        more = {} if versions is None else {"wire": versions}
+        self.ask(made, Head(wire.GREETING), json.dumps({"agent": name, "host": "node9", **more}).encode())
+        self.ask(made, Head(wire.OPEN, uid, 0, 0, 1), b"{}")
+        return made
+
+    def ask(self, peer: WireAgent, head: Head, body: bytes) -> list[tuple[Head, dict[str, object]]]:
+        """Send, serve, and return all that the peer gets."""
+        peer.send(head, body)
+        return self.got(peer)
+
+    def got(self, peer: WireAgent) -> list[tuple[Head, dict[str, object]]]:
+        found = []
+        for _ in range(20):
+            self.receiver.turn(5)
+            answer = peer.receive(0.01)
+            if answer is not None:
+                found.append(answer)
+            elif found:
+                break
+        return found
+
+    def close(self) -> None:
+        for peer in self.peers:
+            peer.close()
+        self.receiver.close()
+        self.store.close()
+
+
+@pytest.fixture
+def served(tmp_path: Path):
+    made = Served(tmp_path)
+    yield made
+    made.close()
+
+
+def _given(number: int = 99, uid: int = UID) -> Head:
+    return Head(wire.ORDER, uid, 0, 0, number)
+
+
+def test_an_order_reaches_the_agent_and_the_answer_the_client(served: Served) -> None:
+    agent, client, other = served.agent([1, 2]), served.peer(), served.peer()
+    client.send(_given(), BODY)
+    other.send(_given(100), BODY)
+    assert sorted((head, orders.order_of(body)) for head, body in served.got(agent)) == [
+        (_given(), ORDER),
+        (_given(100), ORDER),
+    ]
+    for number, state in ((99, orders.OBEYED), (99, orders.ENDED), (100, orders.REFUSED)):
+        answer = Answer(UID, state, kind="train", step=5)
+        agent.send(Head(wire.ANSWER, UID, wire.ORDER, 0, number), json.dumps(answer.document()).encode())
+    states = [orders.answer_of(head.uid, body).state for head, body in served.got(client)]
+    assert states == [orders.OBEYED, orders.ENDED]
+    [(head, body)] = served.got(other)
+    assert (head.last, body["state"]) == (100, orders.REFUSED)
+
+
+def test_an_order_to_a_job_that_no_agent_has_is_answered_at_once(served: Served) -> None:
+    [(head, body)] = served.ask(served.peer(), _given(), BODY)
+    assert (head.type, head.uid, head.last) == (wire.ANSWER, UID, 99)
+    assert orders.answer_of(UID, body).slug == "no-agent"
+
+
+def test_an_order_to_a_job_that_was_closed_says_so(served: Served) -> None:
+    agent = served.agent([2])
+    agent.finish(UID)
+    served.got(agent)
+    [(_, body)] = served.ask(served.peer(), _given(), BODY)
+    assert orders.answer_of(UID, body).slug == "job-gone"
+
+
+@pytest.mark.parametrize("versions", [None, [1]])
+def test_an_agent_of_another_version_is_not_bothered_and_both_versions_are_named(served: Served, versions) -> None:
+    agent = served.agent(versions)
+    [(_, body)] = served.ask(served.peer(), _given(), BODY)
+    answer = orders.answer_of(UID, body)
+    assert answer.slug == "unknown-version"
+    assert "node9 speaks wire version 1, orders need version 2" in answer.text
+    assert served.got(agent) == []
+
+
+def test_an_agent_that_has_not_greeted_yet_gets_no_order(served: Served) -> None:
+    agent = served.peer()
+    served.ask(agent, Head(wire.OPEN, UID, 0, 0, 1), b"{}")
+    [(_, body)] = served.ask(served.peer(), _given(), BODY)
+    assert orders.answer_of(UID, body).slug == "no-agent"
+
+
+def test_an_order_that_is_sent_again_goes_to_the_agent_of_now(served: Served) -> None:
+    served.agent([2], "first")
+    client = served.peer()
+    client.send(_given(), BODY)
+    successor = served.agent([2], "second")
+    client.send(_given(), BODY)
+    assert [head for head, _ in served.got(successor)] == [_given()]
+    answer = Answer(UID, orders.OBEYED)
+    successor.send(Head(wire.ANSWER, UID, wire.ORDER, 0, 99), json.dumps(answer.document()).encode())
+    assert len(served.got(client)) == 1
+
+
+def test_only_the_agent_that_was_asked_can_answer(served: Served) -> None:
+    served.agent([2])
+    liar, client = served.agent([2], "liar", uid=8), served.peer()
+    client.send(_given(), BODY)
+    answer = json.dumps(Answer(UID, orders.OBEYED).document()).encode()
+    served.receiver.turn(50)
+    assert served.ask(liar, Head(wire.ANSWER, UID, wire.ORDER, 0, 99), answer) == []
+    assert served.got(client) == []
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b"\xff",
+        json.dumps({**ORDER.document(), "trace": "x"}).encode(),
+        json.dumps({**ORDER.document(), "more": "x" * orders.BODY_MAX}).encode(),
+        b"[" * 9999,
+    ],
+)
+@pytest.mark.parametrize("kind", [wire.ORDER, wire.ANSWER])
+def test_what_is_no_order_or_answer_is_refused_and_goes_nowhere(served: Served, kind: int, body: bytes) -> None:
+    agent = served.agent([2])
+    [(head, _)] = served.ask(served.peer(), Head(kind, UID, 0, 0, 99), body)
+    assert (head.type, head.about, head.last) == (wire.REFUSE, kind, 99)
+    assert served.got(agent) == []
+    assert served.stats.failures == 0
+
+
+def test_clients_that_are_gone_leave_no_more_than_a_bounded_number_of_ways(served: Served, monkeypatch) -> None:
+    monkeypatch.setattr(order_routes, "WAITING_MAX", 10)
+    served.agent([2])
+    for number in range(1, 40):
+        client = WireAgent(served.folder)
+        client.send(_given(number), BODY)
+        served.receiver.turn(20)
+        client.close()
+    served.receiver.turn(50)
+    assert len(served.receiver._orders._routes) <= 10
+
+
+def test_the_socket_is_open_to_its_user_alone(served: Served) -> None:
+    assert S_IMODE(served.path.stat().st_mode) == 0o600

@@ -1,0 +1,95 @@
+import json
+
+import pytest
+from click.testing import CliRunner
+from fakes.made_steps import Ran, graph, made_job
+from fakes.made_store import START_NS, rows
+from tfprof.cli.alerts import alerts
+from tfprof.collector.alerts.alert import SLOWER, STALL
+from tfprof.collector.query.alerts import alerts_of
+from tfprof.formats import layout
+
+GRAPH = graph({"a/MatMul": "MatMul", "b/Conv": "Conv2D", "c/Add": "AddV2"})
+
+
+def step(conv_us):
+    return [Ran("a/MatMul", 0, 100), Ran("b/Conv", 200, conv_us), Ran("c/Add", 5000, 10)]
+
+
+def alert(slug, step, **values):
+    row = {"found_ns": START_NS + step, "since_ns": START_NS, "slug": slug, "kind": layout.RUN, "step": step}
+    return row | {"before": 1e6, "now": 3e6} | values
+
+
+@pytest.fixture
+def store(tmp_path):
+    return tmp_path / "store"
+
+
+def job(store, *found, steps=None):
+    return made_job(
+        store,
+        [step(us) for us in steps or [500, 510, 490, 1500, 1600, 1550]],
+        GRAPH,
+        alerts=rows("alerts", found),
+    )
+
+
+def run(store, *arguments):
+    result = CliRunner().invoke(alerts, ["--store", str(store), *arguments])
+    assert result.exit_code == 0, result.output
+    return result.output
+
+
+def test_a_slow_down_names_the_op_that_takes_longer(store):
+    [found] = alerts_of([job(store, alert(SLOWER, 4))])
+    assert (found.before, found.since) == (3, 3)
+    [op] = found.ops
+    assert (op.op, op.device, op.before_us, op.now_us) == ("Conv2D", "CPU:0", 500, 1550)
+    assert "Conv2D on CPU:0: 1.55 ms a step, before 500 µs" in run(store)
+
+
+@pytest.mark.parametrize(("step", "why"), [(1, "traced before"), (9, "traced since")])
+def test_without_traced_steps_on_both_sides_the_reason_is_given(store, step, why):
+    job(store, alert(SLOWER, step))
+    assert f"No step was {why}" in run(store)
+
+
+def test_steps_whose_ops_take_no_longer_are_slow_elsewhere(store):
+    job(store, alert(SLOWER, 4), steps=[500] * 6)
+    assert "The ops of traced steps are not slower" in run(store)
+
+
+def test_alerts_come_in_the_order_in_which_they_were_found_and_the_last_can_be_asked_for(store):
+    job(store, alert(STALL, 9), alert(SLOWER, 4))
+    printed = run(store)
+    assert printed.index("[slower]") < printed.index("[stall]")
+    last = run(store, "--last", "1")
+    assert "[stall]" in last
+    assert "[slower]" not in last
+
+
+def test_the_document_has_numbers_and_the_text(store):
+    job(store, alert(SLOWER, 4))
+    [found] = json.loads(run(store, "--json"))["alerts"]
+    assert (found["slug"], found["kind"], found["step"], found["before"], found["now"]) == (
+        "slower",
+        "run",
+        4,
+        1e6,
+        3e6,
+    )
+    assert found["text"] == "steps are slower since run 4: 3.00 ms, 3x the usual 1.00 ms"
+    assert found["ops"][0]["op"] == "Conv2D"
+
+
+def test_a_store_without_alerts_says_so(store):
+    job(store)
+    assert "no alerts" in run(store)
+
+
+@pytest.mark.parametrize("width", [60, 80, 200])
+def test_lines_fit_the_terminal(store, width, monkeypatch):
+    monkeypatch.setenv("COLUMNS", str(width))
+    job(store, alert(SLOWER, 4), alert(STALL, 9))
+    assert max(map(len, run(store).splitlines())) <= width

@@ -1,0 +1,76 @@
+import contextlib
+import time
+from pathlib import Path
+
+from tfprof.collector.alert_command import PATIENCE_S, WAITING_MAX, AlertCommand
+
+
+def ended(command: AlertCommand) -> None:
+    """Wait until the command that runs has ended."""
+    deadline = time.monotonic() + 30
+    while command._running is not None and command._running.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def living(group: int) -> list[int]:
+    """Return the processes of a group that have not ended; nobody may reap orphans here."""
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):
+            state, _, pgrp = stat.read_text().rpartition(")")[2].split()[:3]
+            if state != "Z" and int(pgrp) == group:
+                found.append(int(stat.parent.name))
+    return found
+
+
+def test_the_command_gets_the_alert_in_its_environment(tmp_path):
+    command = AlertCommand(f'echo "$TFPROF_ALERT_SLUG: $TFPROF_ALERT_TEXT" >> {tmp_path}/out')
+    command.add(1, {"slug": "slower", "text": "$(touch x) 'a' \"b\""}, 0.0)
+    command.tick(0.0)
+    ended(command)
+    command.tick(0.1)
+    assert (tmp_path / "out").read_text() == "slower: $(touch x) 'a' \"b\"\n"
+
+
+def test_a_job_has_one_run_a_minute_and_jobs_wait_for_each_other(tmp_path):
+    command = AlertCommand(f'echo "$TFPROF_ALERT_JOB" >> {tmp_path}/out')
+    for uid in (1, 1, 2):
+        command.add(uid, {"job": str(uid)}, 0.0)
+    for _ in range(3):
+        command.tick(1.0)
+        ended(command)
+    command.add(1, {"job": "again"}, 61.0)
+    command.tick(61.0)
+    ended(command)
+    assert (tmp_path / "out").read_text().split() == ["1", "2", "again"]
+
+
+def test_a_command_that_does_not_end_is_killed_with_its_children(tmp_path):
+    command = AlertCommand(f"echo $$ > {tmp_path}/pid; sleep 600; true")
+    command.add(1, {}, 0.0)
+    command.tick(0.0)
+    process = command._running
+    deadline = time.monotonic() + 30
+    while not (tmp_path / "pid").exists() or not (tmp_path / "pid").read_text():
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    command.tick(PATIENCE_S - 1)
+    assert process is not None
+    assert process.poll() is None
+    command.tick(PATIENCE_S + 1)
+    assert process.poll() is not None
+    deadline = time.monotonic() + 30
+    while living(process.pid):
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_without_a_command_nothing_runs_and_the_queue_is_bounded():
+    silent, busy = AlertCommand(""), AlertCommand("true")
+    for uid in range(100):
+        silent.add(uid, {}, 0.0)
+        busy.add(uid, {}, 0.0)
+    silent.tick(0.0)
+    assert silent._running is None
+    assert len(busy._waiting) == WAITING_MAX
