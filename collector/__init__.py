@@ -1,4 +1,4 @@
-"""What receives, stores and shows profiles: the daemon, the store and everything read from it.
+"""Receives, stores and shows profiles: the daemon, the store and its readers.
 
 `open_store` reads profiles from Python (docs/api.md).
 """
@@ -12,7 +12,7 @@ __all__ = ["OpenStore", "Profiler", "open_store"]
 
 
 def __getattr__(name: str) -> Any:
-    """Import what is called for: the daemon and most commands need none of it."""
+    """Import a public name on first use: the daemon and most commands need none of them."""
     if name in __all__:
         from . import api  # noqa: PLC0415
 

@@ -11,7 +11,7 @@ from ..formats.values import seconds
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a collector to its end; return the exit status, 0 also when one runs already."""
+    """Run a collector until it stops; return the exit status, which is 0 if one runs already."""
     parser = argparse.ArgumentParser(prog="python -m tfprof.collector", description=main.__doc__)
     parser.add_argument("--store", default=None, help="folder that results are kept in")
     parser.add_argument("--idle", type=seconds, help="seconds without an agent after which it ends")

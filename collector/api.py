@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
+from ..commands import settings_files
 from ..formats import runtime_dir
 from .errors import NoSuchStepError, RefusedError, UsageError
 from .forms import advice_lines, empty_message, message
@@ -14,7 +15,7 @@ from .query.engine import About, Desk
 from .query.explanations import left_out, why
 from .query.selection import choose
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
-from .store.reader import Job, Store
+from .store.reader import open_reader
 from .summaries.jobs import JobRow, job_rows
 from .summaries.kinds import from_text
 from .tfviews.options import Options, from_dict, warnings
@@ -23,18 +24,18 @@ from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
 from .write_output import deliver
 
-#: What the status of a bad option is called, by the TensorFlow that is followed.
+#: Name of the status of a bad option, by the version of TensorFlow that is followed.
 _INVALID: Final = {"1.15": "Invalid argument"}
 _INVALID_NOW: Final = "INVALID_ARGUMENT"
 
 
 def invalid_argument(parity: Parity, message: str) -> str:
-    """Return ``message`` behind its status, as TensorFlow prints it."""
+    """Return ``message`` after its status, as TensorFlow prints it."""
     return f"{_INVALID.get(parity.compat, _INVALID_NOW)}: {message}"
 
 
 def not_found(error: NoSuchStepError) -> str:
-    """Return what TensorFlow prints about a step that was not traced."""
+    """Return TensorFlow's message about a step that was not traced."""
     asked = str(error.args[0]).partition(". ")[0]
     return f"{asked}.\nAvailable steps: {''.join(f'{one} ' for one in error.steps)}"
 
@@ -56,11 +57,12 @@ def _parity(compat: str, exact: bool) -> Parity:
 
 
 class Profiler:
-    """One job, or several put together: the methods of tf.compat.v1.profiler.Profiler that tell of profiles.
+    """One job, or several merged: the methods of tf.compat.v1.profiler.Profiler that report profiles.
 
-    Options are dicts as ProfileOptionBuilder's `build` returns them. Each call reads what is stored then: of a running job
-    there is more each time. What is wrong in `output`, a step that was not traced and the like are told on standard error, and an empty
-    message is returned, as TensorFlow does; a value of the wrong type is a UsageError.
+    Options are dicts as ProfileOptionBuilder's `build` returns them. Each call reads the store
+    anew, so a running job has more to show each time. A bad `output`, a step that was not traced
+    and the like are reported on standard error, and the call returns an empty message, as
+    TensorFlow does; a value of the wrong type is a UsageError.
     """
 
     def __init__(self, about: About) -> None:
@@ -77,7 +79,7 @@ class Profiler:
         return self._profile("scope", options)
 
     def profile_graph(self, options: Mapping[str, Any]) -> Any:
-        """Return the graph view as a GraphNodeProto; with a timeline of all steps an empty one."""
+        """Return the graph view as a GraphNodeProto; it is empty if a timeline of all steps was written."""
         return self._profile("graph", options)
 
     def profile_operations(self, options: Mapping[str, Any]) -> Any:
@@ -89,10 +91,10 @@ class Profiler:
         return self._profile("code", options)
 
     def advise(self, options: Mapping[str, Any] | None = None) -> Any:
-        """Print what could be faster and return it as an AdviceProto, of the checkers that ``options`` names; None: of all.
+        """Print advice and return it as an AdviceProto; ``options`` names the checkers, None means all.
 
-        tfprof's own checkers have options, and none looks at them: neither is anything here. UsageError where not whole
-        jobs are asked about.
+        The options of a checker are ignored, as in the TF profiler. UsageError if steps or a device
+        were selected: advice is about whole jobs.
         """
         from .query import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
 
@@ -101,12 +103,14 @@ class Profiler:
         return load("tfprof.collector.export.messages:advice_message")([one for job in found for one in job.advice])
 
     def serialize_to_string(self) -> bytes:
-        """Return a serialized ProfileProto, which TensorFlow's tools read; UsageError of more than one job, or one device."""
+        """Return a serialized ProfileProto for TensorFlow's tools; UsageError for several jobs or a single device."""
         about = self._about
         if len(about.jobs) != 1 or about.device is not None:
             raise UsageError("a ProfileProto is of one job, with all its devices")
         return b"".join(
-            load("tfprof.collector.profile_files:pieces")(about.jobs[0], about.steps, about.parity.compat, about.kinds)
+            load("tfprof.collector.exporters.profile_proto:pieces")(
+                about.jobs[0], about.steps, about.parity.compat, about.kinds
+            )
         )
 
     # -- answering ---------------------------------------------------------------------------------
@@ -150,20 +154,21 @@ class Profiler:
 
 
 class OpenStore:
-    """A store of profiles, read only; it may be written meanwhile."""
+    """A store of profiles, opened for reading only; a collector may write to it at the same time."""
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
-        self._store = Store(path)
+        self._store = open_reader(path)
 
     def jobs(self) -> list[JobRow]:
-        """Return a record for each job, in the order in which they began."""
+        """Return the records of all jobs, in the order of their start."""
         return job_rows([job.info for job in self._store.jobs()], time.time_ns())
 
     def job(self, selector: str, *, compat: str = COMPAT[0], exact: bool = False) -> Profiler:
-        """Return the job that ``selector`` means: the start of its id, its name, or `last`.
+        """Return the job that ``selector`` names: by the start of its id, by its name, or `last`.
 
-        ``compat``: the TensorFlow whose order and texts are followed, 2.21 or 1.15; ``exact``: what its tfprof says also where
-        it errs or says nothing. Raises NoSuchJobError, UsageError.
+        ``compat``: the version of TensorFlow, 2.21 or 1.15, that decides on order and texts.
+        ``exact``: reproduce the TF profiler's errors and omissions, too. Raises NoSuchJobError,
+        UsageError.
         """
         return self.select(selector, compat=compat, exact=exact)
 
@@ -179,23 +184,25 @@ class OpenStore:
         compat: str = COMPAT[0],
         exact: bool = False,
     ) -> Profiler:
-        """Return jobs put together by the names of their nodes: those that selectors mean, or all, of hosts and process ids.
+        """Return several jobs, merged by the names of their nodes. Without a selector: all of ``host`` and ``pid``.
 
-        ``kind``: of which kind, or kinds, the traced steps are, as `--kind` has it; None: of the one that the jobs are about.
-        ``device``: only what ran on devices with this in their names (`*` and `?` stand for any); ``steps``: only the traced steps from
-        the first to the last. Raises NoSuchJobError, UsageError.
+        ``kind``: the kinds of traced steps, spelt as for `--kind`; None means the main kind of the
+        jobs. ``device``: only ops on devices with this in their names (`*` and `?` are wildcards).
+        ``steps``: only the traced steps from the first to the last. Raises NoSuchJobError,
+        UsageError.
         """
         parity = _parity(compat, exact)
         selectors = [jobs] if isinstance(jobs, str) else list(jobs)
         hosts = [host] if isinstance(host, str) else list(host)
         pids = [pid] if isinstance(pid, int) else list(pid)
-        found: list[Job] = (
-            choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
-        )
+        found = choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
         kinds = None if kind is None else from_text(kind if isinstance(kind, str) else ",".join(kind))
         return Profiler(About(tuple(found), steps, device, parity, kinds))
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
-    """Open the store at ``path``, or that of the commands ($TFPROF_STORE, ~/.local/state/tfprof); StoreError when it is none."""
-    return OpenStore(runtime_dir.default_store() if path is None else path)
+    """Open the store at ``path``, or that of the commands: $TFPROF_STORE, a settings file's, ~/.local/state/tfprof.
+
+    StoreError when it is none; SettingsFileError, PlaceError when nothing says which it is.
+    """
+    return OpenStore(runtime_dir.absolute(settings_files.named_store()) if path is None else path)

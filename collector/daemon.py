@@ -1,4 +1,4 @@
-"""The collector daemon: receives what agents send and stores it, until it is stopped or nobody needs it any more."""
+"""The collector daemon: stores what agents send, until it is stopped or idle."""
 
 import contextlib
 import gc
@@ -20,51 +20,59 @@ from ..commands.daemons import StatusFile
 from ..formats.runtime_dir import COLLECTOR_SOCKET, make_instance
 from ..formats.settings import SETTINGS
 from ..formats.version import VERSION
+from .alert_command import AlertCommand
+from .alerts.sentence import sentence
+from .captures import Captures
 from .decoders.decode import decoder
 from .errors import StoreError
 from .ingest.jobs import Jobs
 from .ingest.receiver import Receiver
 from .selfstats import SelfStats
 from .store.retention import Limits, retain
-from .store.writer import StoreWriter
+from .store.writer import open_writer
+from .summaries.jobs import functions_of
 
 NAME: Final = "collector"
 #: A job's steps come before profiling: the daemon yields the processor to them.
 NICENESS: Final = 5
 TURN_MS: Final = 500
 TICK_S: Final = 0.1
-#: Jobs whose counters are written in a tick: ten a second, however many jobs there are.
+#: Maximum number of jobs with new counters that one tick writes: ten a second in all.
 COUNTERS_A_TICK: Final = 1
 STATUS_S: Final = 2.0
 RETAIN_S: Final = 600.0
-#: What arrived before the stop is still taken, for at most so long.
+#: Time limit, after the stop, for messages that have arrived already.
 DRAIN_S: Final = 2.0
 
 
 @dataclass(frozen=True)
 class Options:
-    """What a collector is started with."""
+    """Options of a collector."""
 
     store: Path
     idle_s: float
     decoder: str = "auto"
     keep: Limits = field(default_factory=Limits)
+    alert_command: str = ""
+    alert_steps: int = 0
 
 
 class Collector:
-    """One collector of one store: ``start``, ``serve`` until ``stop`` is called or it has been idle, then ``close``."""
+    """The collector of one store: ``start``, then ``serve`` until ``stop`` or the idle time, then ``close``."""
 
     def __init__(self, options: Options) -> None:
         self._options = options
         self._stats = SelfStats()
         self._stopping = False
+        self._alert_command = AlertCommand(options.alert_command)
+        self._captures = Captures(options.alert_steps)
         self._ticked = self._status_written = self._retained = float("-inf")
 
     def start(self) -> None:
-        """Take the store and open the socket; TfprofError when that cannot be done."""
+        """Take the store and open the socket; TfprofError on failure."""
         place = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
-        self._store = StoreWriter(self._options.store, socket.gethostname())
+        self._store = open_writer(self._options.store, socket.gethostname())
         self._jobs = Jobs(self._store, self._decoder, self._stats.failed)
         welcome = {
             "collector": secrets.token_hex(8),
@@ -74,10 +82,10 @@ class Collector:
         }
         self._receiver = Receiver(f"{place}/{COLLECTOR_SOCKET}", self._jobs, self._stats, welcome)
         self._status = StatusFile(f"{place}/{NAME}.json")
-        gc.freeze()  # what is here now stays: it need not be looked through again and again
+        gc.freeze()  # these objects live as long as the process: no collection needs to scan them
 
     def serve(self) -> None:
-        """Receive and store until ``stop`` was called, or no agent was heard of for the idle time and nothing is left to do."""
+        """Receive and store until ``stop``, or until no agent was heard of for the idle time and no work is left."""
         while not self._stopping:
             came = self._receiver.turn(TURN_MS)
             now = time.monotonic()
@@ -86,11 +94,11 @@ class Collector:
                 return
 
     def stop(self) -> None:
-        """Let ``serve`` come to its end."""
+        """Make ``serve`` return."""
         self._stopping = True
 
     def close(self) -> None:
-        """Take what has arrived, within a limit, and let go of the store; open jobs stay open for the next collector."""
+        """Store what has arrived, within a limit, and release the store; open jobs stay open for the next collector."""
         deadline = time.monotonic() + DRAIN_S
         while time.monotonic() < deadline:
             before = self._stats.messages
@@ -98,6 +106,7 @@ class Collector:
             if self._stats.messages == before and not self._jobs.is_waiting:
                 break
         self._receiver.retry()
+        self._alert_command.close()
         self._jobs.close()
         self._receiver.close()
         self._jobs.hand_over_counters(at_most=len(self._jobs.open))
@@ -113,7 +122,7 @@ class Collector:
                 duty(self, now)
             except StoreError as error:
                 self._stats.stalled(error)
-            except Exception as error:  # noqa: BLE001  # the other duties, and the messages, do not wait for a remedy
+            except Exception as error:  # noqa: BLE001  # the other duties and the messages go on
                 self._stats.failed(0, error)
 
     def _retry(self, _now: float) -> None:
@@ -124,6 +133,26 @@ class Collector:
 
     def _tick_store(self, now: float) -> None:
         self._jobs.tick(now)
+
+    def _alert(self, now: float) -> None:
+        for uid, alert in self._jobs.store_alerts():
+            info = self._jobs.open[uid].writer.info
+            values = {
+                "slug": alert.slug,
+                "text": sentence(alert, functions_of(info)),
+                "job": info.hex,
+                "name": info.name,
+                "host": str(info.identity.get("host") or ""),
+                "pid": str(info.identity.get("pid") or ""),
+                "store": str(self._options.store),
+            }
+            self._alert_command.add(uid, values, now)
+            order = self._captures.order(uid, alert, str(info.identity.get("trace") or ""), now)
+            if order is not None:
+                self._receiver.order(uid, order)
+
+    def _run_alert_command(self, now: float) -> None:
+        self._alert_command.tick(now)
 
     def _retain(self, now: float) -> None:
         if now - self._retained >= RETAIN_S:
@@ -153,20 +182,22 @@ class Collector:
             with contextlib.suppress(OSError):
                 print(f"tfprof: cannot write {self._status.path}: {error.strerror}", file=sys.stderr, flush=True)
 
-    #: What is done every `TICK_S`; none waits for the others to succeed.
+    #: Periodic duties, every `TICK_S`; each runs even if another fails.
     _DUTIES: ClassVar[tuple[Callable[["Collector", float], None], ...]] = (
         _retry,
         _hand_over,
         _tick_store,
+        _alert,
+        _run_alert_command,
         _retain,
         _write_status_if_due,
     )
 
 
 def serve(store: str, idle_s: float | None, decoder: str) -> int:
-    """Run a collector of ``store``, whose lock is held, to its end; return the exit status.
+    """Run a collector until it stops; return the exit status. The caller holds the lock of ``store``.
 
-    TfprofError when it cannot start, or cannot put away what it holds.
+    TfprofError if it cannot start, or cannot store what it holds.
     """
     os.nice(NICENESS)
     pa.set_cpu_count(1)
@@ -175,7 +206,9 @@ def serve(store: str, idle_s: float | None, decoder: str) -> int:
     days = SETTINGS["keep-days"].read()
     keep = Limits(None if days is None else days * 86_400, SETTINGS["keep-bytes"].read())
     idle_s = SETTINGS["collector-idle"].read() if idle_s is None else idle_s
-    collector = Collector(Options(Path(store), idle_s, decoder, keep))
+    collector = Collector(
+        Options(Path(store), idle_s, decoder, keep, SETTINGS["alert-command"].read(), SETTINGS["alert-steps"].read())
+    )
 
     def stopped(_number: int, _frame: FrameType | None) -> None:
         collector.stop()
@@ -194,7 +227,7 @@ def serve(store: str, idle_s: float | None, decoder: str) -> int:
 
 
 def _closed(collector: Collector) -> StoreError | None:
-    """Close ``collector``; return why that cannot be done, rather than hide a crash by it."""
+    """Close ``collector``; return the error, if any, instead of raising it: it must not hide a crash."""
     try:
         collector.close()
     except StoreError as error:

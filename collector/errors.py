@@ -18,7 +18,7 @@ __all__ = [
 
 
 class DecodeError(FormatError):
-    """What a job sent is not what it says it is: a RunMetadata, XSpace or GraphDef that does not parse."""
+    """A RunMetadata, XSpace or GraphDef from a job does not parse."""
 
     slug = "undecodable"
 
@@ -40,7 +40,7 @@ class RefusedError(UsageError):
 
 
 class NoSuchStepError(UsageError):
-    """A step that was not traced; ``steps`` are those that were, ascending."""
+    """The step was not traced; ``steps`` are the traced ones, ascending."""
 
     slug = "no-such-step"
 

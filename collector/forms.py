@@ -1,4 +1,4 @@
-"""Answers as text and as messages: joins what query returns with render and export."""
+"""Answers as text and as messages: the results of query, formatted by render and export."""
 
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from .loader import load
 from .query.engine import Answer
 from .query.explanations import kinds_of
-from .summaries.jobs import counts_of
-from .summaries.kinds import named
+from .query.kinds import ran
+from .summaries.kinds import from_text
 from .text import clean
 from .tfviews.op import OpView
 from .tfviews.parity import Parity
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 class Form(NamedTuple):
-    """How a view is printed and which message it has: functions by name, imported when they are called, and the message's name."""
+    """How a view is printed and exported: functions by name, imported on first use, and its message type."""
 
     lines: str
     message: str
@@ -50,17 +50,17 @@ def lines(answer: Answer) -> Iterator[str]:
 
 
 def message(answer: Answer) -> Any:
-    """Return the GraphNodeProto or MultiGraphNodeProto."""
+    """Return the answer as a GraphNodeProto or MultiGraphNodeProto."""
     return load(FORMS[answer.view.name].message)(answer.folded, **answer.values())
 
 
 def empty_message(view: str, name: str = "") -> Any:
-    """Return the message of ``view`` with nothing in it but its name."""
+    """Return a message of ``view`` that is empty but for its name."""
     return load(f"tfprof.collector.proto.tfprof_output_pb2:{FORMS[view].proto}")(name=name)
 
 
 def screen_lines(screen: "Screen", width: int | None) -> Iterator[str]:
-    """Yield the lines of a screen, no wider than ``width``; at the end what has no row, and how it gets one."""
+    """Yield the lines of a screen, at most ``width`` wide; the last ones say what is left out and how to show it."""
     from .render import heading, view_text  # noqa: PLC0415  # not for tfprof's own text
 
     answer = screen.answer
@@ -71,14 +71,14 @@ def screen_lines(screen: "Screen", width: int | None) -> Iterator[str]:
 
 
 def screen_warnings(screen: "Screen") -> list[str]:
-    """Return what the numbers of a screen lack."""
+    """Return warnings about numbers that are incomplete."""
     missing = screen.answer.profile is not None and screen.answer.profile.missing_stream
-    text = "a GPU worked whose kernels' times were not recorded: its ops have the time of their scheduling alone"
+    text = "the kernels of a GPU were not recorded: its ops show the time of their scheduling only"
     return [text] * missing
 
 
 def advice_lines(found: Sequence["JobAdvice"], parity: Parity, width: int | None = None) -> Iterator[str]:
-    """Yield the advice as text, no line wider than ``width``, each job's name above it where there are several."""
+    """Yield the advice as text, at most ``width`` wide; with several jobs, each one's name goes above its advice."""
     from .render import advice_text  # noqa: PLC0415  # for advice alone
 
     for at, one in enumerate(found):
@@ -92,14 +92,16 @@ def _subject(answer: Answer) -> "Subject":
     from .render.heading import Subject  # noqa: PLC0415  # as above
 
     about, profile, kinds = answer.about, answer.profile, kinds_of(answer)
+    there, estimated = ran(about.jobs, from_text(",".join(name for name, _ in kinds)) if kinds else ())
     return Subject(
         view=answer.view.name,
         jobs=[f"{job.info.hex[:4]} {job.info.name}".strip() for job in about.jobs],
         traces=profile.traces if profile else 0,
         step=answer.options.step,
         kinds=kinds,
-        there=sum(counts_of(job.info).get(name, 0) for job in about.jobs for name, _ in kinds),
-        others=[(named(kind), number) for kind, number in profile.others.items()] if profile else [],
+        there=there,
+        estimated=estimated,
+        others=list(profile.others.items()) if profile else [],
         steps=about.steps,
         device=about.device,
     )

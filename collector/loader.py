@@ -1,10 +1,10 @@
-"""Importing what a written table names."""
+"""Imports objects by the names in a table."""
 
 import importlib
 from typing import Any
 
 
 def load(target: str) -> Any:
-    """Return what ``module:name`` means."""
+    """Return the object called ``module:name``."""
     module, name = target.split(":")
     return getattr(importlib.import_module(module), name)

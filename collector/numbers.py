@@ -1,4 +1,4 @@
-"""Numbers as people read them: tfprof's own forms, and those of the other tables."""
+"""Numbers as text: in the formats of the TF profiler, and in those of tfprof's own tables."""
 
 from collections.abc import Sequence
 from itertools import pairwise
@@ -12,7 +12,7 @@ _BARS: Final = "▁▂▃▄▅▆▇█"
 
 
 def tfprof_count(number: int) -> str:
-    """Return a count as tfprof prints it: 999, 1.00k, 1.00m, 1.00b."""
+    """Return a count as the TF profiler prints it: 999, 1.00k, 1.00m, 1.00b."""
     for unit, name in reversed(_COUNT):
         if number < unit * 1000 and number >= unit:
             return f"{number / unit:.2f}{name}"
@@ -20,21 +20,21 @@ def tfprof_count(number: int) -> str:
 
 
 def tfprof_time(micros: int) -> str:
-    """Return µs as tfprof prints them: us, ms or sec."""
+    """Return µs as the TF profiler prints them: us, ms or sec."""
     if micros < 1000:
         return f"{micros}us"
     return f"{micros / 1e3:.2f}ms" if micros < 1e6 else f"{micros / 1e6:.2f}sec"
 
 
 def tfprof_bytes(size: int) -> str:
-    """Return bytes as tfprof prints them: B, KB or MB, powers of 1000."""
+    """Return bytes as the TF profiler prints them: B, KB or MB, powers of 1000."""
     if size < 1000:
         return f"{size}B"
     return f"{size / 1e3:.2f}KB" if size < 1e6 else f"{size / 1e6:.2f}MB"
 
 
 def size(number: float | None) -> str:
-    """Return bytes with a unit in powers of 1000 and three digits or so."""
+    """Return bytes with about three digits and a unit in powers of 1000."""
     if number is None:
         return "-"
     for unit, name in _SIZES:
@@ -44,7 +44,7 @@ def size(number: float | None) -> str:
 
 
 def duration(ns: float | None) -> str:
-    """Return nanoseconds with the unit that suits them, from ns to hours."""
+    """Return nanoseconds in a suitable unit, from ns to hours."""
     if ns is None:
         return "-"
     if ns < 1e3:
@@ -59,12 +59,12 @@ def duration(ns: float | None) -> str:
 
 
 def count(number: int | None) -> str:
-    """Return a count with thousands marked."""
+    """Return a count with separators between thousands."""
     return "-" if number is None else f"{number:,}"
 
 
 def quantity(number: float) -> str:
-    """Return how many of something in three digits or so: 0.17, 2, 14.5, 3.21 M."""
+    """Return a number with about three digits: 0.17, 2, 14.5, 3.21 M."""
     for unit, name in _QUANTITIES:
         if abs(number) >= unit:
             number, ending = number / unit, f" {name}"
@@ -77,7 +77,7 @@ def quantity(number: float) -> str:
 
 
 def range_of(times_ns: Sequence[float]) -> str:
-    """Return minimum, median and maximum of some times in one unit, that of the largest: 0.81/0.84/1.24 ms."""
+    """Return minimum, median and maximum of some times in the unit of the largest: 0.81/0.84/1.24 ms."""
     values = sorted(times_ns)
     at = len(values) // 2
     median = values[at] if len(values) % 2 else (values[at - 1] + values[at]) / 2
@@ -88,7 +88,7 @@ def range_of(times_ns: Sequence[float]) -> str:
 
 
 def percent(part: float | None) -> str:
-    """Return a fraction as a percentage with as many digits as it deserves."""
+    """Return a fraction as a percentage; small ones get more digits."""
     if part is None:
         return "-"
     number = part * 100
@@ -96,7 +96,7 @@ def percent(part: float | None) -> str:
 
 
 def sparkline(values: list[float], width: int) -> str:
-    """Return a row of bars from 0 to the largest value, each the mean of its share of the values."""
+    """Return a curve of bars, scaled from 0 to the largest; each bar is the mean of its part of ``values``."""
     if not values:
         return ""
     width = min(width, len(values))

@@ -1,10 +1,10 @@
-"""Options for the views as a dict: the same builder as TensorFlow's tf.compat.v1.profiler.ProfileOptionBuilder."""
+"""Builder of option dicts, the same as TensorFlow's tf.compat.v1.profiler.ProfileOptionBuilder."""
 
 import copy
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
-#: What a builder starts with.
+#: Options that a builder starts with.
 _DEFAULTS: Final[Mapping[str, Any]] = {
     "max_depth": 100,
     "min_bytes": 0,
@@ -30,20 +30,20 @@ def _preset(**changes: Any) -> dict[str, Any]:
 
 
 class ProfileOptionBuilder:
-    """Builds a dict of options, method by method; each returns the builder itself. docs/commands.md says what options mean."""
+    """Builds a dict of options; each method returns the builder. docs/commands.md explains the options."""
 
     def __init__(self, options: Mapping[str, Any] | None = None) -> None:
-        """Start with a copy of ``options``, such as a preset, else with what shows all times by name."""
+        """Start with a copy of ``options``, for example a preset; the default shows all times, sorted by name."""
         self._options: dict[str, Any] = copy.deepcopy(dict(_DEFAULTS if options is None else options))
 
     @staticmethod
     def trainable_variables_parameter() -> dict[str, Any]:
-        """Return the options that count the parameters of trainable variables; for the scope view."""
+        """Return options for the scope view that count the parameters of trainable variables."""
         return _preset(account_type_regexes=["_trainable_variables"], select=["params"])
 
     @staticmethod
     def float_operation() -> dict[str, Any]:
-        """Return the options that show what does floating-point operations, most first."""
+        """Return options that show floating-point operations, most first."""
         return _preset(min_float_ops=1, order_by="float_ops", select=["float_ops"])
 
     @staticmethod
@@ -56,7 +56,7 @@ class ProfileOptionBuilder:
         min_residual_bytes: int = 0,
         min_output_bytes: int = 0,
     ) -> dict[str, Any]:
-        """Return the options that show what takes time (at least so many µs) and memory (bytes), slowest first."""
+        """Return options that show time (minimum in µs) and memory (minimum in bytes), slowest first."""
         return _preset(
             min_micros=min_micros,
             min_bytes=min_bytes,
@@ -78,13 +78,13 @@ class ProfileOptionBuilder:
         return self
 
     def with_max_depth(self, max_depth: int) -> "ProfileOptionBuilder":
-        """Show so many levels of a tree, the root counted, or positions of the op view up to this one, from 0."""
+        """Show at most this many levels of a tree, the root included; in the op view, the positions 0 to this one."""
         return self._with(max_depth=max_depth)
 
     def with_min_memory(
         self, min_bytes: int = 0, min_peak_bytes: int = 0, min_residual_bytes: int = 0, min_output_bytes: int = 0
     ) -> "ProfileOptionBuilder":
-        """Hide what requested, had at its peak, left or put out fewer bytes."""
+        """Hide entries with fewer bytes requested, at the peak, left over, or in outputs."""
         return self._with(
             min_bytes=min_bytes,
             min_peak_bytes=min_peak_bytes,
@@ -95,25 +95,25 @@ class ProfileOptionBuilder:
     def with_min_execution_time(
         self, min_micros: int = 0, min_accelerator_micros: int = 0, min_cpu_micros: int = 0
     ) -> "ProfileOptionBuilder":
-        """Hide what ran for fewer µs, in all, on accelerators, or on CPUs."""
+        """Hide entries that ran for fewer µs in all, on accelerators, or on CPUs."""
         return self._with(
             min_micros=min_micros, min_accelerator_micros=min_accelerator_micros, min_cpu_micros=min_cpu_micros
         )
 
     def with_min_parameters(self, min_params: int) -> "ProfileOptionBuilder":
-        """Hide what has fewer parameters."""
+        """Hide entries with fewer parameters."""
         return self._with(min_params=min_params)
 
     def with_min_occurrence(self, min_occurrence: int) -> "ProfileOptionBuilder":
-        """Hide nodes that ran less often, op types with fewer nodes."""
+        """Hide nodes that ran less often; in the op view, op types with fewer nodes."""
         return self._with(min_occurrence=min_occurrence)
 
     def with_min_float_operations(self, min_float_ops: int) -> "ProfileOptionBuilder":
-        """Hide what does fewer floating-point operations."""
+        """Hide entries with fewer floating-point operations."""
         return self._with(min_float_ops=min_float_ops)
 
     def with_accounted_types(self, account_type_regexes: Iterable[str]) -> "ProfileOptionBuilder":
-        """Count only nodes of which op type, device or a label of an op log matches."""
+        """Count only nodes with a matching op type, device or op-log label."""
         return self._with(account_type_regexes=account_type_regexes)
 
     def with_node_names(
@@ -123,7 +123,7 @@ class ProfileOptionBuilder:
         hide_name_regexes: Iterable[str] | None = None,
         trim_name_regexes: Iterable[str] | None = None,
     ) -> "ProfileOptionBuilder":
-        """Set where to start, what to show, what to hide, where to stop; None leaves a list as it is."""
+        """Set the regexes that start, show, hide and trim by name; None leaves a list unchanged."""
         given = {
             "start_name_regexes": start_name_regexes,
             "show_name_regexes": show_name_regexes,
@@ -133,31 +133,31 @@ class ProfileOptionBuilder:
         return self._with(**{name: regexes for name, regexes in given.items() if regexes is not None})
 
     def account_displayed_op_only(self, is_true: bool) -> "ProfileOptionBuilder":
-        """Make totals those of what is shown only, or of all that is accounted."""
+        """Choose whether totals cover only the displayed entries or all accounted ones."""
         return self._with(account_displayed_op_only=is_true)
 
     def with_empty_output(self) -> "ProfileOptionBuilder":
-        """Print and write nothing."""
+        """Neither print nor write the view."""
         return self._with(output="none")
 
     def with_stdout_output(self) -> "ProfileOptionBuilder":
-        """Print the answer to standard output."""
+        """Print the view to standard output."""
         return self._with(output="stdout")
 
     def with_file_output(self, outfile: str) -> "ProfileOptionBuilder":
-        """Write the answer as text to a file."""
+        """Write the view as text to a file."""
         return self._with(output=f"file:outfile={outfile}")
 
     def with_timeline_output(self, timeline_file: str) -> "ProfileOptionBuilder":
-        """Write a trace for chrome://tracing to a file, `_` and the step added to its name."""
+        """Write a trace for chrome://tracing to a file; `_` and the step are appended to its name."""
         return self._with(output=f"timeline:outfile={timeline_file}")
 
     def with_pprof_output(self, pprof_file: str) -> "ProfileOptionBuilder":
-        """Write the code view to a file that pprof reads."""
+        """Write the code view to a file for pprof."""
         return self._with(output=f"pprof:outfile={pprof_file}")
 
     def order_by(self, attribute: str) -> "ProfileOptionBuilder":
-        """Sort by name, or by a number, largest first."""
+        """Sort by name, or by a counter, largest first."""
         return self._with(order_by=attribute)
 
     def select(self, attributes: Iterable[str]) -> "ProfileOptionBuilder":
@@ -165,5 +165,5 @@ class ProfileOptionBuilder:
         return self._with(select=attributes)
 
     def with_step(self, step: int) -> "ProfileOptionBuilder":
-        """Look at one traced step, -1 for the average of all."""
+        """Show one traced step; -1 means the average of all."""
         return self._with(step=step)

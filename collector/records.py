@@ -1,4 +1,4 @@
-"""What a job said, as frozen records cut out of wire bodies: pure, bounded, FormatError on anything off (docs/channel.md)."""
+"""Cuts wire bodies into records and spans (docs/channel.md); FormatError on any violation of the format."""
 
 import json
 import math
@@ -9,15 +9,16 @@ from typing import Any, Final, NamedTuple
 from ..formats import layout
 from .errors import FormatError
 
-#: Greetings, identities, counters and samples are small; frames of a large graph are not and have a limit of their own.
+#: Greetings, identities, counters and samples are small; frames of a large graph are not, and have
+#: another limit.
 JSON_MAX: Final = 4 << 20
-#: How deep objects and lists of a document may lie in each other: what is deeper cannot be written again by everything that reads it.
+#: Maximum nesting of a document: not every reader could write a deeper one again.
 DEPTH_MAX: Final = 16
 _CLOCKS: Final = struct.Struct("<QQ")
 
 
 class Record(NamedTuple):
-    """One record of a job's ring; times in ns, `body` a view into the message it came in."""
+    """One record of a job's ring; times in ns; `body` is a view into its message."""
 
     kind: int
     flags: int
@@ -78,7 +79,10 @@ def cut_spans(body: memoryview, first: int, last: int) -> tuple[int, Iterator[Sp
 
 
 def document(body: memoryview) -> dict[str, Any]:
-    """Return the JSON object in ``body``: of finite numbers and of texts that UTF-8 can hold, half surrogates replaced."""
+    """Return the JSON object in ``body``.
+
+    Its numbers are finite; UTF-8 can hold its texts, in which half surrogates are replaced.
+    """
     if len(body) > JSON_MAX:
         raise FormatError(f"{len(body)} bytes of JSON, more than {JSON_MAX}")
     text = bytes(body)
@@ -103,7 +107,7 @@ def _finite(text: str) -> float:
 
 
 def _check_depth(value: Any) -> None:
-    """Raise FormatError when objects and lists lie too deep in each other."""
+    """Raise FormatError if objects and lists are nested too deep."""
     level = [value]
     for _ in range(DEPTH_MAX):
         inner = [one.values() if isinstance(one, dict) else one for one in level]

@@ -11,15 +11,15 @@ from typing import Any, Final
 from .errors import TfprofError
 
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
-#: A store that took everything for so long is not stalled any more.
+#: Time without a failed append after which a store no longer counts as stalled.
 _STALL_FADES_S: Final = 5.0
-#: So many tracebacks are written to the log; the first one is in the status, cut to so many characters.
+#: Maximum number of tracebacks in the log; maximum characters of the first one in the status.
 _LOGGED_MAX: Final = 100
 _TRACE_MAX: Final = 4_000
 
 
 class SelfStats:
-    """Counts since the start, and how fast rows came lately; `heard` is when an agent was last heard of (monotonic, s)."""
+    """Counters since the start, and the recent rate of rows; `heard`: last message of an agent (monotonic, s)."""
 
     def __init__(self) -> None:
         self.heard = time.monotonic()
@@ -36,17 +36,17 @@ class SelfStats:
         self._started_ns = time.time_ns()
 
     def stalled(self, error: TfprofError) -> None:
-        """The store could not take something because of ``error``."""
+        """Count a failed append."""
         self.stalls += 1
         self._stall, self._stalled_at = error, time.monotonic()
 
     def refused(self, error: TfprofError) -> None:
-        """A message was refused because of ``error``."""
+        """Count a refused message."""
         self.refusals += 1
         self._last_refusal = str(error)
 
     def failed(self, uid: int, error: Exception | str) -> None:
-        """Something happened with job ``uid`` (0: with none) that should not; ``error`` may be what another process says of it."""
+        """Count and log an internal error in job ``uid`` (0: none); ``error`` may be another process's traceback."""
         self.failures += 1
         text = error if isinstance(error, str) else "".join(traceback.format_exception(error)).rstrip()
         self._first_failure = self._first_failure or f"job {uid:016x}: {text}"[:_TRACE_MAX]
@@ -54,7 +54,7 @@ class SelfStats:
             _log(f"tfprof: job {uid:016x}: {text} [internal]")
 
     def snapshot(self, rows: int, now: float) -> dict[str, Any]:
-        """Return the status keys that are counted here; ``rows`` stored so far, ``now`` of the monotonic clock in s."""
+        """Return these statistics as status keys; ``rows``: stored so far; ``now``: monotonic clock in s."""
         since, before = self._rated
         rate = (rows - before) / (now - since) if now > since else 0.0
         self._rated = (now, rows)
@@ -80,12 +80,10 @@ class SelfStats:
 
 
 def _log(text: str) -> None:
-    with contextlib.suppress(
-        OSError, ValueError
-    ):  # a full disk, or nobody who reads: that is no trouble of the job's, either
+    with contextlib.suppress(OSError, ValueError):  # a full disk or a closed pipe must not disturb the jobs
         print(text, file=sys.stderr, flush=True)
 
 
 def resident() -> int:
-    """Return the bytes of memory that this process occupies."""
+    """Return the resident memory of this process in bytes."""
     return int(Path("/proc/self/statm").read_text().split()[1]) * _PAGE

@@ -1,10 +1,10 @@
-"""Where an answer goes: what `-output` asks for is written, and what is left to print is returned."""
+"""Writes the file that `-output` asks for, and returns what is left to print."""
 
 from collections.abc import Iterable
 from typing import NamedTuple
 
 from .errors import RefusedError
-from .exporters import EXPORTERS
+from .exporters.table import EXPORTERS, files
 from .forms import lines, screen_lines, screen_warnings
 from .loader import load
 from .query.engine import About, Answer, Desk
@@ -13,9 +13,9 @@ from .tfviews.output import NONE, STDOUT
 
 
 class Delivery(NamedTuple):
-    """An answer, the lines to print on standard output, and those on standard error.
+    """An answer, with its lines for standard output and standard error.
 
-    ``for_people``: the lines are not tfprof's own.
+    ``for_people``: the lines are in tfprof's own layout, not the TF profiler's.
     """
 
     answer: Answer
@@ -25,14 +25,14 @@ class Delivery(NamedTuple):
 
 
 def refuse(view: str, options: Options) -> None:
-    """Raise RefusedError when ``view`` cannot be written as ``-output`` asks."""
+    """Raise RefusedError if ``view`` does not support the type in ``-output``."""
     exporter = EXPORTERS.get(options.output.type)
     if exporter is not None and view not in exporter.views:
         raise RefusedError(exporter.refusal)
 
 
 class Terminal(NamedTuple):
-    """What is printed on: so many columns wide, None where that does not matter."""
+    """A terminal or pipe for the output; its width in columns, None for no limit."""
 
     width: int | None
 
@@ -40,13 +40,15 @@ class Terminal(NamedTuple):
 def deliver(
     desk: Desk, about: About, view: str, options: Options, *, whole: bool = False, terminal: Terminal | None = None
 ) -> Delivery:
-    """Ask ``view``, write the file that ``options.output`` names, and return the answer with what is to be printed.
+    """Query ``view``, write the file that ``options.output`` names, and return the answer with the lines to print.
 
-    ``terminal``: what is printed is for people to read, unless tfprof is followed exactly; else it is as tfprof prints it.
+    ``terminal``: print in tfprof's own layout, unless parity is exact; without it, in the TF
+    profiler's.
 
-    ``whole``: the answer is to have all that its message has. Nothing is written where nothing is known: no step was traced,
-    or no stack for the code view. Raises RefusedError where the view cannot be written so, TfprofError ``io`` when a file
-    cannot be written, NoSuchStepError, and UsageError ``no-such-device``.
+    ``whole``: read every fact that the message has room for. Nothing is written if there is nothing
+    to show: no step was traced, or the code view has no stack. Raises RefusedError if the view does
+    not support the type, TfprofError ``io`` if a file cannot be written, NoSuchStepError, and
+    UsageError ``no-such-device``.
     """
     refuse(view, options)
     if terminal is not None and options.output.type == STDOUT and not about.parity.exact:
@@ -68,7 +70,7 @@ def _written(desk: Desk, answer: Answer) -> Delivery:
 
     printed: list[str] = []
     warnings: list[str] = []
-    for file in EXPORTERS[answer.options.output.type].files(desk, answer):
+    for file in files(desk, answer):
         write(file.path, file.data)
         printed += file.lines
         warnings += file.warnings

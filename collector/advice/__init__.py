@@ -1,1 +1,1 @@
-"""Advice: what could be faster, from evidence; a checker is a function of evidence, and one row of the table."""
+"""Advice on performance. A checker is a pure function of the evidence about a job, with a row in the table."""

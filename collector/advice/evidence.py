@@ -1,4 +1,4 @@
-"""Input of the checkers: records of a job's steps, ops, memory and graphs; an unknown part is empty."""
+"""Input of the checkers: records of a job's steps, ops, memory and graphs; unknown parts are empty."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,14 +11,14 @@ from ..tfviews.parity import DEFAULT, Parity
 
 
 class Timed(NamedTuple):
-    """``runs`` consecutive steps that were timed together, on one thread; times in ns, the sum without what lay between them."""
+    """``runs`` consecutive steps of one thread that were timed together; times in ns, the sum without pauses."""
 
     ordinal: int
     runs: int
     start_ns: int
     total_ns: int
-    usual: bool  # neither traced nor failed nor with one-off work of ours
-    key: int = 0  # equal for steps that do the same
+    usual: bool  # neither traced nor failed, and without one-off work of tfprof
+    key: int = 0  # equal for steps of the same call
 
 
 class OpExecution(NamedTuple):
@@ -33,7 +33,7 @@ class OpExecution(NamedTuple):
 
 
 class Traced(NamedTuple):
-    """A traced step: how long it took, in ns, and all of its executions."""
+    """A traced step: its duration in ns, and all its executions."""
 
     step: int
     duration_ns: int
@@ -41,7 +41,7 @@ class Traced(NamedTuple):
 
 
 class StepMemory(NamedTuple):
-    """Memory after a traced step, in bytes: ``residual`` of its ops, and the peak in use of a GPU's allocator."""
+    """Memory after a traced step in bytes: ``residual`` of its ops, and the maximum in use by a GPU's allocator."""
 
     step: int
     residual: int
@@ -49,14 +49,14 @@ class StepMemory(NamedTuple):
 
 
 class Level(NamedTuple):
-    """Memory of a job's processes at a moment: real time in ns, bytes."""
+    """Memory of a job's processes at one time: real ns, bytes."""
 
     t_ns: int
     rss_bytes: int
 
 
 class Load(NamedTuple):
-    """Who used the host's CPUs between two samples: times in real ns; cores of the job, of all others, and how many there are."""
+    """Use of the host's CPUs between two samples (real ns): cores used by the job, by others, and their number."""
 
     start_ns: int
     end_ns: int
@@ -66,16 +66,16 @@ class Load(NamedTuple):
 
 
 class NewNodes(NamedTuple):
-    """How many nodes ran in a traced step and in none before; ``call``: equal for steps that do the same."""
+    """Number of nodes that ran in a traced step for the first time; ``call``: equal for steps of the same call."""
 
     call: tuple[int, int]
     nodes: int
 
 
 class IdenticalGraphs(NamedTuple):
-    """Graphs with the same ops: their number, their nodes each, and the name of one node.
+    """Graphs with the same ops: number of graphs, nodes per graph, and the name of one node.
 
-    `line` is the user's own line that most of the nodes come from, empty where that is not known.
+    `line` is the user's line that created most of the nodes, '' if unknown.
     """
 
     graphs: int
@@ -86,13 +86,15 @@ class IdenticalGraphs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What is known of a job.
+    """Everything that checkers know about a job.
 
-    `nodes` have averages over the traced steps; `last` has of each node of a GPU the last step in which it has an entry, and
-    the entry. `timed` are the latest steps of the job's main kind on the thread that has most of them, by time; `traced` some of its
-    traced steps, the latest; `new` is of all of them, in order. `times` are those of nodes by name, in us, one for each of the
-    traced steps that are looked at for them. `levels` and `load` are of the time in which steps ran, without the first of them.
-    `first_calls`: when each function was called from Python for the first time, 0 the job's first step or call and 1 its last.
+    `nodes` have averages over the traced steps; `last` has, for each node on a GPU, its last step
+    with an entry, and the entry. `timed`: the latest steps of the job's main kind, on the thread
+    with most of them, sorted by time. `traced`: the latest traced steps. `new`: one record for each
+    traced step, in order. `times`: times of nodes in us, by name, one for each selected traced
+    step. `levels` and `load` cover the time in which steps ran, without the first ones.
+    `first_calls`: when Python first called each function; 0 is the job's first step or call, 1 its
+    last.
     """
 
     nodes: tuple[Node, ...] = ()

@@ -1,4 +1,4 @@
-"""What takes most of the time: op types, scopes, lines of code; with exact parity as tfprof says it."""
+"""The op types, scopes and lines of code with most of the time; with exact parity in the TF profiler's words."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -16,11 +16,11 @@ from ..tfviews.tree import Branch
 from .evidence import Evidence
 from .report import Report
 
-#: How many are told, and of lines of code how deep, and from how many µs on.
+#: Number of entries that are named; for lines of code also the depth and the minimum time in µs.
 _MOST: Final = 3
 _DEEPEST: Final = 3
 _LEAST_MICROS: Final = 1000
-#: Share of a scope that has all but nothing beside it, and the share from which on a second and third are named.
+#: Minimum share of a scope that dominates its level; minimum share of the second and third entry.
 _NEARLY_ALL: Final = 0.9
 _LEAST_SHARE: Final = 0.01
 
@@ -47,7 +47,7 @@ def _ops(evidence: Evidence) -> Report | None:
 
 
 def _scopes_on_top(evidence: Evidence) -> Report | None:
-    """Name the outermost scopes, or those in the only one that there is; ops that are in none are only compared with."""
+    """Name the outermost scopes, or those within the only one; ops outside of scopes count, but are not named."""
     names = [node.name for node in evidence.nodes if any(evidence.times.get(node.name, ()))]
     for depth in range(1, _DEEPEST + 1):
         ranked = shares((("/".join(name.split("/")[:depth]), name) for name in names), evidence.times)
@@ -79,7 +79,8 @@ def _numbers(ranked: Sequence[Share[str]]) -> dict[str, float | str]:
     return {one.key: one.median_us for one in ranked[:_MOST]}
 
 
-# -- as tfprof says it -----------------------------------------------------------------------------
+# -- in the TF profiler's words
+# -----------------------------------------------------------------------------
 
 
 def _times(stats: Stats) -> str:
@@ -102,7 +103,7 @@ def _op_types(evidence: Evidence) -> Report | None:
 
 
 def _scopes(evidence: Evidence) -> Report | None:
-    """Name the scopes on top with their own time, which is none."""
+    """Name the outermost scopes with their own time, which is always 0."""
     options = Options(max_depth=100, min_micros=100, order_by="micros")
     scopes = scope_view(evidence.nodes, options, evidence.parity).root.children[:_MOST]
     lines = [f"top {at} graph node: {scope.name}, {_times(scope.own)}" for at, scope in enumerate(scopes, 1)]
@@ -110,7 +111,7 @@ def _scopes(evidence: Evidence) -> Report | None:
 
 
 def _code(evidence: Evidence) -> Report | None:
-    """Name the lines below the first branching of the calls; tfprof says an empty text where none takes a millisecond."""
+    """Name the lines below the first branch of the calls; the text is empty if none takes a millisecond."""
     options = Options(max_depth=100, min_micros=1, order_by="micros")
     branch = code_view(evidence.nodes, options, evidence.parity).root
     while len(branch.children) == 1:

@@ -13,7 +13,7 @@ from .evidence import Evidence, OpExecution, Traced
 from .intervals import covered
 from .report import Report
 
-#: Ops that only wait until somebody has a batch for them.
+#: Ops that only wait for the next batch.
 WAITING: Final = frozenset(
     {
         "DatasetToSingleElement",
@@ -29,10 +29,10 @@ WAITING: Final = frozenset(
         "QueueDequeueV2",
     }
 )
-#: Shares of a step, and of the time from step to step, from which on it is worth a word.
+#: Minimum share of a step, and of the time from step to step, that is reported.
 WITHIN: Final = 0.2
 BETWEEN: Final = 0.4
-#: Fewer pauses between steps tell nothing; shorter ones are the interpreter's.
+#: Minimum number of pauses between steps; minimum length of a pause that is not the interpreter's.
 _PAUSES: Final = 20
 _SHORTEST_NS: Final = 500_000
 
@@ -41,16 +41,19 @@ _TODO: Final = (
     "prepare batches ahead: dataset.prefetch(tf.data.AUTOTUNE) last, map(…, num_parallel_calls=tf.data.AUTOTUNE),"
     " cache() what is the same each epoch"
 )
-_TODO_BETWEEN: Final = "have batches ready: dataset.prefetch(tf.data.AUTOTUNE), tf.data instead of feed_dict; fetch, convert and log less often"
+_TODO_BETWEEN: Final = (
+    "have batches ready: dataset.prefetch(tf.data.AUTOTUNE), tf.data instead of feed_dict;"
+    " fetch, convert and log less often"
+)
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say which part of traced steps went by in ops that wait for input, and which part of the time no step ran."""
+    """Report the share of traced steps in which ops wait for input, and the share of the time without a step."""
     return [report for report in (_within(evidence), _between(evidence)) if report is not None]
 
 
 def waits(executions: Sequence[OpExecution]) -> int:
-    """Return for how long ops waited for input, in ns; what iterators do on such an op's own thread it waits for, too."""
+    """Return the time in ns in which ops waited for input, including the iterators' work on their threads."""
     threads = {one.thread for one in executions if one.op in WAITING}
     return covered(
         (one.start_ns, one.end_ns)
@@ -60,7 +63,7 @@ def waits(executions: Sequence[OpExecution]) -> int:
 
 
 def _within(evidence: Evidence) -> Report | None:
-    """Compare waiting ops with the steps that they ran in, by the median step: the first batch of an epoch has all of them waiting."""
+    """Compare waiting ops with their steps; medians, since in the first batch of an epoch all of them wait."""
     steps = [step for step in evidence.traced if step.duration_ns > 0]
     if not steps:
         return None
@@ -85,7 +88,7 @@ def _within(evidence: Evidence) -> Report | None:
 
 
 def _slowest_stage(steps: Sequence[Traced]) -> tuple[str, float] | None:
-    """Return the stage of tf.data pipelines with the most time of its own in the median step, in ns."""
+    """Return the tf.data stage with the most own time in the median step, and that time in ns."""
     stages: dict[str, list[int]] = {}
     for at, step in enumerate(steps):
         for one in step.executions:
@@ -97,7 +100,7 @@ def _slowest_stage(steps: Sequence[Traced]) -> tuple[str, float] | None:
 
 
 def _between(evidence: Evidence) -> Report | None:
-    """Compare the pauses between steps with the time from step to step; those around epochs are few, and medians leave them out."""
+    """Compare the pauses between steps with the time from step to step; medians ignore the few pauses around epochs."""
     pauses, rounds = [], []
     for one, following in pairwise(evidence.timed):
         if one.usual and following.usual and one.ordinal + one.runs == following.ordinal:
@@ -111,8 +114,8 @@ def _between(evidence: Evidence) -> Report | None:
     if share < BETWEEN or pause < _SHORTEST_NS:
         return None
     return Report(
-        f"{percent(share)} of the time goes by between steps, in Python: {duration(pause)} of the {duration(whole)} from the"
-        " start of a step to that of the next.",
+        f"{percent(share)} of the time goes by between steps, in Python: {duration(pause)} of the {duration(whole)}"
+        " from the start of a step to that of the next.",
         {"share": share, "between_ns": pause, "from_step_to_step_ns": whole, "pauses": len(pauses)},
         _TODO_BETWEEN,
     )

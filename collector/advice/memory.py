@@ -9,7 +9,8 @@ from ..tfviews.own_files import own_place
 from .evidence import Evidence
 from .report import Report
 
-#: Minimum number of samples (one a second) and of traced steps; the first share of them is warm-up.
+#: Minimum number of samples (one per second) and of traced steps; the share at the start that is
+#: warm-up.
 SAMPLES: Final = 20
 STEPS: Final = 6
 _WARM_UP: Final = 0.3
@@ -20,12 +21,12 @@ _MOST: Final = 3
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say how fast the memory of the processes grows, and that of GPUs."""
+    """Report the growth of the processes' memory, and of GPU memory."""
     return [report for report in (_processes(evidence), _gpu(evidence)) if report is not None]
 
 
 def _grows(values: Sequence[float]) -> bool:
-    """Say whether each third of ``values`` lies above the one before, and the growth is worth a word."""
+    """Return whether each third of ``values`` is above the one before, and the growth is large enough to report."""
     third = len(values) // 3
     first, second, last = median(values[:third]), median(values[third : 2 * third]), median(values[2 * third :])
     growth = last - first
@@ -48,7 +49,7 @@ def _processes(evidence: Evidence) -> Report | None:
     keepers = _keepers(evidence)
     if keepers:
         text += (
-            " What is in use when an op ends is most of all: "
+            " Most memory still held when an op ends: "
             + ", ".join(f"{size(kept)} of {op}" for op, kept in keepers)
             + " a step."
         )
@@ -56,13 +57,14 @@ def _processes(evidence: Evidence) -> Report | None:
     return Report(
         text,
         numbers,
-        "look for what a loop collects: fetched arrays and tensors in lists, ops added to the graph, tf.functions traced anew, shuffle buffers",
+        "look for objects that a loop collects: fetched arrays and tensors in lists, ops added to the graph, retraced"
+        " tf.functions, shuffle buffers",
         _place(evidence, keepers[0][0]) if keepers else "",
     )
 
 
 def _keepers(evidence: Evidence) -> list[tuple[str, int]]:
-    """Return the op types that still hold most bytes when they end, variables aside: these hold theirs for ever."""
+    """Return the op types that still hold most bytes when they end, except variables, which hold theirs forever."""
     kept: dict[str, int] = {}
     for node in evidence.nodes:
         if node.stats.residual_bytes > 0 and not node.facts.parameter_shape:
@@ -71,7 +73,7 @@ def _keepers(evidence: Evidence) -> list[tuple[str, int]]:
 
 
 def _place(evidence: Evidence, op: str) -> str:
-    """Return the user's own line of the node of type ``op`` that holds most."""
+    """Return the user's line of the node of type ``op`` that holds most."""
     mine = [node for node in evidence.nodes if node.op == op and not node.facts.parameter_shape]
     return own_place(max(mine, key=lambda node: node.stats.residual_bytes).facts.stack)
 

@@ -1,4 +1,4 @@
-"""Whether there are faster ops for the same."""
+"""Whether faster ops exist for the same purpose."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -9,12 +9,12 @@ from .report import Report
 
 _BATCH_NORM: Final = "BatchNorm"
 _FUSED: Final = "FusedBatchNorm"
-#: Later versions of the fused op; tfprof does not know them.
+#: Later versions of the fused op; the TF profiler does not know them.
 _FUSED_TOO: Final = frozenset({_FUSED, "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say where batch normalisation is not fused, and where a GPU has to compute in the layout of CPUs."""
+    """Report batch normalisation that is not fused, and ops on a GPU in the data format of CPUs."""
     reports = []
     fused = {_FUSED} if evidence.parity.exact else _FUSED_TOO
     norms = [node for node in evidence.nodes if _BATCH_NORM in node.name]
@@ -24,7 +24,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
                 _text(
                     evidence,
                     "Maybe use faster FusedBatchNorm instead of BatchNorm",
-                    f"batch normalisation is computed by {len(norms)} ops, {norms[0].name} among them; one fused op is faster.",
+                    f"batch normalisation is computed by {len(norms)} ops, {norms[0].name} among them;"
+                    " one fused op is faster.",
                 ),
                 {"nodes": len(norms), "micros": sum(node.stats.micros for node in norms), "example": norms[0].name},
                 "give the layer fused=True and inputs of rank 4",
@@ -38,7 +39,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
                 _text(
                     evidence,
                     "Found operation using NHWC data_format on GPU. Maybe NCHW is faster.",
-                    f"{len(nhwc)} ops on a GPU, {nhwc[0].name} among them, have data_format NHWC; in float32 NCHW may be faster.",
+                    f"{len(nhwc)} ops on a GPU, {nhwc[0].name} among them, have data_format NHWC;"
+                    " in float32 NCHW may be faster.",
                 ),
                 {"nodes": len(nhwc), "micros": sum(node.stats.micros for node in nhwc), "example": nhwc[0].name},
                 "try data_format='channels_first' with float32; with float16 on tensor cores NHWC is the faster one",

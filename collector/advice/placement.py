@@ -11,10 +11,10 @@ from .evidence import Evidence
 from .input_bound import WAITING
 from .report import Report
 
-#: Share of all op time from which on ops on the CPU are worth a word, and how many types of them are told.
+#: Minimum share of all op time for a report, and number of op types that are named.
 WORTH: Final = 0.1
 _MOST: Final = 3
-#: Ops that have no other place, or whose time is somebody else's.
+#: Ops that run only on CPUs, or whose time belongs to other ops.
 _AT_HOME: Final = WAITING | {
     "Assert",
     "Const",
@@ -44,7 +44,7 @@ _AT_HOME: Final = WAITING | {
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say which op types spend time on the CPU of a job whose other ops run on a GPU."""
+    """Report op types that take time on the CPU although other ops run on a GPU."""
     if not any("gpu" in device for node in evidence.nodes for device in node.devices):
         return []
     here = [node for node in evidence.nodes if _movable(node) and node.stats.cpu_micros > 0]
@@ -59,17 +59,18 @@ def check(evidence: Evidence) -> Sequence[Report]:
     top_types = ", ".join(f"{op} {duration(spent * 1000)}" for op, spent in top)
     return [
         Report(
-            f"ops on the CPU of a job with a GPU take {percent(share)} of the time of all ops, {duration(micros * 1000)} a step:"
-            f" most of all {top_types}.",
+            f"ops on the CPU of a job with a GPU take {percent(share)} of the time of all ops,"
+            f" {duration(micros * 1000)} a step: most of all {top_types}.",
             {"share": share, "cpu_micros": micros, "nodes": len(here), **dict(top)},
-            "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel: types int32 and string often have none",
+            "remove tf.device('/cpu:0') around them, or see why they have no GPU kernel:"
+            " types int32 and string often have none",
             top_place([node for node in here if node.op == top[0][0]], evidence.times, stacks_of(evidence.nodes)),
         )
     ]
 
 
 def _movable(node: Node) -> bool:
-    """Say whether a node ran on a CPU, and not because it must."""
+    """Return whether a node ran on a CPU without having to."""
     return (
         any("cpu" in device for device in node.devices)
         and node.op not in _AT_HOME

@@ -9,7 +9,7 @@ from .evidence import Evidence
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """A finding: sentences, their numbers by name (units in the names), what to do about it, and the user's own line, if any."""
+    """A finding: text, numbers by name (with units), the remedy, and the user's line, if any."""
 
     text: str
     numbers: Mapping[str, float | str] = field(default_factory=dict)
@@ -18,17 +18,17 @@ class Report:
 
 
 class Checker(NamedTuple):
-    """A checker: its name in messages, its slug in docs/advice.md, its heading, its function; `tfprofs`: whether tfprof has it too."""
+    """A checker: name in messages, slug in docs/advice.md, heading, function; `in_tf_profiler`: TensorFlow has it."""
 
     name: str
     slug: str
     title: str
     check: Callable[[Evidence], Sequence[Report]]
-    tfprofs: bool = False
+    in_tf_profiler: bool = False
 
 
 class Advice(NamedTuple):
-    """The reports of one checker, none where it has nothing to say."""
+    """The reports of one checker, empty if it found nothing."""
 
     checker: Checker
     reports: tuple[Report, ...]

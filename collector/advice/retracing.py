@@ -1,4 +1,4 @@
-"""Whether graphs are made again and again while steps run."""
+"""Whether graphs are rebuilt while steps run."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -7,38 +7,39 @@ from ..numbers import count
 from .evidence import Evidence
 from .report import Report
 
-#: Graphs of the same ops, also for each traced step: from so many on it is worth a word.
+#: Minimum number of graphs with the same ops, in all and per traced step.
 GRAPHS: Final = 4
 _GRAPHS_A_STEP: Final = 0.5
-#: Functions first called in the second half of a job.
+#: Minimum number of functions first called in the second half of a job.
 FUNCTIONS: Final = 5
-#: Late traced steps below which nothing can be said, and the share of them that ran nodes never seen before.
+#: Minimum number of late traced steps, and the minimum share of them that ran new nodes.
 STEPS: Final = 4
 EVER_NEW: Final = 0.75
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say how often a function was traced anew, whether late steps run ops that no step ran before, whether functions come up late."""
+    """Report functions that are retraced, late steps that run new ops, and functions first called late."""
     found = (_graphs(evidence), _nodes(evidence), _functions(evidence))
     return [report for report in found if report is not None]
 
 
 def _graphs(evidence: Evidence) -> Report | None:
-    """Look at the largest function only: smaller ones are parts of it, and a model may have many that are alike."""
+    """Check the largest function only: smaller ones are parts of it, and a model may have many equal ones."""
     largest = max(evidence.graphs, key=lambda one: one.nodes, default=None)
     if largest is None or largest.graphs < max(GRAPHS, _GRAPHS_A_STEP * len(evidence.new)):
         return None
     return Report(
-        f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced {count(largest.graphs)} times or more,"
-        " which takes far longer than to run it.",
+        f"a function of {count(largest.nodes)} nodes, one of them {largest.example}, was traced"
+        f" {count(largest.graphs)} times or more, which takes far longer than to run it.",
         {"graphs": largest.graphs, "nodes": largest.nodes, "example": largest.example},
-        "call it with tensors instead of Python numbers, pad or bucket shapes, give it an input_signature or reduce_retracing=True",
+        "call it with tensors instead of Python numbers, pad or bucket shapes,"
+        " give it an input_signature or reduce_retracing=True",
         largest.line,
     )
 
 
 def _nodes(evidence: Evidence) -> Report | None:
-    """Look at the later half of the steps that did the same as one before."""
+    """Check the later half of the steps of calls that ran before."""
     known: set[tuple[int, int]] = set()
     again = []
     for call, nodes in evidence.new:
@@ -50,7 +51,8 @@ def _nodes(evidence: Evidence) -> Report | None:
     if len(late) < STEPS or len(new) < EVER_NEW * len(late):
         return None
     return Report(
-        f"{len(new)} of {len(late)} late traced steps ran ops that no step before had, {count(sum(new))} in all: the graph grows.",
+        f"{len(new)} of {len(late)} late traced steps ran ops that no step before had, {count(sum(new))} in all:"
+        " the graph grows.",
         {"steps": len(late), "steps_with_new_ops": len(new), "new_ops": sum(new)},
         "build the graph once, before the loop; graph.finalize() finds the line that adds to it",
     )
@@ -61,7 +63,8 @@ def _functions(evidence: Evidence) -> Report | None:
     if len(late) < FUNCTIONS:
         return None
     return Report(
-        f"{count(len(late))} functions were called for the first time in the second half of the job; each was traced then.",
+        f"{count(len(late))} functions were called for the first time in the second half of the job;"
+        " each was traced then.",
         {"functions": len(late), "known_before": len(evidence.first_calls) - len(late)},
         "make tf.functions once, outside of loops and methods that run often",
     )

@@ -8,9 +8,9 @@ from .evidence import Evidence
 from .report import Advice, Checker
 
 CHECKERS: Final = (
-    Checker("AcceleratorUtilizationChecker", "utilization", "GPU use", utilization.check, tfprofs=True),
-    Checker("OperationChecker", "operations", "Faster ops", operations.check, tfprofs=True),
-    Checker("ExpensiveOperationChecker", "expensive", "Most time", expensive.check, tfprofs=True),
+    Checker("AcceleratorUtilizationChecker", "utilization", "GPU use", utilization.check, in_tf_profiler=True),
+    Checker("OperationChecker", "operations", "Faster ops", operations.check, in_tf_profiler=True),
+    Checker("ExpensiveOperationChecker", "expensive", "Most time", expensive.check, in_tf_profiler=True),
     Checker("InputChecker", "input", "Input", input_bound.check),
     Checker("TransferChecker", "transfers", "Copies", transfers.check),
     Checker("PlacementChecker", "placement", "Placement", placement.check),
@@ -22,8 +22,10 @@ CHECKERS: Final = (
 
 
 def advise(evidence: Evidence, names: Collection[str] | None = None) -> list[Advice]:
-    """Return what each checker says, those of ``names`` only if any are given; with exact parity only tfprof's are asked."""
+    """Return the advice of all checkers, or of those in ``names``; exact parity asks only the TF profiler's."""
     asked = [
-        one for one in CHECKERS if (one.tfprofs or not evidence.parity.exact) and (names is None or one.name in names)
+        one
+        for one in CHECKERS
+        if (one.in_tf_profiler or not evidence.parity.exact) and (names is None or one.name in names)
     ]
     return [Advice(checker, tuple(checker.check(evidence))) for checker in asked]

@@ -1,4 +1,4 @@
-"""Whether there are so many small ops that starting them takes the time."""
+"""Whether the overhead of starting many small ops dominates."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,15 +11,15 @@ from .evidence import Evidence, Traced
 from .intervals import covered
 from .report import Report
 
-#: Ops as short as this, in ns, take about as long to start as to run.
+#: Duration in ns below which starting an op takes about as long as running it.
 TINY_NS: Final = 20_000
-#: So many a step, and such a share of it in which none ran, are worth a word.
+#: Minimum number of ops per step, and minimum idle share of a step, that are reported.
 MANY: Final = 200
 IDLE: Final = 0.3
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say how many ops a step has, how long the median one takes, and for how long none runs."""
+    """Report the number of ops per step, the duration of the median one, and the share of the step without any."""
     steps = [step for step in evidence.traced if step.executions and step.duration_ns > 0]
     if not steps:
         return []
@@ -30,10 +30,11 @@ def check(evidence: Evidence) -> Sequence[Report]:
         return []
     return [
         Report(
-            f"a step runs {count(round(ops))} ops, half of them for {duration(typical)} or less; for {percent(idle)} of the step no op"
-            " runs: starting ops takes longer than running them.",
+            f"a step runs {count(round(ops))} ops, half of them for {duration(typical)} or less; for {percent(idle)}"
+            " of the step no op runs: starting ops takes longer than running them.",
             {"ops_per_step": ops, "median_op_ns": typical, "idle_share": idle, "traced_steps": len(steps)},
-            "give ops more to do: larger batches, fused layers, steps in one tf.function, jit_compile=True; fetch fewer single values",
+            "give ops more to do: larger batches, fused layers, steps in one tf.function, jit_compile=True;"
+            " fetch fewer single values",
             _place(evidence),
         )
     ]
@@ -45,7 +46,7 @@ def _idle(step: Traced) -> float:
 
 
 def _place(evidence: Evidence) -> str:
-    """Return the user's own line that most executions come from."""
+    """Return the user's line with most executions."""
     runs: Counter[str] = Counter()
     for node in evidence.nodes:
         if node.stats.runs and (place := own_place(node.facts.stack)):

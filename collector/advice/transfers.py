@@ -12,14 +12,17 @@ from .evidence import Evidence, OpExecution
 from .intervals import Interval, covered, exposed
 from .report import Report
 
-#: Share of a step from which on copies that no kernel hides are worth a word.
+#: Minimum share of a step, in copies without a concurrent kernel, that is reported.
 EXPOSED: Final = 0.1
 
 _GPU: Final = re.compile(r"gpu:\d+")
 _COPY: Final = re.compile(r"memcpy\W?([hdp])(?:2|to)([hdp])", re.IGNORECASE)
 _WAYS: Final = {"hd": "host to device", "dh": "device to host", "dd": "within a device", "pp": "device to device"}
 _TODO: Final = {
-    "hd": "hand batches over ahead: tf.data.experimental.prefetch_to_device or copy_to_device; feed smaller types and cast on the GPU",
+    "hd": (
+        "hand batches over ahead: tf.data.experimental.prefetch_to_device or copy_to_device;"
+        " feed smaller types and cast on the GPU"
+    ),
     "dh": "fetch less often and less: losses and summaries every N steps; keep ops that read the values on the GPU",
     "dd": "look for ops that copy: gathers, slices, changes of layout between NHWC and NCHW",
     "pp": "keep what works together on one GPU",
@@ -27,7 +30,7 @@ _TODO: Final = {
 
 
 def way(one: OpExecution) -> str | None:
-    """Return from where to where an execution copies: hd, dh, dd, pp; empty where it does not say, None where it does not copy."""
+    """Return the direction of a copy: hd, dh, dd, pp, or '' if unknown; None if the execution is no copy."""
     found = _COPY.search(one.device) or _COPY.search(one.node) or _COPY.search(one.op)
     if found:
         return (found[1] + found[2]).lower()
@@ -35,7 +38,7 @@ def way(one: OpExecution) -> str | None:
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say of each GPU how long its copies ran while none of its kernels did, by the median step."""
+    """Report for each GPU the time of copies without a concurrent kernel, in the median step."""
     steps = [(step.duration_ns, *_sorted(step.executions)) for step in evidence.traced if step.duration_ns > 0]
     reports = []
     for gpu in sorted({gpu for _, copies, _ in steps for gpu in copies}):
@@ -54,7 +57,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
 def _sorted(
     executions: Sequence[OpExecution],
 ) -> tuple[dict[str, dict[str, list[Interval]]], dict[str, list[Interval]]]:
-    """Return by GPU the copies by their way, and the kernels."""
+    """Return by GPU its copies, by direction, and its kernels."""
     copies: dict[str, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     kernels: dict[str, list[Interval]] = defaultdict(list)
     for one in executions:
@@ -73,8 +76,9 @@ def _report(gpu: str, share: float, alone: float, kernels: float, ways: Counter[
     ((most, _),) = ways.most_common(1)
     direction = _WAYS.get(most, "")
     return Report(
-        f"{gpu.upper()} waits for copies for {percent(share)} of a step: {duration(alone)} in which none of its kernels ran,"
-        f" beside {duration(kernels)} of kernels." + (f" Most of them go from {direction}." if direction else ""),
+        f"{gpu.upper()} waits for copies for {percent(share)} of a step: {duration(alone)} in which none of its"
+        f" kernels ran, beside {duration(kernels)} of kernels."
+        + (f" Most of them go from {direction}." if direction else ""),
         {
             "device": gpu,
             "share": share,

@@ -9,27 +9,32 @@ from ..numbers import count, duration, percent
 from .evidence import Evidence, Load, Timed
 from .report import Report
 
-#: Minimum number of steps, after the warm-up steps.
+#: Minimum number of steps, after those of the warm-up.
 STEPS: Final = 50
 _WARM_UP: Final = 5
-#: A step this many times as long as the median one is an outlier; all of them together are worth a word from this share of the time on.
+#: An outlier takes this many times the median step; minimum share of the time in outliers that is
+#: reported.
 OUTLIER: Final = 3.0
 WORTH: Final = 0.1
-#: Share of the host's CPUs that other processes use, and that are busy, from which on the host is called the reason.
+#: Shares of the host's CPUs, used by other processes and busy in all, above which the host is the
+#: likely reason.
 OTHERS: Final = 0.25
 FULL: Final = 0.85
 _AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"
-_TODO: Final = "see what happens in them: inputs of other shapes or sizes, functions traced anew, other load on the host (tfprof host)"
-_BUSY: Final = (
-    "measure again on a quiet host, or give the job CPUs of its own (taskset, cgroups); tfprof host shows its load. What is uneven"
-    " then, too, is the job's own: inputs of other shapes or sizes, functions traced anew"
+_TODO: Final = (
+    "see what happens in them: inputs of different shapes or sizes, retraced functions, other load on the host"
+    " (tfprof host)"
 )
-#: Share of the distances between outliers that are alike where they come at regular intervals.
+_BUSY: Final = (
+    "measure again on a quiet host, or reserve CPUs for the job (taskset, cgroups); tfprof host shows the load. If"
+    " steps are still uneven, the cause is in the job: inputs of different shapes or sizes, retraced functions"
+)
+#: Minimum share of equal distances between outliers that makes them regular.
 _REGULAR: Final = 0.6
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say how much time the longest steps take from the others, at which intervals they come, and whether the host was busy then."""
+    """Report the time in outliers, their interval, and whether the host was busy meanwhile."""
     steps = _alike([one for one in evidence.timed if one.usual])[_WARM_UP:]
     number = sum(one.runs for one in steps)
     if number < STEPS:
@@ -44,8 +49,8 @@ def check(evidence: Evidence) -> Sequence[Report]:
     every = _interval([one.ordinal for one in longest if _mean(one) >= most / 2])
     slow = sum(one.runs for one in longest)
     text = (
-        f"{count(slow)} of {count(number)} steps take {OUTLIER:.0f} times as long as the median one ({duration(typical)}) or more,"
-        f" up to {duration(most)}: {percent(share)} of the time in steps."
+        f"{count(slow)} of {count(number)} steps take {OUTLIER:.0f} times as long as the median one"
+        f" ({duration(typical)}) or more, up to {duration(most)}: {percent(share)} of the time in steps."
     )
     numbers = {"slow_steps": slow, "steps": number, "median_ns": typical, "share": share, "every": every or 0}
     if every:
@@ -55,14 +60,14 @@ def check(evidence: Evidence) -> Sequence[Report]:
         return [Report(text, numbers, _TODO)]
     cores = evidence.load[0].cpus
     text += (
-        f" The likely reason is the host, not the job: while they ran, other processes used {others:.1f} of its {cores} CPUs,"
-        " and none was free."
+        f" The likely reason is the host, not the job: while they ran, other processes used {others:.1f}"
+        f" of its {cores} CPUs, and none was free."
     )
     return [Report(text, numbers | {"other_cores": others, "cpus": cores}, _BUSY)]
 
 
 def _alike(steps: Sequence[Timed]) -> list[Timed]:
-    """Return the steps that do what takes most of the time: others take as long as they do."""
+    """Return the steps of the call with most of the time; other calls have other durations."""
     sums: Counter[int] = Counter()
     for one in steps:
         sums[one.key] += one.total_ns
@@ -70,9 +75,9 @@ def _alike(steps: Sequence[Timed]) -> list[Timed]:
 
 
 def _others(load: Sequence[Load], steps: Sequence[Timed]) -> float | None:
-    """Return how many cores other processes used while ``steps`` ran, where these kept the job from some; else None.
+    """Return the cores that other processes used while ``steps`` ran, if the job lacked them; else None.
 
-    Samples are taken once a second: each counts by how much of the steps' time lies in it.
+    Samples are a second apart; each is weighted by its share of the steps' time.
     """
     weighted = [(_shared(one, steps), one) for one in load]
     whole = sum(weight for weight, _ in weighted)
@@ -90,7 +95,7 @@ def _others(load: Sequence[Load], steps: Sequence[Timed]) -> float | None:
 
 
 def _shared(one: Load, steps: Sequence[Timed]) -> int:
-    """Return how much of the time of ``steps``, in ns, lies between two samples."""
+    """Return the part of the time of ``steps``, in ns, that lies between two samples."""
     return sum(
         max(0, min(one.end_ns, step.start_ns + step.total_ns) - max(one.start_ns, step.start_ns)) for step in steps
     )
@@ -101,7 +106,7 @@ def _mean(one: Timed) -> float:
 
 
 def _median(steps: Sequence[Timed], number: int) -> float:
-    """Return the median duration, those timed together each taken to last as long as the others."""
+    """Return the median duration; steps timed together count with their mean."""
     before = 0
     for one in sorted(steps, key=_mean):
         before += one.runs
@@ -111,7 +116,7 @@ def _median(steps: Sequence[Timed], number: int) -> float:
 
 
 def _interval(ordinals: Sequence[int]) -> int | None:
-    """Return the distance that most neighbours have, give or take one; None where there is none."""
+    """Return the distance of most neighbours, within one step; None if there is no common one."""
     if len(ordinals) < 3:
         return None
     distances = Counter(after - before for before, after in pairwise(ordinals))

@@ -10,15 +10,18 @@ from .evidence import Evidence
 from .intervals import covered
 from .report import Report
 
-#: Below it a GPU's time is badly used.
+#: Minimum share of a step that a GPU should be busy.
 LOW: Final = 0.5
-_TODO: Final = "look at what runs on the host meanwhile: tfprof graph JOB -step N -output timeline:outfile=F shows the gaps between kernels"
+_TODO: Final = (
+    "see what the host does in the gaps between kernels: tfprof graph JOB -step N -output timeline:outfile=F shows them"
+)
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Say for each GPU which part of the last step its kernels took.
+    """Report for each GPU the share of the last step in which its kernels ran.
 
-    tfprof takes each node's own last step, be it another one than its neighbours', and adds up kernels that ran at once.
+    The TF profiler takes the last step of each node, which may differ between nodes, and adds up
+    concurrent kernels.
     """
     by_device: dict[str, list[tuple[int, Entry]]] = {}
     for step, entry in evidence.last.values():

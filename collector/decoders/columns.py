@@ -1,4 +1,4 @@
-"""Lists of values to Arrow columns."""
+"""Converts lists of values to Arrow columns."""
 
 from array import array
 from collections.abc import Iterable, Sequence
@@ -8,7 +8,8 @@ import pyarrow as pa
 
 from ..store.schema import JOB_TABLES
 
-#: Numbers of this type lie in an `array` of this code as in an Arrow column, and are put there in a third of the time.
+#: Arrow type to `array` code of the same memory layout: converting through `array` takes a third of
+#: the time.
 _CODES: Final = {
     pa.uint16(): (int, "H"),
     pa.uint32(): (int, "I"),
@@ -21,17 +22,17 @@ _EMPTY: Final = {name: pa.RecordBatch.from_pylist([], schema=schema) for name, s
 
 
 def from_columns(columns: Iterable[Sequence[Any]], table: str) -> pa.RecordBatch:
-    """Return the rows of ``table`` that have ``columns``; ArrowInvalid or OverflowError where a value does not fit."""
+    """Return rows of ``table`` from its columns; ArrowInvalid or OverflowError if a value does not fit."""
     arrays = [_array(values, *kind) for values, kind in zip(columns, _KINDS[table], strict=True)]
     return pa.RecordBatch.from_arrays(arrays, schema=JOB_TABLES[table])
 
 
 def from_rows(rows: Sequence[tuple[Any, ...]], table: str) -> pa.RecordBatch:
-    """Return ``rows`` of ``table``; errors as above."""
+    """Return rows of ``table`` from tuples; errors as above."""
     return from_columns(zip(*rows, strict=True), table) if rows else _EMPTY[table]
 
 
 def _array(values: Sequence[Any], kind: Any, known: tuple[type, str] | None) -> Any:
-    if known is None or set(map(type, values)) != {known[0]}:  # what is missing or does not fit is pyarrow's business
+    if known is None or set(map(type, values)) != {known[0]}:  # pyarrow deals with nulls and misfits
         return pa.array(values, kind)
     return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(array(known[1], values))])

@@ -1,4 +1,4 @@
-"""RunMetadata bytes to rows of `ops` and `allocations`: by the C walker where it was built, else by protobuf; equal on every input."""
+"""Decodes RunMetadata into rows of `ops` and `allocations`, by the C walker or by protobuf, with equal results."""
 
 from collections.abc import Sequence
 from types import ModuleType
@@ -15,19 +15,19 @@ from .native import walker
 
 Part = bytes | memoryview
 
-#: What a part is refused for, by the walker's status (wire.h).
+#: Reason of a refusal, by the walker's status (wire.h).
 ERRORS: Final = (
     None,
     "not a RunMetadata",
-    "more distinct names than are kept of one job",
+    "more distinct names than a job may have",
     f"more than {fallback.ROWS_MAX} node executions, or allocations on GPUs, in one step",
 )
 
 
 class Decoded(NamedTuple):
-    """What became of one part: its rows, the real time (ns) that their `start_ns` count from, or why there are none.
+    """Result of one part: its rows, the base of their `start_ns` (real time, ns), or the reason of a refusal.
 
-    ``accelerator``: devices.accelerator of all its devices.
+    ``accelerator``: sum of devices.accelerator over its devices.
     """
 
     rows: int
@@ -41,7 +41,7 @@ def _decoded(rows: int, base_ns: int, accelerator: int, status: int) -> Decoded:
 
 
 class Steps(NamedTuple):
-    """The OPS and ALLOCATIONS rows of several parts, and what became of each."""
+    """The OPS and ALLOCATIONS rows of several parts, and the result of each part."""
 
     ops: pa.RecordBatch
     allocations: pa.RecordBatch
@@ -49,29 +49,30 @@ class Steps(NamedTuple):
 
 
 class TooManyRowsError(DecodeError):
-    """Several parts make more rows together than are held in memory at once: fewer are to be given."""
+    """Several parts make too many rows for memory together: the caller passes fewer."""
 
 
 class Decoder(Protocol):
-    """Decodes the RunMetadata of one job, many in a call."""
+    """Decodes the RunMetadata of one job, many per call."""
 
     name: str
     is_quick: bool
 
     def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
-        """Return the rows of all ``parts``, numbered by ``traces``, and what became of each, in order.
+        """Return the rows of all ``parts``, with the trace numbers ``traces``, and the result of each part in order.
 
-        A part that is refused leaves no row and no name, and does not disturb the others. TooManyRowsError, without any
-        name left behind, where several parts are to be given in smaller lots.
+        A refused part leaves no row and no name, and does not affect the others. TooManyRowsError
+        if the caller must pass fewer parts; it leaves no name behind.
         """
 
 
-#: Steps with more node executions a byte (a node with times and a name has hundreds) are counted before they are decoded.
+#: Executions per byte above which a step is counted before it is decoded; a usual execution takes
+#: hundreds of bytes.
 _ROWS_A_BYTE_MAX: Final = 1 / 32
 
 
 class WalkerDecoder:
-    """Decodes by the C walker, into as much room as the densest step so far would need; counting first costs a quarter more."""
+    """Decodes by the C walker. Its buffer is sized by the densest step so far: counting first costs a quarter more."""
 
     name = "walker"
     is_quick = True
@@ -81,7 +82,7 @@ class WalkerDecoder:
         self._rows_a_byte = 0.0
 
     def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
-        """Return the rows of all ``parts`` and what became of each."""
+        """Return the rows of all ``parts`` and the result of each part."""
         size = sum(len(part) for part in parts)
         room = int(size * self._rows_a_byte * 1.125)
         block = pa.allocate_buffer(self._walker.block_size(room))
@@ -105,7 +106,7 @@ class PythonDecoder:
     is_quick = False
 
     def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
-        """Return the rows of all ``parts`` and what became of each."""
+        """Return the rows of all ``parts`` and the result of each part."""
         rows = fallback.Rows([[] for _ in OPS], [])
         decoded = []
         for part, trace in zip(parts, traces, strict=True):
@@ -114,7 +115,7 @@ class PythonDecoder:
 
 
 def decoder(kind: str = "auto") -> Decoder:
-    """Return the decoder ``kind``: `walker`, `python`, or `auto` for the faster of those that there are."""
+    """Return the decoder ``kind``: `walker`, `python`, or `auto` for the fastest one available."""
     if kind == "python" or (kind == "auto" and walker is None):
         return PythonDecoder()
     if kind not in {"auto", "walker"}:
@@ -125,7 +126,7 @@ def decoder(kind: str = "auto") -> Decoder:
 
 
 def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
-    """Return the first ``rows`` of the columns that lie in ``block``, each at a multiple of 64 bytes."""
+    """Return the first ``rows`` rows of the columns in ``block``, each of which begins at a multiple of 64 bytes."""
     arrays, at = [], 0
     for kind, width in _TYPES:
         size = room * width
@@ -135,8 +136,8 @@ def _columns(block: pa.Buffer, room: int, rows: int) -> pa.RecordBatch:
 
 
 def _allocations(columns: Sequence[bytes]) -> pa.RecordBatch:
-    """Return the columns of ALLOCATIONS, each in bytes of its own."""
-    if not columns[0]:  # as without a GPU
+    """Return the columns of ALLOCATIONS, each copied into a buffer of its own."""
+    if not columns[0]:  # the usual case without a GPU
         return from_rows([], "allocations")
     arrays = [
         pa.Array.from_buffers(kind, len(data) * 8 // kind.bit_width, [None, pa.py_buffer(data)])

@@ -1,4 +1,4 @@
-"""Op executions of a profiler session: which events of which planes of an XSpace are ops, and what they used."""
+"""Finds the op executions in the XSpace of a profiler session, with their times and memory."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -6,9 +6,11 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple, Protocol
 
 from ..store.devices import ITERATOR_DEVICE
+from .calls import EVENTS as CALL_EVENTS
+from .calls import PROCESS, UNSEEN, Calls, id_of, in_pool
 from .proto.xplane_pb2 import XEventMetadata, XLine, XStat, XStatMetadata
 
-#: A device as RunMetadata calls it.
+#: Name of a device in RunMetadata.
 HOST_DEVICE: Final = b"/job:localhost/replica:0/task:0/device:CPU:0"
 ITERATOR_LABEL: Final = b"tf.data"
 
@@ -19,37 +21,42 @@ _EAGER_OP: Final = re.compile(rb"EagerLocalExecute: (_*[A-Z]\w*)\Z")
 _ITERATOR: Final = re.compile(rb"Iterator::\w")
 _INLINED: Final = re.compile(rb"(?:(?:Stateful)?PartitionedCall(?:_\d+)?/)+(?=.)")
 _ASYNC_START, _ASYNC_DONE = b"ExecutorState::ProcessAsync::Start", b"ExecutorState::ProcessAsync::Done"
-#: A batch was handed out: the bytes of its tensors, and the step in which.
+#: Event of an iterator that returned a batch; its stats have the bytes of the tensors and the step.
 _BATCH: Final = b"IteratorGetNextOp::DoCompute"
 _NEXT: Final = b"IteratorGetNext"
-#: Ops that only wait for the ops of a function, which have events of their own.
+#: Ops that only wait for a function; the function's ops have their own events.
 _CALLS: Final = frozenset(
     {b"Case", b"For", b"If", b"PartitionedCall", b"RemoteCall", b"StatefulPartitionedCall", b"StatelessCase"}
     | {b"StatelessIf", b"StatelessWhile", b"SymbolicGradient", b"While"}
 )
+#: Later than any event.
+_END_PS: Final = 1 << 80
 _ENVIRONMENT: Final = b"Task Environment"
 _STARTED: Final = b"profile_start_time"
 
 
 @dataclass(slots=True)
 class Memory:
-    """What an op allocated while it ran, as its allocator told it (bytes)."""
+    """Memory that an op allocated while it ran, as reported by its allocator (bytes)."""
 
     allocator: bytes = b""
     total: int = 0
     peak: int = 0
     live: int = 0  # allocated and not freed
     in_use: int = 0
-    output: int = 0  # of a batch that an iterator handed out
+    output: int = 0  # of a batch that an iterator returned
     held: dict[int, int] = field(default_factory=dict)
 
 
-#: Of an op that allocated nothing, as most; nobody writes into it.
+#: Memory of an op that allocated nothing, shared by most ops; it is never modified.
 NO_MEMORY: Final = Memory()
 
 
 class Execution(NamedTuple):
-    """One op execution; times in ns, real time. `own_ns` leaves out other ops that ran within it on its thread."""
+    """One op execution; times in ns, real time. `own_ns` excludes other ops nested in it on its thread.
+
+    `call`: id of the function call that it belongs to, 0 if there is none, or `calls.UNSEEN`.
+    """
 
     device: bytes
     node: bytes
@@ -58,10 +65,11 @@ class Execution(NamedTuple):
     start_ns: int
     own_ns: int
     memory: Memory
+    call: int = 0
 
 
 class _Op(NamedTuple):
-    """What all executions of an event's name have in common."""
+    """Facts that all executions of one event name share."""
 
     device: bytes
     node: bytes
@@ -80,18 +88,19 @@ class _Event(NamedTuple):
 
 @dataclass(slots=True)
 class _Open:
-    """An op that others may lie in."""
+    """An op that may enclose others."""
 
     op: _Op
     start_ps: int
     end_ps: int
+    call: int
     inner_ps: int = 0
     inner_ops: int = 0
     memory: Memory | None = None
 
 
 class Plane(Protocol):
-    """A plane of a session: an XPlane, or what looks like one without having all its lines in memory."""
+    """Interface of an XPlane, whose lines need not all be in memory."""
 
     @property
     def name(self) -> bytes:
@@ -99,40 +108,46 @@ class Plane(Protocol):
 
     @property
     def lines(self) -> Iterable[XLine]:
-        """Its lines, anew at each look."""
+        """Its lines; each call iterates anew."""
 
     @property
     def event_metadata(self) -> Mapping[int, XEventMetadata]:
-        """What its events are, by number."""
+        """Event metadata by number."""
 
     @property
     def stat_metadata(self) -> Mapping[int, XStatMetadata]:
-        """What its values are, by number."""
+        """Stat metadata by number."""
 
     @property
     def stats(self) -> Iterable[XStat]:
-        """Its own values."""
+        """Stats of the plane itself."""
 
 
 class Session(Protocol):
-    """What a profiler session recorded: an XSpace, or what looks like one."""
+    """Interface of an XSpace, the recording of a profiler session."""
 
     @property
     def planes(self) -> Iterable[Plane]:
-        """Its planes, anew at each look."""
+        """Its planes; each call iterates anew."""
 
 
-def executions(space: Session, started_ns: int) -> Iterator[Execution]:
-    """Yield the op executions of all planes; ``started_ns``: when the session began, where it does not say so itself."""
+def executions(space: Session, started_ns: int, caller: int = 0) -> Iterator[Execution]:
+    """Yield the op executions of all planes, except those of other threads' functions.
+
+    Those are the functions that other threads than the step's called.
+
+    ``started_ns``: start of the session, used if the XSpace has none; ``caller``: the step's thread
+    (layout.XSPACE_HEAD).
+    """
     began_ns = session_start(space) or started_ns
     for plane in space.planes:
         for pattern, read in _READERS.items():
             if pattern.match(plane.name):
-                yield from read(_Plane(plane, began_ns))
+                yield from read(_Plane(plane, began_ns), Calls(caller))
 
 
 def session_start(space: Session) -> int:
-    """Return the real time (ns) when the session began, 0 where the XSpace does not say."""
+    """Return the start of the session in real time (ns), 0 if the XSpace has none."""
     for plane in space.planes:
         if plane.name == _ENVIRONMENT:
             names = {key: value.name for key, value in plane.stat_metadata.items()}
@@ -143,7 +158,7 @@ def session_start(space: Session) -> int:
 
 
 class _Named(NamedTuple):
-    """What the name of an event says; `is_relevant`: whether that is of interest on a host's thread."""
+    """Parsed name of an event; `is_relevant`: whether such events matter on a host's thread."""
 
     name: bytes
     display: bytes
@@ -152,9 +167,9 @@ class _Named(NamedTuple):
 
     @classmethod
     def of(cls, event: XEventMetadata) -> "_Named":
-        """Return what the name of ``event`` says."""
+        """Parse the name of ``event``."""
         op = _op(event.name)
-        is_relevant = op is not None or event.name in _MEMORY_EVENTS or event.name in {_ASYNC_START, _ASYNC_DONE}
+        is_relevant = op is not None or event.name in _MEMORY_EVENTS or event.name in _OTHER_EVENTS
         return cls(event.name, event.display_name, op, is_relevant)
 
 
@@ -162,7 +177,7 @@ _NAMELESS: Final = _Named(b"", b"", None, is_relevant=False)
 
 
 def _op(name: bytes) -> _Op | None:
-    """Return the op whose executions are called ``name``, None when it names none."""
+    """Return the op that an event name means, None if it means none."""
     op = _OP.match(name)
     if op:
         return None if op[2] in _CALLS else _Op(HOST_DEVICE, _INLINED.sub(b"", op[1], count=1), op[2])
@@ -173,7 +188,7 @@ def _op(name: bytes) -> _Op | None:
 
 
 class _Plane:
-    """A plane with its tables of names at hand."""
+    """A plane with its tables of names decoded."""
 
     def __init__(self, plane: Plane, began_ns: int) -> None:
         self.name = plane.name
@@ -184,11 +199,11 @@ class _Plane:
 
     @property
     def lines(self) -> Iterable[XLine]:
-        """The lines, anew at each look."""
+        """The lines; each call iterates anew."""
         return self._plane.lines
 
     def events(self, line: XLine, *, relevant_only: bool = False) -> list[_Event]:
-        """Return the events of a line, outer ones before those within them; only ``relevant_only`` ones if so asked."""
+        """Return the events of a line, enclosing events before nested ones; ``relevant_only`` skips all others."""
         events = []
         line_ps = self._start_ps(line)
         for event in line.events:
@@ -196,17 +211,17 @@ class _Plane:
             if named.is_relevant or not relevant_only:
                 start_ps = line_ps + event.offset_ps
                 end_ps = start_ps + max(0, event.duration_ps)
-                stats = event.stats if named.op is None or not relevant_only else ()  # a list that most need not have
+                stats = event.stats if named.op is None or not relevant_only else ()  # most events need no stats
                 events.append(_Event(named.name, named.display, named.op, start_ps, end_ps, stats))
         return sorted(events, key=lambda event: (event.start_ps, -event.end_ps))
 
     def _start_ps(self, line: XLine) -> int:
-        """Return the real time that a line's events count from: sessions export it relative to their beginning."""
+        """Return the base of a line's event times in real time (ps); a session exports it relative to its start."""
         relative = line.timestamp_ns < self._began_ns // 2
         return (line.timestamp_ns + (self._began_ns if relative else 0)) * 1000
 
     def stats(self, event: _Event) -> Mapping[bytes, bytes | int]:
-        """Return an event's numbers and texts by name."""
+        """Return the stats of an event by name."""
         values: dict[bytes, bytes | int] = {}
         for stat in event.stats:
             kind = stat.WhichOneof("value")
@@ -217,14 +232,16 @@ class _Plane:
         return values
 
 
-def _host(plane: _Plane) -> Iterator[Execution]:
+def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
+    found: list[Execution] = []  # whose a call is may be told by a later line
     waiting: dict[object, tuple[_Event, int]] = {}
     done: dict[object, int] = {}
     batches: dict[object, list[int]] = {}
     for line in plane.lines:
         thread = line.id & 0xFFFFFFFF
+        calls.look(line.id)
         events = plane.events(line, relevant_only=True)
-        yield from _nested(plane, events, thread)
+        found += _nested(plane, events, line, calls)
         for event in events:
             if event.name == _ASYNC_START:
                 waiting[_link(plane.stats(event), b"_p")] = event, thread
@@ -233,11 +250,12 @@ def _host(plane: _Plane) -> Iterator[Execution]:
             elif event.name == _BATCH:
                 stats = plane.stats(event)
                 batches.setdefault(stats.get(b"id"), []).append(_number(stats, b"element_size"))
-    yield from _asynchronous(plane, waiting, done, batches)
+    found += _asynchronous(plane, waiting, done, batches)
+    yield from (row for row in found if not calls.is_of_another(row.call, row.start_ns)) if calls.are_mixed else found
 
 
 def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:
-    """Return what joins the two halves of an asynchronous op."""
+    """Return the id that links the two halves of an asynchronous op."""
     return stats.get(key), stats.get(b"step_id"), stats.get(b"name")
 
 
@@ -247,9 +265,10 @@ def _asynchronous(
     done: Mapping[object, int],
     batches: Mapping[object, Sequence[int]],
 ) -> Iterator[Execution]:
-    """Yield the ops that left their thread and called back from another; one still out at the end is not yielded.
+    """Yield the asynchronous ops, which end on another thread than they began; unfinished ones are not yielded.
 
-    ``batches``: bytes of what iterators handed out, by step: they tell nothing where a step has several.
+    ``batches``: bytes of the batches that iterators returned, by step; ambiguous if a step has
+    several.
     """
     for link, (event, thread) in waiting.items():
         stats = plane.stats(event)
@@ -259,17 +278,29 @@ def _asynchronous(
             name = _INLINED.sub(b"", node, count=1)
             bytes_out = batches.get(stats.get(b"step_id"), ()) if kind == _NEXT else ()
             memory = Memory(output=bytes_out[0]) if len(bytes_out) == 1 else NO_MEMORY
-            yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, memory)
+            call = _number(stats, b"step_id") & 0xFFFFFFFFFFFFFFFF
+            yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, memory, call)
 
 
-def _nested(plane: _Plane, events: Iterable[_Event], thread: int) -> Iterator[Execution]:
-    """Yield the ops of one thread, innermost first; each without the time of those in it."""
+def _nested(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) -> Iterator[Execution]:
+    """Yield the ops of one thread, innermost first; the time of nested ops is subtracted. Note the calls that begin."""
+    thread = line.id & 0xFFFFFFFF
     open_: list[_Open] = []
+    #: Ends and calls of the executors that are at work, innermost last.
+    within: list[tuple[int, int]] = [(_END_PS, UNSEEN if in_pool(line) else 0)]
     for event in events:
         while open_ and open_[-1].end_ps <= event.start_ps:
             yield from _closed(open_, thread)
+        while within[-1][0] <= event.start_ps:
+            within.pop()
         if event.op is not None:
-            open_.append(_Open(event.op, event.start_ps, event.end_ps))
+            open_.append(_Open(event.op, event.start_ps, event.end_ps, within[-1][1]))
+        elif event.name == PROCESS:
+            within[0] = _END_PS, 0
+            within.append((event.end_ps, id_of(plane.stats(event))))
+        elif event.name in CALL_EVENTS:
+            within[0] = _END_PS, 0
+            calls.begin(event.name, id_of(plane.stats(event)), line, event.start_ps, within[-1][1])
         elif open_ and event.name in _MEMORY_EVENTS:
             memory = open_[-1].memory = open_[-1].memory or Memory()
             _MEMORY_EVENTS[event.name](memory, plane.stats(event))
@@ -278,7 +309,7 @@ def _nested(plane: _Plane, events: Iterable[_Event], thread: int) -> Iterator[Ex
 
 
 def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
-    """Take the innermost open op; yield it unless it is an eager call of ops that have events of their own."""
+    """Close the innermost open op; yield it unless it is an eager call whose ops have their own events."""
     last = open_.pop()
     device, node, label, eager = last.op
     wrapper = eager and last.inner_ops > 0
@@ -288,11 +319,12 @@ def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
         open_[-1].inner_ops += device == HOST_DEVICE
     if not wrapper:
         own_ns = max(0, duration_ps - last.inner_ps) // 1000
-        yield Execution(device, node, label, thread, last.start_ps // 1000, own_ns, last.memory or NO_MEMORY)
+        memory = last.memory or NO_MEMORY
+        yield Execution(device, node, label, thread, last.start_ps // 1000, own_ns, memory, last.call)
 
 
 def _allocated(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
-    # An allocator that does not know what it took for a request, as the CPU's, says 0.
+    # An allocator that does not track the size of its blocks, such as the CPU's, reports 0.
     size = _number(stats, b"allocation_bytes") or _number(stats, b"requested_bytes")
     name = stats.get(b"allocator_name")
     if not memory.allocator and isinstance(name, bytes):
@@ -319,8 +351,8 @@ def _number(stats: Mapping[bytes, bytes | int], key: bytes) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _accelerator(plane: _Plane) -> Iterator[Execution]:
-    """Yield the kernels and copies of a device; lines that XLA derives from them say the same again."""
+def _accelerator(plane: _Plane, _calls: Calls) -> Iterator[Execution]:
+    """Yield the kernels and copies of a device; lines that XLA derives from them are skipped as duplicates."""
     device = plane.name + b"/stream:all"
     has_streams = any(line.name.startswith(b"Stream") for line in plane.lines)
     for line in plane.lines:
@@ -336,10 +368,11 @@ def _accelerator(plane: _Plane) -> Iterator[Execution]:
             )
 
 
+_OTHER_EVENTS: Final = CALL_EVENTS | {_ASYNC_START, _ASYNC_DONE}
 _MEMORY_EVENTS: Final[dict[bytes, Callable[[Memory, Mapping[bytes, bytes | int]], None]]] = {
     b"MemoryAllocation": _allocated,
     b"MemoryDeallocation": _freed,
     _BATCH: _handed_out,
 }
-#: How the planes are read, by name; all others hold no ops.
+#: Reader of a plane, by its name; other planes hold no ops.
 _READERS: Final = {_HOST_PLANE: _host, _DEVICE_PLANE: _accelerator}

@@ -1,4 +1,4 @@
-"""The JSON of a `frames` record to rows: which Python code made which node, and which nodes are parameters."""
+"""Decodes the JSON of a `frames` record: the Python stacks of nodes, and the variables."""
 
 import json
 from collections.abc import Sequence
@@ -10,11 +10,12 @@ from ..errors import DecodeError
 from ..store.schema import STATE, TRAINABLE, UNTRAINED
 from .columns import from_rows
 
-#: Rows and bytes of text that the frames of one graph may come to: indexes make a small record a large table.
+#: Maximum rows and bytes of text of one graph's frames: indexes let a small record make a large
+#: table.
 ROWS_MAX: Final = 1 << 20
 TEXT_MAX: Final = 64 << 20
 
-#: Keys of a record → what it says of variables.
+#: Keys of a record → label of the variables that they list.
 _VARIABLES: Final = {"variables": TRAINABLE, "others": UNTRAINED, "state": STATE}
 
 #: (file, line, function, start line)
@@ -22,7 +23,7 @@ _Place = tuple[str, int, str, int]
 
 
 class FrameRows(NamedTuple):
-    """Rows of FRAMES, STACKS and OP_LOG of one record."""
+    """Rows of FRAMES, STACKS and OP_LOG from one record."""
 
     frames: pa.RecordBatch
     stacks: pa.RecordBatch
@@ -30,7 +31,7 @@ class FrameRows(NamedTuple):
 
 
 def frames(data: bytes | memoryview, graph: int) -> FrameRows:
-    """Return the rows of graph number ``graph``; DecodeError when ``data`` is not what it should be."""
+    """Return the rows of graph number ``graph``; DecodeError if ``data`` is malformed."""
     try:
         record = json.loads(bytes(data))
         entries = _listed(record["frames"])
@@ -42,7 +43,7 @@ def frames(data: bytes | memoryview, graph: int) -> FrameRows:
         rows = [row for key, kind in _VARIABLES.items() for row in _variables(record.get(key, {}), graph, [kind])]
         return FrameRows(_frame_rows(stacks, graph), _stack_rows(nodes, graph), from_rows(rows, "op_log"))
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, pa.ArrowException) as error:
-        raise DecodeError(f"the frames of graph {graph} are not to be read: {error!r}") from error
+        raise DecodeError(f"the frames of graph {graph} cannot be read: {error!r}") from error
 
 
 def _places(files: Any, functions: Any, entries: Any, starts: Any) -> list[_Place]:
@@ -96,7 +97,7 @@ def _stack_rows(nodes: dict[str, int], graph: int) -> pa.RecordBatch:
 
 
 def _variables(variables: Any, graph: int, types: list[str]) -> list[tuple[Any, ...]]:
-    """Return variables as rows: node name → sizes of what a function's placeholder stands for, null for others."""
+    """Return variables as rows; ``variables``: node name → shape of the variable behind a placeholder, else null."""
     if not isinstance(variables, dict):
         raise TypeError("not an object")
     return [(graph, str(name), 0, types, False, _shape(sizes)) for name, sizes in variables.items()]

@@ -1,4 +1,4 @@
-"""GraphDef bytes to rows of `graph_nodes`: the main graph's nodes as they are, without large constants."""
+"""Decodes a GraphDef into rows of `graph_nodes`: the nodes of the main graph, without large constants."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -13,17 +13,17 @@ from .columns import from_columns
 from .messages import CutShortError, parts
 from .proto.graph_pb2 import GraphDef, NodeDef
 
-#: Attributes with a tensor or a string of more bytes than this are left out of `node_def`.
+#: Maximum bytes of a tensor or string attribute; larger ones are left out of `node_def`.
 ATTRIBUTE_MAX: Final = 1024
 _NODE: Final = GraphDef.NODE_FIELD_NUMBER
-#: A node is ten times as large when it is parsed: so many are at once.
+#: Nodes that are parsed at once: parsing makes a node ten times as large.
 _AT_ONCE: Final = 1024
 
 
 def graph_nodes(data: bytes | memoryview, graph: int, attribute_max: int | None = ATTRIBUTE_MAX) -> pa.Table:
-    """Return the GRAPH_NODES rows of graph number ``graph``; DecodeError when ``data`` is no GraphDef.
+    """Return the GRAPH_NODES rows of graph number ``graph``; DecodeError if ``data`` is no GraphDef.
 
-    Attributes above ``attribute_max`` bytes are left out; None for none.
+    Attributes above ``attribute_max`` bytes are left out; None keeps all.
     """
     try:
         nodes = parts(memoryview(data), _NODE)

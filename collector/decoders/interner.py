@@ -1,4 +1,4 @@
-"""Interning: the names of a job as dense ids, in the order of their first appearance."""
+"""Interning: maps the names of a job to dense ids, in the order of their first appearance."""
 
 import os
 from itertools import islice
@@ -12,7 +12,7 @@ from .columns import from_rows
 from .native import walker
 
 KINDS: Final = (NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS)
-#: A job that makes up more names than this, of one kind or in bytes, has the data with them refused.
+#: Maximum number of names of a kind, and their bytes, in a job; data with more names is refused.
 NAMES_MAX: Final = 1 << 20
 TEXT_MAX: Final = 32 << 20
 _ROWS_AT_ONCE: Final = 16_384
@@ -21,19 +21,19 @@ Counts = tuple[int, ...]
 
 
 class NameTable(Protocol):
-    """Names of each kind; the walker has one of its own (names.h)."""
+    """Table of the names of each kind; the walker implements its own (names.h)."""
 
     def add(self, kind: int, text: bytes, /) -> int:
-        """Return the id of a name, which is added when it is new; NONE_ID when the table is full."""
+        """Return the id of a name, adding it if it is new; NONE_ID if the table is full."""
 
     def get(self, kind: int, number: int, /) -> bytes:
-        """Return the name that has an id; IndexError when none has."""
+        """Return the name with id ``number``; IndexError if there is none."""
 
     def counts(self) -> Counts:
-        """Return how many names there are of each kind."""
+        """Return the number of names of each kind."""
 
     def cut(self, counts: Counts, /) -> None:
-        """Forget all but the first so many names of each kind."""
+        """Keep only the first ``counts`` names of each kind."""
 
 
 class PythonNames:
@@ -46,7 +46,7 @@ class PythonNames:
         self._text_room = text_max
 
     def add(self, kind: int, text: bytes, /) -> int:
-        """Return the id of a name, which is added when it is new; NONE_ID when the table is full."""
+        """Return the id of a name, adding it if it is new; NONE_ID if the table is full."""
         ids, texts = self._ids[kind], self._texts[kind]
         found = ids.get(text)
         if found is not None:
@@ -59,15 +59,15 @@ class PythonNames:
         return ids[text]
 
     def get(self, kind: int, number: int, /) -> bytes:
-        """Return the name that has an id; IndexError when none has."""
+        """Return the name with id ``number``; IndexError if there is none."""
         return self._texts[kind][number]
 
     def counts(self) -> Counts:
-        """Return how many names there are of each kind."""
+        """Return the number of names of each kind."""
         return tuple(len(texts) for texts in self._texts)
 
     def cut(self, counts: Counts, /) -> None:
-        """Forget all but the first so many names of each kind."""
+        """Keep only the first ``counts`` names of each kind."""
         for ids, texts, count in zip(self._ids, self._texts, counts, strict=True):
             for text in texts[count:]:
                 del ids[text]
@@ -76,20 +76,20 @@ class PythonNames:
 
 
 class Mark(NamedTuple):
-    """A moment of an interner, to which it can be taken back."""
+    """State of an interner to roll back to."""
 
     counts: Counts
     stored: Counts
 
 
 class NamesFullError(FormatError):
-    """A job made up more names than are kept."""
+    """A job has more distinct names than are kept."""
 
     slug = "too-many-names"
 
 
 class Interner:
-    """The interned names of one job, and which of them its store has been told."""
+    """The interned names of one job, and how many of them its store has."""
 
     def __init__(self, table: NameTable | None = None) -> None:
         self.table = table or name_table()
@@ -97,13 +97,13 @@ class Interner:
 
     @classmethod
     def restored(cls, names: pa.Table | pa.RecordBatch, table: NameTable | None = None) -> "Interner":
-        """Return the interner that made the NAMES table ``names``; FormatError when ids are missing."""
+        """Return an interner with the stored NAMES table ``names``; FormatError if ids are missing."""
         made = cls(table)
         made.restore(names)
         return made
 
     def restore(self, names: pa.Table | pa.RecordBatch) -> None:
-        """Add the rows of a NAMES table, which its store has been told; FormatError when they do not follow those here."""
+        """Add the rows of a stored NAMES table; FormatError if their ids do not continue those here."""
         columns = (names.column(name).to_pylist() for name in ("kind", "id", "text"))
         for kind, number, text in sorted(zip(*columns, strict=True)):
             if kind not in KINDS or self.table.add(kind, text) != number:
@@ -111,34 +111,34 @@ class Interner:
         self._stored = self.table.counts()
 
     def id(self, kind: int, text: bytes) -> int:
-        """Return the id of a name, which is added when it is new; NamesFullError when it cannot be."""
+        """Return the id of a name, adding it if it is new; NamesFullError if the table is full."""
         found = self.table.add(kind, text)
         if found == NONE_ID:
             raise NamesFullError("more distinct names than are kept of one job")
         return found
 
     def new_names(self) -> pa.Table:
-        """Return the NAMES rows of what was interned since this was last asked."""
+        """Return the NAMES rows interned since the last call."""
         counts = self.table.counts()
         new = ((kind, number) for kind in KINDS for number in range(self._stored[kind], counts[kind]))
         batches = []
-        while some := list(islice(new, _ROWS_AT_ONCE)):  # as Python objects, all would be ten times as large
+        while some := list(islice(new, _ROWS_AT_ONCE)):  # all of them as Python objects would take ten times the memory
             batches.append(from_rows([(kind, number, self.table.get(kind, number)) for kind, number in some], "names"))
         self._stored = counts
         return pa.Table.from_batches(batches, NAMES)
 
     def mark(self) -> Mark:
-        """Return what ``rollback`` goes back to."""
+        """Return the state that ``rollback`` goes back to."""
         return Mark(self.table.counts(), self._stored)
 
     def rollback(self, mark: Mark) -> None:
-        """Forget what was interned and told since ``mark``: for rows that found no place in the store."""
+        """Forget the names since ``mark``: their rows could not be stored."""
         self.table.cut(mark.counts)
         self._stored = mark.stored
 
 
 def name_table(names_max: int = NAMES_MAX, text_max: int = TEXT_MAX) -> NameTable:
-    """Return an empty table: the walker's where there is a walker."""
+    """Return an empty table: the walker's if it was built."""
     if walker is None:
         return PythonNames(names_max, text_max)
     table: NameTable = walker.Names(int.from_bytes(os.urandom(8), "little"), names_max, text_max)

@@ -1,4 +1,4 @@
-"""Protobuf messages that are too large to be parsed at once: their parts, one after the other, without a copy."""
+"""Splits protobuf messages that are too large to parse at once into their fields, without a copy."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -8,11 +8,11 @@ _FIXED: Final = {_FIXED64: 8, _FIXED32: 4}
 
 
 class CutShortError(ValueError):
-    """A message that ends within a field, or has none where one should be."""
+    """A message ends within a field, or has no field where one must be."""
 
 
 def fields(data: memoryview) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, start, content, end) of each field, ``content`` 0 unless it has a length; CutShortError where it is cut."""
+    """Yield (number, start, content, end) of each field; ``content`` is 0 if it has no length. CutShortError if cut."""
     at, size = 0, len(data)
     while at < size:
         start = at
@@ -33,19 +33,19 @@ def fields(data: memoryview) -> Iterator[tuple[int, int, int, int]]:
 
 
 def parts(data: memoryview, number: int) -> Iterator[memoryview]:
-    """Yield the content of each field ``number`` that has a length; CutShortError where a field is cut."""
+    """Yield the content of each length-delimited field ``number``; CutShortError on a truncated field."""
     for found, _, content, end in fields(data):
         if found == number and content:
             yield data[content:end]
 
 
 def without(data: memoryview, number: int) -> bytes:
-    """Return ``data`` without the fields ``number`` that have a length; CutShortError where a field is cut."""
+    """Return ``data`` without its length-delimited fields ``number``; CutShortError on a truncated field."""
     return b"".join(data[start:end] for found, start, content, end in fields(data) if found != number or not content)
 
 
 def _varint(data: memoryview, at: int) -> tuple[int, int]:
-    """Return the varint at ``at`` and where it ends; CutShortError when it does not."""
+    """Return the varint at ``at`` and its end; CutShortError if it has no end."""
     value = shift = 0
     end = min(at + 10, len(data))
     while at < end:

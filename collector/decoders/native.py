@@ -1,11 +1,11 @@
-"""The C walker, where there is one."""
+"""Loads the C walker, if it was built."""
 
 import importlib
 from types import ModuleType
 
 
 def load() -> ModuleType | None:
-    """Return the compiled module, None in a build without a C compiler."""
+    """Return the compiled module, None if it was not built."""
     try:
         return importlib.import_module("tfprof.collector.decoders._walker")
     except ImportError:

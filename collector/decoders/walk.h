@@ -47,7 +47,7 @@ static enum status put_names(row_sink *sink, const node *n) {
     return OK;
 }
 
-/* Say whose the allocations from `first` on are; tfprof does not look at those of an execution without a start time. */
+/* Set node and device of the allocations from `first` on; without a start time, drop them as the TF profiler does. */
 static enum status put_allocations(row_sink *sink, const node *n, uint32_t device, size_t first) {
     if (n->all_start.micros <= 0) {
         sink->allocated = first;

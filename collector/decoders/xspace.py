@@ -1,4 +1,4 @@
-"""XSpace bytes of a profiler session to rows of `ops`, all of the one step that it recorded."""
+"""Decodes the XSpace of a profiler session, which recorded one step, into rows of `ops`."""
 
 from collections.abc import Iterator
 from functools import reduce
@@ -20,35 +20,41 @@ from .messages import CutShortError, parts, without
 from .placement import Placement
 from .proto.xplane_pb2 import XLine, XPlane, XSpace
 
-#: Events and bytes of one session that are looked at; more is refused before it is taken apart.
+#: Maximum events and bytes of a session; larger ones are refused before they are parsed.
 EVENTS_MAX: Final = 1 << 20
 BYTES_MAX: Final = 64 << 20
 
 _MAX: Final = (1 << 63) - 1
 _LINES: Final = XPlane.LINES_FIELD_NUMBER
-#: Rows of Python numbers take ten times what they do as columns.
+#: Rows that are converted to columns at once: as Python numbers they take ten times the memory.
 _ROWS_AT_ONCE: Final = 16_384
 
 
 class Session(NamedTuple):
-    """OPS rows of a session, and what became of its step."""
+    """OPS rows of a session, and the facts about its step."""
 
     ops: pa.Table
     step: Decoded
 
 
 def xspace(
-    data: bytes | memoryview, start_ns: int, trace: int, interner: Interner, placement: Placement | None = None
+    data: bytes | memoryview,
+    start_ns: int,
+    trace: int,
+    interner: Interner,
+    placement: Placement | None = None,
+    caller: int = 0,
 ) -> Session:
-    """Return the op executions of a session that recorded the step of number ``trace`` from ``start_ns`` (real time) on.
+    """Return the op executions of a session that recorded the step of number ``trace``.
 
-    ``placement``: on which CPUs nodes run.
+    ``start_ns``: when the session started, in real time; ``placement``: the CPUs that nodes run on;
+    ``caller``: the step's thread (layout.XSPACE_HEAD).
 
-    DecodeError when ``data`` is no XSpace or too much of one; then no name is left behind.
+    DecodeError if ``data`` is no XSpace or too large; then no name is left behind.
     """
     placement = placement or Placement()
     try:
-        rows = [_placed(row, placement) for row in executions(_Parts(data), start_ns)]
+        rows = [_placed(row, placement) for row in executions(_Parts(data), start_ns, caller)]
     except (CutShortError, ParseError) as error:
         raise DecodeError("not an XSpace") from error
     base_ns = min((row.start_ns for row in rows), default=0)
@@ -66,10 +72,10 @@ def xspace(
 
 
 class _Parts:
-    """An XSpace of which one plane is in memory at a time, and one line of it."""
+    """An XSpace that parses one plane, and one of its lines, at a time."""
 
     def __init__(self, data: bytes | memoryview) -> None:
-        """Count what is in ``data``; DecodeError when it is too much, CutShortError when it is no XSpace."""
+        """Count the events in ``data``; DecodeError if there are too many, CutShortError if it is no XSpace."""
         if len(data) > BYTES_MAX:
             raise DecodeError(f"a profiler session of {len(data)} bytes, more than {BYTES_MAX}")
         self._planes = list(parts(memoryview(data), XSpace.PLANES_FIELD_NUMBER))
@@ -80,12 +86,12 @@ class _Parts:
 
     @property
     def planes(self) -> Iterator["_Plane"]:
-        """The planes, each parsed when it is its turn."""
+        """The planes, each parsed when the iteration reaches it."""
         return map(_Plane, self._planes)
 
 
 class _Plane:
-    """An XPlane of which one line is in memory at a time."""
+    """An XPlane that parses one line at a time."""
 
     def __init__(self, data: memoryview) -> None:
         head = XPlane.FromString(without(data, _LINES))
@@ -95,7 +101,7 @@ class _Plane:
 
     @property
     def lines(self) -> Iterator[XLine]:
-        """The lines, each parsed when it is its turn."""
+        """The lines, each parsed when the iteration reaches it."""
         return (XLine.FromString(bytes(line)) for line in self._lines)
 
 

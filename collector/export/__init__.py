@@ -1,1 +1,1 @@
-"""Views in the formats of other programs."""
+"""Exports: views and jobs in the formats of other programs."""

@@ -1,4 +1,4 @@
-"""Python stacks as tfprof's files hold them: frames whose texts are numbers in one table."""
+"""Python stacks in the TF profiler's format: frames refer to texts by number in one table."""
 
 from typing import Any, Final
 
@@ -6,16 +6,16 @@ from ..proto.tfprof_log_pb2 import CodeDef
 from ..tfviews.encoding import octets
 from ..tfviews.nodes import Frame
 
-#: The text with the number 0: what is not known.
+#: Text number 0, for unknown texts.
 NONE: Final = b"none"
-#: Numbers of lines have 32 bits there.
+#: Maximum line number of the format, which has 32 bits.
 _LINE_MAX: Final = (1 << 31) - 1
 
 
 class CodeDefs:
-    """The stacks of one job, and the table of their texts, numbered in the order of their first use.
+    """The stacks of one job, and their table of texts, numbered by first use.
 
-    ``literal``: an empty text and a line 0 are what was said, else they are what is not known.
+    ``literal``: an empty text and line 0 were recorded as such; otherwise they mean unknown.
     """
 
     def __init__(self, *, literal: bool = False) -> None:
@@ -39,7 +39,7 @@ class CodeDefs:
         return known
 
     def put(self, table: Any) -> None:
-        """Put the texts into ``table``, a message's map; nothing where there was no stack."""
+        """Copy the texts to ``table``, a map of a message; nothing if there was no stack."""
         if self._codes:
             for text, number in self._ids.items():
                 table[number] = text

@@ -1,4 +1,4 @@
-"""Files that a user asks for: whole or not at all."""
+"""Writes files for users: completely or not at all."""
 
 import os
 import tempfile
@@ -12,25 +12,25 @@ _EVERYONE: Final = 0o666
 
 
 def write(path: str | os.PathLike[str], data: bytes | Iterable[bytes]) -> None:
-    """Make ``data``, whole or in pieces, the content of ``path``, or put it into the device or pipe that is there.
+    """Write ``data``, whole or in pieces, to ``path``: replace a file atomically, write into a device or pipe.
 
-    TfprofError ``io`` when that fails.
+    TfprofError ``io`` on failure.
     """
     pieces = (data,) if isinstance(data, bytes) else data
     try:
         target = Path(os.path.realpath(path))
         if _is_special(os.fspath(path), target):
-            with open(path, "wb") as file:  # noqa: PTH123  # as it was given: /dev/stdout may be a file without a name
+            with open(path, "wb") as file:  # noqa: PTH123  # the path as given: /dev/stdout may lead to an unnamed file
                 file.writelines(pieces)
         else:
             _replace(target, pieces)
-    except (OSError, ValueError) as error:  # the latter of a name with a character that no name has
+    except (OSError, ValueError) as error:  # ValueError: the name has a character that is not allowed
         why = (error.strerror if isinstance(error, OSError) else None) or error
         raise TfprofError(f"cannot write {os.fspath(path)}: {why}", slug="io") from None
 
 
 def _is_special(given: str, target: Path) -> bool:
-    """Whether a file of this name is written into, not replaced: a device, a pipe, or what a process has open."""
+    """Whether to write into the file instead of replacing it: a device, a pipe, or a path below /proc or /dev/fd."""
     return given.startswith(("/dev/", "/proc/")) or (target.exists() and not target.is_file())
 
 
@@ -47,7 +47,7 @@ def _replace(target: Path, pieces: Iterable[bytes]) -> None:
 
 
 def _mode(target: Path) -> int:
-    """Return the permissions of ``target``, or those that a new file gets."""
+    """Return the permissions of ``target``, or those of a new file."""
     try:
         return target.stat().st_mode & 0o7777
     except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""What a GPU's allocator had in use during a step, and which nodes held most of it."""
+"""Memory in use by a GPU's allocator during a step, and the nodes that held most of it."""
 
 from collections import defaultdict
 from collections.abc import Iterator
@@ -7,21 +7,21 @@ from typing import Final, NamedTuple
 from ..tfviews.encoding import octets
 from ..tfviews.entries import Entry
 
-#: Nodes that a point lists.
+#: Maximum nodes listed for a point.
 LISTED: Final = 10
-#: Points that are closer (µs) to the last one are left out.
+#: Minimum distance of two points in µs.
 _SPARSE_US: Final = 100
 
 
 class Holder(NamedTuple):
-    """What a node holds."""
+    """A node and the bytes that it holds."""
 
     bytes: int
     node: str
 
 
 class Point(NamedTuple):
-    """Bytes in use at a moment (µs), who holds the most of them, and what is left."""
+    """Bytes in use at a moment (µs), the largest holders, and the rest."""
 
     at: int
     bytes: int
@@ -37,7 +37,7 @@ class GpuMemory:
         self._held: dict[str, dict[int, int]] = {}
 
     def add(self, node: str, entry: Entry, persistent: int) -> None:
-        """Take in what ``node`` did; ``persistent``: the bytes that it keeps, step after step."""
+        """Add the allocations of ``node``; ``persistent``: bytes that it keeps across steps."""
         held: dict[int, int] = defaultdict(int)
         held[0] = persistent
         for at, size in entry.allocations:
@@ -51,7 +51,7 @@ class GpuMemory:
         return max(self._in_use.values(), default=0)
 
     def points(self) -> Iterator[Point]:
-        """Yield moments in order, not too close to each other."""
+        """Yield points in order, with a minimum distance."""
         changes = sorted(
             ((at, node, change) for node, held in self._held.items() for at, change in held.items()), reverse=True
         )
@@ -68,7 +68,7 @@ class GpuMemory:
 
 
 def _point(at: int, in_use: int, sizes: dict[str, int]) -> Point:
-    """List the largest that what is in use has room for."""
+    """Return a point with its largest holders, skipping those that exceed the rest of the bytes in use."""
     largest = sorted(
         (Holder(size, node) for node, size in sizes.items() if size > 0),
         key=lambda holder: (-holder.bytes, octets(holder.node)),

@@ -1,4 +1,4 @@
-"""Views as TensorFlow's own messages: equal to what its tfprof returns."""
+"""Views as TensorFlow's messages, equal to those that the TF profiler returns."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
@@ -27,7 +27,7 @@ _RUNS: Final = {**FIELDS, "run_count": "runs"}
 
 
 def whole(text: str) -> str:
-    """Return ``text`` as a message takes it: bytes that are no UTF-8, half a character of a long name too, replaced."""
+    """Return ``text`` as valid UTF-8; other bytes, such as half a character of a truncated name, are replaced."""
     return text if text.isascii() else text.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
@@ -43,7 +43,7 @@ def _shape(shape: Shape) -> Any:
 
 
 def _describe(message: Any, nodes: Iterable[Node]) -> None:
-    """Fill in what a node is, besides its numbers."""
+    """Fill in the static facts of nodes."""
     for node in nodes:
         message.devices.extend(node.devices)
         for position, shape in enumerate(node.facts.input_shapes):
@@ -51,7 +51,7 @@ def _describe(message: Any, nodes: Iterable[Node]) -> None:
 
 
 def graph_node(node: Node) -> Any:
-    """Return a GraphNodeProto of one node alone: its totals are its own numbers."""
+    """Return a GraphNodeProto of a single node; its totals are its own numbers."""
     numbers: dict[str, Any] = _fields(node.stats, _RUNS) | _fields(node.stats, _RUNS, "total_")
     message = GraphNodeProto(name=whole(node.name), total_definition_count=1, **numbers)
     _describe(message, [node])
@@ -72,7 +72,7 @@ def tensor_message(tensor: Tensor) -> Any:
 
 
 def tree_message(view: TreeView, values: Values = no_value) -> Any:
-    """Return the scope or the graph view as a GraphNodeProto, what is shown below an entry as its children.
+    """Return the scope or the graph view as a GraphNodeProto, with shown entries as children.
 
     ``values`` looks up the value of a variable.
     """
@@ -89,7 +89,7 @@ def tree_message(view: TreeView, values: Values = no_value) -> Any:
 
 
 def code_message(view: TreeView) -> Any:
-    """Return the code view as a MultiGraphNodeProto: the calls below a call are its children."""
+    """Return the code view as a MultiGraphNodeProto, with callees as children."""
     root = MultiGraphNodeProto(**_call(view.root))
     ahead = [(view.root, root)]
     while ahead:
@@ -104,7 +104,7 @@ def _call(branch: Branch) -> dict[str, Any]:
 
 
 def op_message(view: OpView) -> Any:
-    """Return the op view as a MultiGraphNodeProto: each entry is the only child of the one before it."""
+    """Return the op view as a MultiGraphNodeProto: a chain in which each entry is the child of the one before."""
     root = message = MultiGraphNodeProto(name=ROOT, **_fields(view.total, FIELDS, "total_"))
     for entry in view.entries:
         numbers = _fields(entry.own, FIELDS) | _fields(entry.running, FIELDS, "total_")
@@ -114,7 +114,7 @@ def op_message(view: OpView) -> Any:
 
 
 def advice_message(advice: Iterable[Advice]) -> Any:
-    """Return an AdviceProto; a checker that has nothing to say is there, too."""
+    """Return an AdviceProto, including checkers without findings."""
     message = AdviceProto()
     for checker, reports in advice:
         message.checkers[checker.name].reports.extend(whole(report.text) for report in reports)

@@ -1,4 +1,4 @@
-"""What a job says of its nodes besides their graph, as the op log that TensorFlow's `write_op_log` would write."""
+"""Exports the op log of a job, like TensorFlow's `write_op_log`."""
 
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -10,7 +10,7 @@ from .code_defs import CodeDefs
 
 
 def op_log(names: Iterable[str], nodes: Sequence[Node], *, literal: bool = False) -> Any:
-    """Return an OpLogProto with an entry for each of ``names`` that something is known of: operations, types, Python stack.
+    """Return an OpLogProto with an entry for each of ``names`` that has operations, types or a Python stack.
 
     ``literal``: as ``CodeDefs`` has it.
     """

@@ -1,4 +1,4 @@
-"""The code view as a file of pprof: samples are the nodes made by the innermost shown calls."""
+"""The code view as a pprof file; its samples are the nodes created by the innermost shown calls."""
 
 import gzip
 from collections.abc import Iterator
@@ -20,13 +20,13 @@ _WRAP: Final = 1 << 64
 
 
 class Value(NamedTuple):
-    """What a sample's second number counts."""
+    """The second value of a sample: its unit and counter."""
 
     unit: str
     comment: str
 
 
-#: What -select may name, with tfprof's own words on it.
+#: Attributes that -select accepts, with the TF profiler's descriptions.
 VALUES: Final = {
     "bytes": Value(_BYTES, "Sum of operation total memory requests, excluding deallocations."),
     "micros": Value(_US, "Sum of accelerator execution time and cpu execution time."),
@@ -39,7 +39,7 @@ VALUES: Final = {
     "output_bytes": Value(_BYTES, "Sum of operation output size."),
 }
 
-#: Location numbers from a call outwards: its own and its caller's; None above the outermost.
+#: Location numbers from a call outwards, as linked pairs; None above the outermost.
 _Chain = tuple[int, Any] | None
 
 
@@ -58,7 +58,7 @@ class _Tables:
         return self.strings.setdefault(text, len(self.strings))
 
     def location(self, caller: Place, called: Place) -> int:
-        """Return the number of the line in ``caller`` that calls ``called``."""
+        """Return the location number of the line in ``caller`` that calls ``called``."""
         at, to = _frame(caller), _frame(called)
         function = octets(to.function + GRADIENT if called.gradient else to.function)
         key = octets(at.file), function, at.line % _WRAP
@@ -79,7 +79,7 @@ class _Tables:
         return int(self.functions[key].id)
 
     def sample(self, node: Node, chain: _Chain) -> None:
-        """Add what ``node`` cost, made by the innermost call of ``chain``."""
+        """Add a sample for ``node``, created by the innermost call of ``chain``."""
         name = key = octets(node.name)
         while key in self.samples:
             key += b"@"
@@ -96,7 +96,7 @@ def _frame(place: Place) -> Frame:
 
 
 def _made(branch: Branch) -> Iterator[Node]:
-    """Yield the picked nodes of the calls below a shown one that call nothing themselves, kept or not."""
+    """Yield the picked nodes of the leaf calls below a shown one, shown or not."""
     ahead: list[Any] = [branch.entry]
     while ahead:
         call: Call = ahead.pop()

@@ -1,4 +1,4 @@
-"""A job as the ProfileProto of TensorFlow's own profiler: what it would write of the same graph and traced steps."""
+"""A job as a ProfileProto, as the TF profiler would write it for the same graph and traced steps."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
@@ -16,9 +16,9 @@ from .code_defs import CodeDefs
 
 
 class Recorded(Protocol):
-    """The nodes and executions that a profile holds, as query reads them.
+    """The nodes and executions of a profile, as read by query.
 
-    ``rows``: how many executions, by id of the node; ``graph``: names in the order of the graph.
+    ``rows``: number of executions by node id; ``graph``: names in graph order.
     """
 
     nodes: Sequence[Node]
@@ -33,15 +33,15 @@ class Recorded(Protocol):
     slots: bool
 
     def parts(self, order: Sequence[str]) -> Iterator[Mapping[str, Mapping[int, Entry]]]:
-        """Yield the entries of all nodes in ``order``, some nodes at once."""
+        """Yield the entries of the nodes in ``order``, several nodes at a time."""
         ...
 
 
 def pieces(recorded: Recorded) -> Iterator[bytes]:
-    """Yield a serialised ProfileProto bit by bit.
+    """Yield a serialised ProfileProto in pieces.
 
-    Nodes have numbers in the order of the graph, then in that of their first execution. Numbers of operations are those of
-    the TF profiler.
+    Nodes are numbered in graph order, then in the order of their first execution. Operation counts
+    are those of the TF profiler.
     """
     writer = _Writer(recorded)
     for part in recorded.parts(writer.order):
@@ -50,7 +50,7 @@ def pieces(recorded: Recorded) -> Iterator[bytes]:
 
 
 class _Writer:
-    """Makes the messages of nodes, each by its number in ``order``."""
+    """Makes the messages of nodes, numbered by ``order``."""
 
     def __init__(self, recorded: Recorded) -> None:
         self._known = {node.name: node for node in recorded.nodes}
@@ -64,7 +64,7 @@ class _Writer:
         self._ids = {name: number for number, name in enumerate(self.order)}
 
     def nodes(self, part: Mapping[str, Mapping[int, Entry]]) -> Any:
-        """Return a ProfileProto of the nodes of ``part``, and of nothing else."""
+        """Return a ProfileProto with only the nodes of ``part``."""
         message = ProfileProto()
         for name, steps in part.items():
             number = self._ids[name]
@@ -72,7 +72,7 @@ class _Writer:
         return message
 
     def rest(self, recorded: Recorded) -> Any:
-        """Return a ProfileProto of all but the nodes."""
+        """Return a ProfileProto with everything but the nodes."""
         message = ProfileProto(steps=recorded.steps)
         message.has_trace = self._stacks or recorded.has_code
         message.miss_accelerator_stream = recorded.misses_streams
@@ -90,7 +90,7 @@ class _Writer:
         message.float_ops = facts.float_ops
         message.shape.extend(known.parameter_shape)
         for slot, shape in enumerate(known.output_shapes):
-            message.output_shapes[slot].int64_values.extend(shape)  # an empty one where the rank is not known
+            message.output_shapes[slot].int64_values.extend(shape)  # empty for an unknown rank
         for key, value in definition.attr.items():
             message.attrs[key] = value
         for position, (source, slot) in enumerate(zip(known.inputs, known.slots, strict=True)):
@@ -123,9 +123,9 @@ class _Writer:
                 made.output_memory[slot].ptr = pointer
 
     def _put_out(self, record: MemoryRecord) -> Mapping[int, Output]:
-        """Return what an execution put out: bytes that nobody knows the outputs of are of the first that was allocated.
+        """Return the output memory of an execution; bytes of unknown outputs go to the first allocated one.
 
-        A profile without any would be none that tfprof could have written.
+        The TF profiler never writes an execution without output memory.
         """
         if record.output_memory or not record.output:
             return record.output_memory
@@ -134,7 +134,7 @@ class _Writer:
 
 @lru_cache(maxsize=1 << 12)
 def _allocated(signature: bytes) -> int:
-    """Return the first slot of an output signature that has memory of its own, 0 where it does not tell."""
+    """Return the first slot of an output signature with its own memory, 0 if unknown."""
     try:
         return next((output.slot for output in decode(signature) if output.allocated), 0)
     except FormatError:
@@ -159,5 +159,5 @@ def _is_node(name: str) -> bool:
 
 
 def _text(text: str) -> str:
-    """Return ``text`` as a map's key takes it."""
+    """Return ``text`` as a valid key of a map."""
     return octets(text).decode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Timelines for chrome://tracing, as tfprof writes them: a tree as a flame graph, or a step as it ran."""
+"""Timelines for chrome://tracing in the TF profiler's form: flame graphs of trees, and the course of a step."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,44 +13,44 @@ from ..tfviews.tree import Branch, TreeView
 from .gpu_memory import LISTED, GpuMemory, Holder, Point
 from .trace_events import TraceEvents
 
-#: Longer ones come with a warning.
+#: Size of a file from which on a warning is printed.
 LONG: Final = 200 << 20
 WARNING: Final = (
     "Trace file is over 200MB. Chrome might not be able to display it. "
     "Consider to use filters (e.g. -min_micros 1000 or -account_type_regexes .*gpu:0) to reduce the size."
 )
-#: What is said before a graph's timeline is written.
+#: Lines printed before the timeline of a graph.
 GENERATING: Final = "generating trace file."
 _LINE: Final = "*" * 54
 
 
 @dataclass(frozen=True, slots=True)
 class GraphTimeline:
-    """The file, and the most bytes that each GPU's allocator had in use."""
+    """The file, and the peak of bytes in use by each GPU's allocator."""
 
     data: bytes
     peaks: tuple[tuple[str, int], ...]
 
     def says(self) -> list[str]:
-        """Return the lines that tfprof prints as it makes it."""
+        """Return the lines that the TF profiler prints while making it."""
         return [GENERATING, *(f"{device} peak memory: {size / 1e6:.2f} MB" for device, size in self.peaks)]
 
 
 def file_name(outfile: str, step: int) -> str:
-    """Return where the timeline of ``step`` goes; -1 is that of all steps' averages."""
+    """Return the file name for the timeline of ``step``; -1 means the average of all steps."""
     return f"{outfile}_{step}"
 
 
 def written(path: str) -> str:
-    """Return what tfprof prints when the file is written."""
+    """Return the TF profiler's message about a written file."""
     hint = "Open a Chrome browser, enter URL chrome://tracing and load the timeline file."
     return f"\n{_LINE}\nTimeline file is written to {path}.\n{hint}\n{_LINE}"
 
 
 def scope_timeline(view: TreeView) -> bytes:
-    """Draw a scope or code view: below each entry those in it, one after the other, as wide as their times.
+    """Draw a scope or code view as a flame graph: children below their parent, side by side, as wide as their times.
 
-    It starts at 0, and says nothing of when things ran. Entries without time are left out.
+    It starts at 0 and does not show when things ran. Entries without time are left out.
     """
     events = TraceEvents()
     named = 0
@@ -73,9 +73,10 @@ def scope_timeline(view: TreeView) -> bytes:
 def graph_timeline(
     view: TreeView, entries: Mapping[str, Entry], persistent: Mapping[str, int], parity: Parity = DEFAULT
 ) -> GraphTimeline:
-    """Draw the shown nodes of a graph view of one step as they ran: devices, lanes, what flows between devices, memory.
+    """Draw the executions of a graph view's shown nodes in one step: devices, lanes, flows between devices, memory.
 
-    ``entries``: of that step, by node; ``persistent``: bytes that a node keeps on its GPU, the most of any step.
+    ``entries``: entries of the step by node; ``persistent``: bytes that a node keeps on its GPU,
+    maximum of all steps.
     """
     drawing = _Drawing(entries)
     memory: dict[str, GpuMemory] = {}
@@ -96,7 +97,7 @@ def graph_timeline(
 
 
 def _shown(root: Branch) -> Iterator[Node]:
-    """Yield the nodes of a graph view, each before those below it."""
+    """Yield the nodes of a graph view, parents first."""
     ahead = list(reversed(root.children))
     while ahead:
         branch = ahead.pop()
@@ -106,7 +107,7 @@ def _shown(root: Branch) -> Iterator[Node]:
 
 @dataclass(slots=True, eq=False)
 class _Bar:
-    """One execution; `tid` is its lane, `consumers` are on other devices."""
+    """One execution; `tid` is its lane, `consumers` are its consumers on other devices."""
 
     node: Node
     pid: int
@@ -121,7 +122,7 @@ class _Bar:
 
 
 class _Drawing:
-    """The executions of a step by device and start: of those that start together on a device only the first is drawn."""
+    """The executions of a step by device and start; of several with the same start only the first is drawn."""
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self._entries = entries
@@ -129,7 +130,7 @@ class _Drawing:
         self._bars: dict[str, dict[int, _Bar]] = {}
 
     def running(self, name: str) -> Entry | None:
-        """Return the entry of a node that ran and belongs to a CPU or GPU."""
+        """Return the entry of a node, None unless it ran and has a canonical device."""
         entry = self._entries.get(name)
         return entry if entry is not None and entry.start_us and entry.device else None
 
@@ -143,7 +144,7 @@ class _Drawing:
                     bars[start] = _Bar(node, pid, start, lasted)
 
     def connect(self, accounted: frozenset[str]) -> None:
-        """Find what flows from one CPU or GPU to another."""
+        """Find the data flows from one CPU or GPU to another."""
         for device, bars in self._sorted():
             if not is_canonical(octets(device)):
                 continue
@@ -160,7 +161,7 @@ class _Drawing:
                 bars[start].consumers.append(consumer)
 
     def draw(self, events: TraceEvents) -> None:
-        """Draw all bars, each in a lane of its device that is free then, and arrows between them."""
+        """Draw all bars, each in a free lane of its device, and the arrows between them."""
         for device, pid in self.processes.items():
             prefix = "Op execution threads: " if "stream" in device else "Op scheduling threads: "
             events.process(pid, prefix + device)
@@ -181,7 +182,7 @@ class _Drawing:
 
 
 def _in_lanes(bars: list[_Bar]) -> list[_Bar]:
-    """Give each bar of a device the first lane that is free then; ``bars`` by start."""
+    """Assign each bar of a device to the first free lane; ``bars`` are sorted by start."""
     lanes: list[list[_Bar]] = []
     for bar in bars:
         bar.tid = next((at for at, lane in enumerate(lanes) if _is_free(lane, bar.start)), len(lanes))
@@ -192,7 +193,7 @@ def _in_lanes(bars: list[_Bar]) -> list[_Bar]:
 
 
 def _is_free(lane: list[_Bar], start: int) -> bool:
-    """Whether no bar of a lane is in the way, which one that ends before ``start`` shows for all before it."""
+    """Whether a lane is free at ``start``; its last bar with another end decides for all."""
     for bar in reversed(lane):
         if bar.end != start:
             return bar.end < start
@@ -208,7 +209,7 @@ def _draw_memory(events: TraceEvents, pid: int, device: str, memory: GpuMemory, 
 
 
 def _holders(point: Point, parity: Parity) -> dict[str, int | str]:
-    """Return the arguments of a counter: the same ones at every point, but for a first one that is there if any is."""
+    """Return the arguments of a counter: the same names at every point, except that the first one is optional."""
     texts: dict[str, int | str] = {f"Top Allocation {at:02d}": "N/A" for at in range(1, LISTED)}
     texts |= {f"Top Allocation {at:02d}": _held(holder, parity) for at, holder in enumerate(point.holders)}
     texts["Not Displayed"] = f"{point.rest / 1e6:.2f} MB"

@@ -1,4 +1,4 @@
-"""Chrome's trace events as tfprof writes them: the same bytes as TensorFlow's JSON writer."""
+"""Chrome's trace events in the same bytes as the TF profiler's JSON writer."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -8,27 +8,29 @@ _PLAIN: Final = re.compile(r"[ !#-\[\]-\x7f]*")
 _ESCAPES: Final = {'"': r"\"", "\\": r"\\", "\b": r"\b", "\f": r"\f", "\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _REPLACEMENT: Final = 0xFFFD
 _SURROGATES: Final = range(0xD800, 0xE000)
-#: First byte below -> bytes of the character, bits that the first byte gives to it, least number that takes so many bytes.
+#: Bound of the first byte -> bytes of the character, data bits in the first byte, least code point
+#: of that length.
 _LENGTHS: Final = ((0x80, 1, 0x7F, 0), (0xE0, 2, 0x1F, 0x80), (0xF0, 3, 0x0F, 0x800), (0xF8, 4, 0x07, 0x10000))
 
 
 class TraceEvents:
-    """Events in the order in which they are written: names and bars before flows and counters."""
+    """Events in the order of the file: names and bars before flows and counters."""
 
     def __init__(self) -> None:
         self._first: list[str] = []
         self._then: list[str] = []
 
     def process(self, pid: int, name: str) -> None:
-        """Give a process its name."""
+        """Add the name of a process."""
         self._first.append(f'{{"args":{{"name":{quoted(name)}}},"name":"process_name","ph":"M","pid":{pid}}}')
 
     def bar(self, name: str, pid: int, tid: int, start: int, lasted: int, args: Iterable[str] = ("name",)) -> None:
-        """Add a bar; ``args`` all have its name."""
+        """Add a bar; all of ``args`` have its name."""
         text = quoted(name)
         inner = ",".join(f'"{arg}":{text}' for arg in args)
         self._first.append(
-            f'{{"args":{{{inner}}},"cat":"Op","dur":{lasted},"name":{text},"ph":"X","pid":{pid},"tid":{tid},"ts":{start}}}'
+            f'{{"args":{{{inner}}},"cat":"Op","dur":{lasted},"name":{text},'
+            f'"ph":"X","pid":{pid},"tid":{tid},"ts":{start}}}'
         )
 
     def flow(self, name: str, number: int, source: tuple[int, int, int], target: tuple[int, int, int]) -> None:
@@ -40,7 +42,7 @@ class TraceEvents:
             )
 
     def counter(self, name: str, pid: int, at: int, args: Mapping[str, int | str]) -> None:
-        """Add the values of a counter at ``at`` (µs)."""
+        """Add the values of a counter at time ``at`` (µs)."""
         inner = ",".join(
             f"{quoted(key)}:{quoted(value) if isinstance(value, str) else value}" for key, value in sorted(args.items())
         )
@@ -54,7 +56,7 @@ class TraceEvents:
 
 
 def quoted(text: str) -> str:
-    """Return ``text`` as a JSON string in ASCII; bytes that are no UTF-8 come out as jsoncpp takes them."""
+    """Return ``text`` as a JSON string in ASCII; invalid UTF-8 is converted like jsoncpp does."""
     if _PLAIN.fullmatch(text):
         return f'"{text}"'
     return '"' + "".join(map(_escaped, _characters(text.encode("utf-8", "surrogateescape")))) + '"'
@@ -71,7 +73,7 @@ def _escaped(point: int) -> str:
 
 
 def _characters(data: bytes) -> Iterable[int]:
-    """Yield code points as jsoncpp does, which looks at no more of the later bytes of a character than their six bits."""
+    """Yield code points like jsoncpp, which uses six bits of every continuation byte without checking it."""
     at = 0
     while at < len(data):
         first = data[at]

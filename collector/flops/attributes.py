@@ -1,4 +1,4 @@
-"""What a graph says of its nodes besides name and op: parameter shapes, output shapes, inputs."""
+"""Facts about a graph's nodes from their NodeDefs: parameter shapes, output shapes, inputs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from ..decoders.proto import graph_pb2
 from ..tfviews.nodes import NodeFacts, Shape
 from ..tfviews.parity import DEFAULT, Parity
 
-#: Attribute that makes a node one with parameters, of whatever type it is.
+#: Attribute that gives a node of any type parameters.
 SHAPE: Final = "shape"
 OUTPUT_SHAPES: Final = "_output_shapes"
 DATA_FORMAT: Final = "data_format"
@@ -18,7 +18,7 @@ DATA_FORMAT: Final = "data_format"
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """One node's shapes and inputs, by position: names of the source nodes, and which of their outputs."""
+    """Shapes and inputs of one node; inputs are names of source nodes and output slots, by position."""
 
     parameter_shape: Shape = ()
     output_shapes: tuple[Shape, ...] = ()
@@ -28,14 +28,14 @@ class Attributes:
 
 
 def shape_of(proto: Any) -> Shape:
-    """Return a TensorShapeProto as tfprof keeps it."""
+    """Return a TensorShapeProto in the TF profiler's form."""
     if proto.unknown_rank:
         return ()
     return tuple(dim.size for dim in proto.dim) or (1,)
 
 
 def attributes(node_def: bytes) -> Attributes:
-    """Read a serialised NodeDef; one that does not parse has no attributes."""
+    """Parse a serialised NodeDef; a malformed one has no attributes."""
     try:
         node = graph_pb2.NodeDef.FromString(node_def)
     except DecodeError:
@@ -53,7 +53,7 @@ def attributes(node_def: bytes) -> Attributes:
 
 
 def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) -> dict[str, NodeFacts]:
-    """Return what the graph says of each of its nodes, from (name, serialised NodeDef); the first of a name counts."""
+    """Return the facts about each node, from (name, serialised NodeDef); the first of a name counts."""
     read: dict[str, tuple[bytes, Attributes]] = {}
     for name, node_def in definitions:
         if name not in read:
@@ -73,9 +73,9 @@ def facts(definitions: Iterable[tuple[str, bytes]], parity: Parity = DEFAULT) ->
 
 
 def input_shapes(of: Attributes, outputs: Mapping[str, tuple[Shape, ...]], parity: Parity) -> tuple[Shape, ...]:
-    """Return the shape of each input: newer versions take the source's first output whichever is meant.
+    """Return the shape of each input; newer versions always take the source's first output.
 
-    Of several inputs from one source, all have the slot of the last, as in tfprof.
+    If several inputs come from one source, all get the slot of the last one, as in the TF profiler.
     """
     slots = dict(zip(of.inputs, of.slots, strict=True)) if parity.old else {}
     shapes = []

@@ -1,4 +1,4 @@
-"""How many examples batches had, from what their tensors took: a profiler window does not record shapes."""
+"""Infers the number of examples in a batch from the bytes of its tensors: a profiler window records no shapes."""
 
 import math
 from collections.abc import Sequence
@@ -7,16 +7,16 @@ from typing import Final, NamedTuple
 from .definitions import Definition, Source
 from .registry import Dims
 
-#: Ops that hand out the batches of a data set.
+#: Ops that return the batches of a data set.
 ITERATORS: Final = frozenset({"IteratorGetNext", "IteratorGetNextSync"})
 
-#: Bytes of an element, by number of a DataType; and types without a size of their own: those of handles.
+#: Bytes of an element, by number of a DataType; and the types of handles, which have no fixed size.
 _WIDTHS: Final = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 14: 2, 17: 2, 18: 16, 19: 2, 22: 4, 23: 8}
 _RESOURCE, _VARIANT = 20, 21
 
 
 class Batch(NamedTuple):
-    """What a batch may be: tensors of a graph. ``examples``: how many then, 0 if that is not open, None if it cannot be."""
+    """A candidate for a batch: tensors of a graph. ``examples``: 0 if fixed, None if the sizes do not fit."""
 
     graph: int
     parts: Sequence[tuple[Source, Dims]]
@@ -24,13 +24,13 @@ class Batch(NamedTuple):
 
 
 def batch_of_iterator(node: Definition, size: int) -> Batch:
-    """Return a batch of ``size`` bytes as the outputs of ``node``."""
+    """Return the batch of ``size`` bytes that the outputs of ``node`` form."""
     kinds = node.attrs["output_types"].list.type if "output_types" in node.attrs else ()
     return _batch(node.graph, [Source(node.name, slot) for slot in range(len(node.outputs))], kinds, node.outputs, size)
 
 
 def batch_of_arguments(placeholders: Sequence[Definition], size: int) -> Batch:
-    """Return a batch of ``size`` bytes as the arguments of a function; handles of variables are none."""
+    """Return the batch of ``size`` bytes that a function's arguments form, variable handles excluded."""
     kinds = [node.attrs["dtype"].type if "dtype" in node.attrs else 0 for node in placeholders]
     data = [(node, kind) for node, kind in zip(placeholders, kinds, strict=True) if kind not in {_RESOURCE, _VARIANT}]
     shapes = [node.outputs[0] if node.outputs else None for node, _ in data]
@@ -48,7 +48,7 @@ def _batch(
 
 
 def _examples(kinds: Sequence[int], shapes: Sequence[Dims], size: int) -> int | None:
-    """Return the one number of examples that makes up ``size`` bytes; nothing else may be open."""
+    """Return the number of examples that gives ``size`` bytes; no other size may be open."""
     fixed = example = 0
     for kind, dims in zip(kinds, shapes, strict=True):
         rest = dims[1:] if dims[:1] == (-1,) else dims

@@ -1,4 +1,4 @@
-"""Which graphs the ops of others run: functions, bodies of loops, branches. A graph does not tell its name, so shapes decide."""
+"""Finds the graphs that ops call: functions, loop bodies, branches. Graphs have no names, so shapes identify them."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Final, NamedTuple
@@ -13,7 +13,7 @@ _PLACEHOLDER: Final = "Placeholder"
 
 
 class _Call(NamedTuple):
-    """How an op runs other graphs: how many, and how many of its inputs are not handed over to them."""
+    """How an op calls graphs: how many, and how many leading inputs it does not pass to them."""
 
     graphs: int = 1
     skipped: int = 0
@@ -32,29 +32,29 @@ class Calls:
     """The calls between a job's graphs."""
 
     def __init__(self, nodes: Mapping[Key, Definition]) -> None:
-        """Find for each call the graphs whose placeholders have the number and the shapes of what it hands over."""
+        """Match each call with the graphs whose placeholders have the number and shapes of its arguments."""
         self._nodes = nodes
         functions = _functions(nodes.values())
         self._targets = {key: self._found(node, functions) for key, node in nodes.items() if node.op in _CALLS}
 
     def passed(self, key: Key) -> Iterator[tuple[int, Key]]:
-        """Yield for each graph that a node runs which of its data inputs is which placeholder there."""
+        """Yield for each graph that a node calls the pairs of data input and placeholder."""
         for target in self._targets.get(key, ()):
             yield from enumerate(target, _CALLS[self._nodes[key].op].skipped)
 
     def bodies(self) -> frozenset[int]:
-        """Return the graphs that loops run, and those that these run."""
+        """Return the graphs that loops call, directly or indirectly."""
         loops = (targets for (graph, name), targets in self._targets.items() if self._nodes[graph, name].op in _LOOPS)
         return self.reached(target[0][0] for targets in loops for target in targets)
 
     def roots(self) -> list[list[Key]]:
-        """Return the placeholders of each function that no graph calls; what is in a scope is a loop's, or a branch's."""
+        """Return the placeholders of each function that no graph calls; scoped ones belong to loops and branches."""
         called = {target[0][0] for targets in self._targets.values() for target in targets if target}
         functions = (each for some in _functions(self._nodes.values()).values() for each in some)
         return [each for each in functions if each[0][0] not in called and "/" not in each[0][1]]
 
     def reached(self, graphs: Iterable[int]) -> frozenset[int]:
-        """Return ``graphs`` and those that they run, directly or not."""
+        """Return ``graphs`` and all graphs that they call, directly or indirectly."""
         ahead = list(graphs)
         reached = set(ahead)
         while ahead:
@@ -86,7 +86,7 @@ class Calls:
 
 
 def _takes(taken: Dims | None, given: Dims | None) -> bool:
-    """Whether a placeholder takes a tensor: it may leave more sizes open, but none less."""
+    """Whether a placeholder accepts a tensor: its shape may be less specific, not more."""
     if taken is None or given is None:
         return taken is None
     return len(taken) == len(given) and all(one in {-1, other} for one, other in zip(taken, given, strict=True))

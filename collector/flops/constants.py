@@ -1,4 +1,4 @@
-"""Values of small tensors of whole numbers: constants, and shapes that graphs compute, with open sizes in them."""
+"""Evaluates small integer tensors: constants, and shapes that graphs compute, which may contain open sizes."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -13,49 +13,49 @@ from .definitions import Definition, Source
 
 _INT32, _INT64 = 3, 9
 _WIDTHS: Final = {_INT32: 4, _INT64: 8}
-#: Numbers of a tensor that is looked at, and ops between a shape and its use.
+#: Maximum elements of a tensor, and maximum depth of ops, that are evaluated.
 _LONGEST, _DEEPEST = 64, 32
 
 
 class _Given(NamedTuple):
-    """One op on values: what of each data input is known; None where nothing."""
+    """One op to evaluate, with the known value of each data input; None if unknown."""
 
     node: Definition
     values: list[Sizes | None]
     constants: list[Sizes | None]
 
     def constant(self, position: int) -> int | None:
-        """Return the only number of a constant input."""
+        """Return the value of a constant scalar input."""
         values = self.constants[position] if position < len(self.constants) else None
         return values[0] if values is not None and len(values) == 1 else None
 
     def mask(self, name: str) -> int:
-        """Return whether a mask has its first bit set."""
+        """Return whether the first bit of a mask is set."""
         return int(self.node.attrs[name].i) & 1 if name in self.node.attrs else 0
 
 
 class Values:
-    """The values of a job's nodes, each found once."""
+    """The values of a job's nodes, each computed once."""
 
     def __init__(self, nodes: Mapping[Key, Definition], shape: Callable[[int, str, int], Sizes | None]) -> None:
-        """``shape``: sizes of an output, open ones as numbers below -1."""
+        """``shape``: returns the sizes of an output, open ones as numbers below -1."""
         self._nodes = nodes
         self._shape = shape
         self._constants: dict[Key, Sizes | None] = {}
         self._values: dict[tuple[int, Source], Sizes | None] = {}
 
     def constant(self, graph: int, source: Source) -> Sizes | None:
-        """Return the numbers of a small constant, None when it is no such."""
+        """Return the elements of a small constant, None for any other node."""
         key = graph, source.name
         if key not in self._constants:
             self._constants[key] = _constant(self._nodes.get(key))
         return self._constants[key]
 
     def value(self, graph: int, source: Source, depth: int = 0) -> Sizes | None:
-        """Return the sizes that a tensor holds, -1 for those of which nothing is known; None where it holds none."""
+        """Return the sizes that a tensor holds, -1 for unknown ones; None if it is no shape."""
         key = graph, source
         if key not in self._values:
-            self._values[key] = None  # should it depend on itself
+            self._values[key] = None  # ends the recursion if it depends on itself
             self._values[key] = self._found(graph, source, depth)
         return self._values[key]
 
@@ -76,7 +76,7 @@ class Values:
         values = [self.value(graph, each, depth + 1) for each in data]
         try:
             return read(_Given(node, values, [self.constant(graph, each) for each in data]))
-        except IndexError:  # it lacks inputs that such ops have
+        except IndexError:  # malformed: it lacks inputs
             return None
 
 
@@ -121,7 +121,7 @@ _READERS: Final[Mapping[str, Callable[[_Given], Sizes | None]]] = {
 
 
 def _constant(node: Definition | None) -> Sizes | None:
-    """Return the numbers of a small constant, None when it is no such."""
+    """Return the elements of a small constant, None for any other node."""
     if node is None or node.op != "Const" or "value" not in node.attrs:
         return None
     try:
@@ -138,6 +138,6 @@ def _constant(node: Definition | None) -> Sizes | None:
         numbers = tuple(
             int.from_bytes(content[at : at + width], "little", signed=True) for at in range(0, len(content), width)
         )
-    if numbers and len(numbers) < count:  # the last one is written once for all that follow
+    if numbers and len(numbers) < count:  # the last element stands for all that follow
         numbers += numbers[-1:] * (count - len(numbers))
     return numbers if len(numbers) == count else None

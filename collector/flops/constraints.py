@@ -3,16 +3,17 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-#: Sizes: as they are, below -1 what stands for one that is open, -1 for nothing known.
+#: Sizes: known ones as they are, open ones as numbers below -1, -1 for unknown.
 Sizes = tuple[int, ...]
 #: Two products that are equal.
 Equal = tuple[Sizes, Sizes]
 
 
 class Op(NamedTuple):
-    """One op: sizes by data input and output, None where not even a rank is known; what inputs hold, as far as known.
+    """One op: sizes of its data inputs and outputs (None: unknown rank), and the known values of inputs.
 
-    ``constants``: numbers, of small constants; ``values``: sizes, as in a shape that the graph computes.
+    ``constants``: elements of small constants; ``values``: elements of shapes that the graph
+    computes.
     """
 
     attrs: Mapping[str, Any]
@@ -30,7 +31,7 @@ class Op(NamedTuple):
         return self.outputs[position] if position < len(self.outputs) else None
 
     def constant(self, position: int) -> Sizes | None:
-        """Return the value of an input that is a small constant of whole numbers."""
+        """Return the value of an input that is a small integer constant."""
         return self.constants[position] if position < len(self.constants) else None
 
     def value(self, position: int) -> Sizes | None:
@@ -42,7 +43,7 @@ class Op(NamedTuple):
         return bool(self.attrs[name].b) if name in self.attrs else False
 
     def number(self, name: str) -> int:
-        """Return a whole attribute."""
+        """Return an integer attribute."""
         return int(self.attrs[name].i) if name in self.attrs else 0
 
 
@@ -50,20 +51,20 @@ Relation = Callable[[Op], Iterator[Equal]]
 
 
 def equal_shapes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
-    """Yield that two shapes are the same, if they can be."""
+    """Yield the constraints that two shapes are equal, if their ranks are."""
     if left is not None and right is not None and len(left) == len(right):
         pairs = zip(left, right, strict=True)
         yield from (((one,), (other,)) for one, other in pairs if one != other and -1 not in (one, other))
 
 
 def first(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
-    """Yield that the first sizes of two shapes, batches, are the same."""
+    """Yield the constraint that the first sizes of two shapes, the batch sizes, are equal."""
     if left and right:
         yield left[:1], right[:1]
 
 
 def shapes(*pairs: tuple[int, int]) -> Relation:
-    """Return that shapes are the same: numbers of inputs, and -1, -2 … of outputs."""
+    """Return a rule that shapes are equal; positions ≥ 0 are inputs, -1, -2 … outputs."""
 
     def of(op: Op) -> Iterator[Equal]:
         for pair in pairs:
@@ -73,7 +74,7 @@ def shapes(*pairs: tuple[int, int]) -> Relation:
 
 
 def batches(*pairs: tuple[int, int]) -> Relation:
-    """Return that first sizes are the same, numbered likewise."""
+    """Return a rule that first sizes are equal, with the same numbering."""
 
     def of(op: Op) -> Iterator[Equal]:
         for pair in pairs:
@@ -83,12 +84,12 @@ def batches(*pairs: tuple[int, int]) -> Relation:
 
 
 def made(position: int) -> Relation:
-    """Return that the output has the shape that an input holds."""
+    """Return a rule that the output has the shape in the value of an input."""
     return lambda op: equal_shapes(op.value(position), op.output())
 
 
 def both(*relations: Relation) -> Relation:
-    """Return what all of them say."""
+    """Return a rule that joins several rules."""
 
     def of(op: Op) -> Iterator[Equal]:
         for relation in relations:

@@ -1,4 +1,4 @@
-"""Operation counts of a job's nodes: by what traces recorded of them, or as TensorFlow's Python layer counts."""
+"""Counts the operations of a job's nodes, from recorded traces or as TensorFlow's Python layer does."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -16,21 +16,21 @@ from .shapes import Nodes, StepShapes
 
 @dataclass(frozen=True, slots=True)
 class Count:
-    """Operations of one execution of a node, and of all of them if they differ."""
+    """Operations of one execution of a node, and of all its executions if they differ."""
 
     one: int
     total: int | None = None
 
 
 class Counted(NamedTuple):
-    """Operations by node, and how many nodes ran whose operations could not be counted, for want of a shape."""
+    """Operations by node, and the number of nodes that could not be counted because a shape is unknown."""
 
     counts: Mapping[str, Count]
     unknown: int
 
 
 class Ran:
-    """What ran in some traced steps: one execution of each node, and which nodes' shapes vary."""
+    """The nodes that ran in some traced steps: a sample execution of each, and the nodes with varying shapes."""
 
     def __init__(self, nodes: Nodes, samples: Mapping[str, Sample], parity: Parity) -> None:
         self.nodes = nodes
@@ -39,7 +39,7 @@ class Ran:
         self._infos: dict[str, LabelInfo | None] = {}
 
     def info(self, name: str) -> LabelInfo | None:
-        """Return what ran as ``name``, with the op type that a kernel implements; None where there is no formula for it."""
+        """Return the op that ran as ``name``, with the op type of its kernel; None if there is no formula for it."""
         if name not in self._infos:
             info = ran(self.samples[name].label) if name in self.samples else None
             known = self.nodes.named(name)
@@ -50,10 +50,10 @@ class Ran:
 
 
 class Counting:
-    """The fold of traces into counts of operations, and into the shapes that all of them agree on."""
+    """Folds traces into counts of operations, and into the shapes that they have in common."""
 
     def __init__(self, ran: Ran, op_log: Mapping[str, int], varying: Iterable[str], parity: Parity = DEFAULT) -> None:
-        """``op_log``: what was told of one execution, which goes first; ``varying``: nodes that the traces have rows of."""
+        """``op_log``: counts of one execution, which take precedence; ``varying``: nodes read from every trace."""
         self._ran = ran
         self._nodes = ran.nodes
         self._op_log = op_log
@@ -78,7 +78,7 @@ class Counting:
     def _turns(
         self, name: str, signature: bytes, runs: int, steps: EquivalentSteps, shapes: StepShapes
     ) -> list[tuple[StepShapes, int]] | None:
-        """Return the shapes of each execution with ``signature``; None where all have the same."""
+        """Return the shapes of each execution with ``signature``; None if all are the same."""
         info = self._ran.info(name)
         if not any(shapes.by_turns(node, info) for node in shapes.named(name) or [Definition(-1, name, "", {})]):
             return None
@@ -86,7 +86,7 @@ class Counting:
         return [(shapes.at(turn, len(order)), 1) for turn, each in enumerate(order) if each == signature]
 
     def counted(self) -> Counted:
-        """Return what was counted; nodes without formula, or without operations, are left out."""
+        """Return the counts; nodes without formula, or without operations, are left out."""
         counts = {name: Count(number) for name, number in self._op_log.items() if number and name in self._ran.samples}
         for name, total in self._totals.items():
             ones = self._ones[name]
@@ -98,13 +98,13 @@ class Counting:
         return Counted({name: count for name, count in counts.items() if count.one}, len(self._unknown))
 
     def _known(self, name: str, number: int | None) -> int:
-        """Return ``number``, 0 where it is not known, and remember that."""
+        """Return ``number``; if it is None, return 0 and count ``name`` as unknown."""
         if number is None:
             self._unknown.add(name)
         return number or 0
 
     def _number(self, name: str, signature: bytes, shapes: StepShapes) -> int | None:
-        """Return the operations of one execution of what ran as ``name``."""
+        """Return the operations of one execution that ran as ``name``."""
         info = self._ran.info(name)
         if info is None:
             return None
@@ -126,7 +126,7 @@ class Counting:
         if count is not None:
             return count
         number = self._formula(node, info.op, shapes.inputs(node, info), outputs)
-        if number is None and info.op == node.op and info.inputs is not None:  # an optimizer made what it ran on
+        if number is None and info.op == node.op and info.inputs is not None:  # an optimizer created its inputs
             return self._formula(node, info.op, shapes.inputs(node), outputs)
         return number
 
@@ -141,9 +141,10 @@ class Counting:
 
 
 def registered(nodes: Nodes, outputs: Mapping[str, Outputs], parity: Parity) -> dict[str, Count]:
-    """Return the operations of one execution of each node of a graph that TensorFlow's registry has a number for.
+    """Return the operations of one execution of each node that TensorFlow's registry can count.
 
-    ``outputs``: shapes by node, as far as its Python layer knows them; the first node of a name counts.
+    ``outputs``: shapes by node that TensorFlow's Python layer knows; the first node of a name
+    counts.
     """
 
     def of(source: Source) -> Dims | None:

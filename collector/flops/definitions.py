@@ -1,4 +1,4 @@
-"""What graphs say of their nodes: ops, attributes, inputs, and the shapes of outputs as far as they are known."""
+"""Parses the nodes of graphs: ops, attributes, inputs, and the known shapes of outputs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,12 +10,12 @@ from ..decoders.proto import graph_pb2
 from .attributes import OUTPUT_SHAPES
 from .registry import Dims
 
-#: Outputs of one node by slot; None for one of which not even the rank is known.
+#: Shapes of a node's outputs by slot; None for an unknown rank.
 Outputs = tuple[Dims | None, ...]
 
 
 class Source(NamedTuple):
-    """An input: which output of which node; a control input has none, and is its first all the same."""
+    """An input: node and output slot; a control input has slot 0."""
 
     name: str
     slot: int
@@ -24,7 +24,7 @@ class Source(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a graph says of one node; ``attrs`` are AttrValues by name."""
+    """One node of a graph; ``attrs`` are AttrValues by name."""
 
     graph: int
     name: str
@@ -40,18 +40,18 @@ def complete(dims: Dims | None) -> bool:
 
 
 def dims_of(proto: Any) -> Dims | None:
-    """Return the sizes in a TensorShapeProto."""
+    """Return the sizes of a TensorShapeProto."""
     return None if proto.unknown_rank else tuple(dim.size for dim in proto.dim)
 
 
 def source(text: str) -> Source:
-    """Read an input of a NodeDef."""
+    """Parse an input of a NodeDef."""
     name, _, slot = text.partition(":")
     return Source(name.removeprefix("^"), int(slot) if slot.isdecimal() else 0, text.startswith("^"))
 
 
 def definitions(rows: Iterable[tuple[int, str, str, bytes]]) -> list[Definition]:
-    """Read graph nodes: (graph, name, op, serialised NodeDef); one that does not parse has no attributes."""
+    """Parse graph nodes from (graph, name, op, serialised NodeDef); a malformed one has no attributes."""
     return [_definition(*row) for row in rows]
 
 

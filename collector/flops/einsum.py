@@ -10,10 +10,10 @@ Dims = tuple[int, ...]
 
 
 def einsum_ops(equation: str, inputs: Sequence[Dims], output: Dims) -> int:
-    """Return how many operations an Einsum takes; shapes are fully known. ValueError where they do not fit the equation.
+    """Return the operations of an Einsum with fully known shapes; ValueError if they do not fit the equation.
 
-    Every combination of labels is one multiplication where there are two inputs, and one addition where labels are summed
-    over; of one input, as many additions as a sum takes.
+    With two inputs, every combination of labels is one multiplication, and one addition if labels
+    are summed over. With one input, only additions count, as for a sum.
     """
     left, _, right = equation.replace(" ", "").partition("->")
     sizes: dict[str, int] = {}
@@ -30,7 +30,7 @@ def einsum_ops(equation: str, inputs: Sequence[Dims], output: Dims) -> int:
 
 
 def _named(term: str, dims: Dims) -> tuple[str, Dims, Dims]:
-    """Return the labels of a term, the dimensions they name, and those that its ellipsis stands for."""
+    """Return the labels of a term, their dimensions, and the dimensions of its ellipsis."""
     before, ellipsis, after = term.partition(_ELLIPSIS)
     if not ellipsis:
         return term, dims, ()

@@ -1,4 +1,4 @@
-"""What traces say of executions: the shapes in output signatures, the ops in labels, the nodes behind names."""
+"""Facts that traces record about executions: output shapes, ops in timeline labels, original node names."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -14,24 +14,25 @@ from ..store.outputs import Output, decode
 from .definitions import Outputs, Source, dims_of, source
 from .registry import Dims
 
-#: A fed placeholder runs under a name of its own: its node, output and position among what is fed.
+#: Name under which a fed placeholder runs: its node, output, and position among the feeds.
 _ARGUMENT: Final = re.compile(r"_arg_(.+)_(\d+)_\d+", re.DOTALL)
-#: What a timeline label says after the memory that was in use: which op ran, on which inputs.
+#: A timeline label: memory in use (optional), then the op and its inputs.
 _LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(?P<name>\S+) = (?P<op>\w+)\((?P<inputs>[^()]*)\)")
 
-#: What an optimizer puts in the place of a node: `scope/ArithmeticOptimizer/FoldTransposeIntoMatMul_MatMul_8`.
+#: Name of an optimizer's replacement for a node:
+#: `scope/ArithmeticOptimizer/FoldTransposeIntoMatMul_MatMul_8`.
 _OPTIMIZED: Final = re.compile(r"(?P<scope>(?:.*/)?)\w+Optimizer/(?P<rest>[^/]+)")
 
 
 class Sample(NamedTuple):
-    """One execution of a node: its timeline label, its output signature, empty without."""
+    """One execution of a node: timeline label and output signature, empty if absent."""
 
     label: str
     signature: bytes
 
 
 class Row(NamedTuple):
-    """Executions of one node in one trace that are alike."""
+    """Executions of one node in one trace with equal outputs."""
 
     node: str
     signature: bytes
@@ -40,9 +41,9 @@ class Row(NamedTuple):
 
 
 class EquivalentSteps(NamedTuple):
-    """Traces in which the nodes that graphs leave open ran equally often, with the same outputs: ``rows``.
+    """Traces in which all nodes with open shapes ran equally often and with the same outputs (``rows``).
 
-    ``orders``: the output signatures of all executions of a node as they began, of nodes in loops with several.
+    ``orders``: for nodes in loops, the output signatures of all executions in order of their start.
     """
 
     traces: int
@@ -52,7 +53,7 @@ class EquivalentSteps(NamedTuple):
 
 @lru_cache(maxsize=1 << 16)
 def recorded(signature: bytes) -> Outputs:
-    """Return the shapes in an output signature by slot, None where it has none."""
+    """Return the shapes in an output signature by slot, None for an output without one."""
     shapes: dict[int, Dims | None] = {}
     for output in _outputs(signature):
         if 0 <= output.slot <= len(shapes):
@@ -62,12 +63,12 @@ def recorded(signature: bytes) -> Outputs:
 
 @lru_cache(maxsize=1 << 16)
 def by_slot(signature: bytes) -> Mapping[int, Dims | None]:
-    """Return the shapes in an output signature: a switch puts out one of its two outputs."""
+    """Return the shapes in an output signature by slot: a switch has only one of its two outputs."""
     return {output.slot: _dims(output.shape) for output in _outputs(signature)}
 
 
 def in_order(signature: bytes) -> list[Dims]:
-    """Return the shapes in an output signature as TensorFlow's Python reads them: by position, without one a scalar."""
+    """Return the shapes in an output signature by position, as TensorFlow's Python does; a missing one is a scalar."""
     return [_dims(output.shape) or () for output in _outputs(signature)]
 
 
@@ -90,13 +91,13 @@ def _dims(shape: bytes | None) -> Dims | None:
 
 @lru_cache(maxsize=1 << 16)
 def fed(name: str) -> Source | None:
-    """Return the placeholder's output that a node called ``name`` is fed in place of; None when it is none such."""
+    """Return the placeholder output that the feed node ``name`` replaces; None if it is no feed node."""
     match = _ARGUMENT.fullmatch(name)
     return Source(match[1], int(match[2])) if match else None
 
 
 def originals(name: str) -> list[str]:
-    """Return what may have been the name of the node that TensorFlow's graph optimizer made ``name`` of."""
+    """Return the possible names of the node that TensorFlow's graph optimizer replaced by ``name``."""
     match = _OPTIMIZED.fullmatch(name) if "Optimizer/" in name else None
     if match is None:
         return []
@@ -105,14 +106,14 @@ def originals(name: str) -> list[str]:
 
 
 class LabelInfo(NamedTuple):
-    """Content of a timeline label: the op that ran and its inputs, None if the label has none."""
+    """Content of a timeline label: the op and its inputs, None if the label names none."""
 
     op: str
     inputs: tuple[Source, ...] | None
 
 
 def ran(label: str) -> LabelInfo | None:
-    """Read the label of an execution: TensorFlow's executor writes `name = Op(inputs)`, a profiler window has the op alone."""
+    """Parse a timeline label: `name = Op(inputs)` from TensorFlow's executor, the op alone from a profiler window."""
     match = _LABEL.fullmatch(label)
     if match:
         inputs = match["inputs"]

@@ -1,7 +1,7 @@
-"""Operation counts of one execution of an op, by its attributes and shapes.
+"""Counts the operations of one execution of an op from its attributes and shapes.
 
-What TensorFlow registers is counted as there, to the number. What it counts wrongly or not at all is counted by a table of
-our own, unless parity is exact.
+Ops with a formula in TensorFlow's registry get exactly its number. Ops that the registry counts
+wrongly or not at all have a formula of tfprof's own, which exact parity ignores.
 """
 
 import math
@@ -39,7 +39,7 @@ def float_ops(
     outputs: Sequence[Dims | None],
     parity: Parity,
 ) -> int | None:
-    """Return how many operations one execution takes; None where there is no formula, or a shape that it needs is not known.
+    """Return the operations of one execution; None without a formula, or if a shape that it needs is unknown.
 
     ``inputs`` and ``outputs`` are shapes by position, control inputs (None) among the inputs.
     """
@@ -53,7 +53,7 @@ def float_ops(
 
 
 def formula(op: str, parity: Parity) -> Formula | None:
-    """Return how ``op`` is counted under ``parity``; None where it is not."""
+    """Return the formula of ``op`` under ``parity``; None if there is none."""
     if parity.exact:
         return None if parity.old and op in NEWER else REGISTRY.get(op)
     op = op_type(op)
@@ -61,7 +61,7 @@ def formula(op: str, parity: Parity) -> Formula | None:
 
 
 def _per_element(times: int) -> Formula:
-    """Return the count of an op whose first input and output are alike: either will do."""
+    """Return a formula for element-wise ops, whose first input and output have the same shape: either serves."""
 
     def of(call: Call) -> int:
         try:
@@ -73,7 +73,7 @@ def _per_element(times: int) -> Formula:
 
 
 def _reduction(call: Call) -> int:
-    """Count a sum; shapes that were put together wrongly are none."""
+    """Count a sum; the shapes must belong to the same execution."""
     number = reduction(call)
     if number < 0:
         raise UnknownError
@@ -81,15 +81,15 @@ def _reduction(call: Call) -> int:
 
 
 def _terms(call: Call) -> int:
-    """Count AddN by what it adds."""
+    """Count AddN by its number of terms."""
     terms = call.attrs["N"].i if "N" in call.attrs else len(call.inputs)
     return size(call.output()) * max(0, terms - 1)
 
 
 def _contraction(call: Call) -> int:
-    """Count a (batch) matrix product: a matrix's elements over those of its side of the result are what is summed over.
+    """Count a (batch) matrix product; the summed dimension is a matrix's size divided by its side of the result.
 
-    So it does not matter which of the two is transposed, or adjoint; and one of them will do.
+    So the formula holds for transposed and adjoint matrices, and one of the two suffices.
     """
     result = call.output()
     found = set()
@@ -97,7 +97,7 @@ def _contraction(call: Call) -> int:
         dims = call.inputs[matrix]
         if dims is not None and len(dims) > 1 and min(dims[-2:]) >= 0 and result[side]:
             if result[side] not in dims[-2:]:
-                raise UnknownError  # they are of another execution
+                raise UnknownError  # the shapes belong to different executions
             found.add(dims[-2] * dims[-1] // result[side])
     if len(found) == 1:
         return found.pop() * size(result) * 2
@@ -111,9 +111,10 @@ def _forward(taken: int) -> Formula:
 
 
 def _gradient(taken: int, kernel: Callable[[Call], Dims], otherwise: Formula | None = None) -> Formula:
-    """Return the count of a convolution's gradient: that of the convolution, whose output is like the third input.
+    """Return a formula for a convolution's gradient, input 2: the count of the forward convolution that it belongs to.
 
-    It does not depend on padding and data format, as TensorFlow's does, which is ``otherwise``: where that input is not known.
+    Unlike TensorFlow's formula it ignores padding and data format. ``otherwise`` is TensorFlow's
+    formula, used if that input's shape is unknown.
     """
 
     def of(call: Call) -> int:
@@ -128,24 +129,24 @@ def _gradient(taken: int, kernel: Callable[[Call], Dims], otherwise: Formula | N
 
 
 def _normalization(call: Call) -> int:
-    """Count a batch normalization by the ops that it stands for: Mean, SquaredDifference, Mean; then Mul, Add."""
+    """Count a batch normalization as the ops that it replaces: Mean, SquaredDifference, Mean; then Mul, Add."""
     return size(call.output()) * (6 if call.truth("is_training", default=True) else 2)
 
 
 def _normalization_gradient(call: Call) -> int:
-    """Count it likewise: two sums, the normalized input and its product with the gradient; four more while training."""
+    """Count its gradient: two sums, the normalized input, its product with the gradient; four more while training."""
     return size(call.output()) * (9 if call.truth("is_training", default=True) else 6)
 
 
 def _normalization_and_more(call: Call) -> int:
-    """Count a batch normalization with the addition of a further input, if there is one, and a Relu, which there always is."""
+    """Count a batch normalization, the addition of a further input if there is one, and the Relu at the end."""
     return _normalization(call) + size(call.output()) * (1 + max(0, len(call.inputs) - 5))
 
 
 def _fused(contraction: Formula, others: int = 2) -> Formula:
-    """Return the count of ``contraction`` and of what is done with each of its outputs right away.
+    """Return a formula for ``contraction`` fused with element-wise ops on its outputs.
 
-    ``others``: inputs besides those for the latter.
+    ``others``: number of inputs that the element-wise ops do not use.
     """
 
     def of(call: Call) -> int:
@@ -156,19 +157,19 @@ def _fused(contraction: Formula, others: int = 2) -> Formula:
 
 
 def _with_bias_gradient(call: Call) -> int:
-    """Count the gradients of a convolution's kernel and of its bias, which is a sum over all but the channels."""
+    """Count the gradients of a convolution's kernel and bias; the latter sums over all dimensions but the channels."""
     return BETTER["Conv2DBackpropFilter"](call) + size(call.input(2)) - call.output()[-1]
 
 
 def _unary_composition(call: Call) -> int:
-    """Count element-wise ops, one after the other."""
+    """Count a chain of element-wise ops."""
     if "op_names" not in call.attrs:
         raise UnknownError
     return len(call.attrs["op_names"].list.s) * size(call.output())
 
 
 def _convolution_of(kernel: int) -> Formula:
-    """Return the count of a convolution whose kernel is another input than the second."""
+    """Return a formula for a convolution whose kernel is the input number ``kernel``, not the second one."""
     return lambda call: size(call.output()) * math.prod(call.input(kernel)[:3]) * 2
 
 
@@ -195,13 +196,13 @@ _UNARY: Final = (
     *("EluGrad", "InvGrad", "LeakyReluGrad", "ReciprocalGrad", "Relu6Grad", "ReluGrad", "SeluGrad", "SigmoidGrad"),
     *("SoftplusGrad", "SoftsignGrad", "SqrtGrad", "TanhGrad"),
 )
-#: Ops of one input that TensorFlow's optimizer puts together.
+#: Ops with one input that TensorFlow's optimizer fuses into one.
 ELEMENT_WISE: Final = frozenset({*_UNARY, "Log", "Neg", "Reciprocal", "Rsqrt", "Square"})
 _BINARY: Final = (
     *("Atan2", "Div", "DivNoNan", "FloorDiv", "FloorMod", "Mod", "MulNoNan", "TruncateDiv", "TruncateMod"),
     *("Igamma", "IgammaGradA", "Igammac", "NextAfter", "Polygamma", "Xdivy", "Xlog1py", "Xlogy", "Zeta"),
 )
-#: Ops whose output is all that their count depends on.
+#: Operations per element of the output, for ops whose count depends on nothing else.
 OF_OUTPUT: Final = ELEMENT_WISE | {*_BINARY, "Add", "AddV2", "Maximum", "Minimum", "Mul", "Pow", "RealDiv", "Sub"}
 _POOLS: Final = (
     *("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D", "MaxPoolWithArgmax"),
@@ -273,6 +274,6 @@ _OF_QUANTIZED: Final[Mapping[str, Formula]] = {
 
 
 def _quantized(op: str) -> Formula | None:
-    """Return the count of a quantized op: that of its contraction, whatever it does with the outputs."""
+    """Return the formula of a quantized op: that of its contraction; element-wise ops on the outputs are ignored."""
     match = _QUANTIZED.fullmatch(op)
     return _OF_QUANTIZED[match[2]] if match else None

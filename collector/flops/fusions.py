@@ -10,19 +10,21 @@ from .kernels import FUSED
 from .registry import size
 from .shapes import Nodes, StepShapes
 
-#: What follows the name of the last of several element-wise ops that run as one.
+#: Ending of the name of a fused chain of element-wise ops; before it stands the name of the last
+#: op.
 COMPOSED: Final = "/unary_ops_composition"
 
 _COMPOSITION: Final = "_UnaryOpsComposition"
 _NORMALIZATION: Final = "FusedBatchNorm"
 _WITH_RELU: Final = "_FusedBatchNormEx"
 _PADDED: Final = "PadWithFusedConv2D"
-#: Fused ops that stand for nodes with outputs of different sizes.
+#: Fused ops that replace nodes with outputs of different sizes.
 _LAYERS: Final = frozenset({"LayerNorm", "FusedInstanceNorm"})
 _SEVERAL: Final = FUSED | _LAYERS | {_PADDED, "Conv2DWithBias"} - {"_FusedBatchNormGradEx"}
-#: How many inputs belong to the first of the fused ops; 2 where nothing is said.
+#: Number of inputs of the first op in a fused op; 2 for ops not listed.
 _OWN_INPUTS: Final = {_WITH_RELU: 5, _PADDED: 3}
-#: Ops that a fused op may stand for: from the last one towards the inputs, up to one of the bulk.
+#: Ops that a fused op may replace: from the last one towards the inputs, up to one with most of the
+#: work.
 _BULK: Final = frozenset({"Conv2D", "Conv3D", "DepthwiseConv2dNative", "MatMul", "BatchMatMul", "BatchMatMulV2"})
 _ABSORBED: Final = _BULK | {
     *("Add", "AddV2", "BiasAdd", "BiasAddV1", "Elu", "Erf", "FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"),
@@ -32,14 +34,14 @@ _IN_LAYERS: Final = (_ABSORBED - _BULK) | {
     *("Cast", "ExpandDims", "Identity", "Mean", "Neg", "Reshape", "Rsqrt", "Sqrt", "Square", "SquaredDifference"),
     *("Squeeze", "StopGradient", "Transpose"),
 }
-#: What may run in the place of an op that was fused into another: it passes its input on.
+#: Ops that may run in place of an op that was fused into another; they pass their input on.
 _PASSING: Final = frozenset({"Identity", "Squeeze"})
 
 _Formula = Callable[[Definition, str, Outputs, Outputs], int | None]
 
 
 class Fusions:
-    """Counts fused ops by what ran, and what did not."""
+    """Counts fused ops: the nodes of the graph that did not run were fused into those that did."""
 
     def __init__(
         self, nodes: Nodes, samples: Mapping[str, Sample], op_log: Mapping[str, int], formula: _Formula
@@ -50,9 +52,10 @@ class Fusions:
         self._formula = formula
 
     def count(self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
-        """Return the count of all nodes that ran as ``node``; None where it is none of these ops, or the graph does not tell.
+        """Return the count of all nodes fused into ``node``; None if it is no fused op or the graph does not show them.
 
-        ``scope`` is what precedes names in the body that it is of; ``info`` what it ran as, with ``outputs``.
+        ``scope``: prefix of names in the node's function body; ``info``: the op that ran, with its
+        ``outputs``.
         """
         if info.op == _COMPOSITION:
             return self._composition(node, scope, outputs, shapes)
@@ -65,7 +68,7 @@ class Fusions:
     def _from_first(
         self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
-        """Return the count of an op that kept its name, and of what is done with each of its outputs right away."""
+        """Return the count of a fused op with the name of its first node, element-wise ops on its outputs included."""
         number = self._part(node, shapes.inputs(node, info), outputs)
         if number is None or not outputs or not complete(outputs[0]):
             return None
@@ -81,7 +84,7 @@ class Fusions:
         return any(part.op in {"Add", "AddV2"} for part in self._after(node, scope))
 
     def _after(self, node: Definition, scope: str) -> Iterator[Definition]:
-        """Yield the nodes behind ``node`` that did not run by themselves, or only pass on what it put out."""
+        """Yield the nodes after ``node`` that did not run, or that only pass its output on."""
         seen: set[str] = set()
         ahead = [node]
         while ahead:
@@ -99,7 +102,7 @@ class Fusions:
     def _from_last(
         self, node: Definition, scope: str, info: LabelInfo, outputs: Outputs, shapes: StepShapes
     ) -> int | None:
-        """Return the count of an op with the name of the last one in it; None where none was absorbed."""
+        """Return the count of a fused op with the name of its last node; None if no other node was fused into it."""
         layer = info.op in _LAYERS
         parts = self._before(node, scope, _IN_LAYERS if layer else _ABSORBED)
         if not parts or not (layer or any(part.op in _BULK or part.op.startswith(_NORMALIZATION) for part in parts)):
@@ -113,17 +116,17 @@ class Fusions:
         return total
 
     def _same(self, part: Definition, info: LabelInfo, outputs: Outputs, shapes: StepShapes) -> int | None:
-        """Return the count of a part whose output is like that of the whole."""
+        """Return the count of a part whose output has the shape of the whole."""
         inputs = shapes.inputs(part, info) if part.op in _BULK else outputs[:1] * len(part.inputs)
         return self._part(part, inputs, outputs)
 
     def _own(self, part: Definition, shapes: StepShapes) -> int | None:
-        """Return the count of a part by shapes of its own."""
+        """Return the count of a part from its own shapes."""
         outputs = tuple(shapes.output(part.graph, Source(part.name, slot)) for slot in range(len(part.outputs)))
         return self._part(part, shapes.inputs(part), outputs)
 
     def _composition(self, node: Definition, scope: str, outputs: Outputs, shapes: StepShapes) -> int | None:
-        """Return the count of element-wise ops, one after the other, of which ``node`` is the last."""
+        """Return the count of the chain of element-wise ops that ends with ``node``."""
         if node.op not in ELEMENT_WISE:
             return None
         parts = self._before(node, scope, ELEMENT_WISE)
@@ -136,7 +139,7 @@ class Fusions:
         return self._op_log.get(part.name) or self._formula(part, part.op, inputs, outputs)
 
     def _before(self, node: Definition, scope: str, kinds: Collection[str]) -> list[Definition]:
-        """Return the nodes of ``kinds`` before ``node`` that did not run by themselves."""
+        """Return the nodes of ``kinds`` before ``node`` that did not run."""
         parts: dict[str, Definition] = {}
         ahead = [node]
         while ahead:

@@ -1,4 +1,4 @@
-"""Op types by what was seen to run: libraries give their kernels names of their own."""
+"""Maps the kernel names of libraries to op types."""
 
 import re
 from typing import Final
@@ -6,7 +6,7 @@ from typing import Final
 #: oneDNN's kernels: `_MklMatMul` is a MatMul, `_MklNativeFusedConv2D` TensorFlow's `_FusedConv2D`.
 _ONEDNN: Final = re.compile("_?_Mkl(?:Native|Dummy)?(.+)")
 _LABEL: Final = re.compile(r"(?:\[[^\]]*\] )?(\S+) = (\w+)\(.*", re.DOTALL)
-#: Ops that TensorFlow's optimizer makes itself, whichever library runs them; their names begin with `_`.
+#: Ops that TensorFlow's optimizer creates, independent of libraries; their names begin with `_`.
 FUSED: Final = frozenset(
     {
         *("_FusedConv2D", "_FusedConv3D", "_FusedDepthwiseConv2dNative", "_FusedMatMul", "_FusedBatchMatMulV2"),
@@ -16,7 +16,7 @@ FUSED: Final = frozenset(
 
 
 def op_type(kernel: str) -> str:
-    """Return the op type that ``kernel`` implements, itself when it is none of a library's."""
+    """Return the op type that ``kernel`` implements; ``kernel`` itself if it is no library's."""
     match = _ONEDNN.fullmatch(kernel)
     if match is None:
         return kernel
@@ -24,11 +24,11 @@ def op_type(kernel: str) -> str:
 
 
 def of_library(kernel: str) -> bool:
-    """Whether ``kernel`` is one of a library's, so that its op goes by another name."""
+    """Whether ``kernel`` belongs to a library, so that its op type has another name."""
     return _ONEDNN.fullmatch(kernel) is not None
 
 
 def labelled(label: str) -> tuple[str, str] | None:
-    """Return the node and the kernel that an executor's timeline label tells of; None where it tells of none."""
+    """Return the node and the kernel in an executor's timeline label; None if it has none."""
     match = _LABEL.fullmatch(label)
     return (match[1], match[2]) if match else None

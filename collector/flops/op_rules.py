@@ -1,7 +1,7 @@
-"""Which sizes of an op's inputs and outputs are the same: a written table from op type to equal products of sizes.
+"""Table of rules, by op type: which products of input and output sizes are equal.
 
-It serves to fill in sizes that a graph leaves open from the few that are known, so it says what nearly always holds: of two
-open sizes that broadcast together none is 1, and a reshape keeps open sizes in their order.
+The rules fill in open sizes from the few known ones, so they assume what nearly always holds: no
+open size is broadcast, and a reshape keeps the order of open sizes.
 """
 
 import math
@@ -13,7 +13,7 @@ from .constraints import Equal, Op, Relation, Sizes, batches, both, equal_shapes
 
 
 def equal_products(op: str, of: Op) -> Iterator[Equal]:
-    """Yield what is known to be equal among the sizes of one op; nothing more where it lacks inputs that such ops have."""
+    """Yield the equal products of sizes of one op; stop at the first missing input of a malformed op."""
     relation = TABLE.get(op)
     if relation is not None:
         with suppress(IndexError):
@@ -30,7 +30,7 @@ def _broadcast(op: Op) -> Iterator[Equal]:
 
 
 def _spread(shapes: Sequence[Sizes | None], output: Sizes | None) -> Iterator[Equal]:
-    """Yield what is equal where shapes are broadcast together."""
+    """Yield the constraints of broadcasting."""
     if output is None or None in shapes:
         return
     for axis in range(1, len(output) + 1):
@@ -64,7 +64,7 @@ def _product(op: Op, left_turned: bool, right_turned: bool) -> Iterator[Equal]:
 
 
 def _reshape(op: Op) -> Iterator[Equal]:
-    """Yield that as many elements come out; as many open sizes over equal rests are the same ones."""
+    """Yield that the number of elements is kept; if the known sizes are equal, so are the open ones, in order."""
     before, after = op.input(0), op.output()
     yield from equal_shapes(op.value(1), after)
     if before is None or after is None:
@@ -111,7 +111,7 @@ def _reduce(op: Op) -> Iterator[Equal]:
 
 
 def _along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]) -> Iterator[Equal]:
-    """Yield that shapes are those of the output but for one axis."""
+    """Yield that shapes equal the output's except along one axis."""
     output = op.output()
     if axis is None or not output:
         return
@@ -185,13 +185,13 @@ def _tile(op: Op) -> Iterator[Equal]:
 
 
 def _loop(op: Op) -> Iterator[Equal]:
-    """Yield that what goes round a loop keeps its shape, as far as the graph has it open before and after."""
+    """Yield that loop variables keep their shape, where it is open both before and after."""
     for before, after in zip(op.inputs, op.outputs, strict=False):
         yield from equal_shapes(before, after)
 
 
 def _slice(op: Op) -> Iterator[Equal]:
-    """Yield that a strided slice of all along the first axis leaves that as it is."""
+    """Yield that a strided slice of the whole first axis keeps its size."""
     whole = op.number("begin_mask") & op.number("end_mask") & 1
     others = op.number("ellipsis_mask") | op.number("new_axis_mask") | op.number("shrink_axis_mask")
     if whole and not others & 1 and (op.constant(3) or (1,))[0] == 1:

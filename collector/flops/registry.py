@@ -1,4 +1,4 @@
-"""Operation counts that TensorFlow registers under "flops": a written table of formulas over attributes and shapes.
+"""Operation counts that TensorFlow registers under "flops": a table of formulas over attributes and shapes.
 
 One operation is one addition, multiplication, comparison …; a multiply-add is two.
 """
@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, NamedTuple
 
-#: Sizes of dimensions, -1 where one is not known; a scalar is (). None in place of it: not even the rank is known.
+#: Sizes of dimensions, -1 for an unknown one; a scalar is (). None instead means an unknown rank.
 Dims = tuple[int, ...]
 
 
@@ -16,7 +16,7 @@ class UnknownError(Exception):
 
 
 class Call(NamedTuple):
-    """What a formula looks at: AttrValues by name, and shapes; inputs by position, control inputs (None) too."""
+    """Arguments of a formula: AttrValues by name, and shapes; inputs by position, including control inputs (None)."""
 
     attrs: Mapping[str, Any]
     inputs: Sequence[Dims | None]
@@ -61,12 +61,12 @@ def _whole(shapes: Sequence[Dims | None], position: int) -> Dims:
 
 
 def of_input(times: int) -> Formula:
-    """Return the count of so many operations an element of the first input."""
+    """Return a formula: ``times`` operations per element of the first input."""
     return lambda call: size(call.input(0)) * times
 
 
 def of_output(times: int) -> Formula:
-    """Return the count of so many operations an element of the first output."""
+    """Return a formula: ``times`` operations per element of the first output."""
     return lambda call: size(call.output()) * times
 
 
@@ -76,12 +76,12 @@ def _of_all_inputs(call: Call) -> int:
 
 
 def reduction(call: Call) -> int:
-    """Count a sum, or what takes as many operations."""
+    """Count a sum, or another reduction with as many operations."""
     return size(call.input(0)) - size(call.output())
 
 
 def _nhwc(counted: Formula) -> Formula:
-    """Return ``counted`` for one data format only."""
+    """Return ``counted``, restricted to the data format NHWC."""
 
     def of(call: Call) -> int:
         if call.text("data_format", "NHWC") != "NHWC":
@@ -92,23 +92,23 @@ def _nhwc(counted: Formula) -> Formula:
 
 
 def pool(call: Call) -> int:
-    """Count a pooling: each output looks at all of its window."""
+    """Count a pooling: each output reads its whole window."""
     return math.prod(call.ints("ksize")) * size(call.output())
 
 
 def average_pool_gradient(call: Call) -> int:
-    """Count its gradient: a product and a sum for each element of each window."""
+    """Count the gradient of an average pooling: a product and a sum for each element of each window."""
     return math.prod(call.ints("ksize")) * size(call.input(1)) * 2
 
 
 def max_pool_gradient(call: Call) -> int:
-    """Count its gradient: the pooling anew, and one operation an output."""
+    """Count the gradient of a max pooling: the pooling again, and one operation per output."""
     pooled = size(call.input(1))
     return math.prod(call.ints("ksize")) * pooled + pooled
 
 
 def _convolution_gradient(image: Callable[[Call], Dims], kernel: Callable[[Call], Dims]) -> Formula:
-    """Return the count from the forward image and kernel: as if it were padded to yield image / strides."""
+    """Return a formula from the forward image and kernel: as if padding gave an output of image / strides."""
 
     def of(call: Call) -> int:
         dims = image(call)
@@ -130,16 +130,16 @@ def _matmul(call: Call) -> int:
 
 
 def _batch_matmul(call: Call) -> int:
-    """Count BatchMatMul with an attribute that MatMul has, and it has not: see ``_contraction``."""
+    """Count BatchMatMul as TensorFlow does, with an attribute that only MatMul has: see ``_contraction``."""
     rows = -2 if call.truth("transpose_a") else -1
     return call.input(0)[rows] * size(call.output()) * 2
 
 
 def _convolution(taken: int) -> Formula:
-    """Return the count of a forward convolution, of which each output takes the first ``taken`` dimensions of the kernel."""
+    """Return a formula for a forward convolution; each output reads the first ``taken`` dimensions of the kernel."""
 
     def of(call: Call) -> int:
-        call.input(0)  # must be known, though it is not looked at
+        call.input(0)  # must be known, though the formula does not use it
         return window(call, taken)
 
     return of
@@ -174,5 +174,5 @@ REGISTRY: Final[Mapping[str, Formula]] = {
     **dict.fromkeys(("DepthwiseConv2dNative", "Dilation2D"), _convolution(2)),
     "BiasAdd": of_input(1),
 }
-#: Of these, what TensorFlow 1.15 does not have.
+#: The ops of this table that TensorFlow 1.15 does not register.
 NEWER: Final = frozenset({"AddV2", "BatchMatMulV2", "BatchMatMulV3"})

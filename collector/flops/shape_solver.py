@@ -11,12 +11,12 @@ from .definitions import Definition
 from .op_rules import equal_products
 from .registry import Dims
 
-#: Rounds of finding one size from another; each finds at least one, and few depend on each other so long.
+#: Maximum rounds of inference; each finds at least one size, and chains of dependencies are short.
 _ROUNDS: Final = 16
 
 
 class Evidence(NamedTuple):
-    """A shape that was seen: of which output of a node."""
+    """A recorded shape of a node's output."""
 
     graph: int
     name: str
@@ -25,13 +25,13 @@ class Evidence(NamedTuple):
 
 
 class OpenSizes:
-    """The open sizes of a job's graphs, as numbers below 0, and what relates them."""
+    """The open sizes of a job's graphs, numbered below 0, and the constraints among them."""
 
     def __init__(self, nodes: Mapping[Key, Definition], calls: Calls) -> None:
-        """Number the open sizes of ``nodes`` and relate them."""
+        """Number the open sizes of ``nodes`` and collect their constraints."""
         self._nodes = nodes
         self._calls = calls
-        self._same: list[int] = [0, -1]  # -1 is what nothing is known of
+        self._same: list[int] = [0, -1]  # -1 means unknown
         self._sizes: dict[int, int] = {}
         self._products: list[Equal] = []
         self._outputs = {key: tuple(map(self._numbered, node.outputs)) for key, node in self._nodes.items()}
@@ -44,9 +44,10 @@ class OpenSizes:
             self._relate(*pair)
 
     def solved(self, seen: Iterable[Evidence], examples: int = 0) -> "Solved":
-        """Return the sizes that follow from shapes that were seen; of contradicting ones the first counts.
+        """Return the sizes that follow from recorded shapes; of contradicting ones the first counts.
 
-        ``examples``: what first sizes in loops are where nothing follows, since lists carry tensors in and out unseen.
+        ``examples``: default of first sizes in loops, since tensors that pass through lists are not
+        traced.
         """
         sizes = dict(self._sizes)
         for graph, name, slot, dims in seen:
@@ -67,7 +68,7 @@ class OpenSizes:
                 break
 
     def shape(self, graph: int, name: str, slot: int, sizes: Mapping[int, int]) -> Dims | None:
-        """Return a node's output with what ``sizes`` say of open ones, -1 where nothing."""
+        """Return the shape of an output with open sizes replaced from ``sizes``, -1 if unknown."""
         known = self._shape(graph, name, slot)
         if known is None:
             return None
@@ -123,7 +124,7 @@ class OpenSizes:
             self._sizes.setdefault(self._root(min(one, other)), max(one, other))
 
     def _follows(self, pair: Equal, sizes: dict[int, int]) -> bool:
-        """Find the one size that two equal products leave open; say whether there was one."""
+        """Solve for the single open size of two equal products; return whether there was one."""
         (left, left_open), (right, right_open) = (self._factors(side, sizes) for side in pair)
         for root in set(left_open) & set(right_open):
             left_open.remove(root)
@@ -137,17 +138,17 @@ class OpenSizes:
         return True
 
     def _factors(self, side: Sizes, sizes: Mapping[int, int]) -> tuple[int, list[int]]:
-        """Return the product of what is known, and what is open."""
+        """Return the product of the known sizes, and the open ones."""
         known = [size if size >= 0 else sizes.get(self._root(size), size) for size in side]
         return math.prod(size for size in known if size >= 0), [self._root(size) for size in known if size < 0]
 
 
 class Solved(NamedTuple):
-    """The sizes of one traced step, or of many alike."""
+    """The solved sizes of one traced step, or of several equivalent ones."""
 
     open: OpenSizes
     sizes: Mapping[int, int]
 
     def shape(self, graph: int, name: str, slot: int) -> Dims | None:
-        """Return the shape of a node's output, -1 for sizes that nothing follows for."""
+        """Return the shape of a node's output, -1 for unsolved sizes."""
         return self.open.shape(graph, name, slot, self.sizes)

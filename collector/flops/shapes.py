@@ -1,4 +1,4 @@
-"""Shapes of outputs in traced steps: as recorded, as graphs have them, or as follows; and as TensorFlow's Python fills them in."""
+"""Shapes of outputs in traced steps: recorded, from the graph, or inferred; or filled in as TensorFlow does."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -17,16 +17,17 @@ from .flops import OF_OUTPUT, formula
 from .registry import Dims
 from .shape_solver import Evidence, OpenSizes, Solved
 
-#: A batch normalization that does not train becomes two ops: one keeps its name, the other has this behind it.
+#: Ending of the second of the two ops that replace a batch normalization in inference; the first
+#: keeps its name.
 _SCALED: Final = "/Mul"
 _NORMALIZATIONS: Final = frozenset({"FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3"})
 
 
 class Nodes:
-    """The nodes of a job's graphs: of the same name there may be some, in different graphs."""
+    """The nodes of a job's graphs; different graphs may have nodes of the same name."""
 
     def __init__(self, definitions: Iterable[Definition]) -> None:
-        """Take them in the order in which the job sent them; of a name, the first of each graph counts."""
+        """Add nodes in the order in which the job sent them; the first of a name in each graph counts."""
         self.by_key: dict[tuple[int, str], Definition] = {}
         self.by_name: dict[str, list[Definition]] = {}
         for node in definitions:
@@ -34,27 +35,27 @@ class Nodes:
                 self.by_name.setdefault(node.name, []).append(node)
 
     def named(self, name: str) -> list[Definition]:
-        """Return what may be meant by the name of something that ran: nodes, also of a function's body."""
+        """Return the nodes that the name of an execution may mean, including those in function bodies."""
         return self.by_name.get(name) or self.by_name.get(inlined(name)) or []
 
     def rewritten(self, name: str, op: str) -> list[Definition]:
-        """Return the nodes that an optimizer has put ``name`` in the place of, whose output ``op`` makes as well."""
+        """Return the nodes that an optimizer replaced by ``name``, if ``op`` has the same output."""
         found = next(filter(None, (self.by_name.get(original) for original in originals(name))), None)
         if found is None:
             return [node for node in self.by_name.get(name.removesuffix(_SCALED), ()) if node.op in _NORMALIZATIONS]
         return [node for node in found if op in OF_OUTPUT or node.op == op]
 
     def output(self, graph: int, source: Source) -> Dims | None:
-        """Return the shape of an output as the graph has it."""
+        """Return the shape of an output according to the graph."""
         node = self.by_key.get((graph, source.name))
         return node.outputs[source.slot] if node is not None and source.slot < len(node.outputs) else None
 
     def shapes(self, node: Definition) -> tuple[Outputs, Outputs]:
-        """Return the shapes of a node's data inputs and outputs as the graph has them."""
+        """Return the shapes of a node's data inputs and outputs according to the graph."""
         return tuple(self.output(node.graph, source) for source in node.inputs if not source.control), node.outputs
 
     def batches(self, name: str, size: int) -> list[Batch]:
-        """Return what a batch of ``size`` bytes may be, handed out by ``name``: its outputs, else arguments of a function."""
+        """Return candidates for a batch of ``size`` bytes from ``name``: its outputs, else a function's arguments."""
         found = [batch_of_iterator(node, size) for node in self.by_name.get(name, ()) if node.op in ITERATORS]
         if any(batch.examples is not None for batch in found) or name not in ITERATORS:
             return found
@@ -63,7 +64,7 @@ class Nodes:
 
     @cached_property
     def consumers(self) -> Mapping[tuple[int, str], list[Definition]]:
-        """The nodes that have another as a data input, by graph and name."""
+        """The consumers of each node's data, by graph and name."""
         found: dict[tuple[int, str], list[Definition]] = {}
         for node in self.by_key.values():
             for name in {source.name for source in node.inputs if not source.control}:
@@ -72,22 +73,22 @@ class Nodes:
 
     @cached_property
     def calls(self) -> Calls:
-        """Which of the graphs run others."""
+        """The calls between the graphs."""
         return Calls(self.by_key)
 
     @cached_property
     def open(self) -> OpenSizes:
-        """What relates the sizes that the graphs leave open."""
+        """The open sizes of the graphs and their constraints."""
         return OpenSizes(self.by_key, self.calls)
 
 
 def open_nodes(nodes: Nodes, ran_names: Iterable[str], parity: Parity = DEFAULT) -> list[str]:
-    """Return which of the nodes that ran may have other shapes in every step, or make others' known."""
+    """Return those of the executed nodes whose shapes may vary by step, or from which such shapes follow."""
     return [name for name in ran_names if _is_open(nodes, name, parity)]
 
 
 def sized_nodes(nodes: Nodes, names: Iterable[str]) -> list[str]:
-    """Return which of ``names`` hand out batches: what their outputs take tells how large these were."""
+    """Return those of ``names`` that return batches, whose sizes follow from the bytes of the outputs."""
     return [name for name in names if name in ITERATORS or any(node.op in ITERATORS for node in nodes.named(name))]
 
 
@@ -104,12 +105,12 @@ def _is_open(nodes: Nodes, name: str, parity: Parity) -> bool:
 
 
 class StepShapes:
-    """The shapes of one traced step: as it recorded them, as the graph has them, else as follows from the others."""
+    """The shapes of one traced step: as recorded, else according to the graph, else inferred from others."""
 
     def __init__(self, nodes: Nodes, rows: Sequence[Row], orders: Mapping[str, Sequence[bytes]] | None = None) -> None:
-        """Take what the step recorded of nodes that graphs leave open; ``orders``: see Alike."""
+        """``rows``: the recorded outputs of nodes with open shapes; ``orders``: see EquivalentSteps."""
         self._nodes = nodes
-        self.turn = -1, 0  # which execution of how many is looked at
+        self.turn = -1, 0  # current execution, number of executions
         self._turns = _turns(orders or {})
         self._seen: dict[Source, Dims | None] = {}
         for row in rows:
@@ -124,18 +125,19 @@ class StepShapes:
         self._ran = nodes.calls.reached(batch.graph for batch in self._batches if batch.examples is not None)
 
     def named(self, name: str) -> list[Definition]:
-        """Return what may be meant by the name of something that ran: in graphs that took this step's batch, if any did."""
+        """Return the nodes that the name of an execution may mean, preferably in graphs that took this step's batch."""
         known = self._nodes.named(name)
         return [node for node in known if node.graph in self._ran] or known if len(known) > 1 else known
 
     def by_turns(self, node: Definition, info: LabelInfo | None = None) -> bool:
-        """Tell whether inputs of a node have other shapes in each turn of a loop."""
+        """Return whether inputs of a node change their shapes between iterations of a loop."""
         return bool(self._turns) and not self._turns.keys().isdisjoint(self._sources(node, info))
 
     def at(self, turn: int, turns: int) -> "StepShapes":
-        """Return the shapes as they are for execution number ``turn`` of the ``turns`` that a node in a loop has.
+        """Return the shapes for execution number ``turn`` of ``turns``, for a node in a loop.
 
-        What ran as often ran in the same turn; what did not has, of several shapes, what these have in common.
+        A node with the same number of executions ran in the same iteration. Any other node gets the
+        sizes that its shapes have in common.
         """
         there = copy(self)
         there.turn = turn, turns
@@ -146,12 +148,12 @@ class StepShapes:
         return node.inputs if info is None or info.inputs is None else info.inputs
 
     def inputs(self, node: Definition, info: LabelInfo | None = None) -> Outputs:
-        """Return the shapes of a node's inputs: of those that it ran on, where the step tells; control inputs are None."""
+        """Return the shapes of a node's inputs, those it actually ran on if recorded; control inputs are None."""
         sources = self._sources(node, info)
         return tuple(None if source.control else self.output(node.graph, source) for source in sources)
 
     def output(self, graph: int, source: Source) -> Dims | None:
-        """Return the shape of a node's output, complete, or as far as it is known."""
+        """Return the shape of a node's output, as complete as it is known."""
         turns = self._turns.get(source)
         if turns is not None:
             turn, of = self.turn
@@ -180,7 +182,7 @@ class StepShapes:
 
 
 def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[Source, Sequence[Dims | None]]:
-    """Return the shapes of outputs that have several in one step, execution by execution."""
+    """Return, by execution, the shapes of outputs that vary within one step."""
     found: dict[Source, list[Dims | None]] = {}
     for name, order in orders.items():
         for signature in order:
@@ -190,7 +192,7 @@ def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[Source, Sequence[Dims 
 
 
 class Agreed:
-    """The fold of traces into the shapes of outputs that graphs leave open: sizes that differ between steps are -1."""
+    """Folds traces into the shapes of outputs that graphs leave open; sizes that differ between steps become -1."""
 
     def __init__(self, nodes: Nodes) -> None:
         self._wanted = {
@@ -202,14 +204,14 @@ class Agreed:
         self._shapes: dict[Source, dict[Dims, None]] = {}
 
     def add(self, shapes: StepShapes) -> None:
-        """Take the shapes of a step."""
+        """Add the shapes of a step."""
         for graph, source in self._wanted:
             dims = shapes.output(graph, source)
             if dims is not None:
                 self._shapes.setdefault(source, {})[dims] = None
 
     def outputs(self) -> dict[Source, Dims]:
-        """Return what all steps agree on."""
+        """Return the sizes that all steps have in common."""
         found = {source: agreed(list(shapes)) for source, shapes in self._shapes.items()}
         return {source: dims for source, dims in found.items() if dims is not None}
 
@@ -218,7 +220,7 @@ class Agreed:
 
 
 def merged(known: Dims | None, other: Dims) -> Dims:
-    """Return what both shapes say; ValueError when they contradict each other."""
+    """Return the combination of two partly known shapes; ValueError if they contradict each other."""
     if known is None:
         return other
     if len(known) != len(other):
@@ -233,10 +235,10 @@ def _merged(one: int, other: int) -> int:
 
 
 def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) -> dict[str, Outputs]:
-    """Return the outputs of a graph's nodes, those that are not fully known merged with recorded ones.
+    """Return the output shapes of a graph's nodes; partly known ones are merged with recorded ones.
 
-    ``first``: output signatures by node, in the order of their first appearance. Nothing is told on to consumers, so that
-    the first trace decides, for good.
+    ``first``: output signatures by node, in the order of their first appearance. Merged shapes are
+    not propagated to consumers, so the first trace decides for good.
     """
     outputs = {name: definition.outputs for name, definition in graph.items()}
     for name, signature in first:
@@ -253,12 +255,12 @@ def filled(graph: Mapping[str, Definition], first: Iterable[tuple[str, bytes]]) 
 
 
 def agreed(shapes: Sequence[Dims]) -> Dims | None:
-    """Return what shapes have in common: -1 where sizes differ, None where ranks do."""
+    """Return the common part of shapes: -1 for sizes that differ, None if ranks differ."""
     if not shapes or len({len(dims) for dims in shapes}) > 1:
         return None
     return tuple(sizes[0] if len(set(sizes)) == 1 else -1 for sizes in zip(*shapes, strict=True))
 
 
 def shown(dims: Dims | None) -> Shape:
-    """Return a shape as tfprof's views have it: a scalar is (1,), an unknown rank ()."""
+    """Return a shape in the form of the TF profiler's views: a scalar is (1,), an unknown rank ()."""
     return () if dims is None else dims or (1,)

@@ -1,4 +1,4 @@
-"""Checkpoints of TensorFlow: the values of variables, by name."""
+"""Reads the values of variables from checkpoints of TensorFlow."""
 
 from collections.abc import Callable, Collection, Iterator
 from math import prod
@@ -18,19 +18,19 @@ from .stacks import Rows
 _INDEX: Final = ".index"
 
 
-#: What tfprof calls a node that a checkpoint has a value of.
+#: Type that the TF profiler gives to a node with a value in the checkpoint.
 TYPE: Final = "_checkpoint_variables"
 
 
 class Skipped(NamedTuple):
-    """A tensor that there is no value of here, and why."""
+    """A tensor that cannot be imported, and the reason."""
 
     name: str
     why: str
 
 
 class Checkpoint:
-    """The checkpoint at ``prefix``; TfprofError ``io`` when it cannot be read, BadFileError when it is none."""
+    """The checkpoint at ``prefix``; TfprofError ``io`` if it cannot be read, BadFileError if it is no checkpoint."""
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix.removesuffix(_INDEX)
@@ -39,7 +39,7 @@ class Checkpoint:
         path = self._prefix + _INDEX
         if Path(self._prefix).is_file() and not Path(path).exists():
             raise BadFileError(
-                f"{self._prefix} is no checkpoint of the second format, which has a file {Path(path).name}"
+                f"{self._prefix} is no checkpoint of the second format: it has no file {Path(path).name}"
             )
         try:
             self._read(contents(path), path)
@@ -48,16 +48,16 @@ class Checkpoint:
 
     @property
     def names(self) -> list[str]:
-        """The names of all tensors, in order."""
+        """The names of all tensors, sorted."""
         return list(self._entries)
 
     def tensor(self, name: str) -> Tensor | Skipped:
-        """Return the tensor called ``name``; BadFileError when its file does not have it."""
+        """Return the tensor ``name``; BadFileError if its data is missing."""
         entry = self._entries[name]
         if entry.slices:
             return Skipped(name, "it is in parts")
         if entry.dtype not in SIZES and entry.dtype != STRING:
-            return Skipped(name, f"its type is number {entry.dtype}, which tfprof does not show")
+            return Skipped(name, f"its type is number {entry.dtype}, which the TF profiler does not show")
         shape = tuple(dim.size for dim in entry.shape.dim)
         size = prod(shape) * SIZES.get(entry.dtype, 0)
         if min(shape, default=0) < 0 or (size != entry.size and entry.dtype != STRING):
@@ -89,7 +89,7 @@ class Checkpoint:
 
 
 def values(checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Skipped], None]) -> Iterator[Rows]:
-    """Yield the rows of the tensors that are called as nodes are, each by itself, after what those nodes are besides."""
+    """Yield the rows of tensors that have the name of a node, one table each; the nodes' types come first."""
     mine = [name for name in checkpoint.names if name in names]
     yield {"op_log": from_rows([(0, name, 0, [TYPE], False, []) for name in mine], "op_log")}
     for name in mine:
@@ -101,5 +101,5 @@ def values(checkpoint: Checkpoint, names: Collection[str], skipped: Callable[[Sk
 
 
 def _plain(found: dict[bytes, bytes]) -> Iterator[tuple[bytes, bytes]]:
-    """Yield what is a tensor: keys of the parts of one begin with a zero."""
+    """Yield the keys of whole tensors; keys of partial ones begin with a zero byte."""
     yield from ((key, value) for key, value in found.items() if not key.startswith(b"\0"))

@@ -1,4 +1,4 @@
-"""The entry of a node and a step of a ProfileProto, taken apart into the executions that tfprof would make it of again."""
+"""Splits an entry of a ProfileProto (node, step) into executions from which the TF profiler would rebuild it."""
 
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -12,19 +12,19 @@ from .steps import COLON
 
 Pair = tuple[int, int]
 
-#: tfprof looks for this in names of allocators.
+#: Substring of an allocator's name by which the TF profiler recognises a GPU's.
 _GPU_ALLOCATOR: Final = "GPU"
 _ALLOCATOR: Final = "cpu"
 
 
 def _pair(time: Any) -> Pair:
-    """Return start and duration; (0, 0), which is neither, where there are not two numbers."""
+    """Return start and duration; (0, 0) if ``time`` does not have two numbers."""
     start, duration = time.int64_values if len(time.int64_values) == 2 else (0, 0)
     return start, duration
 
 
 class _Entry:
-    """One entry; ``refuse`` is the error that says why it cannot be taken apart."""
+    """One entry; ``refuse`` makes the error of an entry that cannot be split."""
 
     def __init__(self, node: ProfileNode, step: int, path: str) -> None:
         self.name = text_of(node.name, path)
@@ -46,7 +46,7 @@ class _Entry:
 
 
 def executions(node: ProfileNode, step: int, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield (device, NodeExecStats) of what ``node`` did in ``step``; NotRepresentableError where no executions add up to it."""
+    """Yield (device, NodeExecStats) of ``node`` in ``step``; NotRepresentableError if no executions give the entry."""
     entry = _Entry(node, step, path)
     _check(entry)
     own = entry.pairs.get(entry.own, [])
@@ -68,9 +68,9 @@ def _check(entry: _Entry) -> None:
     of_others = [device for device in entry.exec.cpu_execs if device != entry.own or STREAM in device]
     kernels = [device for device in entry.exec.accelerator_execs if STREAM not in device]
     wrong = (
-        (COLON in entry.name, "its name has a character that stands for colons here"),
+        (COLON in entry.name, "its name has the character that replaces colons during an import"),
         (not devices, "it ran on no device"),
-        (bool(strange), f"it ran on {sorted(strange)}, which it does not belong to"),
+        (bool(strange), f"it ran on {sorted(strange)}, which are not its device"),
         (not set(entry.pairs) <= devices, "it has times of devices that it did not run on"),
         (any(one != one.lower() for one in entry.exec.devices), "its devices are not in lower case"),
         (bool(of_others), f"it has CPU times on {of_others}"),
@@ -79,8 +79,14 @@ def _check(entry: _Entry) -> None:
             any(pair[0] <= 0 or not pair[1] for pairs in entry.pairs.values() for pair in pairs),
             "a time is no start and duration",
         ),
-        (entry.exec.run_count != sum(len(time.times) for time in entry.exec.cpu_execs.values()), "its count of runs"),
-        (len(entry.exec.memory_execs) != len(entry.pairs.get(entry.own, [])), "it has not as much memory as runs"),
+        (
+            entry.exec.run_count != sum(len(time.times) for time in entry.exec.cpu_execs.values()),
+            "its number of runs is wrong",
+        ),
+        (
+            len(entry.exec.memory_execs) != len(entry.pairs.get(entry.own, [])),
+            "it does not have one memory record per run",
+        ),
         (bool(entry.exec.allocations) and not entry.exec.memory_execs, "it allocated, but did not run"),
         (any(memory.allocator_bytes_in_use < 0 for memory in entry.exec.memory_execs), "fewer than 0 bytes in use"),
     )
@@ -120,11 +126,11 @@ def _with_memory(entry: _Entry, pair: Pair, memory: ExecMemory, *, first: bool) 
 
 
 def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
-    """Add outputs that come to ``memory``: of several in one slot the last is known, and the size of all together."""
+    """Add outputs with the sizes in ``memory``, which has the last one of each slot and the total size."""
     known = memory.output_memory
     rest = signed(memory.output_bytes - sum(one.bytes for one in known.values()))
     if rest and not known:
-        raise entry.refuse("it put out bytes, but has no outputs")
+        raise entry.refuse("it has output bytes, but no outputs")
     sizes = [(next(iter(known)), rest, 0)] if rest else []
     for slot, size, pointer in [*sizes, *((slot, one.bytes, one.ptr) for slot, one in known.items())]:
         output = stats.output.add(slot=slot)
@@ -133,7 +139,7 @@ def _add_outputs(entry: _Entry, stats: Any, memory: ExecMemory) -> None:
 
 
 def _unrecorded(entry: _Entry, *, has_room: bool) -> Sequence[Pair]:
-    """Return start and duration of what must have run besides what has times: copies, and what the host did."""
+    """Return start and duration of the executions without times: copies, and work of the host."""
     pairs = [pair for pairs in entry.pairs.values() for pair in pairs]
     begins, ends = entry.exec.all_start_micros, entry.exec.latest_end_micros
     recorded = min((start for start, _ in pairs), default=0), max([0, *(start + lasted for start, lasted in pairs)])

@@ -1,4 +1,4 @@
-"""Files of protocol buffers that a user names: their bytes, and the messages in them, in binary or text form."""
+"""Reads protocol buffers, binary or text, from files that a user names."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -11,7 +11,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from ..errors import TfprofError
 
-#: No protocol buffer is larger.
+#: Maximum size of a protocol buffer.
 BYTES_MAX: Final = (1 << 31) - 1
 BINARY, TEXT = "binary", "text"
 _CONTROL: Final = re.compile(rb"[\x00-\x08\x0e-\x1f]")
@@ -19,19 +19,19 @@ _LOOK: Final = 65_536
 
 
 class BadFileError(TfprofError):
-    """A file is not what it was given as: of another kind, cut short, damaged, or too large."""
+    """A file has another format than expected, or is truncated, damaged or too large."""
 
     slug = "bad-file"
 
 
 class NotRepresentableError(TfprofError):
-    """A file says something that the store has no place for: it is not imported rather than imported in part."""
+    """A file has content that the store cannot represent; it is refused rather than imported in part."""
 
     slug = "not-representable"
 
 
 def contents(path: str) -> bytes:
-    """Return the bytes of the file at ``path``; TfprofError ``io`` when it cannot be read, BadFileError when it is too large."""
+    """Return the bytes of the file at ``path``; TfprofError ``io`` if unreadable, BadFileError if too large."""
     try:
         with Path(path).open("rb") as file:
             if file.seekable() and file.seek(0, 2) > BYTES_MAX:
@@ -49,12 +49,12 @@ def contents(path: str) -> bytes:
 
 
 def is_text(data: bytes) -> bool:
-    """Return whether ``data`` may be text: a binary message has control characters in its first tags and lengths."""
+    """Return whether ``data`` may be text: a binary message begins with control characters, its tags and lengths."""
     return not _CONTROL.search(data[:_LOOK])
 
 
 def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (BINARY,)) -> Any:
-    """Return the message of ``kind`` in ``data``, tried in ``forms`` in order; BadFileError says why there is none."""
+    """Return the message of ``kind`` in ``data``, trying ``forms`` in order; BadFileError if none parses."""
     reasons = {}
     for form in forms:
         message = kind()
@@ -69,12 +69,12 @@ def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (
 
 
 def says_more(messages: Iterable[Message]) -> bool:
-    """Whether there is something in ``messages`` that has no name there: in bytes of another kind that happen to parse."""
+    """Whether ``messages`` have unknown fields, as bytes of another kind have if they parse by accident."""
     return any(len(UnknownFieldSet(message)) for message in messages)
 
 
 def text_of(data: bytes, path: str) -> str:
-    """Return a text of a message as the store has it; BadFileError when it is not UTF-8."""
+    """Return a string of a message as stored; BadFileError if it is not UTF-8."""
     try:
         return data.decode()
     except UnicodeDecodeError:
@@ -93,7 +93,7 @@ _PARSERS: Final = {BINARY: _binary, TEXT: _text}
 
 
 def _of_text(error: Exception, kind: type[Message]) -> str:
-    """Return what is wrong with a text, by line and column where that is known."""
+    """Return the error in a text, with line and column if known."""
     if not isinstance(error, text_format.ParseError):
         return "it is text, but not UTF-8, or too deep"
     package: str = kind.DESCRIPTOR.file.package
@@ -101,4 +101,4 @@ def _of_text(error: Exception, kind: type[Message]) -> str:
 
 
 def _too_large(path: str) -> BadFileError:
-    return BadFileError(f"{path} is larger than 2 GiB, as no protocol buffer can be")
+    return BadFileError(f"{path} is larger than 2 GiB, the limit of a protocol buffer")

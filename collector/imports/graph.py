@@ -1,4 +1,4 @@
-"""A GraphDef file as rows of `graph_nodes`, with every attribute however large."""
+"""Converts a GraphDef file into rows of `graph_nodes`, with all attributes."""
 
 import pyarrow as pa
 
@@ -10,14 +10,14 @@ from .files import TEXT, BadFileError, is_text, parsed
 
 
 def graph(data: bytes, path: str) -> pa.RecordBatch:
-    """Return the nodes of the GraphDef in ``data``, which is text or binary; BadFileError when it is neither or has none."""
+    """Return the nodes of the GraphDef in ``data``, text or binary; BadFileError if it is neither or has no nodes."""
     if is_text(data):
         data = parsed(data, GraphDef, path, (TEXT,)).SerializeToString()
     return nodes(data, path)
 
 
 def nodes(data: bytes, path: str) -> pa.RecordBatch:
-    """Return the nodes of the binary GraphDef in ``data``; BadFileError when it is none or has none."""
+    """Return the nodes of the binary GraphDef in ``data``; BadFileError if it is none or has no nodes."""
     try:
         rows = graph_nodes(data, 0, attribute_max=None)
     except DecodeError:

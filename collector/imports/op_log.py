@@ -1,4 +1,4 @@
-"""An OpLogProto as rows: what it says of the nodes of a graph, put together by node."""
+"""Converts an OpLogProto into rows, merged by node."""
 
 from collections.abc import Collection
 from dataclasses import dataclass, field
@@ -17,20 +17,21 @@ class _NodeRow:
 
 
 class OpLog(NamedTuple):
-    """The rows of an op log by table, and how many of its entries are of no node of the graph: they mean nothing."""
+    """The rows of an op log by table, and the number of entries without a node in the graph, which are ignored."""
 
     rows: Rows
     strangers: int
 
 
 def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
-    """Return what the OpLogProto ``message`` says of the nodes called ``names``, as tfprof takes it; BadFileError when it is none.
+    """Return the facts in an OpLogProto about the nodes ``names``, as the TF profiler reads it; BadFileError if empty.
 
-    Of several entries for a node types add up, the last number of operations other than 0 counts, and the first stack.
+    Several entries of one node are merged: all types, the last number of operations other than 0,
+    the first stack.
     """
     if not message.ByteSize() or says_more((message, *message.log_entries)):
         raise BadFileError(
-            f"{path} is no OpLogProto: {'it says other things' if message.ByteSize() else 'it is empty'}"
+            f"{path} is no OpLogProto: {'it has unknown fields' if message.ByteSize() else 'it is empty'}"
         )
     stacks = Stacks(message.id_to_string, path)
     nodes: dict[str, _NodeRow] = {}

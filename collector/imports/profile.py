@@ -1,4 +1,4 @@
-"""A ProfileProto taken apart: the graph, the op log and the traced steps that TensorFlow's tfprof would make it of again."""
+"""Splits a ProfileProto into the graph, op log and traced steps from which the TF profiler would rebuild it."""
 
 from collections.abc import Collection, Iterator
 from typing import Any, Final
@@ -17,12 +17,12 @@ from .graph import nodes
 from .stacks import Rows, Stacks
 from .steps import Step
 
-#: No node has more inputs or outputs: a number above it is damage.
+#: Maximum position of an input or output; a higher one means damage.
 POSITIONS_MAX: Final = 1 << 16
 
 
 class ProfileFile:
-    """The ProfileProto in ``data``; BadFileError when it is none, NotRepresentableError as soon as something has no place."""
+    """The ProfileProto in ``data``; BadFileError if it is none, NotRepresentableError for content without a place."""
 
     def __init__(self, data: bytes, path: str) -> None:
         self._path = path
@@ -31,12 +31,12 @@ class ProfileFile:
         self._check()
 
     def graph(self) -> pa.RecordBatch:
-        """Return the nodes as rows of `graph_nodes`, those too that only ran."""
+        """Return the nodes as rows of `graph_nodes`, including nodes that ran without being in a graph."""
         plain = PlainGraph(node=[self._definition(node) for node in self._nodes.values()])
         return nodes(plain.SerializeToString(), self._path)
 
     def op_log(self) -> Rows:
-        """Return what is known of nodes besides the graph, by table."""
+        """Return further facts about nodes, by table."""
         stacks = Stacks(self._message.id_to_string, self._path)
         rows: list[tuple[Any, ...]] = []
         for node in self._nodes.values():
@@ -49,7 +49,7 @@ class ProfileFile:
         return {"op_log": from_rows(rows, "op_log"), **stacks.rows()}
 
     def steps(self) -> Iterator[Step]:
-        """Yield the steps, ascending, each as the RunMetadata that tfprof would make it of."""
+        """Yield the steps, ascending, each as the RunMetadata from which the TF profiler would rebuild it."""
         misses = self._message.miss_accelerator_stream
         for number in sorted(set(self._message.steps)):
             message = RunMetadata()
@@ -71,9 +71,9 @@ class ProfileFile:
         if any(not node.name or not node.op or node.id != number for number, node in self._nodes.items()):
             raise BadFileError(f"{path} is no ProfileProto: it has nodes without a name, a type or their number")
         if says_more((message, *self._nodes.values())):
-            raise BadFileError(f"{path} is no ProfileProto that is known here: it says more")
+            raise BadFileError(f"{path} is no known ProfileProto: it has unknown fields")
         if len({node.name for node in self._nodes.values()}) < len(self._nodes):
-            raise BadFileError(f"{path} is damaged: two of its nodes have one name")
+            raise BadFileError(f"{path} is damaged: two nodes have the same name")
         if min(message.steps, default=0) < 0:
             raise NotRepresentableError(f"{path}: a step has the number {min(message.steps)}, which is below 0")
         if message.miss_accelerator_stream and not message.steps:
@@ -86,7 +86,7 @@ class ProfileFile:
         for text in (node.name, node.op):
             text_of(text, self._path)
         if node.op not in node.op_types:
-            raise self._no_place(node, "its type is not among its types")
+            raise self._no_place(node, "its list of types lacks its own type")
         if node.host_device != host_device(node.canonical_device):
             raise self._no_place(node, "its host is not that of its device")
         if node.canonical_device and not any(node.canonical_device in one.devices for one in node.execs.values()):
@@ -105,11 +105,11 @@ class ProfileFile:
         return definition
 
     def _inputs(self, node: ProfileNode) -> list[bytes]:
-        """Return the inputs as a NodeDef has them; a position that is left out has one that nobody knows."""
+        """Return the inputs in NodeDef syntax; missing positions get a placeholder name."""
         if node.inputs and not 0 <= min(node.inputs) <= max(node.inputs) < POSITIONS_MAX:
-            raise self._no_place(node, "its inputs have numbers that no inputs have")
+            raise self._no_place(node, "its inputs have impossible positions")
         if strange := set(node.src_output_index) - set(node.inputs.values()):
-            raise self._no_place(node, f"it tells an output of node {min(strange)}, which is none of its inputs")
+            raise self._no_place(node, f"it has an output slot of node {min(strange)}, which is not among its inputs")
         return [self._input(node, position) for position in range(max(node.inputs, default=-1) + 1)]
 
     def _input(self, node: ProfileNode, position: int) -> bytes:
@@ -119,7 +119,7 @@ class ProfileFile:
         source = self._nodes.get(number)
         if source is None:
             raise BadFileError(
-                f"{self._path} is damaged: {_name(node)} has node {number} as an input, which is not there"
+                f"{self._path} is damaged: {_name(node)} has node {number} as an input, which does not exist"
             )
         slot = node.src_output_index.get(number, 0)
         if slot < 0 or b":" in source.name:
@@ -128,10 +128,10 @@ class ProfileFile:
         return b"%s:%d" % (escaped, slot) if slot else escaped
 
     def _complete(self, definition: Any, node: ProfileNode) -> None:
-        """Give ``definition`` the shapes of ``node`` as attributes, where it lacks them; tfprof has them from there itself."""
+        """Set the shapes of ``node`` as attributes of ``definition``, unless set; the TF profiler reads them there."""
         outputs = {slot: tuple(shape.int64_values) for slot, shape in node.output_shapes.items()}
         if outputs and not 0 <= min(outputs) <= max(outputs) < POSITIONS_MAX:
-            raise self._no_place(node, "its outputs have numbers that no outputs have")
+            raise self._no_place(node, "its outputs have impossible positions")
         if node.shape and SHAPE not in definition.attr:
             definition.attr[SHAPE] = AttrValue(shape=_shape(node.shape)).SerializeToString()
         if outputs and OUTPUT_SHAPES not in definition.attr:

@@ -1,4 +1,4 @@
-"""Sorted tables of keys and values, as LevelDB and checkpoints of TensorFlow have them: read whole, in order."""
+"""Reads sorted string tables, the format of LevelDB and of TensorFlow's checkpoint index."""
 
 import struct
 from collections.abc import Iterator
@@ -11,21 +11,21 @@ from ...formats.pb_wire import varint
 _MAGIC: Final = 0xDB4775248B80FB57
 _FOOTER: Final = 48
 _NUMBER: Final = struct.Struct("<I")
-#: What follows a block: how it is compressed, and a checksum.
+#: Trailer of a block: compression type and checksum.
 _TRAILER: Final = 5
 _PLAIN, _SNAPPY = 0, 1
-#: No block is larger once it is unpacked: TensorFlow's have some kilobytes.
+#: Maximum size of an uncompressed block; TensorFlow's have a few kilobytes.
 _BLOCK_MAX: Final = 1 << 26
 
 
 class DamagedTableError(ValueError):
-    """Bytes are no sorted table."""
+    """The bytes are no valid sorted string table."""
 
 
 def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the keys and values of the table in ``data``; DamagedTableError when it is none."""
+    """Yield the keys and values of the table in ``data``; DamagedTableError if it is invalid."""
     if len(data) < _FOOTER or int.from_bytes(data[-8:], "little") != _MAGIC:
-        raise DamagedTableError("it does not end as a table does")
+        raise DamagedTableError("it does not have the footer of a table")
     try:
         footer = data[-_FOOTER:]
         _, at = _handle(footer, 0)
@@ -39,7 +39,7 @@ def entries(data: bytes) -> Iterator[tuple[bytes, bytes]]:
 
 
 def _handle(data: bytes, at: int) -> tuple[tuple[int, int], int]:
-    """Return offset and size of a block, and where what says so ends."""
+    """Return offset and size of a block, and the end of this handle."""
     offset, at = varint(data, at)
     size, at = varint(data, at)
     return (offset, size), at
@@ -51,12 +51,12 @@ def _content(data: bytes, offset: int, size: int) -> bytes:
         raise DamagedTableError("a block lies beyond its end")
     kind = data[end]
     if kind not in {_PLAIN, _SNAPPY}:
-        raise DamagedTableError(f"a block is compressed in way {kind}")
+        raise DamagedTableError(f"a block has the unknown compression type {kind}")
     return data[offset:end] if kind == _PLAIN else unpacked(data[offset:end])
 
 
 def _block(block: bytes) -> Iterator[tuple[bytes, bytes]]:
-    """Yield the entries of a block: each key begins with a part of the one before it."""
+    """Yield the entries of a block; each key shares a prefix with the previous one."""
     (restarts,) = _NUMBER.unpack_from(block, len(block) - _NUMBER.size)
     end = len(block) - _NUMBER.size * (restarts + 1)
     at, key = 0, b""
@@ -79,5 +79,5 @@ def unpacked(data: bytes) -> bytes:
     try:
         block: bytes = pa.decompress(data, size, "snappy", asbytes=True)
     except (pa.ArrowException, OSError):
-        raise DamagedTableError("a block that does not unpack") from None
+        raise DamagedTableError("a block that cannot be decompressed") from None
     return block

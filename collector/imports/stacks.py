@@ -1,4 +1,4 @@
-"""Python stacks of tfprof's files as rows of `frames` and `stacks`."""
+"""Converts Python stacks in the TF profiler's files into rows of `frames` and `stacks`."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +11,12 @@ from .files import BadFileError, text_of
 
 Rows = dict[str, pa.RecordBatch]
 
-#: Frames are stored once a stack, and many nodes share one.
+#: Maximum frames of one file; many nodes share a stack, whose frames are stored once.
 _Stack = tuple[tuple[str, int, str, int, str], ...]
 
 
 class Stacks:
-    """The stacks of one file; ``strings`` is its table of texts, ``path`` what errors call it."""
+    """The stacks of one file; ``strings`` is its table of texts, ``path`` its name in errors."""
 
     def __init__(self, strings: Mapping[int, bytes], path: str) -> None:
         self._strings = {0: NONE, **strings}
@@ -25,7 +25,7 @@ class Stacks:
         self._nodes: dict[str, int] = {}
 
     def add(self, name: str, code: Any) -> None:
-        """Make the CodeDef ``code`` the stack of node ``name``, unless it has one."""
+        """Set the CodeDef ``code`` as the stack of node ``name``, unless it has one."""
         if name not in self._nodes:
             stack = tuple(self._frame(trace) for trace in code.traces)
             self._nodes[name] = self._numbers.setdefault(stack, len(self._numbers))
@@ -50,11 +50,11 @@ class Stacks:
         )
 
     def _text(self, written: bytes, number: int) -> str:
-        """Return a text that is written out, as older files have it, or is in the table."""
+        """Return a text, which older files contain directly and newer ones by its number in the table."""
         if written:
             return text_of(written, self._path)
         if number not in self._strings:
             raise BadFileError(
-                f"{self._path} is damaged: a stack speaks of text {number}, which its table does not have"
+                f"{self._path} is damaged: a stack refers to text {number}, which its table does not have"
             )
         return text_of(self._strings[number], self._path)

@@ -1,4 +1,4 @@
-"""RunMetadata as rows of a traced step: by the decoder of live data, and with what that leaves out of it."""
+"""Converts RunMetadata into rows of a traced step: by the decoder of live jobs, with further facts of imports."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, NamedTuple
@@ -18,14 +18,16 @@ from .files import BINARY, TEXT, BadFileError, NotRepresentableError, parsed, sa
 
 Tables = dict[str, pa.Table]
 
-#: Stands for a colon in what a profile says that ran: a RunMetadata's names end at one. No text may have this character.
+#: Replaces colons in node names of a profile, since names in RunMetadata end at a colon; no other
+#: text may have it.
 COLON: Final = "\ufdd0"
 
 
 class Step(NamedTuple):
-    """One step of an import: its number, its RunMetadata serialised and parsed, and what errors call it.
+    """One step of an import: its number, its RunMetadata serialised and parsed, and its name in errors.
 
-    ``accelerator`` is said where the message does not tell it (devices.accelerator). ``escaped``: COLON stands for colons.
+    ``accelerator`` (devices.accelerator) is given if the message does not imply it. ``escaped``:
+    COLON replaces colons.
     """
 
     number: int
@@ -37,15 +39,15 @@ class Step(NamedTuple):
 
 
 def step(number: int, data: bytes, path: str) -> Step | None:
-    """Return the step in the RunMetadata ``data``, binary or text, None when it was not traced; BadFileError when it is none."""
+    """Return the step in the RunMetadata ``data``, binary or text; None if not traced; BadFileError if it is none."""
     message = parsed(data, RunMetadata, path, (BINARY, TEXT))
     if not message.ByteSize() or _is_something_else(message):
-        raise BadFileError(f"{path} is no RunMetadata: there is nothing of one in it")
+        raise BadFileError(f"{path} is no RunMetadata: it has none of its fields")
     return Step(number, message.SerializeToString(), message, path) if message.HasField("step_stats") else None
 
 
 def _is_something_else(message: Any) -> bool:
-    """Whether bytes of another message happen to parse: there is no execution, and what there is has no name here."""
+    """Whether another message parsed by accident: it has no executions and only unknown fields."""
     devices = message.step_stats.dev_stats
     if any(device.node_stats for device in devices):
         return False
@@ -53,7 +55,7 @@ def _is_something_else(message: Any) -> bool:
 
 
 class StepTables:
-    """Makes the rows of the steps of one job, in order."""
+    """Makes the rows of one job's steps, in order."""
 
     def __init__(self) -> None:
         self._interner = Interner()
@@ -61,7 +63,7 @@ class StepTables:
         self._count = 0
 
     def rows(self, step: Step) -> Tables:
-        """Return the rows of ``step`` by table; NotRepresentableError when it is larger than a step may be."""
+        """Return the rows of ``step`` by table; NotRepresentableError if it exceeds the limits of a step."""
         trace, self._count = self._count, self._count + 1
         ops, allocations, parts = self._decoder.run_metadata([step.data], [trace], self._interner)
         if parts[0].error is not None:
@@ -82,7 +84,7 @@ class StepTables:
             raise NotRepresentableError(f"{step.path}: {error.args[0]}") from None
 
     def _outputs(self, step: Step, trace: int) -> Iterator[tuple[int, ...]]:
-        """Yield the outputs with memory of their own of the executions that began."""
+        """Yield the outputs with their own memory of executions that have a start time."""
         seen: dict[tuple[int, int], int] = {}
         for stats in step.message.step_stats.dev_stats:
             device = self._interner.id(DEVICE, stats.device.encode()) if stats.node_stats else 0
@@ -99,7 +101,7 @@ class StepTables:
 
 
 def _with_colons(names: pa.Table) -> pa.Table:
-    """Return NAMES with colons where COLON stands for them."""
+    """Return NAMES with COLON turned back into colons."""
     column = names.schema.get_field_index("text")
     texts: list[Any] = names["text"].to_pylist()
     named = pa.array([text.replace(COLON.encode(), b":") for text in texts], names.schema.field(column).type)
@@ -107,7 +109,7 @@ def _with_colons(names: pa.Table) -> pa.Table:
 
 
 def node_name(stats: Any) -> str:
-    """Return which node a NodeExecStats is of."""
+    """Return the node name of a NodeExecStats."""
     name: str = stats.node_name.partition(":")[0]
     return name
 
@@ -132,7 +134,7 @@ def _trace(step: Step, trace: int, part: Decoded) -> Trace:
 
 
 def extent(message: Any) -> tuple[int, int]:
-    """Return when the first execution of a RunMetadata began and when the last one ended (real time, ns); 0 for never."""
+    """Return start and end of the executions in a RunMetadata (real time, ns); 0 if there are none."""
     begun = [
         (node.all_start_micros, node.all_start_micros + max(0, node.all_end_rel_micros, node.op_end_rel_micros))
         for device in message.step_stats.dev_stats
@@ -149,14 +151,14 @@ _NS: Final = 1000
 
 
 class Coverage:
-    """How much of a graph was seen to run, as tfprof counts it: nodes that are in no graph count too, from their second time on."""
+    """Share of a graph's nodes that ran, counted like the TF profiler: other nodes count from the second time on."""
 
     def __init__(self, names: Iterable[str]) -> None:
         self._known = set(names)
         self._covered: set[str] = set()
 
     def add(self, message: Any) -> float:
-        """Return the share of nodes covered so far, with those in the RunMetadata ``message``."""
+        """Return the share of nodes covered so far, including those in the RunMetadata ``message``."""
         for device in message.step_stats.dev_stats:
             for node in device.node_stats:
                 name = node_name(node)

@@ -1,4 +1,4 @@
-"""What was read of a user's files as a job of the store."""
+"""Writes the content of a user's files into the store, as a job."""
 
 import os
 import pwd
@@ -13,19 +13,19 @@ import pyarrow as pa
 from ...formats import layout
 from ..store.catalog import IMPORTED
 from ..store.job_import import staged
-from ..store.writer import JobWriter
+from ..store.protocols import JobWriter
 from .stacks import Rows
 from .steps import Step, StepTables, extent
 
-#: Rows of a graph that are appended at once: their attributes may be large.
+#: Maximum rows of a graph per append, since attributes may be large.
 _GRAPH_ROWS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A job as its files tell it; ``known``: rows of what is known besides the graph, bit by bit.
+    """The content of the files; ``known``: rows besides the graph, in pieces.
 
-    ``facts`` go into its identity: `op_log` and `slots` where they say so.
+    ``facts`` go into the job's identity: `op_log` and `slots` if the files have them.
     """
 
     name: str
@@ -37,7 +37,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class Imported:
-    """What was made of it."""
+    """Result of an import."""
 
     uid: int
     nodes: int
@@ -45,9 +45,9 @@ class Imported:
 
 
 def store_job(store: Path, host: str, source: Source, on_step: Callable[[Step], None]) -> Imported:
-    """Write ``source`` into ``store`` as a job of state `imported`; ``on_step`` hears of each step before it is written.
+    """Write ``source`` into ``store`` as a job of state `imported`; ``on_step`` is called before each step is written.
 
-    Whatever is raised meanwhile, nothing of the job is left in the store.
+    After any exception, no part of the job is left in the store.
     """
     with staged(store, host) as writer:
         for rows in source.known:
@@ -83,7 +83,7 @@ def _append(writer: JobWriter, tables: Mapping[str, pa.Table | pa.RecordBatch]) 
 
 
 def _wider(span: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, int] | None:
-    """Return the time from the first of both to the last of both; what has no times does not count."""
+    """Return the union of two time spans; a span without times is ignored."""
     if not any(other):
         return span
     return other if span is None else (min(span[0], other[0]), max(span[1], other[1]))

@@ -1,1 +1,1 @@
-"""Answers to questions about jobs: what is read of the store, the nodes that views fold, and how the answer is delivered."""
+"""Answers questions about jobs: reads the store, builds the nodes that views fold, and returns documents."""

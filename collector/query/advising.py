@@ -1,4 +1,4 @@
-"""Advice about jobs: gathers the evidence of each and asks the checkers."""
+"""Advice about jobs: gathers the evidence of each job and runs the checkers."""
 
 from collections.abc import Collection
 from typing import NamedTuple
@@ -6,16 +6,16 @@ from typing import NamedTuple
 from ..advice.report import Advice
 from ..advice.table import advise as ask
 from ..errors import UsageError
-from ..store.reader import Job
+from ..store.protocols import JobReader
 from ..tfviews.parity import Parity
 from .engine import About
 from .evidence import gather
 
 
 class JobAdvice(NamedTuple):
-    """What the checkers say of one job; `has_steps`: whether any of its steps was traced."""
+    """The advice about one job; `has_steps`: whether any of its steps was traced."""
 
-    job: Job
+    job: JobReader
     advice: list[Advice]
     has_steps: bool
 
@@ -26,12 +26,12 @@ class JobAdvice(NamedTuple):
 
 
 def advise(about: About, names: Collection[str] | None = None) -> list[JobAdvice]:
-    """Return what the checkers called ``names`` (None: all) say of each job; UsageError where not whole jobs are asked about."""
+    """Return the advice of the checkers ``names`` (None: all) about each job; UsageError for parts of jobs."""
     if about.steps is not None or about.device is not None:
-        raise UsageError("advice is about whole jobs: leave steps and device away")
+        raise UsageError("advice is about whole jobs: omit steps and device")
     return [_of_job(job, about.parity, names) for job in about.jobs]
 
 
-def _of_job(job: Job, parity: Parity, names: Collection[str] | None) -> JobAdvice:
+def _of_job(job: JobReader, parity: Parity, names: Collection[str] | None) -> JobAdvice:
     evidence = gather(job, parity)
     return JobAdvice(job, ask(evidence, names), evidence.has_steps)

@@ -1,30 +1,36 @@
-"""The answers to questions as JSON documents: plain dicts, lists, texts and numbers, the same for every reader of a store."""
+"""Answers as JSON documents (dicts, lists, strings and numbers), the same for every client."""
 
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from typing import TYPE_CHECKING, Any
 
+from ...formats import layout
 from ..store.catalog import RUNNING
-from ..store.reader import Job, Store
+from ..store.protocols import JobReader, StoreReader
 from ..summaries.events import events
 from ..summaries.host import Series, cpus, host_series, job_series
-from ..summaries.jobs import counts_of, functions_of, job_rows
+from ..summaries.jobs import counts_of, functions_of
 from ..summaries.spans import phases
 from ..summaries.steps import steps as step_groups
 from ..tfviews.options import TABLE, Options
 from ..tfviews.output import Output
 from .engine import Answer
 from .explanations import kinds_of, why
+from .listing import EVERY, Listed, Wanted, listed
 from .surroundings import host_samples
 
 if TYPE_CHECKING:
     from ..advice.report import Report
     from .advising import JobAdvice
+    from .alerts import JobAlert
+    from .following import Happening
+    from .overview import Overview
+    from .watching import Watched, WatchedJob
 
 
 def plain(value: Any) -> Any:
-    """Return ``value`` with dataclasses and sets as JSON knows them."""
+    """Return ``value`` with dataclasses and sets converted to JSON types."""
     if is_dataclass(value) and not isinstance(value, type):
         return {name: plain(part) for name, part in asdict(value).items()}
     if isinstance(value, Mapping):
@@ -34,16 +40,79 @@ def plain(value: Any) -> Any:
     return value
 
 
-def jobs_document(store: Store) -> dict[str, Any]:
-    """Return all jobs of a store, and what is damaged."""
-    rows = job_rows([job.info for job in store.jobs()], time.time_ns())
+def jobs_document(store: StoreReader, wanted: Wanted = EVERY) -> dict[str, Any]:
+    """Return the jobs of a store that are ``wanted``, and what is damaged."""
+    jobs = [_listed(one) for one in listed(store, time.time_ns(), wanted)]
     document: dict[str, Any] = plain(
-        {"store": str(store.path), "jobs": rows, "damaged": [str(error) for error in store.damaged()]}
+        {"store": str(store.path), "jobs": jobs, "damaged": [str(error) for error in store.damaged()]}
     )
     return document
 
 
-def steps_document(job: Job, listed: int | None) -> dict[str, Any]:
+def _listed(one: Listed) -> dict[str, Any]:
+    return {**plain(one.row), **one.usage._asdict(), "tags": one.tags, "traced_of_kind": one.traced}
+
+
+def show_document(found: "Overview") -> dict[str, Any]:
+    """Return a job at a glance."""
+    document: dict[str, Any] = plain(
+        {
+            "job": found.job.info.hex,
+            **plain(found.row),
+            "tags": found.tags,
+            "phases": found.stages,
+            "step_times": found.steps,
+            "top_ops": {"steps": found.ops.steps, "kinds": found.ops.kinds, "ops": found.ops.ops, "why": found.ops.why},
+            "cpus": found.cpus,
+            "samples": found.samples,
+            "job_series": _series(found.job_series),
+            "host_series": _series(found.host_series),
+            "alerts": found.alerts,
+            "warnings": [*found.warnings],
+            "notes": found.notes,
+            "advice": [one._asdict() for one in found.advice],
+        }
+    )
+    return document
+
+
+def happening_document(found: "Happening") -> dict[str, Any]:
+    """Return something that happened to a job that is followed: its kind, the job, and what there is to tell."""
+    job = {"event": found.what, "job": found.row.uid, "id": found.row.id}
+    if found.line is not None:
+        return {**job, **plain(found.line)}
+    if found.event is not None:
+        return {**job, **plain(found.event)}
+    if found.what == "collector":
+        return {**job, "back": found.back}
+    row: dict[str, Any] = plain(found.row)
+    return {**job, **row, **({"median_ns": found.median_ns} if found.what == "end" else {})}
+
+
+def top_document(store: StoreReader, watched: "Watched", jobs: Sequence["WatchedJob"]) -> dict[str, Any]:
+    """Return ``jobs`` of a store as they are at one moment, and its hosts."""
+    document: dict[str, Any] = plain(
+        {
+            "store": str(store.path),
+            "at_ns": watched.at_ns,
+            "hosts": watched.hosts,
+            "damaged": watched.damaged,
+            "jobs": [_watched(one) for one in jobs],
+        }
+    )
+    return document
+
+
+def _watched(one: "WatchedJob") -> dict[str, Any]:
+    return {
+        **plain(one.row),
+        "now": {**plain(one.pace), "change": one.pace.change, "idle_ns": one.idle_ns, **plain(one.use)},
+        "devices": one.devices,
+        "slow": one.is_slow,
+    }
+
+
+def steps_document(job: JobReader, listed: int | None) -> dict[str, Any]:
     """Return the step times of a job: by kind, and the last ``listed`` entries one by one (None: all)."""
     found = step_groups(job.table("spans"), listed, functions_of(job.info))
     groups = [
@@ -74,14 +143,14 @@ def steps_document(job: Job, listed: int | None) -> dict[str, Any]:
     return document
 
 
-def spans_document(job: Job) -> dict[str, Any]:
-    """Return the application's own phases."""
+def spans_document(job: JobReader) -> dict[str, Any]:
+    """Return the phases of the application."""
     tree = phases(job.table("spans"), functions_of(job.info), live=job.info.state == RUNNING)
     document: dict[str, Any] = plain({"job": job.info.hex, "spans": tree})
     return document
 
 
-def host_document(job: Job) -> dict[str, Any]:
+def host_document(job: JobReader) -> dict[str, Any]:
     """Return CPU, memory and I/O of a job's processes, and of its host while the job ran."""
     samples = job.table("samples")
     around = host_samples(job, samples)
@@ -99,8 +168,8 @@ def host_document(job: Job) -> dict[str, Any]:
     return document
 
 
-def host_name(job: Job) -> str:
-    """Return the host that a job ran on."""
+def host_name(job: JobReader) -> str:
+    """Return the host of a job."""
     return str(job.info.identity.get("host") or "unknown host")
 
 
@@ -109,7 +178,7 @@ def _series(series: Sequence[Series]) -> dict[str, dict[str, object]]:
 
 
 def advice_document(found: Sequence["JobAdvice"]) -> dict[str, Any]:
-    """Return what the checkers say of one job, or of several."""
+    """Return the advice about one job, or several."""
     documents = list(map(_advice, found))
     document: dict[str, Any] = plain(documents[0] if len(documents) == 1 else {"jobs": documents})
     return document
@@ -129,8 +198,28 @@ def _report(report: "Report") -> dict[str, Any]:
     return {"text": report.text, "numbers": report.numbers, "line": report.line or None, "todo": report.todo or None}
 
 
+def alerts_document(found: Sequence["JobAlert"]) -> dict[str, Any]:
+    """Return alerts, the oldest first, with the ops that changed."""
+    alerts = [
+        {
+            "job": one.job.info.hex,
+            "name": one.job.info.name,
+            "host": one.job.info.identity.get("host"),
+            **one.alert._asdict(),
+            "kind": layout.SPAN_NAMES.get(one.alert.kind),
+            "text": one.text,
+            "traced_before": one.before,
+            "traced_since": one.since,
+            "ops": one.ops,
+        }
+        for one in found
+    ]
+    document: dict[str, Any] = plain({"alerts": alerts})
+    return document
+
+
 def view_document(answer: Answer) -> dict[str, Any]:
-    """Return what a view was asked and how much it is of; the view itself is its message."""
+    """Return the options and coverage of a view; the view itself is its message."""
     about, jobs = answer.about, [job.info.hex for job in answer.about.jobs]
     return {
         "view": answer.view.name,
@@ -147,7 +236,7 @@ def view_document(answer: Answer) -> dict[str, Any]:
 
 
 def options_document(options: Options) -> dict[str, Any]:
-    """Return options by name, as JSON knows them."""
+    """Return options by name, in JSON types."""
     return {option.name: _option(getattr(options, option.name)) for option in TABLE}
 
 
@@ -160,6 +249,6 @@ def _option(value: Any) -> Any:
 
 
 def status_document(store: str, runtime: str, daemons: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the last status of each daemon of ``store``; ``runtime``: their folder."""
+    """Return the last status of each daemon of ``store``; ``runtime``: the runtime folder."""
     document: dict[str, Any] = plain({"store": store, "runtime": runtime, **daemons})
     return document

@@ -1,11 +1,11 @@
-"""Questions to the views: reads the nodes of jobs and folds them."""
+"""Answers questions with a view: reads the nodes of jobs and folds them."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from ..loader import load
 from ..store.catalog import RUNNING
-from ..store.reader import Job
+from ..store.protocols import JobReader
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.parity import DEFAULT, Parity
@@ -13,23 +13,23 @@ from ..tfviews.tree import TreeView
 from .profile import Profile, profile
 from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
-#: What a view folds nodes into.
+#: Result of a view's fold.
 Folded = OpView | TreeView
-#: Columns, orders and minima that need more than the rollup.
+#: Columns, orders and minima that require facts beyond the rollup.
 _OF_GRAPH: Final = frozenset({"params", "input_shapes", "op_types"})
 _OF_FLOPS: Final = frozenset({"float_ops"})
 _OF_SHAPES: Final = frozenset({"input_shapes"})
-#: Of `-select`: no column, a text below the row.
+#: Attribute of `-select` that is no column, but text below the row.
 TENSOR_VALUE: Final = "tensor_value"
-#: Answers whose nodes are kept for the next question.
+#: Maximum number of cached profiles.
 _KEPT: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """One of tfprof's views: the function that folds nodes, by name, and the facts about nodes that it requires.
+    """A view: its fold function, by name, and the facts about nodes that it requires.
 
-    ``fold`` is imported when the view is asked for.
+    ``fold`` is imported on first use.
     """
 
     name: str
@@ -51,12 +51,12 @@ VIEWS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """What questions are about: jobs, which of their traced steps (first, last), which device, and whose numbers count.
+    """The subject of a question: jobs, traced steps (first, last), device, and parity.
 
-    ``kinds``: of which kinds the steps are, None for the one that the jobs are about.
+    ``kinds``: kinds of steps, None for the main kind of the jobs.
     """
 
-    jobs: tuple[Job, ...]
+    jobs: tuple[JobReader, ...]
     steps: tuple[int, int] | None = None
     device: str | None = None
     parity: Parity = DEFAULT
@@ -65,7 +65,7 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a view says; ``profile`` is what it was folded from, None where nothing was traced yet."""
+    """The answer of a view; ``profile``: the nodes that it folded, None if nothing was traced yet."""
 
     about: About
     view: View
@@ -75,32 +75,32 @@ class Answer:
 
     @property
     def is_known(self) -> bool:
-        """Whether there is anything to fold: a traced step, and for the code view a stack."""
+        """Whether there is data to fold: a traced step, and for the code view a stack."""
         return self.profile is not None and (self.view.name != "code" or self.tree.nodes > 0)
 
     @property
     def tree(self) -> TreeView:
-        """What the scope, the graph and the code view fold into."""
+        """The result of the scope, graph or code view."""
         assert isinstance(self.folded, TreeView)
         return self.folded
 
     @property
     def shows_something(self) -> bool:
-        """Whether there is more to show than that there is nothing."""
+        """Whether the view has any entry."""
         folded = self.folded
         return bool(folded.entries if isinstance(folded, OpView) else folded.kept)
 
     def values(self) -> dict[str, Any]:
-        """Return what looks up values of variables, for views that show them, where they are asked for."""
+        """Return the lookup of variables' values, if the view shows them and the options select them."""
         if TENSOR_VALUE not in self.options.select or not self.view.has_values:
             return {}
-        from .tensors import tensors  # noqa: PLC0415  # few questions ask for them
+        from .tensors import tensors  # noqa: PLC0415  # few questions need them
 
         return {"values": tensors(self.about.jobs)}
 
 
 def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
-    """Return which facts of nodes a question looks at; ``whole``: all that the message has."""
+    """Return the facts about nodes that a question requires; ``whole``: every fact in the message."""
     words = options.select | {options.order_by}
     wanted = set(view.needs)
     if whole or words & _OF_GRAPH or options.min_params > 0 or options.account_type_regexes != ALL:
@@ -114,12 +114,12 @@ def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
 
 @dataclass(slots=True)
 class Desk:
-    """Answers questions; what it read of jobs that have ended it keeps for the next ones, a running job is read anew."""
+    """Answers questions. The nodes of ended jobs are cached; running jobs are read anew."""
 
     _kept: dict[Any, tuple[frozenset[str], Profile | None]] = field(default_factory=dict)
 
     def ask(self, about: About, view: str, options: Options, *, whole: bool = False) -> Answer:
-        """Return what ``view`` says; ``whole``: with all that the message has, not only what the text shows.
+        """Return the answer of ``view``; ``whole``: with every fact in the message, not only those in the text.
 
         Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
         """
@@ -129,7 +129,7 @@ class Desk:
         return Answer(about, chosen, options, found, folded)
 
     def profile(self, about: About, step: int, wanted: frozenset[str], *, averaged: bool = True) -> Profile | None:
-        """Return the nodes that are asked about, with the facts ``wanted``; ``averaged`` over the steps that each ran in, or sums."""
+        """Return the selected nodes with the facts ``wanted``; ``averaged`` over each node's steps, or sums."""
         ended = all(job.info.state != RUNNING for job in about.jobs)
         key = (
             tuple((job.info.uid, job.info.total) for job in about.jobs),
@@ -142,7 +142,7 @@ class Desk:
         )
         known, found = self._kept.get(key, (frozenset(), None)) if ended else (frozenset(), None)
         if found is None or not wanted <= known:
-            wanted |= known  # so that questions which take turns are read once
+            wanted |= known  # so that alternating questions share one cached profile
             found = profile(
                 about.jobs,
                 step,

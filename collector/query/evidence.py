@@ -1,4 +1,4 @@
-"""From a store to the evidence that checkers look at."""
+"""Reads the evidence for checkers from a store."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,7 +10,7 @@ from ...formats import layout
 from ..advice.evidence import Evidence, IdenticalGraphs, NewNodes, OpExecution, StepMemory, Timed, Traced
 from ..store.columns import pc
 from ..store.devices import is_canonical
-from ..store.reader import Job
+from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE
 from ..summaries.jobs import words
 from ..summaries.kinds import leading, of_names
@@ -25,32 +25,22 @@ from .required_facts import GRAPH, STACKS
 from .step_times import step_times
 from .surroundings import host_samples, levels, load, steady
 
-#: Traced steps whose executions are looked at one by one, the latest; executions that are too many for that.
+#: Number of latest traced steps whose executions are read one by one; maximum number of executions.
 SAMPLE: Final = 8
 _ROWS: Final = 400_000
-#: Rows of timed steps that are looked at, the latest.
+#: Number of latest rows of timed steps that are read.
 TIMED: Final = 100_000
 
 _TIMED: Final = ["ordinal", "count", "start_ns", "total_ns", "flags", "key"]
-_KEPT: Final = """
-    SELECT trace, sum(live_bytes + persistent_bytes)::BIGINT AS residual, max(in_use_bytes) AS in_use
-    FROM ops GROUP BY trace"""
-_FIRST: Final = (
-    "SELECT first, count(*) AS nodes FROM (SELECT node, min(trace) AS first FROM ops GROUP BY node) GROUP BY first"
-)
-_GRAPHS: Final = """
-    SELECT count(*) AS graphs, nodes, min(example) AS example, min(graph) AS graph FROM (
-        SELECT graph, count(*) AS nodes, sum(hash(name, op)) AS kind, min(name) AS example FROM graph_nodes GROUP BY graph
-    ) GROUP BY nodes, kind"""
-_LAST: Final = "SELECT node, device, max(trace) AS trace FROM ops GROUP BY node, device"
+_TRACED: Final = ["trace", "step", "duration_ns", "rows"]
 
 
-def gather(job: Job, parity: Parity = DEFAULT) -> Evidence:
-    """Read what checkers look at of a job; with exact parity only what tfprof's look at."""
+def gather(job: JobReader, parity: Parity = DEFAULT) -> Evidence:
+    """Read the evidence of a job; with exact parity only that of the TF profiler's checkers."""
     found = profile(job, needs=(GRAPH, STACKS), parity=parity)
     nodes = tuple(found.nodes) if found else ()
-    steps = step_traces(job)
-    last = _last(job, nodes, steps)
+    steps = step_traces(job, apart=not parity.exact)
+    last = _last(job, nodes, steps, apart=not parity.exact)
     if parity.exact:
         return Evidence(nodes=nodes, has_steps=bool(steps), last=last, parity=parity)
     spans, samples = job.table("spans"), job.table("samples")
@@ -79,8 +69,10 @@ def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
     return list(zip(*columns, strict=True))
 
 
-def _last(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> dict[str, tuple[int, Entry]]:
-    """Return for each node of a GPU the last step in which it has an entry, and the entry."""
+def _last(
+    job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]], *, apart: bool
+) -> dict[str, tuple[int, Entry]]:
+    """Return for each node on a GPU its last step with an entry, and the entry."""
     own = {node.name: node.devices[0] for node in nodes if node.devices and "gpu" in node.devices[0]}
     if not own:
         return {}
@@ -89,20 +81,20 @@ def _last(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -
     canonical = {number for number, text in devices.items() if is_canonical(text.encode("utf-8", "surrogateescape"))}
     step_of = {trace: step for step, traces in steps.items() for trace in traces}
     last: dict[str, int] = {}
-    for number, device, trace in _rows(job.query(_LAST)):
-        name = known.get(number)  # of a running job there may be more than when its names were read
+    for number, device, trace in job.last_traces():
+        name = known.get(number)  # a running job may have more names than when they were read
         if name in own and trace in step_of and (device not in canonical or devices[device] == own[name]):
             last[name] = max(last.get(name, 0), step_of[trace])
     return {
         name: (step, entry)
-        for step, found in by_step(job, set(last.values()))
+        for step, found in by_step(job, set(last.values()), apart=apart)
         for name, entry in found.items()
         if last.get(name) == step
     }
 
 
-def _timed(job: Job, spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
-    """Return the kind of step that the job is about, and the latest of them of the thread that has most."""
+def _timed(job: JobReader, spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
+    """Return the main kind of step of the job, and its latest steps on the thread with most of them."""
     there: dict[int, Any] = dict.fromkeys(pc.unique(spans["kind"]).to_pylist())
     kind = leading(there, of_names(words(job.info).get("times")))
     if kind is None:
@@ -115,7 +107,7 @@ def _timed(job: Job, spans: pa.Table) -> tuple[str, tuple[Timed, ...]]:
 
 
 def _first_calls(spans: pa.Table) -> tuple[float, ...]:
-    """Return when each function was called first, as a share of the time from the first span to the last."""
+    """Return the time of each function's first call, as a share of the time from the first span to the last."""
     calls = spans.filter(pc.equal(spans["kind"], pa.scalar(layout.FUNCTION, pa.uint16())))
     first: list[Any] = calls.group_by("key").aggregate([("start_ns", "min")])["start_ns_min"].to_pylist()
     if not first:
@@ -124,18 +116,16 @@ def _first_calls(spans: pa.Table) -> tuple[float, ...]:
     return tuple((at - began) / max(1, ended - began) for at in first)
 
 
-def _traced(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[Traced, ...]:
-    """Return the latest traced steps with their executions, fewer of them where they have many."""
+def _traced(job: JobReader, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]]) -> tuple[Traced, ...]:
+    """Return the latest traced steps with their executions; fewer steps if they have many."""
     numbers = [trace for step in sorted(steps)[-SAMPLE:] for trace in steps[step]]
     if not numbers:
         return ()
-    listed = ", ".join(map(str, numbers))
-    traces = _rows(
-        job.query(f"SELECT trace, step, duration_ns, rows FROM traces WHERE trace IN ({listed}) ORDER BY trace DESC")  # noqa: S608  # numbers
-    )
+    table = job.table("traces", _TRACED)
+    sampled = table.filter(pc.is_in(table["trace"], value_set=pa.array(numbers, pa.uint32()))).select(_TRACED)
     room = _ROWS
     taken: dict[int, tuple[int, int]] = {}
-    for trace, step, duration_ns, rows in traces:
+    for trace, step, duration_ns, rows in sorted(_rows(sampled), reverse=True):
         room -= rows
         if room < 0 and taken:
             break
@@ -144,48 +134,44 @@ def _traced(job: Job, nodes: Sequence[Node], steps: Mapping[int, Sequence[int]])
     return tuple(Traced(*taken[trace], tuple(executions[trace])) for trace in reversed(taken))
 
 
-def _executions(job: Job, nodes: Sequence[Node], traces: Mapping[int, Any]) -> dict[int, list[OpExecution]]:
+def _executions(job: JobReader, nodes: Sequence[Node], traces: Mapping[int, Any]) -> dict[int, list[OpExecution]]:
     names = job.table("names")
     known, devices, labels = texts(names, NODE), texts(names, DEVICE), texts(names, LABEL)
     ops = {node.name: node.op for node in nodes}
     found: dict[int, list[OpExecution]] = {trace: [] for trace in traces}
-    rows = job.query(
-        f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
-        FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
-    )
-    for trace, number, device, label, thread, start_ns, end_ns in _rows(rows):
+    for trace, number, device, label, thread, start_ns, end_ns in job.timeline(traces):
         name = known[number]
         op = ops.get(name) or labels.get(label, "")
         found[trace].append(OpExecution(name, op, devices[device].lower(), thread, start_ns, end_ns))
     return found
 
 
-def _kept(job: Job, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
-    """Return what each traced step left behind, by number of the step."""
+def _kept(job: JobReader, steps: Mapping[int, Sequence[int]]) -> tuple[StepMemory, ...]:
+    """Return the memory left by each traced step, by number of the step."""
     step_of = {trace: step for step, traces in steps.items() for trace in traces}
     found = (
         StepMemory(step_of[trace], residual, in_use)
-        for trace, residual, in_use in _rows(job.query(_KEPT))
+        for trace, residual, in_use in job.memory_left()
         if trace in step_of
     )
     return tuple(sorted(found))
 
 
-def _new(job: Job) -> tuple[NewNodes, ...]:
-    first = dict(_rows(job.query(_FIRST)))
+def _new(job: JobReader) -> tuple[NewNodes, ...]:
+    first = job.new_nodes()
     traces = job.table("traces", ["trace", "kind", "key"]).select(["trace", "kind", "key"])
     return tuple(NewNodes((kind, key), first.get(trace, 0)) for trace, kind, key in sorted(_rows(traces)))
 
 
-def _graphs(job: Job, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...]:
-    """Return the graphs that are alike; the line is told of the largest, of which alone anything is said."""
-    rows = _rows(job.query(_GRAPHS))
+def _graphs(job: JobReader, nodes: Sequence[Node]) -> tuple[IdenticalGraphs, ...]:
+    """Return the sets of identical graphs; only the largest one gets a line, since only that is reported."""
+    rows = job.identical_graphs()
     largest = max(rows, key=lambda row: row[1], default=None)
     return tuple(IdenticalGraphs._make((*row[:3], _line(job, nodes, row[3]) if row is largest else "")) for row in rows)
 
 
-def _line(job: Job, nodes: Sequence[Node], graph: int) -> str:
-    """Return the user's own line that most nodes of a graph come from."""
-    names = {name for (name,) in _rows(job.query(f"SELECT name FROM graph_nodes WHERE graph = {graph}"))}  # noqa: S608  # a number
+def _line(job: JobReader, nodes: Sequence[Node], graph: int) -> str:
+    """Return the user's line that created most nodes of a graph."""
+    names = job.graph_names(graph)
     places = Counter(place for node in nodes if node.name in names and (place := own_place(node.facts.stack)))
     return places.most_common(1)[0][0] if places else ""

@@ -1,5 +1,7 @@
-"""Why a view shows nothing, or not everything."""
+"""Explains why a view shows nothing, or not everything."""
 
+import errno
+import os
 import re
 from collections.abc import Sequence
 from typing import Final
@@ -7,32 +9,35 @@ from typing import Final
 from ...formats import layout
 from ...formats.settings import SETTINGS
 from ..store.catalog import IMPORTED, RUNNING
-from ..store.reader import Job
+from ..store.protocols import JobReader
 from ..summaries.events import events
 from ..summaries.jobs import counts_of, words
-from ..summaries.kinds import named
 from ..tfviews.op import OpView
 from ..tfviews.options import ALL, Options
 from ..tfviews.tree import TreeView
 from .engine import Answer
 from .profile import Profile
 
-#: What the kinds of spans are called that are steps.
+#: Names of the kinds of spans that are steps.
 STEPS: Final = tuple(layout.SPAN_NAMES[kind] for kind in layout.STEP_KINDS)
-#: So many of a user's files are named.
+#: Maximum number of a user's files that are named.
 _OWN_FILES: Final = 4
+#: Numbers from here on are no errno.
+_ERRNO_END: Final = 4096
 
 
-def untraced(job: Job) -> str:
-    """Say why nothing is known of a job's ops."""
+def untraced(job: JobReader) -> str:
+    """Explain why a job has no traced ops."""
     values = words(job.info)
     steps, running = values.get("traced") or 0, job.info.state == RUNNING
     told = befell(job)
+    ring_error = values.get("ring_error") or 0
     reasons = (
+        (ring_error, f": {_no_ring(ring_error)}"),
         (steps and told and values.get("dropped_traces") == steps, f": all {steps} are lost: {told}"),
         (
             steps and values.get("dropped_traces") == steps,
-            f": all {steps} found no room, because the collector did not keep up",
+            f": all {steps} were dropped, because the collector did not keep up",
         ),
         (steps and running, f" stored yet: {steps} are on their way"),
         (told, f"{' yet' if running else ''}: {told}"),
@@ -48,15 +53,23 @@ def untraced(job: Job) -> str:
     return "no traced steps" + next(text for applies, text in reasons if applies)
 
 
+def _no_ring(code: int) -> str:
+    """Say why the record ring of a job could not be created."""
+    if code == errno.EBADF:
+        return "the program closed the channel's descriptor before the first trace [channel-closed]"
+    reason = os.strerror(code) if code < _ERRNO_END else f"error {code}"  # any number: the job wrote it
+    return f"no memory for the record ring: {reason} [channel-memory]"
+
+
 _STEP_MISSED: Final = "step-missed"
 _UNSEEN: Final = (
-    ": TensorFlow ran nothing that is a step: no session, no batch of Keras, and no call of a function or a model;"
-    " ops that run one by one outside of these are none"
+    ": TensorFlow ran no step: no session, no batch of Keras, no call of a function or a model;"
+    " single eager ops are no steps"
 )
 
 
-def _never(job: Job) -> str:
-    """Say why no step of a job that has ended was traced, though nothing stood in the way."""
+def _never(job: JobReader) -> str:
+    """Explain why no step of an ended job was traced although nothing prevented it."""
     counts, values = counts_of(job.info), words(job.info)
     number = sum(counts.get(name, 0) for name in STEPS)
     policy = str(job.info.identity.get("trace") or SETTINGS["trace"].default)
@@ -70,7 +83,7 @@ def _never(job: Job) -> str:
     if values.get("policy_seen"):
         return f": {steps} ran before the first that an order asked for, or while tracing was off"
     if policy == "off":
-        return f": {steps} were timed only, as was asked for (--trace off)"
+        return f": {steps} were only timed, as requested (--trace off)"
     if policy.startswith("budget"):
         return f": {steps} ran before the first that is traced under a budget (--trace all traces every one)"
     return f": none of {steps} is among those that were asked for (--trace {policy})"
@@ -78,19 +91,19 @@ def _never(job: Job) -> str:
 
 def _missed(number: int) -> str:
     return (
-        f"{number:,} steps that were asked for were not traced: TensorFlow records one at a time, and another thread's was"
-        f" being recorded [{_STEP_MISSED}]"
+        f"{number:,} steps that were asked for were not traced: TensorFlow records one at a time, and another"
+        f" thread's was being recorded [{_STEP_MISSED}]"
     )
 
 
-def missed(job: Job) -> str | None:
-    """Say how many steps could not be traced because another one was; None where none was missed."""
+def missed(job: JobReader) -> str | None:
+    """Return how many steps could not be traced because another trace was running; None if none was missed."""
     number = words(job.info).get("missed")
     return _missed(number) if number else None
 
 
-def befell(job: Job) -> str | None:
-    """Say what befell a job first, and where more is told; None where nothing unusual did."""
+def befell(job: JobReader) -> str | None:
+    """Return the first unusual event of a job, and the command that lists more; None if there was none."""
     unusual = [event for event in events(job.table("events")) if not event.usual]
     if not unusual:
         return None
@@ -98,10 +111,10 @@ def befell(job: Job) -> str | None:
     return unusual[0].line + more
 
 
-def _untraced(jobs: Sequence[Job]) -> str:
+def _untraced(jobs: Sequence[JobReader]) -> str:
     if len(jobs) == 1:
         return untraced(jobs[0])
-    return f"no traced steps in any of {len(jobs)} jobs: tfprof jobs tells how many steps of each were traced"
+    return f"no traced steps in any of {len(jobs)} jobs: tfprof jobs shows how many steps of each were traced"
 
 
 def _told(pairs: Sequence[tuple[int, str]]) -> str:
@@ -122,8 +135,8 @@ def _of_op_types(view: OpView) -> str | None:
 
 
 _UNREACHED: Final = (
-    "nodes lie in loops that no other node takes anything from",
-    "gradient nodes not accounted: there is no stack of what they are the gradients of",
+    "nodes lie in cycles without a consumer outside",
+    "gradient nodes not accounted: their forward ops have no stack",
 )
 
 
@@ -145,7 +158,7 @@ def _of_tree(view: TreeView, name: str) -> str | None:
 
 
 def why(answer: Answer) -> str | None:
-    """Return why ``answer`` shows nothing or leaves something out, None when everything is there."""
+    """Explain why ``answer`` shows nothing or leaves something out, None if it is complete."""
     if answer.profile is None:
         return _untraced(answer.about.jobs)
     shown = (
@@ -158,30 +171,29 @@ def why(answer: Answer) -> str | None:
 def _uncounted(profile: Profile, options: Options) -> str | None:
     if not profile.uncounted or "float_ops" not in options.select | {options.order_by}:
         return None
-    return f"the operations of {profile.uncounted} nodes are not counted: shapes of theirs are not known"
+    return f"the operations of {profile.uncounted} nodes are not counted: some of their shapes are unknown"
 
 
 def kinds_of(answer: Answer) -> list[tuple[str, int]]:
-    """Return the kinds of the steps that an answer is about, each with how many of its steps were traced."""
-    return [(named(kind), number) for kind, number in (answer.profile.kinds if answer.profile else {}).items()]
+    """Return the kinds of steps that an answer covers, each with its number of traced steps."""
+    return list(answer.profile.kinds.items()) if answer.profile else []
 
 
 def left_out(answer: Answer) -> str | None:
-    """Say which traced steps an answer is about, and of which other kinds there are; None where there are none."""
+    """Return which traced steps an answer covers, and which other kinds exist; None if there are none."""
     return None if answer.profile is None or answer.about.parity.exact else of_kinds(answer.profile)
 
 
 def of_kinds(profile: Profile) -> str | None:
-    """Say of which kinds the steps of a profile are, and which it leaves out; None where it leaves out none."""
+    """Return the kinds of steps in a profile and those it leaves out; None if it leaves out none."""
     mine, others = (
-        ", ".join(f"{number} {named(kind)}" for kind, number in kinds.items())
-        for kinds in (profile.kinds, profile.others)
+        ", ".join(f"{number} {kind}" for kind, number in kinds.items()) for kinds in (profile.kinds, profile.others)
     )
     return f"shown: {mine} steps; traced besides, and left out: {others} (--kind)" if others else None
 
 
 def hint(answer: Answer) -> str | None:
-    """Return how to see the user's own lines alone, None where that was asked for, or is all there is."""
+    """Return the options that show the user's own lines only; None if they were given, or if there are no others."""
     if answer.view.name != "code" or answer.profile is None or answer.options.show_name_regexes != ALL:
         return None
     from ..tfviews.own_files import own_files  # noqa: PLC0415  # for the code view alone

@@ -1,4 +1,4 @@
-"""What is known of a job's nodes besides what they cost: from its graphs, its op log, and the shapes that traces recorded."""
+"""Reads the static facts about a job's nodes: from its graphs, its op log, and the recorded shapes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -11,22 +11,22 @@ from ..flops.counts import Count, Counting, Ran, registered
 from ..flops.definitions import Definition, Source, complete, definitions
 from ..flops.registry import Dims
 from ..flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown, sized_nodes
-from ..store.reader import Ask, Job
+from ..store.protocols import JobReader
 from ..store.schema import NODE, STATE, TRAINABLE, UNTRAINED
 from ..tfviews.inlined import inlined
 from ..tfviews.nodes import NO_FACTS, NodeFacts, Shape, texts
 from ..tfviews.parity import Parity
 from ..tfviews.stacks import FRAME_COLUMNS, stacks
-from .recorded_shapes import Recorder
+from .recorded_shapes import ShapeReader, read_shapes
 from .required_facts import FLOAT_OPS, GRAPH, SHAPES, STACKS
 
-#: Op types of what has parameters; others' attribute `shape` is that of what is fed, or put out.
+#: Op types with parameters; the attribute `shape` of other ops describes a feed or an output.
 _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """Facts by node, and operations by node where they are counted step by step; how many nodes ran and could not be counted."""
+    """Facts by node; operations of nodes counted step by step; and the number of nodes that could not be counted."""
 
     facts: Mapping[str, NodeFacts]
     counts: Mapping[str, Count]
@@ -37,7 +37,7 @@ NOTHING_KNOWN: Final = Known({}, {})
 
 
 class Steps(NamedTuple):
-    """Traces of a job: all of them, the numbers of those that are asked for (None: all), and the ROLLUP of these."""
+    """Traces of a job: all of them, the selected numbers (None: all), and the ROLLUP of the selected ones."""
 
     traces: pa.Table
     chosen: Sequence[int] | None
@@ -45,7 +45,7 @@ class Steps(NamedTuple):
 
 
 class _OpLog:
-    """What an op log, or the job itself, says of nodes."""
+    """Facts about nodes from an op log, or from the job itself."""
 
     def __init__(self, rows: pa.Table, parity: Parity) -> None:
         self.float_ops: dict[str, int] = {}
@@ -69,14 +69,16 @@ class _OpLog:
             self.types[name] = [each for each in self.types[name] if each != TRAINABLE]
 
 
-def known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], parity: Parity) -> Known:
-    """Read what ``needs`` name of the facts of a job's nodes; ``names``: its NAMES."""
+def known(job: JobReader, names: pa.Table, steps: Steps, needs: Collection[str], parity: Parity) -> Known:
+    """Read the facts ``needs`` about a job's nodes; ``names``: its NAMES."""
     found = _known(job, names, steps, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NOTHING_KNOWN
     return replace(found, facts=_with_stacks(found.facts, job, names, parity)) if STACKS in needs else found
 
 
-def _with_stacks(facts: Mapping[str, NodeFacts], job: Job, names: pa.Table, parity: Parity) -> dict[str, NodeFacts]:
-    """Return ``facts`` with Python stacks; nodes put in the place of a loop have those of the nodes in its body."""
+def _with_stacks(
+    facts: Mapping[str, NodeFacts], job: JobReader, names: pa.Table, parity: Parity
+) -> dict[str, NodeFacts]:
+    """Return ``facts`` with Python stacks; nodes that replace a loop get those of its body."""
     made_in = stacks(job.table("frames", FRAME_COLUMNS), job.table("stacks"))
     if not parity.exact:
         bodies = {name: inlined(name) for name in texts(names, NODE).values() if name not in made_in}
@@ -88,7 +90,7 @@ def _with_stacks(facts: Mapping[str, NodeFacts], job: Job, names: pa.Table, pari
     return {**facts, **with_stacks}
 
 
-def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], parity: Parity) -> Known:
+def _known(job: JobReader, names: pa.Table, steps: Steps, needs: Collection[str], parity: Parity) -> Known:
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     log = _OpLog(job.table("op_log"), parity)
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
@@ -104,13 +106,12 @@ def _known(job: Job, names: pa.Table, steps: Steps, needs: Collection[str], pari
         return Known(_with_counts(facts, _of_log(log.float_ops, facts)), {})
     found = definitions(rows)
 
-    def recorded(ask: Ask) -> Known:
-        recorder = Recorder(ask, names, steps.traces, steps.chosen)
+    def recorded(reader: ShapeReader) -> Known:
         if not parity.exact:
-            return _counted(found, facts, log, recorder, steps, needs, parity)
-        return Known(_with_counts(facts, _registered(found, recorder, parity) | _of_log(log.float_ops, facts)), {})
+            return _counted(found, facts, log, reader, steps, needs, parity)
+        return Known(_with_counts(facts, _registered(found, reader, parity) | _of_log(log.float_ops, facts)), {})
 
-    return job.asked(recorded)
+    return read_shapes(job, names, steps.traces, steps.chosen, recorded)
 
 
 def _logged(name: str, fact: NodeFacts, log: _OpLog, parity: Parity) -> NodeFacts:
@@ -123,14 +124,14 @@ def _logged(name: str, fact: NodeFacts, log: _OpLog, parity: Parity) -> NodeFact
 def _without_parameters(
     rows: Iterable[tuple[int, str, str, bytes]], facts: Mapping[str, NodeFacts], log: _OpLog
 ) -> dict[str, NodeFacts]:
-    """Return what has none: all but variables and placeholders that stand for one, and what optimizers and metrics made."""
+    """Return the nodes without parameters: variables of optimizers and metrics, and all ops that are no variables."""
     variables = {name for _, name, op, _ in rows if op in _VARIABLES} | log.shapes.keys()
     none = (facts.keys() - variables) | (facts.keys() & log.state)
     return {name: replace(facts[name], parameter_shape=()) for name in none if facts[name].parameter_shape}
 
 
 def _with_counts(facts: Mapping[str, NodeFacts], counts: Mapping[str, Count]) -> dict[str, NodeFacts]:
-    """Return ``facts`` with the operations of one execution, also of nodes that no graph has."""
+    """Return ``facts`` with the operations of one execution, also for nodes outside of graphs."""
     return {
         **facts,
         **{name: replace(facts.get(name, NO_FACTS), float_ops=count.one) for name, count in counts.items()},
@@ -141,14 +142,14 @@ def _of_log(float_ops: Mapping[str, int], facts: Mapping[str, NodeFacts]) -> dic
     return {name: Count(number) for name, number in float_ops.items() if name in facts}
 
 
-def _registered(found: Iterable[Definition], recorder: Recorder, parity: Parity) -> dict[str, Count]:
-    """Return the counts of TensorFlow's registry; what the first traces leave open is looked for in all."""
+def _registered(found: Iterable[Definition], reader: ShapeReader, parity: Parity) -> dict[str, Count]:
+    """Return the counts of TensorFlow's registry; shapes missing in the first traces are searched in all."""
     nodes = Nodes(found)
     first = {name: each[0] for name, each in nodes.by_name.items()}
     outputs = {name: node.outputs for name, node in first.items()}
     for early in (True, False):
         left = {name: node for name, node in first.items() if not all(map(complete, outputs[name]))}
-        outputs |= filled(left, recorder.first(left, early=early))
+        outputs |= filled(left, reader.first(left, early=early))
     return registered(nodes, outputs, parity)
 
 
@@ -156,23 +157,23 @@ def _counted(
     found: list[Definition],
     facts: dict[str, NodeFacts],
     log: _OpLog,
-    recorder: Recorder,
+    reader: ShapeReader,
     steps: Steps,
     needs: Collection[str],
     parity: Parity,
 ) -> Known:
-    """Return what traces recorded: operations step by step, and shapes of inputs that the graph leaves open."""
+    """Return recorded facts: operations step by step, and input shapes that the graph leaves open."""
     nodes = Nodes(found)
     if not steps.traces.num_rows:
         outputs = {name: each[0].outputs for name, each in nodes.by_name.items()}
         static = registered(nodes, outputs, parity) | _of_log(log.float_ops, facts)
         return Known(_with_counts(facts, static), static)
-    names = recorder.ran(steps.rollup)
+    names = reader.ran(steps.rollup)
     varying = open_nodes(nodes, names, parity)
-    ran = Ran(nodes, recorder.samples(names) if FLOAT_OPS in needs else {}, parity)
+    ran = Ran(nodes, reader.samples(names) if FLOAT_OPS in needs else {}, parity)
     counting = Counting(ran, log.float_ops, varying, parity) if FLOAT_OPS in needs else None
     agreed = Agreed(nodes) if SHAPES in needs else None
-    for alike in recorder.alike(varying, sized_nodes(nodes, varying)):
+    for alike in reader.alike(varying, sized_nodes(nodes, varying)):
         shapes = StepShapes(nodes, alike.rows, alike.orders)
         if agreed is not None:
             agreed.add(shapes)
@@ -187,7 +188,7 @@ def _counted(
 
 
 def _with_inputs(nodes: Nodes, facts: dict[str, NodeFacts], outputs: Mapping[Source, Dims]) -> dict[str, NodeFacts]:
-    """Return ``facts`` with the shapes of inputs, of the output that is meant, as recorded where the graph leaves sizes open."""
+    """Return ``facts`` with input shapes, taken from the actual output slot; recorded ones fill in open sizes."""
     changed = {}
     for name, (node, *_) in nodes.by_name.items():
         dims = (_known_dims(nodes, node, source, outputs) for source in node.inputs)

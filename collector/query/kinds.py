@@ -1,63 +1,153 @@
-"""Which of a job's traced steps a question is about: those of one kind, if it does not say otherwise."""
+"""Selects a job's traced steps by kind; the default is its main kind."""
 
-from collections.abc import Iterable, Sequence
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import reduce
 from typing import Any, Final
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
+from ...formats import layout
 from ..errors import UsageError
-from ..store.reader import Job
-from ..summaries.jobs import words
-from ..summaries.kinds import leading, named, of_names
+from ..store.columns import listed, pc
+from ..store.protocols import JobReader
+from ..store.schema import NODE
+from ..summaries.jobs import counts_of, functions_of, words
+from ..summaries.kinds import key_of, leading, named, of_names, of_span, span_kind
+from ..tfviews.nodes import texts
 
-#: Columns of TRACES that are looked at here.
-COLUMNS: Final = ("kind", "duration_ns")
+#: Columns of TRACES that this module reads.
+COLUMNS: Final = ("trace", "kind", "key", "duration_ns")
+_SPANS: Final = ("kind", "key", "count", "total_ns", "flags")
+#: In the name of a node: it computes a gradient.
+_GRADIENT: Final = re.compile(r"(?:^|/)gradient(?:s|_tape)(?:_\d+)?/")
 
 
 def counted(traces: Iterable[pa.Table]) -> dict[int, int]:
-    """Return how many traces there are of each kind."""
+    """Return the number of traces of each kind."""
     found: dict[int, int] = {}
     for table in traces:
-        rows: list[Any] = table.group_by("kind").aggregate([([], "count_all")]).to_pylist()
+        rows: list[Any] = table.group_by(["kind", "key"], use_threads=False).aggregate([([], "count_all")]).to_pylist()
         for row in rows:
-            found[row["kind"]] = found.get(row["kind"], 0) + row["count_all"]
+            kind = of_span(row["kind"], row["key"])
+            found[kind] = found.get(kind, 0) + row["count_all"]
     return found
 
 
-def resolved(jobs: Sequence[tuple[Job, pa.Table]], asked: Sequence[int] | None) -> tuple[int, ...]:
-    """Return the kinds that are meant in the traces of jobs: those ``asked`` for, or (None) the one that the jobs are about.
+def names_of(jobs: Iterable[JobReader]) -> dict[int, str]:
+    """Return the names of the jobs' functions, by key."""
+    return {key: name for job in jobs for key, name in functions_of(job.info).items()}
 
-    UsageError ``no-such-kind`` where there are traces, and none of any kind asked for.
+
+def includes(kinds: Collection[int], kind: int) -> bool:
+    """Return whether ``kind`` is one of ``kinds``, or of one function where they have all."""
+    return kind in kinds or span_kind(kind) in kinds
+
+
+def resolved(
+    jobs: Sequence[tuple[JobReader, pa.Table]], asked: Sequence[int] | None, *, apart: bool = True
+) -> tuple[int, ...]:
+    """Return the kinds to select from the traces of jobs: ``asked``, or (None) the main kind of the jobs.
+
+    ``apart``: each function is a kind; else all functions together are one, which numbers their calls.
+    UsageError ``no-such-kind`` if there are traces, but none of a kind in ``asked``.
     """
     there = counted(table for _, table in jobs)
     if asked is not None:
-        if there and not there.keys() & set(asked):
-            known = ", ".join(f"{number} {named(kind)}" for kind, number in there.items())
-            wanted = " or ".join(map(named, asked))
-            raise UsageError(f"no step of the kind {wanted} was traced; there are {known}", slug="no-such-kind")
+        if there and not any(includes(asked, kind) for kind in there):
+            names = names_of(job for job, _ in jobs)
+            known = ", ".join(f"{number} {named(kind, names)}" for kind, number in there.items())
+            wanted = [named(kind, names) for kind in asked if not key_of(kind) or key_of(kind) in names]
+            kinds = f"the kind {' or '.join(wanted)}" if len(wanted) == len(asked) else "a function of that name"
+            raise UsageError(f"no step of {kinds} was traced; there are {known}", slug="no-such-kind")
         return tuple(asked)
+    main = leading(dict.fromkeys(map(span_kind, there)), _times(jobs))
+    mine = [kind for kind in there if span_kind(kind) == main]
+    if apart and key_of(max(mine, default=0)):
+        return (mine[0] if len(mine) == 1 else _leading_function(jobs, mine),)
+    return tuple(there) if main is None else (main,)
+
+
+def _times(jobs: Sequence[tuple[JobReader, pa.Table]]) -> dict[int, int]:
+    """Return the time in steps of each span kind, ns."""
     times: dict[int, int] = {}
     for job, table in jobs:
         for kind, time_ns in {**_traced_times(table), **of_names(words(job.info).get("times"))}.items():
             times[kind] = times.get(kind, 0) + time_ns
-    main = leading(there, times)
-    return tuple(there) if main is None else (main,)
+    return times
 
 
 def _traced_times(table: pa.Table) -> dict[int, int]:
-    """Return the time in traced steps of each kind: all that is known of jobs that were imported."""
+    """Return the time in traced steps of each span kind: all that is known of jobs that were imported."""
     rows: list[Any] = table.group_by("kind").aggregate([("duration_ns", "sum")]).to_pylist()
     return {row["kind"]: row["duration_ns_sum"] for row in rows}
 
 
-def of_kinds(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
-    """Return the traces of some kinds."""
-    return traces.filter(pc.is_in(traces["kind"], value_set=pa.array(kinds, pa.uint16())))
+def _leading_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int]) -> int:
+    """Return the function that took most time, of those that compute gradients where there are such."""
+    times = dict.fromkeys(kinds, 0)
+    training: set[int] = set()
+    for job, table in jobs:
+        calls = of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
+        rows: list[Any] = calls.group_by("key").aggregate([("total_ns", "sum")]).to_pylist()
+        for row in rows:
+            kind = of_span(layout.FUNCTION, row["key"])
+            times[kind] = times.get(kind, 0) + row["total_ns_sum"]
+        training.update(kind for kind in kinds if _computes_gradients(job, of_kinds(table, (kind,))))
+    return max(kinds, key=lambda kind: (kind in training, times[kind]))
 
 
-def of_job(job: Job, columns: Sequence[str], asked: Sequence[int] | None = None) -> tuple[pa.Table, tuple[int, ...]]:
-    """Return the traces of one job that are meant, with ``columns`` among others, and their kinds."""
+def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
+    """Return whether a node of a gradient ran in the first of ``traces``."""
+    if not traces.num_rows:
+        return False
+    ran = set(listed(job.rollup(listed(traces, "trace")[:1]), "node"))
+    names = texts(job.table("names"), NODE)
+    return any(_GRADIENT.search(names.get(node, "")) for node in ran)
+
+
+def of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
+    """Return the traces, or the spans, of some kinds."""
+    whole = pa.array([kind for kind in kinds if not key_of(kind)], pa.uint16())
+    taken = [pc.is_in(rows["kind"], value_set=whole)]
+    keys = pa.array([key_of(kind) for kind in kinds if key_of(kind)], pa.uint32())
+    if len(keys):
+        is_call = pc.equal(rows["kind"], pa.scalar(layout.FUNCTION, pa.uint16()))
+        taken.append(pc.and_(is_call, pc.is_in(rows["key"], value_set=keys)))
+    return rows.filter(reduce(pc.or_, taken))
+
+
+def of_job(
+    job: JobReader, columns: Sequence[str], asked: Sequence[int] | None = None, *, apart: bool = True
+) -> tuple[pa.Table, tuple[int, ...]]:
+    """Return the traces of one job that are meant, with ``columns`` among others, and their kinds (``resolved``)."""
     table = job.table("traces", tuple(dict.fromkeys((*columns, *COLUMNS))))
-    kinds = resolved([(job, table)], asked)
+    kinds = resolved([(job, table)], asked, apart=apart)
     return of_kinds(table, kinds), kinds
+
+
+def ran(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, bool]:
+    """Return how many steps of ``kinds`` ran in jobs, and whether that is an estimate.
+
+    It is one where some calls of functions are only counted.
+    """
+    number, estimated = 0, False
+    for job in jobs:
+        counts = counts_of(job.info)
+        number += sum(counts.get(named(kind), 0) for kind in kinds if not key_of(kind))
+        functions = [kind for kind in kinds if key_of(kind) and layout.FUNCTION not in kinds]
+        if functions:
+            calls = of_kinds(job.table("spans", _SPANS), (layout.FUNCTION,))
+            mine = of_kinds(calls, functions)
+            if mine.num_rows == calls.num_rows:
+                number += counts.get(named(layout.FUNCTION), 0)
+                continue
+            number += pc.sum(mine["count"]).as_py() or 0
+            sampled = pc.bit_wise_and(calls["flags"], pa.scalar(layout.FLAG_SAMPLED, pa.uint16()))
+            estimated = estimated or bool(pc.any(pc.not_equal(sampled, pa.scalar(0, pa.uint16()))).as_py())
+    return number, estimated
+
+
+def by_name(kinds: Mapping[int, int], names: Mapping[int, str]) -> dict[str, int]:
+    """Return numbers by the names of kinds."""
+    return {named(kind, names): number for kind, number in kinds.items()}

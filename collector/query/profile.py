@@ -1,4 +1,4 @@
-"""From a store to what the views fold: the nodes of one job, or of several, over the traced steps that are asked for."""
+"""Reads the nodes that views fold: those of one job, or of several, over the selected traced steps."""
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -15,7 +15,7 @@ from ..errors import NoSuchStepError, UsageError
 from ..flops.kernels import labelled, of_library, op_type
 from ..store.catalog import IMPORTED
 from ..store.devices import GPU, STREAMS
-from ..store.reader import Job
+from ..store.protocols import JobReader
 from ..store.schema import DEVICE, LABEL, NODE, NONE_ID
 from ..summaries.kinds import named
 from ..tfviews.nodes import Node, device_names, finished, merged, signed, sums, texts
@@ -26,12 +26,8 @@ from .required_facts import EVERYTHING
 if TYPE_CHECKING:
     from .facts import Known
 
-#: Steps that an error lists.
+#: Maximum number of steps in an error.
 _LISTED: Final = 20
-_XSPACE_TYPES: Final = f"""
-    SELECT node, min(label) AS label FROM ops
-    WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
-    GROUP BY node"""  # noqa: S608  # a number of ours
 _TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator", "duration_ns")
 
 
@@ -39,42 +35,44 @@ _TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator"
 class Profile:
     """The nodes of one job, or of several, in name order with their statistics over ``traces`` traced steps.
 
-    ``missing_stream``: in some step of theirs a GPU worked of which no kernels' times were recorded. ``uncounted``: so many
-    nodes ran whose operations could not be counted, because a shape is not known. ``kinds``: how many of the traced steps are
-    of each kind; ``others``: those of kinds that are not asked about. ``of``: jobs, and the numbers of their traces.
+    ``missing_stream``: in some step of theirs a GPU worked of which no kernels' times were
+    recorded. ``uncounted``: so many nodes ran whose operations could not be counted, because a
+    shape is not known. ``kinds``: how many of the traced steps are of each kind, by its name;
+    ``others``: those of kinds that are not asked about. ``of``: jobs, and the numbers of their
+    traces.
     """
 
     nodes: list[Node]
     traces: int
     missing_stream: bool = False
     uncounted: int = 0
-    kinds: Mapping[int, int] = field(default_factory=dict)
-    others: Mapping[int, int] = field(default_factory=dict)
-    of: tuple[tuple[Job, Sequence[int]], ...] = ()
+    kinds: Mapping[str, int] = field(default_factory=dict)
+    others: Mapping[str, int] = field(default_factory=dict)
+    of: tuple[tuple[JobReader, Sequence[int]], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class _Chosen:
-    """One job, its traces, and the numbers of those that are asked for; None for all."""
+    """One job, its traces, and the numbers of the selected ones; None for all."""
 
-    job: Job
+    job: JobReader
     traces: pa.Table
     numbers: tuple[int, ...] | None
 
     @property
     def count(self) -> int:
-        """How many traces are asked for."""
+        """The number of selected traces."""
         return self.traces.num_rows if self.numbers is None else len(self.numbers)
 
     @property
     def listed(self) -> Sequence[int]:
-        """The numbers of the traces that are asked for."""
+        """The numbers of the selected traces."""
         numbers: list[Any] = sorted(self.traces["trace"].to_pylist())
         return numbers if self.numbers is None else self.numbers
 
     @property
     def kinds(self) -> dict[int, int]:
-        """How many traces of each kind are asked for."""
+        """The number of selected traces of each kind."""
         mine = self.traces
         if self.numbers is not None:
             mine = mine.filter(pc.is_in(mine["trace"], value_set=pa.array(self.numbers, pa.uint32())))
@@ -82,7 +80,7 @@ class _Chosen:
 
 
 def profile(
-    jobs: Job | Sequence[Job],
+    jobs: JobReader | Sequence[JobReader],
     step: int = -1,
     *,
     steps: tuple[int, int] | None = None,
@@ -92,19 +90,22 @@ def profile(
     needs: Collection[str] = EVERYTHING,
     parity: Parity = DEFAULT,
 ) -> Profile | None:
-    """Read the nodes of jobs: of one traced step, of those from ``steps[0]`` to ``steps[1]``, or of all (-1).
+    """Read the nodes of jobs, over one traced step, over those from ``steps[0]`` to ``steps[1]``, or over all (-1).
 
-    Nodes of several jobs are put together by name, and their traced steps count as so many. ``device``: only nodes that ran
-    on a device whose name matches, and their times there: part of the name, or a pattern with `*` and `?`, in any case.
-    ``kinds``: of which kinds the steps are; None: of the one that the jobs are about, and where tfprof is followed exactly,
-    which knows no kinds, of all when all steps are asked for.
-    ``averaged``: averages over a node's traced steps, else sums. ``needs``: which facts of nodes are looked at.
+    Nodes of several jobs are merged by name, and their numbers of traced steps add up. ``device``:
+    only nodes that ran on a matching device, with their times there: a part of its name, or a
+    pattern with `*` and `?`; case is ignored. ``kinds``: kinds of steps; None: the main kind of the
+    jobs. With exact parity, None and all steps means all kinds, since the TF profiler has none.
+    ``averaged``: averages over a node's traced steps, else sums. ``needs``: the required facts
+    about nodes.
 
-    Returns None when nothing was traced yet. Raises UsageError ``no-such-step``, ``no-such-kind``, ``no-such-device``.
+    Returns None if nothing was traced yet. Raises UsageError ``no-such-step``, ``no-such-kind``,
+    ``no-such-device``.
     """
     if kinds is None and parity.exact and step < 0 and steps is None:
         kinds = layout.STEP_KINDS
-    chosen, there = _chosen([jobs] if isinstance(jobs, Job) else jobs, step, steps, kinds)
+    jobs = jobs if isinstance(jobs, Sequence) else [jobs]
+    chosen, there = _chosen(jobs, step, steps, kinds, apart=not parity.exact)
     if not chosen:
         return None
     parts, uncounted = zip(*(_nodes_at_one_moment(one, device, needs, parity) for one in chosen), strict=True)
@@ -116,23 +117,25 @@ def profile(
     taken = dict(sum((Counter(one.kinds) for one in chosen), Counter[int]()))
     others = {kind: number for kind, number in there.items() if kind not in taken}
     of = tuple((one.job, one.listed) for one in chosen)
-    return Profile(finished_nodes, sum(one.count for one in chosen), missing, sum(uncounted), taken, others, of)
+    mine, left_out = (step_kinds.by_name(one, step_kinds.names_of(jobs)) for one in (taken, others))
+    return Profile(finished_nodes, sum(one.count for one in chosen), missing, sum(uncounted), mine, left_out, of)
 
 
 # -- which traces --------------------------------------------------------------------------------
 
 
 def _chosen(
-    jobs: Iterable[Job], step: int, steps: tuple[int, int] | None, asked: Sequence[int] | None
+    jobs: Iterable[JobReader], step: int, steps: tuple[int, int] | None, asked: Sequence[int] | None, *, apart: bool
 ) -> tuple[list[_Chosen], dict[int, int]]:
-    """Return the jobs that have any of the traces asked for, and how many traces of each kind there are in all.
+    """Return the jobs with any selected trace, and the total number of traces of each kind.
 
-    No job when none has any trace at all, and none is a mere graph.
+    Returns no job if none has a trace and none is an imported graph.
     """
     first, last = (step, step) if step >= 0 else steps or (None, None)
     tables = [(job, job.table("traces", _TRACE_COLUMNS)) for job in jobs]
     known = [(job, table) for job, table in tables if table.num_rows or job.info.state == IMPORTED]
-    kinds, there = step_kinds.resolved(known, asked), step_kinds.counted(table for _, table in known)
+    kinds = step_kinds.resolved(known, asked, apart=apart)
+    there = step_kinds.counted(table for _, table in known)
     if first is None or last is None:
         taken = ((job, table, step_kinds.of_kinds(table, kinds)) for job, table in known)
         return [
@@ -144,18 +147,18 @@ def _chosen(
         raise UsageError(f"Options -step={step} is not in the steps {steps[0]}-{steps[1]}", slug="no-such-step")
     chosen = [_Chosen(job, table, numbers) for job, table in known if (numbers := _numbers(table, kinds, first, last))]
     if known and not chosen:
-        raise _no_such_step([table for _, table in known], kinds, first, last)
+        raise _no_such_step(known, kinds, first, last)
     return chosen, there
 
 
 def misses_streams(traces: pa.Table) -> bool:
-    """Whether in some step a GPU is seen and none of its streams; tfprof forgets it of a profile that it reads from a file."""
+    """Whether some step has a GPU, but no stream; the TF profiler loses this fact when it reads a file."""
     told: list[Any] = traces["accelerator"].to_pylist()
     return any(seen & GPU and not seen & STREAMS for seen in told)
 
 
 def _numbers(traces: pa.Table, kinds: Sequence[int], first: int, last: int) -> tuple[int, ...]:
-    """Return the traces of the steps ``first`` to ``last`` of some kinds."""
+    """Return the traces of the steps ``first`` to ``last`` of ``kinds``."""
     return _trace_numbers(_within(step_kinds.of_kinds(traces, kinds), first, last))
 
 
@@ -174,16 +177,19 @@ def _step(number: int) -> Any:
     return pa.scalar(number, pa.uint64())
 
 
-def _no_such_step(tables: Sequence[pa.Table], kinds: Sequence[int], first: int, last: int) -> NoSuchStepError:
+def _no_such_step(
+    jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int], first: int, last: int
+) -> NoSuchStepError:
+    names, tables = step_kinds.names_of(job for job, _ in jobs), [table for _, table in jobs]
     known: set[Any] = {step for traces in tables for step in step_kinds.of_kinds(traces, kinds)["step"].to_pylist()}
     steps = sorted(known)
     some = " ".join(map(str, steps[:_LISTED])) + (f" … {steps[-1]}" if len(steps) > _LISTED else "")
     wanted = str(first) if first == last else f"{first}-{last}"
     told = f"Options -step={wanted} not found. Available steps: {some}"
     there = step_kinds.counted(tables)
-    if len(there) > 1 and len(kinds) < len(there):
-        told += f" (of the kind {' or '.join(map(named, kinds))}"
-        have = [named(kind) for kind in step_kinds.counted(_within(table, first, last) for table in tables)]
+    if not all(step_kinds.includes(kinds, kind) for kind in there):
+        told += f" (of the kind {' or '.join(named(kind, names) for kind in kinds)}"
+        have = [named(kind, names) for kind in step_kinds.counted(_within(table, first, last) for table in tables)]
         told += f"; --kind {','.join(have)} has it)" if have else ")"
     return NoSuchStepError(told, steps)
 
@@ -198,7 +204,7 @@ def _nodes_at_one_moment(
 
 
 def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: Parity) -> tuple[list[Node], int]:
-    """Return the nodes with their sums, and how many of them could not be counted."""
+    """Return the nodes with their sums, and the number of nodes without a count of operations."""
     job = chosen.job
     names = job.table("names")
     total = job.rollup()
@@ -229,17 +235,16 @@ def _known(chosen: _Chosen, names: pa.Table, rollup: pa.Table, needs: Collection
     return known(chosen.job, names, Steps(chosen.traces, chosen.numbers, rollup), needs, parity)
 
 
-def _seen(job: Job, names: pa.Table, traces: pa.Table) -> dict[int, str]:
-    """Return what a profiler window saw run, by node: op types, or a library's kernels."""
+def _seen(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
+    """Return the op types, or a library's kernels, that profiler windows recorded, by node."""
     if layout.XSPACE not in set(traces["source"].to_pylist()):
         return {}
     labels = texts(names, LABEL)
-    found: list[dict[str, Any]] = job.query(_XSPACE_TYPES).to_pylist()
-    return {row["node"]: text for row in found if (text := labels.get(row["label"]))}
+    return {node: text for node, label in job.window_labels().items() if (text := labels.get(label))}
 
 
 def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
-    """Return by name the nodes that ran as a library's kernel: their ops go by their own names."""
+    """Return the kernels of nodes that ran as a library's kernel, by name; the nodes keep their own op types."""
     is_label = pc.and_(
         pc.equal(names["kind"], pa.scalar(LABEL, pa.uint16())), pc.match_substring(names["text"], "_Mkl")
     )
@@ -256,17 +261,19 @@ def _with_kernel(node: Node, kernel: str) -> Node:
 
 
 def _labelled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
-    """Return the op types of nodes that no graph has, by id: timeline labels tell those of what TensorFlow put in."""
-    known: set[Any] = set(graph["name"].to_pylist())
-    absent = {name: number for number, name in texts(names, NODE).items() if name not in known}
-    if not absent:
-        return {}
-    told = [labelled(label) for label in texts(names, LABEL).values() if " = " in label]
-    return {absent[name]: op_type(op) for name, op in filter(None, told) if name in absent}
+    """Return the op types that timeline labels tell of, by id: of nodes that no graph has, or that ran as another op.
+
+    TensorFlow puts nodes in itself, folds constants, and fuses a convolution into the Relu that ends it.
+    """
+    known: dict[Any, Any] = dict(zip(graph["name"].to_pylist(), graph["op"].to_pylist(), strict=True))
+    told = dict(filter(None, (labelled(label) for label in texts(names, LABEL).values() if " = " in label)))
+    ran = {name: op_type(op) for name, op in told.items()}
+    numbers = texts(names, NODE).items()
+    return {number: ran[name] for number, name in numbers if name in ran and ran[name] != known.get(name)}
 
 
 def _counted(node: Node, found: "Known") -> Node:
-    """Return ``node`` with the operations of all of its executions: step by step where they differ."""
+    """Return ``node`` with the operations of all its executions, counted step by step if they differ."""
     count = found.counts.get(node.name)
     if count is None:
         return node
@@ -279,7 +286,7 @@ def _counted(node: Node, found: "Known") -> Node:
 
 @dataclass(frozen=True, slots=True)
 class _Ran:
-    """What ran on devices with certain names: its rows of a rollup with the nodes' own rows, names of nodes and devices."""
+    """The part of a rollup on matching devices: its rows with the nodes' own rows, names of nodes and devices."""
 
     rollup: pa.Table
     nodes: frozenset[str]
@@ -287,13 +294,13 @@ class _Ran:
 
 
 def matching(devices: Mapping[int, str], pattern: str) -> dict[int, str]:
-    """Return those of ``devices`` whose names, in lower case, ``pattern`` matches."""
+    """Return those of ``devices`` whose lower-case name matches ``pattern``."""
     pattern = pattern.lower() if set("*?[") & set(pattern) else f"*{pattern.lower()}*"
     return {number: text for number, text in devices.items() if fnmatchcase(text, pattern)}
 
 
 def _ran_on(rollup: pa.Table, names: pa.Table, pattern: str) -> _Ran:
-    """Return what ran on devices that ``pattern`` matches."""
+    """Return the part of ``rollup`` on devices that match ``pattern``."""
     devices = matching(device_names(names), pattern)
     here = pc.is_in(rollup["device"], value_set=pa.array(devices, pa.uint32()))
     ids = pc.unique(rollup.filter(here)["node"])
@@ -308,7 +315,7 @@ def _ran_on(rollup: pa.Table, names: pa.Table, pattern: str) -> _Ran:
 
 
 def _narrowed(node: Node, ran: _Ran) -> Node:
-    """Return ``node`` with none but the devices that were asked for."""
+    """Return ``node`` with the selected devices only."""
     return replace(node, devices=tuple(device for device in node.devices if device in ran.devices))
 
 

@@ -1,4 +1,4 @@
-"""Reads what the files of TensorFlow's own profiler hold of a job: its nodes, and their executions in the traces asked for."""
+"""Reads the content of the TF profiler's files from a job: nodes, and their executions in selected traces."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ import pyarrow as pa
 from ..errors import StoreError
 from ..store.catalog import IMPORTED
 from ..store.columns import flat, listed, pc
-from ..store.reader import Job
+from ..store.protocols import JobReader
 from ..store.schema import NODE, OUTPUTS
 from ..tfviews.entries import COLUMNS, Entry, entries
 from ..tfviews.nodes import Node, canonical_devices, raw, texts
@@ -19,17 +19,17 @@ from .kinds import of_kinds, resolved
 from .profile import misses_streams, profile
 from .required_facts import EVERYTHING
 
-#: Nodes with about so many executions are read at once: what is known of one takes half a kilobyte meanwhile.
+#: Approximate number of executions that are read at once; each takes half a kilobyte of memory.
 PART_ROWS: Final = 50_000
-_TRACES: Final = ("trace", "kind", "step", "base_ns", "accelerator", "duration_ns")
+_TRACES: Final = ("trace", "kind", "key", "step", "base_ns", "accelerator", "duration_ns")
 
 Steps = tuple[int, int]
 
 
 def exact_nodes(
-    job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+    job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
 ) -> list[Node]:
-    """Return the nodes of ``job`` with all that tfprof would know of them; StoreError ``no-data`` where nothing was traced."""
+    """Return the nodes of ``job`` with the TF profiler's facts; StoreError ``no-data`` if nothing was traced."""
     found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=EVERYTHING, parity=Parity(compat, exact=True))
     if found is None:
         raise StoreError(untraced(job), slug="no-data")
@@ -37,7 +37,7 @@ def exact_nodes(
 
 
 def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
-    """Return ``traces`` with steps that no two kinds share: those of ``kinds``, of one, keep their numbers, the others follow."""
+    """Return ``traces`` with unique step numbers: those of ``kinds``, or of one kind, are kept, the others follow."""
     first = of_kinds(traces, kinds[:1])
     last = pc.max(first["step"]).as_py() if first.num_rows else 0
     kinds = sorted(set(listed(traces, "kind")) - set(listed(first, "kind")))
@@ -52,9 +52,10 @@ def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
 
 @dataclass(slots=True)
 class RecordedJob:
-    """The nodes and executions of a job in the traces that are asked for.
+    """The nodes and executions of a job in the selected traces.
 
-    ``rows``: how many executions, by id of the node; ``literal``: stacks say what their file said, empty texts and line 0 too.
+    ``rows``: number of executions by node id; ``literal``: empty texts and line 0 in stacks are as
+    in the imported file.
     """
 
     ops: pa.Table
@@ -76,21 +77,21 @@ class RecordedJob:
 
     @classmethod
     def of(
-        cls, job: Job, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+        cls, job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
     ) -> "RecordedJob":
         """Read ``job``: its steps from ``steps[0]`` to ``steps[1]``, or all.
 
-        ``kinds``: of which kinds the steps are; None: of all, and of the one that the job is about where ``steps`` are named.
-        Steps of a second kind follow the last of the first (``renumbered``). Raises UsageError ``no-such-step``,
-        ``no-such-kind``, StoreError ``no-data``.
+        ``kinds``: kinds of steps; None: all, or with ``steps`` the main kind of the job. Steps of a
+        second kind are numbered after the last one of the first (``renumbered``). Raises UsageError
+        ``no-such-step``, ``no-such-kind``, StoreError ``no-data``.
         """
         table = job.table("traces", _TRACES)
         if kinds is not None or steps is not None:
-            table = of_kinds(table, resolved([(job, table)], kinds))
+            table = of_kinds(table, resolved([(job, table)], kinds, apart=False))
         if steps is not None:
             first, last = steps
             table = table.filter(pc.and_(pc.greater_equal(table["step"], first), pc.less_equal(table["step"], last)))
-        traces = renumbered(table, resolved([(job, table)], None))
+        traces = renumbered(table, resolved([(job, table)], None, apart=False))
         numbers = flat(traces["trace"])
         ops, allocations, outputs = (
             table.filter(pc.is_in(table["trace"], value_set=numbers))
@@ -118,7 +119,7 @@ class RecordedJob:
         )
 
     def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:
-        """Yield the entries of all nodes in ``order``, some nodes at once; nodes that did not run have none."""
+        """Yield the entries of the nodes in ``order``, several nodes at a time; nodes that did not run have none."""
         part: list[str] = []
         rows = 0
         for name in order:
@@ -139,14 +140,14 @@ class RecordedJob:
 
 @dataclass(frozen=True, slots=True)
 class OpLogNodes:
-    """The nodes of a job's graph by name, in its order, and whether their stacks are ``literal`` (``RecordedJob``)."""
+    """The nodes of a job by name, in graph order, and whether their stacks are ``literal`` (``RecordedJob``)."""
 
     names: Sequence[str]
     nodes: Sequence[Node]
     literal: bool
 
     @classmethod
-    def of(cls, job: Job) -> "OpLogNodes":
-        """Read ``job``; StoreError ``no-data`` where nothing was traced."""
+    def of(cls, job: JobReader) -> "OpLogNodes":
+        """Read ``job``; StoreError ``no-data`` if nothing was traced."""
         names = list(dict.fromkeys(listed(job.table("graph_nodes", ["name"]), "name")))
         return cls(names, exact_nodes(job), job.info.state == IMPORTED)

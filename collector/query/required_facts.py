@@ -1,4 +1,4 @@
-"""What of nodes is looked at: graphs, operation counts, recorded shapes, Python stacks. Each takes reading more than the rollup."""
+"""Facts about nodes that a question may require beyond the rollup: graphs, operation counts, shapes, Python stacks."""
 
 from typing import Final
 

@@ -1,4 +1,4 @@
-"""Answers as they are shown on a screen: the steps' own times beside the sums, what took most first, what took nothing left out."""
+"""Answers for the screen: rows in order of time, with the spread over the steps, without negligible entries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,14 +16,14 @@ from .engine import TENSOR_VALUE, VIEWS, About, Answer, Desk, needs
 from .required_facts import STACKS
 from .step_times import StepTimes, step_times
 
-#: No tree is so deep, no table so long.
+#: A depth greater than that of any tree or table.
 _UNLIMITED: Final = 1 << 62
 _NAMES: Final = frozenset({"start_name_regexes", "trim_name_regexes", "show_name_regexes", "hide_name_regexes"})
 
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """An answer with its rows; ``looked_at``: of how many steps they have times."""
+    """An answer with its rows; ``looked_at``: number of steps with times."""
 
     answer: Answer
     rows: Rows
@@ -31,7 +31,7 @@ class Screen:
 
 
 def ask(desk: Desk, about: About, view: str, options: Options) -> Screen:
-    """Return what ``view`` shows where options do not say otherwise; NoSuchStepError, and UsageError ``no-such-device``."""
+    """Return the screen of ``view``; NoSuchStepError, and UsageError ``no-such-device``."""
     chosen, asked = VIEWS[view], _ordered(options)
     wanted = needs(chosen, asked, whole=False) | (frozenset() if "select" in options.given else {STACKS})
     profile = desk.profile(about, asked.step, wanted, averaged=False)
@@ -48,7 +48,7 @@ def ask(desk: Desk, about: About, view: str, options: Options) -> Screen:
 
 
 def _ordered(options: Options) -> Options:
-    """Return ``options`` with what holds where they were not given: largest first, however deep."""
+    """Return ``options`` with the screen's defaults: largest first, unlimited depth."""
     given = options.given
     return replace(
         options,
@@ -58,7 +58,7 @@ def _ordered(options: Options) -> Options:
 
 
 def _scaled(options: Options, view: str, steps: int) -> Options:
-    """Return ``options`` with the minima of a step as those of ``steps`` steps, which numbers are added up over."""
+    """Return ``options`` with minima multiplied by ``steps``, since the numbers are sums over these steps."""
     of_nodes = {"min_params", *(("min_occurrence",) if view == "op" else ())}
     minima = {name: getattr(options, name) for name in MINIMA if name not in of_nodes}
     return replace(options, **{name: least * steps for name, least in minima.items()})
@@ -76,7 +76,7 @@ def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> Rows:
 
 
 def _limit(options: Options, whole: Stats) -> Limit:
-    """Return what a row needs: enough of any selected number, unless minima are given, or values are looked for."""
+    """Return the limit for a row: enough of any selected counter; no limit with minima or values of variables."""
     if options.given & set(MINIMA) or TENSOR_VALUE in options.select:
         return Limit((), whole)
     names = {"runs" if name == "occurrence" else name for name in {*options.select, primary(options)}}

@@ -1,15 +1,15 @@
-"""Which jobs of a store are asked about: by selectors, by host, by process."""
+"""Selects jobs of a store by selector, host and process."""
 
 from collections.abc import Iterable, Sequence
 from fnmatch import fnmatchcase
 
 from ..errors import NoSuchJobError, UsageError
 from ..store import catalog
-from ..store.reader import Job, Store
+from ..store.protocols import JobReader, StoreReader
 
 
-def host_of(job: Job) -> str:
-    """Return the host that a job ran on, '' where not known."""
+def host_of(job: JobReader) -> str:
+    """Return the host that a job ran on, '' if unknown."""
     return str(job.info.identity.get("host") or "")
 
 
@@ -18,8 +18,8 @@ def _listed(texts: Iterable[str], most: int = 8) -> str:
     return " ".join(known[:most]) + (" …" if len(known) > most else "") if known else "none"
 
 
-def _within(jobs: Sequence[Job], hosts: Sequence[str], pids: Sequence[int]) -> list[Job]:
-    """Return the jobs of any of ``hosts`` and any of ``pids``; of all where none is named."""
+def _within(jobs: Sequence[JobReader], hosts: Sequence[str], pids: Sequence[int]) -> list[JobReader]:
+    """Return the jobs of ``hosts`` and ``pids``; an empty list does not filter."""
     found = list(jobs)
     if hosts:
         found = [job for job in found if any(fnmatchcase(host_of(job).lower(), host.lower()) for host in hosts)]
@@ -34,7 +34,7 @@ def _within(jobs: Sequence[Job], hosts: Sequence[str], pids: Sequence[int]) -> l
 
 
 def check(selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()) -> None:
-    """Raise UsageError when nothing says which jobs are meant."""
+    """Raise UsageError unless something selects jobs."""
     if not (selectors or hosts or pids):
         message = (
             "no JOB given: the start of a job's id, its name, or `last`; several of them; or all of a --host or --pid"
@@ -42,11 +42,13 @@ def check(selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[in
         raise UsageError(f"{message} (`tfprof jobs` lists them)")
 
 
-def choose(store: Store, selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()) -> list[Job]:
-    """Return the job that each of ``selectors`` means, each once, in their order; without any all those of ``hosts`` and ``pids``.
+def choose(
+    store: StoreReader, selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()
+) -> list[JobReader]:
+    """Return the jobs that ``selectors`` mean, each once; without selectors, all jobs of ``hosts`` and ``pids``.
 
-    A selector is looked for among the jobs of ``hosts`` (names, `*` and `?` stand for any) and ``pids`` only. Raises
-    NoSuchJobError when one means no job or several, UsageError when nothing at all is given.
+    Selectors apply only to jobs of ``hosts`` (names; `*` and `?` are wildcards) and ``pids``.
+    Raises NoSuchJobError if one means no job or several, UsageError if nothing is given.
     """
     check(selectors, hosts, pids)
     if not hosts and not pids:

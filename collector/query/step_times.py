@@ -1,16 +1,16 @@
-"""How long nodes ran in each of the traced steps: what their times spread over."""
+"""Reads the time of each node in each traced step, for the spread."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
 from operator import add
 from typing import Any, Final, NamedTuple
 
-from ..store.reader import Job
+from ..store.protocols import JobReader
 from ..store.schema import NODE, NONE_ID
 from ..tfviews.nodes import STREAM, canonical_devices, device_names, texts
 from .profile import Profile, matching
 
-#: Steps that are looked at one by one, of a job; of more so many, evenly spaced.
+#: Maximum number of steps of a job that are read one by one; of more, an evenly spaced selection.
 MOST: Final = 50
 
 
@@ -21,7 +21,7 @@ class StepTimes(NamedTuple):
     nodes: dict[str, list[int]]
 
     def renamed(self, names: Mapping[str, str]) -> "StepTimes":
-        """Return the times with those of nodes that get one name added up."""
+        """Return the times under new names; nodes that get the same name are summed."""
         nodes: dict[str, list[int]] = {}
         for name, times in self.nodes.items():
             known = names.get(name, name)
@@ -30,7 +30,7 @@ class StepTimes(NamedTuple):
 
 
 def step_times(profile: Profile, device: str | None = None) -> StepTimes:
-    """Return the times of nodes in the steps that ``profile`` is of; ``device``: on devices called so, as ``profile`` has it."""
+    """Return the times of nodes in the steps of ``profile``; ``device``: on matching devices, as for ``profile``."""
     parts = [(job, spaced(traces)) for job, traces in profile.of]
     steps = sum(len(traces) for _, traces in parts)
     nodes: dict[str, list[int]] = {}
@@ -45,13 +45,13 @@ def step_times(profile: Profile, device: str | None = None) -> StepTimes:
 
 
 def spaced(traces: Sequence[int]) -> Sequence[int]:
-    """Return at most MOST of ``traces``, evenly spaced, the first and the last among them."""
+    """Return at most MOST of ``traces``, evenly spaced, including the first and the last."""
     last = len(traces) - 1
     return traces if last < MOST else [traces[at * last // (MOST - 1)] for at in range(MOST)]
 
 
-def _rows(job: Job, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:
-    """Return name, position in ``traces`` and us, as far as they count: on the node's own device, and on streams."""
+def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:
+    """Return name, position in ``traces`` and us of the times that count: on the canonical device, and on streams."""
     names = job.table("names")
     devices, nodes, canonical = device_names(names), texts(names, NODE), canonical_devices(job.rollup())
     wanted = set(devices if device is None else matching(devices, device))

@@ -1,4 +1,4 @@
-"""What ran beside a job: samples of its host, who used the CPUs, and how its memory went while steps ran."""
+"""The environment of a job: samples of its host, use of the CPUs, and its memory while steps ran."""
 
 from itertools import pairwise
 from typing import Any, Final
@@ -7,32 +7,26 @@ import pyarrow as pa
 
 from ...formats import layout
 from ..advice.evidence import Level, Load
-from ..store import catalog
 from ..store.columns import flat, pc
-from ..store.reader import Job
+from ..store.protocols import JobReader
 from ..store.schema import HOST_SAMPLES
 from ..summaries.host import between, cpus, host_series, job_series
 
-#: Steps that warm up: what they make is made once.
+#: Number of warm-up steps, which allocate memory once.
 _FIRST: Final = 10
 
 
-def host_samples(job: Job, samples: pa.Table) -> pa.Table:
-    """Return the samples of the job's host while ``samples`` of the job were taken; none where there are none."""
-    host = str(job.info.identity.get("host") or "")
-    folder = catalog.host_folder(job.folder.parents[1], host)
-    if not samples.num_rows or not host or not folder.is_dir():
-        return HOST_SAMPLES.empty_table()
+def host_samples(job: JobReader, samples: pa.Table) -> pa.Table:
+    """Return the samples of the job's host during ``samples``; an empty table if there are none."""
+    found = job.host_samples() if samples.num_rows else HOST_SAMPLES.empty_table()
+    if not found.num_rows:
+        return found
     times: list[Any] = samples["t_ns"].to_pylist()
-    try:
-        found = Job(folder, catalog.load(folder)).table("host_samples")
-    except FileNotFoundError:  # it was removed just now
-        return HOST_SAMPLES.empty_table()
     return between(found, min(times), max(times))
 
 
 def steady(spans: pa.Table) -> tuple[int, int] | None:
-    """Return when the first steps had ended and the last one ended, in real ns; None where there are no more than the first."""
+    """Return the end of the warm-up steps and of the last step in real ns; None if there are only warm-up steps."""
     kinds = set(layout.STEP_KINDS)
     columns: Any = (spans[name].to_pylist() for name in ("start_ns", "total_ns", "count", "kind"))
     steps = sorted((start + total, count) for start, total, count, kind in zip(*columns, strict=True) if kind in kinds)
@@ -45,14 +39,14 @@ def steady(spans: pa.Table) -> tuple[int, int] | None:
 
 
 def levels(samples: pa.Table, during: tuple[int, int]) -> tuple[Level, ...]:
-    """Return how much memory the processes had at each sample of a time; one that was taken when they were gone is none."""
+    """Return the memory of the processes at each sample within ``during``, without samples after their end."""
     columns: Any = (samples[name].to_pylist() for name in ("t_ns", "rss_bytes"))
     first, last = during
     return tuple(sorted(Level(t_ns, rss) for t_ns, rss in zip(*columns, strict=True) if rss and first <= t_ns <= last))
 
 
 def load(samples: pa.Table, around: pa.Table) -> tuple[Load, ...]:
-    """Return who used the CPUs between any two neighbours of a job's samples, which those of its host, ``around``, go with."""
+    """Return the use of the CPUs between neighbouring samples of a job; ``around``: the samples of its host."""
     cores = cpus(around)
     times: set[Any] = set(samples["t_ns"].to_pylist()) & set(around["t_ns"].to_pylist())
     if not cores or len(times) < 2:
@@ -66,5 +60,5 @@ def load(samples: pa.Table, around: pa.Table) -> tuple[Load, ...]:
 
 
 def _at(table: pa.Table, moments: list[int]) -> pa.Table:
-    """Return the first row of each of ``moments``."""
+    """Return the first row at each of ``moments``."""
     return table.take(pc.index_in(pa.array(moments, pa.int64()), value_set=flat(table["t_ns"])))

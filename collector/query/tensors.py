@@ -1,14 +1,14 @@
-"""Reads the values of variables: of jobs that were imported with a checkpoint."""
+"""Reads the values of variables, which jobs imported with a checkpoint have."""
 
 from collections.abc import Iterable
 
 from ..store.columns import listed
-from ..store.reader import Job
+from ..store.protocols import JobReader
 from ..tfviews.tensors import Tensor, Values
 
 
-def tensors(jobs: Iterable[Job]) -> Values:
-    """Return what looks up the value of a node by name: of several jobs the first that has one."""
+def tensors(jobs: Iterable[JobReader]) -> Values:
+    """Return a function that looks up the value of a node by name; the first of several jobs that has one counts."""
     found: dict[str, Tensor] = {}
     for job in jobs:
         table = job.table("tensors")

@@ -1,1 +1,1 @@
-"""Tables as text and as JSON."""
+"""Renders answers as text and as JSON."""

@@ -1,4 +1,4 @@
-"""Advice as text: sentences, below them the line and what to do; with exact parity in tfprof's own form."""
+"""Advice as text: findings, with the user's line and the remedy below; with exact parity in the TF profiler's form."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -8,14 +8,14 @@ from typing import Final
 from ..advice.report import Advice, Report
 from ..text import clean
 
-#: The blank between a number and its unit, at which no line ends.
+#: No-break space between a number and its unit.
 _UNIT: Final = re.compile(r"(?<=\d) (?=(?:%|[KMGT]?B\b|[nµm]?s\b))")
 _LINE: Final = "  your line:  "
 _TODO: Final = "  what to do: "
 
 
 def lines(advice: Iterable[Advice], width: int | None = None, *, exact: bool = False) -> Iterator[str]:
-    """Yield what the checkers say, no line wider than ``width``; ``exact``: as tfprof prints it, with those that have nothing to say."""
+    """Yield the advice, at most ``width`` wide; ``exact``: in the TF profiler's form, which lists every checker."""
     if exact:
         yield from _exact(advice)
         return

@@ -1,4 +1,4 @@
-"""What stands around the rows of a view: the notice of a missing stream, the explanation of columns, the legend."""
+"""The text around the rows of a view: notice of a missing stream, explanation of columns, legend."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
@@ -7,7 +7,7 @@ from ..tfviews.parity import DEFAULT, Parity
 
 
 class Heading(NamedTuple):
-    """What the legend and the explanation above it say of a column."""
+    """Legend and explanation of a column."""
 
     legend: str
     doc: str
@@ -21,17 +21,18 @@ HEADINGS: Final = {
     "micros": Heading("total execution time", "time on accelerators and CPUs together"),
     "accelerator_micros": Heading("accelerator execution time", "time of the op's kernels on accelerators"),
     "cpu_micros": Heading("cpu execution time", "time of the op on the CPU, scheduling of kernels included"),
-    "params": Heading("# parameters", "elements of what the op declares the shape of"),
+    "params": Heading("# parameters", "elements of the shape that the op declares"),
     "float_ops": Heading("# float_ops", "floating-point operations, from the types and shapes of ops"),
     "device": Heading("assigned devices", "devices that the op ran on"),
-    "op_types": Heading("op types", "what the op is accounted under: its type and its devices"),
+    "op_types": Heading("op types", "the names that account for the op: its type and its devices"),
     "occurrence": Heading("op occurrence (run|defined)", "times it ran | nodes of it in the graph"),
     "input_shapes": Heading("input shapes", "shapes of the inputs that it was defined with"),
 }
-#: Columns as the op and the code view order them; the scope and the graph view start with what is static.
+#: Columns in the order of the op and the code view; the scope and the graph view begin with static
+#: ones.
 OP_ORDER: Final = tuple(HEADINGS)
 TREE_ORDER: Final = tuple(sorted(HEADINGS, key=lambda name: name not in {"params", "float_ops"}))
-#: Legends that the scope and the graph view word differently.
+#: Legends with other words in the scope and the graph view.
 TREE_LEGENDS: Final = {"occurrence": "op count (run|defined)"}
 
 _VIEWS: Final = {
@@ -41,31 +42,31 @@ _VIEWS: Final = {
     "code": "code: nodes below the Python lines that made them; own numbers / those of all below too",
 }
 _IMPLIED: Final = {"micros": ("micros", "accelerator_micros", "cpu_micros")}
-#: Whom TensorFlow's own text names depends on its version.
+#: Contact in TensorFlow's message, by version.
 _HINTS: Final = {"1.15": "consider filing a bug to xprof-dev@!"}
 _HINT: Final = "consider to post to discuss@tensorflow.org!"
 
 
 def columns(select: frozenset[str], order: Sequence[str] = OP_ORDER) -> list[str]:
-    """Return the selected columns in printing order; micros brings its two parts along."""
+    """Return the selected columns in printing order; micros adds its two parts."""
     wanted = {column for word in select for column in _IMPLIED.get(word, (word,))}
     return [column for column in order if column in wanted]
 
 
 def notice(parity: Parity = DEFAULT) -> Iterator[str]:
-    """Yield what tfprof says above a view where an accelerator was used and none of its streams was recorded."""
+    """Yield the TF profiler's notice above a view if an accelerator has no recorded stream."""
     yield from ("", "", "Found accelerator operation but misses accelerator stream stats!", "")
     yield "It's likely a gpu tracing issue rather than tf-profiler issue."
     yield f"If you found your operation missing accelerator time, {_HINTS.get(parity.compat, _HINT)}"
     yield ""
 
 
-#: What is selected without being a column.
+#: Explanations of attributes that are no columns.
 _NO_COLUMN: Final = "no column: values follow the rows of variables, in jobs that were imported with a checkpoint"
 
 
 def explained(view: str, select: frozenset[str]) -> Iterator[str]:
-    """Yield what the view and its columns are, as far as the line that the legend follows."""
+    """Yield the explanation of the view and its columns, up to the line before the legend."""
     yield from ("", "Doc:", _VIEWS[view])
     for word in sorted(select):
         for column in _IMPLIED.get(word, (word,)):

@@ -1,4 +1,4 @@
-"""What stands above a view: which jobs and steps it is of, and what is the same in all of its rows."""
+"""The heading of a view: its jobs and steps, and facts that hold for all rows."""
 
 import textwrap
 from collections.abc import Iterator, Sequence
@@ -7,16 +7,17 @@ from typing import Final, NamedTuple
 from ..numbers import count, duration
 from ..text import clean
 
-#: Jobs that are named.
+#: Maximum number of jobs that are named.
 _NAMED: Final = 3
-#: No line above a table is wrapped to fewer characters.
+#: Minimum width to which lines above a table are wrapped.
 _NARROWEST: Final = 40
 
 
 class Subject(NamedTuple):
-    """What a view is of: jobs by id and name, traced steps by kind, and the device and steps that were asked for.
+    """The subject of a view: jobs by id and name, traced steps by kind, selected device and steps.
 
-    ``there``: how many steps of these kinds ran; ``others``: the traced steps of kinds that are left out.
+    ``there``: how many steps of these kinds ran, ``estimated`` or exactly; ``others``: the traced
+    steps of kinds that are left out.
     """
 
     view: str
@@ -25,6 +26,7 @@ class Subject(NamedTuple):
     step: int
     kinds: Sequence[tuple[str, int]]
     there: int
+    estimated: bool
     others: Sequence[tuple[str, int]]
     steps: tuple[int, int] | None
     device: str | None
@@ -36,7 +38,7 @@ def _jobs(jobs: Sequence[str]) -> str:
 
 
 def _steps(subject: Subject) -> str:
-    """Return how many traced steps of which kind numbers are of, and of how many."""
+    """Return the number and kind of traced steps, and the number of steps in all."""
     traces, kinds = subject.traces, subject.kinds
     if not traces:
         return "the graph alone"
@@ -44,12 +46,13 @@ def _steps(subject: Subject) -> str:
         return f"{kinds[0][0] if kinds else 'step'} {count(subject.step)}"
     several = f" ({', '.join(f'{number:,} {kind}' for kind, number in kinds)})" if kinds[1:] else ""
     kind = f"{kinds[0][0]} " if len(kinds) == 1 else ""
-    of = f" of {count(subject.there)}" * (subject.there > traces)
+    about = "about " * subject.estimated
+    of = f" of {about}{count(subject.there)}" * (subject.there > traces)
     return f"{count(traces)} traced {kind}step{'s' * (traces != 1)}{several}{of}"
 
 
 def heading(subject: Subject) -> str:
-    """Return which view it is, of which jobs and steps."""
+    """Return the name of the view, its jobs and steps."""
     steps = f", of the steps {subject.steps[0]}-{subject.steps[1]}" if subject.steps else ""
     where = f", on devices like '{subject.device}'" if subject.device else ""
     return f"{subject.view} view of {_jobs(subject.jobs)}: {_steps(subject)}{steps}{where}"
@@ -58,7 +61,8 @@ def heading(subject: Subject) -> str:
 def lines(subject: Subject, micros: float, same: Sequence[str], looked_at: int, width: int | None) -> Iterator[str]:
     """Yield the lines above a table.
 
-    ``micros``: the time of all ops of a step; ``same``: what holds of all rows; ``looked_at``: of how many steps the spread is.
+    ``micros``: time of all ops of a step; ``same``: facts that hold for all rows; ``looked_at``:
+    number of steps in the spread.
     """
     parts = [f"{duration(micros * 1000)} of ops a step, all threads together"] if micros else []
     parts = [", ".join([*parts, *same])] if parts or same else []
@@ -72,7 +76,7 @@ def lines(subject: Subject, micros: float, same: Sequence[str], looked_at: int, 
 
 
 def wrapped(text: str, width: int | None) -> list[str]:
-    """Return a line around a table in lines of its width."""
+    """Wrap a line above or below a table to its width."""
     if width is None:
         return [text] if text else []
     return textwrap.wrap(text, max(width, _NARROWEST), subsequent_indent="  ", break_on_hyphens=False)

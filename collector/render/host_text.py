@@ -1,4 +1,4 @@
-"""What a job and its host did, as text: mean, maximum, and a small curve."""
+"""Series of a job and its host as text: mean, maximum, and a small curve."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -7,7 +7,7 @@ from .. import numbers
 from ..summaries.host import Series
 from .table import Column, render
 
-#: Characters of a curve, and of all before it.
+#: Characters of a curve, and of the columns before it.
 _CURVE, _BEFORE = 32, 38
 _COLUMNS: Final = (Column("", least=16), Column("MEAN", right=True), Column("MAX", right=True), Column("OVER TIME"))
 
@@ -24,7 +24,7 @@ def _rate(value: float | None) -> str:
     return "-" if value is None else f"{numbers.size(value)}/s"
 
 
-#: Ending of a series' name: what the name is shown as without it, and the form of its values.
+#: Ending of a series' name, which is not shown, and the format of its values.
 _UNITS: Final[tuple[tuple[str, str, Callable[[float | None], str]], ...]] = (
     ("_bytes_per_s", "", _rate),
     ("_bytes", "", numbers.size),
@@ -42,7 +42,7 @@ def _cells(series: Series, curve: int) -> list[str]:
 
 
 def lines(title: str, series: Sequence[Series], width: int | None) -> Iterator[str]:
-    """Yield a title and a table with one row a series; in a narrow terminal with shorter curves."""
+    """Yield a title and a table with one row per series; a narrow terminal shortens the curves."""
     yield title
     curve = _CURVE if width is None else max(1, min(_CURVE, width - _BEFORE))
     yield from render(_COLUMNS, [_cells(one, curve) for one in series if one.values], indent="  ", width=width)

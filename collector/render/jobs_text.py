@@ -3,38 +3,58 @@
 import signal
 import time
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 from .. import numbers
-from ..summaries.jobs import JobRow
+from ..summaries.host import Usage
+from ..summaries.jobs import STARTING, JobRow
 from .table import Column, render
 
 _COLUMNS: Final = (
     Column("ID"),
     Column("NAME", least=12, fair=60),
-    Column("USER", least=4, spare=8),
-    Column("HOST", least=4, spare=6),
-    Column("PID", right=True, spare=4),
-    Column("FRAMEWORK", least=9, spare=7),
+    Column("USER", least=4, spare=12),
+    Column("HOST", least=4, spare=10),
+    Column("PID", right=True, spare=8),
+    Column("FRAMEWORK", least=9, spare=11),
     Column("STEPS", right=True),
-    Column("TRACED", right=True, spare=2),
-    Column("LOST", right=True, spare=3),
-    Column("STATE", least=7, fair=14),
-    Column("FOR", right=True, spare=5),
-    Column("STARTED", spare=9),
+    Column("TIME/STEP", right=True, spare=2),
+    Column("CPU", right=True, spare=3),
+    Column("MEMORY", right=True, spare=4),
+    Column("TRACED", right=True, spare=6),
+    Column("COST", right=True, spare=5),
+    Column("LOST", right=True, spare=7),
+    Column("STATE", least=8, fair=14),
+    Column("FOR", right=True, spare=9),
+    Column("STARTED", spare=13),
+    Column("TAGS", least=8, fair=20, spare=1),
 )
 _FRAMEWORKS: Final = {"tensorflow": "TF"}
 _DAY_NS: Final = 24 * 3600 * 10**9
 
 
+class Listing(NamedTuple):
+    """A job with what its processes used and what people wrote on it.
+
+    ``traced``: steps of the job's kind that were traced; None: of all kinds, as it says itself.
+    """
+
+    row: JobRow
+    usage: Usage
+    tags: Sequence[str] = ()
+    traced: int | None = None
+
+
 def framework(row: JobRow) -> str:
-    """Return framework and version in a few characters: TF 2.21.0."""
+    """Return framework and version in short: TF 2.21.0."""
     name = _FRAMEWORKS.get(row.framework, row.framework)
     return f"{name} {row.framework_version}".strip() or "-"
 
 
 def state(row: JobRow) -> str:
-    """Return how a job is, or how it ended: running, exited 1, killed SIGKILL."""
+    """Return how a job is, or how it ended: starting, running, exited 1, killed SIGKILL."""
+    if row.phase == STARTING:
+        return STARTING
     if row.signal:
         try:
             return f"{row.state} {signal.Signals(row.signal).name}"
@@ -44,12 +64,23 @@ def state(row: JobRow) -> str:
 
 
 def started(row: JobRow, now_ns: int) -> str:
-    """Return when a job began: the time of day, and the date before it where that is not plain."""
+    """Return the start of a job: the time of day, after the date if that is not today's."""
     form = "%H:%M:%S" if now_ns - row.started_ns < _DAY_NS else "%Y-%m-%d %H:%M"
     return time.strftime(form, time.localtime(row.started_ns / 1e9))
 
 
-def _cells(row: JobRow, now_ns: int) -> list[str]:
+def size(number: int) -> str:
+    """Return bytes as the other columns have them."""
+    return numbers.size(number)
+
+
+def cores(number: float | None) -> str:
+    """Return how many cores were busy."""
+    return "-" if number is None else f"{number:.2f}"
+
+
+def _cells(one: Listing, now_ns: int) -> list[str]:
+    row, usage, tags, traced = one
     return [
         row.id,
         row.name or "-",
@@ -58,14 +89,20 @@ def _cells(row: JobRow, now_ns: int) -> list[str]:
         str(row.pid or "-"),
         framework(row),
         numbers.count(row.steps),
-        numbers.count(row.traced),
+        numbers.duration(row.step_ns),
+        cores(usage.cpu_cores),
+        numbers.size(usage.memory_bytes),
+        numbers.count(row.traced if traced is None else traced),
+        numbers.percent(None if row.cost is None else max(0.0, row.cost)),
         numbers.count(row.lost),
         state(row),
         numbers.duration(row.duration_ns),
         started(row, now_ns),
+        ", ".join(tags),
     ]
 
 
-def lines(rows: Sequence[JobRow], now_ns: int, width: int | None) -> list[str]:
-    """Return a table of jobs; a narrow terminal does without some columns, so that names tell rows apart."""
-    return render(_COLUMNS, [_cells(row, now_ns) for row in rows], width=width)
+def lines(listings: Sequence[Listing], now_ns: int, width: int | None) -> list[str]:
+    """Return a table of jobs; a narrow terminal drops some columns so that names stay readable."""
+    number = len(_COLUMNS) - (not any(one.tags for one in listings))
+    return render(_COLUMNS[:number], [_cells(one, now_ns)[:number] for one in listings], width=width)

@@ -1,4 +1,4 @@
-"""Messages of views as JSON, piece by piece: trees may be deeper than any parser's or writer's stack."""
+"""Messages of views as JSON, in pieces and without recursion: trees may be deeper than the stack allows."""
 
 import json
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ from typing import Any, Final
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
 CHILDREN: Final = "children"
-#: Fields of one entry's nodes, and of what is there only where it is known.
+#: Fields of an entry's nodes, and optional fields.
 _NODES: Final = "graph_nodes"
 _SHAPES: Final = "input_shapes"
 _VALUE: Final = "tensor_value"
@@ -18,7 +18,7 @@ _SPECIAL: Final = frozenset({CHILDREN, _NODES, _SHAPES, _VALUE, _TEXTS, "shapes"
 
 @cache
 def _plain(descriptor: Descriptor) -> tuple[str, ...]:
-    """Return the fields with one number or text each."""
+    """Return the fields with a single number or string."""
     return tuple(field.name for field in descriptor.fields if field.name not in _SPECIAL)
 
 
@@ -32,7 +32,7 @@ def _shape(shape: Any) -> dict[str, Any]:
 
 
 def _own(message: Any) -> dict[str, Any]:
-    """Return all of a message but its children."""
+    """Return a message without its children."""
     kind = message.DESCRIPTOR
     document: dict[str, Any] = {name: getattr(message, name) for name in _plain(kind)}
     if _has(kind, _TEXTS):
@@ -50,9 +50,9 @@ def _listed(field: FieldDescriptor, value: Any) -> Any:
 
 
 def chunks(message: Any) -> Iterator[str]:
-    """Yield the JSON of a GraphNodeProto or MultiGraphNodeProto: names as in the proto, each entry on a line of its own.
+    """Yield the JSON of a GraphNodeProto or MultiGraphNodeProto, with the proto's field names, one entry per line.
 
-    Numbers and texts are there even where 0 or empty; int64 are numbers.
+    Numbers and strings are present even if 0 or empty; int64 values are numbers.
     """
     ahead: list[Any] = [message]
     first = True

@@ -1,4 +1,4 @@
-"""The op view as text: legend and rows as tfprof prints them."""
+"""The op view as text: legend and rows as the TF profiler prints them."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -14,10 +14,10 @@ from ..tfviews.parity import DEFAULT, Parity
 from .frame import columns, explained, legend, notice
 from .shapes import shape_text
 
-#: The only row where there is no node at all, in place of the legend.
+#: Row that replaces the legend if there is no node.
 _NO_GRAPH: Final = Entry(ROOT, (), NOTHING, NOTHING)
 SIZES: Final = ("bytes", "peak_bytes", "residual_bytes", "output_bytes")
-#: Of the column of names.
+#: Width of the column of names.
 _WIDTH: Final = 25
 
 
@@ -71,7 +71,7 @@ def signatures(entry: Entry, parity: Parity = DEFAULT) -> list[tuple[str, int, i
 
 
 def _name(entry: Entry, parity: Parity) -> str:
-    """Return a name as wide as the column; tfprof counts its bytes."""
+    """Return a name padded to the column's width; the TF profiler counts bytes."""
     name = clean(entry.name)
     return name + " " * (_WIDTH - len(octets(entry.name) if parity.exact else name))
 

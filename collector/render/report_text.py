@@ -8,12 +8,15 @@ from ..numbers import count, duration, percent, size
 from ..summaries.jobs import JobRow
 from ..summaries.top import TopOp
 from ..text import clean
+from .heading import wrapped
 from .jobs_text import state
 from .table import Column, render
 
-#: Processes of a launch that get a line, and ops of its first process.
+#: Maximum number of processes with a line, and of ops.
 PROCESSES: Final = 3
 OPS: Final = 5
+#: Width of the table where there is no terminal.
+_WIDTH: Final = 80
 _COLUMNS: Final = (
     Column("op", least=12, fair=40),
     Column("device", spare=2),
@@ -29,10 +32,14 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A process with the median of its untraced steps, in ns."""
+    """A process with the median of its untraced steps, in ns.
+
+    ``function``: whose calls these are, where it called several.
+    """
 
     row: JobRow
     median_ns: float | None
+    function: str = ""
 
 
 def _counts(row: JobRow) -> str:
@@ -44,7 +51,7 @@ def _summary(summary: Summary, named: bool) -> str:
     row = summary.row
     parts = [f"tfprof: job {row.id} {clean(row.name)}".rstrip() + (f" pid {row.pid}" if named else ""), _counts(row)]
     if summary.median_ns is not None:
-        parts.append(f"median step {duration(summary.median_ns)}")
+        parts.append(f"median {clean(summary.function) or 'step'} {duration(summary.median_ns)}")
     cost = "" if row.cost is None else f" (cost {percent(max(0.0, row.cost))})"
     parts += [f"{count(row.traced)} {'step' if row.traced == 1 else 'steps'} traced{cost}", f"{count(row.lost)} lost"]
     if row.signal or row.status:
@@ -62,24 +69,27 @@ def _cells(op: TopOp, told: bool) -> list[str]:
     return [op.op, op.device, _calls(op.calls), times[0], percent(op.share), *times[1:], memory, op.line or "-"]
 
 
-def _table(ops: Sequence[TopOp], width: int) -> list[str]:
-    """Return the table of ``ops``: where no op has any memory TensorFlow told of none, which is not the same as none used."""
+def ops_table(ops: Sequence[TopOp], width: int) -> list[str]:
+    """Return the table of ``ops``, without memory if TensorFlow recorded none: some may have been used."""
     rows = [_cells(op, any(one.bytes for one in ops)) for op in ops[:OPS]]
     if any(op.line for op in ops[:OPS]):
         return render(_COLUMNS, rows, "  ", width)
     return render(_COLUMNS[:-1], [row[:-1] for row in rows], "  ", width)
 
 
-def lines(summaries: Sequence[Summary], ops: Sequence[TopOp], notes: Sequence[str], width: int) -> Iterator[str]:
-    """Yield a line a process, the first few of all ``ops`` of the traced steps, and where there is more."""
+def lines(summaries: Sequence[Summary], ops: Sequence[TopOp], notes: Sequence[str], width: int | None) -> Iterator[str]:
+    """Yield a line per process, the first of ``ops``, and the commands that show more.
+
+    Lines are wrapped at ``width``; without a terminal (None) they are as long as they are.
+    """
     for summary in summaries[:PROCESSES]:
-        yield _summary(summary, named=len(summaries) > 1)
+        yield from wrapped(_summary(summary, named=len(summaries) > 1), width)
     if len(summaries) > PROCESSES:
         yield f"tfprof: and {len(summaries) - PROCESSES} more processes: tfprof jobs"
     if ops:
-        yield from _table(ops, width)
+        yield from ops_table(ops, width or _WIDTH)
     for note in notes:
-        yield f"tfprof: {clean(note)}"
+        yield from wrapped(f"tfprof: {clean(note)}", width)
     if summaries:
         short = summaries[0].row.id
         yield f"tfprof: more with  tfprof op {short} · tfprof steps {short}"

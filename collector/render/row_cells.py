@@ -1,4 +1,4 @@
-"""The columns of the views' default text: what each says of a row, and which of them say anything."""
+"""The columns of the views' default text: the cell of a row, and the rule that hides an uninformative column."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
@@ -12,7 +12,7 @@ from ..tfviews.rows import Row
 from .shapes import shape_text
 from .table import Column
 
-#: Columns of numbers by what `-select` calls them, and how a mean over the steps is told.
+#: Columns of numbers, by name in `-select`; how a mean over the steps is headed.
 _PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
     "micros": ("time/step", lambda micros: duration(micros * 1000)),
     "accelerator_micros": ("GPU time", lambda micros: duration(micros * 1000)),
@@ -25,29 +25,29 @@ _PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
 }
 _TIME: Final = "micros"
 _PARTS_OF_TIME: Final = ("accelerator_micros", "cpu_micros")
-#: What is shown where nothing is selected, and what of it narrow terminals do without, the highest first.
+#: Columns shown by default, and the order in which narrow terminals drop them, the highest first.
 _SPARE: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device": 6}
-#: Characters of a name, where other columns are there and where not.
+#: Minimum characters of a name, with and without other columns.
 _FAIR, _LEAST = {"op": 28}, 18
 _FAIR_OF_TREE: Final = 36
-#: Time of an entry itself is some of its time from one in so many on.
+#: The own time of an entry is shown if it is at least one part in this many of its total.
 _SOME: Final = 20
 
 
 class Said(NamedTuple):
-    """What cells refer to: how many steps numbers are of, what shares are of, and which number is ordered by."""
+    """Context of the cells: number of steps, the whole for shares, and the counter that rows are sorted by."""
 
     steps: int
     whole: Stats
     primary: str
 
 
-#: The text of a row in a column.
+#: Returns the text of a row in a column.
 Cell = Callable[[Row, Said], str]
 
 
 class Shown(NamedTuple):
-    """A column, the texts in it, and whether it tells anything of the rows."""
+    """A column, its cells, and whether it is informative for the rows."""
 
     name: str
     column: Column
@@ -56,7 +56,7 @@ class Shown(NamedTuple):
 
 
 def columns(name: str, options: Options) -> list[Shown]:
-    """Return the columns of the view called ``name`` that options ask for, the name of an entry first."""
+    """Return the selected columns of the view ``name``; the entry's name comes first."""
     first = primary(options)
     wanted = options.select | {first} if options.select & {*_PER_STEP, "params", "occurrence"} else options.select
     numbers = [column for column in (first, *_PER_STEP, "params") if column in wanted]
@@ -112,7 +112,7 @@ def _share(number: str) -> Shown:
 
 
 def _self(view: str) -> Shown:
-    """Time of the entry itself: told where it is some of what an entry has with others below it; what the graph view is about."""
+    """Return the column of own time: shown if some entry with others below has a relevant part of it."""
 
     def tells(rows: Sequence[Row]) -> bool:
         return any(not row.is_leaf and row.own.micros * _SOME > row.total.micros for row in rows)
@@ -122,7 +122,7 @@ def _self(view: str) -> Shown:
 
 
 def _part_of_time(number: str) -> Shown:
-    """Time on one kind of device: told where there is another kind."""
+    """Return the column of time on one kind of device: shown if there are several kinds."""
 
     def tells(rows: Sequence[Row]) -> bool:
         return all(any(getattr(row.total, part) for row in rows) for part in _PARTS_OF_TIME)

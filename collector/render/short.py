@@ -1,20 +1,46 @@
-"""Names shortened in the middle: their first part and their last ones tell them apart."""
+"""Shortens names in the middle, since their first and last parts distinguish them."""
 
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Final
 
 DOTS: Final = "…"
 
 
 def shortened(text: str, width: int) -> str:
-    """Return ``text`` in at most ``width`` characters: parts between slashes are left out whole where that is enough.
+    """Return ``text`` in at most ``width`` characters, leaving out whole parts between slashes if that is enough.
 
-    Blanks in front show where a name belongs: they are kept as long as half of the width is left for the name.
+    The indentation shows the place in the tree: it is kept if half of the width remains for the
+    name.
     """
     if len(text) <= width:
         return text
-    name = text.lstrip(" ")
-    indent = min(len(text) - len(name), max(0, width - max(width // 2, min(len(name), width // 2))))
+    name, indent = _placed(text, width)
     return " " * indent + _shortened(name, width - indent)
+
+
+def told_apart(texts: Sequence[str], width: int) -> list[str]:
+    """Return ``texts`` shortened; where different ones would look the same, their ends are shown instead."""
+    short = [shortened(text, width) for text in texts]
+    meant: dict[str, set[str]] = defaultdict(set)
+    for text, seen in zip(texts, short, strict=True):
+        meant[seen.strip()].add(text.strip())
+    return [
+        _end(text, width) if len(meant[seen.strip()]) > 1 and len(text) > width else seen
+        for text, seen in zip(texts, short, strict=True)
+    ]
+
+
+def _placed(text: str, width: int) -> tuple[str, int]:
+    """Return the name in ``text``, and how many blanks in front of it are kept."""
+    name = text.lstrip(" ")
+    return name, min(len(text) - len(name), max(0, width - max(width // 2, min(len(name), width // 2))))
+
+
+def _end(text: str, width: int) -> str:
+    name, indent = _placed(text, width)
+    room = width - indent - len(DOTS)
+    return " " * indent + (name if len(name) <= room + len(DOTS) else DOTS + name[len(name) - max(0, room) :])
 
 
 def _shortened(name: str, width: int) -> str:

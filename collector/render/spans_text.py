@@ -1,4 +1,4 @@
-"""The application's phases as text."""
+"""The phases of the application as text."""
 
 from collections.abc import Sequence
 from typing import Final
@@ -8,9 +8,9 @@ from ..summaries.spans import Phase
 from .table import Column, render
 
 _COLUMNS: Final = (
-    Column("SPAN", least=12),
+    Column("SPAN", least=12, fair=40),
     Column("COUNT", right=True),
-    *(Column(title, right=True) for title in ("TOTAL", "MEAN", "MIN", "MAX")),
+    *(Column(title, right=True, spare=spare) for title, spare in {"TOTAL": 0, "MEAN": 2, "MIN": 4, "MAX": 3}.items()),
 )
 
 

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from ..numbers import count, duration, size
 from ..text import clean
+from .heading import wrapped
 from .table import Column, render
 
 _PLAIN: Final = (Column(""), Column(""))
@@ -17,7 +18,7 @@ def _since(started_ns: Any) -> str:
 
 
 def _told(said: Any) -> str:
-    """Return an error that a status file holds, as text or as slug and text."""
+    """Return the text of an error in a status file, with its slug if it has one."""
     return f"{said['text']} [{said['slug']}]" if isinstance(said, Mapping) else str(said)
 
 
@@ -27,7 +28,7 @@ def _open_jobs(status: Mapping[str, Any]) -> int | None:
 
 
 def _lost(status: Mapping[str, Any]) -> int | None:
-    """Return what the open jobs dropped for lack of room, None where it is not known."""
+    """Return the number of records dropped by the open jobs, None if unknown."""
     jobs = status.get("jobs")
     if not isinstance(jobs, Mapping):
         return None
@@ -49,7 +50,7 @@ def _failures(status: Mapping[str, Any]) -> int | None:
 
 
 def _first_failure(status: Mapping[str, Any]) -> str:
-    """Return the last line of the first traceback; the status file and the log have it whole."""
+    """Return the last line of the first traceback; the status file and the log contain all of it."""
     return clean((str(status.get("first_failure") or "").splitlines() or [""])[-1])
 
 
@@ -62,7 +63,7 @@ def _key(name: str) -> Callable[[Mapping[str, Any]], Any]:
     return lambda status: status.get(name)
 
 
-#: What is shown of a status file: its label, where it is found, and how it is written.
+#: Lines of the status: label, key in the status file, and format.
 _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any], str]], ...]] = (
     ("since", _key("started_ns"), _since),
     ("version", _key("version"), str),
@@ -88,22 +89,30 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
 )
 
 
-def _running(status: Mapping[str, Any]) -> Iterator[list[str]]:
+#: Characters before the texts: the indent, the longest label and the gap.
+_LABELS: Final = 4 + max(len(label) for label, *_ in _ROWS)
+
+
+def _running(status: Mapping[str, Any], room: int | None) -> Iterator[list[str]]:
+    """Yield label and text of what is known, texts in lines of ``room`` characters."""
     for label, find, form in _ROWS:
         value = find(status)
         if value is not None and value != "":
-            yield [label, form(value)]
+            first, *more = wrapped(clean(form(value)), room) or [""]
+            yield [label, first]
+            yield from (["", line] for line in more)
 
 
-def lines(store: str, statuses: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
-    """Yield the state of each daemon of ``store``."""
-    yield f"store {clean(store)}"
+def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | None = None) -> Iterator[str]:
+    """Yield the state of each daemon of ``store``, in lines of ``width`` characters where they can be broken."""
+    yield from wrapped(f"store {clean(store)}", width)
     for name, status in statuses.items():
         if status["alive"]:
             yield f"{name}: running, pid {status.get('pid')}"
-            yield from render(_PLAIN, list(_running(status)), indent="  ")
+            room = None if width is None else width - _LABELS
+            yield from render(_PLAIN, list(_running(status, room)), indent="  ")
         else:
             decodes = f", would decode by {status['decoder']}" if "decoder" in status else ""
-            yield f"{name}: not running (started when needed{decodes})"
+            yield from wrapped(f"{name}: not running (started when needed{decodes})", width)
             if status.get("last_error"):
-                yield f"  last error: {clean(_told(status['last_error']))}"
+                yield from wrapped(f"  last error: {clean(_told(status['last_error']))}", width)

@@ -40,7 +40,7 @@ def _rows(group: StepGroup) -> Iterator[list[str]]:
 
 
 def costs(group: StepGroup) -> str | None:
-    """Say what tracing costs a step of a group, None where nothing can be said."""
+    """Return the cost of tracing a step of a group as text, None if unknown."""
     if group.cost is None:
         return None
     name = f"{group.kind} {group.call}".strip()
@@ -54,7 +54,7 @@ def _mark(step: Step) -> str:
         (step.traced, "traced"),
         (step.failed, "failed"),
         (step.setup, "set up"),
-        (step.sampled and not step.failed, "the last one's"),
+        (step.sampled and not step.failed, "time of the last"),
         (step.count > 1 and not step.sampled, "mean of each"),
     )
     return ", ".join(word for flag, word in marks if flag)
@@ -68,7 +68,7 @@ def _step(step: Step) -> list[str]:
 
 
 def _untold(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield a row for the steps of each kind that are in no entry: counted since the last timed one, or dropped."""
+    """Yield a row for the steps of each kind without an entry: counted since the last timed one, or dropped."""
     told: Counter[str] = Counter()
     for group in steps.groups:
         told[group.kind] += group.count
@@ -78,14 +78,16 @@ def _untold(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
 
 
 def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
-    """Say of each kind of which not all steps were timed how many were; ``counts`` is how many there were."""
+    """Return the number of timed steps of each kind with untimed ones; ``counts``: steps by kind."""
     for kind, number in steps.timed.items():
         if number < counts.get(kind, 0):
-            yield f"{count(number)} of {count(counts[kind])} {kind} steps were timed, the others counted"
+            calls = sum(group.kind == kind for group in steps.groups)
+            shares = ", which call each was is an estimate" if calls > 1 else ""
+            yield f"{count(number)} of {count(counts[kind])} {kind} steps were timed, the others counted{shares}"
 
 
 def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[Event], width: int | None) -> Iterator[str]:
-    """Yield the groups, how many were timed, what tracing costs, what befell the job, and the single steps."""
+    """Yield the groups, the timed steps, the cost of tracing, the events of the job, and the single steps."""
     if steps.groups:
         rows = [row for group in steps.groups for row in _rows(group)]
         yield from render(_GROUPS, [*rows, *_untold(steps, counts)], width=width)

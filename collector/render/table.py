@@ -1,19 +1,20 @@
-"""Plain text tables: columns as wide as their widest cell, two blanks between, numbers to the right."""
+"""Plain text tables: columns as wide as their widest cell, two spaces apart, numbers right-aligned."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..text import clean
-from .short import shortened
+from .short import told_apart
 
 _GAP: Final = 2
 
 
 class Column(NamedTuple):
-    """A column's heading and side, and what is done where lines get too wide.
+    """Heading and alignment of a column, and its rules if lines get too wide.
 
-    Its texts may be shortened to ``least`` characters (0: never). Where that is not enough, columns with a ``spare`` are left
-    out, the highest first; ``fair``: before it is shortened to fewer than that, columns with a ``spare`` above 1 are left out.
+    Its cells may be shortened to ``least`` characters (0: never). If that is not enough, columns
+    with a ``spare`` are dropped, the highest first. ``fair``: columns with a ``spare`` above 1 are
+    dropped before this one gets shorter than this.
     """
 
     title: str
@@ -24,7 +25,7 @@ class Column(NamedTuple):
 
 
 def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int]:
-    """Return ``widths`` with the widest of the columns that may be shortened made narrower until all fit into ``room``."""
+    """Return ``widths`` that fit into ``room``, made narrower from the widest column that may be shortened."""
     widths = list(widths)
     while sum(widths) > room:
         spare = [(width, at) for at, width in enumerate(widths) if columns[at].least and width > columns[at].least]
@@ -35,12 +36,12 @@ def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int
 
 
 def _least(natural: int, column: Column, *, fair: bool) -> int:
-    """Return how narrow a column may get, ``fair``: as long as others can be left out."""
+    """Return the minimum width of a column; ``fair``: while other columns can be dropped."""
     return min(natural, max(column.least, column.fair if fair else 0) or natural)
 
 
 def _chosen(widths: list[int], columns: Sequence[Column], width: int) -> list[int]:
-    """Return the positions of the columns that there is room for, others left out from the highest ``spare`` on."""
+    """Return the positions of the columns that fit; the others are dropped, the highest ``spare`` first."""
     chosen = list(range(len(columns)))
     while chosen:
         last = max(chosen, key=lambda at: columns[at].spare)
@@ -53,10 +54,9 @@ def _chosen(widths: list[int], columns: Sequence[Column], width: int) -> list[in
 
 
 def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]) -> str:
-    cells = (shortened(text, width) for text, width in zip(texts, widths, strict=True))
     placed = (
         text.rjust(width) if column.right else text.ljust(width)
-        for text, width, column in zip(cells, widths, columns, strict=True)
+        for text, width, column in zip(texts, widths, columns, strict=True)
     )
     return (" " * _GAP).join(placed).rstrip()
 
@@ -64,7 +64,7 @@ def _line(texts: Sequence[str], widths: Sequence[int], columns: Sequence[Column]
 def render(
     columns: Sequence[Column], rows: Sequence[Sequence[str]], indent: str = "", width: int | None = None
 ) -> list[str]:
-    """Return the lines of a table, headings first where any column has one, no wider than ``width`` where possible."""
+    """Return the lines of a table, headings first if any column has one, at most ``width`` wide if possible."""
     heads = [column.title for column in columns]
     cells = [[clean(text) for text in row] for row in rows]
     lines = [heads, *cells] if any(heads) else cells
@@ -74,4 +74,5 @@ def render(
         columns, widths = [columns[at] for at in chosen], [widths[at] for at in chosen]
         lines = [[line[at] for at in chosen] for line in lines]
         widths = _fitted(widths, columns, width - len(indent) - _GAP * (len(columns) - 1))
-    return [indent + _line(line, widths, columns) for line in lines]
+    shown = [told_apart([line[at] for line in lines], width) for at, width in enumerate(widths)]
+    return [indent + _line(line, widths, columns) for line in zip(*shown, strict=True)]

@@ -1,4 +1,4 @@
-"""The scope, graph and code view as text: rows as tfprof prints them, indented below what they belong to."""
+"""The scope, graph and code view as text: rows in the TF profiler's form, indented below their parents."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
@@ -12,15 +12,15 @@ from ..tfviews.tree import Branch, TreeView
 from .frame import OP_ORDER, TREE_LEGENDS, TREE_ORDER, columns, explained, legend, notice
 from .shapes import shape_text
 
-#: What stands for the own number of an entry that is not accounted.
+#: Text in place of the own number of an entry that is not accounted.
 UNCOUNTED: Final = "--"
 
-#: The texts of a column in a row, most often one; a device that is not known has none.
+#: Returns the texts of a row in a column: usually one, none for an unknown device.
 Cell = Callable[[Branch], Iterator[str]]
 
 
 def pair(branch: Branch, own: str, total: str) -> str:
-    """Return `own/total`, `--/total` where the entry is not accounted."""
+    """Return `own/total`, or `--/total` if the entry is not accounted."""
     return f"{own if branch.accounted else UNCOUNTED}/{total}"
 
 
@@ -106,9 +106,9 @@ _LEGENDS: Final[dict[str, dict[str, str]]] = {"code": {}}
 
 
 def rows(root: Branch, shown: list[str], cells: dict[str, Cell], values: Values = no_value) -> Iterator[str]:
-    """Yield a row for each entry, the root's first, two blanks further in for each one that it is below.
+    """Yield a row for each entry, the root first, indented by two spaces per level.
 
-    A variable's value, where ``values`` has one, follows its row.
+    A variable's value in ``values`` follows its row.
     """
     ahead = [(root, "")]
     while ahead:

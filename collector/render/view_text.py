@@ -1,4 +1,4 @@
-"""A view as text, by default: a heading, then an aligned table or tree of what took most, as wide as the terminal."""
+"""The default text of a view: a heading and an aligned table or tree, as wide as the terminal."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -13,12 +13,12 @@ from .heading import Subject
 from .row_cells import Said, Shown, columns
 from .table import render
 
-#: Columns that are said once, above the table, where all rows have the same; and how.
+#: Columns that move above the table if all rows have the same value, with the text there.
 _ONCE: Final = {"device": "on {}", "line": "all made at {}"}
 
 
 def _same(shown: Shown, rows: Sequence[Row], said: Said) -> str | None:
-    """Return what a column says of every row, where it is one thing and can be said once; rows without a device have none."""
+    """Return the common value of a column, if it may move above the table; rows without a device do not count."""
     texts = {shown.cell(row, said) for row in rows} - ({""} if shown.name == "device" else set())
     return texts.pop() if shown.name in _ONCE and len(texts) == 1 else None
 
@@ -28,11 +28,11 @@ def lines(
 ) -> Iterator[str]:
     """Yield heading, table, and below the rows of variables their ``values``.
 
-    ``looked_at``: of how many steps rows have times.
+    ``looked_at``: number of steps with times.
     """
     said = Said(max(1, subject.traces), rows.whole, primary(options))
     shown = [one for one in columns(subject.view, options) if one.tells(rows.rows)]
-    once = () if "select" in options.given else shown  # what is asked for is a column
+    once = () if "select" in options.given else shown  # a selected column stays a column
     same = {one.name: text for one in once if (text := _same(one, rows.rows, said)) is not None}
     shown = [one for one in shown if one.name not in same]
     spread = looked_at if any(one.name == "spread" for one in shown) else 0
@@ -64,7 +64,7 @@ _ENTRIES: Final = {
 
 
 def left_out(view: str, options: Options, rows: Rows) -> str:
-    """Say how many entries have no row, and which option shows them; nothing where all have one."""
+    """Return the number of entries without a row and the options that show them; '' if all have one."""
     number = primary(options)
     what = "that took no time" if number.endswith("micros") else "without any"
     parts = []

@@ -1,4 +1,4 @@
-"""What tfprof prints around a report on standard output, and the table of its options."""
+"""The text that the TF profiler prints around a view on standard output, with the table of options."""
 
 from collections.abc import Iterator
 from typing import Any, Final
@@ -11,7 +11,7 @@ AFTER: Final = "\n======================End of Report=========================="
 
 
 def value_text(value: Any) -> str:
-    """Return an option's value as tfprof prints it: lists with commas, columns in order."""
+    """Return an option's value in the TF profiler's form: lists with commas, columns in order."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, frozenset):

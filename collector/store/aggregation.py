@@ -1,4 +1,4 @@
-"""Aggregates of op executions per (node, device), and the C part's inputs and outputs."""
+"""Aggregates op executions by (node, device), and converts the inputs and outputs of the C part."""
 
 import importlib
 from types import ModuleType
@@ -9,7 +9,7 @@ import pyarrow as pa
 from .columns import NULL, changes, constant, count, flat, floor_divided, integer, lists, pc, repeat, scattered
 from .schema import ROLLUP
 
-#: The columns of ops that are looked at, after `trace` and the real time that `start_ns` counts from.
+#: The columns of ops that are read, after `trace` and the base of `start_ns`.
 INPUTS: Final = (
     "start_ns",
     "op_start_ns",
@@ -24,7 +24,7 @@ INPUTS: Final = (
     "temp_bytes",
     "persistent_bytes",
 )
-#: The columns of ROLLUP that come of them, `histogram` apart.
+#: The columns of ROLLUP that are computed from them, except `histogram`.
 RESULTS: Final = (
     "traces",
     "runs",
@@ -63,13 +63,13 @@ def values_of(column: Any) -> memoryview:
 
 
 def array_of(kind: Any, data: Any) -> Any:
-    """Return the column of type ``kind`` whose values are ``data``."""
+    """Return a column of type ``kind`` with the values in ``data``."""
     values = pa.py_buffer(data)
     return pa.Array.from_buffers(kind, values.size * 8 // kind.bit_width, [None, values])
 
 
 def columns_of(sums: bytes, ends: bytes, counts: bytes, rows: int) -> Columns:
-    """Return the columns RESULTS and `histogram` that the C part made: ``sums`` one after the other, histograms by their ends."""
+    """Return the columns RESULTS and `histogram` from the C part's concatenated ``sums`` and histograms."""
     size = 8 * rows
     words = pa.py_buffer(sums)
     result: Columns = {
@@ -80,10 +80,11 @@ def columns_of(sums: bytes, ends: bytes, counts: bytes, rows: int) -> Columns:
 
 
 def by_run(columns: Columns, begins: Any) -> Columns:
-    """Return the columns RESULTS and `histogram` of ROLLUP, one row a run of rows of ``columns``: `trace`, `base` and INPUTS.
+    """Return the columns RESULTS and `histogram` of ROLLUP, one row per run of rows in ``columns``.
 
-    `base` is the real time (ns) that each row's `start_ns` counts from; runs begin at the indexes ``begins``, the first
-    one at 0, and have their traces in order. A row without a start time counts for `traces` alone.
+    ``columns``: `trace`, `base` (real time in ns that the row's `start_ns` counts from) and INPUTS.
+    Runs begin at the indexes ``begins``, the first one at 0; in each, traces ascend. A row without
+    a start time counts in `traces` only.
     """
     first = pc.is_in(count(len(columns["trace"])).cast(pa.uint64()), value_set=begins)
     row = pc.subtract(pc.cumulative_sum(first.cast(pa.int64())), integer(1))
@@ -101,7 +102,7 @@ def by_run(columns: Columns, begins: Any) -> Columns:
 
 
 def histograms(row: Any, bucket: Any, counts: Any, rows: int) -> Columns:
-    """Return the columns `first_bucket` and `histogram` of ``rows`` rows, to which ``counts`` are added at ``row`` and ``bucket``."""
+    """Return `first_bucket` and `histogram` of ``rows`` rows, with ``counts`` added at ``row`` and ``bucket``."""
     width = integer(pc.max(bucket).as_py() + 1 if len(bucket) else 1)
     cells = pa.table({"cell": pc.add(pc.multiply(row, width), bucket), "count": counts})
     summed = cells.group_by("cell", use_threads=False).aggregate([("count", "sum")])
@@ -115,7 +116,7 @@ def histograms(row: Any, bucket: Any, counts: Any, rows: int) -> Columns:
 
 
 def durations(column: Columns) -> tuple[Any, Any]:
-    """Return how long executions took in us, 0 counted as 1, and whether each has a start time; columns as of ``by_run``."""
+    """Return for each execution its duration in us (at least 1) and whether it has a start time."""
     start = pc.add(column["base"], column["start_ns"])
     end = pc.add(start, pc.add(column["op_start_ns"], column["op_end_ns"]))
     start_us = floor_divided(start, 1000)
@@ -125,7 +126,7 @@ def durations(column: Columns) -> tuple[Any, Any]:
 
 
 def _measured(column: Columns) -> Columns:
-    """Return what is summed up, by column; null where an execution has no start time."""
+    """Return the values to be summed, by column; null if the execution has no start time."""
     lasted = pc.add(column["op_start_ns"], column["op_end_ns"])
     kept = pc.add(column["persistent_bytes"], column["temp_bytes"])
     squared = lasted.cast(pa.float64(), safe=False)

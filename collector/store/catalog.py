@@ -1,10 +1,12 @@
-"""What a store holds: the record of each job (`job.json`), and how a job is named on a command line."""
+"""The jobs of a store: their records (`job.json`), and the selectors that name them on a command line."""
 
+import fcntl
 import json
+import os
 import re
 import stat
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final
@@ -12,19 +14,25 @@ from urllib.parse import quote, unquote
 
 from ..errors import NoSuchJobError, StoreError
 from . import durable
-from .schema import STORE_VERSION
+from .schema import READABLE, STORE_VERSION
 
 STORE_FILE: Final = "store.json"
 JOB_FILE: Final = "job.json"
+#: What people wrote on a job. It is a file of its own, for the collector replaces the job's record at any moment.
+TAGS_FILE: Final = "tags.json"
 RUNNING: Final = "running"
 STALE: Final = "stale"
-#: State of a job that was read from files of TensorFlow's: it never ran under tfprof.
+#: State of a job that was imported from files of TensorFlow and never ran under tfprof.
 IMPORTED: Final = "imported"
+#: Selector of the job that was opened last.
+LAST: Final = "last"
 
 _UID = re.compile(r"[0-9a-f]{16}")
 _PREFIX = re.compile(r"[0-9a-f]{1,16}")
-#: Candidates that an error lists.
+#: Maximum number of candidates in an error.
 _LISTED = 8
+#: How often a file is written again that a collector, just opening the job, took for a rest.
+_TRIES: Final = 3
 
 
 @dataclass(frozen=True)
@@ -47,7 +55,7 @@ class JobInfo:
 
     @property
     def hex(self) -> str:
-        """The uid as folders and people spell it."""
+        """The uid in hexadecimal, as in folder names and on screen."""
         return f"{self.uid:016x}"
 
     @property
@@ -57,7 +65,7 @@ class JobInfo:
 
     @property
     def tells_slots(self) -> bool:
-        """Whether the job was imported from a profile: that says which outputs inputs are of, whoever reads it."""
+        """Whether the job was imported from a profile, which records the output that each input comes from."""
         return bool(self.identity.get("slots"))
 
     def dump(self) -> bytes:
@@ -66,10 +74,10 @@ class JobInfo:
 
 
 def load(folder: Path) -> JobInfo:
-    """Return the record in ``folder``; FileNotFoundError when there is none, StoreError when it is damaged."""
+    """Return the record in ``folder``; FileNotFoundError if there is none, StoreError if it is damaged."""
     path = folder / JOB_FILE
     document = _json(path)
-    _check_version(document, path)
+    _checked_version(document, path)
     try:
         return JobInfo(
             uid=int(document["uid"], 16),
@@ -84,14 +92,56 @@ _PLAIN = tuple(name for name in JobInfo.__dataclass_fields__ if name not in ("ui
 
 
 def save(folder: Path, info: JobInfo) -> None:
-    """Replace the record in ``folder``; StoreError when that cannot be done, the old one stays."""
+    """Replace the record in ``folder``; after a StoreError the old one is still there."""
     with durable.store_errors(folder / JOB_FILE):
         durable.replace(folder / JOB_FILE, info.dump())
         durable.sync_folder(folder)
 
 
+def tags(folder: Path) -> tuple[str, ...]:
+    """Return what people wrote on the job in ``folder``.
+
+    It is nothing where there is no such file, or none that can be read.
+    """
+    try:
+        texts = _json(folder / TAGS_FILE).get("tags")
+    except (FileNotFoundError, StoreError):
+        return ()
+    return tuple(text for text in texts if isinstance(text, str)) if isinstance(texts, list) else ()
+
+
+def change_tags(folder: Path, change: Callable[[tuple[str, ...]], Sequence[str]]) -> tuple[str, ...]:
+    """Replace what is written on the job in ``folder`` by what ``change`` makes of it, and return that.
+
+    Others who do so wait. StoreError when it cannot be written, NoSuchJobError when the job is gone.
+    """
+    try:
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    except OSError:
+        raise NoSuchJobError(f"the job {folder.name} is not in the store any more") from None
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        texts = tuple(change(tags(folder)))
+        _save_tags(folder / TAGS_FILE, json.dumps({"tags": texts}).encode())
+    finally:
+        os.close(descriptor)
+    return texts
+
+
+def _save_tags(path: Path, data: bytes) -> None:
+    with durable.store_errors(path):
+        for _ in range(_TRIES):
+            try:
+                durable.replace(path, data)
+            except FileNotFoundError:  # a collector that opens the job removes files that are being written
+                continue
+            durable.sync_folder(path.parent)
+            return
+    raise NoSuchJobError(f"the job {path.parent.name} is not in the store any more")
+
+
 def jobs_folder(store: Path) -> Path:
-    """Return the folder that has one folder a job."""
+    """Return the folder with one subfolder per job."""
     return store / "jobs"
 
 
@@ -116,20 +166,23 @@ def file_name(host: str) -> str:
 
 
 def make(store: Path) -> None:
-    """Create the store unless it is there; StoreError when it is of another version or cannot be written."""
+    """Create the store unless it exists; StoreError if it is of another version or cannot be written.
+
+    A store of an older version that is read gets this version.
+    """
     durable.make_folder(store, linked=True)
     for folder in (jobs_folder(store), store / "hosts", store / "collectors"):
         durable.make_folder(folder)
     path = store / STORE_FILE
-    if not path.exists():
+    if not path.exists() or check(store) != STORE_VERSION:
         with durable.store_errors(path):
             durable.replace(path, json.dumps({"version": STORE_VERSION}).encode())
             durable.sync_folder(store)
     check(store)
 
 
-def check(store: Path) -> None:
-    """Raise StoreError unless ``store`` is a store of this version."""
+def check(store: Path) -> int:
+    """Return the version of ``store``; StoreError unless it is a store that is read."""
     path = store / STORE_FILE
     try:
         if not stat.S_ISDIR(store.stat().st_mode):
@@ -141,7 +194,7 @@ def check(store: Path) -> None:
         barred = durable.unread(store, error)
         missing = StoreError(f"{store} is no tfprof store: {error.strerror}", "store-missing")
         raise (barred if barred.slug == "store-unreadable" else missing) from None
-    _check_version(document, path)
+    return _checked_version(document, path)
 
 
 def folders(store: Path) -> list[Path]:
@@ -161,7 +214,7 @@ def hosts(store: Path) -> list[str]:
 
 
 def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
-    """Return the one job that ``selector`` means; NoSuchJobError when there is none, or several.
+    """Return the job that ``selector`` means; NoSuchJobError if it means none or several.
 
     A selector is the start of a uid, a job's name (the running one when several have it), the id of a launch, or
     ``last`` for the job that was opened last.
@@ -169,9 +222,9 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     jobs = sorted(infos, key=lambda info: info.opened_ns)
     if not jobs:
         raise NoSuchJobError("no job was profiled into this store yet")
-    if selector == "last":
-        return jobs[-1]
-    found = [info for info in jobs if _means(info, selector)]
+    found = meant(jobs, selector)
+    if selector == LAST:
+        return found[0]
     running = [info for info in found if info.state == RUNNING]
     chosen = found if len(found) == 1 else running
     if len(chosen) == 1:
@@ -182,8 +235,14 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     raise NoSuchJobError(f"{selector!r} means {len(found)} jobs: {listed}")
 
 
+def meant(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:
+    """Return all jobs that ``selector`` means, as ``select`` reads it, in the order in which they were opened."""
+    jobs = sorted(infos, key=lambda info: info.opened_ns)
+    return jobs[-1:] if selector == LAST else [info for info in jobs if _means(info, selector)]
+
+
 def judged(info: JobInfo, host: str, holder: Mapping[str, Any] | None) -> JobInfo:
-    """Return ``info`` with state ``stale`` when it says running but ``holder`` of the lock of ``host`` is not its collector."""
+    """Return ``info``; a running job becomes ``stale`` if ``holder`` of the lock of ``host`` is not its collector."""
     if info.state != RUNNING or info.collector.get("host") != host:
         return info
     alive = holder is not None and holder.get("id") == info.collector.get("id")
@@ -211,8 +270,9 @@ def _json(path: Path) -> dict[str, Any]:
     return document
 
 
-def _check_version(document: Mapping[str, Any], path: Path) -> None:
+def _checked_version(document: Mapping[str, Any], path: Path) -> int:
     version = document.get("version")
-    if version != STORE_VERSION:
+    if type(version) is not int or version not in READABLE:
         message = f"{path} is of store version {version}, this tfprof speaks {STORE_VERSION}"
         raise StoreError(f"{message}: use the tfprof that wrote it, or another --store", "store-version")
+    return version

@@ -1,4 +1,4 @@
-"""Arithmetic on whole columns that pyarrow has no name for."""
+"""Arithmetic on whole columns that pyarrow lacks."""
 
 from functools import cache
 from typing import Any, Final
@@ -6,7 +6,7 @@ from typing import Any, Final
 import pyarrow as pa
 import pyarrow.compute
 
-#: pyarrow's functions; their stubs know neither plain numbers as operands nor what a function of Any returns.
+#: pyarrow's functions, untyped: their stubs accept no plain numbers and return no types for Any.
 pc: Final[Any] = pyarrow.compute
 
 NULL: Final = pa.nulls(1)[0]
@@ -14,7 +14,7 @@ NULL: Final = pa.nulls(1)[0]
 
 @cache
 def constant(value: float, kind: Any) -> Any:
-    """Return ``value`` as a scalar; a plain number as an operand costs pyarrow a tenth of a millisecond."""
+    """Return ``value`` as a scalar; pyarrow needs 0.1 ms to convert a plain number."""
     return pa.scalar(value, kind)
 
 
@@ -24,13 +24,13 @@ def integer(value: int) -> Any:
 
 
 def listed(table: Any, name: str) -> list[Any]:
-    """Return a column as a list; pyarrow's own takes each value for one that may be missing."""
+    """Return a column as a list; faster than to_pylist, which checks each value for null."""
     values: list[Any] = table[name].to_pylist()
     return values
 
 
 def integers(column: Any) -> list[int]:
-    """Return a column of whole numbers without nulls as a list; to_pylist takes ten times as long."""
+    """Return an integer column without nulls as a list; to_pylist takes ten times as long."""
     values = flat(column).cast(pa.int64())
     data = values.buffers()[1]
     numbers = memoryview(b"" if data is None else data).cast("q")
@@ -43,14 +43,14 @@ def as_table(rows: pa.RecordBatch | pa.Table) -> pa.Table:
 
 
 def flat(column: Any) -> Any:
-    """Return ``column`` in one piece."""
+    """Return ``column`` as one chunk."""
     if not isinstance(column, pa.ChunkedArray):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()
 
 
 def flat_table(table: pa.Table) -> pa.Table:
-    """Return ``table`` with each column in one piece; columns are moved one by one, to hold little more than there is."""
+    """Return ``table`` with one chunk per column; columns are copied one by one to save memory."""
     schema, columns = table.schema, table.columns
     del table
     for number in range(len(columns)):
@@ -64,7 +64,7 @@ def count(size: int) -> Any:
 
 
 def repeat(value: int, size: int, kind: Any) -> Any:
-    """Return ``size`` times ``value``."""
+    """Return a column of ``size`` times ``value``."""
     return pa.repeat(constant(value, kind), size)
 
 
@@ -74,18 +74,18 @@ def ordered(column: Any) -> Any:
 
 
 def changes(column: Any) -> Any:
-    """Return for each element whether it is the first or differs from the one before."""
+    """Return for each element whether it differs from the one before; true for the first."""
     head = pa.repeat(_TRUE, min(1, len(column)))
     return pa.concat_arrays([head, pc.not_equal(column.slice(1), column.slice(0, max(0, len(column) - 1)))])
 
 
 def scattered(at: Any, values: Any, size: int, rest: int) -> Any:
-    """Return ``size`` elements: ``values`` at the indexes ``at``, which are all different, ``rest`` elsewhere."""
+    """Return ``size`` elements: ``values`` at the distinct indexes ``at``, ``rest`` elsewhere."""
     return pc.fill_null(values.take(pc.index_in(count(size).cast(at.type), value_set=at)), rest)
 
 
 def tallied(index: Any, size: int) -> Any:
-    """Return how often each of 0 … ``size`` - 1 is in ``index``."""
+    """Return how often each of 0 … ``size`` - 1 occurs in ``index``."""
     found = pc.value_counts(index)
     return scattered(found.field("values"), found.field("counts"), size, 0)
 
@@ -99,7 +99,7 @@ def floor_divided(column: Any, divisor: int) -> Any:
 
 
 def lists(row: Any, position: Any, values: Any, rows: int) -> Any:
-    """Return ``rows`` lists with ``values`` each in its row at its position, 0 between them, nothing after the last."""
+    """Return ``rows`` lists: each of ``values`` in its row at its position, zeros between, none after the last."""
     last = (
         pa.table({"row": row, "position": position}).group_by("row", use_threads=False).aggregate([("position", "max")])
     )
@@ -109,7 +109,7 @@ def lists(row: Any, position: Any, values: Any, rows: int) -> Any:
 
 
 def _begins(lengths: Any) -> Any:
-    """Return where lists of ``lengths`` begin when they lie end to end, and where the last one ends."""
+    """Return the offsets of consecutive lists of ``lengths``, and the end of the last one."""
     return pa.concat_arrays([repeat(0, 1, pa.int64()), pc.cumulative_sum(lengths.cast(pa.int64()))])
 
 

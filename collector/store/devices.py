@@ -1,4 +1,4 @@
-"""Which devices the TF profiler accounts a node to, by their names."""
+"""Classifies devices by name, as the TF profiler accounts nodes to them."""
 
 import re
 from typing import Any, Final
@@ -11,18 +11,19 @@ from .schema import DEVICE, NAMES
 _CANONICAL: Final = re.compile(rb".*/(device:gpu|gpu|device:cpu|cpu):[0-9]+", re.DOTALL)
 _GPU: Final = re.compile(rb"gpu:[0-9]+")
 
-#: Iterators of tf.data have a device of their own: the op that waits for them has their time already.
+#: Device of tf.data iterators; it is not canonical, since the op that waits for them has their time
+#: already.
 ITERATOR_DEVICE: Final = b"/host:CPU/tf.data"
 
-#: What ``accelerator`` tells: that a device is a GPU's, and that it has the times of its kernels.
+#: Flags of ``accelerator``: the device is a GPU; the device has the times of a GPU's kernels.
 GPU, STREAMS = 1, 2
 
 
 class Devices:
-    """The devices of a job by id; ids of no device in ``names`` are neither canonical nor like another."""
+    """The devices of a job by id; an id without a name is not canonical and equals no other."""
 
     def __init__(self, names: pa.Table) -> None:
-        """Take the names of kind DEVICE from ``names`` (schema.NAMES)."""
+        """Use the rows of kind DEVICE in ``names`` (schema.NAMES)."""
         rows = only(names)
         pairs: Any = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)
         texts = {number: text.lower() for number, text in pairs}
@@ -36,7 +37,7 @@ class Devices:
 
     @property
     def flags(self) -> bytes:
-        """Whether it is a CPU or GPU that a node can belong to: 1 or 0 by device id; 0 for ids behind the end."""
+        """Whether a node can belong to the device, a CPU or GPU: 1 or 0 by device id; 0 for unknown ids."""
         known: list[Any] = self._canonical.to_pylist()
         flags = bytearray(max(known, default=-1) + 1)
         for number in known:
@@ -44,28 +45,28 @@ class Devices:
         return bytes(flags)
 
     def plain(self, device: Any) -> Any:
-        """Return ``device`` with one id for all spellings of a name."""
+        """Return ``device`` with a single id for all spellings of a name."""
         for number, first in self._plain:
             device = pc.if_else(pc.equal(device, pa.scalar(number, pa.uint32())), pa.scalar(first, pa.uint32()), device)
         return device
 
     def canonical(self, device: Any) -> Any:
-        """Return for each id whether it is a CPU or GPU that a node can belong to."""
+        """Return for each id whether a node can belong to it: whether it is a CPU or GPU."""
         return pc.is_in(device, value_set=self._canonical)
 
 
 def is_canonical(name: bytes) -> bool:
-    """Whether the lower-case device ``name`` is a CPU or GPU that a node can belong to."""
+    """Whether a node can belong to the lower-case device ``name``: whether it is a CPU or GPU."""
     return _CANONICAL.fullmatch(name) is not None
 
 
 def host_device(name: bytes) -> bytes:
-    """Return the CPU from which the lower-case device ``name`` is driven, as in the TF profiler: a CPU is its own."""
+    """Return the CPU that drives the lower-case device ``name``, as in the TF profiler; a CPU drives itself."""
     return _GPU.sub(b"cpu:0", name)
 
 
 def accelerator(name: bytes) -> int:
-    """Return GPU and STREAMS, added up, as far as the device ``name`` is one; a step with GPU alone lacks its kernels' times."""
+    """Return the flags GPU and STREAMS of the device ``name``; a step with GPU only lacks the times of kernels."""
     lower = name.lower()
     return (GPU | STREAMS * (b"stream:all" in lower)) if b"gpu" in lower else 0
 

@@ -1,4 +1,4 @@
-"""Atomic and private files, in folders that only their owner can change."""
+"""Atomic writes of private files, in folders that only their owner can change."""
 
 import contextlib
 import errno
@@ -14,22 +14,23 @@ from typing import NamedTuple
 from ..errors import StoreError
 
 _FULL = (errno.ENOSPC, errno.EDQUOT)
-#: Errors of reading a file that may be intact.
+#: Errors that a file may raise although it is intact.
 _BARRED = (errno.EACCES, errno.EPERM, errno.EIO, errno.ESTALE, errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 _MODE = 0o600
-#: How files are opened to be written: never through a symbolic link, never waiting for the other end of a pipe.
+#: Flags to open a file for writing: never through a symbolic link, never waiting for the reader of
+#: a pipe.
 _SAFELY = os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 
 
 class Identity(NamedTuple):
-    """Identifies a file or folder, even if another one takes its name later."""
+    """Identity of a file or folder, which another one of the same name does not share."""
 
     device: int
     inode: int
 
     @classmethod
     def of(cls, path: Path) -> "Identity | None":
-        """Return the identity of what is at ``path``, None when nothing is."""
+        """Return the identity of the file at ``path``, None if there is none."""
         try:
             found = path.stat()
         except OSError:
@@ -38,10 +39,10 @@ class Identity(NamedTuple):
 
 
 def make_folder(path: Path, *, linked: bool = False) -> None:
-    """Create ``path`` and what is above it, private, unless it is there; StoreError when that cannot be.
+    """Create the private folder ``path`` and its parents unless it exists; StoreError on failure.
 
-    One that is there must be this user's, and nobody else may be able to write it (``store-foreign``); only where ``linked`` may
-    a symbolic link lead to it.
+    An existing folder must belong to this user, and nobody else may have write permission
+    (``store-foreign``). It may be a symbolic link only if ``linked``.
     """
     with store_errors(path):
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -58,7 +59,7 @@ def make_folder(path: Path, *, linked: bool = False) -> None:
 
 
 def _is_private(group: int) -> bool:
-    """Whether ``group`` is this user's own, with nobody else in it: where it may write, only the user may."""
+    """Whether this user is the only member of ``group``, so that its write permission adds nobody."""
     try:
         user, members = pwd.getpwuid(os.geteuid()), grp.getgrgid(group)
     except KeyError:
@@ -67,7 +68,7 @@ def _is_private(group: int) -> bool:
 
 
 def open_own(path: Path, flags: int) -> int:
-    """Open a file to be written, created unless it is there; StoreError ``store-foreign`` when it is none of this user's own."""
+    """Open or create a file for writing; StoreError ``store-foreign`` if it does not belong to this user."""
     descriptor = os.open(path, flags | os.O_CREAT | _SAFELY, _MODE)
     found = os.fstat(descriptor)
     if stat.S_ISREG(found.st_mode) and found.st_uid == os.geteuid() and found.st_nlink <= 1:
@@ -77,7 +78,7 @@ def open_own(path: Path, flags: int) -> int:
 
 
 def read(path: Path) -> bytes:
-    """Return the content of ``path``, which is a file and nothing that is waited for; OSError otherwise."""
+    """Return the content of ``path``; OSError if it is no regular file: reading a pipe could block."""
     descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -86,7 +87,7 @@ def read(path: Path) -> bytes:
 
 
 def unread(path: Path, error: Exception) -> StoreError:
-    """Return what is wrong with a store in which ``path`` cannot be read: it is barred, or is not what it should be."""
+    """Return the error of a store in which ``path`` is unreadable or damaged."""
     if isinstance(error, OSError) and error.errno in _BARRED:
         return StoreError(f"cannot read {path}: {error.strerror}", "store-unreadable")
     why = (error.strerror if isinstance(error, OSError) else None) or str(error) or type(error).__name__
@@ -95,7 +96,7 @@ def unread(path: Path, error: Exception) -> StoreError:
 
 @contextlib.contextmanager
 def store_errors(path: Path) -> Iterator[None]:
-    """Raise an OSError about ``path`` as the StoreError that explains it."""
+    """Convert an OSError about ``path`` into a StoreError with an explanation."""
     try:
         yield
     except OSError as error:
@@ -107,7 +108,7 @@ def store_errors(path: Path) -> Iterator[None]:
 
 
 def replace(path: Path, data: bytes | memoryview) -> None:
-    """Make ``data`` the content of ``path`` in one step; an OSError leaves what was there and no rest of ours."""
+    """Replace the content of ``path`` atomically; an OSError leaves it unchanged and no other file behind."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.tmp")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_EXCL | os.O_CREAT | _SAFELY, _MODE)
     try:
@@ -123,14 +124,14 @@ def replace(path: Path, data: bytes | memoryview) -> None:
 
 
 def write_all(descriptor: int, data: bytes | memoryview) -> None:
-    """Write ``data`` at the descriptor's position, however many calls that takes."""
+    """Write all of ``data`` at the descriptor's position, in as many calls as needed."""
     rest = memoryview(data).cast("B")
     while rest:
         rest = rest[os.write(descriptor, rest) :]
 
 
 def sync_folder(path: Path) -> None:
-    """Make renames and removals in folder ``path`` last."""
+    """Sync folder ``path``, so that renames and removals in it survive a crash of the machine."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Final
 
 from . import catalog, durable
-from .writer import JobWriter
+from .writer import LocalJobWriter
 
-#: No reader takes a folder of such a name for a job, and no collector touches it.
+#: Prefix of folders that readers and collectors ignore.
 _STAGED: Final = ".staged-"
-#: A folder that is younger may be about to be locked.
+#: Minimum age in seconds of an abandoned folder; a younger one may not be locked yet.
 _YOUNG_S: Final = 60.0
 
 
 @contextlib.contextmanager
-def staged(store: Path, host: str) -> Iterator[JobWriter]:
-    """Give the writer of a new job, which is in ``store`` after the block: whole, or after an exception not at all.
+def staged(store: Path, host: str) -> Iterator[LocalJobWriter]:
+    """Provide the writer of a new job; it appears in ``store`` after the block, and not at all after an exception.
 
-    The writer is to be closed in the block. StoreError when the store cannot be written.
+    The caller closes the writer within the block. StoreError if the store cannot be written.
     """
     catalog.make(store)
     _sweep(store)
@@ -32,7 +32,7 @@ def staged(store: Path, host: str) -> Iterator[JobWriter]:
     durable.make_folder(folder)
     lock = _locked(folder)
     try:
-        writer = JobWriter(folder, uid, {"host": host, "pid": os.getpid(), "id": ""})
+        writer = LocalJobWriter(folder, uid, {"host": host, "pid": os.getpid(), "id": ""})
         try:
             yield writer
         finally:
@@ -47,7 +47,7 @@ def staged(store: Path, host: str) -> Iterator[JobWriter]:
 
 
 def _locked(folder: Path) -> int:
-    """Return a descriptor that holds ``folder`` as long as this process lives."""
+    """Return a descriptor that locks ``folder`` until this process ends."""
     with durable.store_errors(folder):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -55,7 +55,7 @@ def _locked(folder: Path) -> int:
 
 
 def _sweep(store: Path) -> None:
-    """Remove what processes left behind that were killed in the middle."""
+    """Remove the folders of imports that were killed."""
     for folder in catalog.jobs_folder(store).glob(f"{_STAGED}*"):
         with contextlib.suppress(OSError):
             if time.time() - folder.stat().st_mtime < _YOUNG_S:

@@ -10,25 +10,26 @@ from typing import Any
 from ..errors import StoreError
 from .durable import open_own, store_errors
 
-#: A reader that looks who holds a lock has it for microseconds: try again that often, that many seconds apart.
+#: Attempts and seconds between them: a reader that queries the holder has the lock for
+#: microseconds.
 _TRIES, _PAUSE_S = 5, 0.02
 
 
 class Lock:
-    """An exclusive hold on a file; it ends with ``release`` or with the process."""
+    """An exclusive lock on a file, until ``release`` or the end of the process."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
 
     def release(self) -> None:
-        """Let go; the file stays."""
+        """Release the lock; the file stays."""
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
 
 
 def take(path: Path, holder: dict[str, Any]) -> Lock:
-    """Lock ``path`` and write ``holder`` into it; StoreError ``store-in-use`` names who has it."""
+    """Lock ``path`` and write ``holder`` into it; StoreError ``store-in-use`` names the current holder."""
     with store_errors(path):
         descriptor = open_own(path, os.O_RDWR)
         try:
@@ -42,7 +43,7 @@ def take(path: Path, holder: dict[str, Any]) -> Lock:
 
 
 def holder(path: Path) -> dict[str, Any] | None:
-    """Return what the holder of the lock at ``path`` wrote, None when nobody holds it."""
+    """Return what the holder of the lock at ``path`` wrote, None if it is free."""
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError:

@@ -1,4 +1,4 @@
-"""Node and device as one number, which sorts as (node, device) does."""
+"""Packs node and device into one number that sorts like (node, device)."""
 
 from typing import Any, Final
 

@@ -1,4 +1,4 @@
-"""Output signatures: what the outputs of an op execution are, as bytes that are equal where the outputs are alike."""
+"""Output signatures: types and shapes of an op execution's outputs, encoded as comparable bytes."""
 
 from collections.abc import Iterable
 from typing import Final, NamedTuple
@@ -12,9 +12,9 @@ _WORD: Final = 1 << 32
 
 
 class Output(NamedTuple):
-    """One output; ``shape`` is a serialised TensorShapeProto (empty: a scalar), None where it was not told.
+    """One output; ``shape`` is a serialised TensorShapeProto (empty: a scalar), None if unknown.
 
-    ``described``: it had a tensor_description; ``allocated``: that had an allocation_description.
+    ``described``: it has a tensor_description; ``allocated``: that has an allocation_description.
     """
 
     slot: int
@@ -25,7 +25,7 @@ class Output(NamedTuple):
 
 
 def encode(outputs: Iterable[Output]) -> bytes:
-    """Return the signature of ``outputs``, empty without any."""
+    """Return the signature of ``outputs``, empty if there are none."""
     signature = bytearray()
     for slot, dtype, shape, described, allocated in outputs:
         flags = DESCRIBED * described | SHAPED * (shape is not None) | ALLOCATED * allocated
@@ -36,7 +36,7 @@ def encode(outputs: Iterable[Output]) -> bytes:
 
 
 def decode(signature: bytes) -> list[Output]:
-    """Return the outputs of ``signature``; FormatError when it is none."""
+    """Return the outputs in ``signature``; FormatError if it is malformed."""
     outputs = []
     at = 0
     try:
@@ -49,7 +49,7 @@ def decode(signature: bytes) -> list[Output]:
 
 
 def _output(signature: bytes, at: int) -> tuple[Output, int]:
-    """Return the output at ``at`` and where it ends; ValueError when it does not."""
+    """Return the output at ``at`` and its end; ValueError if it is truncated."""
     slot, at = varint(signature, at)
     dtype, at = varint(signature, at)
     flags, at = varint(signature, at)

@@ -1,4 +1,4 @@
-"""SQL over a job: DuckDB in memory, never the file of record."""
+"""SQL over a job: an in-memory DuckDB that reads the job's files."""
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,9 +15,9 @@ from .snapshot import Snapshot
 
 @contextmanager
 def asking(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Callable[[str], pa.Table]]:
-    """Answer questions to the job's tables and ``rollup``; UsageError says what is wrong with one.
+    """Answer SQL queries about the job's tables and ``rollup``; UsageError if a query is wrong.
 
-    What no text speaks of is not looked at: to open all tables takes longer than most questions.
+    Only the tables that a query names are opened: opening all takes longer than most queries.
     """
     with duckdb.connect() as connection:
         offered: set[str] = set()
@@ -39,14 +39,14 @@ def asking(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Calla
 
 
 def _check_files(snapshot: Snapshot, tables: Iterable[str]) -> None:
-    """Raise FileNotFoundError when a file of ``tables`` is gone: the collector has merged it away, and it is to be asked anew."""
+    """Raise FileNotFoundError if the collector has merged a file of ``tables`` away; the caller asks anew."""
     for name in tables:
         for _, path in snapshot.segments(name) if name != "rollup" else ():
             path.stat()
 
 
 def _offer(connection: Any, snapshot: Snapshot, name: str, rollup: Callable[[], pa.Table]) -> None:
-    """Make table ``name`` of the job a view of the connection."""
+    """Define table ``name`` of the job as a view of the connection."""
     if name == "rollup":
         connection.register(name, rollup())
         return

@@ -1,28 +1,30 @@
-"""Everything that is read from a store: no lock, no daemon, only the directory."""
+"""Readers of a store; they need the directory only, no lock and no daemon."""
 
 import os
 import socket
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
 import pyarrow as pa
 
 from ..errors import NoSuchJobError, StoreError
-from . import catalog, lock, trace_ranges
+from . import catalog, executions, lock, questions, trace_ranges
 from .catalog import JobInfo
+from .protocols import Executions, JobReader, RecordedOutputs, StoreReader
+from .questions import Ask
+from .schema import HOST_SAMPLES
 from .snapshot import Snapshot, settled
 
-#: Answers a question in SQL.
-Ask = Callable[[str], pa.Table]
 T = TypeVar("T")
 
 
-class Job:
-    """One job, or the samples of one host; every call sees what is stored then, be it sealed or in a log."""
+class LocalJob:
+    """One job, or the samples of one host; every call sees the current content, sealed or in a log."""
 
     def __init__(self, folder: Path, info: JobInfo, moment: Snapshot | None = None) -> None:
-        """Read ``folder``; ``moment``: what every call sees instead of what is stored then."""
+        """Read ``folder``; ``moment``: a snapshot that every call sees instead of the current content."""
         self.folder = folder
         self.info = info
         self._moment = moment
@@ -30,14 +32,16 @@ class Job:
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return table ``name`` of schema.JOB_TABLES, or just ``columns`` of it.
 
-        ``ops`` come by row group and, where sealed, by (node, trace) in each; all others in order of arrival.
+        Sealed ``ops`` are sorted by (node, trace) within each row group; all other rows are in
+        order of arrival.
         """
         return self.settled(lambda snapshot: snapshot.table(name, columns))
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
-        """Return the ROLLUP of all traces, or of those with the numbers ``traces``; such as are not stored count for nothing.
+        """Return the ROLLUP of all traces, or of those with the numbers ``traces``; unknown numbers are ignored.
 
-        Nodes belong to their canonical devices in the whole job, as tfprof has it, whichever traces are asked for.
+        The canonical device of a node is that of the whole job, as in the TF profiler, even if
+        ``traces`` are few.
         """
         if traces is None:
             return self.settled(trace_ranges.everything)
@@ -45,17 +49,81 @@ class Job:
         return self.settled(lambda snapshot: trace_ranges.some(snapshot, wanted))
 
     def times(self, traces: Iterable[int]) -> pa.Table:
-        """Return how long each node ran on each device in each of ``traces``: columns trace, node, device, us."""
+        """Return the time of each node on each device in each of ``traces``: columns trace, node, device, us."""
         wanted = sorted(set(traces))
         return self.settled(lambda snapshot: trace_ranges.by_trace(snapshot, wanted))
 
+    def tags(self) -> tuple[str, ...]:
+        """Return what people wrote on the job."""
+        return catalog.tags(self.folder)
+
+    def executions(self, traces: Collection[int], columns: Sequence[str]) -> Executions:
+        """Return the executions of ``traces``, with ``columns`` of `ops`.
+
+        Of the log's rows those of other traces come, too.
+        """
+        return self.settled(lambda snapshot: executions.executions(snapshot, traces, columns))
+
+    def canonical_devices(self) -> dict[int, int]:
+        """Return node -> canonical device."""
+        return self.settled(lambda snapshot: executions.canonical(snapshot, snapshot.table("names")))
+
+    def kept(self) -> list[tuple[int, int, int, int]]:
+        """Return (trace, node, device, persistent bytes) of the executions that began and keep any."""
+        return self.settled(executions.kept)
+
+    def host_samples(self) -> pa.Table:
+        """Return all samples of the job's host; none where there are none."""
+        host = str(self.info.identity.get("host") or "")
+        folder = catalog.host_folder(self.folder.parents[1], host)
+        if not host or not folder.is_dir():
+            return HOST_SAMPLES.empty_table()
+        try:
+            return LocalJob(folder, catalog.load(folder)).table("host_samples")
+        except FileNotFoundError:  # it was removed just now
+            return HOST_SAMPLES.empty_table()
+
+    def memory_left(self) -> list[tuple[int, int, int]]:
+        """Return (trace, bytes left allocated, most bytes in use) of each trace."""
+        return self.asked(questions.memory_left)
+
+    def new_nodes(self) -> dict[int, int]:
+        """Return trace -> how many nodes it is the first to have, where there are any."""
+        return self.asked(questions.new_nodes)
+
+    def last_traces(self) -> list[tuple[int, int, int]]:
+        """Return (node, device, last trace in which it ran there)."""
+        return self.asked(questions.last_traces)
+
+    def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
+        """Return (trace, node, device, label, thread, start, end) of the executions of ``traces``, by start; ns."""
+        return self.asked(partial(questions.timeline, traces=traces))
+
+    def window_labels(self) -> dict[int, int]:
+        """Return node -> a label of it, of nodes that traces of the TF profiler have."""
+        return self.asked(questions.window_labels)
+
+    def identical_graphs(self) -> list[tuple[int, int, str, int]]:
+        """Return (graphs with the same names and ops, nodes of each, a node's name, one of the graphs)."""
+        return self.asked(questions.identical_graphs)
+
+    def graph_names(self, graph: int) -> set[str]:
+        """Return the names of the nodes of one graph."""
+        return self.asked(partial(questions.graph_names, graph=graph))
+
+    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
+        """Return ``action`` of the outputs at one moment; ``highest``: the largest number of a node."""
+        from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # as above
+
+        return self.asked(lambda ask: action(LocalOutputs(ask, highest)))
+
     def query(self, sql: str) -> pa.Table:
-        """Return what ``sql`` selects from the job's tables (and ``rollup``); UsageError says what is wrong with it."""
+        """Return the result of ``sql`` over the job's tables and ``rollup``; UsageError if the query is wrong."""
         return self.asked(lambda ask: ask(sql))
 
     def asked(self, action: Callable[[Ask], T]) -> T:
-        """Return ``action``, which asks in SQL, as ``query`` does, of the job as it is at one moment; it may be called anew."""
-        from .query import asking  # noqa: PLC0415  # duckdb: half of a command's start, used by few
+        """Return the result of ``action``, which runs SQL on one snapshot of the job; it may be called again."""
+        from .query import asking  # noqa: PLC0415  # duckdb takes half of a command's start-up, and few commands use it
 
         def answer(snapshot: Snapshot) -> T:
             with asking(snapshot, lambda: trace_ranges.everything(snapshot)) as ask:
@@ -63,34 +131,39 @@ class Job:
 
         return self.settled(answer)
 
-    def at_one_moment(self, action: Callable[["Job"], T]) -> T:
-        """Return ``action`` of the job as it is at one moment, which is looked up once; it may be called anew."""
-        return self.settled(lambda snapshot: action(Job(self.folder, self.info, snapshot)))
+    def at_one_moment(self, action: Callable[[JobReader], T]) -> T:
+        """Return the result of ``action`` on one snapshot of the job; it may be called again."""
+        return self.settled(lambda snapshot: action(LocalJob(self.folder, self.info, snapshot)))
 
     def settled(self, action: Callable[[Snapshot], T]) -> T:
-        """Return ``action`` of what is stored, of which nothing is removed meanwhile; it may be called anew."""
+        """Return the result of ``action`` on a snapshot whose files all lasted; it may be called again."""
         return settled(self.folder, action) if self._moment is None else action(self._moment)
 
 
-class Store:
+class LocalStore:
     """A store directory, read only."""
 
     def __init__(self, path: str | os.PathLike[str], host: str | None = None) -> None:
-        """Look at the store at ``path`` from ``host`` (this one); StoreError ``store-missing``, ``store-version``."""
+        """Open the store at ``path`` from ``host`` (this one); StoreError ``store-missing``, ``store-version``."""
         self.path = Path(path)
         self._host = host or socket.gethostname()
         catalog.check(self.path)
 
-    def jobs(self) -> list[Job]:
-        """Return all jobs that can be read, in the order they were opened."""
+    @property
+    def host_name(self) -> str:
+        """The host that the store is looked at from."""
+        return self._host
+
+    def jobs(self) -> list[LocalJob]:
+        """Return all readable jobs, in the order of their start."""
         return self._read()[0]
 
     def damaged(self) -> list[StoreError]:
-        """Return what is wrong with each job that cannot be read."""
+        """Return the error of each job that cannot be read."""
         return self._read()[1]
 
-    def job(self, selector: str) -> Job:
-        """Return the job that ``selector`` means (catalog.select); NoSuchJobError when it means none, or several."""
+    def job(self, selector: str) -> LocalJob:
+        """Return the job that ``selector`` means (catalog.select); NoSuchJobError if it means none or several."""
         jobs, errors = self._read()
         by_uid = {job.info.uid: job for job in jobs}
         try:
@@ -101,23 +174,32 @@ class Store:
                     raise error from None
             raise
 
-    def host(self, name: str) -> Job:
-        """Return the samples of host ``name``; NoSuchJobError when there are none."""
+    def host(self, name: str) -> LocalJob:
+        """Return the samples of host ``name``; NoSuchJobError if there are none."""
         folder = catalog.host_folder(self.path, name)
         try:
-            return Job(folder, catalog.load(folder))
+            return LocalJob(folder, catalog.load(folder))
         except FileNotFoundError:
             raise NoSuchJobError(f"the store has no samples of host {name}") from None
 
-    def _read(self) -> tuple[list[Job], list[StoreError]]:
-        jobs: list[Job] = []
+    def judged(self, info: JobInfo) -> JobInfo:
+        """Return a record read just now as this store's jobs have it: stale where its collector is gone."""
+        return catalog.judged(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
+
+    def _read(self) -> tuple[list[LocalJob], list[StoreError]]:
+        jobs: list[LocalJob] = []
         errors: list[StoreError] = []
         holder = lock.holder(catalog.lock_file(self.path, self._host))
         for folder in catalog.folders(self.path):
             try:
-                jobs.append(Job(folder, catalog.judged(catalog.load(folder), self._host, holder)))
+                jobs.append(LocalJob(folder, catalog.judged(catalog.load(folder), self._host, holder)))
             except FileNotFoundError:
                 continue  # just created, or just removed
             except StoreError as error:
                 errors.append(error)
         return sorted(jobs, key=lambda job: job.info.opened_ns), errors
+
+
+def open_reader(path: str | os.PathLike[str], host: str | None = None) -> StoreReader:
+    """Return a reader of the store at ``path``; StoreError ``store-missing``, ``store-version``."""
+    return LocalStore(path, host)

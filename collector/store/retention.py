@@ -1,4 +1,4 @@
-"""Which jobs a store no longer keeps: the oldest ended ones, by age and by size."""
+"""Retention: removes the oldest ended jobs, by age and by size."""
 
 import shutil
 from collections.abc import Collection, Iterable
@@ -15,7 +15,7 @@ _ABANDONED_S = 86_400
 
 @dataclass(frozen=True)
 class Limits:
-    """What a store keeps of ended jobs: for so many seconds, and so many bytes in all; None for no limit."""
+    """Limits for ended jobs: maximum age in seconds, maximum total size in bytes; None for no limit."""
 
     max_age_s: float | None = None
     max_bytes: int | None = None
@@ -23,7 +23,7 @@ class Limits:
 
 @dataclass(frozen=True)
 class StoredJob:
-    """A job in the store: its uid, when it was last written (ns, real time), its bytes, and whether it is going on."""
+    """A stored job: uid, last write (ns, real time), size in bytes, and whether it is running."""
 
     uid: int
     last_ns: int
@@ -32,7 +32,7 @@ class StoredJob:
 
 
 def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int) -> list[int]:
-    """Return the uids of the ended jobs that ``limits`` leave no room for at ``now_ns``, oldest first."""
+    """Return the uids of the ended jobs beyond ``limits`` at ``now_ns``, oldest first."""
     jobs = sorted(jobs, key=lambda job: job.last_ns)
     excess = sum(job.size for job in jobs) - (float("inf") if limits.max_bytes is None else limits.max_bytes)
     gone = []
@@ -45,10 +45,10 @@ def expired(jobs: Iterable[StoredJob], limits: Limits, now_ns: int) -> list[int]
 
 
 def retain(store: Path, host: str, limits: Limits, now_ns: int, written: Collection[int] = ()) -> list[int]:
-    """Remove what is expired and return the uids; called by the collector of ``host``, which has ``written`` open.
+    """Remove expired jobs and return their uids; called by the collector of ``host``, which has ``written`` open.
 
-    Running jobs of other hosts stay, as do damaged ones; a running job of this host that nobody writes counts as
-    ended after a day.
+    Running jobs of other hosts and damaged jobs stay. A running job of this host without a writer
+    counts as ended after a day.
     """
     for rest in catalog.jobs_folder(store).glob(f"{_REMOVED}*"):
         shutil.rmtree(rest, ignore_errors=True)
@@ -60,9 +60,10 @@ def retain(store: Path, host: str, limits: Limits, now_ns: int, written: Collect
 
 
 def remove(store: Path, uid: int) -> None:
-    """Remove job ``uid``: in one step for readers, then its files."""
+    """Remove job ``uid``: readers lose it at once, then its files are deleted."""
     folder = catalog.job_folder(store, uid)
     aside = folder.with_name(_REMOVED + folder.name)
+    shutil.rmtree(aside, ignore_errors=True)  # of a removal that was cut short
     with durable.store_errors(folder):
         folder.replace(aside)
     shutil.rmtree(aside, ignore_errors=True)

@@ -1,4 +1,4 @@
-"""The aggregate of ops by node and device (schema.ROLLUP): by the C part where it was built, else by pyarrow; equal on every input."""
+"""Aggregates ops by node and device (schema.ROLLUP), by the C part or by pyarrow, with equal results."""
 
 from types import ModuleType
 from typing import Any, Final
@@ -19,7 +19,7 @@ _NUMBERS: Final = tuple(name for name in aggregation.RESULTS if name != "traces"
 
 
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
-    """Return ``canonical`` with the first CPU or GPU of each node of ``ops`` that had none; ``ops`` in order of arrival."""
+    """Extend ``canonical`` by the first CPU or GPU of nodes in ``ops`` that had none; ``ops`` in order of arrival."""
     node, device = flat(ops["node"]), devices.plain(flat(ops["device"]))
     if aggregation.native is not None:
         buffers = map(aggregation.values_of, (node, device, canonical))
@@ -35,14 +35,14 @@ def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
 
 
 def by_node(ops: pa.Table, devices: Devices) -> pa.Table:
-    """Return ``ops`` ordered by (node, device, trace)."""
+    """Return ``ops`` sorted by (node, device, trace)."""
     order = _order(flat(ops["node"]), devices.plain(flat(ops["device"])), flat(ops["trace"]))
     ordered: pa.Table = pc.take(ops, order, boundscheck=False)
     return ordered
 
 
 def rollup_of(ops: pa.Table, traces: pa.Table, devices: Devices, canonical: Any) -> pa.Table:
-    """Return the ROLLUP of ``ops`` ordered as by ``by_node``; ``canonical`` as ``canonical_after`` gives it."""
+    """Return the ROLLUP of ``ops``, sorted by ``by_node``; ``canonical`` is a result of ``canonical_after``."""
     if not ops.num_rows:
         return EMPTY
     columns = {name: flat(ops[name]) for name in ("node", "trace", *aggregation.INPUTS)}
@@ -76,13 +76,13 @@ def _by_python(columns: aggregation.Columns, devices: Devices, canonical: Any) -
 
 
 def canonical_of(total: pa.Table) -> Any:
-    """Return the canonical device of each node id in ``total``, as ``canonical_after`` takes it."""
+    """Return the canonical device of each node id in ``total``, in the form that ``canonical_after`` takes."""
     rows = total.filter(pc.equal(total["device"], NONE))
     return _by_node(flat(rows["node"]), flat(rows["canonical"]), 0)
 
 
 def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
-    """Return the rows with device NONE_ID; ``node`` and ``trace`` once for each device that tfprof looks at, ordered by node."""
+    """Return the rows with device NONE_ID; ``node`` and ``trace`` occur once per accounted device, sorted by node."""
     if not len(node):
         return EMPTY
     starts = changes(node)
@@ -100,26 +100,26 @@ def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
 
 
 def bases(trace: Any, traces: pa.Table) -> Any:
-    """Return the real time (ns) that each row of ``trace`` counts from, 0 where it is not known."""
+    """Return the base (real time, ns) of each row's trace, 0 if unknown."""
     return pc.fill_null(flat(traces["base_ns"]).take(pc.index_in(trace, value_set=flat(traces["trace"]))), 0)
 
 
 def _by_node(node: Any, device: Any, size: int) -> Any:
-    """Return ``device`` by node id, NONE_ID where there is none; ``size`` elements at least."""
+    """Return ``device`` by node id, NONE_ID if there is none; at least ``size`` elements."""
     longest = pc.max(node).as_py() + 1 if len(node) else 0
     return scattered(node, device, max(size, longest), NONE_ID)
 
 
 def _order(node: Any, device: Any, trace: Any) -> Any:
-    """Return the indexes that sort by (node, device, trace); ids are dense, so that one key of the first two is counted, not compared."""
+    """Return the indexes that sort by (node, device, trace); ids are dense, so a counting sort serves."""
     devices = pc.add(pc.max(device).cast(pa.uint64()), pa.scalar(1, pa.uint64()))
     key = pc.add(pc.multiply(node.cast(pa.uint64()), devices), device.cast(pa.uint64()))
-    if _all(pc.greater_equal, trace):  # as they arrive, but for the steps of a profiler window
+    if _all(pc.greater_equal, trace):  # the usual order of arrival; profiler windows may differ
         return pc.array_sort_indices(key)
     by_trace = pc.array_sort_indices(trace)
     return by_trace.take(pc.array_sort_indices(key.take(by_trace)))
 
 
 def _all(compare: Any, column: Any) -> bool:
-    """Whether ``compare`` holds between each element and the one before."""
+    """Whether ``compare`` holds between every two neighbours."""
     return pc.all(compare(column.slice(1), column.slice(0, max(0, len(column) - 1)))).as_py() is not False

@@ -5,12 +5,15 @@ from typing import Final
 import pyarrow as pa
 
 #: 1: first. 2: all outputs of ops; accelerators of traces; allocations, output memory and op logs; lines of frames.
-STORE_VERSION: Final = 2
+#: 3: alerts.
+STORE_VERSION: Final = 3
+#: Versions of stores that are read. A writer raises the version of what it opens.
+READABLE: Final = (2, 3)
 
-#: What tells a device from none, a name from none, in id columns.
+#: Value of an id column that means no device, or no name.
 NONE_ID: Final = 0xFFFFFFFF
 
-#: No trace has a higher number.
+#: Highest number of a trace.
 LAST_TRACE: Final = 0xFFFFFFFF
 
 _U16: Final[pa.DataType] = pa.uint16()
@@ -22,7 +25,7 @@ _TEXT: Final[pa.DataType] = pa.utf8()
 _BYTES: Final[pa.DataType] = pa.binary()
 _BOOL: Final[pa.DataType] = pa.bool_()
 
-#: One row a node execution. `*_ns` are nanoseconds; ids point into `names`.
+#: One row per node execution. `*_ns` are nanoseconds; ids point into `names`.
 OPS = pa.schema(
     [
         ("trace", _U32),  # number of the traced step within the job: `traces.trace`
@@ -43,13 +46,13 @@ OPS = pa.schema(
         ("allocator", _U32),  # the first one's name
         ("in_use_bytes", _I64),  # max allocator_bytes_in_use over allocators called *GPU*
         ("output_bytes", _I64),  # sum over outputs of max(allocated, requested)
-        ("outputs", _U32),  # what they are: an output signature (outputs.py); NONE_ID without outputs
+        ("outputs", _U32),  # id of the output signature (outputs.py); NONE_ID without outputs
         ("temp_bytes", _I64),
         ("persistent_bytes", _I64),
     ]
 )
 
-#: One row a traced step (or a step of a window), appended together with all of its ops.
+#: One row per traced step (or step of a window), appended together with all of its ops.
 TRACES = pa.schema(
     [
         ("trace", _U32),
@@ -63,7 +66,7 @@ TRACES = pa.schema(
         ("base_ns", _I64),  # real time that ops.start_ns counts from
         ("rows", _U32),
         ("raw_bytes", _I64),
-        ("accelerator", _U16),  # devices.accelerator of all devices, those without rows too
+        ("accelerator", _U16),  # sum of devices.accelerator over all devices, including those without rows
     ]
 )
 
@@ -71,7 +74,8 @@ TRACES = pa.schema(
 NAMES = pa.schema([("kind", _U16), ("id", _U32), ("text", _BYTES)])
 NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS = range(5)
 
-#: One row a span entry; count > 1 where short steps were put together, or (layout.FLAG_SAMPLED) one stands for those before it.
+#: One row per span entry; count > 1 for short steps in one entry, or (layout.FLAG_SAMPLED) for
+#: untimed steps before it.
 SPANS = pa.schema(
     [
         ("kind", _U16),
@@ -88,7 +92,7 @@ SPANS = pa.schema(
     ]
 )
 
-#: One row a node of a job's graphs, in the order the job sent them.
+#: One row per node of a job's graphs, in the order in which the job sent them.
 GRAPH_NODES = pa.schema(
     [
         ("graph", _U32),
@@ -99,7 +103,7 @@ GRAPH_NODES = pa.schema(
     ]
 )
 
-#: Python frames: one row a (stack, position), outermost first; and one row a node with a stack.
+#: Python frames: one row per (stack, position), outermost first; and one row per node with a stack.
 FRAMES = pa.schema(
     [
         ("graph", _U32),
@@ -114,7 +118,8 @@ FRAMES = pa.schema(
 )
 STACKS = pa.schema([("graph", _U32), ("name", _TEXT), ("stack", _U32)])
 
-#: One row a second of a job's process tree. cpu seconds and bytes count from the processes' start.
+#: One row per second of a job's process tree. cpu seconds and bytes count from the processes'
+#: start.
 SAMPLES = pa.schema(
     [
         ("t_ns", _I64),
@@ -128,7 +133,7 @@ SAMPLES = pa.schema(
     ]
 )
 
-#: One row a second of a host. cpu seconds and bytes count from the host's start.
+#: One row per second of a host. cpu seconds and bytes count from the host's start.
 HOST_SAMPLES = pa.schema(
     [
         ("t_ns", _I64),
@@ -146,32 +151,35 @@ HOST_SAMPLES = pa.schema(
     ]
 )
 
-#: What befell a job: drops, refusals, policy changes, undecodable data. `slug` is explained in docs/errors.md.
+#: Events of a job: drops, refusals, policy changes, undecodable data. `slug` is explained in
+#: docs/errors.md.
 EVENTS = pa.schema([("t_ns", _I64), ("slug", _TEXT), ("text", _TEXT), ("count", _I64)])
 
-#: One row an allocation (a free: negative bytes) of an allocator called *GPU*, in executions with a start time.
+#: One row per allocation (a free has negative bytes) of an allocator called *GPU*, in executions
+#: with a start time.
 ALLOCATIONS = pa.schema([("trace", _U32), ("node", _U32), ("device", _U32), ("t_us", _I64), ("bytes", _I64)])
 
-#: One row an output with memory of its own; of imported profiles only, since addresses cost as much as all else.
+#: One row per output with its own memory; only for imported profiles: addresses would double the
+#: size of live jobs.
 OUTPUT_MEMORY = pa.schema(
     [
         ("trace", _U32),
         ("node", _U32),
         ("device", _U32),
-        ("execution", _U32),  # which of the rows of ops with this trace, node and device
+        ("execution", _U32),  # index among the rows of ops with this trace, node and device
         ("slot", _I64),
         ("bytes", _I64),
         ("ptr", _U64),
     ]
 )
 
-#: What an op log, or the job itself, says of nodes, in order.
+#: Facts about nodes from an op log, or from the job itself, in order.
 OP_LOG = pa.schema(
     [
         ("graph", _U32),
         ("name", _TEXT),
         ("float_ops", _I64),
-        ("types", pa.list_(_TEXT)),  # TRAINABLE is what a job says
+        ("types", pa.list_(_TEXT)),  # a live job sets TRAINABLE
         ("code", _BOOL),  # the entry had a code_def, even an empty one
         (
             "shape",
@@ -180,16 +188,33 @@ OP_LOG = pa.schema(
     ]
 )
 TRAINABLE: Final = "_trainable_variables"
-#: What a job says besides, none of them types of nodes: a model does not train the weight, the variable is none of a model's.
+#: Further labels of a live job, which are no node types: the weight is not trained; the variable is
+#: in no model.
 UNTRAINED: Final = "_tfprof_untrained"
 STATE: Final = "_tfprof_state"
 
-#: Values of variables, of jobs that were imported with a checkpoint; `data` is as there: elements in the order of the rows.
+#: Values of variables, in jobs imported with a checkpoint; `data`: the elements in row-major order,
+#: as there.
 TENSORS = pa.schema([("name", _TEXT), ("dtype", _U32), ("shape", pa.list_(_I64)), ("data", _BYTES)])
 
-#: Aggregate of a generation's ops, or of all generations so far ("total"): one row a (node, device), and
-#: one a node with device NONE_ID that has only `traces`, the number of traces in which tfprof would have an entry
-#: for the node, and `canonical`. Sorted by (node, device).
+#: One row an alert, in the order of alerts.alert.Alert. `before` and `now`: ns, bytes or entries, by `slug`.
+ALERTS = pa.schema(
+    [
+        ("found_ns", _I64),  # real time, as the next one
+        ("since_ns", _I64),
+        ("slug", _TEXT),
+        ("kind", _U16),  # of the first step that it concerns, as the next two; 0 for none
+        ("key", _U32),
+        ("step", _U64),
+        ("before", _F64),
+        ("now", _F64),
+    ]
+)
+
+#: Aggregate of a generation's ops, or of all generations so far ("total"): one row per (node,
+#: device), and one per node with device NONE_ID that has only `traces`, the number of traces in
+#: which the TF profiler would have an entry for the node, and `canonical`. Sorted by (node,
+#: device).
 ROLLUP = pa.schema(
     [
         ("node", _U32),
@@ -231,4 +256,5 @@ JOB_TABLES: Final = {
     "output_memory": OUTPUT_MEMORY,
     "op_log": OP_LOG,
     "tensors": TENSORS,
+    "alerts": ALERTS,
 }

@@ -13,12 +13,13 @@ from .catalog import JobInfo
 from .columns import as_table, flat_table, pc
 from .devices import Devices, only
 from .merging import merge
+from .protocols import Rows
 from .rollup import by_node, canonical_after, canonical_of, rollup_of
 from .schema import JOB_TABLES, LAST_TRACE, NAMES
 from .snapshot import Snapshot
-from .wal import Contents, Rows
+from .wal import Contents
 
-#: About as many rows of ops are worked on at once, of whole appends: they take some megabytes.
+#: Rows of ops that are sealed at once, rounded up to whole appends: a few megabytes.
 PART_ROWS: Final = 16_000
 
 
@@ -33,7 +34,7 @@ class LogState:
 
     @classmethod
     def of_folder(cls, folder: Path) -> "LogState":
-        """Return what ``folder`` says, its log included."""
+        """Return the state of ``folder``, including its log."""
         snapshot = Snapshot(folder)
         tail = cls(dict(snapshot.info.acked), devices=only(snapshot.sealed("names")))
         for contents in snapshot.tail:
@@ -44,13 +45,13 @@ class LogState:
         return tail
 
     def add(self, tables: Mapping[str, Rows], about: int, last: int) -> None:
-        """Take note of an append."""
+        """Count an append."""
         for name, rows in tables.items():
             self.count(name, rows)
         self.done(about, last)
 
     def count(self, name: str, rows: Rows) -> None:
-        """Take note of ``rows`` of table ``name``."""
+        """Count ``rows`` of table ``name``."""
         if not rows.num_rows:
             return
         self.rows[name] = self.rows.get(name, 0) + rows.num_rows
@@ -58,13 +59,13 @@ class LogState:
             self.devices = pa.concat_tables([self.devices, only(as_table(rows))])
 
     def done(self, about: int, last: int) -> None:
-        """Take note of what an append completed."""
+        """Note the last number that an append completed."""
         self.appends += 1
         if about:
             self.acked[about] = last
 
     def clear(self) -> None:
-        """Forget the log, which is sealed."""
+        """Reset after the log was sealed."""
         self.rows, self.appends = {}, 0
 
 
@@ -106,7 +107,7 @@ def tidy(folder: Path, before: JobInfo, after: JobInfo, log: Path) -> None:
 
 
 def _superseded(before: JobInfo, after: JobInfo) -> Iterator[tuple[str, int]]:
-    """Yield table and generation of the segments that are in force no more."""
+    """Yield table and generation of the superseded segments."""
     if before.total not in (after.total, -1):
         yield segment.TOTAL_NAME, before.total
     for name, numbers in before.parts.items():
@@ -114,7 +115,7 @@ def _superseded(before: JobInfo, after: JobInfo) -> Iterator[tuple[str, int]]:
 
 
 def _write_ops(folder: Path, info: JobInfo, tail: LogState, contents: Contents) -> int:
-    """Write ops, rollup and total of the generation; return the generation of the total that is then in force."""
+    """Write ops, rollup and total of the generation; return the generation of the total now in force."""
     generation = info.sealed + 1
     total = _total(folder, info)
     traces, devices = contents.table("traces"), Devices(tail.devices)
@@ -131,7 +132,7 @@ def _write_ops(folder: Path, info: JobInfo, tail: LogState, contents: Contents) 
             first, last = min(first, pc.min(part["trace"]).as_py()), max(last, pc.max(part["trace"]).as_py())
             yield part
             del piece, part  # as in segment.encode_parts
-            pa.default_memory_pool().release_unused()  # what is retained for other sizes adds up
+            pa.default_memory_pool().release_unused()  # the pool's cached blocks of other sizes add up
 
     _write(folder, "ops", generation, segment.encode_parts("ops", pieces()))
     rollup = merge(*rollups)

@@ -18,7 +18,8 @@ TOTAL_NAME: Final = "total"
 SCHEMAS: Final = {**JOB_TABLES, ROLLUP_NAME: ROLLUP, TOTAL_NAME: ROLLUP}
 
 _ROW_GROUP = 100_000
-#: Columns that a reader picks row groups by; start times of ops count from their trace and say nothing.
+#: Columns with statistics, by which a reader picks row groups; start times of ops are relative to
+#: their trace.
 _STATISTICS: Final = ["trace", "node", "t_ns"]
 _NAME = re.compile(r"([a-z_]+)-(\d{6,})\.parquet")
 
@@ -29,7 +30,7 @@ def file_name(table: str, generation: int) -> str:
 
 
 def parse_name(name: str) -> tuple[str, int] | None:
-    """Return table and generation of a file called ``name``, None when it is no segment."""
+    """Return table and generation of a file called ``name``, None if it is no segment."""
     match = _NAME.fullmatch(name)
     return (match[1], int(match[2])) if match and match[1] in SCHEMAS else None
 
@@ -40,19 +41,19 @@ def encode(name: str, table: pa.Table, metadata: Mapping[str, int] | None = None
 
 
 def encode_parts(name: str, parts: Iterable[pa.Table], metadata: Mapping[str, int] | None = None) -> memoryview:
-    """Return the bytes of the segment of table ``name``, each of ``parts`` in row groups of its own."""
+    """Return the bytes of the segment of table ``name``; each of ``parts`` begins a new row group."""
     schema = _required(SCHEMAS[name])
     sink = pa.BufferOutputStream()
     with pq.ParquetWriter(sink, schema, **_settings(schema)) as writer:
         for part in parts:
             writer.write_table(part.cast(schema), row_group_size=_ROW_GROUP)
-            del part  # or it would be held while the next one is made
+            del part  # frees it before the next one is made
         writer.add_key_value_metadata({key: str(value) for key, value in (metadata or {}).items()})
     return memoryview(sink.getvalue())
 
 
 def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-    """Return the segment of table ``name`` at ``path``; FileNotFoundError, or StoreError when it is damaged."""
+    """Return the segment of table ``name`` at ``path``; FileNotFoundError, or StoreError if it is damaged."""
     schema = SCHEMAS[name]
     wanted = list(schema.names if columns is None else columns)
     try:
@@ -69,9 +70,10 @@ def read(path: Path, name: str, columns: Sequence[str] | None = None) -> pa.Tabl
 
 
 def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
-    """Yield ``columns`` of the row groups at ``path`` that may have any of ``traces``, which ascend; errors as of ``read``.
+    """Yield ``columns`` of the row groups that may have any of the ascending ``traces``; errors as for ``read``.
 
-    No trace is in two of the tables, each of which is in the order of the segment: row groups that may share one come together.
+    No trace is in two of the tables: row groups that may share one are in one table. Rows keep the
+    segment's order.
     """
     schema = pa.schema([SCHEMAS[name].field(column) for column in columns])
     try:
@@ -86,7 +88,7 @@ def groups(path: Path, name: str, traces: Sequence[int], columns: Sequence[str])
 
 
 def _lots(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[list[int]]:
-    """Return the row groups that may have any of ``traces``, those together that may have the same one."""
+    """Return the row groups that may have any of ``traces``, grouped if they may share one."""
     lots: list[list[int]] = []
     end = -1
     for group in range(known.num_row_groups):
@@ -101,7 +103,7 @@ def _lots(known: pq.FileMetaData, column: int, traces: Sequence[int]) -> list[li
 
 
 def _of_schema(table: pa.Table, schema: pa.Schema) -> pa.Table:
-    """Return ``table`` with room for nulls again; the types are the same, and a cast would look at every list."""
+    """Return ``table`` with nullable columns again, without a cast: that would read every list."""
     return pa.Table.from_arrays(table.columns, schema=schema)
 
 
@@ -112,7 +114,7 @@ def _span(known: pq.FileMetaData, group: int, column: int) -> tuple[int, int]:
 
 
 def metadata(path: Path) -> dict[str, int]:
-    """Return what was given to ``encode`` as metadata; FileNotFoundError, or StoreError when the file is damaged."""
+    """Return the metadata that ``encode`` was given; FileNotFoundError, or StoreError if the file is damaged."""
     try:
         found = pq.read_metadata(path).metadata or {}
         return {key.decode(): int(value) for key, value in found.items()}
@@ -123,7 +125,7 @@ def metadata(path: Path) -> dict[str, int]:
 
 
 def _required(schema: pa.Schema) -> pa.Schema:
-    """Return ``schema`` without room for nulls, which Parquet need not encode then."""
+    """Return ``schema`` with required columns, which saves Parquet's encoding of nulls."""
     return pa.schema([field.with_nullable(False) for field in schema])
 
 
@@ -135,7 +137,7 @@ def _settings(schema: pa.Schema) -> dict[str, Any]:
         "column_encoding": dict.fromkeys(plain, "DELTA_BINARY_PACKED"),
         "use_dictionary": [_leaf(field) for field in schema if field.name not in plain and field.type != pa.float64()],
         "write_statistics": [name for name in _STATISTICS if name in plain],
-        "store_schema": False,  # types say all; it would be the larger part of a small segment
+        "store_schema": False,  # the Parquet types suffice; it would be most of a small segment
     }
 
 

@@ -1,4 +1,4 @@
-"""Small tables: merge trailing segments into the new one, so that a long job has few files."""
+"""Merges the trailing segments of small tables into the new one, so that a long job has few files."""
 
 import contextlib
 from collections.abc import Iterable, Sequence
@@ -11,26 +11,26 @@ from ..errors import StoreError
 from . import segment
 from .catalog import JobInfo
 
-#: A segment that would have more bytes takes in no more: what is sealed again and again must stay small.
+#: Maximum bytes of a merged segment: rewriting larger ones at every sealing would cost too much.
 FULL_BYTES: Final = 1 << 18
-#: Large tables, and those that are read for the traces of a generation: each generation has its own.
+#: Tables that are never merged: large ones, and those that are read by generation.
 _APART: Final = frozenset({"ops", "allocations", "output_memory", segment.ROLLUP_NAME, segment.TOTAL_NAME})
 
 
 class MergedSegment(NamedTuple):
-    """A segment with what it took in, and the generations before it whose segments stay in force."""
+    """A merged segment, and the earlier generations whose segments stay in force."""
 
     data: memoryview
     before: tuple[int, ...]
 
 
 def is_merged(name: str) -> bool:
-    """Whether segments of table ``name`` take in earlier ones: the job's record lists those in force, then."""
+    """Whether segments of table ``name`` are merged; the job's record lists the ones in force."""
     return name not in _APART
 
 
 def in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:
-    """Return which of the ``generations`` that have segments of table ``name`` count, oldest first."""
+    """Return those of ``generations`` whose segments of table ``name`` are in force, oldest first."""
     if is_merged(name):
         return list(info.parts.get(name, ()))
     if name == segment.TOTAL_NAME:
@@ -41,7 +41,8 @@ def in_force(info: JobInfo, name: str, generations: Iterable[int]) -> list[int]:
 def merged_segment(folder: Path, name: str, table: pa.Table, parts: Sequence[int]) -> MergedSegment:
     """Merge the trailing segments of ``parts``, newest first, while each is no larger than the result.
 
-    A row is rewritten once per doubling of the job. A damaged segment is left for readers to report.
+    A row is rewritten once per doubling of the job. A damaged segment stays as it is; readers
+    report it.
     """
     data = segment.encode(name, table)
     size, taken, before = len(data), [table], list(parts)

@@ -1,6 +1,7 @@
 """A consistent snapshot of a job's folder, read without locks beside a running writer."""
 
 import re
+import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -14,8 +15,10 @@ from . import catalog, durable, segment, small_segments, wal
 T = TypeVar("T")
 
 _LOG = re.compile(r"wal-(\d{6,})\.log")
-#: A sealing takes tens of milliseconds and happens every few seconds at most: so many changes in a row are no accident.
+#: Attempts in which files are missing while the job's record stays the same: then it is damaged.
 _TRIES: Final = 50
+#: A folder whose record changes all the time is read for at most this long (seconds).
+_PATIENCE_S: Final = 30.0
 
 
 class Files(NamedTuple):
@@ -29,7 +32,7 @@ class Snapshot:
     """The committed content of a job: its record, its segments and its logs."""
 
     def __init__(self, folder: Path) -> None:
-        """Look at ``folder``; FileNotFoundError when it changes meanwhile or is gone, StoreError when it is damaged."""
+        """Read ``folder``; FileNotFoundError if it changes meanwhile or is gone, StoreError if it is damaged."""
         self.folder = folder
         self.info = catalog.load(folder)
         self._files = files(folder)
@@ -38,12 +41,12 @@ class Snapshot:
 
     @cached_property
     def tail(self) -> list[wal.Contents]:
-        """What is not sealed yet, by log."""
+        """The unsealed content, by log."""
         logs = sorted((number, path) for number, path in self._files.logs.items() if number > self.info.sealed)
         return [wal.decode(path.read_bytes(), path) for _, path in logs]
 
     def segments(self, name: str) -> list[tuple[int, Path]]:
-        """Return generation and path of the sealed segments of table ``name``, oldest first: the last generation in each."""
+        """Return the last generation and the path of each sealed segment of table ``name``, oldest first."""
         force = small_segments.in_force(self.info, name, self._files.segments.get(name, ()))
         return [(number, self.folder / segment.file_name(name, number)) for number in force]
 
@@ -53,12 +56,12 @@ class Snapshot:
         return pa.concat_tables([_empty(name, columns), *tables])
 
     def groups(self, name: str, number: int, traces: Sequence[int], columns: Sequence[str]) -> Iterator[pa.Table]:
-        """Yield what ``segment.groups`` does of table ``name`` in the sealed generation ``number``."""
+        """Yield ``segment.groups`` of table ``name`` in the sealed generation ``number``."""
         path = self._files.segments.get(name, {}).get(number)
         yield from () if path is None else segment.groups(path, name, traces, columns)
 
     def unsealed(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return the rows of table ``name`` that are in logs only, in order of arrival."""
+        """Return the unsealed rows of table ``name``, in order of arrival."""
         tables = [contents.table(name) for contents in self.tail]
         table = pa.concat_tables([segment.SCHEMAS[name].empty_table(), *tables])
         return table if columns is None else table.select(list(columns))
@@ -69,7 +72,7 @@ class Snapshot:
         return pa.concat_tables([self.sealed(name, columns), tail])
 
     def total(self) -> pa.Table:
-        """Return the rollup of everything sealed."""
+        """Return the rollup of all sealed generations."""
         if self.info.total < 0:
             return segment.SCHEMAS[segment.TOTAL_NAME].empty_table()
         path = self.folder / segment.file_name(segment.TOTAL_NAME, self.info.total)
@@ -77,22 +80,36 @@ class Snapshot:
 
 
 def settled(folder: Path, action: Callable[[Snapshot], T]) -> T:
-    """Return ``action`` of a snapshot of ``folder`` during which nothing that it needs was removed."""
-    for _ in range(_TRIES):
+    """Return the result of ``action`` on a snapshot of ``folder`` whose files all lasted until it returned."""
+    deadline = time.monotonic() + _PATIENCE_S
+    lacking = 0
+    while lacking < _TRIES and time.monotonic() < deadline:
+        before = _record(folder)
         try:
             return action(Snapshot(folder))
         except FileNotFoundError:
-            if not (folder / catalog.JOB_FILE).exists():
+            now = _record(folder)
+            if now is None:
                 raise NoSuchJobError(f"the job {folder.name} is not in the store any more") from None
+            lacking += now == before
         except OSError as error:
             if error.filename is None:
                 raise
             raise durable.unread(Path(error.filename), error) from None
-    raise StoreError(f"{folder} lacks files that its {catalog.JOB_FILE} speaks of", "store-damaged")
+    raise StoreError(f"{folder} lacks files that its {catalog.JOB_FILE} names", "store-damaged")
+
+
+def _record(folder: Path) -> tuple[int, int] | None:
+    """Return what changes when the record of a job is replaced; None if there is none."""
+    try:
+        found = (folder / catalog.JOB_FILE).stat()
+    except FileNotFoundError:
+        return None
+    return found.st_ino, found.st_mtime_ns
 
 
 def files(folder: Path) -> Files:
-    """Return the files of ``folder`` by what their names say; FileNotFoundError when it is gone."""
+    """Return the files of ``folder``, by their names; FileNotFoundError if it is gone."""
     found = Files({}, {})
     for path in folder.iterdir():
         log, parsed = _LOG.fullmatch(path.name), segment.parse_name(path.name)

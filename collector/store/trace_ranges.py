@@ -1,4 +1,4 @@
-"""The rollup of some traces: of segments wholly inside by their rollups, of those partly inside row by row; no other is read."""
+"""The rollup of some traces. Generations wholly inside contribute their rollups; the others are filtered by row."""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ def everything(snapshot: Snapshot) -> pa.Table:
 
 
 def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
-    """Return the ROLLUP of ``traces``, which ascend; nodes belong to their canonical devices in the whole job."""
+    """Return the ROLLUP of the ascending ``traces``, with the canonical devices of the whole job."""
     if not traces:
         return segment.SCHEMAS[segment.ROLLUP_NAME].empty_table()
     ops, devices = snapshot.unsealed("ops", _OPS), Devices(only(snapshot.table("names")))
@@ -50,7 +50,7 @@ def some(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
 
 
 def by_trace(snapshot: Snapshot, traces: Sequence[int]) -> pa.Table:
-    """Return how long each node of ``traces``, which ascend, ran on each device in each of them: trace, node, device, us."""
+    """Return the time of each node on each device in each of the ascending ``traces``: trace, node, device, us."""
     known, devices = snapshot.table("traces", _TRACES), Devices(only(snapshot.table("names")))
     lots = [_of(snapshot.unsealed("ops", _TIMES), traces)]
     for one in generations(snapshot, traces) if traces else ():
@@ -71,14 +71,14 @@ def _times(ops: pa.Table, known: pa.Table, devices: Devices) -> pa.Table:
 
 
 def _settled(rollup: pa.Table, canonical: Any) -> pa.Table:
-    """Return ``rollup`` with the canonical devices that nodes turned out to have after a generation was sealed."""
+    """Return ``rollup`` with the final canonical devices: some nodes get theirs in a later generation."""
     of_node = pc.equal(flat(rollup["device"]), NONE)
     column = pc.if_else(of_node, canonical.take(flat(rollup["node"])), NONE)
     return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)
 
 
 class Sealed(NamedTuple):
-    """A generation, its rollup, the range of its traces, and those in it that are asked for."""
+    """A generation: its rollup, the range of its traces, and the selected traces in it."""
 
     generation: int
     rollup: Path
@@ -88,7 +88,7 @@ class Sealed(NamedTuple):
 
 
 def generations(snapshot: Snapshot, traces: Sequence[int]) -> Iterator[Sealed]:
-    """Yield the generations that may have any of ``traces``, which ascend; later ones have traces with higher numbers."""
+    """Yield the generations that may have any of the ascending ``traces``; later ones have higher trace numbers."""
     segments = snapshot.segments(segment.ROLLUP_NAME)
     begin = bisect_left(segments, traces[0], key=lambda each: segment.metadata(each[1])["last_trace"])
     for generation, path in segments[begin:]:

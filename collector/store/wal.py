@@ -1,4 +1,4 @@
-"""The write-ahead log of a job: what was stored but not sealed yet (docs/store.md)."""
+"""The write-ahead log of a job, which holds unsealed appends (docs/store.md)."""
 
 import os
 import struct
@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from ..errors import StoreError
 from .durable import open_own, store_errors, sync_folder
+from .protocols import Rows
 from .schema import JOB_TABLES
 
 WAL_VERSION: Final = 1
@@ -25,24 +26,23 @@ _HEAD = HEADER.pack(MAGIC, WAL_VERSION)
 _CRC_FROM = 8
 _TABLES: Final = tuple(JOB_TABLES)
 _IDS: Final = {name: number for number, name in enumerate(_TABLES)}
-#: A stream is the schema's message, then those of batches, then eight bytes that end it.
+#: Bytes that end an Arrow stream: the schema's message and those of batches come before them.
 _SCHEMAS: Final = {name: schema.serialize().to_pybytes() for name, schema in JOB_TABLES.items()}
 _END_SIZE = 8
 _OPTIONS: Final = pa.ipc.IpcWriteOptions(compression="lz4", use_threads=False)
-#: The columns of a batch are small: handing them to other threads costs twice what unpacking them does.
+#: No threads: the columns of a batch are small, and a hand-over costs twice as much as
+#: decompressing them.
 _READING: Final = pa.ipc.IpcReadOptions(use_threads=False)
-#: Smaller batches are not compressed: they would hardly be smaller, and it would take six times as long.
+#: Minimum bytes of a batch to compress: a smaller one hardly shrinks and takes six times as long.
 _COMPRESSED_FROM: Final = 4096
-#: Payloads that are decoded at once: a thousand rows or so, or one append.
+#: Bytes of payloads that are decoded at once: about a thousand rows, or one append.
 _GROUP_BYTES: Final = 64 << 10
-#: Buffers that one writev takes.
+#: Maximum buffers of one writev.
 _IOV_MAX = 512
-
-Rows = pa.RecordBatch | pa.Table
 
 
 class Append(NamedTuple):
-    """What one append put into a log: batches by table, and the wire message that it completes."""
+    """One append of a log: batches by table, and the wire message that it completes."""
 
     batches: list[tuple[str, memoryview]]
     about: int
@@ -50,18 +50,18 @@ class Append(NamedTuple):
 
 
 class Contents(NamedTuple):
-    """What is valid in the log at ``path``: its appends in order, and where the last one ends."""
+    """The valid content of the log at ``path``: its appends in order, and the end of the last one."""
 
     path: Path
     appends: list[Append]
     end: int
 
     def table(self, name: str) -> pa.Table:
-        """Return table ``name`` in order of arrival; StoreError when a payload is no batch of it."""
+        """Return table ``name`` in order of arrival; StoreError if a payload is no batch of it."""
         return self._decoded(name, self.appends)
 
     def pieces(self, name: str, rows: int) -> Iterator[pa.Table]:
-        """Yield table ``name`` in order of arrival, the rows of whole appends at once, until they are ``rows`` at least."""
+        """Yield table ``name`` in order of arrival, in pieces of whole appends with at least ``rows`` rows."""
         parts: list[pa.Table] = []
         found = 0
         for appends in self._groups(name):
@@ -74,7 +74,7 @@ class Contents(NamedTuple):
             yield pa.concat_tables(parts)
 
     def _groups(self, name: str) -> Iterator[list[Append]]:
-        """Yield the appends in order, so many at once that one by one would not take much longer; each has a start of its own."""
+        """Yield groups of appends in order; a group is large enough that its overhead is small."""
         group: list[Append] = []
         size = 0
         for append in self.appends:
@@ -99,7 +99,7 @@ class Contents(NamedTuple):
 
 
 def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | memoryview]:
-    """Return the frames of one append, as pieces to be written one after the other."""
+    """Return the frames of one append as buffers, in the order of writing."""
     payloads = [(_IDS[name], payload) for name, rows in tables.items() for payload in _payloads(name, rows)]
     if not payloads:
         return [_frame(NO_TABLE, 0, about, last, b"")]
@@ -112,15 +112,33 @@ def encode(tables: Mapping[str, Rows], about: int, last: int) -> list[bytes | me
 
 
 def decode(data: bytes | memoryview, path: Path) -> Contents:
-    """Return what is valid in the bytes of the log at ``path``; StoreError when it is no log of this version."""
-    appends: list[Append] = []
+    """Return the valid content of the log at ``path``; StoreError if it is no log of this version."""
     head = bytes(data[: HEADER.size])
     if not any(head) or (len(head) < HEADER.size and _HEAD.startswith(head)):  # its first bytes did not reach the disk
-        return Contents(path, appends, 0)
+        return Contents(path, [], 0)
     _check_header(data, path)
-    end = HEADER.size
+    return _appends(memoryview(data), HEADER.size, path)
+
+
+def read_from(path: Path, start: int) -> Contents:
+    """Return what is valid in the log at ``path`` from ``start`` on.
+
+    ``start`` is 0 or where an append ends; `end` counts from 0, too. FileNotFoundError when there
+    is no such log, StoreError when it is none of this version.
+    """
+    with path.open("rb") as file:
+        if not start:
+            return decode(file.read(), path)
+        file.seek(start)
+        found = _appends(memoryview(file.read()), 0, path)
+    return found._replace(end=start + found.end)
+
+
+def _appends(data: memoryview, start: int, path: Path) -> Contents:
+    appends: list[Append] = []
+    end = start
     pending: list[tuple[str, memoryview]] = []
-    for flags, append, position in _frames(memoryview(data)):
+    for flags, append, position in _frames(data, start):
         pending += append.batches
         if not flags & MORE:
             appends.append(Append(pending, append.about, append.last))
@@ -129,10 +147,10 @@ def decode(data: bytes | memoryview, path: Path) -> Contents:
 
 
 class Log:
-    """A log that is being written; ``size`` is where its last append ends."""
+    """A log open for writing; ``size`` is the end of its last append."""
 
     def __init__(self, path: Path, size: int = 0) -> None:
-        """Open ``path``, cut it to ``size`` bytes; 0 starts a new log."""
+        """Open ``path`` and truncate it to ``size`` bytes; 0 starts a new log."""
         self.path = path
         self.dirty = self._unlisted = True
         with store_errors(path):
@@ -149,11 +167,11 @@ class Log:
 
     @property
     def is_gone(self) -> bool:
-        """Whether it has no name any more: what is written ends with this process."""
+        """Whether the file was unlinked, so that appends would be lost with this process."""
         return not os.fstat(self._descriptor).st_nlink
 
     def append(self, pieces: Sequence[bytes | memoryview]) -> None:
-        """Write ``pieces`` at the end; when that fails the log is as before and StoreError says why."""
+        """Write ``pieces`` at the end; after a StoreError the log is unchanged."""
         with store_errors(self.path):
             if self._rest:
                 self._cut()
@@ -166,7 +184,7 @@ class Log:
         self.dirty = True
 
     def sync(self) -> None:
-        """Make what was written last through a failure of the machine."""
+        """Sync the log, so that appends survive a crash of the machine."""
         with store_errors(self.path):
             if self.dirty:
                 os.fdatasync(self._descriptor)
@@ -176,7 +194,7 @@ class Log:
                 self._unlisted = False
 
     def read(self) -> Contents:
-        """Return what this log holds."""
+        """Return the content of this log."""
         with store_errors(self.path):
             return decode(os.pread(self._descriptor, self.size, 0), self.path)
 
@@ -196,7 +214,7 @@ class Log:
 
 
 def _put_whole(descriptor: int, pieces: Sequence[bytes | memoryview], at: int) -> int:
-    """Write ``pieces`` at offset ``at``, one call unless the kernel takes less; return where they end."""
+    """Write ``pieces`` at offset ``at``, in one call if the kernel takes all; return their end."""
     wanted = sum(len(piece) for piece in pieces)
     written = os.pwritev(descriptor, pieces, at)
     if written < wanted:
@@ -227,9 +245,8 @@ def _frame(number: int, flags: int, about: int, last: int, payload: bytes | memo
     return frame[:4] + crc.to_bytes(4, "little") + frame[_CRC_FROM:]
 
 
-def _frames(data: memoryview) -> Iterator[tuple[int, Append, int]]:
-    """Yield flags, content and end of each frame up to the first that is not whole."""
-    at = HEADER.size
+def _frames(data: memoryview, at: int) -> Iterator[tuple[int, Append, int]]:
+    """Yield flags, content and end of each frame from ``at`` up to the first incomplete one."""
     while at + FRAME.size <= len(data):
         length, crc, number, flags, _, about, last = FRAME.unpack_from(data, at)
         end = at + FRAME.size + length

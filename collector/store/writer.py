@@ -14,30 +14,32 @@ import pyarrow as pa
 from ..errors import StoreError
 from . import catalog, durable, lock
 from .catalog import RUNNING, JobInfo
+from .protocols import Rows, StoreWriter
 from .sealing import LogState, seal, tidy
 from .small_segments import in_force
 from .snapshot import files, log_file, settled
-from .wal import Log, Rows, decode, encode
+from .wal import Log, decode, encode
 
-#: A generation is sealed when it has so many rows of ops, bytes of log, or seconds.
+#: Rows of ops, bytes of log and seconds after which a generation is sealed.
 SEAL_ROWS: Final = 100_000
 SEAL_BYTES: Final = 16 << 20
 SEAL_SECONDS: Final = 600.0
-#: So many small appends are sealed in a third of a second, in which nobody else is served.
+#: Appends after which a generation is sealed: this many take a third of a second, which blocks
+#: other jobs.
 SEAL_APPENDS: Final = 2_000
-#: How often logs are fsynced and counters written.
+#: Seconds between fsyncs of a log, and between writes of counters.
 SYNC_SECONDS: Final = 5.0
-#: A sealing that failed is tried again after so long.
+#: Seconds until a failed sealing is tried again.
 RETRY_SECONDS: Final = 2.0
-#: Jobs whose logs are fsynced in one tick: acks wait for it, and on some disks it takes long.
+#: Maximum logs that one tick fsyncs: acks wait for it, and some disks are slow.
 SYNCS_A_TICK: Final = 8
 
 
-class JobWriter:
-    """What one job (or host) stores; opened by ``StoreWriter``. Every failure is a StoreError and changes nothing."""
+class LocalJobWriter:
+    """Writes the tables of one job or host; opened by ``LocalStoreWriter``. A StoreError means that nothing changed."""
 
     def __init__(self, folder: Path, uid: int, collector: Mapping[str, Any]) -> None:
-        """Open or create ``folder``; what a collector before this one did not finish is put in order."""
+        """Open or create ``folder``, and recover from an earlier collector that was interrupted."""
         durable.make_folder(folder)
         self.folder = folder
         self._identity = durable.Identity.of(folder)
@@ -55,10 +57,11 @@ class JobWriter:
         self._recover()
 
     def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
-        """Store rows by table, and that they complete wire type ``about`` up to ``last``; all of it or nothing.
+        """Store rows by table, and that wire type ``about`` is complete up to ``last``; all or nothing.
 
         When it returns, the rows survive the death of this process and may be acked. StoreError ``store-full`` or
-        ``store-unwritable``: nothing is stored, the same append can be tried again; ``store-removed``: nothing ever will be here.
+        ``store-unwritable``: nothing is stored, and the append can be retried; ``store-removed``:
+        every further append fails.
         """
         log = self._opened()
         log.append(encode(tables, about, last))
@@ -68,18 +71,18 @@ class JobWriter:
 
     @property
     def is_gone(self) -> bool:
-        """Whether the folder was removed or moved, or its log was: what is stored there, nobody will find."""
+        """Whether the folder or its log was removed or moved, so that appends would be lost."""
         moved = durable.Identity.of(self.folder) != self._identity
         return moved or (self._log is not None and self._log.is_gone)
 
     def forget(self) -> None:
-        """Close the files of a folder that is gone; nothing is written."""
+        """Close the files of a removed folder without writing."""
         if self._log is not None:
             self._log.close()
             self._log = None
 
     def acked(self, about: int) -> int:
-        """Return the last number of wire type ``about`` that is stored, 0 for none."""
+        """Return the last stored number of wire type ``about``, 0 for none."""
         return self._log_state.acked.get(about, 0)
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
@@ -91,26 +94,26 @@ class JobWriter:
         return self.table("names")
 
     def identity(self, identity: Mapping[str, Any]) -> None:
-        """Store the body of OPEN; the job is running."""
+        """Store the body of OPEN and mark the job as running."""
         if identity != self.info.identity or self.info.state != RUNNING:
             self._save(replace(self.info, identity=dict(identity), state=RUNNING, end={}, closed_ns=None))
 
     def counters(self, counters: Mapping[str, Any]) -> None:
-        """Keep the body of COUNTERS; it is written with the next ``sync_if_due``."""
+        """Keep the body of COUNTERS for the next ``sync_if_due``."""
         self.info = replace(self.info, counters=dict(counters))
         self._stale_record = True
 
     def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
-        """Seal everything and store the job's end: its state and the body of CLOSE. The writer stays usable."""
+        """Seal everything and store the job's end: its state and the body of CLOSE. The writer can still be used."""
         self.seal()
         self._save(replace(self.info, state=state, end=dict(end or {}), closed_ns=time.time_ns()))
 
     def seal(self) -> None:
-        """Seal the generation that is being written, if there is one."""
+        """Seal the current generation, if it has any rows."""
         log, before = self._log, self.info
         if log is None or not self._log_state.appends:
             return
-        pa.default_memory_pool().release_unused()  # a sealing needs much for a moment: before it, and after
+        pa.default_memory_pool().release_unused()  # a sealing needs much memory for a moment
         self.info = seal(self.folder, before, self._log_state, log.read())
         self._log = None
         self._log_state.clear()
@@ -119,7 +122,7 @@ class JobWriter:
         pa.default_memory_pool().release_unused()
 
     def seal_if_due(self, now: float) -> bool:
-        """Seal when the generation is large or old enough; ``now`` in seconds of a clock that never goes back."""
+        """Seal the generation if it is large or old enough; ``now``: monotonic clock in s."""
         if self._log is None or not self._log_state.appends:
             return False
         if self._since is None:
@@ -135,7 +138,7 @@ class JobWriter:
         return True
 
     def sync_if_due(self, now: float) -> bool:
-        """Fsync the log and write counters, every `SYNC_SECONDS` at most; whether there was something to do. ``now`` as above."""
+        """Fsync the log and write counters, at most every `SYNC_SECONDS`; return whether anything was due."""
         dirty = self._log is not None and self._log.dirty
         if now - self.synced < SYNC_SECONDS or not (dirty or self._stale_record):
             return False
@@ -147,7 +150,7 @@ class JobWriter:
         return True
 
     def release(self) -> None:
-        """Write what is due and close the files; the job's state stays."""
+        """Write pending data and close the files; the job's state is unchanged."""
         try:
             if self._stale_record:
                 self._save(self.info)
@@ -177,7 +180,7 @@ class JobWriter:
             self._log = Log(path, contents.end)
 
     def _clean(self) -> None:
-        """Remove what a sealing that was cut short left behind."""
+        """Remove the leftovers of an interrupted sealing."""
         found = files(self.folder)
         left = [path for number, path in found.logs.items() if number <= self.info.sealed]
         for name, generations in found.segments.items():
@@ -189,26 +192,27 @@ class JobWriter:
                 path.unlink(missing_ok=True)
 
 
-class StoreWriter:
-    """All jobs of a store that this host's collector writes; holds the lock until ``close``."""
+class LocalStoreWriter:
+    """Writes all jobs of this host in a store; holds the collector's lock until ``close``."""
 
     def __init__(self, path: str | os.PathLike[str], host: str) -> None:
         """Open or create the store at ``path``.
 
-        StoreError ``store-in-use`` names who writes it, ``store-version`` both versions, ``store-unwritable`` the reason.
+        StoreError ``store-in-use`` names the other writer, ``store-version`` both versions,
+        ``store-unwritable`` the reason.
         """
         self.path = Path(path)
         catalog.make(self.path)
         self.collector = {"host": host, "pid": os.getpid(), "id": secrets.token_hex(8)}
         self._lock = lock.take(catalog.lock_file(self.path, host), self.collector)
         self._identity = durable.Identity.of(self.path)
-        self._open: dict[Path, JobWriter] = {}
+        self._open: dict[Path, LocalJobWriter] = {}
 
-    def job(self, uid: int) -> JobWriter:
-        """Return the writer of job ``uid``, which is created unless it is stored already."""
+    def job(self, uid: int) -> LocalJobWriter:
+        """Return the writer of job ``uid``, creating the job if it is new."""
         return self._writer(catalog.job_folder(self.path, uid), uid)
 
-    def host(self, name: str) -> JobWriter:
+    def host(self, name: str) -> LocalJobWriter:
         """Return the writer of the samples of host ``name``."""
         return self._writer(catalog.host_folder(self.path, name), 0)
 
@@ -218,34 +222,34 @@ class StoreWriter:
         return durable.Identity.of(self.path) != self._identity
 
     def renew(self) -> None:
-        """Make a store that is gone anew, and take it; StoreError as when one is opened. Writers that are open are not touched."""
+        """Recreate and lock a removed store; StoreError as on opening. Open writers are not touched."""
         catalog.make(self.path)
         held = lock.take(catalog.lock_file(self.path, str(self.collector["host"])), self.collector)
         self._lock.release()
         self._lock = held
         self._identity = durable.Identity.of(self.path)
 
-    def forget(self, writer: JobWriter) -> None:
-        """Let go of a writer whose folder is gone."""
+    def forget(self, writer: LocalJobWriter) -> None:
+        """Drop a writer whose folder is gone."""
         self._open.pop(writer.folder, None)
         writer.forget()
 
     @property
-    def lost_hosts(self) -> list[JobWriter]:
-        """Writers of host samples that lost their folder."""
+    def lost_hosts(self) -> list[LocalJobWriter]:
+        """Return the writers of host samples whose folder is gone."""
         return [writer for writer in self._open.values() if not writer.info.uid and writer.is_gone]
 
     def release(self, uid: int) -> None:
-        """Close the files of job ``uid``; it can be opened again."""
+        """Close the files of job ``uid``; ``job`` opens them again."""
         writer = self._open.pop(catalog.job_folder(self.path, uid), None)
         if writer is not None:
             writer.release()
 
     def tick(self, now: float, failed: Callable[[int, Exception], None] | None = None) -> None:
-        """Do what is due: fsync some logs, those first that waited longest, and seal one generation at most.
+        """Run the due work: fsync some logs, longest waiting first, and seal at most one generation.
 
-        ``now`` in seconds of a clock that never goes back. Raises the first StoreError after all were tried; any other
-        exception is told to ``failed``, with the uid of the job.
+        ``now``: monotonic clock in s. Raises the first StoreError after all jobs had their turn;
+        passes any other exception to ``failed``, with the job's uid.
         """
         failures = []
         syncs, sealed = 0, False
@@ -255,7 +259,7 @@ class StoreWriter:
                 sealed = sealed or writer.seal_if_due(now)
             except StoreError as error:
                 failures.append(error)
-            except Exception as error:  # whatever it is, it is one job's
+            except Exception as error:  # the failure stays within this job
                 if failed is None:
                     raise
                 failed(writer.info.uid, error)
@@ -263,7 +267,7 @@ class StoreWriter:
             raise failures[0]
 
     def close(self) -> None:
-        """Close all jobs and let go of the store; what failed to be written is raised after all is closed."""
+        """Close all jobs and release the store; the first error is raised after all are closed."""
         writers, self._open = list(self._open.values()), {}
         failures = []
         for writer in writers:
@@ -275,8 +279,13 @@ class StoreWriter:
         if failures:
             raise failures[0]
 
-    def _writer(self, folder: Path, uid: int) -> JobWriter:
+    def _writer(self, folder: Path, uid: int) -> LocalJobWriter:
         writer = self._open.get(folder)
         if writer is None:
-            writer = self._open[folder] = JobWriter(folder, uid, self.collector)
+            writer = self._open[folder] = LocalJobWriter(folder, uid, self.collector)
         return writer
+
+
+def open_writer(path: str | os.PathLike[str], host: str) -> StoreWriter:
+    """Open or create the store at ``path`` for the collector of ``host``; StoreError as ``LocalStoreWriter``."""
+    return LocalStoreWriter(path, host)

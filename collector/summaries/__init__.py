@@ -1,1 +1,1 @@
-"""Folds over steps, jobs, spans and samples."""
+"""Summaries: folds over steps, jobs, spans and samples."""

@@ -1,4 +1,4 @@
-"""Events of a job besides its steps: refusals, undecodable records, gaps."""
+"""Events of a job: refusals, undecodable records, gaps."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -9,12 +9,12 @@ from ..numbers import count
 from ..text import clean
 
 #: Slugs of harmless events.
-_USUAL: Final = frozenset({"outside-steps"})
+_USUAL: Final = frozenset({"outside-steps", "order-given", "order-ended"})
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """An event that occurred ``count`` times, with its last text; docs/errors.md explains ``slug``, times are real ns."""
+    """An event that occurred ``count`` times, with its last text; times are real ns (slugs: docs/errors.md)."""
 
     slug: str
     text: str
@@ -24,7 +24,7 @@ class Event:
 
     @property
     def usual(self) -> bool:
-        """Whether it also occurs in healthy jobs."""
+        """Whether it occurs in healthy jobs, too."""
         return self.slug in _USUAL
 
     @property
@@ -35,7 +35,7 @@ class Event:
 
 
 def events(table: pa.Table) -> tuple[Event, ...]:
-    """Return the rows of EVENTS by slug, the one that came first at the front."""
+    """Return the rows of EVENTS merged by slug, in order of first occurrence."""
     found: dict[str, Event] = {}
     for row in sorted(table.to_pylist(), key=lambda row: row["t_ns"]):
         at = row["t_ns"]

@@ -1,4 +1,4 @@
-"""What a job's processes and its host did while it ran: rates and levels from one sample a second."""
+"""Resource use of a job's processes and of its host: rates and levels from one sample per second."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 @dataclass(frozen=True, slots=True)
 class Series:
-    """One quantity over time: its name with the unit, and a value for each sample or pause between two."""
+    """One quantity over time: its name with the unit, and a value for each sample or interval."""
 
     name: str
     values: tuple[float, ...]
@@ -29,7 +29,7 @@ class Series:
 
 
 class _Source(NamedTuple):
-    """How a series comes from columns: levels as they are, counters as rates a second."""
+    """Definition of a series: the columns, and whether they are levels or counters (shown as rates)."""
 
     name: str
     columns: tuple[str, ...]
@@ -63,9 +63,10 @@ def _column(table: pa.Table, name: str) -> list[Any]:
 
 
 def _rates(times: Sequence[int], totals: Sequence[float], most: float = inf) -> tuple[float, ...]:
-    """Return how fast ``totals`` grow, a second; what is more than ``most`` was used earlier, and is moved there.
+    """Return the growth of ``totals`` per second; an amount above ``most`` is moved to earlier intervals.
 
-    CPU time counts in ticks and is read just after the clock; a process that is found late adds all of its time at once.
+    CPU time is counted in ticks and read just after the clock, and a process that is found late
+    adds all its time at once.
     """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
     steps = [((after - before) / 1e9, max(0.0, b - a)) for (before, after), (a, b) in pairs if after > before]
@@ -89,7 +90,7 @@ def _series(table: pa.Table, sources: Sequence[_Source], cores: int | None) -> l
 
 
 def between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
-    """Return the samples taken in a span of real time (ns), with one before it so that its first second has a rate."""
+    """Return the samples in a span of real time (ns), and the one before it, which gives the first second a rate."""
     times, first, last = samples["t_ns"], pa.scalar(first_ns), pa.scalar(last_ns)
     before = samples.filter(pc.less(times, first)).sort_by("t_ns")
     inside = samples.filter(pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last)))
@@ -97,9 +98,9 @@ def between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
 
 
 def job_series(samples: pa.Table, cores: int | None = None) -> list[Series]:
-    """Return what the job's processes did, from a table of SAMPLES, on a host of so many ``cores``.
+    """Return the series of a job's processes from a table of SAMPLES; the host has ``cores`` CPUs.
 
-    A sample that was taken when they were gone tells what they used until then, and of no level.
+    A sample taken after their end has their final counters and no levels.
     """
     there = pc.or_(*(pc.greater(samples[name], pa.scalar(0)) for name in ("rss_bytes", "processes")))
     rates, levels = _series(samples, _JOB, cores), _series(samples.filter(there), _JOB, cores)
@@ -107,10 +108,36 @@ def job_series(samples: pa.Table, cores: int | None = None) -> list[Series]:
 
 
 def host_series(samples: pa.Table) -> list[Series]:
-    """Return what the host did, from a table of HOST_SAMPLES."""
+    """Return the series of the host from a table of HOST_SAMPLES."""
     return _series(samples, _HOST, cpus(samples))
 
 
 def cpus(samples: pa.Table) -> int | None:
     """Return the number of CPUs of the host, None without a sample."""
     return int(samples["cpus"][-1].as_py()) if samples.num_rows else None
+
+
+class Usage(NamedTuple):
+    """What a job's processes used: busy cores on average, and the most memory at any sample; None where not known."""
+
+    cpu_cores: float | None
+    memory_bytes: int | None
+
+
+UNKNOWN: Final = Usage(None, None)
+
+
+def _bounds(column: Any) -> dict[str, Any]:
+    found: Any = pc.min_max(column).as_py()
+    return dict(found)
+
+
+def usage(samples: pa.Table) -> Usage:
+    """Return what SAMPLES say of the whole time, without looking at each."""
+    if not samples.num_rows:
+        return UNKNOWN
+    names = ("t_ns", "cpu_user_s", "cpu_system_s")
+    times, *bounds = (_bounds(samples[name]) for name in names)
+    seconds = (times["max"] - times["min"]) / 1e9
+    busy = sum(bound["max"] - bound["min"] for bound in bounds)
+    return Usage(busy / seconds if seconds > 0 else None, pc.max(samples["rss_bytes"]).as_py() or None)

@@ -1,4 +1,4 @@
-"""One line a job: who it is, how far it came, what was traced and lost."""
+"""Folds the record of each job into one row: identity, progress, traced and lost steps."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,19 +10,26 @@ from ..numbers import duration
 from ..store.catalog import RUNNING, JobInfo
 from .kinds import leading, named, of_names
 
-#: The fewest digits that a job goes by.
+#: Minimum digits of a short job id.
 SHORTEST: Final = 4
-#: Words of the channel that count what found no place, and what the collector counts of what never came or is stored no more.
+#: Counters of lost data: words of the channel, and the collector's own counter.
 _LOST: Final = ("dropped_records", "dropped_spans", "never_stored")
-#: A cost is an estimate: so many times its budget it may seem to be.
+#: Factor by which the estimated cost may exceed the budget without a warning.
 _TOLERANCE: Final = 1.1
-#: With less time in steps (ns) a job is short: what is traced in any case weighs.
+#: Time in steps (ns) below which a job is short, so that the unconditional traces dominate its
+#: cost.
 SHORT_NS: Final = 60 * 10**9
+#: Phases of a job: no step counted yet, steps counted, over.
+STARTING: Final = "starting"
+ENDED: Final = "ended"
 
 
 @dataclass(frozen=True, slots=True)
 class JobRow:
-    """What is known of a job without reading its tables; times are real time in ns, None where not known."""
+    """Facts about a job from its record alone; times in real ns, None if unknown.
+
+    ``phase``: starting, running or ended; ``step_ns``: the mean time of a step of ``step_kind``.
+    """
 
     id: str
     uid: str
@@ -40,7 +47,9 @@ class JobRow:
     lost: int
     cost: float | None
     steps_ns: int
+    step_ns: float | None
     state: str
+    phase: str
     status: int | None
     signal: int | None
     started_ns: int
@@ -51,7 +60,7 @@ class JobRow:
 
 
 def short_ids(uids: Sequence[str]) -> dict[str, str]:
-    """Return for each uid the shortest start, of 4 digits or more, that no other has."""
+    """Return the shortest unique prefix of each uid, at least 4 digits."""
     ordered = sorted(uids)
     found = {}
     for at, uid in enumerate(ordered):
@@ -71,18 +80,18 @@ def _whole(values: Mapping[str, Any], name: str) -> int:
 
 
 def words(info: JobInfo) -> dict[str, Any]:
-    """Return the last words of a job's channel that the store has."""
+    """Return the latest stored words of a job's channel."""
     return {**info.counters, **info.end}
 
 
 def counts_of(info: JobInfo) -> dict[str, int]:
-    """Return how many spans of each kind a job has had, those only counted too."""
+    """Return the number of spans of each kind in a job, including those that were only counted."""
     counts = words(info).get("counts")
     return {name: _whole(counts, name) for name in layout.SPAN_NAMES.values()} if isinstance(counts, Mapping) else {}
 
 
 def functions_of(info: JobInfo) -> dict[int, str]:
-    """Return what a job calls the functions that its steps are calls of, by their keys."""
+    """Return the names of the functions that a job's steps call, by key."""
     functions = info.identity.get("functions")
     return (
         {int(key): str(name) for key, name in functions.items() if key.isdecimal()}
@@ -92,9 +101,9 @@ def functions_of(info: JobInfo) -> dict[int, str]:
 
 
 def steps_of(values: Mapping[str, Any]) -> tuple[str, int]:
-    """Return the kind of step that a job is about by its last words, and how many of it did not fail.
+    """Return a job's main kind of step, judged by its latest words, and the number of successful steps.
 
-    A session's run that finds no more data fails, and is no step to those who count them.
+    A session run that meets the end of the data fails; users do not count it as a step.
     """
     counts = of_names(values.get("counts"))
     kind = leading(counts, of_names(values.get("times")))
@@ -103,7 +112,7 @@ def steps_of(values: Mapping[str, Any]) -> tuple[str, int]:
 
 
 def cost(values: Mapping[str, Any]) -> float | None:
-    """Return the part of the time in steps that profiling took, as measured by the job itself; None without steps."""
+    """Return the share of the time in steps spent on profiling, as measured by the job; None without steps."""
     spent, untouched = _whole(values, "self_ns") + _whole(values, "extra_ns"), _untouched_ns(values)
     return spent / untouched if untouched > 0 else None
 
@@ -113,13 +122,35 @@ def _untouched_ns(values: Mapping[str, Any]) -> int:
     return max(0, _whole(values, "step_ns") - _whole(values, "extra_ns"))
 
 
+def phase_of(state: str, counts: Mapping[str, int]) -> str:
+    """Return the phase of a job in some state that has had ``counts`` spans of each kind."""
+    if state != RUNNING:
+        return ENDED
+    return RUNNING if any(counts.values()) else STARTING
+
+
+def _mean_ns(values: Mapping[str, Any], kind: str) -> float | None:
+    """Return the mean time of a step of a kind, failed ones too; None without one, or where no time is known."""
+    counts, times = (values.get(name) for name in ("counts", "times"))
+    if not isinstance(counts, Mapping) or not isinstance(times, Mapping):
+        return None
+    number, spent = _whole(counts, kind), _whole(times, kind)
+    return spent / number if number > 0 and spent > 0 else None
+
+
+def cost_note(row: JobRow) -> str | None:
+    """Return the note on a cost above the budget; None if it is not."""
+    why = over_budget(row)
+    return f"the cost is above the budget: {why}" if why else None
+
+
 def over_budget(row: JobRow) -> str | None:
-    """Return why profiling cost more than its budget; None where it did not."""
+    """Return the reason why profiling exceeded its budget; None if it did not."""
     if not row.traced or row.cost is None or row.cost <= _share(row.trace) * _TOLERANCE:
         return None
     if row.trace and not row.trace.startswith("budget"):
-        return f"the steps are traced that were asked for (--trace {row.trace})"
-    why = "the first steps of each kind are traced in any case"
+        return f"the requested steps are traced (--trace {row.trace})"
+    why = "the first steps of each kind are always traced"
     if row.steps_ns >= SHORT_NS:
         return why
     spent, steps = duration(row.cost * row.steps_ns), duration(row.steps_ns)
@@ -127,7 +158,7 @@ def over_budget(row: JobRow) -> str | None:
 
 
 def _share(trace: str) -> float:
-    """Return the part of the time that a policy allows, 0 where it names none; without a policy what the default allows."""
+    """Return the budget of a policy as a share of the time, 0 if it has none; without a policy, the default."""
     word, _, value = (trace or str(SETTINGS["trace"].default)).partition("=")
     try:
         return float(value.removesuffix("%")) / 100 if word == "budget" else 0.0
@@ -159,7 +190,9 @@ def job_row(info: JobInfo, short: str, now_ns: int) -> JobRow:
         lost=sum(_whole(values, name) for name in _LOST),
         cost=cost(values),
         steps_ns=_untouched_ns(values),
+        step_ns=_mean_ns(values, kind),
         state=info.state,
+        phase=phase_of(info.state, counts),
         status=info.end.get("status"),
         signal=info.end.get("signal"),
         started_ns=started,

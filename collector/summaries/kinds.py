@@ -1,5 +1,12 @@
-"""Kinds of steps: their names, and which of several a job is about."""
+"""Kinds of steps: their names, and the choice of a job's main kind.
 
+Calls of different functions are different steps: each function is a kind of its own,
+`function:NAME`. A kind is known by a whole number: that of the span kind, and for one function the
+span key above it.
+"""
+
+import re
+import zlib
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -8,32 +15,75 @@ from ..errors import UsageError
 
 #: The word for all kinds.
 ALL: Final = "all"
-#: Kinds that are steps, by name.
+#: Numbers of the kinds of steps, by name.
 NUMBERS: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
 
 
-def named(kind: int) -> str:
-    """Return the name of a kind."""
-    return layout.SPAN_NAMES.get(kind, str(kind))
+#: What stands between the span kind and the name of a function.
+_OF: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
+_KEY_AT: Final = 16
+#: Other names go by their keys: longer ones may have been cut off.
+_NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
+_NO_NAMES: Final[Mapping[int, str]] = {}
+
+
+def of_span(kind: int, key: int) -> int:
+    """Return the kind of a step by the kind and the key of its span."""
+    return kind | key << _KEY_AT if kind == layout.FUNCTION else kind
+
+
+def span_kind(kind: int) -> int:
+    """Return the kind of the spans of a kind of step."""
+    return kind & (1 << _KEY_AT) - 1
+
+
+def key_of(kind: int) -> int:
+    """Return the key of the spans of one function, 0 where the kind is not that of one."""
+    return kind >> _KEY_AT
+
+
+def named(kind: int, functions: Mapping[int, str] = _NO_NAMES) -> str:
+    """Return the name of a kind; ``functions``: those of functions by key."""
+    key = key_of(kind)
+    if not key:
+        return layout.SPAN_NAMES.get(kind, str(kind))
+    name = functions.get(key, "")
+    return _OF + (name if _NAME.fullmatch(name) else f"#{key:x}")
+
+
+def _from_word(word: str) -> int | None:
+    """Return the kind that a word names, None where there can be none."""
+    if not word.startswith(_OF):
+        return NUMBERS.get(word)
+    name = word.removeprefix(_OF)
+    try:
+        key = int(name[1:], 16) if name.startswith("#") else zlib.crc32(name.encode("utf-8", "surrogateescape"))
+    except ValueError:
+        return None
+    return of_span(layout.FUNCTION, key) if name and key < 1 << 32 else None
 
 
 def from_text(text: str) -> tuple[int, ...]:
-    """Read `KIND[,KIND]` or `all`; UsageError ``no-such-kind`` where one is none."""
+    """Parse `KIND[,KIND]` or `all`; `function:NAME` is one function.
+
+    UsageError ``no-such-kind`` for an unknown kind.
+    """
     words = [word.strip() for word in text.split(",")]
     if words == [ALL]:
         return layout.STEP_KINDS
-    wrong = next((word for word in words if word not in NUMBERS), None)
+    found = {word: _from_word(word) for word in words}
+    wrong = next((word for word, kind in found.items() if kind is None), None)
     if wrong is not None:
-        raise UsageError(
-            f"no kind of step is called '{wrong[:40]}': {', '.join(NUMBERS)}, or {ALL}", slug="no-such-kind"
-        )
-    return tuple(kind for kind in layout.STEP_KINDS if named(kind) in words)
+        known = ", ".join([*NUMBERS, f"{_OF}NAME"])
+        raise UsageError(f"no kind of step is called '{wrong[:40]}': {known}, or {ALL}", slug="no-such-kind")
+    order = layout.STEP_KINDS.index
+    return tuple(sorted({kind for kind in found.values() if kind is not None}, key=lambda kind: order(span_kind(kind))))
 
 
 def of_names(numbers: object) -> dict[int, int]:
-    """Return counts or times that a job tells by the names of kinds, by the kinds' numbers.
+    """Return a job's counts or times by number of kind instead of by name.
 
-    Entries that are no positive number, or of no kind of step, are left out.
+    Entries with no positive number, or with an unknown kind, are left out.
     """
     by_name: Mapping[Any, Any] = numbers if isinstance(numbers, Mapping) else {}
     return {
@@ -44,6 +94,6 @@ def of_names(numbers: object) -> dict[int, int]:
 
 
 def leading(present: Mapping[int, object], times: Mapping[int, int]) -> int | None:
-    """Return the kind that a job is about, of those that are ``present``; where no time is known, the first that there is."""
+    """Return the main kind among those ``present``: the one with the most time; without times, the first."""
     known = {kind: times[kind] for kind in present if times.get(kind)}
     return step_kinds.leading(known) if known else next((kind for kind in layout.STEP_KINDS if kind in present), None)

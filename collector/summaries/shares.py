@@ -1,4 +1,4 @@
-"""Time of groups of nodes in a step and its spread over the steps, ranked by the median step."""
+"""Time of groups of nodes per step and its spread, ranked by the median step."""
 
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from operator import add
@@ -7,12 +7,12 @@ from typing import Generic, NamedTuple, TypeVar
 
 K = TypeVar("K", bound=Hashable)
 
-#: Times in us of nodes by name, one for each of the steps that are looked at.
+#: Times of nodes in us, by name, one for each selected step.
 Times = Mapping[str, Sequence[int]]
 
 
 class Share(NamedTuple, Generic[K]):
-    """A group: its least, median and longest time of a step, in us, and its share of the median times of all groups."""
+    """A group: its minimum, median and maximum time per step in us, and its share of the sum of medians."""
 
     key: K
     least_us: int
@@ -22,9 +22,9 @@ class Share(NamedTuple, Generic[K]):
 
 
 def shares(groups: Iterable[tuple[K, str]], times: Times) -> list[Share[K]]:
-    """Return the groups that took any time, most of a median step first; ``groups`` are pairs of a key and a node's name.
+    """Return the groups with any time, largest median first; ``groups`` are pairs (key, name of a node).
 
-    Where no group runs in half of the steps or more, shares are of the sums.
+    If no group runs in at least half of the steps, shares refer to the sums instead.
     """
     sums: dict[K, list[int]] = {}
     for key, name in groups:

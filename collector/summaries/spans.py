@@ -1,4 +1,4 @@
-"""The application's own phases: fits with their epochs and batches, evaluations, session runs."""
+"""The phases of the application: fits with epochs and batches, evaluations, session runs."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 from ...formats import layout
 from .steps import NO_NAMES, Names, call, of_kinds
 
-#: Kinds without a place under fit, and the steps that belong to some of them.
+#: Kinds outside of a fit, each with its kind of steps if it has any.
 _OTHERS: Final = (
     layout.EVALUATE,
     layout.TEST_BATCH,
@@ -27,7 +27,7 @@ _INNER: Final = frozenset({layout.TEST_BATCH, layout.PREDICT_BATCH})
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """One line of the tree: ``count`` spans at some depth; ``running`` where the span has not ended yet."""
+    """One line of the tree: ``count`` spans at a depth; ``running``: the span has not ended yet."""
 
     depth: int
     kind: str
@@ -41,7 +41,7 @@ class Phase:
 
     @property
     def mean_ns(self) -> float | None:
-        """Mean duration in ns, None where nothing has ended."""
+        """Mean duration in ns, None if no span has ended."""
         return self.total_ns / self.count if self.count else None
 
 
@@ -65,7 +65,7 @@ def _single(depth: int, row: Mapping[str, Any]) -> Phase:
 
 
 def _epochs(epochs: Iterable[Mapping[str, Any]], batches: dict[int, dict[str, Any]]) -> list[Phase]:
-    """Return epochs with their batches below them; the batches taken are removed from ``batches``."""
+    """Return epochs with their batches below; these are removed from ``batches``."""
     phases = []
     for epoch in epochs:
         phases.append(_single(1, epoch))
@@ -108,5 +108,5 @@ def _others(spans: pa.Table, names: Names) -> list[Phase]:
 
 
 def phases(spans: pa.Table, names: Names = NO_NAMES, *, live: bool) -> list[Phase]:
-    """Fold SPANS into the lines of a tree, parents first; ``live`` says whether what has not ended may still end."""
+    """Fold SPANS into the lines of a tree, parents first; ``live``: the job runs, so open spans may still end."""
     return [*_fits(spans, live), *_others(spans, names)]

@@ -1,4 +1,4 @@
-"""How a set of times spreads, where one row may stand for many short ones."""
+"""The spread of a set of times, in which one row may represent many short ones."""
 
 from dataclasses import dataclass
 from typing import Any, Final
@@ -14,7 +14,7 @@ _FAILED: Final[Any] = pa.scalar(layout.FLAG_FAILED, pa.uint16())
 
 @dataclass(frozen=True, slots=True)
 class Spread:
-    """Number, percentiles, extremes and mean of some times, all in ns; ``timed`` of them were taken, the others are estimated."""
+    """Number, percentiles, extremes and mean of times in ns; ``timed`` of them were measured, the others estimated."""
 
     count: int
     p50_ns: float
@@ -32,9 +32,9 @@ def _sum(values: Any) -> int:
 
 
 def _percentile(times: Any, ends: Any, percent: int, count: int) -> float:
-    """Return the least of the times that ``percent`` of all ``count`` do not exceed: one of them, of few the longest.
+    """Return the smallest time that at least ``percent`` of all ``count`` times do not exceed.
 
-    ``times`` are sorted; at each of them so many items as ``ends`` says have come.
+    ``times`` are sorted; ``ends`` are their cumulative numbers.
     """
     number = -(-percent * count // 100)
     before = _sum(pc.less(ends, pa.scalar(number, pa.float64())))
@@ -42,9 +42,10 @@ def _percentile(times: Any, ends: Any, percent: int, count: int) -> float:
 
 
 def spread(spans: pa.Table) -> Spread | None:
-    """Return the spread of the durations in ``spans`` (columns of schema.SPANS), None when there is none.
+    """Return the spread of the durations in ``spans`` (columns of schema.SPANS), None if there are none.
 
-    A row that stands for ``count`` steps counts as that many of its mean duration; of one that is sampled one was timed.
+    A row with ``count`` steps counts as that many of its mean duration; in a sampled row, one step
+    was timed.
     """
     if not spans.num_rows:
         return None
@@ -59,7 +60,7 @@ def spread(spans: pa.Table) -> Spread | None:
 
 
 def timed(spans: pa.Table) -> int:
-    """Return how many of the steps in ``spans`` were timed."""
+    """Return the number of timed steps in ``spans``."""
     sampled = pc.not_equal(pc.bit_wise_and(spans["flags"], _SAMPLED), pa.scalar(0, pa.uint16()))
     failed = pc.not_equal(pc.bit_wise_and(spans["flags"], _FAILED), pa.scalar(0, pa.uint16()))
     one = pc.if_else(failed, pa.scalar(0, pa.uint32()), pa.scalar(1, pa.uint32()))

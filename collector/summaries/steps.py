@@ -1,4 +1,4 @@
-"""Step times: those of untraced steps, and apart from them what tracing costs a step."""
+"""Step times: those of untraced steps, and separately the cost of tracing a step."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,19 +11,19 @@ from ...formats import layout
 from .spread import Spread, spread, timed
 from .step_cost import StepCost, step_cost
 
-#: A step with one of these tells nothing of how long steps take.
+#: Flags of steps whose times are not representative.
 UNUSUAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
-#: So many feeds, fetches or targets, or more, as a key tells of them.
+#: Largest number of feeds, fetches or targets in a key; it means this many or more.
 _MOST: Final = 15
 
-#: What calls are named by their keys.
+#: Names of calls by key.
 Names = Mapping[int, str]
 NO_NAMES: Final[Names] = {}
 
 
 @dataclass(frozen=True, slots=True)
 class StepGroup:
-    """The steps of one kind and key; ``cost`` is how much longer a traced one takes, None where that cannot be said."""
+    """The steps of one kind and key; ``cost``: extra time of a traced step, None if unknown."""
 
     kind: str
     call: str
@@ -42,9 +42,9 @@ class StepGroup:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One step, or ``count`` consecutive short ones from ``ordinal`` on; durations are means, in ns.
+    """One step, or ``count`` consecutive short ones from ``ordinal`` on; durations are means in ns.
 
-    ``sampled``: only the last of them was timed, or none where it failed.
+    ``sampled``: only the last one was timed, or none if that failed.
     """
 
     kind: str
@@ -60,7 +60,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Steps:
-    """Groups by importance, and single steps in order of time; ``timed`` is how many steps of each kind were timed."""
+    """Groups by importance, and single steps by time; ``timed``: number of timed steps of each kind."""
 
     groups: tuple[StepGroup, ...]
     steps: tuple[Step, ...]
@@ -69,7 +69,7 @@ class Steps:
 
 
 def call(kind: int, key: int, names: Names = NO_NAMES) -> str:
-    """Say what distinguishes a call from others of its kind: the name of its key, else what the key tells."""
+    """Return the label of a call among those of its kind: the name of its key, else the content of the key."""
     if kind not in {*layout.RUN_KINDS, layout.PARTIAL_RUN}:
         return names.get(key, f"#{key}") if key else ""
     parts = ((key >> 28, "feed"), (key >> 24 & _MOST, "fetch"), (key >> 20 & _MOST, "target"))
@@ -83,12 +83,12 @@ def _plural(word: str, number: int) -> str:
 
 
 def flagged(spans: pa.Table, flags: int) -> Any:
-    """Return a mask of the spans that have one of ``flags``."""
+    """Return a mask of the spans with any of ``flags``."""
     return pc.not_equal(pc.bit_wise_and(spans["flags"], pa.scalar(flags, pa.uint16())), pa.scalar(0, pa.uint16()))
 
 
 def of_kinds(spans: pa.Table, kinds: tuple[int, ...]) -> pa.Table:
-    """Return the spans of some kinds."""
+    """Return the spans of ``kinds``."""
     return spans.filter(pc.is_in(spans["kind"], pa.array(kinds, pa.uint16())))
 
 
@@ -130,7 +130,7 @@ def _step(row: dict[str, Any]) -> Step:
 
 
 def steps(spans: pa.Table, last: int | None, names: Names = NO_NAMES) -> Steps:
-    """Fold SPANS into groups of steps, whose keys have ``names``, and list the ``last`` of them (None: all)."""
+    """Fold SPANS into groups of steps and a list of the ``last`` ones (None: all); ``names``: labels of keys."""
     taken = of_kinds(spans, layout.STEP_KINDS).combine_chunks()
     keys = taken.group_by(["kind", "key"]).aggregate([("total_ns", "sum")]).sort_by([("total_ns_sum", "descending")])
     groups = []

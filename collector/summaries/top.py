@@ -1,4 +1,4 @@
-"""Op types ranked by their time in a step."""
+"""Op types, ranked by their time in a step."""
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -8,15 +8,15 @@ from ..tfviews.nodes import Node, total
 from ..tfviews.own_files import Stack, own_line, own_place, stacks_of
 from .shares import Times, shares
 
-#: What looks up the calls that made a node: `stacks_of` all nodes.
+#: Looks up the stack of a node, made by `stacks_of`.
 StackOf = Callable[[Node], Stack | None]
 
 
 @dataclass(frozen=True, slots=True)
 class TopOp:
-    """One op type on one device: times of a step in us, calls and bytes of a step on average, and the line that most of it comes from.
+    """One op type on one device: times per step in us, mean calls and bytes per step, and the slowest line.
 
-    `share` is that of the median step.
+    `share` refers to the median step.
     """
 
     op: str
@@ -31,14 +31,14 @@ class TopOp:
 
 
 def short_device(device: str) -> str:
-    """Return the end of a device's name as people say it: CPU:0, GPU:1."""
+    """Return the short form of a device's name: CPU:0, GPU:1."""
     return device.rsplit("/", 1)[-1].removeprefix("device:").upper() or "-"
 
 
 def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
-    """Return the (op type, device) pairs that took any time, most of a median step first.
+    """Return the (op type, device) pairs with any time, largest median first.
 
-    ``nodes`` have their sums over ``steps`` steps, ``times`` their times in each step that is looked at.
+    ``nodes`` have sums over ``steps`` steps; ``times`` are the nodes' times in each selected step.
     """
     stack_of = stacks_of(nodes)
     groups: dict[tuple[str, str], list[Node]] = defaultdict(list)
@@ -66,12 +66,12 @@ def top_ops(nodes: Sequence[Node], times: Times, steps: int) -> list[TopOp]:
 
 
 def top_line(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
-    """Return the user's own line that most of the time of ``nodes`` comes from; empty where none is known."""
+    """Return the user's line with most of the time of ``nodes``, '' if unknown."""
     return _heaviest(nodes, times, stack_of, own_line)
 
 
 def top_place(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
-    """Return what ``top_line`` does, with the line's function."""
+    """Return ``top_line`` with the line's function."""
     return _heaviest(nodes, times, stack_of, own_place)
 
 

@@ -1,1 +1,1 @@
-"""Views: pure folds of what the store holds."""
+"""The four views: pure folds of stored data."""

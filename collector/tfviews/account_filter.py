@@ -1,4 +1,4 @@
-"""Which nodes -account_type_regexes takes, and how often."""
+"""The filter of -account_type_regexes, and the number of matches per node."""
 
 from collections.abc import Callable
 from typing import Any
@@ -6,12 +6,12 @@ from typing import Any
 from .nodes import Node
 from .options import Matcher
 
-#: What of a node its op types depend on.
+#: Facts of a node that determine its op types.
 _Kind = tuple[str, tuple[str, ...], tuple[str, ...]]
 
 
 def _by_kind(judge: Callable[[Node], Any]) -> Callable[[Node], Any]:
-    """Return ``judge`` asked once for all nodes with the same op types."""
+    """Return ``judge``, cached by op types."""
     known: dict[_Kind, Any] = {}
 
     def judged(node: Node) -> Any:
@@ -24,7 +24,7 @@ def _by_kind(judge: Callable[[Node], Any]) -> Callable[[Node], Any]:
 
 
 def accounts(patterns: tuple[str, ...]) -> Callable[[Node], bool]:
-    """Return what says whether a node has an op type that some pattern matches."""
+    """Return a predicate: whether some pattern matches an op type of a node."""
     matches = Matcher(patterns)
     if matches.everything:
         return lambda _node: True
@@ -32,7 +32,7 @@ def accounts(patterns: tuple[str, ...]) -> Callable[[Node], bool]:
 
 
 def match_counts(patterns: tuple[str, ...]) -> Callable[[Node], int]:
-    """Return what says how many patterns match an op type of a node: so often its numbers count in the op and code view."""
+    """Return a function that counts the patterns matching a node: its weight in the op and the code view."""
     if Matcher(patterns).everything:
         return lambda _node: 1
     singles = [Matcher((pattern,)) for pattern in patterns]

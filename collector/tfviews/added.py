@@ -1,4 +1,4 @@
-"""Nodes that TensorFlow put into a graph of the user's: one for each op type, together in a scope of their own."""
+"""Groups the nodes that TensorFlow added to a user's graph: one for each op type, in a separate scope."""
 
 import re
 from collections.abc import Sequence
@@ -9,9 +9,10 @@ from .encoding import octets
 from .nodes import Node, NodeFacts, Stats
 from .tree import sums
 
-#: The scope that they are in.
+#: The scope of the groups.
 ADDED: Final = "(added by TensorFlow)"
-#: What Grappler, the placer and the executor call nodes of theirs: prefixes, endings, and copies between devices.
+#: Names of nodes from Grappler, the placer and the executor: prefixes, endings, and copies between
+#: devices.
 _NAMES: Final = re.compile(
     r"""(?:
       (?:ConstantFolding|ConstantFoldingCtrl|\w+Optimizer|Func|recompute|RecomputeTrigger)/.*
@@ -25,14 +26,14 @@ _NAMES: Final = re.compile(
 
 
 def is_added(node: Node) -> bool:
-    """Whether TensorFlow put ``node`` in: no graph of the job has it, and its name or its type is one that TensorFlow makes."""
+    """Whether TensorFlow added ``node``: no graph of the job has it, and TensorFlow uses such names or types."""
     return not node.in_graph and (_NAMES.fullmatch(node.name) is not None or node.op.startswith("_"))
 
 
 def grouped(nodes: Sequence[Node], *, linked: bool = False) -> tuple[list[Node], dict[str, str]]:
-    """Return ``nodes`` with one for each op type in the place of what TensorFlow put in, and their names by those of its parts.
+    """Return ``nodes`` with the added ones merged by op type, and the new name of each merged node.
 
-    ``linked``: these are inputs of a node called ADDED, as the graph view needs to have them together.
+    ``linked``: make the merged nodes inputs of a node called ADDED, which the graph view needs.
     """
     kept = [node for node in nodes if not is_added(node)]
     kinds: dict[str, list[Node]] = {}

@@ -1,4 +1,4 @@
-"""The code view: the nodes as a tree of the Python calls that made them, gradients beside the calls of their forward ops."""
+"""The code view: a tree of the Python calls that created the nodes; gradients stand beside their forward ops' calls."""
 
 import re
 from collections.abc import Callable, Iterable, Sequence
@@ -14,16 +14,16 @@ from .options import Matcher, Options
 from .parity import DEFAULT, Parity
 from .tree import AccountedNode, TreeView, root_of, sums, tree_view
 
-#: What follows the name of every call of the tree of gradients.
+#: Ending of the name of a call in the tree of gradients.
 GRADIENT: Final = " (gradient)"
-#: Bytes from which on a function's name is cut, and what is left of it.
+#: Length in bytes from which a function's name is truncated, and the length that remains.
 _LONG, _CUT = 20, 17
 _BEFORE, _AFTER = "gradients/", "_grad/"
 _HOST_ONLY: Final = re.compile("[A-Za-z][A-Za-z0-9.]+://[^/]*", re.DOTALL)
 
 
 class Place:
-    """A call under its caller: the first frame that had its text there, and the nodes made in it."""
+    """A call below its caller: its first frame there, and the nodes that it created."""
 
     __slots__ = ("below", "frame", "gradient", "kept", "nodes", "text")
 
@@ -36,27 +36,27 @@ class Place:
         self.kept: Call | None = None
 
     def kept_below(self) -> list["Call"]:
-        """Return what accounting keeps of the calls below, in order of first use."""
+        """Return the accounted calls below, in order of first use."""
         return [place.kept for place in self.below.values() if place.kept is not None]
 
 
 @dataclass(frozen=True, slots=True)
 class CallTree:
-    """All places, callers before what they call, and the gradient nodes of unplaced forward ops by those ops' names."""
+    """All calls, callers first, and by forward op the gradient nodes whose forward op has no stack."""
 
     places: list[Place]  # the first one is the root
     lost: dict[str, list[Node]]
 
 
 class Call(AccountedNode):
-    """A place that accounting keeps, with its picked nodes in name order."""
+    """An accounted call, with its picked nodes in name order."""
 
     __slots__ = ("place",)
 
     def __init__(
         self, place: Place, picked: Sequence[tuple[Node, int]], below: Sequence[AccountedNode], *, whole: bool
     ) -> None:
-        """Count each picked node as often as it says; ``whole``: what has none is accounted, too."""
+        """Count each picked node with its weight; ``whole``: account calls without picked nodes, too."""
         stats = [node.stats for node, times in picked for _ in range(times)]
         own = NOTHING if not stats else stats[0] if len(stats) == 1 else sums(stats)
         nodes = sorted([node for node, _ in picked], key=_name) if len(picked) > 1 else [node for node, _ in picked]
@@ -69,12 +69,12 @@ def _name(node: Node) -> bytes:
 
 
 def basename(file: str) -> str:
-    """Return what follows the last `/`; nothing of an address without a path, as in tfprof: `gs://bucket`."""
+    """Return the part after the last `/`; empty for a URL without a path (`gs://bucket`), as in the TF profiler."""
     return "" if _HOST_ONLY.fullmatch(file) else file.rpartition("/")[2]
 
 
 def frame_text(frame: Frame) -> str:
-    """Return what a call is called: file, line, and function, whose long name is cut, be it within a character."""
+    """Return the text of a call: file, line and function; a long name is truncated, even within a character."""
     function = frame.function
     if len(raw := octets(function)) >= _LONG:
         function = raw[:_CUT].decode("utf-8", "surrogateescape") + "..."
@@ -82,24 +82,24 @@ def frame_text(frame: Frame) -> str:
 
 
 def forward_name(name: str) -> str | None:
-    """Return the name of the op whose gradient a node called ``name`` is part of, None where it is no gradient."""
+    """Return the forward op of the gradient node ``name``, None if it is no gradient."""
     before, after = name.find(_BEFORE), name.find(_AFTER)
     start = before + len(_BEFORE)
     if before < 0 or after < 0 or after == start:
         return None
-    return name[start:after] if after > start else name[start:]  # tfprof's length wraps around
+    return name[start:after] if after > start else name[start:]  # the TF profiler's length underflows
 
 
 class _Builder:
-    """Puts nodes into their places; nodes of one stack are looked up once."""
+    """Adds nodes to their calls; each distinct stack is looked up once."""
 
     def __init__(self) -> None:
         self.places = [Place()]
-        self._texts: dict[int, str] = {}  # by identity, which is quicker: nodes keep their stacks alive, and share them
+        self._texts: dict[int, str] = {}  # by identity, which is faster: nodes share their stacks and keep them alive
         self._known: dict[tuple[int, bool], Place] = {}
 
     def place(self, stack: tuple[Frame, ...], *, gradient: bool = False) -> Place:
-        """Return the innermost place of ``stack``, made where it is not there."""
+        """Return the innermost call of ``stack``, creating missing calls."""
         key = id(stack), gradient
         if key not in self._known:
             place = self.places[0]
@@ -119,7 +119,7 @@ class _Builder:
 
 
 def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
-    """Put nodes in name order into their places; those without a stack have none."""
+    """Build the tree from nodes in name order; nodes without a stack are left out."""
     builder = _Builder()
     forward: dict[str, tuple[Frame, ...]] = {}
     gradients: dict[str, list[Node]] = {}
@@ -143,18 +143,18 @@ def call_tree(nodes: Iterable[Node], parity: Parity = DEFAULT) -> CallTree:
 
 
 def _account(places: Sequence[Place], patterns: tuple[str, ...]) -> AccountedNode:
-    """Return the root above the calls with picked nodes and their callers, or above all calls."""
+    """Return the root above the accounted calls: those with picked nodes and their callers, or all."""
     whole, count_of = Matcher(patterns).everything, match_counts(patterns)
-    for place in reversed(places[1:]):  # what is called comes before its caller
+    for place in reversed(places[1:]):  # callees before callers
         picked = [(node, times) for node in place.nodes if (times := count_of(node))]
         below = place.kept_below()
-        if picked or below:  # all calls where all is accounted: innermost ones have nodes
+        if picked or below:  # if all nodes are accounted, so are all calls: the innermost ones have nodes
             place.kept = Call(place, picked, below, whole=whole)
     return root_of(places[0].kept_below())
 
 
 def _shows(options: Options) -> Callable[[AccountedNode], bool]:
-    """Return the filter: every minimum looks at totals, and -min_occurrence at nothing."""
+    """Return the filter: minima apply to totals, and -min_occurrence has no effect."""
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     leasts = dict(options.minima)
     least = tuple(leasts[counter] for counter in NOTHING._fields[1:])
@@ -170,8 +170,9 @@ def _shows(options: Options) -> Callable[[AccountedNode], bool]:
 def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
     """Fold nodes in name order into the code view: its `nodes` are those with a stack, none without code traces.
 
-    Its `unreached` are gradient nodes whose forward ops have no stack. As in tfprof, a trimmed call goes with all that it
-    calls, totals are never of what is displayed only, and numbers of executions hide nothing.
+    `unreached` counts gradient nodes whose forward ops have no stack. As in the TF profiler,
+    trimming a call drops its callees, totals never cover displayed entries only, and the number of
+    executions hides nothing.
     """
     traced = [node for node in nodes if node.facts.stack]
     tree, picked = call_tree(traced, parity), match_counts(options.account_type_regexes)

@@ -1,6 +1,6 @@
-"""The bytes of names: UTF-8, with bytes of a job that are not UTF-8 as surrogate escapes."""
+"""The bytes of names, which are UTF-8 text; other bytes are surrogate escapes."""
 
 
 def octets(text: str) -> bytes:
-    """Return the bytes of ``text`` as they came from the job; names sort in the order of their bytes."""
+    """Return the original bytes of ``text``, by which names are sorted."""
     return text.encode("utf-8", "surrogateescape")

@@ -1,4 +1,4 @@
-"""What tfprof keeps of a node and a step: the pairs of its executions, device by device, and its records of memory."""
+"""The TF profiler's entry of a node and a step: execution times by device, and memory records."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -15,10 +15,10 @@ from .nodes import STREAM, texts
 Pair = tuple[int, int]
 #: Bytes and address of an output.
 Output = tuple[int, int]
-#: Steps of a node.
+#: Entries of a node by step.
 Steps = dict[int, "Entry"]
 
-#: The columns of OPS that are looked at, `trace` and `start_ns` first.
+#: The columns of OPS that are read, `trace` and `start_ns` first.
 COLUMNS: Final = (
     "trace",
     "start_ns",
@@ -42,9 +42,10 @@ _NOTHING: Final[Mapping[int, Output]] = {}
 
 
 class MemoryRecord(NamedTuple):
-    """The memory of one execution, in bytes; `micros`: when it ended, real time. `output_memory` is by slot.
+    """The memory of one execution, in bytes; `micros`: its end in real time. `output_memory` is by slot.
 
-    `outputs`: id of the signature of what it put out; a live job tells what all of it took, and not each.
+    `outputs`: id of the output signature; a live job records the bytes of all outputs together, not
+    of each.
     """
 
     micros: int
@@ -63,11 +64,11 @@ class MemoryRecord(NamedTuple):
 
 @dataclass(slots=True)
 class Entry:
-    """The executions of one node in one step, in order of arrival; times in µs, 0 where there is none.
+    """The executions of one node in one step, in order of arrival; times in µs, 0 for none.
 
-    `device` is the CPU or GPU that the node belongs to, empty where it was seen on none. `start_us` and `end_us` are of all
-    its devices, host and memcpy devices too; `runs` counts executions on its CPU or GPU. Devices are lower case.
-    `allocations` are (µs, bytes) of a GPU's allocator.
+    `device` is the node's canonical device, empty if it has none. `start_us` and `end_us` cover all
+    devices, host and memcpy devices included; `runs` counts executions on its CPU or GPU. Devices
+    are lower case. `allocations` are (µs, bytes) of a GPU's allocator.
     """
 
     device: str = ""
@@ -82,7 +83,7 @@ class Entry:
 
     @property
     def executions(self) -> list[tuple[str, list[Pair]]]:
-        """The pairs of every device that time is counted of, by name of the device."""
+        """The executions by name of the device, for every device whose time counts."""
         return sorted([*self.accelerator.items(), *self.cpu.items()])
 
 
@@ -125,11 +126,12 @@ def entries(
     allocations: pa.Table,
     output_memory: pa.Table,
 ) -> dict[str, Steps]:
-    """Return tfprof's entries by name of the node and step, of the rows of ``ops`` whose trace is in ``traces``.
+    """Return the TF profiler's entries by node name and step, from the rows of ``ops`` with a trace in ``traces``.
 
-    ``ops`` has COLUMNS of OPS, as they lie in the store; ``traces`` at least `trace`, `step` and `base_ns`: traces of one
-    step add up. ``canonical`` is node id -> device id in the whole job (views.nodes.canonical_devices). A node that ran
-    nowhere but on another CPU or GPU than its own has no entry.
+    ``ops`` has COLUMNS of OPS in stored order; ``traces`` has at least `trace`, `step` and
+    `base_ns`: traces of one step add up. ``canonical`` is node id -> device id in the whole job
+    (views.nodes.canonical_devices). A node that ran only on CPUs or GPUs other than its canonical
+    device has no entry.
     """
     devices = _devices(names)
     own = {node: devices[device].name for node, device in canonical.items() if device in devices}
@@ -187,7 +189,7 @@ def _devices(names: pa.Table) -> dict[int, _Device]:
 
 
 def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
-    """Yield the executions of ``traces`` in order; sums wrap as the rollup's do."""
+    """Yield the executions of ``traces`` in order; sums wrap like the rollup's."""
     at = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
     taken = ops.select(list(COLUMNS)).filter(pc.is_valid(at))
     column = {name: flat(taken[name]) for name in COLUMNS}
@@ -214,7 +216,7 @@ def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
 
 
 def _outputs(table: pa.Table) -> dict[tuple[int, int, int, int], dict[int, Output]]:
-    """Return what executions put out, by (trace, node, device, execution) and slot; the last of a slot counts."""
+    """Return the outputs of executions by (trace, node, device, execution) and slot; the last of a slot counts."""
     found: dict[tuple[int, int, int, int], dict[int, Output]] = {}
     columns: Any = (
         table[name].to_pylist() for name in ("trace", "node", "device", "execution", "slot", "bytes", "ptr")
@@ -231,7 +233,7 @@ def _add_allocations(
     devices: Mapping[int, _Device],
     own: Mapping[int, str],
 ) -> None:
-    """Give each entry what its node allocated on the device that it belongs to."""
+    """Add to each entry the allocations of its node on its canonical device."""
     columns: Any = (table[name].to_pylist() for name in ("trace", "node", "device", "t_us", "bytes"))
     for trace, node, device, at, size in zip(*columns, strict=True):
         if trace in steps and devices[device].name == own.get(node):

@@ -1,4 +1,4 @@
-"""The graph view: below each node its inputs, each node where the walk from the outputs first meets it."""
+"""The graph view: each node has its inputs below it; a node appears where the walk from the outputs first meets it."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from .tree import AccountedNode, TreeView, root_of, tree_view
 
 
 def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
-    """Walk from what is nobody's input, depth first; return nodes as met, and the positions of their consumers, or -1."""
+    """Walk depth first from nodes without consumers; return the nodes met, and their consumers' positions or -1."""
     known = {node.name: node for node in nodes}
     consumed = {name for node in nodes for name in node.facts.inputs}
     ahead = [(name, -1) for name in reversed(known) if name not in consumed]
@@ -19,7 +19,7 @@ def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
     while ahead:
         name, consumer = ahead.pop()
         node = known.pop(name, None)
-        if node is None:  # met before, or no node
+        if node is None:  # already met, or no node
             continue
         if inputs := node.facts.inputs:
             at = len(walked)
@@ -32,7 +32,7 @@ def _walked(nodes: Sequence[Node]) -> tuple[list[Node], list[int]]:
 def graph_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
     """Fold nodes in name order into the graph view.
 
-    What is not accounted is dropped with its own numbers; what is accounted below it moves up to its consumer.
+    Nodes that are not accounted are dropped; accounted ones below them move up to the consumer.
     """
     walked, consumers = _walked(nodes)
     counted = list(map(accounts(options.account_type_regexes), walked))
@@ -40,7 +40,7 @@ def graph_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
     for consumer in consumers:
         above.append(consumer if consumer < 0 or counted[consumer] else above[consumer])
     below: dict[int, list[AccountedNode]] = {}
-    for at in range(len(walked) - 1, -1, -1):  # what is below a node was met after it
+    for at in range(len(walked) - 1, -1, -1):  # descendants come after their ancestors
         if counted[at]:
             node = walked[at]
             inputs = below.pop(at, [])

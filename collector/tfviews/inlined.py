@@ -1,13 +1,13 @@
-"""Names of nodes that were inlined from a function's body."""
+"""Original names of nodes that were inlined from a function's body."""
 
 import re
 from typing import Final
 
-#: A body that was inlined at a call, loop or branch: its nodes keep their names behind the call's.
+#: Prefix of nodes that were inlined at a call, loop or branch; the original name follows.
 _BODY: Final = re.compile(r".*/_\d+/(.+)")
 
 
 def inlined(name: str) -> str:
-    """Return the name that a node had in the function's body; ``name`` itself where it was not inlined."""
+    """Return the name of a node in the function's body; ``name`` itself if it was not inlined."""
     match = _BODY.fullmatch(name) if "/_" in name else None
     return match[1] if match else name

@@ -1,19 +1,19 @@
-"""Regular expressions as tfprof has them: RE2's, on UTF-8, matching whole names, in time linear in the name."""
+"""Regular expressions with the TF profiler's semantics: RE2 on UTF-8, matching whole names in linear time."""
 
 from functools import lru_cache
 from typing import Any, Final
 
 from .encoding import octets
 
-#: The list that means everything, and is never looked at as a regex.
+#: The list that matches everything, without being compiled.
 ALL: Final = (".*",)
-#: Compiled patterns that are kept.
+#: Maximum number of cached patterns.
 _KNOWN: Final = 256
 
 
 @lru_cache(_KNOWN)
 def _compiled(pattern: str) -> tuple[Any, str]:
-    """Return what matches ``pattern`` and '', or None and what is wrong with it."""
+    """Return the compiled ``pattern`` and '', or None and the error."""
     import re2  # noqa: PLC0415  # 10 ms of a command's start, and most queries name no pattern
 
     options = re2.Options()
@@ -26,14 +26,15 @@ def _compiled(pattern: str) -> tuple[Any, str]:
 
 
 def wrong(pattern: str) -> str:
-    """Return what is wrong with ``pattern``, '' when it is a regular expression."""
+    """Return the error in ``pattern``, '' if it is a regular expression."""
     return _compiled(pattern)[1]
 
 
 class Matcher:
-    """A list of regexes that match whole names, as RE2's full match does; one that is no regex matches nothing.
+    """A list of regexes that match whole names (RE2's full match); an invalid one matches nothing.
 
-    ALL means everything, without ``shortcut`` only what has no line break in it: tfprof takes it at its word where it hides and trims.
+    ALL matches everything. Without ``shortcut`` it matches only names without a line break, like
+    any `.*`: that is how the TF profiler hides and trims.
     """
 
     __slots__ = ("everything", "patterns")
@@ -43,7 +44,7 @@ class Matcher:
         self.patterns = () if self.everything else tuple(one for text in patterns if (one := _compiled(text)[0]))
 
     def __call__(self, name: str) -> bool:
-        """Say whether a pattern matches the whole of ``name``."""
+        """Return whether a pattern matches all of ``name``."""
         if self.everything or not self.patterns:
             return self.everything
         text = octets(name)

@@ -14,9 +14,9 @@ from ..store.schema import DEVICE, NODE, NONE_ID
 from .encoding import octets
 from .parity import DEFAULT, Parity
 
-#: Part of the name of a device whose rows are kernels of an accelerator.
+#: Part of the name of a device with the kernels of an accelerator.
 STREAM: Final = "stream:all"
-#: Names that are no node of their own unless a graph says so.
+#: Names that are nodes only if a graph has them.
 NEVER: Final = frozenset({"RecvTensor", "_SOURCE"})
 COPY: Final = "MEMCPY"
 
@@ -25,7 +25,7 @@ _SIGN: Final = 1 << 63
 
 
 def signed(number: int) -> int:
-    """Return what 64 bits hold of ``number``: tfprof's sums wrap."""
+    """Return ``number`` wrapped to signed 64 bits, as the TF profiler's sums wrap."""
     return (number + _SIGN) % _WRAP - _SIGN
 
 
@@ -48,16 +48,17 @@ class Stats(NamedTuple):
         return Stats(*map(signed, map(int.__add__, self, other)))
 
 
-#: Of what did not run.
+#: Counters of a node that did not run.
 NOTHING: Final = Stats()
 
 
-#: Sizes of dimensions: -1 is an unknown one, the empty shape an unknown rank; a scalar is (1,), as in tfprof.
+#: Sizes of dimensions: -1 is an unknown one, the empty shape an unknown rank; a scalar is (1,), as
+#: in the TF profiler.
 Shape = tuple[int, ...]
 
 
 class Frame(NamedTuple):
-    """One frame of the Python stack that made a node; `start_line` is the function's first line, -1 where not known."""
+    """One frame of the Python stack that created a node; `start_line`: the function's first line, -1 if unknown."""
 
     file: str
     line: int
@@ -68,7 +69,7 @@ class Frame(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What is known of a node whether it runs or not: from the graph, from an op log, from the job's Python stacks."""
+    """Static facts about a node: from the graph, an op log, and the job's Python stacks."""
 
     node_def: bytes = b""
     parameter_shape: Shape = ()
@@ -86,10 +87,11 @@ NO_FACTS: Final = NodeFacts()
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One node of one job, or of several: what it is and what it cost; `devices` are lower case, none where it never ran.
+    """A node of one or several jobs, with its counters; `devices` are lower case, empty if it never ran.
 
-    `entries`: in how many of the traced steps that are looked at it has one; None where it has none in the whole job.
-    `in_graph`: whether a graph of the job has it, or none is known; else TensorFlow put it in, or it ran outside of graphs.
+    `entries`: the number of selected traced steps with an entry of the node; None if the whole job
+    has none. `in_graph`: whether a graph of the job has it, or no graph is known; else TensorFlow
+    added it, or it ran outside of graphs.
     """
 
     name: str
@@ -102,19 +104,19 @@ class Node:
 
     @property
     def op_types(self) -> tuple[str, ...]:
-        """What `-account_type_regexes` looks at, in bytewise order."""
+        """The strings that `-account_type_regexes` matches, in bytewise order."""
         return tuple(sorted({self.op, *self.devices, *self.facts.types}))
 
 
 def average(total: int, entries: int) -> int:
-    """Divide as tfprof does: whole, in unsigned 64 bits, so that a negative total of several steps wraps."""
+    """Divide like the TF profiler: integers in unsigned 64 bits, so a negative total of several steps wraps."""
     if entries <= 0:
         return 0
     return total // entries if total >= 0 else signed((total % _WRAP) // entries)
 
 
 class _Sums:
-    """What accrues for one node while the rollup is folded."""
+    """Running sums of one node while the rollup is folded."""
 
     __slots__ = ("accelerator", "cpu", "entries")
 
@@ -124,7 +126,7 @@ class _Sums:
         self.cpu: list[tuple[int, list[int]]] = []
 
     def stats(self, devices: Mapping[int, str], device: str) -> Stats:
-        """Return the sums: rows of another CPU or GPU than ``device`` do not count."""
+        """Return the sums, without rows of CPUs and GPUs other than ``device``."""
         taken = [fields for number, fields in self.cpu if devices[number] == device]
         fields = taken[0] if len(taken) == 1 else [sum(column) for column in zip(_NO_FIELDS, *taken, strict=True)]
         runs, cpu, *sizes = fields
@@ -136,7 +138,7 @@ _NO_FIELDS: Final = (0,) * len(_FIELDS)
 
 
 def device_names(names: pa.Table) -> dict[int, str]:
-    """Return the names of devices by id, in lower case as tfprof has it: letters of ASCII only."""
+    """Return the names of devices by id, in lower case like the TF profiler: only ASCII letters change."""
     return {
         number: octets(text).lower().decode("utf-8", "surrogateescape") for number, text in texts(names, DEVICE).items()
     }
@@ -184,7 +186,7 @@ def _counted(name: str) -> bool:
 
 
 def canonical_devices(total: pa.Table) -> dict[int, int]:
-    """Return node id -> id of its canonical device, NONE_ID for none, for all nodes of ``total`` (a ROLLUP)."""
+    """Return the canonical device of each node in ``total`` (a ROLLUP), both by id; NONE_ID for none."""
     rows = total.filter(pc.equal(total["device"], pa.scalar(NONE_ID, pa.uint32())))
     return dict(zip(integers(rows["node"]), integers(rows["canonical"]), strict=True))
 
@@ -198,12 +200,12 @@ def sums(
     facts: Mapping[str, NodeFacts] | None = None,
     total: pa.Table | None = None,
 ) -> list[Node]:
-    """Return every node of a job in name order, with its sums over the traced steps, parameters and float_ops left out.
+    """Return every node of a job in name order, with its sums over the traced steps, without parameters and float_ops.
 
-    ``rollup`` is of the steps that are asked for, ``total`` of all of the job (the same, unless given): what a node is, and
-    where it runs, goes by the whole job. ``names`` and ``graph`` have columns of NAMES and GRAPH_NODES. A node's op is the
-    graph's, else its name; ``op_types`` has, by id, what was seen to run in its place: a fused Conv2D keeps the name of
-    the Relu that ends it.
+    ``rollup`` covers the selected steps, ``total`` the whole job (default: ``rollup``): op and
+    canonical device are those of the whole job. ``names`` and ``graph`` have columns of NAMES and
+    GRAPH_NODES. A node's op is that of the graph, else its name; ``op_types`` has, by id, the op
+    that ran in its place: a fused Conv2D has the name of its last op, a Relu.
     """
     devices = device_names(names)
     known, types, known_facts = _ops(graph), op_types or {}, facts or {}
@@ -228,7 +230,7 @@ def sums(
 
 
 def merged(jobs: Sequence[Sequence[Node]]) -> list[Node]:
-    """Return the nodes of several jobs, given as ``sums`` returns them, put together by name: what the first says of one counts."""
+    """Merge the results of ``sums`` for several jobs by name; static facts are those of the first job."""
     nodes: dict[str, Node] = {}
     for node in chain.from_iterable(jobs):
         known = nodes.get(node.name)
@@ -246,9 +248,9 @@ def _together(first: Node, second: Node) -> Node:
 
 
 def finished(nodes: Iterable[Node], *, averaged: bool = True, parity: Parity = DEFAULT) -> list[Node]:
-    """Return ``nodes`` with averages over their entries in place of sums, if so asked, and with parameters and float_ops.
+    """Return ``nodes`` with parameters and float_ops; ``averaged``: averages over entries instead of sums.
 
-    With exact parity, float_ops are those of one execution as often as the node ran, or once if it never did.
+    With exact parity, float_ops are those of one execution times the number of runs, at least one.
     """
     return [
         Node(
@@ -281,7 +283,7 @@ def _bytewise(node: Node) -> bytes:
 
 
 def parameters(shape: Shape) -> int:
-    """Return the number of elements; 0 where the shape is not fully known."""
+    """Return the number of elements; 0 if the shape is not fully known."""
     return 0 if not shape or min(shape) < 0 else signed(math.prod(shape))
 
 

@@ -1,4 +1,4 @@
-"""The op view: one entry for each op type, as TensorFlow's own profiler accounts, filters and orders them."""
+"""The op view: one entry per op type, accounted, filtered and sorted like the TF profiler."""
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
@@ -28,15 +28,16 @@ class Entry:
 
     @property
     def runs(self) -> int:
-        """How often the nodes ran, each node counted once."""
+        """The number of runs of the nodes, each node counted once."""
         return sum(node.stats.runs for node in self.nodes)
 
 
 @dataclass(frozen=True, slots=True)
 class OpView:
-    """The shown entries in order, the total that percentages refer to, and why the other accounted entries are not shown.
+    """The shown entries in order, the total for percentages, and the counts of accounted entries not shown.
 
-    Before the start, after the end (of depth, or by a trim), or hidden by a minimum or a name.
+    The latter lie before the start, after the end (by depth or trim), or are hidden by a minimum or
+    a name.
     """
 
     entries: tuple[Entry, ...]
@@ -49,7 +50,7 @@ class OpView:
 
 
 def _entries(nodes: Iterable[Node], options: Options) -> list[Entry]:
-    """Return an entry for each op type by name; a node that several patterns match counts as often."""
+    """Return an entry for each op type by name; a node that n patterns match counts n times."""
     times = match_counts(options.account_type_regexes)
     by_op: dict[str, list[tuple[Node, int]]] = defaultdict(list)
     for node in nodes:
@@ -63,7 +64,7 @@ def _entries(nodes: Iterable[Node], options: Options) -> list[Entry]:
 
 
 def _ordered(entries: list[Entry], order_by: str, parity: Parity) -> list[Entry]:
-    """Return ``entries`` by their own numbers; occurrence is the number of nodes, whatever the sums."""
+    """Return ``entries`` sorted by their own numbers; occurrence is the number of nodes."""
     key: Callable[[Entry], Any]
     at = counter_of(order_by)
     if at is not None:
@@ -76,7 +77,7 @@ def _ordered(entries: list[Entry], order_by: str, parity: Parity) -> list[Entry]
 
 
 def _chained(entries: Sequence[Entry]) -> list[Entry]:
-    """Return the entries with running totals: own + those of all that follow."""
+    """Return the entries with running totals: each one's own numbers and those of all after it."""
     running = NOTHING
     chained = []
     for entry in reversed(entries):
@@ -94,9 +95,9 @@ def _start(entries: Sequence[Entry], patterns: tuple[str, ...]) -> int:
 
 
 def _filter(options: Options, parity: Parity) -> Callable[[Entry], bool]:
-    """Return the filter: minima look at running totals, that of occurrence at the number of nodes.
+    """Return the filter: minima apply to running totals, except occurrence to the number of nodes.
 
-    Older versions compare the latter without a sign: a negative minimum hides everything.
+    Older versions compare the latter as unsigned: a negative minimum hides everything.
     """
     fewest = options.min_occurrence % (1 << 64) if parity.old else options.min_occurrence
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)

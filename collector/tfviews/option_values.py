@@ -1,4 +1,4 @@
-"""How values of the options of tfprof's views are read: from texts, and from what a program gives."""
+"""Parsers of the option values of the views: from text, and from Python values."""
 
 import operator
 import re
@@ -9,7 +9,7 @@ from ..errors import UsageError
 from . import output as outputs
 from .output import Output
 
-#: What `-select` may name, in TensorFlow's words.
+#: Attributes that `-select` accepts, with TensorFlow's names.
 SELECTS: Final = (
     "bytes",
     "peak_bytes",
@@ -46,16 +46,16 @@ _LIMIT: Final = 1 << 63
 
 
 def invalid(name: str, value: object, hint: str = "") -> UsageError:
-    """Return tfprof's refusal of an option's value, with what would be one in brackets."""
+    """Return the TF profiler's error for an option's value, with valid values in brackets."""
     return UsageError(f"Invalid option '-{name}' value: '{value}'" + (f" ({hint})" if hint else ""))
 
 
 def pieces(value: str) -> list[str]:
-    """Split a comma-separated value as tfprof's shell does: quotes around a piece and empty pieces are dropped."""
+    """Split a comma-separated value like the TF profiler's shell: drop quotes around pieces, and empty pieces."""
     return [piece for raw in value.split(",") if (piece := raw.strip().strip("'\""))]
 
 
-# -- values as texts ------------------------------------------------------------------------------
+# -- values from text ------------------------------------------------------------------------------
 
 
 def _number(name: str, value: str) -> int:
@@ -94,7 +94,7 @@ def _output(_name: str, value: str) -> Output:
     return outputs.parse(value)
 
 
-# -- values as a program gives them ---------------------------------------------------------------
+# -- values from Python ---------------------------------------------------------------
 
 
 def _integer(name: str, value: Any) -> int:
@@ -114,7 +114,7 @@ def _flag(name: str, value: Any) -> bool:
 
 
 def text_of(name: str, value: Any) -> str:
-    """Return a text that a program gave; UsageError when it is none."""
+    """Return a Python value that must be a string; UsageError if it is none."""
     try:
         text = value.decode() if isinstance(value, bytes) else value
         assert isinstance(text, str)
@@ -139,7 +139,7 @@ def _place(name: str, value: Any) -> Output:
 
 
 class Kind(NamedTuple):
-    """How values are read: from a text, from what a program gives, and what a program means that gives none."""
+    """A kind of value: its parsers from text and from Python, and its default in Python."""
 
     parse: Callable[[str, str], object]
     take: Callable[[str, Any], object]

@@ -1,4 +1,4 @@
-"""The options of tfprof's views: names, defaults and what they do, in one written table."""
+"""The table of the TF profiler's options for views: names, defaults and help."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import UsageError
 from .matcher import ALL, Matcher, wrong
 from .option_values import NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH, Kind, invalid, text_of
-from .output import FILE, Output
+from .output import FILE, SPELLED, Output, explained
 
 __all__ = [
     "ALL",
@@ -23,7 +23,7 @@ __all__ = [
     "from_texts",
 ]
 
-#: Minima and the counter that each one limits.
+#: Minima, each with the counter that it limits.
 MINIMA: Final = {
     "min_bytes": "bytes",
     "min_peak_bytes": "peak_bytes",
@@ -42,9 +42,9 @@ _STDOUT: Final = Output()
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What a view accounts, shows and prints; empty regex lists mean nothing, `('.*',)` everything.
+    """Options of a view; an empty list of regexes matches nothing, `('.*',)` everything.
 
-    `given` are the names of the options that somebody gave, be it with the value of the default.
+    `given`: names of the options that were given, even if with their default values.
     """
 
     max_depth: int = 10
@@ -72,15 +72,15 @@ class Options:
 
     @property
     def minima(self) -> list[tuple[str, int]]:
-        """Counter names with the least value that is shown; a least of 0 hides wrapped, negative totals, as in tfprof."""
+        """Counters with their minima; 0 hides totals that wrapped to negative numbers, as in the TF profiler."""
         return [(counter, getattr(self, option)) for option, counter in MINIMA.items()]
 
 
 class Option(NamedTuple):
-    """One row of the table of options: its name, how its values are read, and what it does.
+    """One row of the table of options: name, kind of value, and help.
 
-    ``help`` is true of the scope and the graph view; ``op`` and ``code`` say what is different there. ``least``: numbers below
-    it mean nothing; tfprof takes them.
+    ``help`` describes the scope and the graph view; ``op`` and ``code`` replace it for those views.
+    ``least``: the smallest number that makes sense; the TF profiler accepts others.
     """
 
     name: str
@@ -92,25 +92,25 @@ class Option(NamedTuple):
     least: int = 0
 
     def explained(self, view: str) -> str:
-        """Return what the option does in ``view``."""
+        """Return the help of the option for ``view``."""
         return {"op": self.op, "code": self.code}.get(view) or self.help
 
 
-#: In the order of the table that tfprof prints.
+#: In the order of the table that the TF profiler prints.
 TABLE: Final = (
     Option(
         "max_depth",
         NUMBER,
         "N",
-        "Show so many levels, the root counted (all; in TensorFlow's layout 10).",
+        "Show at most this many levels, the root included (all; in TensorFlow's layout 10).",
         op="Show entries up to this position, counted from 0 (all; in TensorFlow's layout 10).",
     ),
     Option(
         "min_bytes",
         NUMBER,
         "B",
-        "Hide what requested fewer bytes, with all below it.",
-        op="Hide what requested fewer bytes, with all rows after it.",
+        "Hide entries that requested fewer bytes, with all below them.",
+        op="Hide entries that requested fewer bytes, with all rows after them.",
     ),
     Option("min_peak_bytes", NUMBER, "B", "The same for peak bytes."),
     Option("min_residual_bytes", NUMBER, "B", "The same for bytes still held when the op ended."),
@@ -119,8 +119,8 @@ TABLE: Final = (
         "min_micros",
         NUMBER,
         "US",
-        "Hide what ran for less, with all below it.",
-        op="Hide what ran for less, with all rows after it.",
+        "Hide entries that ran for less time, with all below them.",
+        op="Hide entries that ran for less time, with all rows after them.",
     ),
     Option("min_accelerator_micros", NUMBER, "US", "The same for time on accelerators."),
     Option("min_cpu_micros", NUMBER, "US", "The same for time on the CPU."),
@@ -128,17 +128,17 @@ TABLE: Final = (
         "min_params",
         NUMBER,
         "N",
-        "Hide nodes that have fewer parameters themselves.",
-        op="Hide what has fewer parameters, with all rows after it.",
-        code="Hide what has fewer parameters, with all below it.",
+        "Hide nodes with fewer parameters of their own.",
+        op="Hide entries with fewer parameters, with all rows after them.",
+        code="Hide entries with fewer parameters, with all below them.",
     ),
     Option(
         "min_float_ops",
         NUMBER,
         "N",
-        "Hide nodes that do fewer floating-point operations themselves.",
-        op="Hide what does fewer floating-point operations, with all rows after it.",
-        code="Hide what does fewer floating-point operations, with all below it.",
+        "Hide nodes with fewer floating-point operations of their own.",
+        op="Hide entries with fewer floating-point operations, with all rows after them.",
+        code="Hide entries with fewer floating-point operations, with all below them.",
     ),
     Option(
         "min_occurrence",
@@ -148,21 +148,21 @@ TABLE: Final = (
         op="Hide op types with fewer nodes in the graph.",
         code="No effect in this view.",
     ),
-    Option("step", NUMBER, "N", "This traced step only; -1: the average of each node's traced steps (-1).", least=-1),
+    Option("step", NUMBER, "N", "Show one traced step; -1: the average of each node's traced steps (-1).", least=-1),
     Option(
         "order_by",
         ORDER,
         "WHAT",
-        "Sort those side by side by " + ", ".join(ORDERS[:-1]) + " (the first column; in TensorFlow's layout name).",
+        "Sort siblings by " + ", ".join(ORDERS[:-1]) + " (the first column; in TensorFlow's layout name).",
         op="Sort by " + ", ".join(ORDERS) + " (the first column; in TensorFlow's layout name).",
-        code="Sort those side by side by " + ", ".join(ORDERS) + " (the first column; in TensorFlow's layout name).",
+        code="Sort siblings by " + ", ".join(ORDERS) + " (the first column; in TensorFlow's layout name).",
     ),
-    Option("account_type_regexes", REGEXES, "R,R", "Count nodes of which op type, device or a label matches (.*)."),
+    Option("account_type_regexes", REGEXES, "R,R", "Count nodes with a matching op type, device or label (.*)."),
     Option(
         "start_name_regexes",
         REGEXES,
         "R,R",
-        "Show only the topmost entries that match, and what is below them (.*).",
+        "Show only the topmost entries that match, and everything below them (.*).",
         op="Show from the first entry that matches (.*).",
     ),
     Option(
@@ -177,7 +177,7 @@ TABLE: Final = (
         "show_name_regexes",
         REGEXES,
         "R,R",
-        "Show only entries that match; what is below the others moves up (.*).",
+        "Show only entries that match; entries below the others move up (.*).",
         op="Show only entries that match (.*).",
     ),
     Option("hide_name_regexes", REGEXES, "R,R", "Hide entries that match."),
@@ -185,7 +185,7 @@ TABLE: Final = (
         "account_displayed_op_only",
         TRUTH,
         "BOOL",
-        "Totals are of what is shown only (false).",
+        "Totals cover the shown entries only (false).",
         code="No effect in this view.",
     ),
     Option("select", SELECT, "A,B", "Columns: " + ", ".join(SELECTS) + " (time, calls and lines)."),
@@ -193,15 +193,15 @@ TABLE: Final = (
         "output",
         OUTPUT,
         "WHERE",
-        "stdout, none, file:outfile=F, or timeline:outfile=F for a trace (stdout).",
-        op="stdout, none, or file:outfile=F (stdout).",
-        code="stdout, none, file:outfile=F, timeline:outfile=F for a trace, or pprof:outfile=F (stdout).",
+        explained("scope"),
+        op=explained("op"),
+        code=explained("code"),
     ),
 )
 
 
 def _wrong_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
-    """Yield option, pattern and what is wrong for each regex that is none."""
+    """Yield option, pattern and error for each invalid regex."""
     for option in TABLE:
         if option.kind is REGEXES:
             for pattern in getattr(options, option.name):
@@ -210,7 +210,7 @@ def _wrong_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
 
 
 def _senseless(options: Options) -> Iterator[UsageError]:
-    """Yield what is wrong with values of ``options`` that tfprof takes, and makes nothing of."""
+    """Yield errors for senseless values of ``options``, which the TF profiler accepts."""
     for option in TABLE:
         value = getattr(options, option.name)
         if option.kind is NUMBER and value < option.least:
@@ -220,19 +220,19 @@ def _senseless(options: Options) -> Iterator[UsageError]:
 
 
 def warnings(options: Options) -> list[str]:
-    """Return a line for each regex of ``options`` that is none, and so matches nothing."""
+    """Return a warning for each invalid regex of ``options``, which matches nothing."""
     return [f"-{name} '{pattern}' matches nothing: {why}" for name, pattern, why in _wrong_regexes(options)]
 
 
 def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, exact: bool = False) -> Options:
-    """Build options from texts by option name, None for those not given; these are as in ``base``.
+    """Build options from strings by option name; options that are None are taken from ``base``.
 
-    Raises UsageError on the first bad value; ``exact``: what makes no sense is taken, as by tfprof: numbers that are negative,
-    regexes that are none and match nothing, and an empty `output`.
+    Raises UsageError on the first bad value. ``exact`` accepts senseless values like the TF
+    profiler: negative numbers, invalid regexes, which match nothing, and an empty `output`.
     """
     known = {option.name: getattr(base, option.name) for option in TABLE} if base else {}
     if not exact and texts.get("output") == "":
-        raise invalid("output", "", "stdout, none, file:outfile=F, timeline:outfile=F or pprof:outfile=F")
+        raise invalid("output", "", SPELLED)
     values = {
         option.name: option.kind.parse(option.name, text)
         for option in TABLE
@@ -247,11 +247,11 @@ def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, 
 
 
 def from_dict(given: Mapping[str, Any]) -> Options:
-    """Build options from a dict such as ProfileOptionBuilder's `build` returns, with the defaults of TensorFlow's Python.
+    """Build options from the dict of a ProfileOptionBuilder, with the defaults of TensorFlow's Python.
 
-    These differ from those of Options: lists that are not given are empty. Unknown keys are ignored, and neither orders nor
-    columns nor regexes are checked. `dump_to_file`, the old way to say `output`, wins over it. Raises UsageError on a value of the wrong
-    type, and on a bad `output`.
+    Unlike in Options, the default of lists is empty. Unknown keys are ignored; orders, columns and
+    regexes are not checked. `dump_to_file`, the older form of `output`, takes precedence over it.
+    Raises UsageError on a value of the wrong type, and on a bad `output`.
     """
     if not isinstance(given, Mapping):
         raise UsageError(

@@ -1,4 +1,4 @@
-"""Putting entries in order as tfprof does: stable in newer TensorFlow, in older ones exactly as libstdc++'s std::sort."""
+"""Sorts entries like the TF profiler: newer TensorFlow sorts stably, older versions use libstdc++'s std::sort."""
 
 from collections.abc import Callable, Iterable
 from itertools import pairwise
@@ -7,10 +7,10 @@ from typing import Any, Final, TypeVar
 
 from .parity import DEFAULT, Parity
 
-#: Up to so many entries std::sort inserts one after the other, which is stable.
+#: Up to this many entries std::sort is an insertion sort, which is stable.
 _THRESHOLD: Final = 16
 
-#: Says whether the first of two pairs (key, entry) must come before the second.
+#: Returns whether the first of two pairs (key, entry) sorts before the second.
 _Less = Callable[[Any, Any], bool]
 T = TypeVar("T")
 
@@ -18,7 +18,7 @@ T = TypeVar("T")
 def ordered(
     entries: Iterable[T], key: Callable[[T], Any], *, descending: bool = False, parity: Parity = DEFAULT
 ) -> list[T]:
-    """Return ``entries`` by ``key``; those of equal keys in the order that TensorFlow leaves them in."""
+    """Return ``entries`` sorted by ``key``; entries of equal keys are in TensorFlow's order."""
     given = list(entries)
     if not parity.old or len(given) <= _THRESHOLD:
         return sorted(given, key=key, reverse=descending)
@@ -39,7 +39,7 @@ def _above(one: Any, other: Any) -> bool:
 
 
 def _sort(items: list[Any], less: _Less) -> None:
-    """std::sort of GCC 4.7 and later: quicksort to pieces of 16, heap sort where that goes too deep, then insertion."""
+    """std::sort of GCC 4.7 and later: quicksort down to pieces of 16, heap sort if too deep, then insertion sort."""
     pieces = [(0, len(items), 2 * (len(items).bit_length() - 1))]
     while pieces:
         first, last, depth = pieces.pop()
@@ -56,7 +56,7 @@ def _sort(items: list[Any], less: _Less) -> None:
 
 
 def _partition(items: list[Any], first: int, last: int, less: _Less) -> int:
-    """Split by the median of the second, the middle and the last, which goes to the front; return where the upper part starts."""
+    """Move the median of second, middle and last item to the front, split by it; return the start of the upper part."""
     median = _median(items, first + 1, first + (last - first) // 2, last - 1, less)
     items[first], items[median] = items[median], items[first]
     pivot = items[first]
@@ -98,7 +98,7 @@ def _heap_sort(items: list[Any], first: int, last: int, less: _Less) -> None:
 
 
 def _sift(items: list[Any], first: int, top: int, size: int, item: Any, less: _Less) -> None:
-    """Let the hole at ``top`` sink to a leaf, then ``item`` rise from there, as std::__adjust_heap does."""
+    """Sift the hole at ``top`` down to a leaf, then ``item`` up from there, like std::__adjust_heap."""
     hole = child = top
     while child < (size - 1) // 2:
         child = 2 * (child + 1)

@@ -1,34 +1,85 @@
-"""Where a view's answer goes, as tfprof spells it: `type` or `type:outfile=NAME`."""
+"""The values of `-output`, in the TF profiler's syntax: `type` or `type:outfile=NAME`."""
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 from ..errors import UsageError
 
 STDOUT, NONE, FILE, TIMELINE, PPROF = "stdout", "none", "file", "timeline", "pprof"
-#: The types, in the order that tfprof lists them.
-TYPES: Final = (FILE, NONE, PPROF, STDOUT, TIMELINE)
-#: Those that write a file, and need its name.
 _OUTFILE: Final = "outfile"
-_WITH_FILE: Final = frozenset({FILE, PPROF, TIMELINE})
+
+
+class File(NamedTuple):
+    """A file that an exporter makes, the lines that are printed about it, and the warnings."""
+
+    path: str
+    data: bytes | Iterable[bytes]
+    lines: Iterable[str] = ()
+    warnings: Iterable[str] = ()
+
+
+class OutputFile(NamedTuple):
+    """A type of `-output` that writes files, by the exporter of its name (collector/exporters/NAME.py).
+
+    ``views``: those that it needs one of; ``refusal``: what the TF profiler says of other views; ``about``: what the
+    help adds.
+    """
+
+    name: str
+    views: frozenset[str]
+    refusal: str = ""
+    about: str = ""
+
+    @property
+    def spelled(self) -> str:
+        """How it is asked for."""
+        return f"{self.name}:{_OUTFILE}=F"
+
+
+#: One row for each exporter, in the order of the help.
+OUTPUT_FILES: Final = (
+    OutputFile(FILE, frozenset({"scope", "graph", "op", "code"})),
+    OutputFile(
+        TIMELINE,
+        frozenset({"scope", "graph", "code"}),
+        "op view doesn't support timeline yet. Consider graph/scope/code view.",
+        " for a trace",
+    ),
+    OutputFile(PPROF, frozenset({"code"}), "Only 'code' view supports pprof output now."),
+)
+#: Types that write a file, and need its name.
+_WITH_FILE: Final = frozenset(row.name for row in OUTPUT_FILES)
+#: The types, in the order that the TF profiler lists them.
+TYPES: Final = tuple(sorted({STDOUT, NONE} | _WITH_FILE))
+#: What may be asked for, for an error.
+SPELLED: Final = (
+    f"{', '.join((STDOUT, NONE, *(row.spelled for row in OUTPUT_FILES[:-1])))} or {OUTPUT_FILES[-1].spelled}"
+)
+
+
+def explained(view: str) -> str:
+    """Return the help of `-output` in ``view``."""
+    *most, last = (STDOUT, NONE, *(row.spelled + row.about for row in OUTPUT_FILES if view in row.views))
+    return f"{', '.join(most)}, or {last} ({STDOUT})."
 
 
 class InvalidOutputError(UsageError):
-    """An `-output` that names none; the message is tfprof's own."""
+    """An invalid `-output`; the message is the TF profiler's."""
 
 
 class Output(NamedTuple):
-    """A type of output and the file that it is written to, where it is."""
+    """A type of output, and its file if it has one."""
 
     type: str = STDOUT
     outfile: str = ""
 
     def __str__(self) -> str:
-        """Return what tfprof prints of it."""
+        """Return the text that the TF profiler prints for it."""
         return f"{self.type}:{_OUTFILE}={self.outfile}" if self.outfile else f"{self.type}:"
 
 
 def _outfile(kind: str, text: str) -> str:
-    """Return the file among the options after the colon, '' without; of a key given twice the last counts."""
+    """Return the file in the options after the colon, '' without one; the last of repeated keys counts."""
     outfile = ""
     for piece in filter(None, text.split(",")):
         key, _, value = piece.partition("=")
@@ -41,7 +92,7 @@ def _outfile(kind: str, text: str) -> str:
 
 
 def parse(text: str) -> Output:
-    """Return what ``text`` names; InvalidOutputError in tfprof's words when it is none of them."""
+    """Parse ``text``; InvalidOutputError with the TF profiler's message if it is invalid."""
     if not text:
         return Output()
     kind, _, rest = text.partition(":")

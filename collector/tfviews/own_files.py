@@ -1,4 +1,4 @@
-"""Which of the lines in nodes' stacks are the user's own: those outside of packages and of Python itself."""
+"""Finds the user's own lines in stacks: those outside of installed packages and of Python itself."""
 
 import re
 from collections.abc import Callable, Iterable
@@ -10,53 +10,54 @@ from .nodes import Frame, Node
 
 Stack = tuple[Frame, ...]
 
-#: What the function of a script's own lines is called.
+#: Function name of a script's top-level lines.
 _SCRIPT: Final = "<module>"
-#: Where packages are installed, where Python has its own, and what is no file.
+#: Paths of installed packages and of Python's library, and names that are no files.
 _FOREIGN: Final = re.compile(
     r".*/(site-packages|dist-packages|lib/python[0-9.]+)/.*|.*/__autograph_generated_file[^/]*|<.*|", re.DOTALL
 )
 
 
 def own_files(nodes: Iterable[Node]) -> list[str]:
-    """Return the names, without folders, of the user's files, outermost callers first."""
+    """Return the base names of the user's files, outermost callers first."""
     stacks = {id(node.facts.stack): node.facts.stack for node in nodes if node.facts.stack}
     files = dict.fromkeys(frame.file for stack in stacks.values() for frame in stack)
     return list(dict.fromkeys(name for file in files if not _FOREIGN.fullmatch(file) and (name := basename(file))))
 
 
 def stacks_of(nodes: Iterable[Node]) -> Callable[[Node], Stack | None]:
-    """Return what looks up the calls that made one of ``nodes``.
+    """Return a function that looks up the stack of one of ``nodes``.
 
-    A gradient has the calls of the node that it is the gradient of: the line that asked for all gradients tells nothing.
+    A gradient gets the stack of its forward op: the line that requested all gradients is not
+    specific.
     """
     stacks = {node.name: node.facts.stack for node in nodes if node.facts.stack}
     return lambda node: stacks.get(forward_name(inlined(node.name)) or "") or node.facts.stack
 
 
 def is_own(frame: Frame) -> bool:
-    """Whether a call is in a file of the user's."""
+    """Whether a call is in one of the user's files."""
     return not _FOREIGN.fullmatch(frame.file)
 
 
 def own_frame(stack: tuple[Frame, ...] | None) -> Frame | None:
-    """Return the innermost call of the user's own in ``stack``, else that of the script; None where there is neither."""
+    """Return the innermost of the user's calls in ``stack``, else the script's; None if there is neither."""
     inside = next(filter(is_own, reversed(stack or ())), None)
     return inside or next((frame for frame in stack or () if frame.function == _SCRIPT and frame.file[:1] != "<"), None)
 
 
 def own_line(stack: tuple[Frame, ...] | None) -> str:
-    """Return the innermost line of the user's own in ``stack``, as `train.py:12`; nothing where there is none."""
+    """Return the innermost of the user's lines in ``stack``, as `train.py:12`; '' if there is none."""
     frame = own_frame(stack)
     return f"{basename(frame.file)}:{frame.line}" if frame else ""
 
 
 def own_place(stack: tuple[Frame, ...] | None) -> str:
-    """Return the innermost line of the user's own with its function, as `train.py:12 (step)`; nothing where there is none."""
+    """Return the innermost of the user's lines with its function, as `train.py:12 (step)`; '' if there is none."""
     frame = own_frame(stack)
     return f"{own_line(stack)} ({frame.function})" if frame and frame.function != _SCRIPT else own_line(stack)
 
 
 def has_own_line(node: Node) -> bool:
-    """Whether a line of the user's own is among the calls that made ``node``."""
+    """Whether the stack of ``node`` contains one of the user's lines."""
     return any(map(is_own, node.facts.stack or ()))

@@ -2,19 +2,19 @@
 
 from typing import Final, NamedTuple
 
-#: Versions that can be followed: they differ in sorting, in the slots of inputs, in two texts.
+#: Versions that can be followed; they differ in sorting, in the slots of inputs and in two texts.
 COMPAT: Final = ("2.21", "1.15")
 
 
 class Parity(NamedTuple):
-    """`compat`: one of COMPAT. `exact`: nothing better than what tfprof says, even where it is wrong or silent."""
+    """`compat`: one of COMPAT. `exact`: reproduce the TF profiler's output, even where it is wrong or incomplete."""
 
     compat: str = COMPAT[0]
     exact: bool = False
 
     @property
     def old(self) -> bool:
-        """Whether entries of equal value are in the order of an unstable sort, and slots of inputs are read."""
+        """Whether the version sorts unstably and reads the slots of inputs."""
         return self.compat == "1.15"
 
 

@@ -1,10 +1,10 @@
-"""The number that rows are ordered by, and that shares are of."""
+"""The counter that rows are sorted by and shares refer to."""
 
 from typing import Final
 
 from .options import Options
 
-#: Numbers that are means over the steps, as `-select` calls them.
+#: Counters that are means over the steps, by their names in `-select`.
 PER_STEP: Final = (
     "micros",
     "accelerator_micros",
@@ -19,7 +19,7 @@ NUMBERS: Final = (*PER_STEP, "params")
 
 
 def primary(options: Options) -> str:
-    """Return the number of ``-order_by``, else the first selected one, else the time."""
+    """Return the counter in ``-order_by``, else the first selected one, else the time."""
     if "order_by" in options.given and options.order_by in NUMBERS:
         return options.order_by
     return next((name for name in NUMBERS if name in options.select), "micros")

@@ -1,4 +1,4 @@
-"""What a view's default text has in its rows: what took enough of the time, largest first as the view has it."""
+"""The rows of a view's default text: the entries with enough of the time, in the view's order."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -12,22 +12,22 @@ from .op import Entry, OpView
 from .own_files import is_own, own_line, stacks_of
 from .tree import Branch, TreeView, sort_key, sums
 
-#: What is shown took at least one in so many of the whole: 0.5 %.
+#: An entry is shown if it has at least one part in this many of the whole: 0.5 %.
 PARTS: Final = 200
-#: A child is nearly all of its scope where at most one in so many is missing.
+#: A child counts as its whole scope if at most one part in this many is missing.
 _NEARLY: Final = 20
 
-#: Times in us by node: one for each of the steps that are looked at.
+#: Times in us by node, one for each selected step.
 Times = dict[str, list[int]]
-#: Looks up the line of the user's own that made a node.
+#: Looks up the user's line that created a node.
 Line = Callable[[Node], str]
 
 
 class Row(NamedTuple):
-    """One row: its own numbers, those with all below it, and what describes it.
+    """One row: its own numbers, the totals with all entries below, and its description.
 
-    `name` is what it is called below the row that it is indented under, `key` its whole name. `op` is the op type, and `line` the
-    line of the user's own, that took most of its time; `times` are in us, one for each step that is looked at.
+    `name` is relative to the row above it, `key` the full name. `op` and `line` are the op type and
+    the user's line with most of its time; `times` are in us, one for each selected step.
     """
 
     name: str
@@ -45,7 +45,7 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows in order, what shares are of, and how many entries have `nothing`, are `small`, or are calls in `libraries`."""
+    """Rows in order, the whole for shares, and counts of hidden entries: with `nothing`, `small`, in `libraries`."""
 
     rows: tuple[Row, ...]
     whole: Stats
@@ -55,27 +55,27 @@ class Rows:
 
 
 class Limit(NamedTuple):
-    """Which entries are worth a row: those with enough of the whole of any of `counters`; without counters all are."""
+    """The criterion for a row: enough of the whole in any of `counters`; without counters every entry gets one."""
 
     counters: tuple[int, ...]
     whole: Stats
 
     def nothing(self, stats: Stats) -> bool:
-        """Whether an entry has none of anything that is asked for."""
+        """Whether all selected counters of an entry are 0."""
         return bool(self.counters) and not any(stats[at] > 0 for at in self.counters)
 
     def small(self, stats: Stats) -> bool:
-        """Whether an entry has too little."""
+        """Whether an entry is below the limit."""
         return bool(self.counters) and not any(
             stats[at] > 0 and stats[at] * PARTS >= self.whole[at] for at in self.counters
         )
 
 
-# -- what tells of an entry -----------------------------------------------------------------------
+# -- descriptions of entries -----------------------------------------------------------------------
 
 
 class _Weights:
-    """The time of an entry by op type and by line, and step by step."""
+    """The time of an entry by op type, by line and by step."""
 
     __slots__ = ("lines", "ops", "times")
 
@@ -85,7 +85,7 @@ class _Weights:
         self.times: list[int] = []
 
     def merge(self, other: "_Weights") -> None:
-        """Add what is below the entry; ``other`` is used up."""
+        """Add the entry below, ``other``, which must not be used afterwards."""
         if len(other.ops) > len(self.ops):
             self.ops, other.ops = other.ops, self.ops
         if len(other.lines) > len(self.lines):
@@ -119,9 +119,9 @@ def _most(weights: dict[str, int]) -> str:
 
 
 def lines_of(nodes: Iterable[Node]) -> Line:
-    """Return what looks up the user's own line of one of ``nodes``: of a gradient that of the node it is the gradient of."""
+    """Return a function that looks up the user's line of one of ``nodes``; a gradient gets its forward op's."""
     stack_of = stacks_of(nodes)
-    known: dict[int, str] = {}  # by identity: nodes keep their stacks alive, and share them
+    known: dict[int, str] = {}  # by identity: nodes share their stacks and keep them alive
 
     def line(node: Node) -> str:
         stack = stack_of(node)
@@ -136,11 +136,11 @@ def lines_of(nodes: Iterable[Node]) -> Line:
 
 
 def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> Rows:
-    """Return a row for each op type that took enough, and a last one for all others that took any."""
+    """Return a row for each op type above the limit, and a last one for all others with any time."""
     nothing = [entry for entry in view.entries if limit.nothing(entry.own)]
     small = [entry for entry in view.entries if limit.small(entry.own) and not limit.nothing(entry.own)]
     if len(small) == 1:
-        small = []  # a row of its own is as short
+        small = []  # a row for one small entry costs no more
     left = {id(entry) for entry in (*nothing, *small)}
     rows = [_op_row(entry.name, [entry], times, line) for entry in view.entries if id(entry) not in left]
     if small:
@@ -165,18 +165,18 @@ def _is_own(branch: Branch) -> bool:
 
 
 class Judge(NamedTuple):
-    """Which entries of a tree get a row: of the graph view by their own numbers, of calls, if so asked, the user's own."""
+    """Decides which entries of a tree get a row; `own`: only the user's own calls do."""
 
     view: str
     limit: Limit
     own: bool = False
 
     def nothing(self, branch: Branch) -> bool:
-        """Whether an entry has none of anything that is asked for."""
+        """Whether all selected counters of an entry are 0."""
         return self.limit.nothing(self._numbers(branch))
 
     def library(self, branch: Branch) -> bool:
-        """Whether an entry is a call that is not asked for."""
+        """Whether an entry is a call in a library, and those are hidden."""
         return self.own and not _is_own(branch)
 
     def keeps(self, branch: Branch) -> bool:
@@ -184,7 +184,7 @@ class Judge(NamedTuple):
         return not self.limit.small(self._numbers(branch)) and not self.library(branch)
 
     def joins(self, top: Branch, child: Branch) -> bool:
-        """Whether nearly all of ``top`` is in ``child``, so that a row can have the names of both."""
+        """Whether nearly all of ``top`` is in ``child``, so that one row can show both."""
         if self.view != "scope" or not self.limit.counters:
             return False
         return all((top.total[at] - child.total[at]) * _NEARLY <= top.total[at] for at in self.limit.counters)
@@ -195,14 +195,14 @@ class Judge(NamedTuple):
 
 
 class _Tree:
-    """A view's tree with what is worth a row: entries callers first, and for each the kept ones right below it."""
+    """A view's tree, reduced to entries with a row: parents first, each with its kept children."""
 
     def __init__(self, root: Branch, judge: Judge, order_by: str) -> None:
         self.branches = [root]
         self.parents = [-1]
         self.kept = [True]
         self.below: list[list[int]] = [[]]
-        above = [0]  # the nearest kept entry, itself or above
+        above = [0]  # the nearest kept ancestor, or the entry itself
         ahead = [(child, 0) for child in reversed(root.children)]
         while ahead:
             branch, parent = ahead.pop()
@@ -221,7 +221,7 @@ class _Tree:
                 children.sort(key=lambda at: key(self.branches[at]), reverse=True)
 
     def weighed(self, times: Times, line: Line) -> list[tuple[str, str, Sequence[int]]]:
-        """Return what tells of each entry with all below it."""
+        """Return the description of each entry with all below it."""
         weights = [_Weights() for _ in self.branches]
         summary: list[tuple[str, str, Sequence[int]]] = [("", "", ())] * len(self.branches)
         for at in range(len(self.branches) - 1, -1, -1):
@@ -235,7 +235,7 @@ class _Tree:
 
 
 def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: Line) -> Rows:
-    """Return the rows of a tree, and the counts of what has none."""
+    """Return the rows of a tree, and the counts of hidden entries."""
     tree = _Tree(view.root, judge, order_by)
     summary, rows = tree.weighed(times, line), []
     ahead = [(at, 0, "") for at in reversed(tree.below[0])]
@@ -270,14 +270,14 @@ def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: L
 def _of_node(
     branch: Branch, summary_of_top: tuple[str, str, Sequence[int]], line: Line
 ) -> tuple[str, str, Sequence[int]]:
-    """Return op type and line of an entry that is a node, those of the node alone, and its times."""
+    """Return op type, line and times of an entry; for a node, of the node alone."""
     if not branch.nodes or branch.name == ADDED:
         return "", "", summary_of_top[2]
     return branch.nodes[0].op, line(branch.nodes[0]), summary_of_top[2]
 
 
 def with_rest(rows: Rows, whole: Stats, limit: Limit) -> Rows:
-    """Return ``rows`` of ``whole``, with one for the nodes that are in none of the calls, where they are worth it."""
+    """Return ``rows`` of ``whole``, with one for nodes without a call if they reach the limit."""
     rest = Stats(*map(sub, whole, rows.whole))
     if limit.small(rest) or not any(rest):
         return replace(rows, whole=whole)

@@ -1,4 +1,4 @@
-"""The scope view: the nodes as a tree by the parts of their names between slashes."""
+"""The scope view: a tree of nodes by the components of their names."""
 
 from collections.abc import Iterable, Sequence
 from typing import Final
@@ -10,12 +10,12 @@ from .options import Options
 from .parity import DEFAULT, Parity
 from .tree import AccountedNode, TreeView, root_of, tree_view
 
-#: The op type of a scope that is no node.
+#: Op type of a scope that is no node.
 SCOPE_TYPE: Final = "_kTFScopeParent"
 
 
 def _scopes(names: Iterable[str]) -> dict[str, str | None]:
-    """Return each of ``names`` and of the scopes around them with the scope that it is in, None at the top."""
+    """Return the parent scope of each of ``names`` and of their scopes, None at the top."""
     scopes: dict[str, str | None] = {}
     for name in names:
         inner: str | None = name
@@ -29,7 +29,7 @@ def _scopes(names: Iterable[str]) -> dict[str, str | None]:
 def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT) -> TreeView:
     """Fold nodes in name order into the scope view.
 
-    An entry is kept if it is accounted or has one below it that is; its own numbers count either way.
+    An entry is kept if it, or one below it, is accounted; its own numbers count in both cases.
     """
     counted = accounts(options.account_type_regexes)
     known = {node.name: node for node in nodes}
@@ -37,7 +37,7 @@ def scope_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT
     scope_counted = counted(Node("", SCOPE_TYPE, (), NOTHING))
     below: dict[str | None, list[AccountedNode]] = {}
     names = []
-    for name in sorted(scopes, key=None if plain else octets, reverse=True):  # what is below a scope sorts after it
+    for name in sorted(scopes, key=None if plain else octets, reverse=True):  # a scope sorts before its descendants
         node = known.get(name)
         accounted = counted(node) if node else scope_counted
         children = below.pop(name, [])

@@ -1,4 +1,4 @@
-"""Which Python code made which node: rows of FRAMES and STACKS as tuples of frames that nodes share."""
+"""Python stacks of nodes: converts rows of FRAMES and STACKS into shared tuples of frames."""
 
 from typing import Any, Final
 
@@ -7,18 +7,18 @@ import pyarrow as pa
 from ..store.columns import count, flat, integer, integers, pc
 from .nodes import Frame
 
-#: What is read of FRAMES.
+#: Columns of FRAMES that are read.
 FRAME_COLUMNS: Final = ("graph", "stack", *Frame._fields)
-#: More than there are stacks in a graph: what makes one number of both.
+#: Upper bound of the stacks in a graph; packs graph and stack into one number.
 _STACKS: Final = 1 << 32
-#: What a number in 64 bits can be made of.
+#: Bound of the numbers that pack several columns; larger ones would not fit in 64 bits.
 _ROOM: Final = 1 << 62
 
 
 def stacks(frames: pa.Table, nodes: pa.Table) -> dict[str, tuple[Frame, ...]]:
     """Return the stack of each node by name, outermost frame first, from rows of FRAMES and STACKS in order of arrival.
 
-    Of a name in several graphs the first counts. Nodes made in one place share their stack, stacks their equal frames.
+    If several graphs have a name, the first counts. Equal stacks and equal frames are shared.
     """
     known = _by_number(frames) if frames.num_rows else {}
     columns: list[list[Any]] = [nodes[name].to_pylist() for name in ("name", "graph", "stack")]
@@ -42,7 +42,7 @@ def _by_number(table: pa.Table) -> dict[int, tuple[Frame, ...]]:
 
 
 def _frames(table: pa.Table) -> tuple[list[Frame], Any]:
-    """Return the distinct frames, and the index of each row's one."""
+    """Return the distinct frames, and for each row the index of its frame."""
     which, room = pc.multiply(count(table.num_rows), integer(0)), 1
     for name in Frame._fields:
         codes = flat(table[name]).dictionary_encode()

@@ -1,4 +1,4 @@
-"""Values of variables, as a checkpoint has them and as the TF profiler shows them."""
+"""Values of variables: decoded from a checkpoint, formatted like the TF profiler."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ FLOAT, DOUBLE, INT32, STRING, INT64 = 1, 2, 3, 7, 9
 #: Bytes of a number, by type.
 SIZES: Final = {FLOAT: 4, DOUBLE: 8, INT32: 4, INT64: 8}
 _FORMS: Final[dict[int, Any]] = {FLOAT: "f", DOUBLE: "d", INT32: "i", INT64: "q"}
-#: A text is cut at so many characters, and says so.
+#: Maximum characters of a tensor's text.
 TEXT_MAX: Final = 10_000
 _OMITTED: Final = "...omitted from display\n\n"
 
@@ -20,14 +20,14 @@ Value = float | int | str
 
 @dataclass(frozen=True, slots=True)
 class Tensor:
-    """A tensor as a checkpoint has it: type, sizes, and bytes in the order of its rows."""
+    """A tensor of a checkpoint: type, shape, and its bytes in row-major order."""
 
     dtype: int
     shape: tuple[int, ...]
     data: bytes
 
     def values(self) -> Iterator[Value]:
-        """Yield the elements; numbers with 6 digits, as tfprof has them from a stream of C++."""
+        """Yield the elements as text; numbers have 6 digits, like the output of a C++ stream."""
         if self.dtype == STRING:
             yield from _texts(self.data, prod(self.shape))
         elif self.dtype in (FLOAT, DOUBLE):
@@ -36,7 +36,7 @@ class Tensor:
             yield from memoryview(self.data).cast(_FORMS[self.dtype])
 
     def text(self) -> str:
-        """Return what follows a node's row."""
+        """Return the text below a node's row."""
         pieces, size = [], 0
         for piece in _pieces(self.shape, 0, self.values()):
             pieces.append(piece)
@@ -51,7 +51,7 @@ Values = Callable[[str], Tensor | None]
 
 
 def no_value(_name: str) -> None:
-    """Look up the value of a variable of which nothing is known."""
+    """Return None: no values are known."""
     return
 
 
@@ -72,7 +72,7 @@ def _shown(value: Value) -> str:
 
 
 def _texts(data: bytes, count: int) -> Iterator[str]:
-    """Yield the strings of a checkpoint: the lengths of all, a checksum, then all."""
+    """Yield the strings of a checkpoint, which stores all lengths, a checksum, then all strings."""
     lengths, at = [], 0
     for _ in range(count):
         length, at = varint(data, at)

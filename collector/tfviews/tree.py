@@ -1,4 +1,4 @@
-"""Views that are trees: what accounting keeps, what of it is shown, and the totals; walks never recurse."""
+"""Trees of the scope, graph and code view: accounting, filtering and totals, without recursion."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -18,11 +18,12 @@ _LIMIT: Final = 1 << 63
 
 @dataclass(frozen=True, slots=True)
 class Branch:
-    """One shown entry with the shown ones below it, in order.
+    """One shown entry with its shown children, in order.
 
-    `own` are its own numbers whether it is accounted or not (where not, they are printed as `--`), NOTHING for the root
-    and for scopes that are no node; `total` is what tfprof calls total_*; `nodes`: the node itself, none for the root and
-    such scopes; in the code view the picked ops of the frame. `entry` is what accounting kept, for what an export needs.
+    `own`: its own numbers, even if it is not accounted (then printed as `--`), NOTHING for the root
+    and for scopes that are no node. `total`: the TF profiler's total_* numbers. `nodes`: the node
+    itself, none for the root and such scopes; in the code view the picked nodes of the call.
+    `entry`: the accounted entry, for exports.
     """
 
     name: str
@@ -37,11 +38,12 @@ class Branch:
 
 @dataclass(frozen=True, slots=True)
 class TreeView:
-    """The shown tree, and why the rest is not shown.
+    """The shown tree, and the counts of entries that are not shown.
 
-    Of `nodes` nodes those in `accounted` match -account_type_regexes and `unreached` lie in cycles that nothing outside
-    consumes. Accounting kept `kept` entries (scopes and frames too): `before` lie outside what -start_name_regexes names,
-    `below` too deep or below a trimmed one, `hidden` have numbers or names that are not asked for, `shown` are shown.
+    Of `nodes` nodes, `accounted` match -account_type_regexes, and `unreached` lie in cycles without
+    an outside consumer. Accounting kept `kept` entries (scopes and frames too): `before` lie
+    outside -start_name_regexes, `below` are too deep or below a trimmed one, `hidden` are removed
+    by minima or names, `shown` remain.
     """
 
     root: Branch
@@ -56,9 +58,9 @@ class TreeView:
 
 
 class AccountedNode:
-    """An entry that accounting keeps, with the kept ones below it; its total is its own and theirs.
+    """An accounted entry with its accounted children; its total includes theirs.
 
-    `definitions` counts it and all kept ones below it.
+    `definitions` counts it and all accounted entries below it.
     """
 
     __slots__ = ("accounted", "children", "definitions", "name", "nodes", "own", "total")
@@ -85,24 +87,24 @@ class AccountedNode:
 
 
 def root_of(children: Sequence[AccountedNode]) -> AccountedNode:
-    """Return the root above ``children``: it is no definition itself."""
+    """Return the root above ``children``; it does not count in `definitions`."""
     root = AccountedNode(ROOT, NOTHING, (), children, accounted=False)
     root.definitions -= 1
     return root
 
 
 def sums(stats: Sequence[Stats]) -> Stats:
-    """Return the sums of at least one, in 64 bits that wrap."""
+    """Return the sums of one or more Stats, wrapped to 64 bits."""
     columns = list(
         map(add, *stats) if len(stats) == 2 else map(sum, zip(*stats, strict=True))
-    )  # two: most often, and faster
+    )  # the usual case of two, which is faster
     if min(columns) < -_LIMIT or max(columns) >= _LIMIT:
         columns = list(map(signed, columns))
     return Stats._make(columns)
 
 
 def started(entries: Sequence[AccountedNode], patterns: tuple[str, ...]) -> Sequence[AccountedNode]:
-    """Return the topmost entries whose names match, those below a match not looked at."""
+    """Return the topmost entries with matching names; entries below a match are not searched."""
     matches = Matcher(patterns)
     if matches.everything:
         return entries
@@ -117,7 +119,7 @@ def started(entries: Sequence[AccountedNode], patterns: tuple[str, ...]) -> Sequ
 
 
 def shows(options: Options) -> Callable[[AccountedNode], bool]:
-    """Return the filter of scope and graph: minima look at totals, but for runs, parameters and float_ops at own numbers."""
+    """Return the filter of scope and graph view: runs, parameters and float_ops by own numbers, others by totals."""
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     named = not show.everything or bool(options.hide_name_regexes)
     leasts = dict(options.minima) | {"runs": options.min_occurrence}
@@ -133,12 +135,12 @@ def shows(options: Options) -> Callable[[AccountedNode], bool]:
 
 
 def counter_of(order_by: str) -> int | None:
-    """Return the position in Stats of what is ordered by, largest first; None where that is no sum."""
+    """Return the position in Stats of the counter to sort by; None if it is no sum."""
     return _COUNTERS.get(order_by)
 
 
 def sort_key(order_by: str, *, occurrence: bool) -> Callable[[Branch], Any] | None:
-    """Return what children are compared by, descending; None for the name."""
+    """Return the descending sort key of children; None to sort by name."""
     at = counter_of(order_by)
     if at is not None:
         return lambda branch: branch.total[at]
@@ -152,7 +154,7 @@ def _bytes(branch: Branch) -> bytes:
 
 
 class _Walk:
-    """What of a tree is shown, in the order met, and for each the position in `shown` of what it is shown below."""
+    """The shown entries of a tree in preorder, each with the position in `shown` of its parent."""
 
     def __init__(
         self, root: AccountedNode, options: Options, shown: Callable[[AccountedNode], bool], *, prunes: bool
@@ -201,18 +203,19 @@ def tree_view(
     displayed_only: bool | None = None,
     prunes: bool = False,
 ) -> TreeView:
-    """Show what is asked for of a kept tree.
+    """Filter an accounted tree by the options.
 
-    ``shown``: the filter, else that of scope and graph; ``occurrence``: whether -order_by occurrence is known;
-    ``displayed_only``: whether totals are of what is shown, else as the options say; ``prunes``: a trimmed entry and what
-    is too deep go with all below, as in the code view.
+    ``shown``: the filter, by default that of scope and graph view. ``occurrence``: whether
+    -order_by occurrence is supported. ``displayed_only``: whether totals cover shown entries only;
+    by default as in the options. ``prunes``: remove trimmed and too deep entries with all below
+    them, as in the code view.
     """
     walk = _Walk(root, options, shown or shows(options), prunes=prunes)
     key, unsorted = sort_key(options.order_by, occurrence=occurrence), not options.order_by
     anew = options.account_displayed_op_only if displayed_only is None else displayed_only
     below: dict[int, list[Branch]] = {}
     branch = None
-    for at in range(len(walk.shown) - 1, -1, -1):  # what is below an entry comes after it
+    for at in range(len(walk.shown) - 1, -1, -1):  # descendants come after their ancestors
         entry, children = walk.shown[at], below.pop(at, None) or []
         children.reverse()
         total, definitions = entry.total, entry.definitions

@@ -1,1 +1,1 @@
-"""Generated protobuf modules of the few messages that are read without TensorFlow."""
+"""Generated protobuf modules of the messages that tfprof decodes without TensorFlow."""

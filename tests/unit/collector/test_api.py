@@ -150,9 +150,9 @@ def test_the_store_of_the_commands_is_opened_by_default(
 def test_a_running_job_shows_more_each_time_it_is_asked(tmp_path: Path) -> None:
     from fakes.made_store import HOST, IDENTITY, traced
     from fakes.run_metadata import run_metadata
-    from tfprof.collector.store.writer import StoreWriter
+    from tfprof.collector.store.writer import LocalStoreWriter
 
-    writer = StoreWriter(tmp_path / "s", HOST)
+    writer = LocalStoreWriter(tmp_path / "s", HOST)
     try:
         job = writer.job(5 << 60)
         job.identity(IDENTITY)
@@ -166,7 +166,10 @@ def test_a_running_job_shows_more_each_time_it_is_asked(tmp_path: Path) -> None:
 
 
 def test_importing_the_package_is_cheap_and_brings_no_tensorflow() -> None:
-    code = "import sys, tfprof.collector; print(*sys.modules); from tfprof.collector import open_store; print(*sys.modules)"
+    code = (
+        "import sys, tfprof.collector; print(*sys.modules);"
+        " from tfprof.collector import open_store; print(*sys.modules)"
+    )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     before, after = (set(line.split()) for line in done.stdout.splitlines())
     assert not {"pyarrow", "google.protobuf", "click", "duckdb", "tfprof.collector.api"} & before

@@ -7,8 +7,8 @@ import pytest
 from fakes.command import Run, caller
 from fakes.made_store import traced, write_job
 from fakes.run_metadata import run_metadata
-from tfprof.collector import timelines
 from tfprof.collector.decoders.proto import graph_pb2
+from tfprof.collector.exporters import timeline
 
 GRAPH = graph_pb2.GraphDef(node=[graph_pb2.NodeDef(name=name, op="MatMul") for name in ("a", "b")])
 STEPS = ([b"a"], [b"a", b"b"], [b"b", b"b", b"b"])
@@ -16,7 +16,10 @@ STEPS = ([b"a"], [b"a", b"b"], [b"b", b"b", b"b"])
 
 @pytest.fixture
 def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run a command on a store with two jobs of three steps, in an empty folder; returns exit status, stdout, stderr."""
+    """Run a command on a store with two jobs of three steps, in an empty folder.
+
+    Returns exit status, stdout, stderr.
+    """
     parts = [run_metadata(names) for names in STEPS]
     for uid in (1, 2):
         write_job(tmp_path / "store", uid, traced(GRAPH.SerializeToString(), parts))
@@ -86,7 +89,7 @@ def test_a_file_that_cannot_be_written_is_named(run: Run) -> None:
 
 
 def test_a_large_file_comes_with_a_warning(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(timelines, "LONG", 100)
+    monkeypatch.setattr(timeline, "LONG", 100)
     code, out, err = run("scope", "last", "-output", "timeline:outfile=t")
     assert code == 0
     assert "written to t_-1" in out

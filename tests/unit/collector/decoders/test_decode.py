@@ -83,7 +83,10 @@ def test_too_many_names_are_refused_alike(parts: list[bytes], names_max: int, te
 
 
 def _wrapped(content: bytes, depth: int) -> bytes:
-    """Return ``content`` within the outermost message (0), one as deep as an output's allocation (6), or a GPU's record (7)."""
+    """Return ``content`` within another message.
+
+    It is the outermost one (0), one as deep as an output's allocation (6), or a GPU's record (7).
+    """
     if depth == 7:
         return _metadata(node(b"a", 1) + text(6, text(1, b"GPU") + text(6, content)))
     for field in reversed((1, 1, 2, 7, 3, 4)[:depth]):

@@ -4,6 +4,7 @@ import pytest
 from fakes.sessions import BEGAN_NS, Plane, session
 from tfprof.collector.decoders.executions import HOST_DEVICE, Execution, executions
 from tfprof.collector.store.devices import ITERATOR_DEVICE
+from tfprof.formats import layout
 
 
 def _read(*planes: Plane, began_ns: int = BEGAN_NS, started_ns: int = 0) -> list[Execution]:
@@ -184,3 +185,45 @@ def test_times_count_from_the_beginning_of_the_session_or_are_real() -> None:
     assert _read(Plane().line(event, start_ns=300))[0].start_ns == BEGAN_NS + 5300
     assert _read(Plane().line(event, start_ns=BEGAN_NS + 300))[0].start_ns == BEGAN_NS + 5300
     assert _read(Plane().line(event, start_ns=300), began_ns=0, started_ns=BEGAN_NS + 1)[0].start_ns == BEGAN_NS + 5301
+
+
+OWN, OTHER = 0x52, 0x64
+
+
+def _call(number: int, *ops: str, start: int = 0) -> list[tuple[object, ...]]:
+    """Return the events of a thread of TensorFlow's that ran ``ops`` of a call."""
+    process = (b"ExecutorState::Process", start, start + 50, {b"id": number})
+    return [process, *((f"{op}:Mul".encode(), start + 2 * at, start + 2 * at + 1) for at, op in enumerate(ops))]
+
+
+def _mixed(caller: int, *more: tuple[object, ...], region: bool = True) -> set[str]:
+    """Return the ops that are the step's of thread OWN, where thread OTHER calls a function meanwhile."""
+    regions = [(b"ThreadpoolListener::StartRegion", 0, 0)] * region
+    plane = Plane()
+    plane.line((b"FunctionRun", 10, 90, {b"id": 1}), (b"Mine:Mul", 5, 6), name=b"python", thread=OWN)
+    plane.line((b"FunctionRun", 20, 95, {b"id": 2}), name=b"python", thread=OTHER)
+    plane.line(*regions, *_call(1, "a", start=12), (b"inner", 13, 14), *_call(2, "b", start=70), thread=7)
+    plane.line((b"FunctionRun", 31, 39, {b"id": 3}), *regions, *_call(1, start=30), thread=8)
+    plane.line(*_call(3, "called", start=32), *_call(9, "under_way", start=85), thread=9)
+    data = (b"InstantiatedCapturedFunction::Run", 1, 99, {b"id": 4})
+    plane.line(data, *_call(4, "mapped", start=2), name=b"tf_data_private_threadpool/3", thread=10)
+    plane.line((b"before:Mul", 1, 2), (b"after:Mul", 40, 41), *more, thread=11)
+    found = executions(session(plane), 0, caller)
+    return {row.node.decode() for row in found}
+
+
+def test_ops_of_calls_that_another_thread_makes_are_not_the_steps() -> None:
+    everything = {"Mine", "a", "b", "called", "under_way", "mapped", "before", "after"}
+    assert _mixed(0) == everything, "whose calls the step is of is not known"
+    assert _mixed(0x70) == everything, "the session does not have the step's thread"
+    assert _mixed(OWN) == {"Mine", "a", "called", "mapped"}
+    assert _mixed(OTHER) == {"Mine", "b", "mapped"}
+    assert _mixed(OWN, region=False) == {"Mine", "a", "called", "mapped", "after"}
+
+
+def test_a_call_that_was_under_way_is_another_threads_where_others_call_functions() -> None:
+    plane = Plane().line((b"FunctionRun", 10, 90, {b"id": 1}), name=b"python", thread=OWN)
+    plane.line(*_call(1, "a", start=12), *_call(2, "b", start=70))
+    alone, others = (list(executions(session(plane), 0, OWN | flag)) for flag in (0, layout.XSPACE_OTHERS))
+    assert [row.node for row in alone] == [b"a", b"b"]
+    assert [row.node for row in others] == [b"a"]

@@ -1,4 +1,7 @@
-"""The walker stays within its memory: compiled with the address and undefined-behaviour sanitizers, fed damaged steps."""
+"""The walker stays within its memory.
+
+It is compiled with the address and undefined-behaviour sanitizers, and fed damaged steps.
+"""
 
 import os
 import shutil

@@ -28,7 +28,8 @@ Sample = tuple[str, list[int], list[str]]
 
 def profile(nodes: list[Node], select: str = "micros", max_depth: int = 100, **options: object) -> Any:
     """Return the message of a view of ``nodes``."""
-    return message(code_view(nodes, Options(max_depth=max_depth, **options)), frozenset({select}))  # type: ignore[arg-type]
+    chosen = Options(max_depth=max_depth, **options)  # type: ignore[arg-type]
+    return message(code_view(nodes, chosen), frozenset({select}))
 
 
 def samples(found: Any) -> list[Sample]:

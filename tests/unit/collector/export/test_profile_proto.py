@@ -11,12 +11,13 @@ from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto.graph_pb2 import GraphDef
 from tfprof.collector.errors import NoSuchStepError, StoreError
 from tfprof.collector.export.code_defs import CodeDefs
-from tfprof.collector.profile_files import op_log, pieces, profile_proto
+from tfprof.collector.exporters.op_log import op_log
+from tfprof.collector.exporters.profile_proto import pieces, profile_proto
 from tfprof.collector.proto.tensorflow_pb2 import RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
 from tfprof.collector.query import recorded_job as module
 from tfprof.collector.query.recorded_job import renumbered
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.formats import layout
 
@@ -32,7 +33,7 @@ STEPS = ([b"w", b"_SINK", b"RecvTensor"], [b"x", b"y", b"late"], [b"x", b"late"]
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
+def job(tmp_path: Path) -> LocalJob:
     """A job of three traced steps: 0, 1 and 2."""
     tables = traced(GRAPH.SerializeToString(), [run_metadata(names) for names in STEPS])
     frame = {"stack": 4, "file": "train.py", "line": 0, "function": "main", "start_line": -1, "text": ""}
@@ -40,7 +41,7 @@ def job(tmp_path: Path) -> Job:
     tables["stacks"] = rows("stacks", [{"name": "w", "stack": 4}])
     tables["op_log"] = rows("op_log", [{"name": "w", "types": ["_trainable_variables"]}])
     write_job(tmp_path / "s", 1, tables)
-    return Store(tmp_path / "s").job("last")
+    return LocalStore(tmp_path / "s").job("last")
 
 
 def named(profile: ProfileProto) -> dict[bytes, Any]:
@@ -51,7 +52,7 @@ def ran(profile: ProfileProto) -> dict[bytes, list[int]]:
     return {node.name: sorted(node.execs) for node in profile.nodes.values()}
 
 
-def test_nodes_are_numbered_by_the_graph_and_then_by_their_first_run(job: Job) -> None:
+def test_nodes_are_numbered_by_the_graph_and_then_by_their_first_run(job: LocalJob) -> None:
     profile = profile_proto(job)
     assert [profile.nodes[number].name for number in sorted(profile.nodes)] == [b"w", b"x", b"y", b"_SINK", b"late"]
     assert all(node.id == number for number, node in profile.nodes.items())
@@ -61,7 +62,7 @@ def test_nodes_are_numbered_by_the_graph_and_then_by_their_first_run(job: Job) -
     assert named(profile)[b"_SINK"].op == b"_SINK"
 
 
-def test_inputs_are_numbers_and_unknown_ones_are_left_out(job: Job) -> None:
+def test_inputs_are_numbers_and_unknown_ones_are_left_out(job: LocalJob) -> None:
     new, old = named(profile_proto(job)), named(profile_proto(job, compat="1.15"))
     assert dict(new[b"x"].inputs) == {0: 0}
     assert dict(new[b"y"].inputs) == {0: 1, 1: 1, 2: 0}
@@ -69,7 +70,7 @@ def test_inputs_are_numbers_and_unknown_ones_are_left_out(job: Job) -> None:
     assert dict(old[b"y"].src_output_index) == {1: 2, 0: 0}
 
 
-def test_a_range_of_steps_has_what_ran_in_it(job: Job) -> None:
+def test_a_range_of_steps_has_what_ran_in_it(job: LocalJob) -> None:
     profile = profile_proto(job, (0, 0))
     assert list(profile.steps) == [0]
     assert ran(profile) == {b"w": [0], b"x": [], b"y": [], b"_SINK": [0]}
@@ -79,14 +80,14 @@ def test_a_range_of_steps_has_what_ran_in_it(job: Job) -> None:
         profile_proto(job, (3, 9))
 
 
-def test_it_is_the_same_written_at_once_or_bit_by_bit(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_is_the_same_written_at_once_or_bit_by_bit(job: LocalJob, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(pieces(job))
     monkeypatch.setattr(module, "PART_ROWS", 1)
     assert len(list(pieces(job))) > 5
     assert ProfileProto.FromString(b"".join(pieces(job))) == ProfileProto.FromString(whole)
 
 
-def test_a_live_jobs_unknown_lines_and_texts_are_those_of_tfprof(job: Job) -> None:
+def test_a_live_jobs_unknown_lines_and_texts_are_those_of_tfprof(job: LocalJob) -> None:
     profile = profile_proto(job)
     (frame,) = named(profile)[b"w"].trace.traces
     assert (frame.file_id, frame.lineno, frame.function_id, frame.func_start_line, frame.line_id) == (1, -1, 2, -1, 0)
@@ -96,7 +97,7 @@ def test_a_live_jobs_unknown_lines_and_texts_are_those_of_tfprof(job: Job) -> No
     assert list(named(profile)[b"w"].op_types)[-1] == b"_trainable_variables"
 
 
-def test_an_op_log_has_an_entry_for_each_node_that_something_is_known_of(job: Job) -> None:
+def test_an_op_log_has_an_entry_for_each_node_that_something_is_known_of(job: LocalJob) -> None:
     (entry,) = op_log(job).log_entries
     assert (entry.name, list(entry.types), len(entry.code_def.traces)) == (b"w", [b"_trainable_variables"], 1)
 
@@ -116,13 +117,13 @@ def test_a_gpu_whose_kernels_are_missing_is_told(tmp_path: Path) -> None:
     for uid, seen in enumerate([(0, 3), (1, 3), (3, 1)], 1):
         traces = [trace(number, number, 0, 0, accelerator=one) for number, one in enumerate(seen)]
         write_job(tmp_path / "s", uid, {"traces": rows("traces", traces)})
-    jobs = Store(tmp_path / "s").jobs()
+    jobs = LocalStore(tmp_path / "s").jobs()
     assert [profile_proto(job).miss_accelerator_stream for job in jobs] == [False, True, True]
 
 
 def test_a_job_that_was_not_traced_is_no_profile(tmp_path: Path) -> None:
     write_job(tmp_path / "s", 1, {"graph_nodes": traced(GRAPH.SerializeToString(), [])["graph_nodes"]})
-    job = Store(tmp_path / "s").job("last")
+    job = LocalStore(tmp_path / "s").job("last")
     for write in (profile_proto, op_log):
         with pytest.raises(StoreError, match=r"no traced steps: .* \[no-data\]"):
             write(job)
@@ -159,7 +160,7 @@ def test_what_a_live_job_put_out_is_its_first_allocated_outputs(tmp_path: Path) 
     tables = traced(graph.SerializeToString(), [message.SerializeToString()])
     assert "output_memory" not in tables, "a live job has no more than their sum"
     write_job(tmp_path / "s", 1, tables)
-    (entry,) = named(profile_proto(Store(tmp_path / "s").job("last")))[b"x"].execs.values()
+    (entry,) = named(profile_proto(LocalStore(tmp_path / "s").job("last")))[b"x"].execs.values()
     (memory,) = entry.memory_execs
     assert memory.output_bytes == 164
     assert {slot: one.bytes for slot, one in memory.output_memory.items()} == {2: 164}

@@ -95,5 +95,5 @@ def test_what_is_no_checkpoint_is_told(tmp_path: Path) -> None:
     with pytest.raises(BadFileError, match="no checkpoint of the second format"):
         Checkpoint(str(tmp_path / "old"))
     (tmp_path / "bad.index").write_bytes(b"x" * 100)
-    with pytest.raises(BadFileError, match="no index of a checkpoint: it does not end as a table does"):
+    with pytest.raises(BadFileError, match="no index of a checkpoint: it does not have the footer of a table"):
         Checkpoint(str(tmp_path / "bad"))

@@ -60,7 +60,7 @@ def test_entries_of_no_node_are_counted() -> None:
 
 
 def test_a_text_that_is_not_in_the_table_is_told() -> None:
-    with pytest.raises(BadFileError, match="log is damaged: a stack speaks of text 1, which its table does not have"):
+    with pytest.raises(BadFileError, match="log is damaged: a stack refers to text 1, which its table does not have"):
         read({"name": b"a", "code_def": STACK}, strings={0: b"none"})
 
 

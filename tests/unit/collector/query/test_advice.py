@@ -16,7 +16,7 @@ from tfprof.collector.advice.evidence import Evidence, NewNodes, OpExecution, Tr
 from tfprof.collector.advice.report import Report
 from tfprof.collector.advice.table import CHECKERS, advise
 from tfprof.collector.query.evidence import gather
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.parity import Parity
 from tfprof.formats import layout
 
@@ -25,22 +25,22 @@ COPIES = "/device:GPU:0/memcpy"
 EXACT = Parity(exact=True)
 
 
-def reports(job: Job, slug: str, parity: Parity = Parity()) -> Sequence[Report]:  # noqa: B008  # a constant
+def reports(job: LocalJob, slug: str, parity: Parity = Parity()) -> Sequence[Report]:  # noqa: B008  # a constant
     """Return what the checker with ``slug`` says of a job."""
     found = {checker.slug: of_one for checker, of_one in advise(gather(job, parity))}
     return found[slug]
 
 
-def said(job: Job, slug: str, parity: Parity = Parity()) -> list[str]:  # noqa: B008
+def said(job: LocalJob, slug: str, parity: Parity = Parity()) -> list[str]:  # noqa: B008
     """Return the texts of what the checker with ``slug`` says."""
     return [report.text for report in reports(job, slug, parity)]
 
 
-def job_of(store: Path, **tables: Iterable[dict[str, Any]]) -> Job:
+def job_of(store: Path, **tables: Iterable[dict[str, Any]]) -> LocalJob:
     """Return a job with these rows and no traced step."""
     made: dict[str, pa.Table] = {name: rows(name, values) for name, values in tables.items()}
     write_job(store, 1, made)
-    return Store(store).job("last")
+    return LocalStore(store).job("last")
 
 
 def runs(times_ms: Iterable[float], pause_ms: float = 0.0, **other: int) -> list[dict[str, int]]:
@@ -244,7 +244,8 @@ def test_input_that_is_there_in_time_is_no_word_worth_whatever_its_pipeline_does
 def test_time_between_steps_is_told_where_it_is_long(tmp_path: Path) -> None:
     (report,) = reports(job_of(tmp_path, spans=runs([2.0] * 40, pause_ms=6.0)), "input")
     assert report.text == (
-        "75 % of the time goes by between steps, in Python: 6.00 ms of the 8.00 ms from the start of a step to that of the next."
+        "75 % of the time goes by between steps, in Python: 6.00 ms of the 8.00 ms"
+        " from the start of a step to that of the next."
     )
     assert report.numbers["pauses"] == 39
 
@@ -317,8 +318,8 @@ def small_ops(number: int, took_us: int, every_us: int) -> list[Ran]:
 def test_many_short_ops_with_pauses_between_them_are_told(tmp_path: Path) -> None:
     (report,) = reports(made_job(tmp_path, [small_ops(400, 4, 10)], step_ms=4), "tiny")
     assert report.text == (
-        "a step runs 400 ops, half of them for 4.00 µs or less; for 60 % of the step no op runs: starting ops takes longer than"
-        " running them."
+        "a step runs 400 ops, half of them for 4.00 µs or less; for 60 % of the step no op runs: starting ops takes"
+        " longer than running them."
     )
 
 
@@ -350,7 +351,7 @@ def test_processes_that_grow_while_steps_run_are_told_with_the_ops_that_leave_mo
     (report,) = reports(job, "memory")
     assert report.text == (
         "the job's memory grows while steps run, by 600 MB a minute: from 1.2 GB to 1.6 GB in 41.0 s."
-        " What is in use when an op ends is most of all: 3.0 MB of Identity a step."
+        " Most memory still held when an op ends: 3.0 MB of Identity a step."
     )
     assert report.line == "main.py:7 (f)"
 
@@ -456,8 +457,8 @@ def test_steps_that_take_far_longer_are_told_with_how_often_they_come(tmp_path: 
     times = [20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)]
     (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
     assert report.text == (
-        "8 of 195 steps take 3 times as long as the median one (1.00 ms) or more, up to 20.0 ms: 44 % of the time in steps."
-        " They come every 25 steps."
+        "8 of 195 steps take 3 times as long as the median one (1.00 ms) or more, up to 20.0 ms:"
+        " 44 % of the time in steps. They come every 25 steps."
     )
     assert "checkpoints" in report.todo
 
@@ -500,7 +501,7 @@ def test_traced_steps_are_never_among_the_long_ones(tmp_path: Path) -> None:
 OUTLIERS = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)]
 
 
-def on_host(store: Path, cores: float, own: float, times: Iterable[float]) -> Job:
+def on_host(store: Path, cores: float, own: float, times: Iterable[float]) -> LocalJob:
     """Return a job on a host of two CPUs of which so many are busy, some of them with the job."""
     at = [START_NS + SECOND * (second - 1) for second in range(10)]
     write_host(store, [{"t_ns": t_ns, "cpus": 2, "cpu_busy_s": cores * second} for second, t_ns in enumerate(at)])
@@ -511,8 +512,8 @@ def on_host(store: Path, cores: float, own: float, times: Iterable[float]) -> Jo
 def test_where_other_processes_leave_no_cpu_free_the_host_is_called_the_reason(tmp_path: Path) -> None:
     (report,) = reports(on_host(tmp_path, 1.9, 0.7, OUTLIERS), "uneven")
     assert report.text.endswith(
-        " of the time in steps. The likely reason is the host, not the job: while they ran, other processes used 1.2 of its"
-        " 2 CPUs, and none was free."
+        " of the time in steps. The likely reason is the host, not the job: while they ran, other processes used 1.2"
+        " of its 2 CPUs, and none was free."
     )
     assert report.numbers["other_cores"] == pytest.approx(1.2)
     assert "quiet host" in report.todo

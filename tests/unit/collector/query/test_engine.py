@@ -8,22 +8,22 @@ from typing import Any
 import pytest
 from fakes import asked_store
 from fakes.made_store import write_job
-from tfprof.collector.exporters import EXPORTERS, outputs
+from tfprof.collector.exporters.table import EXPORTERS, outputs
 from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
 from tfprof.collector.query import engine
 from tfprof.collector.query.engine import VIEWS, About, Desk, needs
 from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES, STACKS
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.tfviews.options import TABLE, from_texts
 from tfprof.collector.tfviews.output import TYPES
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
     path = asked_store.write(tmp_path_factory.mktemp("answers") / "store")
     write_job(path, 7 << 60, {}, state=None, identity={"name": "live.py"})
-    return Store(path)
+    return LocalStore(path)
 
 
 @pytest.fixture
@@ -66,7 +66,7 @@ def test_a_message_has_all_but_stacks_which_only_the_code_view_shows() -> None:
     assert needs(VIEWS["code"], from_texts({}), whole=True) == EVERYTHING
 
 
-def test_a_job_that_has_ended_is_read_once_for_what_is_asked_again(store: Store, reads: list[Any]) -> None:
+def test_a_job_that_has_ended_is_read_once_for_what_is_asked_again(store: LocalStore, reads: list[Any]) -> None:
     desk, about = Desk(), About((store.job("aa10"),))
     first = desk.ask(about, "op", from_texts({"select": "params"}))
     again = desk.ask(About((store.job("aa10"),)), "scope", from_texts({}))
@@ -79,14 +79,14 @@ def test_a_job_that_has_ended_is_read_once_for_what_is_asked_again(store: Store,
     assert reads[1:] == [(-1, {GRAPH, FLOAT_OPS}), (1, set()), (-1, set())]
 
 
-def test_a_running_job_is_read_each_time(store: Store, reads: list[Any]) -> None:
+def test_a_running_job_is_read_each_time(store: LocalStore, reads: list[Any]) -> None:
     desk, about = Desk(), About((store.job("live.py"),))
     assert desk.ask(about, "op", from_texts({})).profile is None
     desk.ask(about, "op", from_texts({}))
     assert len(reads) == 2
 
 
-def test_not_more_is_kept_than_a_few_answers(store: Store, reads: list[Any]) -> None:
+def test_not_more_is_kept_than_a_few_answers(store: LocalStore, reads: list[Any]) -> None:
     desk, job = Desk(), store.job("aa10")
     for last in range(10, 30):
         desk.ask(About((job,), steps=(0, last)), "op", from_texts({}))
@@ -112,3 +112,16 @@ def test_help_and_docs_name_the_exporters_of_the_table(name: str) -> None:
     docs = (Path(__file__).parents[4] / "docs" / "commands.md").read_text()
     assert all(f"`{kind}:outfile=F`" in docs for kind in EXPORTERS)
     assert {*EXPORTERS, "none", "stdout"} == set(TYPES)
+
+
+def test_every_exporter_is_one_file_and_one_row() -> None:
+    import tfprof.collector.exporters.table as exporters
+    from tfprof.collector.exporters.of_jobs import JOB_FILES
+
+    folder = Path(exporters.__file__).parent
+    made = {path.stem for path in folder.glob("*.py")} - {"__init__", "table", "of_jobs"}
+    assert made == {*EXPORTERS, *(row.name for row in JOB_FILES)}
+    assert all(callable(load(f"tfprof.collector.exporters.{name}:files")) for name in EXPORTERS)
+    assert all(callable(row.data) for row in JOB_FILES)
+    docs = (Path(__file__).parents[4] / "docs" / "commands.md").read_text()
+    assert all(any(f" {flag} " in docs for flag in row.flags) for row in JOB_FILES)

@@ -9,8 +9,8 @@ from fakes import stored
 from tfprof.collector.query import executions
 from tfprof.collector.query.executions import by_step, persistent_bytes, read, step_traces
 from tfprof.collector.store import schema, segment
-from tfprof.collector.store.reader import Job, Store
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.reader import LocalJob, LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.collector.tfviews.entries import Entry
 from tfprof.formats import layout
 
@@ -23,7 +23,10 @@ NODES = 3
 
 
 def ops(trace: int) -> list[dict[str, int]]:
-    """Return two executions of node 0 on the CPU, and one of node 1 on the GPU, which keeps more bytes from trace to trace."""
+    """Return two executions of node 0 on the CPU, and one of node 1 on the GPU.
+
+    Node 1 keeps more bytes from trace to trace.
+    """
     kept = {"persistent_bytes": trace, "start_ns": 7}
     return [
         stored.op(trace, 0, op_end_ns=1000 * (trace + 1), persistent_bytes=5),
@@ -34,10 +37,10 @@ def ops(trace: int) -> list[dict[str, int]]:
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Iterator[Job]:
+def job(tmp_path: Path) -> Iterator[LocalJob]:
     """A job of eight traces in four generations, the last of them in a log."""
     names = [{"kind": schema.NODE, "id": number, "text": b"n%d" % number} for number in range(NODES)]
-    writer = StoreWriter(tmp_path / "store", "here")
+    writer = LocalStoreWriter(tmp_path / "store", "here")
     job = writer.job(1)
     job.identity({"name": "train.py"})
     job.append({"names": pa.concat_tables([stored.device_names(), stored.table("names", names)])})
@@ -49,7 +52,7 @@ def job(tmp_path: Path) -> Iterator[Job]:
         job.append({name: stored.table(name, rows) for name, rows in tables.items()})
         if trace in SEALED_AFTER:
             job.seal()
-    yield Store(tmp_path / "store").job("last")
+    yield LocalStore(tmp_path / "store").job("last")
     writer.close()
 
 
@@ -58,12 +61,12 @@ def lasted(entry: Entry) -> list[int]:
     return [lasted for pairs in (*entry.cpu.values(), *entry.accelerator.values()) for _, lasted in pairs]
 
 
-def test_steps_are_those_of_the_first_kind_with_their_traces(job: Job) -> None:
+def test_steps_are_those_of_the_first_kind_with_their_traces(job: LocalJob) -> None:
     assert step_traces(job) == {0: (0,), 3: (4,), 10: (1,), 20: (2, 3, 7), 40: (5,)}
 
 
 @pytest.mark.parametrize("trace", range(len(STEPS)))
-def test_one_trace_has_its_own_executions(job: Job, trace: int) -> None:
+def test_one_trace_has_its_own_executions(job: LocalJob, trace: int) -> None:
     found = read(job, [trace])
     assert set(found) == {"n0", "n1"}
     (entry,) = found["n0"].values()
@@ -73,11 +76,11 @@ def test_one_trace_has_its_own_executions(job: Job, trace: int) -> None:
     assert found["n1"][STEPS[trace]].allocations == [(trace, 1)]
 
 
-def test_traces_of_a_step_add_up_over_generations(job: Job) -> None:
+def test_traces_of_a_step_add_up_over_generations(job: LocalJob) -> None:
     assert lasted(read(job, [7, 2, 3])["n0"][20]) == [3, 2, 4, 2, 8, 2]
 
 
-def test_only_the_generations_of_the_traces_are_read(job: Job, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_generations_of_the_traces_are_read(job: LocalJob, monkeypatch: pytest.MonkeyPatch) -> None:
     opened = []
     plain = segment.groups
 
@@ -90,14 +93,14 @@ def test_only_the_generations_of_the_traces_are_read(job: Job, monkeypatch: pyte
     assert sorted(opened) == [("allocations-000001.parquet", [3]), ("ops-000001.parquet", [3])]
 
 
-def test_nothing_is_asked_for_and_nothing_is_found(job: Job) -> None:
+def test_nothing_is_asked_for_and_nothing_is_found(job: LocalJob) -> None:
     assert read(job, []) == {}
     assert read(job, [99]) == {}
 
 
 @pytest.mark.parametrize("rows", [1, 9, 200_000])
 def test_steps_come_in_order_however_many_are_read_at_once(
-    job: Job, rows: int, monkeypatch: pytest.MonkeyPatch
+    job: LocalJob, rows: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(executions, "BATCH_ROWS", rows)
     found = list(by_step(job))
@@ -106,17 +109,17 @@ def test_steps_come_in_order_however_many_are_read_at_once(
     assert [step for step, _ in by_step(job, [40, 7, 3, 50])] == [3, 40]
 
 
-def test_a_node_keeps_the_most_that_it_kept_in_any_step(job: Job) -> None:
+def test_a_node_keeps_the_most_that_it_kept_in_any_step(job: LocalJob) -> None:
     """Of executions that began, on a GPU: step 20 has three."""
     assert persistent_bytes(job) == {"n1": 2 + 3 + 7}
 
 
 def test_without_a_gpu_nothing_is_kept(tmp_path: Path) -> None:
-    writer = StoreWriter(tmp_path / "store", "here")
+    writer = LocalStoreWriter(tmp_path / "store", "here")
     job = writer.job(1)
     job.identity({"name": "train.py"})
     name = stored.table("names", [{"kind": schema.NODE, "id": 0, "text": b"n"}])
     tables = {"names": pa.concat_tables([stored.device_names(), name]), "traces": stored.traces(0, 1)}
     job.append({**tables, "ops": stored.table("ops", [stored.op(0, 0, persistent_bytes=5)])})
     writer.close()
-    assert persistent_bytes(Store(tmp_path / "store").job("last")) == {}
+    assert persistent_bytes(LocalStore(tmp_path / "store").job("last")) == {}

@@ -1,27 +1,28 @@
 """Why nothing of a job was traced: what is said is what was the case."""
 
+import errno
 from pathlib import Path
 from typing import Any
 
 import pytest
 from fakes.made_store import rows, trace, write_job
 from tfprof.collector.query.explanations import missed, untraced
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 
 
-def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) -> Job:
+def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) -> LocalJob:
     """Return a job that ended with these counters."""
     write_job(folder, 1, tables or {}, identity={"trace": policy}, counters=counters)
-    return Store(folder).job("last")
+    return LocalStore(folder).job("last")
 
 
 @pytest.mark.parametrize(
     ("policy", "counters", "said"),
     [
-        ("", {}, "TensorFlow ran nothing that is a step: no session"),
-        ("all", {"counts": {"epoch": 3}}, "TensorFlow ran nothing that is a step: no session"),
+        ("", {}, "TensorFlow ran no step: no session"),
+        ("all", {"counts": {"epoch": 3}}, "TensorFlow ran no step: no session"),
         ("all", {"counts": {"partial_run": 4}}, "TensorFlow has no way to trace its 4 partial runs"),
-        ("off", {"counts": {"run": 40}}, "its 40 steps were timed only, as was asked for (--trace off)"),
+        ("off", {"counts": {"run": 40}}, "its 40 steps were only timed, as requested (--trace off)"),
         ("steps=100-200", {"counts": {"eager": 40}}, "none of its 40 steps is among those that were asked for"),
         ("every=50", {"counts": {"call": 1}}, "none of its only step is among those that were asked for"),
         ("budget=1%", {"counts": {"batch": 2}}, "its 2 steps ran before the first that is traced under a budget"),
@@ -31,6 +32,22 @@ def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) ->
             "all",
             {"counts": {"batch": 9}, "missed": 9},
             "9 steps that were asked for were not traced: TensorFlow records",
+        ),
+        (
+            "all",
+            {"counts": {"batch": 9}, "traced": 1, "dropped_traces": 1, "ring_error": errno.EFBIG},
+            "no memory for the record ring: File too large [channel-memory]",
+        ),
+        ("all", {"counts": {"batch": 9}, "ring_error": errno.EBADF}, "the program closed the channel's descriptor"),
+        (
+            "all",
+            {"counts": {"batch": 9}, "ring_error": 2**64 - 1},
+            "no memory for the record ring: error 18446744073709",
+        ),
+        (
+            "all",
+            {"counts": {"batch": 9}, "traced": 1, "dropped_traces": 1},
+            "all 1 were dropped, because the collector did not keep up",
         ),
     ],
 )

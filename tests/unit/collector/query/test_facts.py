@@ -13,7 +13,7 @@ from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 from tfprof.collector.query.profile import Profile, profile
 from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES
 from tfprof.collector.store.catalog import IMPORTED
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Node
 from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
@@ -44,7 +44,10 @@ def definition() -> bytes:
 
 
 def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU, also: str = "") -> bytes:
-    """Return the RunMetadata of a step with such a batch, in which z ran ``loop`` times, and ``also`` once, as large as w."""
+    """Return the RunMetadata of a step with such a batch.
+
+    In it z ran ``loop`` times, and ``also`` once, as large as w.
+    """
     message = RunMetadata()
     stats = message.step_stats.dev_stats.add(device=device)
     once = {"_arg_x_0_0": (batch, 5), "w": (5, 7), "y": (batch, 7), "two": (batch, 3, batch, 4), "user": (batch, 4)}
@@ -64,13 +67,13 @@ def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU, als
     return message.SerializeToString()
 
 
-def job(folder: Path, steps: Sequence[bytes], *, log: Sequence[dict[str, Any]] = (), **identity: Any) -> Job:
+def job(folder: Path, steps: Sequence[bytes], *, log: Sequence[dict[str, Any]] = (), **identity: Any) -> LocalJob:
     """Write a job with these steps and op log, and return it."""
     state = identity.pop("state", "exited")
     tables: dict[str, Any] = traced(definition(), steps) | {"op_log": rows("op_log", log)}
     full = {name: table for name, table in tables.items() if table.num_rows}
     write_job(folder / "store", 1, full, identity=identity, state=state)
-    return Store(folder / "store").job("last")
+    return LocalStore(folder / "store").job("last")
 
 
 def nodes(found: Profile | None) -> dict[str, Node]:
@@ -79,7 +82,7 @@ def nodes(found: Profile | None) -> dict[str, Node]:
     return {each.name: each for each in found.nodes}
 
 
-def counts(of: Job, number: int = -1, *, parity: Parity = DEFAULT, averaged: bool = True) -> dict[str, int]:
+def counts(of: LocalJob, number: int = -1, *, parity: Parity = DEFAULT, averaged: bool = True) -> dict[str, int]:
     """Return the operations of each node that has any."""
     found = nodes(profile(of, number, needs={FLOAT_OPS}, parity=parity, averaged=averaged))
     return {name: each.stats.float_ops for name, each in found.items() if each.stats.float_ops}
@@ -201,7 +204,7 @@ def test_only_variables_have_parameters(tmp_path: Path) -> None:
     summed.attr["shape"].shape.CopyFrom(summed.attr["_output_shapes"].list.shape[0])
     tables = traced(graph_pb2.GraphDef(node=[summed]).SerializeToString(), [step(2)])
     write_job(tmp_path / "store", 1, {name: table for name, table in tables.items() if table.num_rows}, state="exited")
-    mine = Store(tmp_path / "store").job("last")
+    mine = LocalStore(tmp_path / "store").job("last")
     told = [nodes(profile(mine, needs={GRAPH}, parity=parity))["summed"].stats.params for parity in (DEFAULT, EXACT)]
     assert told == [0, 35]
 
@@ -228,7 +231,7 @@ def test_nodes_that_could_not_be_counted_are_counted(tmp_path: Path) -> None:
 def test_a_running_job_is_counted_from_its_log(tmp_path: Path) -> None:
     tables: dict[str, Any] = traced(definition(), [step(2)])
     write_job(tmp_path / "store", 1, tables, state=None)
-    mine = Store(tmp_path / "store").job("last")
+    mine = LocalStore(tmp_path / "store").job("last")
     assert counts(mine) == {"y": 2 * ROW, "z": 14, "user": 8}
 
 
@@ -237,7 +240,7 @@ def test_a_job_whose_graph_never_came_has_no_facts(tmp_path: Path, parity: Parit
     tables: dict[str, Any] = traced(definition(), [step(2)])
     del tables["graph_nodes"]
     write_job(tmp_path / "store", 1, tables)
-    found = nodes(profile(Store(tmp_path / "store").job("last"), needs=EVERYTHING, parity=parity))
+    found = nodes(profile(LocalStore(tmp_path / "store").job("last"), needs=EVERYTHING, parity=parity))
     assert found["z"].stats.runs == 1
     assert all(not each.facts.inputs for each in found.values())
 
@@ -249,7 +252,7 @@ def test_many_kinds_of_steps_are_read_lot_by_lot(tmp_path: Path) -> None:
 
 
 def test_nodes_that_came_since_names_were_read_do_no_harm(tmp_path: Path) -> None:
-    from tfprof.collector.query.recorded_shapes import Recorder
+    from tfprof.collector.query.recorded_shapes import read_shapes
 
     mine = job(tmp_path, [step(2)])
     names = mine.table("names")
@@ -257,5 +260,5 @@ def test_nodes_that_came_since_names_were_read_do_no_harm(tmp_path: Path) -> Non
         [each for each in names.to_pylist() if each["text"] in {b"y", b"w"}], schema=names.schema
     )
     for ids in (few, names):
-        found = mine.asked(lambda ask, ids=ids: list(Recorder(ask, ids, mine.table("traces"), None).alike(["y"], ())))
+        found = read_shapes(mine, ids, mine.table("traces"), None, lambda reader: list(reader.alike(["y"], ())))
         assert sum(each.traces for each in found) == 1

@@ -1,4 +1,7 @@
-"""Python stacks of the nodes of a stored job: of those that a graph has, and of those that ran in the place of a loop."""
+"""Python stacks of the nodes of a stored job.
+
+The nodes are those that a graph has, and those that ran in the place of a loop.
+"""
 
 from pathlib import Path
 
@@ -8,7 +11,7 @@ from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.required_facts import EVERYTHING, GRAPH, STACKS
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Frame
 from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
@@ -17,8 +20,11 @@ IN_BODY = "while/body/_1/while/MatMul"
 
 
 @pytest.fixture
-def job(tmp_path: Path) -> Job:
-    """A job of a graph with node a and one with the body of a loop; what it traced is of a, of the body, of nothing known."""
+def job(tmp_path: Path) -> LocalJob:
+    """A job of a graph with node a and one with the body of a loop.
+
+    What it traced is of a, of the body, of nothing known.
+    """
     node = graph_pb2.NodeDef
     graph = graph_pb2.GraphDef(node=[node(name="a", op="Add"), node(name="while/MatMul", op="MatMul")])
     frames = [
@@ -27,10 +33,10 @@ def job(tmp_path: Path) -> Job:
     stacks = [{"graph": 0, "name": "a"}, {"graph": 1, "name": "while/MatMul"}, {"graph": 1, "name": "a"}]
     tables = traced(graph.SerializeToString(), [run_metadata([b"a", IN_BODY.encode(), b"while/body/_1/b"])])
     write_job(tmp_path / "store", 1, tables | {"frames": rows("frames", frames), "stacks": rows("stacks", stacks)})
-    return Store(tmp_path / "store").job("last")
+    return LocalStore(tmp_path / "store").job("last")
 
 
-def made_in(job: Job, *needs: str, parity: Parity = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
+def made_in(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str, tuple[Frame, ...] | None]:
     """Return the stacks of the nodes of ``job``."""
     found = profile(job, needs=needs, parity=parity)
     assert found is not None
@@ -38,7 +44,9 @@ def made_in(job: Job, *needs: str, parity: Parity = DEFAULT) -> dict[str, tuple[
 
 
 @pytest.mark.parametrize("needs", [[STACKS], [STACKS, GRAPH], EVERYTHING])
-def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_a_loops_body(job: Job, needs: list[str]) -> None:
+def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_a_loops_body(
+    job: LocalJob, needs: list[str]
+) -> None:
     assert made_in(job, *needs) == {
         "a": (HERE,),
         "while/MatMul": (THERE,),
@@ -47,9 +55,9 @@ def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_a_loops_body(
     }
 
 
-def test_in_tfprof_a_name_is_a_name(job: Job) -> None:
+def test_in_tfprof_a_name_is_a_name(job: LocalJob) -> None:
     assert made_in(job, STACKS, parity=Parity(exact=True))[IN_BODY] is None
 
 
-def test_stacks_are_read_only_where_they_are_needed(job: Job) -> None:
+def test_stacks_are_read_only_where_they_are_needed(job: LocalJob) -> None:
     assert set(made_in(job, GRAPH).values()) == {None}

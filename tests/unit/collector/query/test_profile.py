@@ -8,7 +8,7 @@ from fakes.run_metadata import run_metadata
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.errors import UsageError
 from tfprof.collector.query.profile import Profile, profile
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 
 GRAPH = graph_pb2.GraphDef(
     node=[graph_pb2.NodeDef(name="a", op="MatMul"), graph_pb2.NodeDef(name="b", op="Add", input=["a"])]
@@ -18,14 +18,14 @@ STREAM = b"/device:GPU:0/stream:all"
 
 
 @pytest.fixture
-def jobs(tmp_path: Path) -> list[Job]:
+def jobs(tmp_path: Path) -> list[LocalJob]:
     """A job with five traced steps, of which b runs in two, and one with one step on a GPU."""
     graph = GRAPH.SerializeToString()
     steps = [run_metadata([b"a", b"b"]), run_metadata([b"a"]), run_metadata([b"a", b"a"]), run_metadata([b"a"])]
     write_job(tmp_path / "store", 1, traced(graph, [*steps, run_metadata([b"a", b"b"])]))
     on_gpu = run_metadata([b"a", b"only"], device=GPU) + run_metadata([b"a"], device=STREAM)
     write_job(tmp_path / "store", 2, traced(graph, [on_gpu]))
-    return Store(tmp_path / "store").jobs()
+    return LocalStore(tmp_path / "store").jobs()
 
 
 def numbers(found: Profile | None) -> dict[str, tuple[int, int]]:
@@ -34,12 +34,12 @@ def numbers(found: Profile | None) -> dict[str, tuple[int, int]]:
     return {node.name: (node.stats.runs, node.stats.micros) for node in found.nodes}
 
 
-def test_averages_are_over_the_steps_in_which_a_node_ran(jobs: list[Job]) -> None:
+def test_averages_are_over_the_steps_in_which_a_node_ran(jobs: list[LocalJob]) -> None:
     assert numbers(profile(jobs[0])) == {"a": (1, 12), "b": (1, 10)}
     assert numbers(profile(jobs[0], averaged=False)) == {"a": (6, 60), "b": (2, 20)}
 
 
-def test_one_step_has_the_nodes_of_all_with_nothing_where_they_did_not_run(jobs: list[Job]) -> None:
+def test_one_step_has_the_nodes_of_all_with_nothing_where_they_did_not_run(jobs: list[LocalJob]) -> None:
     found = profile(jobs[0], 2)
     assert numbers(found) == {"a": (2, 20), "b": (0, 0)}
     assert found is not None
@@ -47,14 +47,14 @@ def test_one_step_has_the_nodes_of_all_with_nothing_where_they_did_not_run(jobs:
     assert [node.devices for node in found.nodes] == [("/job:localhost/replica:0/task:0/device:cpu:0",)] * 2
 
 
-def test_a_range_of_steps(jobs: list[Job]) -> None:
+def test_a_range_of_steps(jobs: list[LocalJob]) -> None:
     found = profile(jobs[0], steps=(1, 3), averaged=False)
     assert numbers(found) == {"a": (4, 40), "b": (0, 0)}
     assert found is not None
     assert found.traces == 3
 
 
-def test_steps_that_were_not_traced_are_refused_with_those_that_were(jobs: list[Job]) -> None:
+def test_steps_that_were_not_traced_are_refused_with_those_that_were(jobs: list[LocalJob]) -> None:
     with pytest.raises(UsageError, match=r"-step=9 not found. Available steps: 0 1 2 3 4"):
         profile(jobs[0], 9)
     with pytest.raises(UsageError, match=r"-step=7-9 not found"):
@@ -63,7 +63,7 @@ def test_steps_that_were_not_traced_are_refused_with_those_that_were(jobs: list[
         profile(jobs[0], 1, steps=(2, 3))
 
 
-def test_several_jobs_count_their_steps_together(jobs: list[Job]) -> None:
+def test_several_jobs_count_their_steps_together(jobs: list[LocalJob]) -> None:
     found = profile(jobs, averaged=False)
     assert numbers(found) == {"a": (7, 80), "b": (2, 20), "only": (1, 10)}
     assert found is not None
@@ -72,7 +72,7 @@ def test_several_jobs_count_their_steps_together(jobs: list[Job]) -> None:
     assert len(found.nodes[0].devices) == 2
 
 
-def test_a_step_that_only_some_of_the_jobs_have_is_of_those(jobs: list[Job]) -> None:
+def test_a_step_that_only_some_of_the_jobs_have_is_of_those(jobs: list[LocalJob]) -> None:
     found = profile(jobs, 4)
     assert found is not None
     assert found.traces == 1
@@ -80,18 +80,18 @@ def test_a_step_that_only_some_of_the_jobs_have_is_of_those(jobs: list[Job]) -> 
 
 
 @pytest.mark.parametrize("pattern", ["gpu:0", "GPU:0", "*gpu:?", "/device:gpu:0/stream:all"])
-def test_a_device_narrows_to_what_ran_there(jobs: list[Job], pattern: str) -> None:
+def test_a_device_narrows_to_what_ran_there(jobs: list[LocalJob], pattern: str) -> None:
     found = numbers(profile(jobs, device=pattern))
     assert found["a"][1] == (10 if "stream" in pattern else 10 if pattern == "*gpu:?" else 20)
     assert "b" not in found
 
 
-def test_a_device_on_which_nothing_ran_is_refused_with_those_that_there_are(jobs: list[Job]) -> None:
+def test_a_device_on_which_nothing_ran_is_refused_with_those_that_there_are(jobs: list[LocalJob]) -> None:
     with pytest.raises(UsageError, match=r"like 'tpu'; there are .*device:CPU:0"):
         profile(jobs[0], device="tpu")
 
 
 def test_a_job_without_traces_has_no_profile(tmp_path: Path) -> None:
     write_job(tmp_path / "store", 1, {})
-    assert profile(Store(tmp_path / "store").jobs()) is None
+    assert profile(LocalStore(tmp_path / "store").jobs()) is None
     assert profile([]) is None

@@ -7,13 +7,13 @@ import pytest
 from fakes.made_store import write_job
 from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
 from tfprof.collector.query.selection import check, choose
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 
 A, B, C, D = 0xAA00000000000001, 0xBB00000000000002, 0xBB00000000000003, 0xDD00000000000004
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
+def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
     """Four jobs: a and b on node7, c and d on node8; b and c have one name, and d the pid of a."""
     path = tmp_path_factory.mktemp("selection") / "store"
     for uid, name, host, pid in (
@@ -23,25 +23,27 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
         (D, "d.py", "node8", 1),
     ):
         write_job(path, uid, {}, identity={"name": name, "host": host, "pid": pid})
-    return Store(path)
+    return LocalStore(path)
 
 
-def chosen(store: Store, selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()) -> list[int]:
+def chosen(
+    store: LocalStore, selectors: Sequence[str], hosts: Sequence[str] = (), pids: Sequence[int] = ()
+) -> list[int]:
     return [job.info.uid for job in choose(store, selectors, hosts, pids)]
 
 
-def test_each_selector_means_one_job_and_a_job_comes_once(store: Store) -> None:
+def test_each_selector_means_one_job_and_a_job_comes_once(store: LocalStore) -> None:
     assert chosen(store, ["last", "a.py", "aa", "bb00000000000002"]) == [D, A, B]
 
 
-def test_without_a_selector_all_jobs_of_hosts_and_processes_are_meant(store: Store) -> None:
+def test_without_a_selector_all_jobs_of_hosts_and_processes_are_meant(store: LocalStore) -> None:
     assert chosen(store, [], ["node7"]) == [A, B]
     assert chosen(store, [], ["NODE8"]) == [C, D]
     assert chosen(store, [], ["*7", "node8"], [1]) == [A, D]
     assert chosen(store, [], [], [2, 3]) == [B, C]
 
 
-def test_a_selector_is_looked_for_among_the_jobs_of_hosts_and_processes_only(store: Store) -> None:
+def test_a_selector_is_looked_for_among_the_jobs_of_hosts_and_processes_only(store: LocalStore) -> None:
     assert chosen(store, ["b.py"], ["node7"]) == [B]
     assert chosen(store, ["last"], [], [1]) == [D]
     with pytest.raises(NoSuchJobError, match=r"'b\.py' means 2 jobs"):
@@ -50,7 +52,7 @@ def test_a_selector_is_looked_for_among_the_jobs_of_hosts_and_processes_only(sto
         choose(store, ["a.py"], ["node8"])
 
 
-def test_what_there_is_not_is_told_with_what_there_is(store: Store) -> None:
+def test_what_there_is_not_is_told_with_what_there_is(store: LocalStore) -> None:
     with pytest.raises(NoSuchJobError, match="no job of host moon: there are jobs of Node8 node7 node8"):
         choose(store, [], ["moon"])
     with pytest.raises(NoSuchJobError, match="no job of pid 9"):
@@ -59,7 +61,7 @@ def test_what_there_is_not_is_told_with_what_there_is(store: Store) -> None:
         choose(store, [], ["node7"], [3])
 
 
-def test_nothing_given_means_nothing(store: Store) -> None:
+def test_nothing_given_means_nothing(store: LocalStore) -> None:
     with pytest.raises(UsageError, match="no JOB given"):
         choose(store, [])
     check(["last"])
@@ -70,4 +72,4 @@ def test_a_job_that_cannot_be_read_is_told_of_when_it_is_asked_for(tmp_path: Pat
     write_job(tmp_path / "s", A, {})
     (tmp_path / "s" / "jobs" / f"{A:016x}" / "job.json").write_text("{")
     with pytest.raises(StoreError):
-        choose(Store(tmp_path / "s"), [f"{A:016x}"])
+        choose(LocalStore(tmp_path / "s"), [f"{A:016x}"])

@@ -8,15 +8,15 @@ from fakes.made_store import traced, write_job
 from fakes.run_metadata import run_metadata
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.step_times import MOST, spaced, step_times
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 
 
 @pytest.fixture(scope="module")
-def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
-    return Store(asked_store.write(tmp_path_factory.mktemp("times") / "store"))
+def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
+    return LocalStore(asked_store.write(tmp_path_factory.mktemp("times") / "store"))
 
 
-def test_they_are_of_all_jobs_one_after_the_other_and_add_up_to_the_profiles(store: Store) -> None:
+def test_they_are_of_all_jobs_one_after_the_other_and_add_up_to_the_profiles(store: LocalStore) -> None:
     found = profile([store.job("aa10"), store.job("bb10")], averaged=False, needs=())
     assert found is not None
     times = step_times(found)
@@ -27,7 +27,7 @@ def test_they_are_of_all_jobs_one_after_the_other_and_add_up_to_the_profiles(sto
     }
 
 
-def test_they_are_of_the_steps_and_the_device_that_the_profile_is_of(store: Store) -> None:
+def test_they_are_of_the_steps_and_the_device_that_the_profile_is_of(store: LocalStore) -> None:
     jobs = [store.job("aa10"), store.job("bb10")]
     one = profile(jobs[0], 1, averaged=False, needs=())
     on_gpu = profile(jobs, device="GPU", averaged=False, needs=())
@@ -44,12 +44,12 @@ def test_of_many_steps_some_are_looked_at_evenly_spaced(tmp_path: Path) -> None:
     assert len(set(some)) == MOST
     graph = asked_store.GRAPH.SerializeToString()
     write_job(tmp_path, 1, traced(graph, [run_metadata([b"loss"])] * (MOST + 5)))
-    found = profile(Store(tmp_path).job("last"), averaged=False, needs=())
+    found = profile(LocalStore(tmp_path).job("last"), averaged=False, needs=())
     assert found is not None
     assert step_times(found) == (MOST, {"loss": [10] * MOST})
 
 
-def test_nodes_that_get_one_name_have_their_times_added_up(store: Store) -> None:
+def test_nodes_that_get_one_name_have_their_times_added_up(store: LocalStore) -> None:
     found = profile(store.job("aa10"), averaged=False, needs=())
     assert found is not None
     renamed = step_times(found).renamed({"loss": "all", "net/weights": "all"})

@@ -1,4 +1,7 @@
-"""The code view's text and message, in what the comparison with TensorFlow's own leaves to us or reaches by chance only."""
+"""The code view's text and message.
+
+Tests what the comparison with TensorFlow's own leaves to us or reaches by chance only.
+"""
 
 from fakes.nodes import CPU, GPU, made_in, node
 from tfprof.collector.export.messages import code_message

@@ -1,8 +1,9 @@
 """The list of jobs as text."""
 
 from fakes.made_store import IDENTITY, SECOND, START_NS
-from tfprof.collector.render.jobs_text import lines, started, state
+from tfprof.collector.render.jobs_text import Listing, lines, started, state
 from tfprof.collector.store.catalog import JobInfo
+from tfprof.collector.summaries.host import UNKNOWN
 from tfprof.collector.summaries.jobs import JobRow, job_row
 
 
@@ -13,7 +14,8 @@ def row(name: str = "train.py", how: str = "exited", **end: int) -> JobRow:
 
 
 def test_a_narrow_terminal_first_loses_columns_and_then_the_middle_of_names() -> None:
-    rows = [row("a_rather_long_name_of_a_program.py"), row("a_rather_long_name_of_a_problem.py")]
+    names = ("a_rather_long_name_of_a_program.py", "a_rather_long_name_of_a_problem.py")
+    rows = [Listing(row(name), UNKNOWN) for name in names]
     wide = lines(rows, START_NS, None)
     assert wide[0].split()[-2:] == ["FOR", "STARTED"]
     narrower = lines(rows, START_NS, len(wide[0]) - 1)
@@ -31,6 +33,15 @@ def test_a_state_says_what_the_job_ended_with() -> None:
     assert state(row(how="killed", signal=99)) == "killed 99"
     assert state(row(status=3)) == "exited 3"
     assert state(row(status=0)) == "exited"
+
+
+def test_what_is_written_on_jobs_has_a_column_where_there_is_any() -> None:
+    plain, tagged = Listing(row("a.py"), UNKNOWN), Listing(row("b.py"), UNKNOWN, ("baseline", "lr 0.1"))
+    assert "TAGS" not in lines([plain], START_NS, None)[0]
+    heads, first, second = lines([plain, tagged], START_NS, None)
+    assert heads.endswith("TAGS")
+    assert second.endswith("baseline, lr 0.1")
+    assert len(first) < len(second)
 
 
 def test_a_job_of_another_day_has_a_date() -> None:

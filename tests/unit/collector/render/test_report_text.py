@@ -1,5 +1,7 @@
 """The end report."""
 
+from dataclasses import replace
+
 import pytest
 from fakes.made_store import IDENTITY
 from tfprof.collector.render.report_text import Summary, lines
@@ -18,13 +20,23 @@ def summary(state: str = "exited", end: dict[str, int] | None = None, **counters
 
 def test_it_tells_how_far_the_job_came_what_was_traced_at_what_cost_and_what_was_lost() -> None:
     told = summary(traced=14, self_ns=6, extra_ns=0, step_ns=1000, counts={"batch": 1240, "epoch": 2})
-    assert next(lines([told], [], [], 80)) == (
-        "tfprof: job 7f3a train.py · 2 epochs, 1,240 steps · median step 41.2 ms · 14 steps traced (cost 0.6 %) · 0 lost"
+    said = (
+        "tfprof: job 7f3a train.py · 2 epochs, 1,240 steps · median step 41.2 ms"
+        " · 14 steps traced (cost 0.6 %) · 0 lost"
     )
+    assert next(lines([told], [], [], None)) == said
+    narrow = list(lines([told], [], ["a note as long as two lines of a narrow terminal, or so"], 60))
+    assert max(map(len, narrow)) <= 60
+    assert " ".join(line.strip() for line in narrow).startswith(said)
+
+
+def test_the_function_is_named_whose_median_it_is() -> None:
+    told = replace(summary(counts={"function": 520}), function="function:train_step")
+    assert "520 steps · median function:train_step 41.2 ms" in next(lines([told], [], [], None))
 
 
 def test_it_is_at_most_twelve_lines_each_its_own_or_a_row_of_the_table() -> None:
-    text = list(lines([summary()] * 9, OPS, ["something to know"], 80))
+    text = list(lines([summary()] * 9, OPS, ["something to know"], None))
     assert len(text) <= 12
     assert all(line.startswith(("tfprof: ", "  ")) for line in text)
     assert text[0] == "tfprof: job 7f3a train.py pid 4711 · 0 steps · median step 41.2 ms · 0 steps traced · 0 lost"
@@ -64,7 +76,7 @@ def test_ops_have_their_calls_times_share_and_memory_in_a_step_and_the_line() ->
     ],
 )
 def test_a_narrow_terminal_has_fewer_columns_never_half_a_name(width: int, headings: str) -> None:
-    (heading, *table) = list(lines([summary()], OPS, [], width))[1:-1]
+    (heading, *table) = list(lines([replace(summary(), median_ns=None)], OPS, [], width))[-7:-1]
     assert heading.split() == headings.split()
     assert max(map(len, [heading, *table])) <= width
     assert "…" not in "".join(table)
@@ -72,16 +84,16 @@ def test_a_narrow_terminal_has_fewer_columns_never_half_a_name(width: int, headi
 
 def test_memory_that_tensorflow_told_nothing_of_is_not_said_to_be_none() -> None:
     told, untold = (TopOp("A", "CPU:0", 9, 9, 9, 0.9, 1, size, "") for size in (5, 0))
-    both, one = (list(lines([summary()], ops, [], 80)) for ops in ([told, untold], [untold]))
+    both, one = (list(lines([summary()], ops, [], None)) for ops in ([told, untold], [untold]))
     assert [line.split()[-2:] for line in both[2:4]] == [["5", "B"], ["0", "B"]]
     assert one[2].split()[-1] == "-"
 
 
 def test_calls_of_some_steps_only_have_a_fraction() -> None:
     some = TopOp("A", "CPU:0", 0, 9, 9, 0.9, 0.25, 5, "")
-    assert list(lines([summary()], [some], [], 80))[2].split()[:3] == ["A", "CPU:0", "0.2"]
+    assert list(lines([summary()], [some], [], None))[2].split()[:3] == ["A", "CPU:0", "0.2"]
 
 
 def test_a_job_that_did_not_end_well_is_told_so() -> None:
-    assert next(lines([summary("killed", {"signal": 9})], [], [], 80)).endswith("· killed SIGKILL")
-    assert next(lines([summary("exited", {"status": 3})], [], [], 80)).endswith("· exited 3")
+    assert next(lines([summary("killed", {"signal": 9})], [], [], None)).endswith("· killed SIGKILL")
+    assert next(lines([summary("exited", {"status": 3})], [], [], None)).endswith("· exited 3")

@@ -30,3 +30,17 @@ def test_an_agent_tells_of_its_jobs_losses_and_refusals() -> None:
     status = {"alive": True, "pid": 5, "jobs": jobs, "refused": 7, "refusals": refusals, "stall": None, "lag_bytes": 0}
     text = [" ".join(line.split()) for line in lines("/s", {"agent": status})]
     assert text[2:] == ["open jobs 2", "lag 0 B", "lost 6", "refusals 7", "last refusal version 9 [unknown-version]"]
+
+
+def test_a_narrow_terminal_breaks_lines() -> None:
+    stalled = {"slug": "store-full", "text": "no space is left where the store lies, so that nothing is stored now"}
+    statuses = {
+        "agent": {"alive": True, "pid": 5, "stalled": stalled},
+        "collector": {"alive": False, "decoder": "walker"},
+    }
+    text = list(lines("/a/store/somewhere", statuses, 60))
+    assert max(map(len, text)) <= 60
+    assert " ".join(" ".join(text).split()).endswith(
+        "stalled by no space is left where the store lies, so that nothing is stored now [store-full]"
+        " collector: not running (started when needed, would decode by walker)"
+    )

@@ -1,6 +1,7 @@
 """Plain text tables."""
 
-from tfprof.collector.render.table import Column, clean, render
+from tfprof.collector.render.table import Column, render
+from tfprof.collector.text import clean
 
 
 def test_columns_are_as_wide_as_their_widest_cell_and_nothing_trails() -> None:

@@ -1,4 +1,7 @@
-"""The scope and the graph view's text, in what the comparison with TensorFlow's own leaves to us or reaches by chance only."""
+"""The scope and the graph view's text.
+
+Tests what the comparison with TensorFlow's own leaves to us or reaches by chance only.
+"""
 
 from dataclasses import replace
 
@@ -44,8 +47,8 @@ def test_what_is_static_comes_first_and_a_device_that_is_not_known_leaves_no_col
         "_TFProfRoot (--/1.20k params, --/3 flops, _kTFScopeParent, --/2|--/3, )",
         "  a (0/1.20k params, 0/3 flops, _kTFScopeParent, 0/2|1/2, )",
         (
-            f"    a/w (30x40, 1.20k/1.20k params, 3/3 flops, {device}, {device}|VariableV2|_trainable_variables, 2/2|1/1,"
-            " 0:2x-1|1:unknown)"
+            f"    a/w (30x40, 1.20k/1.20k params, 3/3 flops, {device}, {device}|VariableV2|_trainable_variables,"
+            " 2/2|1/1, 0:2x-1|1:unknown)"
         ),
         "  b (0/0 params, 0/0 flops, NoOp, 0/0|1/1, )",
     ]

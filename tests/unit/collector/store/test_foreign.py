@@ -8,9 +8,9 @@ from types import SimpleNamespace
 import pytest
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import durable, lock
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.wal import Log
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
 SUB_FOLDERS = ("jobs", "hosts", "collectors")
@@ -34,7 +34,7 @@ def store(tmp_path):
 
 def refused(store):
     with pytest.raises(StoreError) as caught:
-        StoreWriter(store, "here").close()
+        LocalStoreWriter(store, "here").close()
     assert caught.value.slug == "store-foreign"
     return caught.value.args[0]
 
@@ -60,8 +60,8 @@ def test_a_lock_that_is_a_pipe_is_refused_at_once(store):
 
 def test_links_where_temporary_files_were_once_written_are_not_followed(store, victim):
     (store / ".store.json.tmp").symlink_to(victim)
-    StoreWriter(store, "here").close()
-    assert Store(store).jobs() == []
+    LocalStoreWriter(store, "here").close()
+    assert LocalStore(store).jobs() == []
 
 
 def test_a_log_that_is_a_link_is_refused(tmp_path, victim):
@@ -85,7 +85,7 @@ def test_a_folder_that_others_may_write_is_refused_by_name(store, name):
     (store / name).chmod(0o707)
     assert str(store / name) in refused(store)
     (store / name).chmod(0o700)
-    StoreWriter(store, "here").close()
+    LocalStoreWriter(store, "here").close()
 
 
 @pytest.mark.parametrize(("members", "fine"), [([], True), (["somebody"], False)])
@@ -96,7 +96,7 @@ def test_a_folder_that_a_group_may_write_is_refused_unless_nobody_else_is_in_it(
     os.chown(store, -1, user.pw_gid)
     store.chmod(0o770)
     if fine:
-        StoreWriter(store, "here").close()
+        LocalStoreWriter(store, "here").close()
     else:
         assert "can be written by others" in refused(store)
 
@@ -108,7 +108,7 @@ def test_a_folder_of_another_user_is_refused(store, monkeypatch):
 
 
 def test_a_job_folder_that_is_a_link_is_refused(store, tmp_path):
-    writer = StoreWriter(store, "here")
+    writer = LocalStoreWriter(store, "here")
     (tmp_path / "elsewhere").mkdir(mode=0o700)
     (store / "jobs" / f"{UID:016x}").symlink_to(tmp_path / "elsewhere")
     with pytest.raises(StoreError) as caught:
@@ -119,21 +119,21 @@ def test_a_job_folder_that_is_a_link_is_refused(store, tmp_path):
 
 def test_the_store_itself_may_be_a_link_of_the_users_own(store, tmp_path):
     (tmp_path / "link").symlink_to(store)
-    StoreWriter(tmp_path / "link", "here").close()
+    LocalStoreWriter(tmp_path / "link", "here").close()
     assert (store / "store.json").exists()
 
 
 def test_a_store_that_others_own_can_be_read(store, monkeypatch):
-    StoreWriter(store, "here").close()
+    LocalStoreWriter(store, "here").close()
     mine = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: mine + 1)
-    assert Store(store).jobs() == []
+    assert LocalStore(store).jobs() == []
 
 
 def test_a_store_file_that_is_a_pipe_is_damaged_and_not_waited_for(store):
     os.mkfifo(store / "store.json")
     with pytest.raises(StoreError) as caught:
-        StoreWriter(store, "here")
+        LocalStoreWriter(store, "here")
     assert caught.value.slug == "store-damaged"
 
 

@@ -12,9 +12,9 @@ from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog
 from tfprof.collector.store.catalog import IMPORTED
 from tfprof.collector.store.job_import import staged
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import Limits, retain
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.writer import LocalStoreWriter
 
 
 def folders(store: Path) -> list[str]:
@@ -25,14 +25,14 @@ def stage(store: Path) -> int:
     with staged(store, HOST) as writer:
         writer.append({"traces": rows("traces", [trace(0, 1, 0, 0)])})
         writer.identity({"name": "given"})
-        assert writer.info.uid not in {job.info.uid for job in Store(store).jobs()}
+        assert writer.info.uid not in {job.info.uid for job in LocalStore(store).jobs()}
         writer.close(IMPORTED, {})
     return writer.info.uid
 
 
 def test_a_job_is_there_when_it_is_whole(tmp_path: Path) -> None:
     uid = stage(tmp_path / "s")
-    (job,) = Store(tmp_path / "s").jobs()
+    (job,) = LocalStore(tmp_path / "s").jobs()
     assert (job.info.uid, job.info.state, job.info.name) == (uid, IMPORTED, "given")
     assert job.table("traces")["step"].to_pylist() == [1]
     assert folders(tmp_path / "s") == [f"{uid:016x}"]
@@ -52,10 +52,10 @@ def _fail(store: Path) -> None:
 
 def test_a_collector_may_be_writing_the_same_store(tmp_path: Path) -> None:
     write_job(tmp_path / "s", 5, {})
-    collector = StoreWriter(tmp_path / "s", HOST)
+    collector = LocalStoreWriter(tmp_path / "s", HOST)
     uid = stage(tmp_path / "s")
     assert retain(tmp_path / "s", HOST, Limits(max_age_s=1000), time.time_ns()) == []
-    assert {job.info.uid for job in Store(tmp_path / "s").jobs()} == {5, uid}
+    assert {job.info.uid for job in LocalStore(tmp_path / "s").jobs()} == {5, uid}
     gone = retain(tmp_path / "s", HOST, Limits(max_age_s=0), time.time_ns() + 10**9)
     assert set(gone) == {5, uid}
     collector.close()
@@ -64,12 +64,12 @@ def test_a_collector_may_be_writing_the_same_store(tmp_path: Path) -> None:
 def test_a_job_that_is_being_made_is_left_alone_by_collectors_and_by_others(tmp_path: Path) -> None:
     with staged(tmp_path / "s", HOST) as writer:
         os.utime(writer.folder, (0, 0))
-        collector = StoreWriter(tmp_path / "s", HOST)
+        collector = LocalStoreWriter(tmp_path / "s", HOST)
         assert retain(tmp_path / "s", HOST, Limits(max_age_s=0, max_bytes=0), time.time_ns()) == []
         collector.close()
         other = stage(tmp_path / "s")
         writer.close(IMPORTED, {})
-    assert {job.info.uid for job in Store(tmp_path / "s").jobs()} == {other, writer.info.uid}
+    assert {job.info.uid for job in LocalStore(tmp_path / "s").jobs()} == {other, writer.info.uid}
 
 
 def test_what_a_killed_process_left_is_removed_by_the_next(tmp_path: Path) -> None:

@@ -6,7 +6,10 @@ import pytest
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import lock
 
-HOLD = "import sys; from tfprof.collector.store import lock; from pathlib import Path; held = lock.take(Path(sys.argv[1]), {'pid': 7}); print('held', flush=True); sys.stdin.read()"
+HOLD = (
+    "import sys; from tfprof.collector.store import lock; from pathlib import Path;"
+    " held = lock.take(Path(sys.argv[1]), {'pid': 7}); print('held', flush=True); sys.stdin.read()"
+)
 
 
 @pytest.fixture

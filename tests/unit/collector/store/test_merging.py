@@ -65,7 +65,10 @@ def test_nothing_is_merged_to_nothing():
 
 
 def buffers(**changed):
-    """What the C part takes of a rollup of two rows with a histogram of three and one of none, some of it ``changed``."""
+    """What the C part takes of a rollup, some of it ``changed``.
+
+    The rollup has two rows with a histogram of three and one of none.
+    """
     parts = {"group": bytes(8), "canonical": bytes(8), "offsets": b"\0\0\0\0\3\0\0\0\3\0\0\0", "counts": bytes(12)}
     parts |= {name: bytes(16) for name in aggregation.RESULTS}
     return tuple((parts | changed).values())

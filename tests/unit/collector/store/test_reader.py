@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from tfprof.collector.errors import NoSuchJobError, StoreError, UsageError
 from tfprof.collector.store import query, segment, snapshot
 from tfprof.collector.store.catalog import STALE
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.schema import JOB_TABLES, NONE_ID, STORE_VERSION
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
 COUNT = 12
@@ -28,7 +28,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def writer(path):
-    writer = StoreWriter(path, "here")
+    writer = LocalStoreWriter(path, "here")
     yield writer
     writer.close()
 
@@ -43,7 +43,7 @@ def job(path, writer):
         job.append({**tables, **({} if number else {"names": stored.device_names()})}, 3, number + 1)
         if number in (3, 7):
             job.seal()
-    return Store(path, "here").job("last")
+    return LocalStore(path, "here").job("last")
 
 
 def rows_between(first, last):
@@ -91,7 +91,7 @@ def test_the_rollup_of_any_traces_is_that_of_their_rows(tmp_path_factory, data):
     sizes = data.draw(st.lists(st.integers(1, 3), min_size=1, max_size=6), label="traces of each append")
     unused = data.draw(st.integers(0, 1), label="numbers left out between appends")
     path = tmp_path_factory.mktemp("store")
-    one, made, number = StoreWriter(path, "here"), [], 0
+    one, made, number = LocalStoreWriter(path, "here"), [], 0
     made_job = one.job(UID)
     made_job.append({"names": stored.device_names()})
     for size in sizes:
@@ -106,7 +106,7 @@ def test_the_rollup_of_any_traces_is_that_of_their_rows(tmp_path_factory, data):
     everything = [row for rows, _ in made for row in rows]
     bases = {row["trace"]: row["base_ns"] for _, traces in made for row in traces.to_pylist()}
     expected = stored.plain_rollup([row for row in everything if row["trace"] in wanted], bases, before=everything)
-    found = Store(path, "here").job("last").rollup(wanted)
+    found = LocalStore(path, "here").job("last").rollup(wanted)
     one.close()
     assert stored.same_rollup(found, expected), (found.to_pylist(), expected)
 
@@ -115,7 +115,7 @@ def test_the_rollup_of_any_traces_is_that_of_their_rows(tmp_path_factory, data):
 def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeypatch, rows):
     monkeypatch.setattr(segment, "_ROW_GROUP", rows)
     with_rows = rows_between(0, 7)
-    writer = StoreWriter(tmp_path, "here")
+    writer = LocalStoreWriter(tmp_path, "here")
     job = writer.job(UID)
     for first, last in ((0, 3), (4, 7)):
         job.append({"ops": stored.table("ops", rows_between(first, last)), "traces": TRACES.slice(first, 4)})
@@ -123,7 +123,7 @@ def test_traces_that_several_row_groups_share_are_counted_once(tmp_path, monkeyp
     job.seal()
     for wanted in ([0], [2, 5], [1, 2, 3, 4], [7]):
         expected = stored.plain_rollup([row for row in with_rows if row["trace"] in wanted], BASE, before=with_rows)
-        assert stored.same_rollup(Store(tmp_path, "here").job("last").rollup(wanted), expected)
+        assert stored.same_rollup(LocalStore(tmp_path, "here").job("last").rollup(wanted), expected)
     writer.close()
 
 
@@ -170,7 +170,7 @@ def test_segments_are_plain_parquet(job):
 
 def test_reading_goes_on_while_generations_are_sealed(path, writer):
     writing = writer.job(UID)
-    reading = Store(path, "here")
+    reading = LocalStore(path, "here")
     failures, counts, done = [], [], threading.Event()
 
     def read():
@@ -254,7 +254,7 @@ def test_a_segment_with_other_columns_is_damaged(job):
 def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
     writer.job(1).identity({"name": "other.py"})
     (job.folder / "job.json").write_text(text.replace("THIS", str(STORE_VERSION)))
-    store = Store(path, "here")
+    store = LocalStore(path, "here")
     assert [found.info.uid for found in store.jobs()] == [1]
     assert [error.slug for error in store.damaged()] == ["store-damaged"]
     with pytest.raises(StoreError, match=r"job\.json"):
@@ -263,52 +263,52 @@ def test_a_damaged_record_hides_only_its_own_job(path, writer, job, text):
 
 def test_a_record_of_another_version_is_told(path, writer, job):
     (job.folder / "job.json").write_text('{"version": 1}')
-    assert [error.slug for error in Store(path, "here").damaged()] == ["store-version"]
+    assert [error.slug for error in LocalStore(path, "here").damaged()] == ["store-version"]
 
 
 def test_a_folder_without_a_record_is_no_job_yet(path, writer, job):
     (path / "jobs" / f"{5:016x}").mkdir()
-    assert len(Store(path, "here").jobs()) == 1
+    assert len(LocalStore(path, "here").jobs()) == 1
 
 
 def test_a_missing_store_is_told(tmp_path):
     with pytest.raises(StoreError, match="no tfprof store") as caught:
-        Store(tmp_path / "nowhere")
+        LocalStore(tmp_path / "nowhere")
     assert caught.value.slug == "store-missing"
 
 
 def test_reading_needs_no_write_access(job, path):
     before = {file: file.stat().st_mtime_ns for file in path.rglob("*")}
-    store = Store(path, "here")
+    store = LocalStore(path, "here")
     store.job("last").rollup()
     store.job("last").query("SELECT 1")
     assert {file: file.stat().st_mtime_ns for file in path.rglob("*")} == before
 
 
 def test_a_running_job_whose_collector_is_gone_is_stale_on_its_host_only(path):
-    writer = StoreWriter(path, "here")
+    writer = LocalStoreWriter(path, "here")
     writer.job(UID).identity({})
-    states = [Store(path, "here").job("last").info.state]
+    states = [LocalStore(path, "here").job("last").info.state]
     writer.close()
-    states += [Store(path, host).job("last").info.state for host in ("here", "there")]
+    states += [LocalStore(path, host).job("last").info.state for host in ("here", "there")]
     assert states == ["running", STALE, "running"]
 
 
 def test_a_job_that_the_next_collector_does_not_know_yet_is_stale(path):
-    StoreWriter(path, "here").close()
-    first = StoreWriter(path, "here")
+    LocalStoreWriter(path, "here").close()
+    first = LocalStoreWriter(path, "here")
     first.job(UID).identity({})
     first.close()
-    second = StoreWriter(path, "here")
-    assert Store(path, "here").job("last").info.state == STALE
+    second = LocalStoreWriter(path, "here")
+    assert LocalStore(path, "here").job("last").info.state == STALE
     second.job(UID)
-    assert Store(path, "here").job("last").info.state == "running"
+    assert LocalStore(path, "here").job("last").info.state == "running"
     second.close()
 
 
 def test_host_samples_that_are_not_there_are_told(path, writer):
     with pytest.raises(NoSuchJobError, match="nohost"):
-        Store(path, "here").host("nohost")
+        LocalStore(path, "here").host("nohost")
 
 
 def test_a_table_of_a_job_is_arrow(job):

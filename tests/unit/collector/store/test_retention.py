@@ -2,7 +2,7 @@ from fakes import stored
 from tfprof.collector.store import retention
 from tfprof.collector.store.catalog import job_folder
 from tfprof.collector.store.retention import Limits, StoredJob, expired, retain
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.writer import LocalStoreWriter
 
 DAY_NS = 86_400 * 10**9
 
@@ -28,7 +28,7 @@ def test_open_jobs_never_go():
 
 
 def written(path, *uids):
-    store = StoreWriter(path, "here")
+    store = LocalStoreWriter(path, "here")
     for uid in uids:
         store.job(uid).append({"traces": stored.traces(0, 1)}, 3, 1)
     store.close()

@@ -16,8 +16,8 @@ from fakes import stored
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import lock, sealing, wal
 from tfprof.collector.store.catalog import job_folder, lock_file
-from tfprof.collector.store.reader import Store
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
 TRACES = stored.traces(0, 12)
@@ -66,7 +66,7 @@ def append(job, number):
 
 def check(path, count):
     """The job has the first ``count`` traces, each once, and their rollup."""
-    job = Store(path, "here").job("last")
+    job = LocalStore(path, "here").job("last")
     assert job.table("traces") == TRACES.slice(0, count)
     rows = [row for number in range(count) for row in ROWS[number]]
     order = [
@@ -78,7 +78,7 @@ def check(path, count):
 
 def sealed_twice(path):
     """A store whose next sealing has a total to replace."""
-    store = StoreWriter(path, "here")
+    store = LocalStoreWriter(path, "here")
     job = store.job(UID)
     for number in range(6):
         append(job, number)
@@ -108,7 +108,7 @@ def test_a_crash_at_any_step_of_a_sealing_loses_and_doubles_nothing(tmp_path):
                 job.seal()
         check(path, 6)
         store._lock.release()
-        again = StoreWriter(path, "here")
+        again = LocalStoreWriter(path, "here")
         job = again.job(UID)
         assert job.acked(3) == 6
         check(path, 6)
@@ -138,7 +138,7 @@ def test_an_error_at_any_step_of_a_sealing_changes_nothing(tmp_path):
 
 def test_a_crash_at_any_step_of_opening_and_appending_loses_nothing_acked(tmp_path):
     def work(path):
-        store = StoreWriter(path, "here")
+        store = LocalStoreWriter(path, "here")
         job = store.job(UID)
         acked.append(job.acked(3))
         for number in range(job.acked(3), 3):
@@ -176,13 +176,14 @@ WRITER = """
 import sys, pyarrow as pa
 sys.path.insert(0, {tests!r})
 from fakes import stored
-from tfprof.collector.store.writer import StoreWriter
-store = StoreWriter(sys.argv[1], "here")
+from tfprof.collector.store.writer import LocalStoreWriter
+store = LocalStoreWriter(sys.argv[1], "here")
 job = store.job(0xABC)
 number = job.acked(3)
 print("ready", number, flush=True)
 while True:
-    tables = {{"ops": stored.table("ops", [stored.op(number, node) for node in range(4)]), "traces": stored.traces(number, 1)}}
+    ops = stored.table("ops", [stored.op(number, node) for node in range(4)])
+    tables = {{"ops": ops, "traces": stored.traces(number, 1)}}
     if not number:
         tables["names"] = stored.device_names()
     number += 1
@@ -206,14 +207,14 @@ def test_nothing_acked_is_lost_when_the_writer_is_killed(tmp_path):
             process.send_signal(signal.SIGKILL)
             lines = process.stdout.read().split(b"\n")
         said = max([last, *(int(line.split()[1]) for line in lines[:-1])])
-        store = StoreWriter(tmp_path, "here")
+        store = LocalStoreWriter(tmp_path, "here")
         job = store.job(UID)
         assert job.acked(3) >= said
         last = job.acked(3)
         assert job.table("traces")["trace"].to_pylist() == list(range(last))
         assert job.table("ops").num_rows == 4 * last
         store.close()
-        counts = Store(tmp_path, "here").job("last").rollup()
+        counts = LocalStore(tmp_path, "here").job("last").rollup()
         assert set(counts["traces"].to_pylist()) == ({last} if last else set())
     assert last > 3
 
@@ -235,7 +236,7 @@ def test_a_job_whose_total_is_damaged_says_so_and_others_go_on(tmp_path):
 def test_row_groups_hold_whole_traces_in_order_of_nodes_and_are_summed_up_together(rows, tmp_path, monkeypatch):
     monkeypatch.setattr(sealing, "PART_ROWS", rows)
     monkeypatch.setattr(wal, "_GROUP_BYTES", 1)
-    writer = StoreWriter(tmp_path, "here")
+    writer = LocalStoreWriter(tmp_path, "here")
     job = writer.job(UID)
     for number in range(12):
         append(job, number)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.store import segment, small_segments
 from tfprof.collector.store.schema import JOB_TABLES
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
 
@@ -58,7 +58,7 @@ def test_a_damaged_segment_stays_for_those_who_read_it(tmp_path):
 
 @pytest.mark.parametrize("name", sorted(JOB_TABLES))
 def test_every_table_is_whole_after_many_generations(tmp_path, name):
-    store = StoreWriter(tmp_path / "store", "here")
+    store = LocalStoreWriter(tmp_path / "store", "here")
     job = store.job(UID)
     for generation in range(9):
         job.append({name: stored.table(name, [{}] * (generation + 1))})
@@ -67,6 +67,6 @@ def test_every_table_is_whole_after_many_generations(tmp_path, name):
     assert len(files) < 5 if small_segments.is_merged(name) else len(files) == 9
     assert job.table(name).num_rows == sum(range(10)) == job.info.rows[name]
     store.close()
-    again = StoreWriter(tmp_path / "store", "here")
+    again = LocalStoreWriter(tmp_path / "store", "here")
     assert again.job(UID).table(name).num_rows == sum(range(10))
     again.close()

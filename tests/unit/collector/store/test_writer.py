@@ -7,9 +7,9 @@ import pytest
 from fakes import stored
 from tfprof.collector.errors import StoreError
 from tfprof.collector.store import catalog, durable, writer
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import Limits, retain
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.writer import LocalStoreWriter
 
 UID = 0xABC
 
@@ -21,7 +21,7 @@ def path(tmp_path):
 
 @pytest.fixture
 def store(path):
-    store = StoreWriter(path, "here")
+    store = LocalStoreWriter(path, "here")
     yield store
     store.close()
 
@@ -32,12 +32,12 @@ def one_trace(number, nodes=3):
 
 
 def test_what_was_appended_is_there_after_a_restart(path):
-    store = StoreWriter(path, "here")
+    store = LocalStoreWriter(path, "here")
     job = store.job(UID)
     job.append({**one_trace(0), "names": stored.device_names()}, 3, 5)
     job.append({}, 4, 2)
     store.close()
-    again = StoreWriter(path, "here")
+    again = LocalStoreWriter(path, "here")
     job = again.job(UID)
     assert [job.acked(about) for about in (3, 4, 5)] == [5, 2, 0]
     assert (job.table("ops").num_rows, job.table("spans").num_rows) == (3, 0)
@@ -48,13 +48,13 @@ def test_what_was_appended_is_there_after_a_restart(path):
 
 
 def test_numbers_and_rows_go_on_over_sealed_generations(path):
-    store = StoreWriter(path, "here")
+    store = LocalStoreWriter(path, "here")
     job = store.job(UID)
     for number in range(3):
         job.append(one_trace(number), 3, number + 1)
         job.seal()
     store.close()
-    again = StoreWriter(path, "here")
+    again = LocalStoreWriter(path, "here")
     job = again.job(UID)
     assert (job.acked(3), job.table("ops").num_rows, job.info.sealed, job.info.total) == (3, 9, 2, 2)
     again.close()
@@ -186,10 +186,10 @@ def test_counters_are_written_every_five_seconds_and_at_the_end(path, store):
 def test_state_and_identity_are_written_at_once(path, store):
     job = store.job(UID)
     job.identity({"name": "train.py"})
-    assert (Store(path, "here").job("last").info.state, job.info.name) == ("running", "train.py")
+    assert (LocalStore(path, "here").job("last").info.state, job.info.name) == ("running", "train.py")
     job.append(one_trace(0), 3, 1)
     job.close("killed", {"signal": 9})
-    info = Store(path, "here").job("last").info
+    info = LocalStore(path, "here").job("last").info
     assert (info.state, info.end, info.sealed) == ("killed", {"signal": 9}, 0)
     assert info.closed_ns >= info.opened_ns
 
@@ -227,30 +227,30 @@ def test_a_full_disk_while_a_log_begins_is_overcome(store, monkeypatch):
 
 def test_a_second_collector_of_the_host_is_told_who_writes(path, store):
     with pytest.raises(StoreError, match=rf"process {os.getpid()} on here") as caught:
-        StoreWriter(path, "here")
+        LocalStoreWriter(path, "here")
     assert caught.value.slug == "store-in-use"
 
 
 def test_collectors_of_two_hosts_share_a_store(path, store):
-    other = StoreWriter(path, "there")
+    other = LocalStoreWriter(path, "there")
     other.job(1).append(one_trace(0), 3, 1)
     store.job(2).append(one_trace(0), 3, 1)
-    assert [job.info.uid for job in Store(path, "here").jobs()] == [1, 2]
+    assert [job.info.uid for job in LocalStore(path, "here").jobs()] == [1, 2]
     other.close()
 
 
 def test_a_store_of_another_version_is_refused_by_both_names(path):
     path.mkdir()
     (path / "store.json").write_text('{"version": 7}')
-    with pytest.raises(StoreError, match=r"version 7, .* speaks 2") as caught:
-        StoreWriter(path, "here")
+    with pytest.raises(StoreError, match=r"version 7, .* speaks 3") as caught:
+        LocalStoreWriter(path, "here")
     assert caught.value.slug == "store-version"
 
 
 def test_a_place_that_cannot_be_written_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="file") as caught:
-        StoreWriter(tmp_path / "file" / "store", "here")
+        LocalStoreWriter(tmp_path / "file" / "store", "here")
     assert caught.value.slug == "store-unwritable"
 
 
@@ -270,7 +270,7 @@ def test_the_samples_of_a_host_are_stored_like_a_job(path, store):
     host.append({"host_samples": stored.table("host_samples", [{"cpus": 4}])}, 6, 1)
     host.seal()
     host.append({"host_samples": stored.table("host_samples", [{"cpus": 5}])}, 6, 2)
-    reader = Store(path, "here")
+    reader = LocalStore(path, "here")
     assert catalog.hosts(reader.path) == [name]
     assert reader.host(name).table("host_samples")["cpus"].to_pylist() == [4, 5]
     assert host.folder.parent == path / "hosts"
@@ -290,5 +290,5 @@ def test_expired_jobs_are_removed_but_not_those_that_are_open(path, store):
             store.release(uid)
     later = store.job(3).info.opened_ns + 10**15
     assert retain(path, "here", Limits(max_age_s=60.0), later, {3}) == [1, 2]
-    assert [job.info.uid for job in Store(path, "here").jobs()] == [3]
+    assert [job.info.uid for job in LocalStore(path, "here").jobs()] == [3]
     assert stored.listed(path / "jobs") == [f"{3:016x}"]

@@ -74,9 +74,9 @@ def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: flo
 def test_of_a_short_job_the_times_behind_its_cost_are_told() -> None:
     row = replace(job_row(JobInfo(1), "0001", 0), traced=3, cost=0.15, steps_ns=400 * 10**6)
     assert over_budget(row) == (
-        "the first steps of each kind are traced in any case, and the job is short: 60.0 ms for 400 ms of steps"
+        "the first steps of each kind are always traced, and the job is short: 60.0 ms for 400 ms of steps"
     )
-    assert over_budget(replace(row, steps_ns=3600 * 10**9)) == "the first steps of each kind are traced in any case"
+    assert over_budget(replace(row, steps_ns=3600 * 10**9)) == "the first steps of each kind are always traced"
 
 
 def test_a_jobs_functions_have_names_by_their_keys() -> None:

@@ -62,7 +62,8 @@ def test_calls_are_in_order_of_first_use_unless_they_are_sorted() -> None:
 
 def test_a_call_without_picked_nodes_stays_for_those_below_it() -> None:
     assert text(view(account_type_regexes=("MatMul",)).root) == (
-        "_TFProfRoot?:17(train.py:9:main?:1(nn.py:3:layer:1) train.py:9:main (gradient)?:16(nn.py:3:layer (gradient):16))"
+        "_TFProfRoot?:17(train.py:9:main?:1(nn.py:3:layer:1)"
+        " train.py:9:main (gradient)?:16(nn.py:3:layer (gradient):16))"
     )
 
 

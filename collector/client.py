@@ -1,0 +1,133 @@
+"""A client of the collector: gives orders to jobs and yields the answers (docs/wire.md)."""
+
+import json
+import secrets
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final, Self
+
+import zmq
+
+from ..formats import orders, wire
+from ..formats.errors import FormatError, TfprofError
+from ..formats.orders import Answer, Order
+from ..formats.runtime_dir import COLLECTOR_SOCKET
+from ..formats.wire import Head
+from .records import document
+
+#: An unanswered order is sent again after this time, since agent or collector may have been replaced (seconds).
+RESEND_S: Final = 1.0
+#: Time that an order and its answer may spend on the way, added to the job's time limit (seconds).
+WAY_S: Final = 5.0
+#: Maximum time to connect to a collector before an order is sent again.
+_CONNECT_MS: Final = 300
+#: Maximum number of messages that are queued while there is no collector.
+_QUEUED: Final = 10_000
+
+
+class UnansweredError(TfprofError):
+    """An order was not answered in time."""
+
+    slug = "no-answer"
+
+
+class Client:
+    """Gives orders through the collector with the runtime folder ``place``; a context manager.
+
+    Orders to several jobs are sent together. Each gets an answer in bounded time, with or without
+    a collector. An order that is sent twice is applied once.
+    """
+
+    def __init__(self, place: str) -> None:
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.DEALER)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.setsockopt(zmq.IMMEDIATE, 1)
+        self._socket.setsockopt(zmq.SNDHWM, _QUEUED)
+        self._socket.setsockopt(zmq.RCVHWM, _QUEUED)
+        self._socket.setsockopt(zmq.MAXMSGSIZE, orders.BODY_MAX)
+        self._socket.setsockopt(zmq.RECONNECT_IVL, 50)
+        self._socket.connect(f"ipc://{Path(place, COLLECTOR_SOCKET)}")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._context.destroy(linger=0)
+
+    def give(self, uids: Sequence[int], order: Order, *, to_the_end: bool = False) -> Iterator[Answer]:
+        """Give ``order`` to all jobs ``uids``; yield the answer of each, in order of arrival.
+
+        With ``to_the_end``, yield a second answer for each applied order, when it has ended and its traced steps are
+        stored. That may take until the end of the job.
+        """
+        waiting = {secrets.randbits(62) | 1: uid for uid in uids}
+        body = json.dumps(order.document()).encode()
+        passing: dict[int, Answer] = {}
+        obeyed: set[int] = set()
+        deadline = time.monotonic() + order.patience_s + WAY_S
+        resend_s = 0.0
+        while waiting:
+            now = time.monotonic()
+            if now >= resend_s:
+                resend_s = now + RESEND_S
+                self._send(waiting, body)
+            for number, answer in self._answers(min(resend_s, deadline) - now, waiting):
+                if answer.is_passing and number not in obeyed:
+                    passing[number] = answer
+                    continue
+                if number in waiting and not (
+                    answer.is_passing or (number in obeyed and answer.state == orders.OBEYED)
+                ):
+                    obeyed.add(number)
+                    if not (to_the_end and answer.state == orders.OBEYED and order.ends):
+                        del waiting[number]
+                    yield answer
+            if time.monotonic() >= deadline:
+                for number in [number for number in waiting if number not in obeyed]:
+                    uid = waiting.pop(number)
+                    yield passing.get(number) or unanswered(uid)
+                deadline = float("inf") if waiting else deadline
+
+    def _send(self, waiting: dict[int, int], body: bytes) -> None:
+        self._socket.poll(_CONNECT_MS, zmq.POLLOUT)
+        for number, uid in waiting.items():
+            try:
+                self._socket.send_multipart((wire.pack(Head(wire.ORDER, uid, 0, 0, number)), body), zmq.DONTWAIT)
+            except zmq.Again:  # there is no collector now
+                return
+
+    def _answers(self, patience_s: float, waiting: dict[int, int]) -> Iterator[tuple[int, Answer]]:
+        """Wait ``patience_s`` for a message; yield the answers in it and in all others that have arrived."""
+        wait_ms = max(0, round(1000 * patience_s))
+        while self._socket.poll(wait_ms):
+            wait_ms = 0
+            yield from _answers_in(self._socket.recv_multipart(), waiting)
+
+
+def unanswered(uid: int) -> Answer:
+    """Return the answer for job ``uid`` if none arrived."""
+    error = UnansweredError("the collector does not answer")
+    return Answer(uid, orders.REFUSED, error.slug, error.args[0])
+
+
+def _answers_in(frames: list[bytes], waiting: dict[int, int]) -> list[tuple[int, Answer]]:
+    """Return the answers in a message; a refusal that names no order is for all of ``waiting``."""
+    try:
+        head, values = _parsed(frames)
+        if head.type == wire.ANSWER and waiting.get(head.last) == head.uid:
+            return [(head.last, orders.answer_of(head.uid, values))]
+        if head.type == wire.REFUSE and head.about in (0, wire.ORDER):
+            slug, text = str(values.get("slug")), str(values.get("text"))
+            numbers = [head.last] if head.last in waiting else [] if head.last else list(waiting)
+            return [(number, Answer(waiting[number], orders.REFUSED, slug, text)) for number in numbers]
+    except FormatError as error:
+        return [(number, Answer(uid, orders.REFUSED, error.slug, error.args[0])) for number, uid in waiting.items()]
+    return []
+
+
+def _parsed(frames: list[bytes]) -> tuple[Head, dict[str, Any]]:
+    if len(frames) != 2:
+        raise FormatError(f"an answer of {len(frames)} frames")
+    return wire.unpack(frames[0]), dict(document(memoryview(frames[1]))) if frames[1] else {}

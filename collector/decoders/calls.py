@@ -1,0 +1,102 @@
+"""Assigns ops to function calls: a profiler session records all threads, but a step belongs to one."""
+
+from collections.abc import Mapping
+from typing import Final, NamedTuple
+
+from ...formats import layout
+from .proto.xplane_pb2 import XLine
+
+#: Events: a thread calls a function; an executor's thread runs ops; tf.data calls one of its functions.
+FUNCTION_RUN: Final = b"FunctionRun"
+PROCESS: Final = b"ExecutorState::Process"
+_OF_DATA: Final = b"InstantiatedCapturedFunction::Run"
+#: Event: a pool thread starts work; older versions of TensorFlow do not record it.
+_REGION: Final = b"ThreadpoolListener::StartRegion"
+EVENTS: Final = frozenset({FUNCTION_RUN, PROCESS, _REGION, _OF_DATA, _OF_DATA + b"Async"})
+#: In place of a call: an executor ran before the session began, or still ran when it ended.
+UNSEEN: Final = -1
+#: Name prefix of TensorFlow's pool threads; calls in them are made by ops.
+_POOL: Final = b"tf_"
+_LINE: Final = 0xFFFFFFFF & ~layout.XSPACE_OTHERS
+
+
+def in_pool(line: XLine) -> bool:
+    """Return whether a line belongs to one of TensorFlow's pool threads."""
+    return line.name.startswith(_POOL)
+
+
+def id_of(stats: Mapping[bytes, bytes | int]) -> int:
+    """Return the id of an event's call, 0 if it has none."""
+    value = stats.get(b"id", 0)
+    return value & 0xFFFFFFFFFFFFFFFF if isinstance(value, int) else 0
+
+
+class _Run(NamedTuple):
+    """A call: made by the step's thread, by a pool thread within the call ``within`` (0: none), or by another."""
+
+    is_own: bool
+    in_pool: bool
+    within: int
+
+
+class Calls:
+    """The function calls in a session; ``caller`` identifies the step's thread (layout.XSPACE_HEAD).
+
+    A call without a start event was in progress when the session began. It belongs to another thread if other threads
+    call functions and no event of tf.data names it.
+    """
+
+    def __init__(self, caller: int) -> None:
+        self._line = caller & _LINE
+        self._knows_line = False  # whether the session has the line of the step's thread
+        self._others = bool(caller & layout.XSPACE_OTHERS)
+        self._tells_regions = False
+        self._began_ps: int | None = None  # when the step's thread first called a function
+        self._runs: dict[int, _Run] = {}
+        self._data: set[int] = set()
+
+    def begin(self, name: bytes, call: int, line: XLine, start_ps: int, within: int) -> None:
+        """Add the event ``name`` of ``call`` on the thread ``line``, inside the call ``within`` (0: none)."""
+        if name == _REGION:
+            self._tells_regions = True
+        elif name != FUNCTION_RUN:
+            self._data.add(call)
+        else:
+            is_own, pooled = self._is_own(line.id), in_pool(line)
+            self._runs[call] = _Run(is_own, pooled, within)
+            self._others = self._others or not (is_own or pooled)
+            if is_own:
+                self._began_ps = min(start_ps, start_ps if self._began_ps is None else self._began_ps)
+
+    def look(self, line: int) -> None:
+        """Register a line of the session."""
+        self._knows_line = self._knows_line or self._is_own(line)
+
+    @property
+    def are_mixed(self) -> bool:
+        """Whether threads other than the step's called functions; valid after all events were added."""
+        return bool(self._line and self._knows_line and self._others)
+
+    def is_of_another(self, call: int, start_ns: int) -> bool:
+        """Return whether an op with this call and start belongs to another thread; valid after all events were added.
+
+        An op of an executor that ran before the session belongs to another thread. Older versions of TensorFlow do not
+        distinguish it from one that still ran at the end: there an op that began before the step's own call does.
+        """
+        if not self.are_mixed:
+            return False
+        if call == UNSEEN:
+            return self._tells_regions or (self._began_ps is not None and start_ns * 1000 < self._began_ps)
+        seen: set[int] = set()
+        while call and call not in seen:
+            seen.add(call)
+            run = self._runs.get(call)
+            if run is None:
+                return call not in self._data
+            if run.is_own or not run.in_pool:
+                return not run.is_own
+            call = run.within
+        return False
+
+    def _is_own(self, line: int) -> bool:
+        return line & _LINE == self._line

@@ -1,0 +1,30 @@
+"""The exporters of `tfprof profile-proto`, which write whole jobs: a row for each, and a file of its name here."""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from ..loader import load
+from ..store.protocols import JobReader
+
+Data = Callable[[JobReader, tuple[int, int] | None, str, Sequence[int] | None], Iterable[bytes]]
+
+
+class JobFile(NamedTuple):
+    """An option that names a file to write; module ``name`` here has `data`, which returns its bytes."""
+
+    name: str
+    flags: tuple[str, ...]
+    help: str
+
+    @property
+    def data(self) -> Data:
+        """The function that returns the bytes, of a job, steps, version of TensorFlow and kinds of steps."""
+        made: Data = load(f"{__package__}.{self.name}:data")
+        return made
+
+
+#: In the order of the help; they are written from the last, which is the smallest, to the first.
+JOB_FILES: Final = (
+    JobFile("profile_proto", ("-o", "--output"), "Where the profile is written to (ProfileProto)."),
+    JobFile("op_log", ("--op-log",), "Where an op log is written to (OpLogProto): operations, types, Python stacks."),
+)

@@ -1,0 +1,22 @@
+"""`tfprof profile-proto --op-log`: what is known of a job's nodes as TensorFlow's OpLogProto."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from ..export.op_log import op_log as op_log_of
+from ..query.recorded_job import OpLogNodes
+from ..store.protocols import JobReader
+
+
+def op_log(job: JobReader) -> Any:
+    """Return an OpLogProto of the nodes of ``job``, in the order of the graph.
+
+    Raises StoreError ``no-data`` where nothing was traced.
+    """
+    known = OpLogNodes.of(job)
+    return op_log_of(known.names, known.nodes, literal=known.literal)
+
+
+def data(job: JobReader, *_which: object) -> Iterable[bytes]:
+    """Return the bytes of the file, which is of all traced steps."""
+    return [op_log(job).SerializeToString(deterministic=True)]

@@ -1,0 +1,29 @@
+"""`tfprof profile-proto`: a job as TensorFlow's ProfileProto."""
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from ..export.profile_proto import pieces as pieces_of
+from ..proto.tfprof_log_pb2 import ProfileProto
+from ..query.recorded_job import RecordedJob, Steps
+from ..store.protocols import JobReader
+
+
+def profile_proto(
+    job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+) -> Any:
+    """Return the ProfileProto that ``pieces`` serialises."""
+    return ProfileProto.FromString(b"".join(pieces(job, steps, compat, kinds)))
+
+
+def pieces(
+    job: JobReader, steps: Steps | None = None, compat: str = "2.21", kinds: Sequence[int] | None = None
+) -> Iterator[bytes]:
+    """Yield a serialised ProfileProto of ``job`` in pieces; for arguments and errors see ``RecordedJob.of``.
+
+    ``compat``: 1.15 records which output an input comes from; newer versions take the first.
+    """
+    return pieces_of(RecordedJob.of(job, steps, compat, kinds))
+
+
+data = pieces  # the bytes of the file

@@ -1,0 +1,180 @@
+"""Follows running jobs: their steps as lines, their events and their ends."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+
+from ..store import catalog
+from ..store.catalog import RUNNING, STALE, JobInfo
+from ..store.reader import LocalJob, LocalStore
+from ..store.tail import Tail
+from ..summaries.events import Event, events
+from ..summaries.jobs import JobRow, functions_of, job_row, short_ids
+from ..summaries.lines import Line, Lines
+from .overview import steps_of
+
+SECOND_NS: Final = 10**9
+#: Intervals of the search for new processes of a launch, and of the check for a silent job's collector.
+_SCAN_NS: Final = 2 * SECOND_NS
+_CHECK_NS: Final = 5 * SECOND_NS
+#: Time limit for the agent to start another collector in place of one that ended.
+PATIENCE_NS: Final = 60 * SECOND_NS
+#: Maximum number of past entries that are read, unless all are requested.
+_PAST: Final = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Happening:
+    """A change of the job of ``row``: it is followed from now on, had steps or an event, or ended.
+
+    ``what`` is job, steps, warning, collector (it ended, or is ``back``), or end. An end has
+    ``median_ns``, of its main kind.
+    """
+
+    what: str
+    row: JobRow
+    line: Line | None = None
+    event: Event | None = None
+    back: bool = False
+    median_ns: float | None = None
+
+
+@dataclass(slots=True)
+class _Followed:
+    job: LocalJob
+    short: str
+    tail: Tail
+    lines: Lines
+    heard_ns: int
+    known: bool = False
+    gone_ns: int | None = None
+    checked_ns: int = 0
+
+
+class Following:
+    """Follows the selected jobs to their ends; `look` never waits.
+
+    A name selects all running jobs of that name. The id of a launch, and ``last``, select all processes of the launch,
+    including later ones. ``past`` is the number of past lines of each job that come first, None for all.
+    """
+
+    def __init__(
+        self, store: LocalStore, selectors: Sequence[str], now_ns: int, *, each: bool, past: int | None
+    ) -> None:
+        self._store, self._each, self._past = store, each, past
+        self._launches: set[str] = set()
+        self._followed: dict[int, _Followed] = {}
+        self._others: set[int] = set()
+        self._number = 0
+        self._scanned_ns = now_ns
+        for selector in selectors:
+            for job in self._meant(selector):
+                self._follow(job, now_ns)
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every job has ended."""
+        return not self._followed
+
+    @property
+    def are_several(self) -> bool:
+        """Whether more than one job was followed so far."""
+        return self._number > 1
+
+    def look(self, now_ns: int) -> list[Happening]:
+        """Return the changes since the last look; NoSuchJobError if a job was removed."""
+        if self._launches and now_ns - self._scanned_ns >= _SCAN_NS:
+            self._scanned_ns = now_ns
+            self._scan(now_ns)
+        return [one for followed in list(self._followed.values()) for one in self._happened(followed, now_ns)]
+
+    def _meant(self, selector: str) -> list[LocalJob]:
+        jobs = self._store.jobs()
+        by_uid = {job.info.uid: job for job in jobs}
+        meant = catalog.meant([job.info for job in jobs], selector)
+        running = [info for info in meant if info.state == RUNNING]
+        if selector == catalog.LAST or any(info.identity.get("launch") == selector.lower() for info in meant):
+            launch = str(meant[-1].identity.get("launch") or "") if meant else ""
+            self._launches |= {launch} - {""}
+            mates = [job for job in jobs if launch and job.info.identity.get("launch") == launch]
+            running = [job.info for job in mates if job.info.state == RUNNING]
+        if running:
+            return [by_uid[info.uid] for info in running]
+        return [self._store.job(selector)]
+
+    def _scan(self, now_ns: int) -> None:
+        """Follow new processes of the launches."""
+        known = self._followed.keys() | self._others
+        for folder in catalog.folders(self._store.path):
+            if int(folder.name, 16) in known:
+                continue
+            try:
+                info = catalog.load(folder)
+            except FileNotFoundError:
+                continue
+            if info.identity.get("launch") in self._launches:
+                self._follow(LocalJob(folder, info), now_ns)
+            elif info.identity:
+                self._others.add(info.uid)
+
+    def _follow(self, job: LocalJob, now_ns: int) -> None:
+        if job.info.uid not in self._followed:
+            short = short_ids([folder.name for folder in catalog.folders(self._store.path)])[job.info.hex]
+            tail = Tail(job.folder, ("spans", "events"))
+            self._followed[job.info.uid] = _Followed(job, short, tail, Lines(each=self._each), now_ns)
+            self._number += 1
+
+    def _happened(self, one: _Followed, now_ns: int) -> Iterator[Happening]:
+        news = one.tail.news()
+        info = one.tail.info
+        if news:
+            one.heard_ns = now_ns
+        row = job_row(info, one.short, now_ns)
+        past = not one.known
+        if past:
+            one.known = True
+            yield Happening("job", row)
+        over = info.state != RUNNING
+        yield from self._news(one, news, row, now_ns, past=past, over=over)
+        if not over:
+            yield from self._collector(one, info, row, now_ns)
+            over = one.gone_ns is not None and now_ns - one.gone_ns > PATIENCE_NS
+            info = replace(info, state=STALE) if over else info
+        if over:
+            yield from self._end(one, info, now_ns)
+
+    def _news(
+        self, one: _Followed, news: dict[str, pa.Table], row: JobRow, now_ns: int, *, past: bool, over: bool
+    ) -> Iterator[Happening]:
+        spans = news.get("spans")
+        cut = past and self._past is not None and spans is not None and spans.num_rows > _PAST
+        entries = [] if spans is None else (spans.slice(spans.num_rows - _PAST) if cut else spans).to_pylist()
+        one.lines.functions = functions_of(one.tail.info)
+        lines = one.lines.add(entries, now_ns)
+        if past or over:
+            lines += one.lines.rest()
+        if past and self._past is not None:
+            lines = lines[max(0, len(lines) - self._past) :]
+        yield from (Happening("steps", row, line=line) for line in lines)
+        if "events" in news:
+            yield from (Happening("warning", row, event=event) for event in events(news["events"]) if not event.usual)
+
+    def _collector(self, one: _Followed, info: JobInfo, row: JobRow, now_ns: int) -> Iterator[Happening]:
+        """Check whether a silent job has a collector; the agent of a running job starts another one."""
+        if now_ns - max(one.heard_ns, one.checked_ns) < _CHECK_NS:
+            return
+        one.checked_ns = now_ns
+        gone = self._store.judged(info).state == STALE
+        if gone != (one.gone_ns is not None):
+            one.gone_ns = now_ns if gone else None
+            yield Happening("collector", row, back=not gone)
+
+    def _end(self, one: _Followed, info: JobInfo, now_ns: int) -> Iterator[Happening]:
+        del self._followed[info.uid]
+        self._others.add(info.uid)
+        row = job_row(info, one.short, now_ns)
+        steps = steps_of(row, one.job.table("spans"), functions_of(info))
+        median = steps[0].spread.p50_ns if steps and row.step_kind else None
+        yield Happening("end", row, median_ns=median)

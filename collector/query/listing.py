@@ -1,0 +1,91 @@
+"""Lists the jobs of a store: their records, resource use and tags."""
+
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from ..errors import TfprofError
+from ..store import catalog
+from ..store.columns import listed as listed_column
+from ..store.protocols import JobReader, StoreReader
+from ..summaries.host import UNKNOWN, Usage, usage
+from ..summaries.jobs import STARTING, JobRow, job_rows
+from ..summaries.kinds import NUMBERS
+
+#: States to select by; a job without a step yet counts as running, too.
+STATES: Final = (
+    STARTING,
+    catalog.RUNNING,
+    "exited",
+    "killed",
+    "ended",
+    "lost",
+    catalog.STALE,
+    catalog.IMPORTED,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Selects jobs by state, name and start.
+
+    They are in any of ``states``, have a name that matches any of ``names``, and started at
+    ``since_ns`` or later.
+    """
+
+    states: Collection[str] = ()
+    names: Collection[str] = ()
+    since_ns: int = 0
+
+    def has(self, row: JobRow) -> bool:
+        """Return whether the job of ``row`` is selected."""
+        name = row.name.lower()
+        return (
+            row.started_ns >= self.since_ns
+            and (not self.states or row.state in self.states or (row.phase == STARTING and STARTING in self.states))
+            and (not self.names or any(fnmatchcase(name, pattern.lower()) for pattern in self.names))
+        )
+
+
+EVERY: Final = Wanted()
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """A listed job; ``traced`` counts the stored traced steps of its main kind, None if they cannot be read."""
+
+    job: JobReader
+    row: JobRow
+    usage: Usage
+    tags: tuple[str, ...]
+    traced: int | None
+
+
+def listed(store: StoreReader, now_ns: int, wanted: Wanted = EVERY) -> list[Listed]:
+    """Return the jobs that ``wanted`` selects, in the order in which they were opened."""
+    jobs = store.jobs()
+    rows = job_rows([job.info for job in jobs], now_ns)
+    return list(_listed(jobs, rows, wanted))
+
+
+def _listed(jobs: Sequence[JobReader], rows: Sequence[JobRow], wanted: Wanted) -> Iterator[Listed]:
+    for job, row in zip(jobs, rows, strict=True):
+        if wanted.has(row):
+            yield Listed(job, row, used(job), job.tags(), _traced(job, row.step_kind))
+
+
+def _traced(job: JobReader, kind: str) -> int | None:
+    try:
+        kinds = listed_column(job.table("traces", ("kind",)), "kind")
+    except TfprofError:
+        return None
+    return kinds.count(NUMBERS[kind]) if kind in NUMBERS else len(kinds)
+
+
+def used(job: JobReader) -> Usage:
+    """Return the resource use of a job's processes; UNKNOWN if the job is damaged or removed."""
+    try:
+        return usage(job.table("samples", ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes")))
+    except TfprofError:
+        return UNKNOWN

@@ -1,0 +1,67 @@
+"""Selects the jobs of an order, and reads the ops of the steps that the order traced."""
+
+import socket
+from collections.abc import Sequence
+from fnmatch import fnmatchcase
+from typing import Any
+
+from ...formats.orders import Answer
+from ..errors import NoSuchJobError, UsageError
+from ..store.catalog import RUNNING, STALE
+from ..store.protocols import JobReader, StoreReader
+from ..summaries.jobs import short_ids
+from ..summaries.kinds import leading
+from ..summaries.ordered import OrderedJob, OrderedOps
+from .ranked import ranked
+from .selection import host_of
+
+
+def chosen(
+    store: StoreReader, selectors: Sequence[str], everything: bool, hosts: Sequence[str], names: Sequence[str]
+) -> list[OrderedJob]:
+    """Return the jobs that match ``selectors``, or all running jobs that match ``hosts`` and ``names`` (patterns).
+
+    UsageError without any selection, NoSuchJobError if no job matches.
+    """
+    if not (selectors or everything or hosts or names):
+        raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --host, --name")
+    if selectors and everything:
+        raise UsageError("--all and a JOB exclude each other")
+    jobs = store.jobs()
+    short = short_ids([job.info.hex for job in jobs])
+    if selectors:
+        found = list({job.info.uid: job for job in map(store.job, selectors)}.values())
+    else:
+        found = [job for job in jobs if _runs(job)]
+    found = [job for job in found if _matches(host_of(job), hosts) and _matches(job.info.name, names)]
+    if not found:
+        raise NoSuchJobError("no such job is running: `tfprof jobs` lists all")
+    return [OrderedJob(job.info, short.get(job.info.hex, job.info.hex), _runs(job)) for job in found]
+
+
+def _runs(job: JobReader) -> bool:
+    # A stale job has no collector, but its process may still run on this host.
+    return job.info.state == RUNNING or (job.info.state == STALE and host_of(job) == socket.gethostname())
+
+
+def _matches(text: str, patterns: Sequence[str]) -> bool:
+    return not patterns or any(fnmatchcase(text.lower(), pattern.lower()) for pattern in patterns)
+
+
+def top_of(job: JobReader, answer: Answer) -> OrderedOps | None:
+    """Return the ops of the steps that were traced between the times of ``answer``, of the leading kind.
+
+    None if no traced step of that time is stored.
+    """
+    rows: list[Any] = job.table("traces", ("kind", "step", "start_ns", "duration_ns")).to_pylist()
+    rows = [row for row in rows if answer.from_ns <= row["start_ns"] <= answer.to_ns]
+    times: dict[int, int] = {}
+    for row in rows:
+        times[row["kind"]] = times.get(row["kind"], 0) + row["duration_ns"]
+    kind = leading(times, times)
+    if kind is None:
+        return None
+    steps = [row["step"] for row in rows if row["kind"] == kind]
+    first, last = min(steps), max(steps)
+    found = ranked(job, (first, last), (kind,))
+    return None if found is None else OrderedOps(kind, first, last, found.profile.traces, found.ops)

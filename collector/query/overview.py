@@ -1,0 +1,175 @@
+"""Summary of one job: phases, step times, top ops, host use, warnings and advice."""
+
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...formats import layout
+from ..advice.table import CHECKERS
+from ..store import catalog
+from ..store.protocols import JobReader, StoreReader
+from ..summaries.events import Event, events
+from ..summaries.host import Series, cpus, host_series, job_series
+from ..summaries.jobs import JobRow, cost_note, functions_of, job_rows
+from ..summaries.kinds import NUMBERS, named, of_span, span_kind
+from ..summaries.pace import curve
+from ..summaries.spans import phases
+from ..summaries.spread import Spread, spread
+from ..summaries.stages import Stage, stages
+from ..summaries.steps import UNUSUAL, flagged, of_kinds
+from ..summaries.top import TopOp
+from .advising import advise
+from .alerts import stored_alerts
+from .engine import About
+from .explanations import missed, untraced
+from .ranked import ranked
+from .surroundings import host_samples
+
+#: Number of points in a curve over the whole job.
+CURVE: Final = 32
+#: Maximum number of functions with separate step times.
+_FUNCTIONS: Final = 16
+#: The advice that only repeats the table of ops.
+_TOLD: Final = "expensive"
+
+
+@dataclass(frozen=True, slots=True)
+class StepTimes:
+    """The timed steps of one kind: the spread of the untraced ones (else of the traced ones), and a curve over time."""
+
+    kind: str
+    count: int
+    spread: Spread
+    traced: bool
+    curve: list[float]
+
+
+class TopOps(NamedTuple):
+    """The op types of ``steps`` traced steps, the largest median time first.
+
+    ``why`` is the reason if there are none.
+    """
+
+    steps: int
+    kinds: dict[str, int]
+    ops: list[TopOp]
+    why: str | None
+
+
+class Advised(NamedTuple):
+    """One piece of advice."""
+
+    slug: str
+    title: str
+    text: str
+    line: str
+    todo: str
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """Summary of one job; durations are in ns, points in time in real ns."""
+
+    job: JobReader
+    row: JobRow
+    tags: tuple[str, ...]
+    stages: list[Stage]
+    steps: list[StepTimes]
+    ops: TopOps
+    host: str
+    cpus: int | None
+    samples: int
+    job_series: list[Series]
+    host_series: list[Series]
+    alerts: list[str]
+    warnings: list[Event]
+    notes: list[str]
+    advice: list[Advised]
+
+
+def overview(store: StoreReader, selector: str, *, advised: bool = True) -> Overview:
+    """Return the summary of the job ``selector``, with advice if ``advised``; NoSuchJobError unless one job matches."""
+    job, now_ns = store.job(selector), time.time_ns()
+    rows = job_rows([one.info for one in store.jobs()], now_ns)
+    row = next(one for one in rows if one.uid == job.info.hex)
+    spans = job.table("spans")
+    samples = job.table("samples")
+    around = host_samples(job, samples)
+    cores = cpus(around)
+    tree = phases(spans, functions_of(job.info), live=job.info.state == catalog.RUNNING)
+    return Overview(
+        job=job,
+        row=row,
+        tags=job.tags(),
+        stages=stages(row, tree, spans, now_ns),
+        steps=steps_of(row, spans, functions_of(job.info)),
+        ops=_ops(job),
+        host=row.host,
+        cpus=cores,
+        samples=samples.num_rows,
+        job_series=job_series(samples, cores),
+        host_series=host_series(around),
+        alerts=[f"{one.text} [{one.alert.slug}]" for one in stored_alerts(job)],
+        warnings=[one for one in events(job.table("events")) if not one.usual],
+        notes=[text for text in (missed(job), cost_note(row)) if text],
+        advice=_advice(job) if advised else [],
+    )
+
+
+def steps_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list[StepTimes]:
+    """Return the timed kinds of steps: the job's main kind first, then by total time.
+
+    Each function is a separate kind; ``functions`` are their names by key.
+    """
+    found = (
+        (kind, _of_kind(named(kind, functions), part))
+        for span in NUMBERS.values()
+        for kind, part in _kinds(span, of_kinds(spans, (span,)))
+    )
+    about = NUMBERS.get(row.step_kind)
+    timed = [(span_kind(kind) != about, -one.spread.total_ns, one) for kind, one in found if one is not None]
+    return [one for _, _, one in sorted(timed, key=lambda each: each[:2])]
+
+
+def _kinds(span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """Yield each kind of step in ``spans`` of one span kind, with its spans.
+
+    Functions with the most calls are separate.
+    """
+    if span != layout.FUNCTION:
+        yield span, spans
+        return
+    keys: Any = pc.value_counts(spans["key"])
+    for one in sorted(keys.to_pylist(), key=lambda each: -each["counts"])[:_FUNCTIONS]:
+        yield of_span(span, one["values"]), spans.filter(pc.equal(spans["key"], pa.scalar(one["values"], pa.uint32())))
+
+
+def _of_kind(name: str, spans: pa.Table) -> StepTimes | None:
+    whole = spans.filter(pc.invert(flagged(spans, layout.FLAG_FAILED)))
+    usual = whole.filter(pc.invert(flagged(whole, UNUSUAL)))
+    times = spread(usual if usual.num_rows else whole)
+    if times is None:
+        return None
+    return StepTimes(name, int(pc.sum(whole["count"]).as_py()), times, not usual.num_rows, curve(spans, CURVE))
+
+
+def _ops(job: JobReader) -> TopOps:
+    found = ranked(job)
+    if found is None:
+        return TopOps(0, {}, [], untraced(job))
+    return TopOps(found.profile.traces, dict(found.profile.kinds), found.ops, None)
+
+
+def _advice(job: JobReader) -> list[Advised]:
+    names = [checker.name for checker in CHECKERS if checker.slug != _TOLD]
+    found = advise(About((job,)), names)
+    return [
+        Advised(checker.slug, checker.title, report.text, report.line, report.todo)
+        for one in found
+        for checker, reports in one.advice
+        for report in reports
+    ]

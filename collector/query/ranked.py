@@ -1,0 +1,28 @@
+"""The op types of a job's traced steps, ranked by their median time."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from ..store.protocols import JobReader
+from ..summaries.top import TopOp, top_ops
+from .profile import Profile, profile
+from .required_facts import STACKS
+from .step_times import step_times
+
+
+class Ranked(NamedTuple):
+    """A profile, with sums over its steps, and its op types, the largest median time first."""
+
+    profile: Profile
+    ops: list[TopOp]
+
+
+def ranked(job: JobReader, steps: tuple[int, int] | None = None, kinds: Sequence[int] | None = None) -> Ranked | None:
+    """Return the op types of the traced steps that ``profile`` selects by ``steps`` and ``kinds``; None without any.
+
+    Raises UsageError as ``profile`` does.
+    """
+    found = profile(job, steps=steps, kinds=kinds, averaged=False, needs=(STACKS,))
+    if found is None or not found.traces:
+        return None
+    return Ranked(found, top_ops(found.nodes, step_times(found).nodes, found.traces))

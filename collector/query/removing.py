@@ -1,0 +1,76 @@
+"""Which jobs can be removed from a store, and their removal beside a collector that has it open."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from ..errors import StoreError
+from ..store import catalog
+from ..store.reader import LocalStore
+from ..store.retention import remove
+from .listing import Listed, Wanted, listed
+
+
+class Removable(NamedTuple):
+    """A job that has ended, and its bytes."""
+
+    listed: Listed
+    size: int
+
+
+def named(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Removable]:
+    """Return the jobs that selectors mean.
+
+    StoreError ``job-running`` when one runs, NoSuchJobError when there is none.
+    """
+    wanted = {store.job(selector).info.uid for selector in selectors}
+    found = [one for one in listed(store, now_ns) if one.job.info.uid in wanted]
+    for one in found:
+        _check(catalog.job_folder(store.path, one.job.info.uid), store)
+    return [Removable(one, _size(catalog.job_folder(store.path, one.job.info.uid))) for one in found]
+
+
+def ended(store: LocalStore, wanted: Wanted, before_ns: int, now_ns: int) -> list[Removable]:
+    """Return the jobs that are ``wanted``, have ended before a time, and do not run."""
+    return [
+        Removable(one, _size(catalog.job_folder(store.path, one.job.info.uid)))
+        for one in listed(store, now_ns, wanted)
+        if one.row.ended_ns is not None and one.row.ended_ns < before_ns and not _runs(one.job.info)
+    ]
+
+
+def removed(store: LocalStore, jobs: Sequence[Removable]) -> None:
+    """Remove jobs; StoreError when that cannot be done, or when one has begun to run again."""
+    for one in jobs:
+        _check(catalog.job_folder(store.path, one.listed.job.info.uid), store)
+        remove(store.path, one.listed.job.info.uid)
+
+
+def _check(folder: Path, store: LocalStore) -> None:
+    try:
+        info = store.judged(catalog.load(folder))
+    except FileNotFoundError:
+        return
+    if _runs(info):
+        raise StoreError(f"job {info.hex} {info.name} runs: it can be removed when it has ended", "job-running")
+
+
+def _runs(info: catalog.JobInfo) -> bool:
+    """Whether a job runs, as far as is known: one without a collector may, and another collector will go on with it."""
+    return info.state == catalog.RUNNING or (info.state == catalog.STALE and _is_alive(info))
+
+
+def _is_alive(info: catalog.JobInfo) -> bool:
+    """Whether the process of a job of this host is there, and no other one of its number."""
+    try:
+        stat = Path(f"/proc/{info.identity.get('pid')}/stat").read_text()
+        return int(stat.rpartition(")")[2].split()[19]) == info.identity.get("started")
+    except (OSError, ValueError, IndexError):
+        return False
+
+
+def _size(folder: Path) -> int:
+    try:
+        return sum(path.stat().st_size for path in folder.iterdir())
+    except OSError:
+        return 0

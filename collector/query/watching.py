@@ -1,0 +1,333 @@
+"""The current state of all jobs of a store; each update reads only new rows."""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ...formats import layout
+from ..errors import TfprofError
+from ..store import catalog, lock
+from ..store.catalog import RUNNING, JobInfo
+from ..store.devices import is_canonical
+from ..store.reader import LocalJob, LocalStore
+from ..store.schema import DEVICE
+from ..store.tail import Tail
+from ..summaries.jobs import ENDED, STARTING, JobRow, job_row, short_ids
+from ..summaries.kinds import NUMBERS, leading, named, of_span, span_kind
+from ..summaries.pace import NO_PACE, Pace, PaceKeeper, Row
+from ..summaries.top import short_device
+from ..tfviews.nodes import texts
+
+SECOND_NS: Final = 10**9
+#: Jobs that ended longer ago are left out by default.
+RECENT_NS: Final = 600 * SECOND_NS
+#: Interval at which the records of ended jobs and missing devices are read again.
+_RARELY_NS: Final = 10 * SECOND_NS
+#: Maximum number of past entries at the start of a pace, and number of samples for rates.
+_PAST: Final = 5_000
+_SAMPLES: Final = 6
+#: Maximum number of kinds of steps of a job with a pace; each function is one.
+_KINDS: Final = 50
+#: An older sample is not used.
+_OLD_NS: Final = 10 * SECOND_NS
+#: Number of points in a trend.
+TREND: Final = 8
+#: A job is slow if its steps take this multiple of the usual time.
+SLOW: Final = 1.3
+_SPAN_COLUMNS: Final = ("kind", "key", "start_ns", "total_ns", "count", "flags")
+_SAMPLE_COLUMNS: Final = ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes", "read_bytes", "write_bytes")
+_HOST_COLUMNS: Final = (
+    "t_ns",
+    "cpus",
+    "cpu_busy_s",
+    "load_1m",
+    "memory_total_bytes",
+    "memory_available_bytes",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Use:
+    """Current resource use of a job's processes: busy cores, resident bytes, bytes a second; None if unknown."""
+
+    cpu_cores: float | None = None
+    memory_bytes: int | None = None
+    read_bytes_per_s: float | None = None
+    write_bytes_per_s: float | None = None
+
+    @property
+    def io_bytes_per_s(self) -> float | None:
+        """Bytes read and written a second."""
+        known = [one for one in (self.read_bytes_per_s, self.write_bytes_per_s) if one is not None]
+        return sum(known) if known else None
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedJob:
+    """The current state of one job.
+
+    ``idle_ns``: time since the last step, if unusually long; ``devices``: of traced ops.
+    """
+
+    row: JobRow
+    pace: Pace
+    use: Use
+    devices: tuple[str, ...]
+    idle_ns: int | None
+
+    @property
+    def is_slow(self) -> bool:
+        """Whether its steps take longer than before, or have stopped."""
+        return self.idle_ns is not None or (self.pace.change or 0.0) >= SLOW
+
+
+@dataclass(frozen=True, slots=True)
+class WatchedHost:
+    """The current state of one host: its CPUs, the busy ones, its load and memory."""
+
+    name: str
+    cpus: int
+    cpu_cores: float | None
+    load_1m: float
+    memory_used_bytes: int
+    memory_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Jobs and hosts at the real time ``at_ns``; ``damaged`` counts unreadable jobs."""
+
+    at_ns: int
+    jobs: tuple[WatchedJob, ...]
+    hosts: tuple[WatchedHost, ...]
+    damaged: int
+
+
+@dataclass(slots=True)
+class _Running:
+    """The state kept of a running job."""
+
+    tail: Tail
+    paces: dict[int, PaceKeeper] = field(default_factory=dict)
+    counts: dict[int, int] = field(default_factory=dict)
+    times: dict[int, int] = field(default_factory=dict)
+    samples: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
+    devices: tuple[str, ...] = ()
+    asked_ns: int = 0
+
+    def take(self) -> JobInfo:
+        """Read the new rows and return the job's record."""
+        news = self.tail.news()
+        if "spans" in news:
+            self._take_spans(news["spans"])
+        if "samples" in news:
+            self.samples.extend(_tuples(news["samples"], _SAMPLE_COLUMNS, _SAMPLES))
+        return self.tail.info
+
+    def _take_spans(self, spans: pa.Table) -> None:
+        by_kind: dict[int, list[Row]] = {}
+        for span, key, start, total, count, flags in _tuples(spans, _SPAN_COLUMNS, _PAST):
+            kind = of_span(span, key)
+            if span in layout.STEP_WEIGHTS and (kind in self.paces or len(self.paces) + len(by_kind) < _KINDS):
+                by_kind.setdefault(kind, []).append(Row(start, total, count, flags))
+        for kind, rows in by_kind.items():
+            self.paces.setdefault(kind, PaceKeeper()).add(rows)
+            self.counts[kind] = self.counts.get(kind, 0) + sum(row.steps for row in rows)
+            self.times[kind] = self.times.get(kind, 0) + sum(row.total_ns for row in rows)
+
+
+def _tuples(table: pa.Table, columns: Sequence[str], last: int) -> list[tuple[Any, ...]]:
+    part = table.slice(max(0, table.num_rows - last))
+    return list(zip(*(part[name].to_pylist() for name in columns), strict=True))
+
+
+class Watch:
+    """The jobs of a store; the cost of each `look` depends on the new rows only."""
+
+    def __init__(self, store: LocalStore, *, everything: bool = False) -> None:
+        """Watch ``store``: running and recently ended jobs, or ``everything``."""
+        self.everything = everything
+        self._store = store
+        self._running: dict[int, _Running] = {}
+        self._ended: dict[int, JobInfo] = {}
+        self._hosts: dict[str, tuple[Tail, deque[tuple[Any, ...]]]] = {}
+        self._damaged: set[str] = set()
+        self._short: dict[str, str] = {}
+        self._scanned_ns = 0
+
+    def look(self, now_ns: int) -> Watched:
+        """Return the jobs and hosts at ``now_ns``."""
+        self._scan(now_ns)
+        holder = lock.holder(catalog.lock_file(self._store.path, self._store.host_name))
+        jobs = [one for uid in list(self._running) if (one := self._of_running(uid, now_ns, holder)) is not None]
+        jobs += [self._of_ended(info, now_ns) for info in self._ended.values()]
+        shown = [one for one in jobs if self.everything or now_ns - (one.row.ended_ns or now_ns) <= RECENT_NS]
+        hosts = (self._of_host(name, now_ns) for name in catalog.hosts(self._store.path))
+        return Watched(now_ns, tuple(shown), tuple(filter(None, hosts)), len(self._damaged))
+
+    def _scan(self, now_ns: int) -> None:
+        """Find jobs that are new, removed, or running again."""
+        folders = {path.name: path for path in catalog.folders(self._store.path)}
+        if folders.keys() != self._short.keys():
+            self._short = short_ids(list(folders))
+        there = {int(name, 16) for name in folders}
+        for gone in (self._running.keys() | self._ended.keys()) - there:
+            self._running.pop(gone, None)
+            self._ended.pop(gone, None)
+        again = now_ns - self._scanned_ns >= _RARELY_NS
+        if again:
+            self._scanned_ns = now_ns
+            self._damaged.clear()
+        for name, folder in folders.items():
+            uid = int(name, 16)
+            if uid not in self._running and name not in self._damaged and (again or uid not in self._ended):
+                self._sort(uid, folder)
+
+    def _sort(self, uid: int, folder: Path) -> None:
+        try:
+            info = catalog.load(folder)
+        except FileNotFoundError:
+            return
+        except TfprofError:
+            self._damaged.add(folder.name)
+            return
+        if info.state == RUNNING:
+            self._ended.pop(uid, None)
+            self._running[uid] = _Running(Tail(folder, ("spans", "samples")))
+        else:
+            self._ended[uid] = info
+
+    def _of_running(self, uid: int, now_ns: int, holder: Any) -> WatchedJob | None:
+        one = self._running[uid]
+        try:
+            info = one.take()
+        except TfprofError:
+            del self._running[uid]
+            self._damaged.add(f"{uid:016x}")
+            return None
+        if info.state != RUNNING:
+            del self._running[uid]
+            self._ended[uid] = info
+            return None
+        info = catalog.judged(info, self._store.host_name, holder)
+        row = self._row(info, now_ns)
+        self._find_devices(one, row, now_ns)
+        kind = _kind(row, one)
+        pace = one.paces[kind].pace(now_ns, TREND) if kind in one.paces else NO_PACE
+        if row.phase == STARTING and one.paces:
+            row = replace(row, phase=RUNNING, step_kind=named(span_kind(kind)), steps=one.counts.get(kind, 0))
+        use = _use(one.samples, now_ns)
+        return WatchedJob(row, pace, use, one.devices, _idle(one, row, pace, now_ns))
+
+    def _of_ended(self, info: JobInfo, now_ns: int) -> WatchedJob:
+        return WatchedJob(self._row(info, now_ns), NO_PACE, Use(), (), None)
+
+    def _row(self, info: JobInfo, now_ns: int) -> JobRow:
+        return job_row(info, self._short.get(info.hex, info.hex[:4]), now_ns)
+
+    def _find_devices(self, one: _Running, row: JobRow, now_ns: int) -> None:
+        """Read the devices of the traced ops, once."""
+        if one.devices or not row.traced or now_ns - one.asked_ns < _RARELY_NS:
+            return
+        one.asked_ns = now_ns
+        with suppress(TfprofError):
+            names = texts(LocalJob(one.tail.folder, one.tail.info).table("names"), DEVICE).values()
+            found = {short_device(name) for name in names if is_canonical(name.lower().encode())}
+            one.devices = tuple(sorted(device for device in found if not device.startswith("CPU"))) or tuple(
+                sorted(found)
+            )
+
+    def _of_host(self, name: str, now_ns: int) -> WatchedHost | None:
+        if name not in self._hosts:
+            tail = Tail(catalog.host_folder(self._store.path, name), ("host_samples",))
+            self._hosts[name] = tail, deque(maxlen=_SAMPLES)
+        tail, samples = self._hosts[name]
+        with suppress(TfprofError):
+            news = tail.news()
+            if "host_samples" in news:
+                samples.extend(_tuples(news["host_samples"], _HOST_COLUMNS, _SAMPLES))
+        if not samples or now_ns - samples[-1][0] > _OLD_NS:
+            return None
+        t_ns, cpus, busy, load, memory, available = samples[-1]
+        seconds = (t_ns - samples[0][0]) / SECOND_NS
+        cores = min(float(cpus), max(0.0, busy - samples[0][2]) / seconds) if seconds > 0 else None
+        return WatchedHost(name, cpus, cores, load, memory - available, memory)
+
+
+def _kind(row: JobRow, one: _Running) -> int:
+    """Return the job's main kind of step, by its record or else by time; of functions the one with the most time."""
+    spans: dict[int, int] = {}
+    for kind, time_ns in one.times.items():
+        spans[span_kind(kind)] = spans.get(span_kind(kind), 0) + time_ns
+    span = NUMBERS.get(row.step_kind, leading(spans, spans))
+    times = {kind: time_ns for kind, time_ns in one.times.items() if span_kind(kind) == span}
+    return max(times, key=times.__getitem__, default=-1)
+
+
+def _use(samples: Sequence[tuple[Any, ...]], now_ns: int) -> Use:
+    """Return the use in the last seconds; unknown if the last sample is old."""
+    if not samples or now_ns - samples[-1][0] > _OLD_NS:
+        return Use()
+    first, last = samples[0], samples[-1]
+    seconds = (last[0] - first[0]) / SECOND_NS
+    if seconds <= 0:
+        return Use(memory_bytes=last[3] or None)
+    cpu, read, write = (
+        max(0.0, now - then) / seconds
+        for now, then in ((sum(last[1:3]), sum(first[1:3])), (last[4], first[4]), (last[5], first[5]))
+    )
+    return Use(cpu, last[3] or None, read, write)
+
+
+def _idle(one: _Running, row: JobRow, pace: Pace, now_ns: int) -> int | None:
+    """Return the time since the last step of any kind, if the job's main kind has stopped; else None."""
+    if row.phase != RUNNING or pace.per_s != 0.0:
+        return None
+    paces = [keeper.last_ns for keeper in one.paces.values() if keeper.last_ns is not None]
+    idle = now_ns - max(paces) if paces else 0
+    return idle if idle > _OLD_NS else None
+
+
+# -- order and choice ---------------------------------------------------------------------------------
+
+
+def _least(value: float | None) -> float:
+    return -1.0 if value is None else value
+
+
+#: Sort key by order; running jobs always come before ended ones.
+ORDERS: Final[dict[str, Callable[[WatchedJob], Any]]] = {
+    "slow": lambda one: -(1e9 + (one.idle_ns or 0) if one.idle_ns else max(one.pace.change or 1.0, SLOW)),
+    "time": lambda one: -_least(one.pace.step_ns),
+    "rate": lambda one: -_least(one.pace.per_s),
+    "cpu": lambda one: -_least(one.use.cpu_cores),
+    "memory": lambda one: -_least(one.use.memory_bytes),
+    "io": lambda one: -_least(one.use.io_bytes_per_s),
+    "cost": lambda one: -_least(one.row.cost),
+    "lost": lambda one: -one.row.lost,
+    "name": lambda one: one.row.name.lower(),
+    "started": lambda one: -one.row.started_ns,
+}
+
+
+def ordered(jobs: Sequence[WatchedJob], order: str, *, backwards: bool = False) -> list[WatchedJob]:
+    """Return ``jobs`` sorted by one of `ORDERS`, then by name and start."""
+    alike = sorted(jobs, key=lambda one: (one.row.name.lower(), one.row.started_ns, one.row.uid))
+    found = sorted(alike, key=ORDERS[order], reverse=backwards)
+    return sorted(found, key=lambda one: one.row.phase == ENDED)
+
+
+def like(jobs: Sequence[WatchedJob], text: str) -> list[WatchedJob]:
+    """Return the jobs with ``text`` in their name, user, host, id or state; `*` matches anything."""
+    pattern = f"*{text.strip().lower()}*"
+    return [one for one in jobs if any(fnmatchcase(word.lower(), pattern) for word in _words(one.row))]
+
+
+def _words(row: JobRow) -> tuple[str, ...]:
+    return (row.name, row.user, row.host, row.uid, row.state, row.phase)

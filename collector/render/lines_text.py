@@ -1,0 +1,78 @@
+"""What happens to jobs that are followed, as lines of text."""
+
+import time
+from typing import Final
+
+from .. import numbers
+from ..summaries.events import Event
+from ..summaries.jobs import JobRow
+from ..summaries.lines import Line
+from ..text import clean
+from .jobs_text import framework, state
+
+#: Characters of a span's kind and number, and of its time.
+_NAME, _TIME = 24, 9
+_DOT: Final = " · "
+
+
+def moment(ns: int, *, whole: bool = False) -> str:
+    """Return a time of day, to the millisecond or of a ``whole`` second."""
+    text = time.strftime("%H:%M:%S", time.localtime(ns / 1e9))
+    return text if whole else f"{text}.{ns // 10**6 % 1000:03d}"
+
+
+def began(row: JobRow) -> str:
+    """Return what is said of a job that is followed from now on."""
+    where = f"{row.user or '-'}@{row.host or '-'}, pid {row.pid or '-'}"
+    parts = (f"job {row.id} {clean(row.name) or '-'}", state(row), clean(where), framework(row))
+    return _DOT.join((*parts, f"{numbers.count(row.steps)} {row.step_kind} steps so far".replace("  ", " ")))
+
+
+def ended(row: JobRow, median_ns: float | None) -> str:
+    """Return what is said of the end of a job."""
+    parts = [f"job {row.id} {clean(row.name) or '-'}", state(row), numbers.duration(row.duration_ns)]
+    parts.append(f"{numbers.count(row.steps)} {row.step_kind} steps".replace("  ", " "))
+    if median_ns is not None:
+        parts.append(f"median {numbers.duration(median_ns)}")
+    cost = "" if row.cost is None else f" (cost {numbers.percent(max(0.0, row.cost))})"
+    return _DOT.join((*parts, f"{numbers.count(row.traced)} traced{cost}", f"{numbers.count(row.lost)} lost"))
+
+
+def steps(line: Line) -> str:
+    """Return a line of steps.
+
+    It says when the last one ended, which they are, how long one took, and what is to be said of
+    them.
+    """
+    several = line.entries > 1
+    whole = line.last - line.first + 1 == line.count
+    number = str(line.first) if line.count == 1 else f"{line.first}-{line.last}" if whole else f"to {line.last}"
+    took = numbers.duration(line.mean_ns) if line.max_ns else "-"
+    text = f"{moment(line.end_ns, whole=several):12}  {f'{line.kind} {number}':{_NAME}}  {took:>{_TIME}}"
+    return f"{text}  {', '.join(_marks(line))}".rstrip()
+
+
+def _marks(line: Line) -> list[str]:
+    marks = []
+    if line.count > 1:
+        marks.append(f"mean of {numbers.count(line.count)}")
+    if line.entries > 1 and line.min_ns < line.max_ns:
+        marks.append(f"{numbers.duration(line.min_ns)} to {numbers.duration(line.max_ns)}")
+    if 0 < line.timed < line.count:
+        marks.append(f"{numbers.count(line.timed)} timed")
+    for number, word in ((line.traced, "traced"), (line.failed, "failed"), (line.setup, "set up")):
+        if number:
+            marks.append(word if line.count == 1 else f"{numbers.count(number)} {word}")
+    return marks
+
+
+def event(found: Event) -> str:
+    """Return what befell a job."""
+    return f"{moment(found.last_ns):12}  {found.line}"
+
+
+def collector(*, back: bool) -> str:
+    """Return what is said of a collector that is gone, or is there again."""
+    if back:
+        return "the collector is there again"
+    return "the collector is gone; the agent starts another one while the job runs"

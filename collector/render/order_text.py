@@ -1,0 +1,59 @@
+"""The answer to an order as text: a line, and the ops of the traced steps."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict
+from typing import Any
+
+from ...formats import orders
+from ...formats.orders import Answer, Order
+from ..numbers import count
+from ..summaries.kinds import named
+from ..summaries.ordered import OrderedJob, OrderedOps
+from ..text import clean
+from .report_text import ops_table
+
+
+def lines(job: OrderedJob, order: Order, answer: Answer, ops: OrderedOps | None, width: int) -> Iterator[str]:
+    """Yield a line for ``answer``; after the end of ``order``, also the ``ops`` of its traced steps."""
+    who = clean(f"{job.id} {job.info.name}".rstrip())
+    if answer.state == orders.REFUSED:
+        yield f"{who}: not obeyed: {clean(answer.text)} [{clean(answer.slug)}]"
+    elif answer.state == orders.OBEYED:
+        yield f"{who}: {order}, from {answer.kind} step {count(answer.step)} on"
+    else:
+        yield f"{who}: ended after {count(answer.traced)} traced {'step' if answer.traced == 1 else 'steps'}"
+    if ops is not None:
+        yield f"{who}: {_steps(ops)}"
+        yield from ops_table(ops.ops, width)
+
+
+def _steps(ops: OrderedOps) -> str:
+    return f"ops of {count(ops.steps)} traced {named(ops.kind)} steps, {count(ops.first)} to {count(ops.last)}"
+
+
+def document(
+    job: OrderedJob, answer: Answer, before: Mapping[str, Any] | None, ops: OrderedOps | None
+) -> dict[str, Any]:
+    """Return the JSON object of ``job`` after ``answer``; ``before`` is the object after the previous answer."""
+    info = job.info
+    values: dict[str, Any] = {
+        "id": job.id,
+        "uid": info.hex,
+        "name": info.name,
+        "host": str(info.identity.get("host") or ""),
+    }
+    values |= {"obeyed": answer.state != orders.REFUSED, "slug": answer.slug or None, "text": answer.text or None}
+    if answer.state == orders.ENDED:
+        values |= {"traced": answer.traced, "ops": None if ops is None else _ops(ops)}
+        return {**(before or {"kind": None, "step": None}), **values}
+    return {**values, "kind": answer.kind or None, "step": answer.step or None}
+
+
+def _ops(ops: OrderedOps) -> dict[str, Any]:
+    return {
+        "kind": named(ops.kind),
+        "first_step": ops.first,
+        "last_step": ops.last,
+        "steps": ops.steps,
+        "ops": [asdict(op) for op in ops.ops],
+    }

@@ -1,0 +1,141 @@
+"""The current state of all jobs as text: a line for each, as wide as the terminal."""
+
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+from .. import numbers
+from ..summaries.jobs import ENDED, JobRow
+from ..summaries.pace import Pace
+from ..text import clean
+from .jobs_text import cores, state
+from .overview_text import course
+from .table import Column, render
+
+#: Minimum factor of a change that is shown.
+_CHANGED: Final = 1.3
+_TIMES: Final = "\u00d7"
+#: Minimum widths of cells, so that columns do not move between updates.
+_TREND, _CHANGE, _IO = 8, 7, 10
+_COLUMNS: Final = (
+    Column("ID"),
+    Column("NAME", least=12, fair=36),
+    Column("USER", least=4, spare=15),
+    Column("HOST", least=4, spare=16),
+    Column("STATE", least=8, fair=14),
+    Column("TIME/STEP", right=True),
+    Column("TREND", spare=3),
+    Column("CHANGE", right=True, spare=2),
+    Column("STEPS/S", right=True, spare=4),
+    Column("STEPS", right=True, spare=7),
+    Column("CPU", right=True, spare=5),
+    Column("MEMORY", right=True, spare=6),
+    Column("I/O", right=True, spare=12),
+    Column("DEVICE", least=5, spare=11),
+    Column("COST", right=True, spare=8),
+    Column("LOST", right=True, spare=9),
+    Column("FOR", right=True, spare=10),
+)
+
+
+class Watching(NamedTuple):
+    """The current state of a job: its record, pace, CPU, memory, I/O, devices, and time since the last step."""
+
+    row: JobRow
+    pace: Pace
+    cpu_cores: float | None
+    memory_bytes: int | None
+    io_bytes_per_s: float | None
+    devices: Sequence[str]
+    idle_ns: int | None
+
+
+class HostNow(NamedTuple):
+    """The current state of a host."""
+
+    name: str
+    cpus: int
+    cpu_cores: float | None
+    load_1m: float
+    memory_used_bytes: int
+    memory_bytes: int
+
+
+class Lines(NamedTuple):
+    """The column titles, and a line for each job."""
+
+    head: str
+    jobs: list[str]
+
+
+def _change(one: Watching) -> str:
+    if one.idle_ns is not None:
+        return "no step"
+    change = one.pace.change
+    if change is None or 1 / _CHANGED < change < _CHANGED:
+        return ""
+    return f"{_TIMES}{change:.{2 if change < 1 else 1 if change < 10 else 0}f}"
+
+
+def _time(one: Watching) -> str:
+    """Return the current step time, or the time since the last step; for an ended job the mean of all steps."""
+    if one.idle_ns is not None:
+        return f">{numbers.duration(one.idle_ns)}"
+    return numbers.duration(one.row.step_ns if one.row.phase == ENDED else one.pace.step_ns)
+
+
+def _rate(value: float | None) -> str:
+    return "-" if value is None else numbers.quantity(round(value, 2))
+
+
+def _cells(one: Watching) -> list[str]:
+    row = one.row
+    return [
+        row.id,
+        row.name or "-",
+        row.user or "-",
+        row.host or "-",
+        state(row),
+        _time(one),
+        numbers.sparkline(course(one.pace.trend), _TREND).ljust(_TREND),
+        _change(one).rjust(_CHANGE),
+        _rate(one.pace.per_s),
+        numbers.count(row.steps),
+        cores(one.cpu_cores),
+        numbers.size(one.memory_bytes),
+        ("-" if one.io_bytes_per_s is None else f"{numbers.size(one.io_bytes_per_s)}/s").rjust(_IO),
+        ",".join(one.devices) or "-",
+        numbers.percent(None if row.cost is None else max(0.0, row.cost)),
+        numbers.count(row.lost),
+        numbers.duration(row.duration_ns),
+    ]
+
+
+def lines(jobs: Sequence[Watching], width: int | None) -> Lines:
+    """Return the table of ``jobs``, no wider than ``width``."""
+    head, *rows = render(_COLUMNS, [_cells(one) for one in jobs], width=width)
+    return Lines(head, rows)
+
+
+def summary(at_ns: int, jobs: Sequence[Watching], hosts: Sequence[HostNow], damaged: int) -> list[str]:
+    """Return the parts of the line above the table, the most important first: time, number of jobs, hosts."""
+    states = Counter(one.row.phase for one in jobs)
+    counts = [f"{states[phase]} {phase}" for phase in ("running", "starting", "ended") if states[phase]]
+    counts += [f"{damaged} damaged"] if damaged else []
+    parts = [time.strftime("%H:%M:%S", time.localtime(at_ns / 1e9)), ", ".join(counts) or "no jobs"]
+    return [*parts, *(part for host in hosts for part in _host(host))]
+
+
+def _host(host: HostNow) -> Iterator[str]:
+    yield f"{clean(host.name)}: {cores(host.cpu_cores)} of {host.cpus} cores"
+    yield f"load {host.load_1m:.1f}"
+    yield f"{numbers.size(host.memory_used_bytes)} of {numbers.size(host.memory_bytes)}"
+
+
+def fitted(parts: Sequence[str], width: int | None) -> str:
+    """Return one line with as many of the first parts as fit."""
+    number = len(parts)
+    while width is not None and number > 1 and len(" · ".join(parts[:number])) > width:
+        number -= 1
+    return " · ".join(parts[:number])[:width]

@@ -1,0 +1,72 @@
+"""Reads the executions of some traces: of each segment only the row groups that may contain them."""
+
+from collections.abc import Collection, Iterator, Sequence
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow as pa
+
+from . import segment
+from .columns import flat, floor_divided, pc
+from .devices import Devices, only
+from .protocols import Executions
+from .rollup import canonical_after, canonical_of
+from .schema import JOB_TABLES, NONE_ID
+from .snapshot import Snapshot
+from .trace_ranges import generations
+
+_TRACES: Final = ("trace", "step", "base_ns")
+_STARTS: Final = ("trace", "base_ns")
+_KEPT: Final = ("trace", "node", "device", "start_ns", "start_us_fix", "persistent_bytes")
+
+
+def executions(snapshot: Snapshot, wanted: Collection[int], columns: Sequence[str]) -> Executions:
+    """Return the executions of the traces with the numbers ``wanted``, with ``columns`` of `ops`."""
+    traces = sorted(wanted)
+    numbers = pa.array(traces, pa.uint32())
+    sealed = list(generations(snapshot, traces))
+
+    def rows(name: str, columns: Sequence[str]) -> pa.Table:
+        """Return the rows of a table that may belong to the traces, with all rows of the log."""
+        groups = (snapshot.groups(name, one.generation, one.traces, columns) for one in sealed)
+        return pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed(name, columns)])
+
+    allocations, outputs = (
+        _of(rows(name, JOB_TABLES[name].names), numbers) for name in ("allocations", "output_memory")
+    )
+    names, chosen = snapshot.table("names"), _of(snapshot.table("traces", _TRACES), numbers)
+    return Executions(rows("ops", columns), chosen, names, canonical(snapshot, names), allocations, outputs)
+
+
+def canonical(snapshot: Snapshot, names: pa.Table) -> dict[int, int]:
+    """Return node -> its canonical device in the whole job; ``names`` are the job's NAMES."""
+    tail = snapshot.unsealed("ops", ["node", "device"])
+    devices: list[int] = canonical_after(tail, Devices(only(names)), canonical_of(snapshot.total())).to_pylist()
+    return {node: device for node, device in enumerate(devices) if device != NONE_ID}
+
+
+def kept(snapshot: Snapshot) -> list[tuple[int, int, int, int]]:
+    """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
+    traces = snapshot.table("traces", _STARTS)
+    return [row for ops in _parts(snapshot) for row in _kept(ops, traces)]
+
+
+def _of(table: pa.Table, numbers: Any) -> pa.Table:
+    return table.filter(pc.is_in(table["trace"], value_set=numbers))
+
+
+def _parts(snapshot: Snapshot) -> Iterator[pa.Table]:
+    """Yield the ops of each generation."""
+    for _, path in snapshot.segments("ops"):
+        yield segment.read(path, "ops", _KEPT)
+    yield snapshot.unsealed("ops", _KEPT)
+
+
+def _kept(ops: pa.Table, traces: pa.Table) -> Iterator[tuple[int, int, int, int]]:
+    ops = ops.filter(pc.not_equal(ops["persistent_bytes"], 0))
+    at = pc.index_in(flat(ops["trace"]), value_set=flat(traces["trace"]))
+    start = pc.add(pc.fill_null(flat(traces["base_ns"]).take(at), 0), flat(ops["start_ns"]))
+    began = pc.greater(pc.add(floor_divided(start, 1000), flat(ops["start_us_fix"])), 0)
+    taken = ops.filter(began)
+    columns: Any = (taken[name].to_pylist() for name in ("trace", "node", "device", "persistent_bytes"))
+    yield from zip(*columns, strict=True)

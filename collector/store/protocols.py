@@ -1,0 +1,274 @@
+"""The interfaces of a store for the rest of the collector; this folder implements them with local files.
+
+Tables are Arrow tables of ``schema``. Numbers of nodes, devices, labels and outputs refer to NAMES.
+"""
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+import pyarrow as pa
+
+from ..errors import StoreError
+from .catalog import JobInfo
+
+T = TypeVar("T")
+#: Rows of one table to store.
+Rows = pa.RecordBatch | pa.Table
+
+
+class Executed(NamedTuple):
+    """Selects executions by nodes, devices and traces (ascending); None selects all."""
+
+    nodes: Collection[int] | None
+    devices: Collection[int] | None = None
+    traces: Sequence[int] | None = None
+
+
+class Executions(NamedTuple):
+    """The executions of some traces, perhaps with those of others, and the tables that describe them.
+
+    ``traces``, ``allocations`` and ``output_memory`` are of these traces only; ``canonical``: node -> its canonical
+    device in the whole job.
+    """
+
+    ops: pa.Table
+    traces: pa.Table
+    names: pa.Table
+    canonical: Mapping[int, int]
+    allocations: pa.Table
+    output_memory: pa.Table
+
+
+class RecordedOutputs(Protocol):
+    """Queries of the outputs of one job's executions, on one snapshot."""
+
+    def kinds(self, which: Executed, sized: Collection[int] | None) -> dict[int, int]:
+        """Return first trace of a kind -> number of traces of that kind, ascending.
+
+        Traces are of one kind if the executions ``which`` have the same outputs equally often. For the nodes
+        ``sized`` (None: all) the bytes of the outputs must be equal, too.
+        """
+        ...
+
+    def of_traces(
+        self, traces: Collection[int], which: Executed, sized: Collection[int] | None
+    ) -> Iterable[tuple[int, int, int, int, int]]:
+        """Return (trace, node, outputs, bytes, runs), distinct and sorted.
+
+        Bytes are 0 except for the nodes ``sized``.
+        """
+        ...
+
+    def in_order(
+        self, traces: Collection[int], which: Executed, among: Collection[int] | None
+    ) -> Iterable[tuple[int, int, int]]:
+        """Return (trace, node, outputs) of each execution of the nodes ``among``; those of a node by start."""
+        ...
+
+    def one_each(self, traces: Collection[int] | None, which: Executed) -> Iterable[tuple[int, int, int]]:
+        """Return (node, outputs, label) of one execution of each node, in any of ``traces``; None: in any trace."""
+        ...
+
+    def first_seen(self, which: Executed, before: int | None) -> Iterable[tuple[int, int, int]]:
+        """Return (node, outputs, first trace that has them), by trace; ``before``: only traces of lower numbers."""
+        ...
+
+    def in_trace(self, node: int, trace: int) -> Sequence[int]:
+        """Return the outputs of each execution of a node in one trace, by end."""
+        ...
+
+
+class JobReader(Protocol):
+    """Reads one job, or the samples of one host. Each call reads the current content, and may raise StoreError."""
+
+    @property
+    def info(self) -> JobInfo:
+        """The record of the job."""
+        ...
+
+    def tags(self) -> tuple[str, ...]:
+        """Return the job's tags."""
+        ...
+
+    def at_one_moment(self, action: "Callable[[JobReader], T]") -> T:
+        """Return the result of ``action`` on one snapshot of the job; it may be called more than once."""
+        ...
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return a table of schema.JOB_TABLES, or ``columns`` of it; in order of arrival, except `ops`."""
+        ...
+
+    def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
+        """Return the ROLLUP of ``traces``, or of all; nodes have the canonical devices of the whole job."""
+        ...
+
+    def times(self, traces: Iterable[int]) -> pa.Table:
+        """Return the time of each node on each device in each of ``traces``: columns trace, node, device, us."""
+        ...
+
+    def executions(self, traces: Collection[int], columns: Sequence[str]) -> Executions:
+        """Return the executions of ``traces``, with these columns of `ops`."""
+        ...
+
+    def canonical_devices(self) -> dict[int, int]:
+        """Return node -> canonical device."""
+        ...
+
+    def kept(self) -> Iterable[tuple[int, int, int, int]]:
+        """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
+        ...
+
+    def host_samples(self) -> pa.Table:
+        """Return all samples of the job's host (HOST_SAMPLES); the table may be empty."""
+        ...
+
+    def memory_left(self) -> list[tuple[int, int, int]]:
+        """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
+        ...
+
+    def new_nodes(self) -> dict[int, int]:
+        """Return trace -> number of nodes that first occur in it, if any."""
+        ...
+
+    def last_traces(self) -> list[tuple[int, int, int]]:
+        """Return (node, device, last trace in which it ran there)."""
+        ...
+
+    def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
+        """Return (trace, node, device, label, thread, start, end) of the executions of ``traces``, by start; ns."""
+        ...
+
+    def window_labels(self) -> dict[int, int]:
+        """Return node -> one of its labels, for the nodes in traces of the TF profiler."""
+        ...
+
+    def identical_graphs(self) -> list[tuple[int, int, str, int]]:
+        """Return (graphs with the same names and ops, nodes of each, a node's name, one of the graphs)."""
+        ...
+
+    def graph_names(self, graph: int) -> set[str]:
+        """Return the names of the nodes of one graph."""
+        ...
+
+    def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
+        """Return the result of ``action`` on one snapshot of the outputs; ``highest`` is the largest node number."""
+        ...
+
+
+class StoreReader(Protocol):
+    """The jobs of a store."""
+
+    @property
+    def path(self) -> Path:
+        """The path of the store, as shown to users."""
+        ...
+
+    def jobs(self) -> Sequence[JobReader]:
+        """Return all jobs that can be read, in the order in which they were opened."""
+        ...
+
+    def damaged(self) -> Sequence[StoreError]:
+        """Return the error of each job that cannot be read."""
+        ...
+
+    def job(self, selector: str) -> JobReader:
+        """Return the job that matches ``selector`` (catalog.select); NoSuchJobError unless exactly one matches."""
+        ...
+
+    def host(self, name: str) -> JobReader:
+        """Return the samples of host ``name``; NoSuchJobError if there are none."""
+        ...
+
+
+class JobWriter(Protocol):
+    """Writes one job, or the samples of one host. A failure is a StoreError and changes nothing."""
+
+    @property
+    def info(self) -> JobInfo:
+        """The record of the job."""
+        ...
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether readers can no longer find newly stored rows."""
+        ...
+
+    def append(self, tables: Mapping[str, Rows], about: int = 0, last: int = 0) -> None:
+        """Store rows by table, and ``last`` as the last number of wire type ``about``; all of it or nothing."""
+        ...
+
+    def acked(self, about: int) -> int:
+        """Return the last stored number of wire type ``about``, 0 for none."""
+        ...
+
+    def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return all stored rows of table ``name``."""
+        ...
+
+    def names(self) -> pa.Table:
+        """Return all stored NAMES, in order of arrival."""
+        ...
+
+    def identity(self, identity: Mapping[str, Any]) -> None:
+        """Store the body of OPEN, and the state `running`."""
+        ...
+
+    def counters(self, counters: Mapping[str, Any]) -> None:
+        """Keep the body of COUNTERS; it is written later."""
+        ...
+
+    def seal_if_due(self, now: float) -> bool:
+        """Compact appended rows if that is due; ``now`` is in seconds of a monotonic clock."""
+        ...
+
+    def close(self, state: str, end: Mapping[str, Any] | None = None) -> None:
+        """Store the state and the body of CLOSE at the job's end. The writer stays usable."""
+        ...
+
+
+class StoreWriter(Protocol):
+    """Writes a store; only this host's collector does."""
+
+    @property
+    def path(self) -> Path:
+        """The path of the store, as shown to users."""
+        ...
+
+    @property
+    def is_gone(self) -> bool:
+        """Whether the store was removed or moved since it was opened."""
+        ...
+
+    @property
+    def lost_hosts(self) -> Sequence[JobWriter]:
+        """Writers of host samples whose rows readers can no longer find."""
+        ...
+
+    def job(self, uid: int) -> JobWriter:
+        """Return the writer of job ``uid``; create the job if it is new."""
+        ...
+
+    def host(self, name: str) -> JobWriter:
+        """Return the writer of the samples of host ``name``."""
+        ...
+
+    def renew(self) -> None:
+        """Create and lock the store again after its removal. Open writers are unchanged."""
+        ...
+
+    def forget(self, writer: Any) -> None:
+        """Drop one of this store's writers whose ``is_gone`` is true."""
+        ...
+
+    def release(self, uid: int) -> None:
+        """Close the files of job ``uid``; it can be opened again."""
+        ...
+
+    def tick(self, now: float, failed: Callable[[int, Exception], None] | None = None) -> None:
+        """Do all due work, then raise the first StoreError; pass other exceptions to ``failed``."""
+        ...
+
+    def close(self) -> None:
+        """Close all jobs and release the store."""
+        ...

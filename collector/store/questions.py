@@ -1,0 +1,72 @@
+"""Queries of all ops or graphs of a job, in DuckDB's SQL (protocols.JobReader)."""
+
+from collections.abc import Callable, Collection
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ...formats import layout
+
+Ask = Callable[[str], pa.Table]
+
+_MEMORY_LEFT: Final = """
+    SELECT trace, sum(live_bytes + persistent_bytes)::BIGINT AS residual, max(in_use_bytes) AS in_use
+    FROM ops GROUP BY trace"""
+_NEW_NODES: Final = (
+    "SELECT first, count(*) AS nodes FROM (SELECT node, min(trace) AS first FROM ops GROUP BY node) GROUP BY first"
+)
+_LAST_TRACES: Final = "SELECT node, device, max(trace) AS trace FROM ops GROUP BY node, device"
+_IDENTICAL_GRAPHS: Final = """
+    SELECT count(*) AS graphs, nodes, min(example) AS example, min(graph) AS graph FROM (
+        SELECT graph, count(*) AS nodes, sum(hash(name, op)) AS kind, min(name) AS example
+        FROM graph_nodes GROUP BY graph
+    ) GROUP BY nodes, kind"""
+_WINDOW_LABELS: Final = f"""
+    SELECT node, min(label) AS label FROM ops
+    WHERE trace IN (SELECT trace FROM traces WHERE source = {layout.XSPACE})
+    GROUP BY node"""  # noqa: S608  # a number of ours
+
+
+def memory_left(ask: Ask) -> list[tuple[int, int, int]]:
+    """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
+    return _rows(ask(_MEMORY_LEFT))
+
+
+def new_nodes(ask: Ask) -> dict[int, int]:
+    """Return trace -> number of nodes that first occur in it."""
+    return dict(_rows(ask(_NEW_NODES)))
+
+
+def last_traces(ask: Ask) -> list[tuple[int, int, int]]:
+    """Return (node, device, last trace in which it ran there)."""
+    return _rows(ask(_LAST_TRACES))
+
+
+def timeline(ask: Ask, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
+    """Return (trace, node, device, label, thread, start, end) of the executions of ``traces``, by start."""
+    return _rows(
+        ask(
+            f"""SELECT trace, node, device, label, thread, start_ns, start_ns + op_start_ns + op_end_ns AS end_ns
+            FROM ops WHERE trace IN ({", ".join(map(str, traces))}) ORDER BY trace, start_ns"""  # noqa: S608  # numbers
+        )
+    )
+
+
+def window_labels(ask: Ask) -> dict[int, int]:
+    """Return node -> one of its labels, for the nodes in traces of the TF profiler."""
+    return dict(_rows(ask(_WINDOW_LABELS)))
+
+
+def identical_graphs(ask: Ask) -> list[tuple[int, int, str, int]]:
+    """Return (graphs with the same names and ops, nodes of each, a node's name, one of the graphs)."""
+    return _rows(ask(_IDENTICAL_GRAPHS))
+
+
+def graph_names(ask: Ask, graph: int) -> set[str]:
+    """Return the names of the nodes of one graph."""
+    return {name for (name,) in _rows(ask(f"SELECT name FROM graph_nodes WHERE graph = {graph}"))}  # noqa: S608  # int
+
+
+def _rows(table: pa.Table) -> list[tuple[Any, ...]]:
+    columns: Any = (table[name].to_pylist() for name in table.column_names)
+    return list(zip(*columns, strict=True))

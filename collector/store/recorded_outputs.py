@@ -1,0 +1,117 @@
+"""Queries of the recorded outputs of a job's ops, in DuckDB's SQL."""
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any
+
+import pyarrow as pa
+
+from .protocols import Executed
+from .schema import NONE_ID
+
+
+class LocalOutputs:
+    """Implements ``protocols.RecordedOutputs`` for a job of this store."""
+
+    def __init__(self, ask: Callable[[str], pa.Table], highest: int) -> None:
+        """``ask`` runs an SQL query; ``highest`` is the largest node number."""
+        self._ask = ask
+        self._highest = highest
+
+    def kinds(self, which: Executed, sized: Collection[int] | None) -> dict[int, int]:
+        """Return first trace of a kind -> number of traces of that kind; see the protocol."""
+        found = self._ask(f"""
+            SELECT min(trace) AS trace, count(*) AS traces
+            FROM (
+                SELECT trace, sum(hash({", ".join(filter(None, ("node", "outputs", self._size(sized))))})) AS kind
+                FROM ops WHERE {self._where(which)} GROUP BY trace
+            ) GROUP BY kind ORDER BY trace""")  # noqa: S608  # numbers and names of ours
+        return dict(_rows(found, "trace", "traces"))
+
+    def of_traces(
+        self, traces: Collection[int], which: Executed, sized: Collection[int] | None
+    ) -> Iterator[tuple[int, int, int, int, int]]:
+        """Yield (trace, node, outputs, size, runs), distinct and sorted."""
+        size = self._size(sized)
+        found = self._ask(f"""
+            SELECT trace, node, outputs, {f"max({size})" if size else 0} AS size, count(*) AS runs FROM ops
+            WHERE trace IN ({_listed(traces)}) AND {self._where(which)}
+            GROUP BY trace, node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
+        return _rows(found, "trace", "node", "outputs", "size", "runs")
+
+    def in_order(
+        self, traces: Collection[int], which: Executed, among: Collection[int] | None
+    ) -> Iterator[tuple[int, int, int]]:
+        """Yield (trace, node, outputs) of each execution of the nodes ``among``, by start."""
+        found = self._ask(f"""
+            SELECT trace, node, outputs FROM ops
+            WHERE trace IN ({_listed(traces)}) AND {self._where(which)} AND {self._among(among)}
+            ORDER BY trace, node, start_ns""")  # noqa: S608  # numbers and names of ours
+        return _rows(found, "trace", "node", "outputs")
+
+    def one_each(self, traces: Collection[int] | None, which: Executed) -> Iterator[tuple[int, int, int]]:
+        """Yield (node, outputs, label) of one execution of each node, in ``traces`` or, if None, in any trace."""
+        of_traces = "true" if traces is None else f"trace IN ({_listed(traces)})"
+        found = self._ask(f"""
+            SELECT node, min(outputs) AS outputs, arg_min(label, outputs) AS label FROM ops
+            WHERE {of_traces} AND {self._where(which)} GROUP BY node""")  # noqa: S608
+        return _rows(found, "node", "outputs", "label")
+
+    def first_seen(self, which: Executed, before: int | None) -> Iterator[tuple[int, int, int]]:
+        """Yield (node, outputs, first trace that has them), by trace; ``before``: in traces of lower numbers only."""
+        early = "" if before is None else f" AND trace < {before}"
+        found = self._ask(f"""
+            SELECT node, outputs, min(trace) AS trace FROM ops
+            WHERE {self._where(which)}{early} AND outputs <> {NONE_ID}
+            GROUP BY node, outputs ORDER BY trace, node, outputs""")  # noqa: S608
+        return _rows(found, "node", "outputs", "trace")
+
+    def in_trace(self, node: int, trace: int) -> list[int]:
+        """Return the outputs of a node's executions in one trace, by end."""
+        found = self._ask(f"SELECT outputs FROM ops WHERE trace = {trace} AND node = {node}")  # noqa: S608
+        return [outputs for (outputs,) in _rows(found, "outputs")]
+
+    def _size(self, sized: Collection[int] | None) -> str:
+        """Return the expression of a row's output bytes: 0 except for the nodes ``sized``; '' if that is none."""
+        if sized is not None and not sized:
+            return ""
+        return f"CASE WHEN {self._among(sized)} THEN output_bytes ELSE 0 END"
+
+    def _where(self, which: Executed) -> str:
+        """Return the condition that selects the rows ``which``."""
+        conditions = [self._among(which.nodes)]
+        if which.devices is not None:
+            conditions.append(f"device IN ({_listed(which.devices)})" if which.devices else "false")
+        if which.traces is not None:
+            conditions.append(_within(which.traces))
+        return " AND ".join(conditions)
+
+    def _among(self, nodes: Collection[int] | None) -> str:
+        """Return the condition that selects the rows of ``nodes``: a bit set, since a list takes twice as long."""
+        return "true" if nodes is None else _bit("node", nodes, self._highest)
+
+
+def _within(traces: Sequence[int]) -> str:
+    """Return the condition that selects the rows of ``traces``, which ascend."""
+    if not traces:
+        return "false"
+    span = f"trace BETWEEN {traces[0]} AND {traces[-1]}"
+    return span if len(traces) == traces[-1] - traces[0] + 1 else f"{span} AND {_bit('trace', traces, traces[-1])}"
+
+
+def _bit(column: str, numbers: Iterable[int], highest: int) -> str:
+    """Return the condition that ``column`` is one of ``numbers``; the caller excludes values above ``highest``."""
+    size = 1 << highest.bit_length()
+    bits = bytearray(b"0" * size)
+    for number in numbers:
+        bits[number] = ord("1")
+    return f"get_bit('{bits.decode()}'::BIT, ({column} & {size - 1})::INT) = 1"
+
+
+def _listed(numbers: Iterable[int]) -> str:
+    return ",".join(map(str, numbers))
+
+
+def _rows(table: pa.Table, *names: str) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of some columns."""
+    columns: list[list[Any]] = [table[name].to_pylist() for name in names]
+    return zip(*columns, strict=True)

@@ -1,0 +1,121 @@
+"""Reads the new rows of some tables of a job from the end of its log."""
+
+import contextlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+
+from . import catalog, durable
+from .catalog import JobInfo
+from .snapshot import Snapshot, log_file, settled
+from .wal import Contents, read_from
+
+
+class _Stamp(NamedTuple):
+    """Identifies one content of a file."""
+
+    inode: int
+    changed_ns: int
+    size: int
+
+    @classmethod
+    def of(cls, path: Path) -> "_Stamp":
+        found = path.stat()
+        return cls(found.st_ino, found.st_mtime_ns, found.st_size)
+
+
+class Tail:
+    """Follows the rows of a job; `news` is cheap if there are none.
+
+    Rows are counted, so sealing, merging and a new collector neither repeat nor skip any. A job that was removed and
+    stored again starts from its first row.
+    """
+
+    def __init__(self, folder: Path, tables: Sequence[str]) -> None:
+        """Follow ``tables`` of the job, or the host, in ``folder``; the first `news` are all stored rows."""
+        self.folder = folder
+        self._tables = tuple(tables)
+        self._stamp: _Stamp | None = None
+        self._info: JobInfo | None = None
+        self._taken = dict.fromkeys(self._tables, 0)
+        self._generation, self._end = -1, 0
+
+    @property
+    def info(self) -> JobInfo:
+        """The job's record at the last `news`."""
+        assert self._info is not None, "nothing was read yet"
+        return self._info
+
+    def news(self) -> dict[str, pa.Table]:
+        """Return the new rows since the last call by table, in order of arrival; tables without any are left out.
+
+        NoSuchJobError if the job was removed, StoreError if it is damaged.
+        """
+        try:
+            return self._news()
+        except FileNotFoundError:  # sealed just now, or removed: the whole read decides
+            return self._whole()
+        except OSError as error:
+            raise durable.unread(self.folder if error.filename is None else Path(error.filename), error) from None
+
+    def _news(self) -> dict[str, pa.Table]:
+        stamp = _Stamp.of(self.folder / catalog.JOB_FILE)
+        if stamp != self._stamp:
+            info = catalog.load(self.folder)
+            if self._is_another(info) or info.sealed + 1 != self._generation:
+                return self._whole()
+            self._info, self._stamp = info, stamp
+        path = log_file(self.folder, self._generation)
+        try:
+            size = path.stat().st_size
+        except FileNotFoundError:
+            if self._end:
+                raise
+            return {}
+        if size == self._end:
+            return {}
+        if size < self._end:
+            return self._whole()
+        return self._taken_from(read_from(path, self._end))
+
+    def _whole(self) -> dict[str, pa.Table]:
+        """Return the new rows by their counts: on the first call, or after the followed log was sealed."""
+        stamp = None
+        with contextlib.suppress(OSError):
+            stamp = _Stamp.of(self.folder / catalog.JOB_FILE)
+        found = settled(self.folder, self._look)
+        self._stamp = stamp
+        return found
+
+    def _is_another(self, info: JobInfo) -> bool:
+        """Whether the job was removed and stored again since the last look."""
+        return self._info is None or info.opened_ns != self._info.opened_ns
+
+    def _look(self, snapshot: Snapshot) -> dict[str, pa.Table]:
+        info = snapshot.info
+        new: dict[str, pa.Table] = {}
+        taken = dict.fromkeys(self._tables, 0) if self._is_another(info) else dict(self._taken)
+        for name in self._tables:
+            if info.rows.get(name, 0) == taken[name]:
+                table, skipped = snapshot.unsealed(name), 0
+            else:
+                table, skipped = snapshot.table(name), taken[name]
+                taken[name] = 0
+            taken[name] += table.num_rows
+            if table.num_rows > skipped:
+                new[name] = table.slice(skipped)
+        generation = info.sealed + 1
+        ends = [contents.end for contents in snapshot.tail if contents.path == log_file(self.folder, generation)]
+        self._info, self._taken = info, taken
+        self._generation, self._end = generation, ends[0] if ends else 0
+        return new
+
+    def _taken_from(self, contents: Contents) -> dict[str, pa.Table]:
+        present = {name for append in contents.appends for name, _ in append.batches}
+        new = {name: contents.table(name) for name in self._tables if name in present}
+        for name, table in new.items():
+            self._taken[name] += table.num_rows
+        self._end = contents.end
+        return new

@@ -1,0 +1,113 @@
+"""Steps as lines of a log: one for each, or where they are many one for each second."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ...formats import layout
+from .kinds import named, of_span
+
+SECOND_NS: Final = 10**9
+#: With more steps of a kind than that in a second, they share one line.
+MOST: Final = 10
+#: A second is complete when a later one has begun, or after so long: entries are on their way for two seconds or so.
+_WAIT_NS: Final = 4 * SECOND_NS
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """``count`` spans of one kind, numbered from ``first`` to ``last``; times in ns, ``end_ns`` is real time.
+
+    ``entries``: how many recorded entries it is of; ``timed``: how many of the spans were timed.
+    ``end_ns`` is when the last one ended. Where none was timed the times are 0.
+    """
+
+    kind: str
+    first: int
+    last: int
+    count: int
+    end_ns: int
+    mean_ns: float
+    min_ns: int
+    max_ns: int
+    traced: int
+    failed: int
+    setup: int
+    timed: int
+    entries: int
+
+
+Row = Mapping[str, Any]
+
+
+def _end(row: Row) -> int:
+    """Return when the last span of an entry ended: one that is sampled began with its last one."""
+    count = row["count"] if row["flags"] & layout.FLAG_SAMPLED else 1
+    return int(row["start_ns"] + row["total_ns"] // max(1, count))
+
+
+def _kind(row: Row) -> int:
+    return of_span(row["kind"], row["key"])
+
+
+def line(rows: list[Row], functions: Mapping[int, str]) -> Line:
+    """Return entries of one kind as one line."""
+
+    def flagged(flag: int) -> int:
+        return sum(row["count"] for row in rows if row["flags"] & flag)
+
+    count, total = sum(row["count"] for row in rows), sum(row["total_ns"] for row in rows)
+    sampled = [row for row in rows if row["flags"] & layout.FLAG_SAMPLED]
+    untimed = sum(row["count"] - (not row["flags"] & layout.FLAG_FAILED) for row in sampled)
+    return Line(
+        kind=named(_kind(rows[0]), functions),
+        first=min(row["ordinal"] for row in rows),
+        last=max(row["ordinal"] + row["count"] - 1 for row in rows),
+        count=count,
+        end_ns=max(map(_end, rows)),
+        mean_ns=total / count if count else 0.0,
+        min_ns=min((row["min_ns"] for row in rows if row["max_ns"]), default=0),
+        max_ns=max(row["max_ns"] for row in rows),
+        traced=flagged(layout.FLAG_TRACED),
+        failed=flagged(layout.FLAG_FAILED),
+        setup=flagged(layout.FLAG_SETUP),
+        timed=count - untimed,
+        entries=len(rows),
+    )
+
+
+class Lines:
+    """Makes lines of the entries of a job as they come; ``each``: one for every entry, however many.
+
+    ``functions``: the names of functions by key, as far as they are known.
+    """
+
+    def __init__(self, *, each: bool = False) -> None:
+        self._each = each
+        self.functions: Mapping[int, str] = {}
+        self._waiting: dict[tuple[int, int], list[Row]] = {}
+        self._newest_ns = 0
+
+    def add(self, rows: Iterable[Row], now_ns: int) -> list[Line]:
+        """Take rows of SPANS; return the lines of the seconds that are complete at ``now_ns``, in order of time."""
+        for row in rows:
+            end_ns = _end(row)
+            self._newest_ns = max(self._newest_ns, end_ns)
+            self._waiting.setdefault((end_ns // SECOND_NS, _kind(row)), []).append(row)
+        newest = max(self._newest_ns, now_ns - _WAIT_NS) // SECOND_NS
+        return self._taken(lambda second: self._each or second < newest)
+
+    def rest(self) -> list[Line]:
+        """Return the lines of what waits."""
+        return self._taken(lambda _second: True)
+
+    def _taken(self, complete: Any) -> list[Line]:
+        taken = [key for key in self._waiting if complete(key[0])]
+        found = [one for key in taken for one in self._lines(self._waiting.pop(key))]
+        return sorted(found, key=lambda one: (one.end_ns, -one.mean_ns))
+
+    def _lines(self, rows: list[Row]) -> Iterator[Line]:
+        if self._each or sum(row["count"] for row in rows) <= MOST:
+            yield from (line([row], self.functions) for row in rows)
+        else:
+            yield line(rows, self.functions)

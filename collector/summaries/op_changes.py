@@ -1,0 +1,33 @@
+"""Ops that take longer than before."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+from .top import TopOp
+
+#: Maximum number of ops that are listed, and the minimum share of the growth of each.
+LISTED: Final = 3
+_SHARE_MIN: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class OpChange:
+    """An op type on a device, its median time per step (us) before and after, and its line with the most time."""
+
+    op: str
+    device: str
+    before_us: float
+    now_us: float
+    line: str
+
+
+def op_changes(before: Sequence[TopOp], since: Sequence[TopOp]) -> tuple[OpChange, ...]:
+    """Return the LISTED ops with the largest growth, each with more than _SHARE_MIN of all growth."""
+    old = {(one.op, one.device): one.median_us for one in before}
+    changes = [
+        OpChange(one.op, one.device, old.get((one.op, one.device), 0.0), one.median_us, one.line) for one in since
+    ]
+    growth = sum(max(0.0, one.now_us - one.before_us) for one in changes)
+    grown = [one for one in changes if one.now_us - one.before_us > _SHARE_MIN * growth]
+    return tuple(sorted(grown, key=lambda one: one.before_us - one.now_us)[:LISTED])

@@ -1,0 +1,159 @@
+"""How step times go: over a whole job as a curve, and just now compared with before."""
+
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from statistics import median
+from typing import Any, Final, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from .steps import UNUSUAL, flagged
+
+SECOND_NS: Final = 10**9
+#: Steps are put together by the parts of so many ns that they began in; so many parts with any are remembered.
+PART_NS: Final = 5 * SECOND_NS
+_KEPT: Final = 120
+#: The last parts with steps in them are now; so many parts before them are needed to say what is usual.
+_NOW: Final = 3
+_USUAL_LEAST: Final = 3
+#: Parts that one value of a trend is of, at most.
+_OF_TREND: Final = 3
+#: Rows of a part that its median is of: of more, those that came first.
+_ROWS: Final = 256
+#: A job without a step for so long, and for so many of its usual steps, has a pace of 0.
+_IDLE_NS: Final = 10 * SECOND_NS
+_IDLE_STEPS: Final = 5
+
+
+def curve(spans: pa.Table, slices: int) -> list[float]:
+    """Return the mean step time in ns of each of ``slices`` equal parts of the time that SPANS of one kind cover.
+
+    Traced, failed and first steps tell nothing of how long steps take, and are left out; so are parts without any step.
+    """
+    usual = spans.filter(pc.invert(flagged(spans, UNUSUAL)))
+    if not usual.num_rows:
+        return []
+    times: list[Any] = [usual[name].to_pylist() for name in ("start_ns", "total_ns", "count")]
+    first, last = min(times[0]), max(times[0])
+    sums = [[0, 0] for _ in range(slices)]
+    for start, total, count in zip(*times, strict=True):
+        of_slice = sums[(start - first) * slices // (last - first + 1)]
+        of_slice[0] += total
+        of_slice[1] += count
+    return [total / count for total, count in sums if count]
+
+
+class Row(NamedTuple):
+    """One entry of SPANS, as far as paces go by it."""
+
+    start_ns: int
+    total_ns: int
+    steps: int
+    flags: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """Step times of one kind now, in ns, compared with before: None where too little is known.
+
+    ``step_ns``: the median of the last ten seconds or so; ``usual_ns``: that of ten minutes before
+    them; ``per_s``: steps a second now; ``last_ns``: when the last step ended, in real time;
+    ``trend``: medians of up to 15 s each, the latest last.
+    """
+
+    step_ns: float | None
+    usual_ns: float | None
+    per_s: float | None
+    last_ns: int | None
+    trend: tuple[float, ...]
+
+    @property
+    def change(self) -> float | None:
+        """How many times as long as usual a step takes now."""
+        return self.step_ns / self.usual_ns if self.step_ns is not None and self.usual_ns else None
+
+
+NO_PACE: Final = Pace(None, None, None, None, ())
+
+
+class _Part:
+    """The steps that began in one part of the time."""
+
+    __slots__ = ("_middle", "count", "means", "number", "start_ns")
+
+    def __init__(self, number: int, start_ns: int) -> None:
+        self.number, self.start_ns = number, start_ns
+        self.count = 0
+        self.means: list[float] = []
+        self._middle: float | None = None
+
+    def add(self, row: Row) -> None:
+        """Count a row; its mean is looked at unless it was unusual."""
+        self.count += row.steps
+        if not row.flags & UNUSUAL and len(self.means) < _ROWS:
+            self.means.append(row.total_ns / row.steps)
+            self._middle = None
+
+    @property
+    def middle(self) -> float:
+        """The median step time; only of parts with usual steps."""
+        if self._middle is None:
+            self._middle = median(self.means)
+        return self._middle
+
+
+class PaceKeeper:
+    """The pace of the steps of one kind: fed with their spans as they come, it remembers some minutes of them."""
+
+    def __init__(self) -> None:
+        self._parts: deque[_Part] = deque(maxlen=_KEPT)
+        self._end_ns: int | None = None
+
+    @property
+    def last_ns(self) -> int | None:
+        """When the last step ended, in real time; None before there was one."""
+        return self._end_ns
+
+    def add(self, rows: Iterable[Row]) -> None:
+        """Take rows, about in the order in which they began."""
+        part = self._parts[-1] if self._parts else None
+        for row in rows:
+            number = row.start_ns // PART_NS
+            if part is None or number > self._parts[-1].number:
+                part = _Part(number, row.start_ns)
+                self._parts.append(part)
+            elif number != part.number:
+                part = self._found(number)
+            part.add(row)
+            end = row.start_ns + row.total_ns
+            if self._end_ns is None or end > self._end_ns:
+                self._end_ns = end
+
+    def _found(self, number: int) -> _Part:
+        """Return the part called ``number``, or the one that is next to where it would be."""
+        return next((part for part in reversed(self._parts) if part.number <= number), self._parts[0])
+
+    def pace(self, now_ns: int, values: int) -> Pace:
+        """Return the pace at ``now_ns``, with a trend of at most so many values."""
+        middles = [part.middle for part in self._parts if part.means]
+        now, before = middles[-_NOW:], middles[:-_NOW]
+        step_ns = median(now) if now else None
+        usual_ns = median(before) if len(before) >= _USUAL_LEAST else None
+        return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._end_ns, _trend(middles, values))
+
+    def _per_s(self, now_ns: int, step_ns: float | None) -> float | None:
+        """Return steps a second: of the last parts with steps, and 0 where they are long ago."""
+        if self._end_ns is None:
+            return None
+        if now_ns - self._end_ns > max(_IDLE_NS, _IDLE_STEPS * (step_ns or 0)):
+            return 0.0
+        now = list(self._parts)[-_NOW:]
+        return sum(part.count for part in now) * SECOND_NS / max(1, self._end_ns - now[0].start_ns)
+
+
+def _trend(middles: Sequence[float], values: int) -> tuple[float, ...]:
+    each = min(_OF_TREND, max(1, len(middles) // values))
+    last = middles[-each * values :]
+    return tuple(median(last[at : at + each]) for at in range(len(last) % each, len(last), each))

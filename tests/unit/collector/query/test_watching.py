@@ -1,0 +1,154 @@
+"""All jobs just now: what is new is read, the slow ones are found."""
+
+import shutil
+import socket
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span
+from tfprof.collector.query.watching import ORDERS, Watch, WatchedJob, like, ordered
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
+from tfprof.formats import layout
+
+HOST = socket.gethostname()
+NOW = START_NS + 300 * SECOND
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
+    made = LocalStoreWriter(tmp_path / "store", HOST)
+    yield made
+    made.close()
+
+
+def run(
+    writer: LocalStoreWriter, uid: int, *stretches: tuple[int, float], name: str = "train.py", samples: int = 10
+) -> None:
+    """Have a job run until NOW: stretches of so many steps of so many ms each, which are the last ones."""
+    job = writer.job(uid)
+    job.identity({**IDENTITY, "name": name, "host": HOST})
+    at = 300_000 - sum(number * ms for number, ms in stretches)
+    entries = []
+    for number, ms in stretches:
+        entries += [span(layout.BATCH, len(entries) + n, at + n * ms, ms) for n in range(number)]
+        at += number * ms
+    taken = [NOW - n * SECOND for n in range(samples)][::-1]
+    used = [{"t_ns": t, "cpu_user_s": 2.0 * n, "rss_bytes": 10**9, "read_bytes": n * 5000} for n, t in enumerate(taken)]
+    job.append({"spans": rows("spans", entries), "samples": rows("samples", used)})
+
+
+def watched(watch: Watch, now_ns: int = NOW) -> dict[str, WatchedJob]:
+    return {one.row.id: one for one in watch.look(now_ns).jobs}
+
+
+def test_a_job_has_its_pace_and_its_use(writer: LocalStoreWriter) -> None:
+    run(writer, 0xA << 60, (1000, 100))
+    one = watched(Watch(LocalStore(writer.path)))["a000"]
+    assert (one.row.phase, one.row.step_kind, one.row.steps) == ("running", "batch", 1000)
+    assert (one.pace.step_ns, one.pace.change, one.is_slow) == (100 * MS, 1.0, False)
+    assert (one.use.cpu_cores, one.use.memory_bytes, one.use.io_bytes_per_s) == (2.0, 10**9, 5000.0)
+
+
+def test_slow_and_idle_jobs_come_first(writer: LocalStoreWriter) -> None:
+    run(writer, 0xA << 60, (2000, 100))
+    run(writer, 0xB << 60, (1500, 100), (100, 300))
+    run(writer, 0xC << 60, (1000, 100))
+    run(writer, 0xD << 60)
+    later = NOW + 15 * SECOND
+    watch = Watch(LocalStore(writer.path))
+    for uid in (0xA << 60, 0xB << 60):
+        writer.job(uid).append(
+            {"spans": rows("spans", [span(layout.BATCH, 9999, 314_000, 300 if uid >> 60 == 0xB else 100)])}
+        )
+    found = watch.look(later).jobs
+    assert [one.row.id for one in ordered(found, "slow")][:2] == ["c000", "b000"]
+    by_id = {one.row.id: one for one in found}
+    assert by_id["c000"].idle_ns == 15 * SECOND
+    assert by_id["b000"].pace.change == pytest.approx(3.0)
+    assert by_id["d000"].row.phase == "starting"
+    assert [one.row.id for one in found if one.is_slow] == ["b000", "c000"]
+
+
+def test_each_look_takes_what_is_new(writer: LocalStoreWriter) -> None:
+    run(writer, 0xA << 60, (1000, 100))
+    watch = Watch(LocalStore(writer.path))
+    watched(watch)
+    for number in range(20):
+        at = 300_000 + number * 1000
+        writer.job(0xA << 60).append({"spans": rows("spans", [span(layout.BATCH, number, at, 900)])})
+        one = watched(watch, NOW + number * SECOND)["a000"]
+    assert one.pace.change == 9.0
+    assert one.use.cpu_cores is None, "the last sample is old"
+
+
+def test_ended_jobs_are_shown_for_some_minutes_or_if_all_are_asked_for(writer: LocalStoreWriter) -> None:
+    run(writer, 0xA << 60, (10, 100))
+    watch = Watch(LocalStore(writer.path))
+    assert watched(watch)["a000"].row.phase == "running"
+    writer.job(0xA << 60).close("exited", {"t_ns": NOW})
+    assert watched(watch, NOW + SECOND)["a000"].row.phase == "ended"
+    assert watched(watch, NOW + 700 * SECOND) == {}
+    watch.everything = True
+    assert watched(watch, NOW + 700 * SECOND)["a000"].row.state == "exited"
+
+
+def test_a_job_that_goes_or_is_damaged_hurts_no_other(writer: LocalStoreWriter) -> None:
+    for uid in (0xA << 60, 0xB << 60, 0xC << 60):
+        run(writer, uid, (10, 100))
+    watch = Watch(LocalStore(writer.path))
+    assert len(watched(watch)) == 3
+    gone = writer.job(0xA << 60)
+    writer.forget(gone)
+    shutil.rmtree(gone.folder)
+    (writer.job(0xB << 60).folder / "job.json").write_text("{")
+    found = watch.look(NOW + SECOND)
+    assert [one.row.id for one in found.jobs] == ["c000"]
+    assert found.damaged == 1
+
+
+def test_a_job_whose_collector_is_gone_is_stale(writer: LocalStoreWriter) -> None:
+    run(writer, 0xA << 60, (10, 100))
+    watch = Watch(LocalStore(writer.path))
+    writer.close()
+    assert watched(watch)["a000"].row.state == "stale"
+
+
+def test_the_host_is_shown_while_it_tells(writer: LocalStoreWriter) -> None:
+    samples = [
+        {"t_ns": NOW + (n - 5) * SECOND, "cpus": 8, "cpu_busy_s": 3.0 * n, "load_1m": 2.5, "memory_total_bytes": 10**10}
+        for n in range(6)
+    ]
+    writer.host(HOST).append({"host_samples": rows("host_samples", samples)})
+    watch = Watch(LocalStore(writer.path))
+    (host,) = watch.look(NOW).hosts
+    assert (host.name, host.cpus, host.cpu_cores, host.load_1m) == (HOST, 8, 3.0, 2.5)
+    assert watch.look(NOW + 60 * SECOND).hosts == ()
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_every_order_takes_every_job_and_ended_ones_come_last(writer: LocalStoreWriter, order: str) -> None:
+    run(writer, 0xA << 60, (10, 100))
+    run(writer, 0xB << 60)
+    job = writer.job(0xC << 60)
+    job.identity({**IDENTITY, "host": HOST})
+    job.close("exited", {"t_ns": NOW})
+    found = watch_all(writer)
+    for backwards in (False, True):
+        assert [one.row.id for one in ordered(found, order, backwards=backwards)][-1] == "c000"
+
+
+def watch_all(writer: LocalStoreWriter) -> list[WatchedJob]:
+    return list(Watch(LocalStore(writer.path)).look(NOW).jobs)
+
+
+def test_jobs_are_found_by_any_of_their_words(writer: LocalStoreWriter) -> None:
+    run(writer, 0xA << 60, (10, 100), name="bert_large.py")
+    run(writer, 0xB << 60, name="mnist.py")
+    jobs = watch_all(writer)
+    for text, found in {"BERT": "a", "b*ge": "a", "ada": "ab", "starting": "b", "b000": "b", "": "ab", "x": ""}.items():
+        assert "".join(one.row.id[0] for one in like(jobs, text)) == found, text
+    odd = replace(jobs[0], row=replace(jobs[0].row, name="[x]"))
+    assert like([odd], "[") == [odd]

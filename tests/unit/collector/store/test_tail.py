@@ -1,0 +1,104 @@
+"""What is new in a job: each row once, whatever the collector does meanwhile."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_store import HOST, IDENTITY, rows, span
+from tfprof.collector.errors import NoSuchJobError
+from tfprof.collector.store import catalog
+from tfprof.collector.store.tail import Tail
+from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
+from tfprof.formats import layout
+
+
+def _append(job: LocalJobWriter, first: int, number: int) -> None:
+    job.append({"spans": rows("spans", [span(layout.RUN, n, n, 1) for n in range(first, first + number)])})
+
+
+def _numbers(news: dict[str, Any]) -> list[int]:
+    return news["spans"]["ordinal"].to_pylist() if "spans" in news else []
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Any:
+    writer = LocalStoreWriter(tmp_path / "store", HOST)
+    yield writer
+    writer.close()
+
+
+def test_rows_come_once_across_appends_sealings_and_mergings(store: LocalStoreWriter) -> None:
+    job = store.job(1)
+    job.identity(IDENTITY)
+    tail, found, number = Tail(job.folder, ("spans", "events")), [], 1
+    for at in range(40):
+        for _ in range(at % 4):  # none, one or several appends between two looks
+            _append(job, number, 3)
+            number += 3
+        if at % 3 == 0:
+            job.seal()
+        if at % 5 != 4:
+            found += _numbers(tail.news())
+    found += _numbers(tail.news())
+    assert found == list(range(1, number))
+    assert tail.news() == {}
+
+
+def test_a_new_collector_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
+    folder = catalog.job_folder(tmp_path / "store", 1)
+    tail, found = None, []
+    for turn in range(3):
+        writer = LocalStoreWriter(tmp_path / "store", HOST)
+        job = writer.job(1)
+        job.identity(IDENTITY)
+        tail = tail or Tail(folder, ("spans",))
+        _append(job, 1 + 4 * turn, 4)
+        found += _numbers(tail.news())
+        writer.close()
+    assert found == list(range(1, 13))
+    assert tail.info.state == catalog.RUNNING
+
+
+def test_an_append_that_is_not_whole_waits(store: LocalStoreWriter) -> None:
+    job = store.job(1)
+    job.identity(IDENTITY)
+    _append(job, 1, 2)
+    tail = Tail(job.folder, ("spans",))
+    assert _numbers(tail.news()) == [1, 2]
+    log = next(job.folder.glob("wal-*.log"))
+    before = log.read_bytes()
+    _append(job, 3, 2)
+    after = log.read_bytes()
+    log.write_bytes(after[:-5])
+    assert tail.news() == {}
+    log.write_bytes(after)
+    assert _numbers(tail.news()) == [3, 4]
+    assert len(before) < len(after)
+
+
+def test_a_job_that_is_gone_is_said_so_and_one_that_came_back_begins_anew(store: LocalStoreWriter) -> None:
+    job = store.job(1)
+    job.identity(IDENTITY)
+    _append(job, 1, 5)
+    tail = Tail(job.folder, ("spans",))
+    assert len(_numbers(tail.news())) == 5
+    shutil.rmtree(job.folder)
+    with pytest.raises(NoSuchJobError):
+        tail.news()
+    store.forget(job)
+    again = store.job(1)
+    again.identity(IDENTITY)
+    _append(again, 6, 2)
+    assert _numbers(tail.news()) == [6, 7]
+
+
+def test_the_record_is_the_latest(store: LocalStoreWriter) -> None:
+    job = store.job(1)
+    job.identity(IDENTITY)
+    tail = Tail(job.folder, ("spans",))
+    tail.news()
+    _append(job, 1, 1)
+    job.close("exited", {"status": 3})
+    assert _numbers(tail.news()) == [1]
+    assert (tail.info.state, tail.info.end["status"]) == ("exited", 3)

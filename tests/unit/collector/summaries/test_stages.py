@@ -1,0 +1,58 @@
+"""What the time of a job went into."""
+
+from dataclasses import replace
+
+import pytest
+from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span
+from tfprof.collector.store.catalog import JobInfo
+from tfprof.collector.summaries.jobs import JobRow, job_row
+from tfprof.collector.summaries.spans import phases
+from tfprof.collector.summaries.stages import stages
+from tfprof.formats import layout
+
+
+def row(state: str = "exited", seconds: int = 60) -> JobRow:
+    """Return a job that began at START_NS and ended some seconds later."""
+    info = JobInfo(1, state, IDENTITY, {"counts": {"batch": 1}}, {"t_ns": START_NS + seconds * SECOND})
+    return job_row(info, "0001", START_NS + seconds * SECOND)
+
+
+SPANS = rows(
+    "spans",
+    [
+        span(layout.FIT, 1, 5_000, 20_000),
+        span(layout.EPOCH, 1, 5_000, 10_000),
+        span(layout.EPOCH, 2, 15_000, 10_000),
+        span(layout.BATCH, 1, 5_000, 9_000, parent=2),
+        span(layout.EVALUATE, 1, 30_000, 3_000),
+        span(layout.EVALUATE, 2, 35_000, 4_000),
+    ],
+)
+
+
+def test_the_stages_are_those_of_the_job() -> None:
+    found = stages(row(), phases(SPANS, live=False), SPANS, START_NS)
+    assert [(one.name, one.count, one.total_ns // MS, one.running) for one in found] == [
+        ("starting", 1, 5_000, False),
+        ("fit", 1, 20_000, False),
+        ("evaluate", 2, 7_000, False),
+        ("ending", 1, 21_000, False),
+    ]
+
+
+def test_a_fit_that_goes_on_has_the_time_of_its_epochs_so_far() -> None:
+    open_fit = rows("spans", [span(layout.EPOCH, 1, 5_000, 10_000), span(layout.BATCH, 1, 15_000, 2_000, parent=2)])
+    found = stages(row("running", 20), phases(open_fit, live=True), open_fit, START_NS + 20 * SECOND)
+    assert [(one.name, one.total_ns // MS, one.running) for one in found] == [
+        ("starting", 5_000, False),
+        ("fit", 12_000, True),
+        ("no step since", 3_000, True),
+    ]
+
+
+@pytest.mark.parametrize("state", ["running", "exited"])
+def test_a_job_without_a_step_is_starting_all_the_time(state: str) -> None:
+    nothing = SPANS.slice(0, 0)
+    job = replace(row(state, 7), phase="starting" if state == "running" else "ended")
+    (only,) = stages(job, [], nothing, START_NS + 7 * SECOND)
+    assert (only.name, only.total_ns, only.running) == ("starting", 7 * SECOND, state == "running")
