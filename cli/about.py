@@ -1,4 +1,4 @@
-"""What commands are asked about: jobs, steps and devices; their options, and the command class that reads them."""
+"""Options that select jobs, steps and devices, and the command class that accepts the TF profiler's spelling."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -9,12 +9,12 @@ import click
 from ..collector.errors import UsageError
 from ..collector.query.engine import About
 from ..collector.query.selection import check, choose
-from ..collector.store.reader import Store
+from ..collector.store.reader import open_reader
 from ..collector.summaries.kinds import from_text
 from ..collector.tfviews.options import TABLE
 from ..collector.tfviews.parity import COMPAT, Parity
 from .arguments import spellings, translate
-from .command import store_option
+from .command import jobs_argument, store_option
 from .values import GIVEN, WHOLE
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,7 +29,7 @@ _SECTIONS: Final = (
 
 
 def step_range(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, int] | None:
-    """Read the value of `--steps`: one step or the first and the last, with a dash between."""
+    """Parse the value of `--steps`: one step, or the first and the last with a dash between."""
     if value is None:
         return None
     found = _RANGE.fullmatch(value)
@@ -49,17 +49,18 @@ kind_option: Callable[[Any], Any] = click.option(
     "kinds",
     metavar="KIND",
     callback=step_kinds,
-    help="Only steps of this kind, as batch or train, or of several (KIND,KIND), or all; else those the jobs are about.",
+    help="Only steps of this kind, as batch, train or function:NAME, or of several (KIND,KIND), or all;"
+    " else those the jobs are about.",
 )
 _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
-    click.argument("jobs", nargs=-1, type=GIVEN, metavar="JOB..."),
+    jobs_argument,
     click.option(
         "--host",
         "hosts",
         metavar="H",
         type=GIVEN,
         multiple=True,
-        help="Only jobs of this host; `*` stands for anything.",
+        help="Only jobs of this host; `*` matches anything.",
     ),
     click.option("--pid", "pids", metavar="P", type=WHOLE, multiple=True, help="Only jobs with this process id."),
     kind_option,
@@ -68,28 +69,33 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
         "--device",
         metavar="D",
         type=GIVEN,
-        help="Only what ran on devices with this in their names; `*` stands for anything.",
+        help="Only ops on devices with this in their names; `*` matches anything.",
     ),
     click.option(
         "--compat",
         type=click.Choice(COMPAT),
         default=COMPAT[0],
         metavar="VERSION",
-        help=f"Order and texts of TensorFlow {' or '.join(COMPAT)} ({COMPAT[0]}).",
+        help=f"Sort and word like TensorFlow {' or '.join(COMPAT)} ({COMPAT[0]}).",
     ),
-    click.option("--exact-tf", "exact", is_flag=True, help="What tfprof says, also where tfprof errs or says nothing."),
+    click.option(
+        "--exact-tf",
+        "exact",
+        is_flag=True,
+        help="Print exactly what the TF profiler prints, even where it is wrong or silent.",
+    ),
 )
 
 
 def about_options(command: F) -> F:
-    """Give ``command`` the options that say what is asked about."""
+    """Add to ``command`` the options that select jobs, steps and devices."""
     for option in reversed((*_OPTIONS, store_option)):
         command = option(command)
     return command
 
 
 def view_options(view: str) -> Callable[[F], F]:
-    """Return what gives a command the options of ``view``."""
+    """Return a decorator that adds the options of ``view`` to a command."""
 
     def decorate(command: F) -> F:
         for option in reversed(TABLE):
@@ -111,13 +117,13 @@ def about(
     device: str | None,
     parity: Parity,
 ) -> About:
-    """Return what is asked about; NoSuchJobError, StoreError or UsageError when there is no such thing."""
+    """Return the selection; NoSuchJobError, StoreError or UsageError if it is invalid."""
     check(jobs, hosts, pids)
-    return About(tuple(choose(Store(store), jobs, hosts, pids)), steps, device, parity, kinds)
+    return About(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds)
 
 
 class TfprofCommand(click.Command):
-    """A command whose options may be spelled as tfprof spells them, and whose help has sections."""
+    """A command that accepts the TF profiler's spelling of options; its help has sections."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse ``args`` in click's spelling."""
@@ -127,7 +133,7 @@ class TfprofCommand(click.Command):
         return super().parse_args(ctx, translate(args, ctx.info_name or "COMMAND", [*flags, "--help"], others))
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the options in sections, those of views as tfprof spells them."""
+        """List the options in sections, those of views in the TF profiler's spelling."""
         options = [one for one in self.get_params(ctx) if isinstance(one, click.Option)]
         rows = {str(one.name): record for one in options if (record := one.get_help_record(ctx))}
         for heading, names in _SECTIONS:

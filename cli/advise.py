@@ -1,4 +1,4 @@
-"""`tfprof advise`: what could be faster."""
+"""`tfprof advise`: advice on performance."""
 
 from collections.abc import Sequence
 
@@ -11,26 +11,26 @@ from ..collector.query.documents import advice_document
 from ..collector.query.engine import About
 from ..collector.query.explanations import untraced
 from ..collector.query.selection import choose
-from ..collector.store.reader import Store
+from ..collector.store.reader import open_reader
 from ..collector.tfviews.parity import COMPAT, Parity
 from .command import json_option, note, print_json, print_lines, store_option, width
 from .values import GIVEN
 
 
 def tell(found: Sequence[JobAdvice], parity: Parity) -> None:
-    """Print advice, and on standard error why there is none."""
+    """Print advice, and on standard error the reason if there is none."""
     print_lines(advice_lines(found, parity, width()))
     notes(found)
 
 
 def notes(found: Sequence[JobAdvice]) -> None:
-    """Print on standard error why there is no advice."""
+    """Print on standard error the reason if there is no advice."""
     for one in found:
         where = f"{one.job.info.hex[:4]}: " if len(found) > 1 else ""
         if not one.has_steps:
             note(where + untraced(one.job))
         elif not one.says_something:
-            note(f"{where}nothing to say: no checker found what it looks for")
+            note(f"{where}no advice: no checker found anything")
 
 
 @click.command()
@@ -40,19 +40,23 @@ def notes(found: Sequence[JobAdvice]) -> None:
     type=click.Choice(COMPAT),
     default=COMPAT[0],
     metavar="VERSION",
-    help=f"Whose order of equals: TensorFlow {' or '.join(COMPAT)} ({COMPAT[0]}).",
+    help=f"Sort equal entries like TensorFlow {' or '.join(COMPAT)} ({COMPAT[0]}).",
 )
 @click.option(
-    "--exact-tf", "exact", is_flag=True, help="What tfprof's own checkers say, also where they err, and no more."
+    "--exact-tf",
+    "exact",
+    is_flag=True,
+    help="Print exactly what the TF profiler's checkers print, even where they are wrong.",
 )
 @json_option
 @store_option
 def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json: bool) -> None:
-    """What could be faster in JOB: findings, the numbers behind them, and what to do.
+    """Advice on the performance of JOB: findings, the numbers behind them, and remedies.
 
-    Looks at ops, steps, input, copies, placement, memory and graphs, and says nothing where it knows nothing.
+    Checks ops, steps, input, copies, placement, memory and graphs. A checker without data prints
+    nothing.
     """
-    about = About(tuple(choose(Store(store), jobs)), parity=Parity(compat, exact))
+    about = About(tuple(choose(open_reader(store), jobs)), parity=Parity(compat, exact))
     found = ask(about)
     if as_json:
         print_json(advice_document(found))

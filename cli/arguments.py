@@ -1,4 +1,4 @@
-"""tfprof's own way of spelling options: one dash or two, underscores or dashes, lists with commas."""
+"""The TF profiler's spelling of options: one dash or two, underscores or dashes, lists with commas."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from .suggestion import suggestion
 
 
 def spellings(names: Sequence[str]) -> dict[str, str]:
-    """Return all spellings of options with underscores in their names, and for each the one that click is given."""
+    """Return all spellings of the options ``names``, each with the one that click gets."""
     return {
         dashes + spelling: f"--{name.replace('_', '-')}"
         for name in names
@@ -20,11 +20,11 @@ def spellings(names: Sequence[str]) -> dict[str, str]:
     }
 
 
-#: Of each option of the views.
+#: Spellings of the views' options.
 SPELLINGS: Final = spellings([option.name for option in TABLE])
-#: Options that mean true when no value follows.
+#: Options that are true if no value follows.
 TRUTHS: Final = frozenset({"--account-displayed-op-only"})
-#: Looks like an option in tfprof's spelling; click would take it for single letters.
+#: An option in the TF profiler's spelling, which click would read as single letters.
 _SINGLE: Final = re.compile(r"-[A-Za-z][A-Za-z_-]+")
 
 
@@ -34,7 +34,7 @@ def translate(
     flags: Sequence[str] = (),
     others: Mapping[str, str] | None = None,
 ) -> list[str]:
-    """Return ``arguments`` with tfprof's options as `--name=value`; other words are left as they are.
+    """Return ``arguments`` with view options as `--name=value`; other words are unchanged.
 
     ``others``: spellings of further options of ``command``; those of ``flags`` take no value.
     """

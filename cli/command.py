@@ -1,4 +1,4 @@
-"""What the commands share: their options, reading the store, printing."""
+"""Shared by the commands: options, access to the store, printing."""
 
 import json
 import os
@@ -10,9 +10,10 @@ from typing import Any, TypeVar
 import click
 
 from ..collector.store.catalog import IMPORTED, RUNNING
-from ..collector.store.reader import Job
+from ..collector.store.protocols import JobReader
 from ..commands import streams
 from ..formats import runtime_dir
+from .job_names import complete_jobs
 from .values import GIVEN
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -29,7 +30,10 @@ store_option: Callable[[F], F] = click.option(
     help="The folder with the results (TFPROF_STORE, or ~/.local/state/tfprof).",
 )
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
-job_argument: Callable[[F], F] = click.argument("job", type=GIVEN)
+job_argument: Callable[[F], F] = click.argument("job", type=GIVEN, shell_complete=complete_jobs)
+jobs_argument: Callable[[F], F] = click.argument(
+    "jobs", nargs=-1, type=GIVEN, metavar="JOB...", shell_complete=complete_jobs
+)
 
 
 def print_json(document: Mapping[str, Any]) -> None:
@@ -38,7 +42,7 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines of text as they are made; what the terminal's encoding lacks is replaced."""
+    """Print lines of text as they are made; characters that the terminal's encoding lacks are replaced."""
     encoding = sys.stdout.encoding or "utf-8"
     print_pieces(f"{line}\n".encode(encoding, "replace").decode(encoding) for line in lines)
 
@@ -47,25 +51,25 @@ def print_pieces(pieces: Iterable[str]) -> None:
     """Print one text piece by piece, as it is made."""
     for piece in pieces:
         sys.stdout.write(piece)
-    sys.stdout.flush()  # before what is said on stderr
+    sys.stdout.flush()  # before messages on stderr
 
 
 def note(text: str) -> None:
-    """Tell on stderr what a table cannot: why it is empty, what it leaves out."""
+    """Print a note on stderr: why a table is empty, or what it leaves out."""
     streams.say(f"tfprof: {text}")
 
 
 def width() -> int | None:
-    """Return the columns that COLUMNS names, else those of the terminal that is printed to; None when it is none."""
+    """Return the width in COLUMNS, else that of the terminal; None if standard output is no terminal."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return shutil.get_terminal_size().columns
     return None
 
 
-def unspanned(job: Job, what: str) -> str:
-    """Say why a job has no steps or spans."""
+def unspanned(job: JobReader, what: str) -> str:
+    """Return the reason why a job has no steps or spans."""
     if job.info.state == RUNNING:
-        return f"no {what}s yet: the job has not run a session, a fit or a tf.function so far"
+        return f"no {what}s yet: the job has not run a session, a fit or a tf.function"
     if job.info.state == IMPORTED:
-        return f"no {what}s: the job was imported, and its files tell of traced ops alone"
+        return f"no {what}s: the job was imported, and its files contain traced ops only"
     return f"no {what}s: the job ended before it ran a session, a fit or a tf.function"

@@ -15,10 +15,11 @@ from ..formats.settings import SETTINGS
 from .command import store_option
 from .status import DAEMONS, serving
 
-#: How daemons are started, and why one that says nothing does not come up: the agent's own ways, named and never imported.
+#: Functions of the agent that start daemons and explain failures; named, since cli does not import
+#: agent.
 STARTER: Final = "tfprof.agent.daemon_start:start"
 SILENT: Final = "tfprof.agent.daemon_start:silent"
-#: A daemon has so long to come up, or to put away what it holds.
+#: Time limits in seconds for a daemon to come up, and to store its data and end.
 START_S: Final = 10.0
 STOP_S: Final = 15.0
 _TICK_S: Final = 0.05
@@ -34,7 +35,7 @@ def _until(true: Callable[[], object], patience_s: float) -> bool:
 
 
 def _start(name: str, store: str, place: str) -> int:
-    """Start a daemon and return its pid; DaemonError with its last words when it does not come up."""
+    """Start a daemon and return its pid; DaemonError with its last message if it does not come up."""
     began_ns = time.time_ns()
     load(STARTER)(place, store, name)
     told = _until(lambda: is_up(place, name, holder(place, name)) or failure(place, name, began_ns), START_S)
@@ -48,7 +49,7 @@ def _start(name: str, store: str, place: str) -> int:
 
 
 def _stop(name: str, place: str, pid: int) -> None:
-    """End a daemon and wait until it has; DaemonError when it does not."""
+    """Stop a daemon and wait for its end; DaemonError if it does not end."""
     try:
         os.kill(pid, signal.SIGTERM)
     except ProcessLookupError:
@@ -59,13 +60,20 @@ def _stop(name: str, place: str, pid: int) -> None:
         raise DaemonError(f"the {name}, pid {pid}, is still busy after {STOP_S:.0f} s")
 
 
+def bring_up(store: str, place: str) -> None:
+    """Start those daemons of ``store`` that do not run; DaemonError when one does not come up."""
+    for name in reversed(DAEMONS):
+        if not holder(place, name):
+            _start(name, store, place)
+
+
 @click.command()
 @store_option
 def start(store: str) -> None:
-    """Start the agent and the collector of a store now; tfprof-run does so by itself when they are needed."""
+    """Start the agent and the collector of a store now; tfprof-run starts them automatically when needed."""
     for setting in SETTINGS.values():
         if set(DAEMONS) & set(setting.users):
-            setting.read()  # what is none is told here, and not by a daemon that does not start
+            setting.read()  # an invalid value is reported here, instead of by a daemon that does not start
     place = make_instance(store)
     for name in reversed(DAEMONS):
         pid = holder(place, name)
@@ -76,7 +84,7 @@ def start(store: str) -> None:
 @click.command()
 @store_option
 def stop(store: str) -> None:
-    """Stop the agent and the collector of a store; what jobs record meanwhile waits in their own memory."""
+    """Stop the agent and the collector of a store; meanwhile, records of jobs wait in the jobs' memory."""
     place = serving(store)
     for name in DAEMONS:
         pid = holder(place, name)

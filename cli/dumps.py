@@ -1,4 +1,4 @@
-"""The profiles of a launch that `--dump-steps` asks for, as TensorFlow's ProfileContext writes them: profile_N in a folder."""
+"""The profiles that `--dump-steps` requests: files profile_N, like those of TensorFlow's ProfileContext."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -8,15 +8,17 @@ from ..collector.export import files
 from ..collector.query.explanations import untraced
 from ..collector.query.kinds import of_job
 from ..collector.store.columns import listed
-from ..collector.store.reader import Job
+from ..collector.store.protocols import JobReader
 from ..collector.summaries.jobs import JobRow
 from ..collector.summaries.kinds import named
 
 
-def dump(processes: Sequence[tuple[Job, JobRow]], steps: Sequence[int], folder: Path) -> Iterator[tuple[str, bool]]:
-    """Write a profile of what was traced up to each of ``steps``; yield a text on each, and whether there is a file.
+def dump(
+    processes: Sequence[tuple[JobReader, JobRow]], steps: Sequence[int], folder: Path
+) -> Iterator[tuple[str, bool]]:
+    """Write a profile of the traced steps up to each of ``steps``; yield for each a text and whether it was written.
 
-    Several processes with traced steps get a folder each, called by its id.
+    With several traced processes, each gets a folder named by its id.
     """
     traced = [(job, row, kind, found) for job, row in processes for kind, found in [_traced(job)] if found]
     if not traced:
@@ -29,17 +31,17 @@ def dump(processes: Sequence[tuple[Job, JobRow]], steps: Sequence[int], folder: 
             yield _written(job, place / f"profile_{step}", step, [one for one in found if one <= step], reached)
 
 
-def _traced(job: Job) -> tuple[str, list[int]]:
-    """Return the kind of step that ``job`` is about, and its traced steps in order."""
-    traces, kinds = of_job(job, ["step"])
+def _traced(job: JobReader) -> tuple[str, list[int]]:
+    """Return the main kind of step of ``job``, and its traced steps in order."""
+    traces, kinds = of_job(job, ["step"], apart=False)
     return named(kinds[0]) if kinds else "", sorted(set(listed(traces, "step")))
 
 
-def _written(job: Job, path: Path, step: int, traced: Sequence[int], reached: int | None) -> tuple[str, bool]:
+def _written(job: JobReader, path: Path, step: int, traced: Sequence[int], reached: int | None) -> tuple[str, bool]:
     ended = f"; the job ended after step {reached}" if reached is not None and reached < step else ""
     if not traced:
         return f"no {path}: no step up to {step} was traced{ended} (--trace says which are)", False
-    from ..collector.profile_files import pieces  # noqa: PLC0415  # few launches ask for it
+    from ..collector.exporters.profile_proto import pieces  # noqa: PLC0415  # few launches need it
 
     try:
         path.parent.mkdir(parents=True, exist_ok=True)

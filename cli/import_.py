@@ -1,4 +1,4 @@
-"""`tfprof import`: files of TensorFlow's own tfprof as a job of the store."""
+"""`tfprof import`: imports files of the TF profiler as a job."""
 
 import socket
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -53,7 +53,7 @@ def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> Source:
 
 
 def _listed(paths: str | None) -> list[str]:
-    """Return the files of a list with commas; UsageError when one has no name: it would be a step that is left out."""
+    """Return the files in a comma-separated list; UsageError for an empty name, which would shift the steps."""
     listed = paths.split(",") if paths is not None else []
     if "" in listed:
         raise UsageError(f"--run_meta_path {paths!r} has a comma too many")
@@ -63,7 +63,7 @@ def _listed(paths: str | None) -> list[str]:
 def _op_log(path: str, names: Collection[str], notes: list[str]) -> Rows:
     said = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
     if said.strangers:
-        notes.append(f"{said.strangers} entries of {path} are of no node of the graph, and left out")
+        notes.append(f"{said.strangers} entries of {path} have no node in the graph and are left out")
     return said.rows
 
 
@@ -74,13 +74,14 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Row
     strangers = [name for name in checkpoint.names if name not in names]
     if strangers:
         notes.append(
-            f"{len(strangers)} tensors of {path} are called as no node of the graph is, as {strangers[0]}, and left out"
+            f"{len(strangers)} tensors of {path} have no node in the graph, for example {strangers[0]},"
+            " and are left out"
         )
     return values(checkpoint, names, lambda one: notes.append(f"no value of {one.name}: {one.why}"))
 
 
 @click.command("import", cls=TfprofCommand)
-@click.option("--profile-path", metavar="FILE", type=GIVEN, help="A profile that tfprof wrote (ProfileProto).")
+@click.option("--profile-path", metavar="FILE", type=GIVEN, help="A profile that the TF profiler wrote (ProfileProto).")
 @click.option("--graph-path", metavar="FILE", type=GIVEN, help="A GraphDef, text or binary.")
 @click.option(
     "--run-meta-path",
@@ -89,7 +90,7 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Row
     help="RunMetadata of the steps 0, 1, …, separated by commas; binary or text.",
 )
 @click.option(
-    "--op-log-path", metavar="FILE", type=GIVEN, help="What an op log says of the graph's nodes (OpLogProto)."
+    "--op-log-path", metavar="FILE", type=GIVEN, help="An op log with facts about the graph's nodes (OpLogProto)."
 )
 @click.option(
     "--checkpoint-path",
@@ -97,18 +98,19 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Row
     type=GIVEN,
     help="A checkpoint of the variables: its files' names up to .index (-select tensor_value).",
 )
-@click.option("--name", metavar="NAME", type=NAME, help="What to call the job (default: the file's name).")
+@click.option("--name", metavar="NAME", type=NAME, help="Name of the job (default: the file's name).")
 @json_option
 @store_option
 def import_(store: str, as_json: bool, name: str | None, **paths: str | None) -> None:
-    """Make a job of files that TensorFlow's tfprof reads or writes.
+    """Import files that the TF profiler reads or writes as a job.
 
-    Either --profile_path, or --graph_path and what belongs to it. All commands then answer about it as about a job that ran.
+    Give either --profile_path, or --graph_path with the other files. All commands then treat the
+    result like a job that ran.
     """
     given = {option: text for option, text in paths.items() if text}
     profile_path, graph_path = given.get("profile_path", ""), given.get("graph_path", "")
     if profile_path and len(given) > 1:
-        raise UsageError("--profile_path has all in it: it goes with none of the other paths")
+        raise UsageError("--profile_path contains everything: it cannot be combined with the other paths")
     if not profile_path and not graph_path:
         raise UsageError("nothing to import: give --profile_path, or --graph_path")
     called = name or _named_after(profile_path or graph_path)
@@ -120,7 +122,7 @@ def import_(store: str, as_json: bool, name: str | None, **paths: str | None) ->
 
 
 def _named_after(path: str) -> str:
-    """Return the name of a job that is made of the file at ``path``."""
+    """Return the default name of a job imported from ``path``."""
     try:
         return job_name(Path(path).name or path)
     except ValueError as error:
@@ -128,7 +130,7 @@ def _named_after(path: str) -> str:
 
 
 def _report(source: Source, store: Path, *, as_json: bool) -> None:
-    """Write the job and say what was written."""
+    """Write the job and print a summary."""
     covered, shares = Coverage(listed(source.graph, "name")), []
     of_profile = bool(source.facts.get("slots"))
 

@@ -1,22 +1,22 @@
-"""Ctrl-C: ends what a command does in order, and then the process, as it ends any program: silently, by the signal."""
+"""Ctrl-C: a command cleans up, then ends like any program, silently and by the signal."""
 
 import os
 import signal
 from types import FrameType, TracebackType
 from typing import Final, Self
 
-#: Dispositions that Ctrl-C is not kept from us by.
+#: Dispositions of SIGINT under which Ctrl-C is handled.
 _USUAL: Final = (signal.SIG_DFL, signal.default_int_handler)
 
 
 class StoppedError(BaseException):
-    """Ctrl-C, on its way past click, which would print an empty line."""
+    """Ctrl-C, as an error that click does not catch: click would print an empty line."""
 
 
 class Interruptible:
-    """A stretch that Ctrl-C ends by KeyboardInterrupt; `came` tells so where a library has made another error of it.
+    """A block that Ctrl-C ends by KeyboardInterrupt; `came` is set even if a library converted it to another error.
 
-    Before and after it Ctrl-C does what it did.
+    Outside of the block, the previous handling of Ctrl-C applies.
     """
 
     def __init__(self) -> None:

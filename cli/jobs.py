@@ -1,30 +1,69 @@
-"""`tfprof jobs`: all jobs of a store."""
+"""`tfprof jobs`: the jobs of a store."""
 
 import time
 
 import click
 
+from ..collector.query.listing import EVERY, STATES, Wanted, listed
 from ..collector.render import jobs_text
-from ..collector.store.reader import Store
-from ..collector.summaries.jobs import job_rows
+from ..collector.render.jobs_text import Listing
+from ..collector.store.protocols import StoreReader
+from ..collector.store.reader import open_reader
 from .command import json_option, note, print_json, print_lines, store_option, width
+from .values import GIVEN, SINCE, Words
 
 
 @click.command()
+@click.option(
+    "--state",
+    "states",
+    metavar="STATE",
+    type=Words(STATES),
+    multiple=True,
+    help=f"Only jobs in this state, or several (STATE,STATE): {', '.join(STATES)}.",
+)
+@click.option(
+    "--name",
+    "names",
+    metavar="NAME",
+    type=GIVEN,
+    multiple=True,
+    help="Only jobs of this name; `*` stands for anything.",
+)
+@click.option(
+    "--since",
+    metavar="TIME",
+    type=SINCE,
+    default=0,
+    help="Only jobs that started since then: 30m, 2h or 3d ago, at 14:30, or on 2026-01-31 (with 14:30 behind it).",
+)
 @json_option
 @store_option
-def jobs(store: str, as_json: bool) -> None:
-    """All jobs, running and ended, the last one started last."""
-    opened, now_ns = Store(store), time.time_ns()
-    rows = job_rows([job.info for job in opened.jobs()], now_ns)
-    damaged = opened.damaged()
-    if as_json:
-        from ..collector.query.documents import jobs_document  # noqa: PLC0415  # for those who ask for it
+def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: tuple[str, ...], since: int) -> None:
+    """The jobs, running and ended, the last one started last.
 
-        print_json(jobs_document(opened))
-    elif rows:
-        print_lines(jobs_text.lines(rows, now_ns, width()))
-    if not rows:
-        note(f"no jobs in {opened.path} yet: tfprof-run python train.py makes one")
+    TIME/STEP is the mean over all steps, CPU how many cores were busy on average, MEMORY the most at any second.
+    """
+    opened, now_ns = open_reader(store), time.time_ns()
+    wanted = Wanted(sum(states, ()), names, since)
+    if as_json:
+        from ..collector.query.documents import jobs_document  # noqa: PLC0415  # needed for --json only
+
+        document = jobs_document(opened, wanted)
+        print_json(document)
+        number, damaged = len(document["jobs"]), document["damaged"]
+    else:
+        rows = [Listing(one.row, one.usage, one.tags, one.traced) for one in listed(opened, now_ns, wanted)]
+        print_lines(jobs_text.lines(rows, now_ns, width()) if rows else ())
+        number, damaged = len(rows), opened.damaged()
+    if not number:
+        note(_nothing(opened, wanted))
     for error in damaged:
         note(str(error))
+
+
+def _nothing(store: StoreReader, wanted: Wanted) -> str:
+    there = len(store.jobs())
+    if wanted != EVERY and there:
+        return f"none of {there} jobs is of that state, name and time"
+    return f"no jobs in {store.path} yet: tfprof-run python train.py makes one"

@@ -1,11 +1,10 @@
-"""The `tfprof` command: a table of commands that are imported when they are called for."""
+"""The `tfprof` command: a table of commands, each imported on use."""
 
 import contextlib
 import os
 import sys
-import traceback
 from collections.abc import Callable, Iterator
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import click
 
@@ -18,41 +17,63 @@ from ..formats.version import VERSION
 from .interrupt import Interruptible, StoppedError
 from .suggestion import suggestion
 
-#: Name of each command, where it is, and what `tfprof --help` says of it.
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+#: Name of each command, its function, and its line in `tfprof --help`.
 COMMANDS: Final = {
+    "ps": ("tfprof.cli.ps:ps", "Processes of this host that have TensorFlow loaded."),
+    "doctor": ("tfprof.cli.doctor:doctor", "What would be seen of a process or command, and why not."),
+    "attach": ("tfprof.cli.attach:attach", "Profile a job that runs already."),
     "jobs": ("tfprof.cli.jobs:jobs", "All jobs, running and ended."),
-    "scope": ("tfprof.cli.views:scope", "What ops cost, in the tree of their names."),
-    "graph": ("tfprof.cli.views:graph", "What ops cost, each below the one that uses it."),
-    "op": ("tfprof.cli.views:op", "What each op type cost: time, memory, occurrence."),
-    "code": ("tfprof.cli.views:code", "What each line of Python cost."),
-    "advise": ("tfprof.cli.advise:advise", "What could be faster, and what to do."),
-    "shell": ("tfprof.cli.shell:shell", "Ask about jobs, line by line."),
-    "import": ("tfprof.cli.import_:import_", "Files of TensorFlow's own tfprof as a job."),
+    "top": ("tfprof.cli.top:top", "Live view of all jobs, slow ones first."),
+    "show": ("tfprof.cli.show:show", "Summary of one job on one screen."),
+    "follow": ("tfprof.cli.follow:follow", "The steps of a job as lines, while it runs."),
+    "scope": ("tfprof.cli.views:scope", "Cost of ops, in the tree of their names."),
+    "graph": ("tfprof.cli.views:graph", "Cost of ops, each below the op that uses it."),
+    "op": ("tfprof.cli.views:op", "Cost of each op type: time, memory, occurrence."),
+    "code": ("tfprof.cli.views:code", "Cost of each line of Python."),
+    "advise": ("tfprof.cli.advise:advise", "Advice on performance."),
+    "shell": ("tfprof.cli.shell:shell", "Views and advice, line by line."),
+    "import": ("tfprof.cli.import_:import_", "Import files of the TF profiler as a job."),
     "profile-proto": (
         "tfprof.cli.profile_proto:profile_proto",
-        "A job as a file for TensorFlow's own tfprof.",
+        "Export a job as a file for the TF profiler.",
     ),
-    "steps": ("tfprof.cli.steps:steps", "Step times; traced steps apart."),
+    "steps": ("tfprof.cli.steps:steps", "Step times, with traced steps apart."),
     "spans": ("tfprof.cli.spans:spans", "Fits, epochs, batches, session runs."),
     "host": ("tfprof.cli.host:host", "CPU, memory and I/O of a job and of its host."),
-    "status": ("tfprof.cli.status:status", "The agent and the collector: are they well?"),
-    "config": ("tfprof.cli.config:config", "The settings in force, and where they come from."),
+    "alerts": ("tfprof.cli.alerts:alerts", "Alerts: slower steps, spikes, stalls, growing memory, losses."),
+    "trace": ("tfprof.cli.trace:trace", "Trace steps of running jobs, now."),
+    "detach": ("tfprof.cli.trace:detach", "Detach from running jobs."),
+    "tag": ("tfprof.cli.tag:tag", "Add tags to a job."),
+    "rm": ("tfprof.cli.rm:rm", "Remove jobs that have ended."),
+    "status": ("tfprof.cli.status:status", "Show the state of agent and collector."),
+    "config": ("tfprof.cli.config:config", "Each setting with its value and source."),
     "start": ("tfprof.cli.daemons:start", "Start agent and collector (tfprof-run does it when needed)."),
     "stop": ("tfprof.cli.daemons:stop", "Stop agent and collector."),
+    "completion": (
+        "tfprof.cli.completion:completion",
+        "Print the completion script for bash, zsh or fish.",
+    ),
 }
 
 
+#: The environment variable of a completion request (completion.py).
+COMPLETION: Final = "_TFPROF_COMPLETE"
+
+
 class ReaderGoneError(Exception):
-    """Nobody reads what a command prints any more; click would end with 1 on the system's own error."""
+    """The reader of the output is gone; click would turn the system's error into exit status 1."""
 
 
 class InternalError(TfprofError):
-    """Something in a command that should not happen."""
+    """An unexpected error in a command."""
 
 
 @contextlib.contextmanager
 def _past_click() -> Iterator[None]:
-    """Bring past click what it would make something of."""
+    """Wrap errors that click would handle itself."""
     try:
         yield
     except BrokenPipeError:
@@ -62,10 +83,10 @@ def _past_click() -> Iterator[None]:
 
 
 class Commands(click.Group):
-    """The group of the commands in the table: it imports the one that is called."""
+    """The group of the commands in the table; it imports the one that is called."""
 
     def make_context(self, *args: Any, **given: Any) -> click.Context:
-        """Read what stands before the command."""
+        """Parse the options before the command."""
         with _past_click():
             return super().make_context(*args, **given)
 
@@ -77,7 +98,7 @@ class Commands(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Return the command that is called; UsageError with what may have been meant when there is none of that name."""
+        """Return the command that is called; UsageError with a suggestion if there is none of that name."""
         if args[0] not in COMMANDS and not args[0].startswith("-"):
             raise UsageError(f"no such command {args[0]!r}{suggestion(args[0], COMMANDS)} (tfprof --help)")
         return super().resolve_command(ctx, args)
@@ -88,13 +109,20 @@ class Commands(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return the command called ``cmd_name``, None when there is none."""
+        """Return the command ``cmd_name``, None if there is none."""
         del ctx
         if cmd_name not in COMMANDS:
             return None
         command = load(COMMANDS[cmd_name][0])
         assert isinstance(command, click.Command)
         return command
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> "list[CompletionItem]":
+        """Return the commands that begin with ``incomplete``, without importing any."""
+        from click.shell_completion import CompletionItem  # noqa: PLC0415  # for shells only
+
+        found = [CompletionItem(name, help=text) for name, (_, text) in COMMANDS.items() if name.startswith(incomplete)]
+        return [*found, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing any."""
@@ -106,7 +134,7 @@ class Commands(click.Group):
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 120})
 @click.version_option(VERSION, prog_name="tfprof", message="%(prog)s %(version)s")
 def tfprof() -> None:
-    """Read what tfprof-run recorded of TensorFlow jobs.
+    """Show profiles of TensorFlow jobs that tfprof-run recorded.
 
     \b
     tfprof-run python train.py         profile a job
@@ -118,33 +146,35 @@ def tfprof() -> None:
 
 
 def _fail(error: TfprofError) -> int:
-    """Say what went wrong, with the traceback where that is asked for; return the exit status."""
+    """Print the error, with its traceback if debugging is on; return the exit status."""
     if SETTINGS["debug"].read():
+        import traceback  # noqa: PLC0415  # slow to load, and errors are few
+
         streams.say(traceback.format_exc().rstrip())
     streams.say(f"tfprof: {error}")
     return error.exit_code
 
 
 def _wrong(error: click.ClickException) -> TfprofError:
-    """Return what click says is wrong with a command line as an error of ours, with the command that helps."""
+    """Return click's error about a command line as a TfprofError, with a pointer to the help."""
     message = error.format_message().rstrip(".")
     context = getattr(error, "ctx", None)
     return UsageError(message if context is None else f"{message} ({context.command_path} --help)")
 
 
 def _unusable(error: OSError) -> TfprofError:
-    """Return what the system refused as an error of ours: without a file's name it is of what was printed."""
+    """Return an OSError as a TfprofError; without a file name it concerns standard output."""
     if error.filename is None:
         return streams.unwritten(error)
     return TfprofError(f"{os.fsdecode(error.filename)}: {error.strerror}", "io")
 
 
 def _internal(error: Exception) -> TfprofError:
-    """Return an error that nobody expected as one of ours."""
+    """Return an unexpected error as a TfprofError."""
     return InternalError(f"{type(error).__name__}: {error}; TFPROF_DEBUG=1 shows where")
 
 
-#: How each error becomes one of ours; the first kind that fits.
+#: Converters of errors to TfprofError, by class; the first match counts.
 _OURS: Final[tuple[tuple[type[Exception], Callable[[Any], TfprofError]], ...]] = (
     (TfprofError, lambda error: error),
     (click.ClickException, _wrong),
@@ -154,12 +184,12 @@ _OURS: Final[tuple[tuple[type[Exception], Callable[[Any], TfprofError]], ...]] =
 
 
 def _failed(error: Exception) -> int:
-    """Tell of an error, whatever it is; return the exit status."""
+    """Print any error; return the exit status."""
     return _fail(next(ours(error) for kind, ours in _OURS if isinstance(error, kind)))
 
 
 def _run(arguments: list[str], stretch: Interruptible) -> int:
-    """Run one command to its end and return its exit status; every error ends here, as one line."""
+    """Run one command and return its exit status; every error ends here, as one line."""
     try:
         result = tfprof.main(arguments or ["--help"], prog_name="tfprof", standalone_mode=False)
         streams.flush_output()
@@ -174,7 +204,7 @@ def _run(arguments: list[str], stretch: Interruptible) -> int:
 
 
 def _settled(code: int) -> int:
-    """Return ``code`` when standard output has taken what was printed; what it has not is told unless a failure was."""
+    """Return ``code`` if standard output was written completely; report a failure unless there was one before."""
     try:
         streams.flush_output()
     except TfprofError as error:
@@ -192,6 +222,8 @@ def main(arguments: list[str] | None = None) -> None:
     except UsageError as error:
         streams.say(f"tfprof: {error}")
         sys.exit(error.exit_code)
+    if COMPLETION in os.environ:
+        sys.exit(load("tfprof.cli.completion:answer")(tfprof))
     with Interruptible() as stretch:
         code = _settled(_run(sys.argv[1:] if arguments is None else arguments, stretch))
     sys.exit(code)

@@ -1,27 +1,32 @@
-"""`tfprof profile-proto`: a job as the files of TensorFlow's own tfprof."""
+"""`tfprof profile-proto`: exports a job as files of the TF profiler."""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import click
 
 from ..collector.errors import UsageError
-from ..collector.export import files
-from ..collector.store.reader import Store
+from ..collector.export.files import write
+from ..collector.exporters.of_jobs import JOB_FILES
+from ..collector.store.reader import open_reader
 from ..collector.tfviews.parity import COMPAT
 from .about import TfprofCommand, kind_option, step_range
 from .command import job_argument, store_option
 from .values import GIVEN
 
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _file_options(command: F) -> F:
+    """Add the option of each exporter of jobs."""
+    for row in reversed(JOB_FILES):
+        command = click.option(*row.flags, row.name, metavar="FILE", type=GIVEN, help=row.help)(command)
+    return command
+
 
 @click.command("profile-proto", cls=TfprofCommand)
 @job_argument
-@click.option(
-    "-o", "--output", "file", metavar="FILE", type=GIVEN, help="Where the profile is written to (ProfileProto)."
-)
-@click.option(
-    "--op-log",
-    metavar="FILE",
-    type=GIVEN,
-    help="Where an op log is written to (OpLogProto): operations, types, Python stacks.",
-)
+@_file_options
 @kind_option
 @click.option("--steps", metavar="A-B", callback=step_range, help="Only traced steps from A to B.")
 @click.option(
@@ -29,27 +34,23 @@ from .values import GIVEN
     type=click.Choice(COMPAT),
     default=COMPAT[0],
     metavar="VERSION",
-    help="1.15: tell which output of a node an input is of, as that TensorFlow does.",
+    help="1.15: record the output that each input comes from, as that TensorFlow does.",
 )
 @store_option
 def profile_proto(
     job: str,
     store: str,
-    file: str | None,
-    op_log: str | None,
     kinds: tuple[int, ...] | None,
     steps: tuple[int, int] | None,
     compat: str,
+    **files: str | None,
 ) -> None:
     """Write JOB as a file that TensorFlow's own tools read: tfprof --profile_path, ProfilerFromFile, profiler-ui."""
-    if not file and not op_log:
-        raise UsageError("nothing to write: give -o FILE, or --op-log FILE")
-    chosen = Store(store).job(job)
-    if op_log:
-        from ..collector.profile_files import op_log as message  # noqa: PLC0415  # for those who ask for it
-
-        files.write(op_log, message(chosen).SerializeToString(deterministic=True))
-    if file:
-        from ..collector.profile_files import pieces  # noqa: PLC0415  # likewise
-
-        files.write(file, b"".join(pieces(chosen, steps, compat, kinds)))
+    if not any(files.values()):
+        given = ", or ".join(f"{row.flags[0]} FILE" for row in JOB_FILES)
+        raise UsageError(f"nothing to write: give {given}")
+    chosen = open_reader(store).job(job)
+    for row in reversed(JOB_FILES):
+        path = files[row.name]
+        if path:
+            write(path, b"".join(row.data(chosen, steps, compat, kinds)))

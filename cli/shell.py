@@ -1,4 +1,4 @@
-"""`tfprof shell`: questions about jobs, line by line, in the language of tfprof's own shell."""
+"""`tfprof shell`: questions about jobs, line by line, in the language of the TF profiler's shell."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -29,7 +29,7 @@ PROMPT: Final = "tfprof> "
 
 
 class Shell:
-    """What a shell knows from line to line: the options of the session, the lines entered; `failed` when any was no good."""
+    """State of a shell: the session's options and the entered lines; `failed`: some line had an error."""
 
     def __init__(self, ask: Callable[[], About], options: Options, lines: Lines) -> None:
         self._ask = ask
@@ -41,7 +41,7 @@ class Shell:
         self.failed = False
 
     def run(self, text: str) -> bool:
-        """Carry out one line; False when it was the last one."""
+        """Execute one line; return False if it ends the shell."""
         if not text.strip():
             print_lines(table(self.options))
             return True
@@ -77,7 +77,7 @@ class Shell:
                 self._show(line.command, options, kinds)
 
     def _advise(self) -> None:
-        from ..collector.query.advising import advise  # noqa: PLC0415  # reads all of a job, for those who ask for it
+        from ..collector.query.advising import advise  # noqa: PLC0415  # large, and few sessions need it
         from .advise import tell  # noqa: PLC0415
 
         about = self._ask()
@@ -90,7 +90,7 @@ class Shell:
 
 
 def _theirs(error: TfprofError, parity: Parity) -> str:
-    """Return what tfprof's own shell says where ours says ``error``."""
+    """Return the TF profiler's message for ``error``."""
     if isinstance(error, NoSuchStepError):
         return not_found(error)
     if isinstance(error, RefusedError):
@@ -102,7 +102,10 @@ def _theirs(error: TfprofError, parity: Parity) -> str:
 
 def _help(view: str = "") -> Iterator[str]:
     if view not in VIEWS:
-        yield "COMMAND [-option value ...]   lists are separated by commas; an empty line shows the options of this session"
+        yield (
+            "COMMAND [-option value ...]   lists are separated by commas;"
+            " an empty line shows the options of this session"
+        )
         yield from (f"  {name:<8} {text}" for name, text in COMMANDS.items())
         yield ""
     for option in (*TABLE, STEP_KIND):
@@ -123,7 +126,7 @@ def _typed(shell: Shell, lines: Lines, names: JobNames) -> None:
 
 
 def _piped(shell: Shell) -> None:
-    """Read lines as they come."""
+    """Read lines from a pipe or file."""
     if hasattr(sys.stdin, "reconfigure"):
         sys.stdin.reconfigure(errors="surrogateescape")
     while (text := _next()) and shell.run(text):
@@ -142,10 +145,10 @@ def _next() -> str:
 @about_options
 @view_options("")
 def shell(compat: str, exact: bool, **given: Any) -> int:
-    """Ask about JOBs line by line: scope, graph, op, code, advise, with options as `tfprof op` has them.
+    """Ask about JOBs line by line: scope, graph, op, code, advise, with the options of `tfprof op`.
 
-    On a terminal lines can be edited, completed (Tab) and found again; else they are read as they come, and the exit
-    status is 1 if any was no good. Options given here are the defaults of the session, as is what `set` changes.
+    On a terminal, lines can be edited, completed (Tab) and recalled. Otherwise the exit status is 1
+    if any line had an error. Options given here, or by `set`, are the defaults of the session.
     """
     asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
     options = from_texts(given, exact=exact)

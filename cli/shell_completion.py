@@ -1,24 +1,24 @@
-"""What a line in the shell may go on with: commands, options, and the values of each."""
+"""Completions of a line in the shell: commands, options, and their values."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple
 
-from ..collector.exporters import EXPORTERS, outputs
+from ..collector.exporters.table import EXPORTERS, outputs
 from ..collector.query.engine import VIEWS
 from ..collector.tfviews.option_values import ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH
 from ..collector.tfviews.options import TABLE, Option
 from .shell_line import COMMANDS, OPTIONS, STEP_KIND
 
-#: More are of no help.
+#: Maximum number of completions.
 MOST: Final = 200
 _LISTS: Final = frozenset({SELECT, REGEXES, STEP_KIND.kind})
 
-#: What regexes of an option may name in a view.
+#: Names that the regexes of an option match, by view.
 Names = Callable[[str, str], Iterable[str]]
 
 
 class Completions(NamedTuple):
-    """Texts that may stand in the place of the last ``length`` characters; ``ends``: a blank comes after them."""
+    """Texts that may replace the last ``length`` characters; ``ends``: a space follows them."""
 
     length: int
     texts: list[str]
@@ -51,7 +51,7 @@ def _values(option: Option, view: str, names: Names) -> Iterable[str]:
 
 
 def complete(text: str, names: Names) -> Completions:
-    """Return how ``text``, a line up to the cursor, may go on; ``names`` knows what there is in the jobs."""
+    """Return completions of ``text``, a line up to the cursor; ``names`` looks up names in the jobs."""
     *before, last = text.split(" ")
     words = [word for word in before if word]
     if not words:

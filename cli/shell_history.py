@@ -1,4 +1,4 @@
-"""The lines entered in earlier shells, in a file that is the user's alone."""
+"""The lines of earlier shells, in a private file of the user."""
 
 import os
 from pathlib import Path
@@ -7,17 +7,17 @@ from typing import Final
 from ..formats import runtime_dir
 from .command import note
 
-#: Lines that are kept.
+#: Maximum number of lines in the file.
 KEPT: Final = 1000
 
 
 def history_file() -> Path:
-    """Return where lines are kept: `shell_history` in $XDG_STATE_HOME/tfprof."""
+    """Return the file of the history: `shell_history` in $XDG_STATE_HOME/tfprof."""
     return Path(runtime_dir.absolute(runtime_dir.state_home())) / "tfprof" / "shell_history"
 
 
 class Lines:
-    """Lines, the latest last; with a file those of earlier shells too. A file that cannot be used is told of once."""
+    """Lines, the latest last, including those in the file; an unusable file is reported once."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path
@@ -31,7 +31,7 @@ class Lines:
                 self._give_up(path, error)
 
     def add(self, text: str) -> None:
-        """Take in a line, unless it is the last one again."""
+        """Add a line, unless it equals the last one."""
         if self.texts[-1:] == [text]:
             return
         self.texts.append(text)
@@ -53,5 +53,5 @@ class Lines:
             file.write(f"{text}\n".encode("utf-8", "replace"))
 
     def _give_up(self, path: Path, error: OSError) -> None:
-        note(f"lines are not kept for later shells: {path}: {error.strerror}")
+        note(f"lines are not saved for later shells: {path}: {error.strerror}")
         self._path = None

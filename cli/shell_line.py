@@ -1,4 +1,4 @@
-"""The shell's own language: a command, then options with their values, separated by blanks."""
+"""The language of the shell: a command, then options with their values, separated by spaces."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -10,25 +10,25 @@ from ..collector.tfviews.options import TABLE, Option
 from .arguments import SPELLINGS
 from .suggestion import suggestion
 
-#: Commands, and what `help` says of them.
+#: Commands with their lines in `help`.
 COMMANDS: Final = {
     "scope": "nodes in the tree of their names",
     "graph": "nodes, each below the one that uses it",
     "op": "op types",
     "code": "lines of Python in the tree of calls",
-    "advise": "what could be faster",
+    "advise": "advice on performance",
     "set": "make options the defaults of this session",
-    "help": "this, or what the options of a view mean: help op",
+    "help": "this list, or the options of a view: help op",
     "history": "the lines entered so far",
     "exit": "end, as do quit and Ctrl-D",
     "quit": "end",
 }
-#: What views and `set` take besides the options of tfprof's: which kinds of steps are meant.
+#: Option of views and `set` that the TF profiler lacks: the kinds of steps.
 STEP_KIND: Final = Option(
     "kind",
     Kind(lambda _name, value: from_text(value), lambda _name, value: from_text(text_of("kind", value))),
     "KIND",
-    "only steps of this kind, as batch or train, or of several (KIND,KIND), or all",
+    "only steps of this kind, such as batch or train, of several (KIND,KIND), or all",
 )
 #: Options by every spelling.
 OPTIONS: Final = {"-kind": STEP_KIND, "--kind": STEP_KIND} | {
@@ -40,7 +40,7 @@ OPTIONS: Final = {"-kind": STEP_KIND, "--kind": STEP_KIND} | {
 
 
 class LineError(UsageError):
-    """A line that names no command or no option; ``theirs`` is what tfprof says of it."""
+    """A line with an unknown command or option; ``theirs``: the TF profiler's message."""
 
     def __init__(self, message: str, theirs: str) -> None:
         super().__init__(message)
@@ -48,19 +48,19 @@ class LineError(UsageError):
 
 
 class Line(NamedTuple):
-    """A line taken apart: the texts of options by name, the words of commands that take no options."""
+    """A parsed line: texts of options by name, words of commands without options."""
 
     command: str
     texts: dict[str, str]
     words: tuple[str, ...] = ()
 
 
-#: Commands after which words are not options.
+#: Commands without options.
 _WORDS: Final = frozenset({"help", "history", "exit", "quit"})
 
 
 def parse(text: str) -> Line:
-    """Take a line with a command apart; UsageError when it is none."""
+    """Parse a line; UsageError if it is invalid."""
     command, *words = text.split()
     if command not in COMMANDS:
         message = f"no such command {command!r}{suggestion(command, COMMANDS)} (help)"
@@ -84,7 +84,7 @@ def parse(text: str) -> Line:
 
 
 def _value(option: Option, words: Sequence[str]) -> tuple[str, int]:
-    """Return an option's value, and how many of the words that follow it make it up."""
+    """Return an option's value, and the number of words that it takes."""
     if option.kind is TRUTH and (not words or words[0].startswith("-")):
         return "true", 0
     if not words:

@@ -1,4 +1,4 @@
-"""What regexes may name in the jobs of a shell, read when first asked for."""
+"""Names in the jobs of a shell for completion, read on first use."""
 
 from collections.abc import Iterable, Sequence
 from functools import cache
@@ -6,8 +6,9 @@ from typing import Any
 
 from ..collector.errors import TfprofError
 from ..collector.query.kinds import counted, of_job
-from ..collector.store.reader import Job
+from ..collector.store.protocols import JobReader
 from ..collector.store.schema import DEVICE, NODE
+from ..collector.summaries.jobs import functions_of
 from ..collector.summaries.kinds import ALL, named
 from ..collector.tfviews.nodes import texts
 
@@ -15,12 +16,12 @@ from ..collector.tfviews.nodes import texts
 class JobNames:
     """Nodes, op types, devices, lines of code, steps and kinds of steps of jobs, each in order."""
 
-    def __init__(self, jobs: Sequence[Job]) -> None:
+    def __init__(self, jobs: Sequence[JobReader]) -> None:
         self._jobs = jobs
         self._known = cache(self._read)
 
     def __call__(self, view: str, option: str) -> Iterable[str]:
-        """Return what the values of ``option`` may name in ``view``; nothing where that cannot be read."""
+        """Return names for the values of ``option`` in ``view``; none if they cannot be read."""
         try:
             if option == "step":
                 return ["-1", *self._known("step")]
@@ -39,29 +40,30 @@ class JobNames:
         return [str(one) for one in sorted(found)]
 
     @staticmethod
-    def _ops(job: Job) -> Iterable[str]:
+    def _ops(job: JobReader) -> Iterable[str]:
         return [str(op) for op in job.table("graph_nodes", ["op"])["op"].unique().to_pylist()]
 
     @staticmethod
-    def _nodes(job: Job) -> Iterable[str]:
+    def _nodes(job: JobReader) -> Iterable[str]:
         graph: list[Any] = job.table("graph_nodes", ["name"])["name"].to_pylist()
         return [*graph, *texts(job.table("names"), NODE).values()]
 
     @staticmethod
-    def _devices(job: Job) -> Iterable[str]:
+    def _devices(job: JobReader) -> Iterable[str]:
         return [text.lower() for text in texts(job.table("names"), DEVICE).values()]
 
     @staticmethod
-    def _lines(job: Job) -> Iterable[str]:
+    def _lines(job: JobReader) -> Iterable[str]:
         frames = job.table("frames", ["file", "line", "function"]).group_by(["file", "line", "function"]).aggregate([])
         rows: list[dict[str, Any]] = frames.to_pylist()
         return [f"{row['file'].rpartition('/')[2]}:{row['line']}:{row['function']}" for row in rows]
 
     @staticmethod
-    def _steps(job: Job) -> Iterable[int]:
+    def _steps(job: JobReader) -> Iterable[int]:
         steps: list[Any] = of_job(job, ["step"])[0]["step"].to_pylist()
         return steps
 
     @staticmethod
-    def _kinds(job: Job) -> Iterable[str]:
-        return map(named, counted([job.table("traces", ["kind"])]))
+    def _kinds(job: JobReader) -> Iterable[str]:
+        names = functions_of(job.info)
+        return [named(kind, names) for kind in counted([job.table("traces", ["kind", "key"])])]

@@ -1,4 +1,4 @@
-"""Lines from a terminal, by prompt_toolkit: edited, completed with Tab, remembered."""
+"""Reads lines from a terminal by prompt_toolkit: editing, completion, history."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -18,7 +18,7 @@ class _Completer(Completer):
         self._names = names
 
     def get_completions(self, document: Document, complete_event: CompleteEvent) -> Iterator[Completion]:
-        """Yield what may stand in the place of the last piece."""
+        """Yield replacements of the last piece."""
         del complete_event
         found = complete(document.text_before_cursor, self._names)
         for text in found.texts:
@@ -26,7 +26,7 @@ class _Completer(Completer):
 
 
 class _History(History):
-    """Earlier lines; those of this session are taken in by the shell itself."""
+    """Earlier lines; the shell itself adds those of this session."""
 
     def __init__(self, lines: Lines) -> None:
         super().__init__()
@@ -37,7 +37,7 @@ class _History(History):
         return reversed(self._earlier.texts)
 
     def store_string(self, string: str) -> None:
-        """Leave it to the shell."""
+        """Do nothing: the shell stores its lines."""
 
 
 class Prompt:
@@ -55,7 +55,7 @@ class Prompt:
         )
 
     def line(self) -> str | None:
-        """Return the next line, None at the end; Ctrl-C drops what was typed."""
+        """Return the next line, None at the end; Ctrl-C discards the input."""
         while True:
             try:
                 return str(self._session.prompt(self._text))

@@ -1,10 +1,10 @@
-"""`tfprof spans`: the application's own phases."""
+"""`tfprof spans`: the phases of the application."""
 
 import click
 
 from ..collector.render import spans_text
 from ..collector.store.catalog import RUNNING
-from ..collector.store.reader import Store
+from ..collector.store.reader import open_reader
 from ..collector.summaries.jobs import functions_of
 from ..collector.summaries.spans import phases
 from .command import job_argument, json_option, note, print_json, print_lines, store_option, unspanned, width
@@ -16,13 +16,16 @@ from .command import job_argument, json_option, note, print_json, print_lines, s
 @store_option
 def spans(job: str, store: str, as_json: bool) -> None:
     """The phases of JOB: fits with their epochs and batches, evaluations, predictions, session runs."""
-    chosen = Store(store).job(job)
-    tree = phases(chosen.table("spans"), functions_of(chosen.info), live=chosen.info.state == RUNNING)
+    chosen = open_reader(store).job(job)
     if as_json:
         from ..collector.query.documents import spans_document  # noqa: PLC0415  # for those who ask for it
 
-        print_json(spans_document(chosen))
-    elif tree:
-        print_lines(spans_text.lines(tree, width()))
-    if not tree:
+        document = spans_document(chosen)
+        print_json(document)
+        known = len(document["spans"])
+    else:
+        tree = phases(chosen.table("spans"), functions_of(chosen.info), live=chosen.info.state == RUNNING)
+        print_lines(spans_text.lines(tree, width()) if tree else ())
+        known = len(tree)
+    if not known:
         note(unspanned(chosen, "span"))

@@ -1,4 +1,4 @@
-"""`tfprof status`: how agent and collector are."""
+"""`tfprof status`: the state of agent and collector."""
 
 import errno
 import stat
@@ -13,16 +13,16 @@ from ..collector.render import status_text
 from ..collector.store import catalog
 from ..commands.daemons import holder, read_status
 from ..formats.runtime_dir import instance_dir
-from .command import json_option, print_json, print_lines, store_option
+from .command import json_option, print_json, print_lines, store_option, width
 
-#: The daemons by name, as their pid and status files are called.
+#: Names of the daemons, which their pid and status files have, too.
 DAEMONS: Final = ("agent", "collector")
 
 
 def serving(store: str) -> str:
-    """Return the runtime folder of the daemons of ``store``; StoreError where none lives and there can be none.
+    """Return the runtime folder of the daemons of ``store``; StoreError if there is neither a daemon nor a store.
 
-    A store need not be there yet.
+    The store need not exist yet.
     """
     place = instance_dir(store)
     if not any(holder(place, name) for name in DAEMONS):
@@ -42,7 +42,7 @@ def _may_become_one(store: str) -> bool:
 
 
 def statuses(store: str) -> dict[str, dict[str, Any]]:
-    """Return the last status of each daemon of ``store``; `alive` says whether it lives."""
+    """Return the last status of each daemon of ``store``; `alive`: whether it runs."""
     place = serving(store)
     return {name: read_status(place, name) or {"alive": False} for name in DAEMONS}
 
@@ -51,13 +51,13 @@ def statuses(store: str) -> dict[str, dict[str, Any]]:
 @json_option
 @store_option
 def status(store: str, as_json: bool) -> None:
-    """The agent and the collector of a store: since when, how far behind, what was lost or refused, memory."""
+    """The state of the agent and the collector of a store: start, delay, lost and refused data, memory."""
     found = statuses(store)
-    # A collector that is not running would decode by what is installed here.
+    # A collector that is not running would use the decoder installed here.
     found["collector"].setdefault("decoder", decoder("auto").name)
     if as_json:
         from ..collector.query.documents import status_document  # noqa: PLC0415  # for those who ask for it
 
         print_json(status_document(store, instance_dir(store), found))
     else:
-        print_lines(status_text.lines(store, found))
+        print_lines(status_text.lines(store, found, width()))

@@ -8,14 +8,15 @@ from ..collector.errors import UsageError
 from ..collector.query.documents import steps_document
 from ..collector.query.explanations import missed
 from ..collector.render import steps_text
-from ..collector.store.reader import Store
+from ..collector.store.protocols import JobReader
+from ..collector.store.reader import open_reader
 from ..collector.summaries.events import events
 from ..collector.summaries.jobs import counts_of, functions_of
 from ..collector.summaries.steps import steps as fold
 from .command import job_argument, json_option, note, print_json, print_lines, store_option, unspanned, width
 from .values import WHOLE
 
-#: Steps that are listed unless others are asked for.
+#: Default number of listed steps.
 LISTED: Final = 10
 
 
@@ -26,24 +27,31 @@ LISTED: Final = 10
 @json_option
 @store_option
 def steps(job: str, store: str, as_json: bool, last: int | None, everything: bool) -> None:
-    """Step times of JOB: percentiles of the untraced steps, the traced ones apart, and the last steps one by one.
+    """Step times of JOB: percentiles of the untraced steps, the cost of tracing, and a list of the last steps.
 
-    Of steps shorter than 1 ms one in so many is timed, and stands for those since the last one; what is recorded of several
-    at a time is listed with their mean. What befell the job besides is told, too.
+    Steps shorter than 1 ms may be sampled: a timed one represents those since the last timed one.
+    Steps recorded together are listed with their mean. Events of the job are printed, too.
     """
     if everything and last is not None:
         raise UsageError("--last and --all exclude each other")
-    chosen = Store(store).job(job)
+    chosen = open_reader(store).job(job)
     listed = None if everything else LISTED if last is None else last
-    found = fold(chosen.table("spans"), listed, functions_of(chosen.info))
-    counts = counts_of(chosen.info)
-    befallen = events(chosen.table("events"))
     if as_json:
-        print_json(steps_document(chosen, listed))
-    elif found.rows or befallen:
-        print_lines(steps_text.lines(found, counts, befallen, width()))
-    text = missed(chosen)
-    if text and not as_json:
-        note(text)
-    if not found.rows:
+        document = steps_document(chosen, listed)
+        print_json(document)
+        entries = document["entries"]
+    else:
+        entries = _print(chosen, listed)
+    if not entries:
         note(unspanned(chosen, "step"))
+
+
+def _print(job: JobReader, listed: int | None) -> int:
+    """Print the steps of ``job`` and what befell it; return how many entries there are."""
+    found = fold(job.table("spans"), listed, functions_of(job.info))
+    befallen = events(job.table("events"))
+    if found.rows or befallen:
+        print_lines(steps_text.lines(found, counts_of(job.info), befallen, width()))
+    if text := missed(job):
+        note(text)
+    return found.rows

@@ -1,10 +1,10 @@
-"""What may have been meant by a word that is not known."""
+"""Suggests a correction of an unknown word."""
 
 from collections.abc import Iterable
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return the question whether one of ``known`` was meant by ``word``, '' when none is like it."""
-    import difflib  # noqa: PLC0415  # for those who mistype
+    """Return the question whether a similar word in ``known`` was meant, '' if there is none."""
+    import difflib  # noqa: PLC0415  # needed after errors only
 
     return "".join(f": did you mean {one}?" for one in difflib.get_close_matches(word, known, 1))

@@ -1,4 +1,4 @@
-"""What commands and the shell print of a delivered answer."""
+"""Prints an answer, for commands and the shell."""
 
 from ..collector.query.explanations import hint, left_out, why
 from ..collector.write_output import Delivery
@@ -6,7 +6,7 @@ from .command import note, print_lines
 
 
 def tell(delivery: Delivery) -> None:
-    """Print what is said, and on standard error what is noted and why nothing, or not everything, is shown."""
+    """Print the lines of an answer, and on standard error its notes and why nothing, or not everything, is shown."""
     answer = delivery.answer
     if answer.shows_something:
         print_lines(delivery.said)

@@ -1,15 +1,18 @@
-"""Values of options and arguments as click reads them, refused in our words where they are none."""
+"""Types of options and arguments for click, with tfprof's own messages."""
 
-from collections.abc import Callable
-from typing import Any
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime, timedelta
+from typing import Any, Final
 
 import click
+import click.shell_completion
 
 from ..formats import values
 
 
 class Text(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
-    """A text that says something; ``check`` returns it, or raises ValueError with what is wrong with it."""
+    """A text that is not empty; ``check`` returns it, or raises ValueError with a message."""
 
     name = "text"
 
@@ -17,7 +20,7 @@ class Text(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
         self._check = check
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return ``value``; BadParameter when it is empty."""
+        """Return ``value``; BadParameter if it is empty."""
         if not value.strip():
             self.fail("it is empty", param, ctx)
         try:
@@ -27,18 +30,78 @@ class Text(click.ParamType):  # type: ignore[type-arg]  # older releases of clic
 
 
 class Whole(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
-    """A whole number from 0, in plain digits."""
+    """An integer from 0, in plain digits."""
 
     name = "number"
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the number; BadParameter when ``value`` is none."""
+        """Return the number; BadParameter if ``value`` is none."""
         number = value if isinstance(value, int) else values.whole(value)
         if number is None:
             self.fail(f"{value!r} is no whole number from 0", param, ctx)
         return number
 
 
+class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
+    """One of some words, or several with commas between them; the value is a tuple."""
+
+    name = "words"
+
+    def __init__(self, known: Sequence[str]) -> None:
+        self.known = known
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
+        """Return the words; BadParameter when one is none of those that are known."""
+        words = tuple(word.strip().lower() for word in value.split(",")) if isinstance(value, str) else value
+        wrong = next((word for word in words if word not in self.known), None)
+        if wrong is not None:
+            self.fail(f"{wrong!r} is none of {', '.join(self.known)}", param, ctx)
+        return tuple(words)
+
+    def shell_complete(
+        self, ctx: click.Context, param: click.Parameter, incomplete: str
+    ) -> list[click.shell_completion.CompletionItem]:
+        """Return the words that the last one of ``incomplete`` may become."""
+        del ctx, param
+        before, comma, last = incomplete.rpartition(",")
+        taken = before.split(",") if before else []
+        words = [word for word in self.known if word.startswith(last) and word not in taken]
+        return [click.shell_completion.CompletionItem(f"{before}{comma}{word}") for word in words]
+
+
+class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
+    """A moment of real time in ns.
+
+    It is so long ago (30m, 2h, 3d), a time of the last day (14:30), or a date, with a time or not.
+    """
+
+    name = "time"
+    _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        """Return the moment; BadParameter when ``value`` names none."""
+        if isinstance(value, int):
+            return value
+        text = value.strip()
+        number = values.whole(text[:-1])
+        if number is not None and text[-1] in self._SECONDS:
+            return time.time_ns() - number * self._SECONDS[text[-1]] * 10**9
+        try:
+            return int(_moment(text).timestamp() * 1e9)
+        except (ValueError, OverflowError):
+            self.fail(f"{value!r} is no time: 30m, 2h or 3d ago, 14:30, or 2026-01-31", param, ctx)
+
+
+def _moment(text: str) -> datetime:
+    """Return the local time that ``text`` names; ValueError when it names none."""
+    if ":" not in text or "-" in text:
+        return datetime.fromisoformat(text).astimezone()
+    now = datetime.now().astimezone()
+    today = datetime.fromisoformat(f"{now.date().isoformat()} {text}").astimezone()
+    return today if today <= now else today - timedelta(days=1)
+
+
 GIVEN = Text()
 NAME = Text(values.job_name)
+SINCE = Moment()
 WHOLE = Whole()

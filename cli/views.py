@@ -1,4 +1,4 @@
-"""`tfprof scope`, `graph`, `op`, `code`: tfprof's views of jobs."""
+"""`tfprof scope`, `graph`, `op`, `code`: the views of jobs."""
 
 import gc
 from collections.abc import Iterator, Mapping
@@ -18,29 +18,33 @@ from .about import TfprofCommand, about, about_options, view_options
 from .command import json_option, note, print_pieces, width
 from .telling import tell
 
-#: What each view is, in the help.
-_SAYS: Final = {
-    "scope": """What the nodes of JOB cost, in the tree of their names: layers, towers, optimizers.
+#: Help text of each view.
+_HELP: Final = {
+    "scope": """Cost of the nodes of JOB, in the tree of their names: layers, towers, optimizers.
 
-    What took most comes first; numbers are of a step, with all that is below a row.""",
-    "graph": """What the nodes of JOB cost, each below the one that uses its output: where a loss comes from.
+    The largest come first; numbers are per step, including everything below a row.""",
+    "graph": """Cost of the nodes of JOB, each below the one that uses its output: where a loss comes from.
 
-    Numbers are of a step, with all that is below a row; *self* is the node's own. A node that several use is below one of them.""",
-    "op": """What each op type of JOB cost, as TensorFlow's own profiler counts it.
+    Numbers are per step, including everything below a row; *self* is the node's own time. A node
+    that several use is below one of them.""",
+    "op": """Cost of each op type of JOB, counted like TensorFlow's own profiler.
 
-    What took most comes first; numbers are of a step.""",
-    "code": """What each line of Python of JOB cost, in the tree of calls that made the nodes of the graph.
+    The largest come first; numbers are per step.""",
+    "code": """Cost of each line of Python of JOB, in the tree of calls that created the graph's nodes.
 
-    Numbers are of a step, with all that a line calls. Lines of packages are left out: -show_name_regexes '.*' shows them.""",
+    Numbers are per step, including everything that a line calls. Lines of packages are left out:
+    -show_name_regexes '.*' shows them.""",
 }
-_SAYS_ALL: Final = """
-
-    Numbers are means over the traced steps, or those of one step (-step). Several JOBs are put together by the names of nodes.
-    Lists are separated by commas; regexes match whole names. --exact-tf prints as TensorFlow's own profiler does."""
+_HELP_ALL: Final = (
+    "\n\n    Numbers are means over the traced steps, or those of one step (-step)."
+    " Several JOBs are merged by the names of nodes."
+    "\n    Lists are separated by commas; regexes match whole names."
+    " --exact-tf prints as TensorFlow's own profiler does."
+)
 
 
 def _json(answer: Answer) -> Iterator[str]:
-    """Yield the JSON document of an answer: what was asked, and the message of the view."""
+    """Yield the JSON document of an answer: the question, and the message of the view."""
     import json  # noqa: PLC0415  # with protobuf, for those who ask for it
 
     from ..collector.query.documents import view_document  # noqa: PLC0415
@@ -53,7 +57,7 @@ def _json(answer: Answer) -> Iterator[str]:
 
 @contextmanager
 def _undisturbed() -> Iterator[None]:
-    """Leave cycles of objects where they are: a command ends soon, and looking for them takes a quarter of a large view's time."""
+    """Disable the garbage collector: a command ends soon, and collections take a quarter of a large view's time."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -81,7 +85,7 @@ def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
 
 
 def _command(view: str) -> click.Command:
-    @click.command(view, cls=TfprofCommand, help=_SAYS[view] + _SAYS_ALL)
+    @click.command(view, cls=TfprofCommand, help=_HELP[view] + _HELP_ALL)
     @about_options
     @view_options(view)
     @json_option

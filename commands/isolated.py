@@ -10,7 +10,7 @@ import os
 import sys
 from importlib import import_module
 
-#: Commands by their names; daemons go by their modules'.
+#: Modules of commands by name; daemons use the names of their modules.
 COMMANDS = {"tfprof": "tfprof.cli.main", "tfprof-run": "tfprof.agent.launcher.run"}
 
 

@@ -1,6 +1,6 @@
 """Settings from files: the user's before the host's, both after the environment (docs/settings.md).
 
-Launcher, daemons and commands read them; a job is handed what they say in its environment.
+Launcher, daemons and commands read them; a job gets the values in its environment.
 """
 
 from __future__ import annotations
@@ -9,10 +9,8 @@ import os
 import stat
 from typing import TYPE_CHECKING, Any
 
-from ..formats import layout
 from ..formats.errors import TfprofError, UsageError
-from ..formats.policy import Policy
-from ..formats.runtime_dir import default_store
+from ..formats.runtime_dir import default_store, store_path
 from ..formats.settings import SETTINGS
 
 if TYPE_CHECKING:
@@ -20,7 +18,7 @@ if TYPE_CHECKING:
 
 HOST_FILE = "/etc/tfprof/config.toml"
 FILE_MAX = 64 << 10
-#: Settings that only an environment can hold: they are about one job.
+#: Settings that only the environment may have: they concern one job.
 NOT_IN_FILES = frozenset(["run", "raise"])
 
 #: Variables of this process that were set by a file: variable -> path.
@@ -62,22 +60,29 @@ def take() -> dict[str, str]:
 
 
 def store() -> str:
-    """Return the store that environment, files or the default name."""
+    """Return the store named by the environment, the files or the default."""
     take()
     return default_store()
 
 
+def named_store() -> str:
+    """Return the store that ``store`` does, and leave the environment as it is: it is another program's."""
+    row = SETTINGS["store"]
+    texts = [text for path in paths() if (text := read(path).get(row.name))]
+    return default_store() if os.environ.get(row.variable) or not texts else store_path(row.parse(texts[0]))
+
+
 def without_taken(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return ``environ`` without what files gave: a daemon reads them itself."""
+    """Return ``environ`` without the values from files: a daemon reads the files itself."""
     return {name: text for name, text in environ.items() if name not in taken}
 
 
 def read(path: str) -> dict[str, str]:
-    """Return the settings in the file ``path`` as texts by name, empty where there is no such file."""
+    """Return the settings in the file ``path`` as texts by name, empty if there is no such file."""
     data = _data(path)
     if data is None:
         return {}
-    import tomllib  # few have such a file
+    import tomllib  # imported late, since few users have such a file
 
     try:
         document = tomllib.loads(data.decode())
@@ -144,14 +149,20 @@ def _any(value: Any) -> None:
 
 
 def _trace(value: str) -> None:
+    from ..formats.policy import Policy  # few files have such a setting; likewise below
+
     Policy.from_text(value, SETTINGS["trace-level"].default)
 
 
 def _level(value: str) -> None:
+    from ..formats.policy import Policy
+
     Policy.from_text(SETTINGS["trace"].default, value)
 
 
 def _ring(value: int) -> None:
+    from ..formats import layout
+
     if not layout.RING_MIN <= value <= layout.RING_MAX:
         raise ValueError("no size from 1M to 1G")
 

@@ -1,4 +1,7 @@
-"""Command lines that cannot be carried out: of every command, option and setting, each is refused in one line with one slug."""
+"""Command lines that cannot be carried out.
+
+Of every command, option and setting, each is refused in one line with one slug.
+"""
 
 import os
 import re
@@ -23,9 +26,15 @@ ODD = ("", " ", LONG, "a\nb", "\x1b[31mred", "\udcff", "nöłé", "' OR 1=1", "%
 VIEWS = ("scope", "graph", "op", "code")
 #: What each command needs before something else can be wrong with it.
 BASE = {
-    **dict.fromkeys((*VIEWS, "advise", "shell", "steps", "spans", "host"), ("aa10",)),
+    **dict.fromkeys((*VIEWS, "advise", "shell", "steps", "spans", "host", "show", "follow"), ("aa10",)),
+    "attach": ("4194305",),  # above all numbers of processes
+    "tag": ("aa10", "note"),
+    "rm": ("nosuch",),
+    "completion": ("tcsh",),
     "profile-proto": ("aa10", "-o", "out"),
     "import": ("--graph_path", "graph"),
+    "trace": ("aa10", "--for", "5s"),
+    "detach": ("aa10",),
 }
 NO_NUMBERS = (
     "",
@@ -45,6 +54,7 @@ NO_NUMBERS = (
     "9" * 30,
     "9" * 5000,
 )
+NO_TIMES = ("", " ", "x", "s", "0", "0s", "-1", "-5s", "nan", "inf", "5x", "5 s 3", "1h30", "9" * 5000, "٣s", "\udcff")
 NO_RANGES = ("", "x", "-1", "5-3", "1-", "1--2", "1-2-3", "1,2", "٣", "9" * 5000, "nan", "0x1")
 BAD_VALUES = {
     NUMBER: NO_NUMBERS,
@@ -78,15 +88,31 @@ OTHER_OPTIONS = {
     "steps": NO_RANGES,
     "kinds": (*ODD, "trains", "batch,", ",", "all,batch", "BATCH,epoch"),
     "device": (*ODD, "tpu"),
+    "sort": (*ODD, "slower"),
+    "text": ("", " "),
+    "before": (*ODD, "3x", "-1d"),
     "compat": (*ODD, "2.22", "1"),
     "last": (*NO_NUMBERS, "-1"),
+    "names": ("", " "),
+    "states": (*ODD, "runing", "running,", "ended exited"),
+    "since": (*ODD, "3x", "d", "-3d", "25:00", "14:30x", "2026-13-01", "9" * 5000 + "d", "٣d"),
     "name": ("", " ", "last", "a\nb", LONG, "\x07", "\udcff"),
     "profile_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "graph", LONG),
     "run_meta_path": ("", ",", "missing", "folder", "graph,", "loop", "junk", LONG),
     "op_log_path": ("", "missing", "folder", "loop", "junk"),
     "checkpoint_path": ("", "missing", "folder", "loop", "junk"),
     "graph_path": ("", "missing", "folder", "loop", "socket", "/dev/null", "junk", LONG, "a\nb"),
-    "file": BAD_FILES,
+    "profile_proto": BAD_FILES,
+    "next_steps": ("0", "0-3", *(text for text in NO_RANGES if text != "1,2")),
+    "time": NO_TIMES,
+    "wait": NO_TIMES,
+    "every": ("0", *NO_NUMBERS),
+    "budget": ("", "%", "x", "1", "0%", "101%", "nan%", "-1%", "1%%", "9" * 5000),
+    "level": (*ODD, "loud"),
+    "trace": (*ODD, "sometimes", "every=0", "steps=3-1", "budget=0%"),
+    "method": (*ODD, "gdb"),
+    "pattern": ("", " ", "x"),
+    "output": (*ODD, "scope", "op"),
     "op_log": tuple(file for file in BAD_FILES if file != "/dev/full"),  # nothing is to be written
 }
 BAD_WORDS = ("--nosuch", "-nosuch", "--jsn", "-x", "--store", "--=", "-é", "--json=maybe", f"--{LONG}")
@@ -94,9 +120,18 @@ BAD_WORDS = ("--nosuch", "-nosuch", "--jsn", "-x", "--store", "--=", "-é", "--j
 MORE = (
     *((word,) for word in ("nosuch", "statsu", "--nosuch", "-x", LONG, "", "a\nb", "--store", "\udcff")),
     *((name,) for name in (*VIEWS, "advise", "shell", "steps", "spans", "host", "profile-proto", "import")),
+    *((name,) for name in ("show", "follow", "tag", "rm", "completion")),
     *((name, "aa10", "bb10") for name in ("steps", "spans", "host", "profile-proto")),
-    *((name, "extra") for name in ("jobs", "status", "start", "stop")),
+    *((name, "extra") for name in ("jobs", "top", "status", "start", "stop")),
     ("steps", "aa10", "--last", "3", "--all"),
+    ("follow", "aa10", "--last", "3", "--all"),
+    ("tag", "aa10", "\x1b[31mred"),
+    ("tag", "aa10", LONG),
+    ("tag", "aa10", "--remove", "nothing"),
+    ("rm", "aa10", "--all"),
+    ("rm", "--all"),
+    ("rm", "--name", "*"),
+    ("completion", "tcsh"),
     ("op", "aa10", "--json", "-output", "file:outfile=x"),
     ("op", "aa10", "-output", "timeline:outfile=x"),
     ("op", "aa10", "-output", "pprof:outfile=x"),
@@ -110,12 +145,34 @@ MORE = (
     ("import", "--op_log_path", "junk"),
     ("import", "--name", "x"),
     ("import", "--graph_path", "graph", "--run_meta_path", "untraced,junk"),
+    *((name, *more) for name in ("trace", "detach") for more in ((), ("--all", "aa10"), ("--all", "--host", "moon"))),
+    ("trace", "--for", "5s"),
+    ("trace", "aa10"),
+    ("trace", "aa10", "--every", "5", "--off"),
+    ("trace", "aa10", "--all-steps", "--budget", "1%"),
+    ("trace", "aa10", "--off", "--steps", "3"),
+    ("trace", "aa10", "--end", "--for", "5s"),
+    ("trace", "aa10", "--off", "-o", "ops"),
+    ("trace", "nosuch", "--steps", "3"),
+    ("trace", "--all", "--name", "nosuch", "--steps", "3"),
+    ("attach",),
+    ("attach", "--all", "no such program"),
+    ("attach", "--follow"),
+    ("attach", "4194305", "--all", "x"),
+    ("attach", "--all", "x", "--follow", "--no-wait"),
+    ("attach", "x"),
+    ("attach", "-1"),
+    ("attach", "4194305", "--steps", "0"),
+    ("attach", "4194305", "--steps", "3", "--trace", "all"),
     ("op", "nosuch", "-show_name_regexes", "((", "--exact-tf"),
 )
 
 
 def _options(name: str) -> Iterator[tuple[click.Option, tuple[str, ...]]]:
-    """Yield the options of a command and what none of their values can be; those of the store have a test of their own."""
+    """Yield the options of a command and what none of their values can be.
+
+    Those of the store have a test of their own.
+    """
     table = {option.name: BAD_VALUES[option.kind] for option in TABLE}
     for option in load(COMMANDS[name][0]).params:
         if isinstance(option, click.Option) and not option.is_flag and option.name != "store":
@@ -145,7 +202,7 @@ STORES = [
     (name, store)
     for name in COMMANDS
     for store in (*BAD_STORES, *DAMAGED_STORES, *(() if name in _DAEMONS | {"import"} else NO_STORES))
-    if name != "config" and (name != "start" or not store.strip())
+    if name not in {"config", "completion", "doctor", "ps"} and (name != "start" or not store.strip())
 ]
 
 
@@ -220,7 +277,7 @@ def test_a_bad_command_line_is_one_line_with_one_slug(run: Run, words: tuple[str
 @pytest.mark.parametrize(("name", "store"), STORES, ids=_short)
 def test_a_bad_store_is_one_line_with_one_slug(run: Run, name: str, store: str) -> None:
     slug = refused(run(name, *BASE.get(name, ()), f"--store={store}"))
-    if name not in _DAEMONS | {"import"}:
+    if name not in _DAEMONS | {"attach", "import"}:
         kind = "store-damaged" if store in (*DAMAGED_STORES, "loop-inside") else "store-missing"
         assert slug == {"other-version": "store-version", "": "usage"}.get(store.strip(), kind)
 

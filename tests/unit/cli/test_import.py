@@ -8,7 +8,7 @@ from fakes.command import Run, caller
 from fakes.run_metadata import run_metadata
 from tfprof.collector.proto.tensorflow_pb2 import GraphDef
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 
 GRAPH = GraphDef(
     node=[
@@ -36,7 +36,7 @@ def run(tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
 
 
 def jobs(tmp_path: Path) -> list[str]:
-    return [job.info.hex for job in Store(tmp_path / "store").jobs()] if (tmp_path / "store").exists() else []
+    return [job.info.hex for job in LocalStore(tmp_path / "store").jobs()] if (tmp_path / "store").exists() else []
 
 
 @pytest.mark.parametrize("dashes", ["-", "--"])
@@ -47,7 +47,7 @@ def test_options_are_spelled_as_in_tfprof(run: Run, tmp_path: Path, dashes: str,
     assert code == 0
     (uid,) = jobs(tmp_path)
     assert out == f"run graph coverage: 0.25\nrun graph coverage: 0.75\n{uid} graph: 3 nodes, 2 steps\n"
-    assert err == "tfprof: 1 entries of log are of no node of the graph, and left out\n"
+    assert err == "tfprof: 1 entries of log have no node in the graph and are left out\n"
 
 
 def test_an_import_is_asked_about_as_any_job(run: Run) -> None:
@@ -103,9 +103,9 @@ def test_a_profile_goes_out_and_in(run: Run, tmp_path: Path) -> None:
     [
         ([], 2, "nothing to import: give --profile_path, or --graph_path [usage]"),
         (["--run_meta_path", "run-0"], 2, "nothing to import"),
-        (["--profile_path", "p", "--graph_path", "graph"], 2, "--profile_path has all in it"),
-        (["--profile_path", "p", "--run_meta_path", "run-0"], 2, "--profile_path has all in it"),
-        (["--profile_path", "p", "--op_log_path", "log"], 2, "--profile_path has all in it"),
+        (["--profile_path", "p", "--graph_path", "graph"], 2, "--profile_path contains everything"),
+        (["--profile_path", "p", "--run_meta_path", "run-0"], 2, "--profile_path contains everything"),
+        (["--profile_path", "p", "--op_log_path", "log"], 2, "--profile_path contains everything"),
         (["--graph_path"], 2, "requires an argument"),
         (["--no_such", "x"], 2, "No such option"),
         (["--graph_path", "missing"], 1, "cannot read missing: No such file or directory [io]"),

@@ -1,17 +1,18 @@
 """A job with steps of two kinds: commands are of one of them, unless they are asked for more."""
 
 import json
+import zlib
 from pathlib import Path
 
 import pyarrow as pa
 import pytest
 from fakes.command import Run, caller
 from fakes.made_steps import Ran, graph, run_metadata
-from fakes.made_store import START_NS, traced, write_job
+from fakes.made_store import START_NS, rows, traced, write_job
 from tfprof.collector.api import open_store
 from tfprof.collector.errors import UsageError
 from tfprof.collector.store.schema import TRACES
-from tfprof.collector.summaries.kinds import from_text
+from tfprof.collector.summaries.kinds import from_text, named
 from tfprof.formats import layout
 
 STEPS = [
@@ -29,11 +30,11 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ops = {layout.BATCH: Ran("dense", 0, 10), layout.TEST_BATCH: Ran("cast", 0, 90)}
     parts = [run_metadata([ops[kind]], START_NS) for kind, _ in STEPS]
     tables = traced(graph({"dense": "MatMul", "cast": "Cast"}), parts)
-    rows = [
+    steps = [
         {**row, "kind": kind, "step": step}
         for row, (kind, step) in zip(tables["traces"].to_pylist(), STEPS, strict=True)
     ]
-    tables["traces"] = pa.Table.from_pylist(rows, schema=TRACES)
+    tables["traces"] = pa.Table.from_pylist(steps, schema=TRACES)
     counters = {"counts": {"batch": 100, "test_batch": 7500}, "times": TIMES, "failed": {"batch": 2}}
     place = tmp_path_factory.mktemp("kinds") / "store"
     write_job(place, 0xAA << 56, tables, identity={"name": "fit.py"}, counters=counters)
@@ -115,7 +116,9 @@ def test_what_there_is_not_is_refused(run: Run, words: list[str], said: str) -> 
 
 def test_a_job_has_the_steps_of_its_kind_that_did_not_fail(run: Run) -> None:
     (job,) = json.loads(run("jobs", "--json")[1])["jobs"]
-    assert (job["steps"], job["step_kind"]) == (98, "batch")
+    assert (job["steps"], job["step_kind"], job["traced_of_kind"]) == (98, "batch", 3)
+    heads, cells = run("jobs")[1].splitlines()
+    assert cells[: heads.index("TRACED") + len("TRACED")].split()[-1] == "3"
 
 
 def test_the_shell_takes_a_kind_for_a_line_or_for_the_session(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,3 +167,75 @@ def test_python_asks_for_kinds_too(store: Path, capsys: pytest.CaptureFixture[st
 def test_kinds_are_read_in_their_own_order() -> None:
     assert from_text("test_batch, batch") == (layout.BATCH, layout.TEST_BATCH)
     assert from_text("all") == layout.STEP_KINDS
+    assert [named(kind, NAMES) for kind in from_text("function:eval_step,batch")] == ["batch", "function:eval_step"]
+
+
+#: The keys of functions by name, and back.
+KEYS = {name: zlib.crc32(name.encode()) for name in ("train_step", "eval_step")}
+NAMES = {key: name for name, key in KEYS.items()}
+CALLS = [(3, "train_step"), (4, "train_step"), (5, "eval_step"), (6, "eval_step"), (7, "eval_step")]
+
+
+@pytest.fixture(scope="module")
+def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A loop of two functions: the gradient takes 10 µs of a training step, Cast 90 of an evaluation step."""
+    ops = {"train_step": Ran("gradient_tape/dense", 0, 10), "eval_step": Ran("cast", 0, 90)}
+    parts = [run_metadata([ops[name]], START_NS) for _, name in CALLS]
+    tables = traced(graph({"gradient_tape/dense": "MatMul", "cast": "Cast"}), parts)
+    found = [
+        {**row, "kind": layout.FUNCTION, "step": step, "key": KEYS[name]}
+        for row, (step, name) in zip(tables["traces"].to_pylist(), CALLS, strict=True)
+    ]
+    tables["traces"] = pa.Table.from_pylist(found, schema=TRACES)
+    times = {"train_step": 10**9, "eval_step": 4 * 10**9}
+    calls = [
+        {"kind": layout.FUNCTION, "key": KEYS[name], "count": 40, "total_ns": times[name], "min_ns": 1, "max_ns": 1}
+        for name in times
+    ]
+    tables["spans"] = rows("spans", calls)
+    counters = {"counts": {"function": 90}, "times": {"function": 5 * 10**9}}
+    place = tmp_path_factory.mktemp("loop") / "store"
+    identity = {"name": "loop.py", "functions": {str(key): name for key, name in NAMES.items()}}
+    write_job(place, 0xAA << 56, tables, identity=identity, counters=counters)
+    return place
+
+
+@pytest.mark.parametrize(
+    ("words", "micros", "kinds"),
+    [
+        ((), {"MatMul": 10}, {"function:train_step": 2}),
+        (("--kind", "function:eval_step"), {"Cast": 90}, {"function:eval_step": 3}),
+        (("--kind", f"function:#{KEYS['eval_step']:x}"), {"Cast": 90}, {"function:eval_step": 3}),
+        (
+            ("--kind", "function"),
+            {"MatMul": 10, "Cast": 90},
+            {"function:train_step": 2, "function:eval_step": 3},
+        ),
+        (("--exact-tf",), {"MatMul": 10, "Cast": 90}, {"function:train_step": 2, "function:eval_step": 3}),
+        (("-step", "4"), {"MatMul": 10}, {"function:train_step": 1}),
+        (("--exact-tf", "-step", "5"), {"Cast": 90}, {"function:eval_step": 1}),
+    ],
+)
+def test_each_function_is_a_kind_and_one_that_trains_comes_first(
+    run: Run, loop: Path, words: tuple[str, ...], micros: dict[str, int], kinds: dict[str, int]
+) -> None:
+    assert shown(run, "--store", str(loop), *words) == (micros, kinds)
+
+
+def test_functions_are_named_where_steps_of_them_are_left_out_or_missing(run: Run, loop: Path) -> None:
+    heading = run("op", "aa", "--store", str(loop))[1].splitlines()[:2]
+    assert "2 traced function:train_step steps of 40" in heading[0]
+    assert heading[1].endswith("traced besides: 3 function:eval_step (--kind)")
+    missing = run("op", "aa", "-step", "6", "--store", str(loop))[2]
+    assert "Available steps: 3 4 (of the kind function:train_step; --kind function:eval_step has it)" in missing
+    unknown = run("op", "aa", "--kind", "function:step", "--store", str(loop))[2]
+    assert "no step of a function of that name was traced; there are 2 function:train_step, 3" in unknown
+    assert "[no-such-kind]" in run("op", "aa", "--kind", "function:", "--store", str(loop))[2]
+
+
+def test_a_profile_has_the_calls_of_all_functions_by_their_numbers(run: Run, loop: Path, tmp_path: Path) -> None:
+    from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
+
+    file = tmp_path / "profile"
+    assert run("profile-proto", "aa", "-o", str(file), "--store", str(loop))[0] == 0
+    assert sorted(ProfileProto.FromString(file.read_bytes()).steps) == [3, 4, 5, 6, 7]

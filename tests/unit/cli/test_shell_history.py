@@ -50,7 +50,7 @@ def test_a_place_that_cannot_be_written_is_told_of_once(tmp_path: Path, capsys: 
     lines.add("scope")
     said = capsys.readouterr().err.splitlines()
     assert len(said) == 1
-    assert said[0].startswith("tfprof: lines are not kept for later shells: ")
+    assert said[0].startswith("tfprof: lines are not saved for later shells: ")
     assert lines.texts == ["op", "scope"]
 
 

@@ -1,0 +1,297 @@
+"""`tfprof attach`: profile running jobs."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator, Sequence
+from functools import partial
+from typing import Any, Final
+
+import click
+from click.core import ParameterSource
+
+from ..agent.attach import targets
+from ..agent.attach.attachment import LADDER, Attachment, Plan
+from ..agent.attach.helper import answer_apart, ask_elsewhere
+from ..agent.attach.identities import Answer, as_user, user_to_be
+from ..agent.launches import name_of
+from ..agent.processes import Process, process
+from ..collector.numbers import duration
+from ..commands import settings_files
+from ..formats.errors import TfprofError, UsageError
+from ..formats.policy import Policy
+from ..formats.runtime_dir import default_store
+from ..formats.settings import SETTINGS
+from .command import note, print_lines, store_option, width
+from .report import report
+from .values import GIVEN, NAME, WHOLE
+from .watching import StepReader
+
+#: Values of `-o`, and the number of traced steps if `--steps` is not given.
+OUTPUTS: Final = ("ops",)
+STEPS: Final = 20
+#: Poll intervals of the jobs, and of the agent (seconds).
+LOOK_S: Final = 0.2
+AGENT_S: Final = 1.0
+#: Poll interval of new processes (seconds).
+ARRIVALS_S: Final = 2.0
+
+
+class Arrivals:
+    """The processes of ``--all``, and with ``follows`` those that start or load TensorFlow later."""
+
+    def __init__(self, plan: Plan, pattern: str, *, follows: bool, counted: bool) -> None:
+        self._plan = plan
+        self._pattern = pattern
+        self._counted = counted
+        self._known: set[Process] = set()
+        self._looked_s = float("-inf")
+        self.follows = follows
+
+    def look(self) -> list[Attachment]:
+        """Attach to processes that are new, at most once in ARRIVALS_S; return the attachments."""
+        if time.monotonic() < self._looked_s + ARRIVALS_S:
+            return []
+        attached = []
+        for found in targets.mine(self._pattern, self._known):
+            self._known.add(found.process)
+            try:
+                attached.append(_attachment(self._plan, found.process, counted=self._counted))
+            except TfprofError as error:
+                if error.slug == "no-tensorflow":  # it is loading it
+                    self._known.discard(found.process)
+                else:
+                    note(f"{found.process.pid}: {error}")
+        self._known = {one for one in self._known if one.is_alive}
+        self._looked_s = time.monotonic()
+        return attached
+
+
+@click.command()
+@click.argument("pids", metavar="[PID]...", nargs=-1, type=WHOLE)
+@click.option("--all", "pattern", metavar="NAME", type=GIVEN, help="All my processes called NAME (`*` for any).")
+@click.option("--follow", is_flag=True, help="With --all: also processes that start later, until Ctrl-C.")
+@click.option("--trace", metavar="POLICY", help="Which steps are traced, as for tfprof-run (budget=1%).")
+@click.option("--trace-level", "level", metavar="LEVEL", help="auto, software or full.")
+@click.option("--steps", metavar="N", type=WHOLE, help="Trace the next N steps, then detach.")
+@click.option("-o", "--output", type=click.Choice(OUTPUTS), help=f"Trace {STEPS} steps, print the top ops, detach.")
+@click.option("--no-wait", is_flag=True, help="Attach and return; tfprof detach detaches.")
+@click.option("--name", metavar="NAME", type=NAME, help="Name of the job (its script's name).")
+@click.option("--method", type=click.Choice(LADDER), help="Use only this method, not the first that works.")
+@click.option("--record-command", is_flag=True, help="Keep the command line with the results.")
+@store_option
+def attach(
+    pids: Sequence[int],
+    store: str,
+    pattern: str | None,
+    trace: str | None,
+    level: str | None,
+    steps: int | None,
+    output: str | None,
+    name: str | None,
+    method: str | None,
+    *,
+    follow: bool,
+    no_wait: bool,
+    record_command: bool,
+) -> int:
+    """Profile the running processes PID, without a restart and without a change to their code.
+
+    Steps are shown as they end, a line each. Ctrl-C detaches and puts everything back.
+    With --steps or -o the command detaches when the steps are traced.
+    """
+    if bool(pids) == (pattern is not None):
+        raise UsageError("which process? a PID, or --all NAME; tfprof ps lists them (tfprof attach --help)")
+    if follow and (pattern is None or no_wait):
+        raise UsageError("--follow waits for processes of --all: it needs that, and excludes --no-wait")
+    count = STEPS if output is not None and steps is None else steps
+    if count == 0:
+        raise UsageError("--steps 0 traces nothing")
+    if count is not None and trace is not None:
+        raise UsageError("--steps and --trace both say which steps are traced")
+    plan = Plan(
+        store=store,
+        name=name,
+        settings=_settings(trace if count is None else f"steps=1-{count}", level),
+        methods=LADDER if method is None else (method,),
+        records_command=record_command,
+    )
+    if pattern is not None:
+        return _run(
+            plan, Arrivals(plan, pattern, follows=follow, counted=count is not None), count, output, no_wait=no_wait
+        )
+    user_id = user_to_be(list(pids))
+    if user_id is not None:
+        return as_user(user_id, pids[0], partial(_as_user, plan, pids, count, output, no_wait), answer_apart)
+    return _run(plan, pids, count, output, no_wait=no_wait)
+
+
+def _as_user(
+    plan: Plan, pids: Sequence[int], count: int | None, output: str | None, no_wait: bool, answer: Answer
+) -> int:
+    """Do the command with another user's identity."""
+    ask_elsewhere(answer)
+    given = click.get_current_context().get_parameter_source("store")
+    if given != ParameterSource.COMMANDLINE:
+        plan = plan._replace(store=default_store())
+    return _run(plan, pids, count, output, no_wait=no_wait)
+
+
+def _run(plan: Plan, wanted: Sequence[int] | Arrivals, count: int | None, output: str | None, *, no_wait: bool) -> int:
+    """Attach, follow, and detach; SIGTERM and SIGHUP end it as Ctrl-C does."""
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
+    arrivals = wanted if isinstance(wanted, Arrivals) else None
+    if isinstance(wanted, Arrivals):
+        attached, failed = wanted.look(), 0
+        if not attached and not wanted.follows:
+            raise UsageError("none of your processes of that name can be attached to: tfprof ps", "no-such-process")
+    else:
+        attached, failed = _attached(plan, wanted, counted=count is not None)
+    follows = arrivals is not None and arrivals.follows
+    try:
+        if no_wait or not (attached or follows):
+            for one in attached:
+                note(f"{_title(one)}: attached; tfprof detach detaches")
+            return failed
+        _watch(attached, count, arrivals if follows else None, quiet=output is not None)
+        return _finish(attached, output, plan.store) or failed
+    finally:
+        for one in attached:
+            one.end()
+
+
+def _settings(trace: str | None, level: str | None) -> dict[str, str]:
+    """Return the settings of the jobs by variable; PolicyError or UsageError if one is invalid."""
+    given = settings_files.take()
+    of_job = {row.variable for row in SETTINGS.values() if "shim" in row.users}
+    found = {name: text for name, text in {**given, **os.environ}.items() if name in of_job}
+    for option, text in (("trace", trace), ("trace-level", level)):
+        if text is not None:
+            found[SETTINGS[option].variable] = text
+    Policy.from_text(SETTINGS["trace"].read(found), SETTINGS["trace-level"].read(found))
+    return found
+
+
+def _attached(plan: Plan, pids: Sequence[int], *, counted: bool) -> tuple[list[Attachment], int]:
+    """Attach to each of ``pids``; return the attachments, and 1 if any process failed, else 0.
+
+    ``counted``: the number of steps to trace is given. That is refused for a job that is already
+    profiled, since `tfprof trace` does it.
+    """
+    done: list[Attachment] = []
+    failed = 0
+    for pid in dict.fromkeys(pids):
+        found = process(pid)
+        try:
+            if found is None:
+                raise UsageError(f"there is no process {pid}", "no-such-process")
+            done.append(_attachment(plan, found, counted=counted))
+        except TfprofError as error:
+            note(f"{pid}: {error}")
+            failed = 1
+    return done, failed
+
+
+def _attachment(plan: Plan, found: Process, *, counted: bool) -> Attachment:
+    """Attach to one process and say how; TfprofError if that fails."""
+    one = Attachment(plan, found)
+    if counted and not one.is_ours:
+        one.end()
+        raise UsageError("it is profiled already: tfprof trace orders steps of it", "already-profiled")
+    stopped = f", stopped for {duration(one.stopped_ns)}" if one.stopped_ns else ""
+    note(f"{_title(one)}: attached by {one.method}{stopped}")
+    return one
+
+
+def _title(one: Attachment) -> str:
+    hello = one.channel.hello()
+    return f"{one.process.pid} {hello.get('name') or ''}".strip()
+
+
+def _watch(attached: list[Attachment], count: int | None, arrivals: Arrivals | None, *, quiet: bool) -> None:
+    """Show steps until Ctrl-C, until ``count`` are traced in each job, or until all jobs have ended.
+
+    With ``arrivals`` only Ctrl-C ends it; their attachments join ``attached``.
+    """
+    readers = {one: StepReader(one.channel) for one in attached}
+    alone = arrivals is None and len(attached) == 1
+    looked_s = 0.0
+    detached: set[Attachment] = set()
+
+    def show() -> None:
+        for one, reader in readers.items():
+            lines = list(reader.lines())
+            if not quiet:
+                print_lines(_prefixed(one, lines, alone=alone))
+
+    try:
+        while arrivals is not None or any(_goes_on(one, count) for one in attached):
+            new = arrivals.look() if arrivals is not None else []
+            attached += new
+            readers |= {one: StepReader(one.channel) for one in new}
+            show()
+            for one in attached:
+                if one not in detached and not _goes_on(one, count):
+                    detached.add(one)
+                    _detach(one)
+            if attached and time.monotonic() > looked_s + AGENT_S:
+                looked_s = time.monotonic()
+                attached[0].look_after_agent()
+            time.sleep(LOOK_S)
+        show()
+    except KeyboardInterrupt:
+        if any(one.is_ours for one in attached):
+            note("detaching")
+
+
+def _goes_on(one: Attachment, count: int | None) -> bool:
+    return one.is_alive and (count is None or one.channel.word("traced") < count)
+
+
+def _prefixed(one: Attachment, lines: Sequence[str], *, alone: bool) -> Iterator[str]:
+    return (line if alone else f"{one.process.pid}  {line}" for line in lines)
+
+
+def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> int:
+    """Detach from all jobs, wait until their data is stored, and print the result."""
+    failed = 0
+    attached = [one for one in attached if one.is_ours]
+    for one in attached:
+        failed = failed or _detach(one)
+        one.close_launch()
+    for one in attached:
+        launch = name_of(one.launch)
+        result = one.stored()
+        if output is not None:
+            print_lines(report(opened(store), launch, None, width() or 120))
+        elif result is None or not result.complete:
+            note(f"not everything is stored yet: {_reason(result)}")
+            failed = 1
+        else:
+            note(f"detached; more with  tfprof op {launch[:4]} · tfprof steps {launch[:4]}")
+    return failed
+
+
+def _detach(one: Attachment) -> int:
+    """Detach from a job that this command attached to; return 1 if that fails, else 0."""
+    if not one.is_ours or not one.is_alive:
+        return 0
+    title = _title(one)
+    try:
+        one.detach()
+    except TfprofError as error:
+        note(f"{title}: {error}")
+        return 1
+    return 0
+
+
+def _reason(result: Any) -> str:
+    return result.stall["text"] if result is not None and result.stall else "the agent is still sending it"
+
+
+def opened(store: str) -> Any:
+    """Return the store, which exists by now."""
+    from ..collector.store.reader import open_reader  # noqa: PLC0415  # only needed after data was stored
+
+    return open_reader(store)

@@ -1,0 +1,85 @@
+"""`tfprof completion`: the completion scripts of shells, and the answers to their requests."""
+
+import contextlib
+import os
+from collections.abc import Sequence
+from typing import Final
+
+import click
+from click.shell_completion import CompletionItem, get_completion_class
+
+from ..collector.exporters.table import outputs
+from ..collector.query.engine import VIEWS
+from ..collector.summaries.kinds import ALL, NUMBERS
+from ..collector.tfviews.option_values import ORDER, ORDERS, OUTPUT, SELECT, SELECTS
+from ..collector.tfviews.options import TABLE
+from .arguments import SPELLINGS
+
+#: The environment variable of a completion request.
+VARIABLE: Final = "_TFPROF_COMPLETE"
+SHELLS: Final = ("bash", "zsh", "fish")
+#: Installation by shell: the line and the file that it goes into.
+_HOW: Final = {
+    "bash": 'eval "$(tfprof completion bash)"   in ~/.bashrc',
+    "zsh": 'eval "$(tfprof completion zsh)"   in ~/.zshrc, after compinit',
+    "fish": "tfprof completion fish > ~/.config/fish/completions/tfprof.fish",
+}
+_VALUES: Final = {
+    "kinds": (ALL, *NUMBERS),
+    **{
+        option.name: {ORDER: ORDERS, SELECT: SELECTS}[option.kind] for option in TABLE if option.kind in {ORDER, SELECT}
+    },
+}
+
+
+@click.command(epilog="\b\n" + "\n".join(_HOW.values()))
+@click.argument("shell", type=click.Choice(SHELLS))
+def completion(shell: str) -> None:
+    """Print the completion script for SHELL (bash, zsh or fish): commands, options, values and jobs."""
+    click.echo(_source(shell))
+
+
+def _source(shell: str) -> str:
+    found = get_completion_class(shell)
+    assert found is not None
+    if shell == "bash":  # click runs bash to check its version; the script itself reports a bash that is too old
+        return str(found.source_template % found(click.Group(), {}, "tfprof", VARIABLE).source_vars())
+    return found(click.Group(), {}, "tfprof", VARIABLE).source()
+
+
+def answer(command: click.Command) -> int:
+    """Print the completions of the line in the environment, if any, and return the exit status."""
+    shell = os.environ.get(VARIABLE, "").partition("_")[0]
+    found = get_completion_class(shell) if shell in SHELLS else None
+    if found is None:
+        return 1
+    asked = found(command, {}, "tfprof", VARIABLE)
+    with contextlib.suppress(Exception):  # messages would garble the shell's line
+        words, last = asked.get_completion_args()
+        items = [*_of_views(words, last), *asked.get_completions([SPELLINGS.get(word, word) for word in words], last)]
+        items = list(filter(None, map(_of_fish, items))) if shell == "fish" else items
+        click.echo("\n".join(map(asked.format_completion, items)))
+    return 0
+
+
+def _of_fish(item: CompletionItem) -> CompletionItem | None:
+    """Return ``item`` without commas, which end a text in fish's script; None if its value has one."""
+    if "," in item.value:
+        return None
+    return CompletionItem(item.value, type=item.type, help=(item.help or "").replace(",", ";"))
+
+
+def _of_views(words: Sequence[str], last: str) -> list[CompletionItem]:
+    """Return the options of views, which have one dash, and the values of options that name columns."""
+    if not words or words[0] not in {*VIEWS, "advise", "shell"}:
+        return []
+    option = SPELLINGS.get(words[-1], words[-1]).removeprefix("--").replace("-", "_")
+    option = "kinds" if option == "kind" else option
+    if option in _VALUES:
+        before, comma, piece = last.rpartition(",")
+        return [CompletionItem(f"{before}{comma}{value}") for value in _VALUES[option] if value.startswith(piece)]
+    if any(one.name == option and one.kind is OUTPUT for one in TABLE):
+        return [CompletionItem(value) for value in sorted(outputs(words[0])) if value.startswith(last)]
+    if last.startswith("-") and not last.startswith("--"):
+        return [CompletionItem(f"-{one.name}") for one in TABLE if f"-{one.name}".startswith(last)]
+    return []

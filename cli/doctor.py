@@ -1,0 +1,69 @@
+"""`tfprof doctor`: what would be seen of a process or a command, and why not."""
+
+import shlex
+import textwrap
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from ..agent.diagnosis import NO, NOTE, Finding, of_command, of_host, of_process, verdict_of
+from ..collector.errors import StoreError
+from ..collector.store import catalog
+from ..collector.text import clean
+from ..formats.errors import UsageError
+from .command import json_option, print_json, print_lines, store_option, width
+from .values import GIVEN
+
+_CONCLUSIONS: Final = {NO: "cannot be profiled as it is", NOTE: "can be profiled, within limits"}
+#: Width of the longest part and verdict, and of a line where the output is no terminal.
+_PART: Final = 10
+_VERDICT: Final = 4
+_WIDTH: Final = 100
+
+
+def _lines(subject: str, findings: Sequence[Finding], columns: int | None) -> Iterator[str]:
+    yield f"{clean(subject)}: {_CONCLUSIONS.get(verdict_of(findings), 'can be profiled')}"
+    for one in findings:
+        head = f"  {one.part:{_PART}}  {one.verdict:{_VERDICT}}  "
+        yield from textwrap.wrap(
+            clean(one.text),
+            max(columns or _WIDTH, len(head) + 20),
+            initial_indent=head,
+            subsequent_indent=" " * len(head),
+            break_on_hyphens=False,
+        )
+
+
+def _store(path: str) -> Iterator[Finding]:
+    """Yield a finding if the folder of the store cannot be used as one."""
+    try:
+        catalog.check(Path(path))
+    except StoreError as error:
+        if error.slug != "store-missing" or Path(path).is_file():
+            yield Finding("store", NO, str(error))
+
+
+@click.command(context_settings={"allow_interspersed_args": False})
+@json_option
+@store_option
+@click.argument("subject", metavar="PID | COMMAND...", nargs=-1, type=GIVEN)
+def doctor(subject: Sequence[str], store: str, *, as_json: bool) -> int:
+    """Show what would be seen of the process PID, or of COMMAND, and what stands in the way.
+
+    Nothing is changed. Of a command only its Python is started once, without the command's script.
+    The exit status is 1 if it cannot be profiled.
+    """
+    if not subject:
+        raise UsageError("of which process or command? a PID, or the command line (tfprof doctor --help)")
+    is_process = len(subject) == 1 and subject[0].isascii() and subject[0].isdigit() and len(subject[0]) < 10
+    looked_at = of_process(int(subject[0])) if is_process else of_command(subject)
+    findings = [*looked_at, *of_host(store), *_store(store)]
+    verdict = verdict_of(findings)
+    title = f"process {subject[0]}" if is_process else shlex.join(subject)
+    if as_json:
+        print_json({"subject": list(subject), "verdict": verdict, "findings": [one._asdict() for one in findings]})
+    else:
+        print_lines(_lines(title, findings, width()))
+    return int(verdict == NO)

@@ -1,0 +1,83 @@
+"""`tfprof follow`: prints the steps of running jobs as lines."""
+
+import json
+import select
+import sys
+import time
+from typing import Final
+
+import click
+
+from ..collector.errors import UsageError
+from ..collector.query.documents import happening_document
+from ..collector.query.following import Following, Happening
+from ..collector.render import lines_text
+from ..collector.store.reader import LocalStore
+from .command import jobs_argument, json_option, note, print_lines, store_option
+from .values import WHOLE
+
+#: Poll interval; agents send at most twice a second (seconds).
+POLL_S: Final = 0.5
+#: Default number of past lines.
+PAST: Final = 10
+_GONE: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
+
+
+def _pause(seconds: float) -> None:
+    """Wait; BrokenPipeError as soon as the reader of standard output is gone."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    if any(event & _GONE for _, event in poll.poll(seconds * 1000)):
+        raise BrokenPipeError
+
+
+def _text(found: Happening) -> str | None:
+    if found.line is not None:
+        return lines_text.steps(found.line)
+    if found.event is not None:
+        return lines_text.event(found.event)
+    if found.what == "job":
+        return lines_text.began(found.row)
+    if found.what == "end":
+        return lines_text.ended(found.row, found.median_ns)
+    note(f"job {found.row.id}: {lines_text.collector(back=found.back)}")
+    return None
+
+
+def _line(found: Happening, *, as_json: bool, named: bool) -> str | None:
+    """Return the line for a change, with the job's id in front if ``named``; None if it has no line."""
+    if as_json:
+        return json.dumps(happening_document(found))
+    text = _text(found)
+    return f"{found.row.id}  {text}" if text and named and found.what not in {"job", "end"} else text
+
+
+@click.command()
+@jobs_argument
+@click.option("--last", type=WHOLE, metavar="N", help=f"Begin with the last N lines ({PAST}).")
+@click.option("--all", "everything", is_flag=True, help="Begin with the job's first step.")
+@click.option("--each", is_flag=True, help="A line for every recorded entry, without a limit.")
+@json_option
+@store_option
+def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, everything: bool, each: bool) -> None:
+    """Print the steps of JOB as they end, one a line, until the job ends.
+
+    More than ten steps of a kind in a second share one line with their mean, minimum and maximum. Epochs, fits and
+    evaluations have a line at their end, events one at their time. A name selects all running jobs of that name. The id
+    of a launch, and `last`, select all processes of the launch, including later ones. With --json each line is one JSON
+    document.
+    """
+    if everything and last is not None:
+        raise UsageError("--last and --all exclude each other")
+    if not jobs:
+        raise UsageError("no JOB given: the start of a job's id, its name, the id of a launch, or `last`")
+    past = None if everything else PAST if last is None else last
+    following = Following(LocalStore(store), jobs, time.time_ns(), each=each, past=past)
+    while True:
+        happened, named = following.look(time.time_ns()), following.are_several
+        lines = (_line(one, as_json=as_json, named=named) for one in happened)
+        if happened:
+            print_lines(filter(None, lines))
+        if following.is_over:
+            return
+        _pause(POLL_S)

@@ -1,0 +1,86 @@
+"""`tfprof rm`: removes jobs from a store."""
+
+import sys
+import time
+from collections.abc import Sequence
+
+import click
+
+from ..collector.errors import UsageError
+from ..collector.query.listing import Wanted
+from ..collector.query.removing import Removable, ended, named, removed
+from ..collector.render import jobs_text
+from ..collector.render.jobs_text import Listing
+from ..collector.store.reader import LocalStore
+from .command import jobs_argument, json_option, note, print_json, print_lines, store_option, width
+from .values import GIVEN, SINCE
+
+
+@click.command()
+@jobs_argument
+@click.option("--all", "everything", is_flag=True, help="All jobs that have ended.")
+@click.option(
+    "--name",
+    "names",
+    metavar="NAME",
+    type=GIVEN,
+    multiple=True,
+    help="Ended jobs of this name; `*` matches anything.",
+)
+@click.option(
+    "--older-than",
+    "before",
+    metavar="TIME",
+    type=SINCE,
+    help="Jobs that ended before this time: 30d ago, or 2026-01-31.",
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+@store_option
+def rm(
+    jobs: tuple[str, ...],
+    store: str,
+    names: tuple[str, ...],
+    before: int | None,
+    *,
+    everything: bool,
+    yes: bool,
+    as_json: bool,
+) -> None:
+    """Remove ended JOBs with all their data; the collector may run meanwhile.
+
+    A running job is refused. On a terminal the command asks first.
+    """
+    chosen = everything or bool(names) or before is not None
+    if jobs and chosen:
+        raise UsageError("name the jobs, or choose them by --all, --name or --older-than")
+    if not jobs and not chosen:
+        raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --name, --older-than")
+    opened, now_ns = LocalStore(store), time.time_ns()
+    found = named(opened, jobs, now_ns) if jobs else ended(opened, Wanted(names=names), before or now_ns, now_ns)
+    if not found:
+        note("no ended job matches: nothing was removed")
+    elif not yes and not _agreed(found, now_ns, is_sure=bool(jobs)):
+        note("nothing was removed")
+        found = []
+    removed(opened, found)
+    if as_json:
+        print_json({"removed": [one.listed.row.uid for one in found], "bytes": sum(one.size for one in found)})
+    elif found:
+        print_lines([f"removed {_summary(found)}"])
+
+
+def _summary(found: Sequence[Removable]) -> str:
+    return f"{len(found)} job{'s' * (len(found) > 1)}, {jobs_text.size(sum(one.size for one in found))}"
+
+
+def _agreed(found: Sequence[Removable], now_ns: int, *, is_sure: bool) -> bool:
+    """Ask for confirmation; without a terminal only jobs that were named are removed."""
+    if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if is_sure:
+            return True
+        raise UsageError(f"{_summary(found)} would be removed: without a terminal this needs --yes")
+    listings = [Listing(one.listed.row, one.listed.usage, one.listed.tags) for one in found]
+    for line in jobs_text.lines(listings, now_ns, width()):
+        click.echo(line, err=True)
+    return click.confirm(f"remove {_summary(found)}?", err=True)

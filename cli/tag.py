@@ -1,0 +1,49 @@
+"""`tfprof tag`: adds and removes tags of a job."""
+
+import click
+
+from ..collector.errors import UsageError
+from ..collector.store import catalog
+from ..collector.store.reader import LocalStore
+from .command import job_argument, json_option, print_json, print_lines, store_option
+from .values import Text
+
+#: Maximum number of characters of a tag.
+LONGEST = 100
+
+
+def _checked(text: str) -> str:
+    if len(text) > LONGEST or not text.isprintable():
+        raise ValueError(f"a tag has at most {LONGEST} printable characters")
+    return text.strip()
+
+
+@click.command()
+@job_argument
+@click.argument("texts", nargs=-1, type=Text(_checked), metavar="[TEXT]...")
+@click.option("--remove", is_flag=True, help="Remove the tags TEXT; without TEXT all tags.")
+@json_option
+@store_option
+def tag(job: str, store: str, texts: tuple[str, ...], *, remove: bool, as_json: bool) -> None:
+    """Add the tags TEXT to JOB, running or ended; `tfprof jobs` shows them. Without TEXT, print its tags.
+
+    Each TEXT is one tag.
+    """
+    chosen = LocalStore(store).job(job)
+    if remove or texts:
+
+        def change(before: tuple[str, ...]) -> tuple[str, ...]:
+            if not remove:
+                return tuple(dict.fromkeys((*before, *texts)))
+            missing = [text for text in texts if text not in before]
+            if missing:
+                raise UsageError(f"the job has no tag {missing[0]!r}; it has: {', '.join(before) or 'none'}")
+            return tuple(text for text in before if texts and text not in texts)
+
+        tags = catalog.change_tags(chosen.folder, change)
+    else:
+        tags = catalog.tags(chosen.folder)
+    if as_json:
+        print_json({"job": chosen.info.hex, "tags": list(tags)})
+    else:
+        print_lines(tags)

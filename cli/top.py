@@ -1,0 +1,82 @@
+"""`tfprof top`: the current state of all jobs."""
+
+import sys
+import time
+from typing import Final
+
+import click
+
+from ..collector.query.documents import top_document
+from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, like, ordered
+from ..collector.render import top_text
+from ..collector.render.top_text import HostNow, Watching
+from ..collector.store.reader import LocalStore
+from .command import json_option, note, print_json, print_lines, store_option, width
+from .values import GIVEN
+
+#: Interval of updates (seconds).
+EVERY_S: Final = 2.0
+
+
+def watching(jobs: list[WatchedJob]) -> list[Watching]:
+    """Return the shown parts of jobs."""
+    return [
+        Watching(
+            one.row,
+            one.pace,
+            one.use.cpu_cores,
+            one.use.memory_bytes,
+            one.use.io_bytes_per_s,
+            one.devices,
+            one.idle_ns,
+        )
+        for one in jobs
+    ]
+
+
+def summary(watched: Watched) -> list[str]:
+    """Return the parts of the line above the table."""
+    hosts = [
+        HostNow(one.name, one.cpus, one.cpu_cores, one.load_1m, one.memory_used_bytes, one.memory_bytes)
+        for one in watched.hosts
+    ]
+    return top_text.summary(watched.at_ns, watching(list(watched.jobs)), hosts, watched.damaged)
+
+
+@click.command()
+@click.option("--sort", type=click.Choice(list(ORDERS)), default="slow", metavar="BY", help=f"{', '.join(ORDERS)}.")
+@click.option(
+    "--filter", "text", type=GIVEN, metavar="TEXT", help="Only jobs with TEXT in their name, user, host, id or state."
+)
+@click.option("--all", "everything", is_flag=True, help="Include jobs that ended more than ten minutes ago.")
+@click.option("--once", is_flag=True, help="Print the table once; the default without a terminal.")
+@json_option
+@store_option
+def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool, as_json: bool) -> None:
+    """Show all jobs live: step time and trend, steps a second, CPU, memory, I/O, device, cost, losses.
+
+    CHANGE is the current step time over that of the minutes before. Jobs that became slower or have
+    stopped stepping come first. Enter opens a job; the keys are shown at the bottom.
+    """
+    opened = LocalStore(store)
+    watch = Watch(opened, everything=everything)
+    if not once and not as_json and all(stream.isatty() for stream in (sys.stdin, sys.stdout, sys.stderr)):
+        from .top_screen import run  # noqa: PLC0415  # textual: only for the screen
+
+        run(opened, watch, sort, text or "")
+        return
+    watched = watch.look(time.time_ns())
+    jobs = ordered(like(watched.jobs, text or ""), sort)
+    if as_json:
+        print_json(top_document(opened, watched, jobs))
+        return
+    print_lines([top_text.fitted(summary(watched), width())])
+    if jobs:
+        table = top_text.lines(watching(jobs), width())
+        print_lines([table.head, *table.jobs])
+    else:
+        note(
+            f"no job of {opened.path} runs or ended in the last ten minutes (--all shows all)"
+            if text is None
+            else f"no job matches {text!r}"
+        )

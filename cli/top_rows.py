@@ -1,0 +1,120 @@
+"""A list of lines with a cursor, in which `tfprof top` shows jobs."""
+
+from collections.abc import Sequence
+from typing import ClassVar, Final, NamedTuple
+
+from rich.segment import Segment
+from rich.style import Style
+from textual import events
+from textual.binding import Binding, BindingType
+from textual.geometry import Region, Size
+from textual.message import Message
+from textual.scroll_view import ScrollView
+from textual.strip import Strip
+
+_CURSOR: Final = Style(reverse=True)
+_SLOW: Final = Style(bold=True, color="red")
+_OVER: Final = Style(dim=True)
+_PLAIN: Final = Style()
+
+
+class Item(NamedTuple):
+    """A line, its key, and whether it is highlighted (``slow``) or dimmed (``over``)."""
+
+    key: str
+    text: str
+    slow: bool = False
+    over: bool = False
+
+
+class Rows(ScrollView, can_focus=True):
+    """A list of lines; the cursor stays on the same key when lines move."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("up,k", "move(-1)", "Up", show=False),
+        Binding("down,j", "move(1)", "Down", show=False),
+        Binding("pageup", "page(-1)", "Page up", show=False),
+        Binding("pagedown", "page(1)", "Page down", show=False),
+        Binding("home,g", "edge(0)", "First", show=False),
+        Binding("end,G", "edge(-1)", "Last", show=False),
+        Binding("enter", "choose", "Open"),
+    ]
+
+    class Chosen(Message):
+        """A line was chosen."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._items: Sequence[Item] = ()
+        self.cursor = 0
+
+    @property
+    def chosen(self) -> str | None:
+        """The key of the line at the cursor, None without lines."""
+        return self._items[self.cursor].key if self._items else None
+
+    def show(self, items: Sequence[Item]) -> None:
+        """Replace the lines."""
+        before, shown, cursor = self.chosen, self._items, self.cursor
+        self._items = items
+        keys = [item.key for item in items]
+        self.cursor = keys.index(before) if before in keys else min(self.cursor, max(0, len(items) - 1))
+        if len(items) != len(shown):
+            self.virtual_size = Size(max((len(item.text) for item in items), default=0), len(items))
+            self.refresh()
+            return
+        changed = {at for at, (new, old) in enumerate(zip(items, shown, strict=True)) if new != old}
+        self._draw(changed | ({cursor, self.cursor} if cursor != self.cursor else set()))
+
+    def render_line(self, y: int) -> Strip:
+        """Return one line of the screen."""
+        at = y + self.scroll_offset.y
+        width = self.size.width
+        if at >= len(self._items):
+            return Strip.blank(width)
+        item = self._items[at]
+        style = _SLOW if item.slow else _OVER if item.over else _PLAIN
+        if at == self.cursor:
+            style += _CURSOR
+        return Strip([Segment(item.text, style)]).adjust_cell_length(width, style)
+
+    def action_move(self, by: int) -> None:
+        """Move the cursor by ``by`` lines."""
+        self._place(self.cursor + by)
+
+    def action_page(self, by: int) -> None:
+        """Move the cursor by ``by`` screens."""
+        self._place(self.cursor + by * max(1, self.size.height - 1))
+
+    def action_edge(self, at: int) -> None:
+        """Move the cursor to the first (0) or last (-1) line."""
+        self._place(at % max(1, len(self._items)))
+
+    def action_choose(self) -> None:
+        """Post the key of the line at the cursor."""
+        if self.chosen is not None:
+            self.post_message(self.Chosen(self.chosen))
+
+    def on_click(self, event: events.Click) -> None:
+        """Move the cursor to a clicked line; choose the line if the cursor is there already."""
+        at = event.y + self.scroll_offset.y
+        if at == self.cursor:
+            self.action_choose()
+        elif at < len(self._items):
+            self._place(at)
+
+    def _place(self, at: int) -> None:
+        before = self.cursor
+        self.cursor = min(max(0, at), max(0, len(self._items) - 1))
+        self.scroll_to_region(Region(0, self.cursor, 1, 1), animate=False, force=True)
+        self._draw({before, self.cursor})
+
+    def _draw(self, lines: set[int]) -> None:
+        """Redraw some lines: redrawing the whole screen is slow over a slow connection."""
+        regions = [Region(0, at - self.scroll_offset.y, self.size.width, 1) for at in lines]
+        if regions:
+            self.refresh(*regions)

@@ -1,0 +1,287 @@
+"""The screens of `tfprof top`: the list of jobs, and one opened job."""
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Iterable, Iterator
+from typing import ClassVar, Final
+
+from textual import on
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import VerticalScroll
+from textual.message import Message
+from textual.screen import Screen
+from textual.widgets import Footer, Input, Static
+
+from ..collector.errors import TfprofError
+from ..collector.query.overview import overview
+from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, like, ordered
+from ..collector.render import overview_text, top_text
+from ..collector.store.reader import LocalStore
+from ..collector.summaries.jobs import ENDED
+from .show import shown
+from .top import EVERY_S, summary, watching
+from .top_rows import Item, Rows
+from .trace import trace_next
+
+#: Update interval of an opened job, which takes longer to read than the list (seconds).
+OPENED_S: Final = 5.0
+#: Number of steps that the key for tracing orders.
+TRACED: Final = 10
+
+
+class Told(Message):
+    """The answer to an order, or the error."""
+
+    def __init__(self, text: str, *, is_error: bool = False) -> None:
+        super().__init__()
+        self.text, self.is_error = text, is_error
+
+
+class Read(Message):
+    """An opened job, as text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.text = text
+
+
+def beside(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
+    """Send ``screen`` the result of slow work in a thread. The thread is a daemon: nothing waits for it."""
+
+    def send() -> None:
+        with contextlib.suppress(RuntimeError):  # the screen is gone
+            try:
+                for message in messages():
+                    screen.post_message(message)
+            except TfprofError as error:
+                screen.post_message(Told(str(error), is_error=True))
+
+    threading.Thread(target=send, daemon=True).start()
+
+
+class Ordering(Screen[None]):
+    """A screen that can order a job to trace its next steps."""
+
+    def order(self, store: LocalStore, uid: str) -> None:
+        """Order a job to trace its next steps."""
+        beside(self, lambda: map(Told, trace_next(str(store.path), uid, TRACED)))
+
+    def on_told(self, told: Told) -> None:
+        """Show the answer to the order."""
+        self.notify(told.text, severity="error" if told.is_error else "information", markup=False)
+
+
+class Opened(Ordering):
+    """One job: its steps, resource use and ops."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("escape,left,enter", "app.pop_screen", "Back"),
+        Binding("t", "trace", f"Trace {TRACED} steps"),
+        Binding("q", "app.quit", "Quit"),
+    ]
+
+    def __init__(self, store: LocalStore, uid: str) -> None:
+        super().__init__()
+        self._store, self._uid = store, uid
+        self._busy = False
+
+    def compose(self) -> ComposeResult:
+        """Create the widgets."""
+        with VerticalScroll():
+            yield Static("reading …", id="job", markup=False)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Start the updates."""
+        self.query_one(VerticalScroll).focus()
+        self.read()
+        self.set_interval(OPENED_S, self.read)
+
+    def on_resize(self) -> None:
+        """Redraw for the new width."""
+        self.read()
+
+    def action_trace(self) -> None:
+        """Order the job to trace its next steps."""
+        self.order(self._store, self._uid)
+
+    def read(self) -> None:
+        """Read the job in a thread, one read at a time."""
+        if not self._busy:
+            self._busy = True
+            beside(self, self._found)
+
+    def _found(self) -> Iterator[Message]:
+        try:
+            found = shown(overview(self._store, self._uid, advised=False))
+            yield Read("\n".join(overview_text.lines(found, time.time_ns(), self.app.size.width)))
+        finally:
+            self._busy = False
+
+    def on_read(self, message: Read) -> None:
+        """Show the job."""
+        self.query_one("#job", Static).update(message.text)
+
+
+class Jobs(Ordering):
+    """All jobs, a line for each."""
+
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("s", "sort(1)", "Sort"),
+        Binding("S", "sort(-1)", "Sort back", show=False),
+        Binding("r", "turn", "Reverse"),
+        Binding("slash", "filter", "Filter", key_display="/"),
+        Binding("e", "ended", "Ended"),
+        Binding("space", "pause", "Pause"),
+        Binding("t", "trace", f"Trace {TRACED}"),
+        Binding("escape", "clear", "Clear", show=False),
+        Binding("q", "app.quit", "Quit"),
+    ]
+
+    def __init__(self, store: LocalStore, watch: Watch, order: str, text: str) -> None:
+        super().__init__()
+        self._store, self._watch = store, watch
+        self._order, self._text = order, text
+        self._backwards = self._paused = False
+        self._watched: Watched | None = None
+
+    def compose(self) -> ComposeResult:
+        """Create the widgets."""
+        yield Static(id="summary", markup=False)
+        yield Static(id="head", markup=False)
+        yield Rows()
+        yield Input(self._text, placeholder="name, user, host, id or state", id="filter", compact=True)
+        yield Footer(show_command_palette=False)
+
+    def on_mount(self) -> None:
+        """Start the updates."""
+        self.query_one(Rows).focus()
+        self.look()
+        self.set_interval(EVERY_S, self.look)
+
+    def on_resize(self) -> None:
+        """Redraw for the new width."""
+        self.show()
+
+    def on_screen_resume(self) -> None:
+        """Show the data that was read while a job was open."""
+        self.show()
+
+    def look(self) -> None:
+        """Read the new data."""
+        if not self._paused:
+            self._watched = self._watch.look(time.time_ns())
+            if self.is_current:
+                self.show()
+
+    def show(self) -> None:
+        """Redraw the last data."""
+        if self._watched is None:
+            return
+        jobs = ordered(like(self._watched.jobs, self._text), self._order, backwards=self._backwards)
+        table = top_text.lines(watching(jobs), self.app.size.width)
+        how = [f"by {self._order}{' reversed' * self._backwards}"]
+        how += [f"like {self._text!r}"] * bool(self._text) + ["paused"] * self._paused
+        text = top_text.fitted([*how, *summary(self._watched)], self.app.size.width)
+        self.query_one("#summary", Static).update(text)
+        self.query_one("#head", Static).update(table.head)
+        self.query_one(Rows).show([_item(job, text) for job, text in zip(jobs, table.jobs, strict=True)])
+
+    # -- keys -------------------------------------------------------------------------------------
+
+    def action_sort(self, by: int) -> None:
+        """Sort by the next order."""
+        orders = list(ORDERS)
+        self._order = orders[(orders.index(self._order) + by) % len(orders)]
+        self.show()
+
+    def action_turn(self) -> None:
+        """Reverse the order."""
+        self._backwards = not self._backwards
+        self.show()
+
+    def action_ended(self) -> None:
+        """Show or hide jobs that ended long ago."""
+        self._watch.everything = not self._watch.everything
+        self.look()
+
+    def action_pause(self) -> None:
+        """Pause or resume the updates."""
+        self._paused = not self._paused
+        self.look()
+        self.show()
+
+    def action_trace(self) -> None:
+        """Order the job at the cursor to trace its next steps."""
+        chosen = self.query_one(Rows).chosen
+        if chosen is not None:
+            self.order(self._store, chosen)
+
+    def action_filter(self) -> None:
+        """Ask for a filter."""
+        asked = self.query_one(Input)
+        asked.add_class("open")
+        asked.focus()
+
+    def action_clear(self) -> None:
+        """Show all jobs."""
+        self.query_one(Input).value = ""
+        self._filtered()
+
+    @on(Input.Changed)
+    def _filter(self, event: Input.Changed) -> None:
+        self._text = event.value
+        self.show()
+
+    @on(Input.Submitted)
+    def _filtered(self) -> None:
+        self.query_one(Input).remove_class("open")
+        self.query_one(Rows).focus()
+
+    @on(Rows.Chosen)
+    def _open(self, event: Rows.Chosen) -> None:
+        self.app.push_screen(Opened(self._store, event.key))
+
+
+class Top(App[None]):
+    """The list of jobs, and one opened job."""
+
+    CSS: ClassVar[str] = """
+    Screen { background: ansi_default; color: ansi_default; }
+    #summary, #head { height: 1; }
+    #head { text-style: bold underline; }
+    #filter { display: none; height: 1; border: none; padding: 0; }
+    #filter.open { display: block; }
+    Rows { height: 1fr; background: ansi_default; scrollbar-size: 0 0; }
+    VerticalScroll { scrollbar-size: 0 0; }
+    """
+    ENABLE_COMMAND_PALETTE = False
+    BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True)]
+
+    def __init__(self, jobs: Jobs) -> None:
+        super().__init__(ansi_color=True)
+        self._jobs = jobs
+        self.interrupted = False
+
+    def on_mount(self) -> None:
+        """Start with the list of jobs."""
+        self.push_screen(self._jobs)
+
+    def action_interrupt(self) -> None:
+        """Quit as a command that Ctrl-C ended."""
+        self.interrupted = True
+        self.exit()
+
+
+def _item(job: WatchedJob, text: str) -> Item:
+    return Item(job.row.uid, text, job.is_slow, job.row.phase == ENDED)
+
+
+def run(store: LocalStore, watch: Watch, order: str, text: str) -> None:
+    """Show jobs until a key quits; KeyboardInterrupt if that was Ctrl-C."""
+    app = Top(Jobs(store, watch, order, text))
+    app.run()
+    if app.interrupted:
+        raise KeyboardInterrupt

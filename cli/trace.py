@@ -1,0 +1,216 @@
+"""`tfprof trace` and `tfprof detach`: orders to running jobs."""
+
+import getpass
+import os
+import socket
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeVar
+
+import click
+
+from ..collector.client import Client
+from ..collector.errors import UsageError
+from ..collector.query.ordered import chosen, top_of
+from ..collector.render import order_text
+from ..collector.store.reader import open_reader
+from ..collector.summaries.ordered import OrderedJob
+from ..formats import orders
+from ..formats.orders import Answer, Giver, Order
+from ..formats.policy import Policy, PolicyError
+from ..formats.runtime_dir import make_instance
+from ..formats.values import NoValueError, duration, whole
+from .command import json_option, print_json, print_lines, store_option, width
+from .daemons import bring_up
+from .job_names import complete_jobs
+from .values import GIVEN
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+#: Values of `-o`.
+OUTPUTS: Final = ("ops",)
+#: Default time limit for a job to apply an order.
+WAIT: Final = "10s"
+_OPTIONS: Final = (
+    click.argument("selectors", metavar="[JOB]...", nargs=-1, type=GIVEN, shell_complete=complete_jobs),
+    click.option("--all", "everything", is_flag=True, help="All running jobs."),
+    click.option("--host", "hosts", multiple=True, metavar="HOST", type=GIVEN, help="Only jobs of HOST (`*` for any)."),
+    click.option(
+        "--name", "names", multiple=True, metavar="NAME", type=GIVEN, help="Only jobs called NAME (`*` for any)."
+    ),
+    click.option("--wait", default=WAIT, metavar="TIME", help=f"Time limit for a job to apply the order ({WAIT})."),
+    json_option,
+    store_option,
+)
+
+
+def _about_jobs(command: F) -> F:
+    """Add the options that select the jobs of an order, and the format of the answers."""
+    for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+@click.command()
+@click.option("--steps", "next_steps", metavar="N|A-B,…", help="The next N steps, or the steps A to B, ….")
+@click.option("--for", "time", metavar="TIME", help="For this time: 5s, 500ms, 10m, 1h.")
+@click.option("--every", metavar="N", help="Only one step in N.")
+@click.option("--budget", metavar="P%", help="As many steps as cost P percent.")
+@click.option("--all-steps", is_flag=True, help="Every step, until the next order.")
+@click.option("--off", is_flag=True, help="No step.")
+@click.option("--end", is_flag=True, help="End the order in force and restore the policy before it.")
+@click.option("--trace-level", "level", default="auto", metavar="LEVEL", help="auto, software or full.")
+@click.option(
+    "-o", "--output", type=click.Choice(OUTPUTS), help="Wait until the steps are stored, and print their ops."
+)
+@_about_jobs
+def trace(
+    selectors: Sequence[str],
+    store: str,
+    as_json: bool,
+    everything: bool,
+    hosts: Sequence[str],
+    names: Sequence[str],
+    wait: str,
+    output: str | None,
+    end: bool,
+    **asked: Any,
+) -> int:
+    """Trace steps of running JOBs: the next ten (--steps 10), or all for five seconds (--for 5s).
+
+    An order with --steps or --for ends by itself, and the policy before it is restored. Any other order lasts until the
+    next one. Each job applies the order at its next step. The exit status is 0 if all jobs do.
+    """
+    order = _order(wait, end, **asked)
+    if output is not None and not order.ends:
+        raise UsageError("-o needs an order that ends: --steps or --for")
+    jobs = chosen(open_reader(store), selectors, everything, hosts, names)
+    return _given(store, jobs, order, as_json, output)
+
+
+@click.command()
+@_about_jobs
+def detach(
+    selectors: Sequence[str],
+    store: str,
+    as_json: bool,
+    everything: bool,
+    hosts: Sequence[str],
+    names: Sequence[str],
+    wait: str,
+) -> int:
+    """Detach from running JOBs: each removes all patches at its next step, and is no longer measured.
+
+    Recorded data is kept. The exit status is 0 if all jobs detach.
+    """
+    order = Order(orders.DETACH, giver(), patience_s=_patience(wait))
+    return _given(store, chosen(open_reader(store), selectors, everything, hosts, names), order, as_json, None)
+
+
+def giver() -> Giver:
+    """Return the user, host and pid of this process."""
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):
+        user = str(os.geteuid())
+    return Giver(user, socket.gethostname(), os.getpid())
+
+
+def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
+    """Have one job trace its next ``count`` steps; yield a line when it starts, and one when they are traced."""
+    order = Order(orders.TRACE, giver(), "all", "auto", count, 0, _patience(WAIT))
+    for job, answer in _answers(store, chosen(open_reader(store), [uid], False, (), ()), order, to_the_end=True):
+        yield from order_text.lines(job, order, answer, None, 100)
+
+
+def _order(
+    wait: str,
+    end: bool,
+    next_steps: str | None,
+    time: str | None,
+    every: str | None,
+    budget: str | None,
+    all_steps: bool,
+    off: bool,
+    level: str,
+) -> Order:
+    """Return the order of the options; UsageError if they give none, or more than one."""
+    count = 0 if next_steps is None else whole(next_steps) or 0
+    policies = {
+        "--every": f"every={every}" if every is not None else "",
+        "--budget": f"budget={budget}" if budget is not None else "",
+        "--all-steps": "all" if all_steps else "",
+        "--off": "off" if off else "",
+        "--steps": f"steps={next_steps}" if next_steps is not None and not count else "",
+    }
+    given = [name for name, text in policies.items() if text]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other")
+    if end and (given or count or time):
+        raise UsageError("--end stands alone")
+    if off and count:
+        raise UsageError("--off and --steps exclude each other")
+    if end:
+        return Order(orders.END, giver(), patience_s=_patience(wait))
+    if not (given or count or time):
+        raise UsageError("nothing is ordered: --steps, --for, --every, --budget, --all-steps, --off or --end")
+    trace = policies[given[0]] if given else "all"
+    _check(next_steps, trace, level)
+    for_ns = 0 if time is None else round(_seconds("--for", time) * 1e9)
+    return Order(orders.TRACE, giver(), trace, level, count, for_ns, _patience(wait))
+
+
+def _check(steps: str | None, trace: str, level: str) -> None:
+    try:
+        Policy.from_text(trace, level)
+    except PolicyError as error:
+        if trace.startswith("steps="):
+            raise UsageError(f"--steps {steps!r} is no number of steps from 1, nor steps as 10-20,30-40") from None
+        raise UsageError(error.args[0]) from None
+
+
+def _patience(wait: str) -> float:
+    return min(_seconds("--wait", wait), orders.PATIENCE_MAX_S)
+
+
+def _seconds(option: str, text: str) -> float:
+    try:
+        return duration(text)
+    except NoValueError as error:
+        raise UsageError(f"{option}: {error}") from None
+
+
+def _given(store: str, jobs: Sequence[OrderedJob], order: Order, as_json: bool, output: str | None) -> int:
+    """Give ``order`` to ``jobs`` and print the answers; return the exit status."""
+    rows: dict[int, dict[str, Any]] = {}
+    failed = False
+    for job, answer in _answers(store, jobs, order, to_the_end=output is not None):
+        failed = failed or answer.state == orders.REFUSED
+        ops = (
+            top_of(open_reader(store).job(job.info.hex), answer)
+            if output is not None and answer.state == orders.ENDED
+            else None
+        )
+        if as_json:
+            rows[job.info.uid] = order_text.document(job, answer, rows.get(job.info.uid), ops)
+        else:
+            print_lines(order_text.lines(job, order, answer, ops, width() or 100))
+    if as_json:
+        print_json({"store": store, "order": str(order), "jobs": list(rows.values())})
+    return int(failed)
+
+
+def _answers(
+    store: str, jobs: Sequence[OrderedJob], order: Order, *, to_the_end: bool
+) -> Iterator[tuple[OrderedJob, Answer]]:
+    """Yield the answers of ``jobs``; ended jobs come first."""
+    for job in jobs:
+        if not job.runs:
+            yield job, Answer(job.info.uid, orders.REFUSED, "job-gone", "the job has ended")
+    by_uid = {job.info.uid: job for job in jobs if job.runs}
+    if not by_uid:
+        return
+    place = make_instance(store)
+    bring_up(store, place)
+    with Client(place) as client:
+        for answer in client.give(list(by_uid), order, to_the_end=to_the_end):
+            yield by_uid[answer.uid], answer

@@ -1,0 +1,72 @@
+"""Steps of a job as they come, read from its channel: no daemon is asked."""
+
+import statistics
+from collections.abc import Iterator
+from itertools import groupby
+from typing import Final, NamedTuple
+
+from ..agent.channels import Channel
+from ..collector.numbers import duration
+from ..formats import layout
+
+#: Entries of one kind at one look that get a line each; more are put together.
+LINES_MAX: Final = 10
+_ENTRIES_MAX: Final = layout.SPAN_COUNT
+_STEPS: Final = frozenset(layout.STEP_KINDS)
+_STATES: Final = ((layout.FLAG_FAILED, "failed"), (layout.FLAG_TRACED, "traced"), (layout.FLAG_SETUP, "setup"))
+
+
+class _Entry(NamedTuple):
+    kind: int
+    first: int
+    steps: int
+    mean_ns: int
+    flags: int
+
+
+class StepReader:
+    """Reads what the span ring of ``channel`` gets from now on; it takes nothing from the agent."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._at = channel.word("span_head")
+
+    def lines(self) -> Iterator[str]:
+        """Yield a line for each step since the last call; for many short ones a line together."""
+        self._at = max(self._at, self._channel.word("span_head") - _ENTRIES_MAX)
+        batch = self._channel.spans(self._at, _ENTRIES_MAX, ended=False)
+        if batch is None:
+            return
+        self._at = batch.end
+        rows = [_entry(row) for row in layout.SPAN.iter_unpack(batch.data)]
+        for kind, entries in groupby((row for row in rows if row.kind in _STEPS), key=lambda row: row.kind):
+            yield from _lines(layout.SPAN_NAMES[kind], list(entries))
+
+
+def _entry(row: tuple[int, ...]) -> _Entry:
+    _, total, ordinal, count, kind, flags = row[:6]
+    return _Entry(kind, ordinal, max(count, 1), total // max(count, 1), flags)
+
+
+def _lines(kind: str, entries: list[_Entry]) -> Iterator[str]:
+    if len(entries) <= LINES_MAX:
+        yield from (_line(kind, one) for one in entries)
+        return
+    last = entries[-1].first + entries[-1].steps - 1
+    times = [one.mean_ns for one in entries]
+    traced = sum(bool(one.flags & layout.FLAG_TRACED) for one in entries)
+    yield (
+        f"{_range(kind, entries[0].first, last)}  median {duration(statistics.median(times))}, "
+        f"{duration(min(times))} to {duration(max(times))}" + (f", {traced} traced" if traced else "")
+    )
+
+
+def _line(kind: str, one: _Entry) -> str:
+    said = [word for flag, word in _STATES if one.flags & flag]
+    each = " each" if one.steps > 1 else ""
+    time = f"{duration(one.mean_ns):>8}{each}"
+    return "  ".join([_range(kind, one.first, one.first + one.steps - 1), time, *said])
+
+
+def _range(kind: str, first: int, last: int) -> str:
+    return f"{kind} {first if first == last else f'{first}-{last}'}".ljust(20)

@@ -1,0 +1,111 @@
+"""What shells complete: asked as they ask, and by the shells themselves."""
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from fakes import asked_store
+from tfprof.cli.completion import SHELLS
+
+#: A `tfprof` on the path, as it is installed beside the interpreter.
+BIN = Path(sys.executable).parent
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return asked_store.write(tmp_path_factory.mktemp("complete") / "store")
+
+
+def environment(store: Path) -> dict[str, str]:
+    return {"PATH": f"{BIN}:/usr/bin:/bin", "TFPROF_STORE": str(store), "HOME": str(store.parent), "LANG": "C.UTF-8"}
+
+
+def bash(store: Path, line: str) -> list[str]:
+    """Return what a real bash has to offer at the end of ``line``."""
+    code = f"""
+        eval "$(tfprof completion bash)"
+        COMP_WORDS=({line.rstrip()} {"''" if line.endswith(" ") else ""})
+        COMP_CWORD=$(( ${{#COMP_WORDS[@]}} - 1 ))
+        COMP_LINE='{line}' COMP_POINT={len(line)}
+        _tfprof_completion tfprof
+        printf '%s\\n' "${{COMPREPLY[@]}}"
+    """
+    done = subprocess.run(
+        ["bash", "-c", code], env=environment(store), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    return done.stdout.split()
+
+
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("tfprof sh", ["show", "shell"]),
+        ("tfprof show ", ["last", "train.py", "idle.py", "aa10", "bb10", "cc10"]),
+        ("tfprof show b", ["bb10"]),
+        ("tfprof op aa10 -ord", ["-order_by"]),
+        ("tfprof op -order_by mic", ["micros"]),
+        ("tfprof op -select bytes,mic", ["bytes,micros"]),
+        ("tfprof steps aa10 --l", ["--last"]),
+        ("tfprof op aa10 --kind batch,te", ["batch,test_batch"]),
+        ("tfprof top --sort c", ["cpu", "cost"]),
+        ("tfprof jobs --state exited,ki", ["exited,killed"]),
+        ("tfprof completion ", list(SHELLS)),
+        ("tfprof nosuch x", []),
+        ("tfprof op --nosuch ", []),
+    ],
+)
+def test_bash_offers_what_there_is(store: Path, line: str, offered: list[str]) -> None:
+    found = bash(store, line)
+    assert set(found) == set(offered) if offered else "Error" not in " ".join(found)
+
+
+def test_without_a_store_commands_are_offered_and_nothing_is_said(tmp_path: Path) -> None:
+    assert bash(tmp_path / "none", "tfprof follow ") == []
+    assert bash(tmp_path / "none", "tfprof fol") == ["follow"]
+
+
+@pytest.mark.parametrize("shell", SHELLS)
+def test_every_shell_takes_its_script(store: Path, shell: str) -> None:
+    script = subprocess.run(
+        [BIN / "tfprof", "completion", shell], env=environment(store), capture_output=True, text=True, check=True
+    ).stdout
+    if shutil.which(shell) is None:
+        pytest.skip(f"no {shell} here")
+    flags = ["--no-execute"] if shell == "fish" else ["-n"]
+    done = subprocess.run(
+        [shell, *flags], input=script, env=environment(store), capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_fish_offers_what_there_is(store: Path) -> None:
+    if shutil.which("fish") is None:
+        pytest.skip("no fish here")
+    code = "tfprof completion fish | source; complete -C 'tfprof show b'; complete -C 'tfprof fol'"
+    done = subprocess.run(
+        ["fish", "-c", code], env=environment(store), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.stdout.splitlines() == [
+        "bb10\ttrain.py (exited)",
+        "follow\tThe steps of a job as lines; while it runs.",
+    ]
+
+
+def test_zsh_offers_what_there_is(store: Path) -> None:
+    if shutil.which("zsh") is None:
+        pytest.skip("no zsh here")
+    code = """
+        autoload -U compinit; compinit -u -D
+        eval "$(tfprof completion zsh)"
+        compadd() { shift; print -l -- "$@" }
+        _describe() { local -a found; found=("${(@P)3}"); print -l -- "${found[@]}" }
+        words=(tfprof show b); CURRENT=3
+        _tfprof_completion
+    """
+    done = subprocess.run(
+        ["zsh", "-f", "-c", code], env=environment(store), capture_output=True, text=True, timeout=60, check=False
+    )
+    assert "bb10:train.py (exited)" in done.stdout.splitlines()

@@ -1,0 +1,95 @@
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from tfprof.cli.doctor import doctor
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    short = Path(tempfile.mkdtemp(dir="/tmp"))  # a socket's path is short
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(short / "run"))
+
+    def run(*arguments):
+        result = CliRunner().invoke(
+            doctor, ["--store", str(tmp_path / "store"), "--json", *arguments], standalone_mode=False
+        )
+        assert result.exception is None, result.output
+        document = json.loads(result.output)
+        assert result.return_value == (document["verdict"] == "no")
+        assert not (short / "run").exists()
+        assert not (tmp_path / "store").exists()
+        return {one["part"]: one for one in document["findings"]}
+
+    yield run
+    short.rmdir()
+
+
+@pytest.fixture
+def python(tmp_path):
+    """A Python environment with files of a TensorFlow that is not there."""
+    folder = tmp_path / "env"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+    packages = next((folder / "lib").glob("python*")) / "site-packages"
+    (packages / "tensorflow_cpu-2.15.1.dist-info").mkdir()
+    return folder / "bin" / "python"
+
+
+def test_a_command_with_tensorflow_can_be_profiled(run, python):
+    found = run(str(python), "-u", "train.py", "--steps", "3")
+    assert {one["verdict"] for one in found.values()} <= {"ok", "note"}
+    assert "2.15.1" in found["tensorflow"]["text"]
+    assert str(python) in found["python"]["text"]
+
+
+def test_an_isolated_python_is_not_seen_by_the_launcher(run, python):
+    assert run(str(python), "-I", "train.py")["start"]["verdict"] == "no"
+
+
+def test_a_script_is_looked_at_by_its_interpreter(run, python, tmp_path):
+    script = tmp_path / "train"
+    script.write_text(f"#!{python} -E\n")
+    script.chmod(0o700)
+    found = run(str(script))
+    assert "-E" in found["start"]["text"]
+    assert "2.15.1" in found["tensorflow"]["text"]
+
+
+@pytest.mark.parametrize(
+    ("command", "part"), [((sys.executable, "x.py"), "tensorflow"), (("no such program",), "program")]
+)
+def test_what_stands_in_the_way_is_named(run, command, part):
+    assert run(*command)[part]["verdict"] == "no"
+
+
+def test_a_python_that_does_not_run_is_told(run, tmp_path):
+    broken = tmp_path / "python3"
+    broken.write_text("#!/bin/sh\nexit 3\n")
+    broken.chmod(0o700)
+    assert run(str(broken), "x.py")["python"]["verdict"] == "no"
+
+
+def test_a_process_is_looked_at_and_left_alone(run):
+    found = run(str(os.getpid()))
+    assert found["process"]["verdict"] == "ok"
+    assert found["attach"]["verdict"] == "note"
+    other = subprocess.Popen(["sleep", "60"])
+    try:
+        assert run(str(other.pid))["attach"]["verdict"] == "no"
+    finally:
+        other.kill()
+        other.wait()
+    assert run("4194305")["process"]["verdict"] == "no"
+
+
+def test_a_store_that_cannot_be_used_is_named(tmp_path):
+    (tmp_path / "store.json").write_text('{"version": 99}')
+    result = CliRunner().invoke(doctor, ["--store", str(tmp_path), "--json", "sh"], standalone_mode=False)
+    found = json.loads(result.output)
+    assert found["verdict"] == "no"
+    assert "version 99" in found["findings"][-1]["text"]

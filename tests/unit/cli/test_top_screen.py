@@ -1,0 +1,209 @@
+"""The screen of `tfprof top`, driven by keys as a person does."""
+
+import asyncio
+import contextlib
+import socket
+import time
+from collections.abc import Callable, Coroutine, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.made_store import IDENTITY, MS, SECOND, rows, span
+from textual.pilot import Pilot
+from textual.widgets import Input, Static
+from tfprof.cli import top_screen
+from tfprof.cli.top_rows import Rows
+from tfprof.cli.top_screen import Jobs, Opened, Top
+from tfprof.collector.errors import StoreError
+from tfprof.collector.query.watching import ORDERS, Watch
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
+from tfprof.formats import layout
+
+HOST = socket.gethostname()
+JOBS = 30
+
+
+@pytest.fixture
+def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
+    """A store with jobs that run: number 7 has got slower."""
+    made = LocalStoreWriter(tmp_path / "store", HOST)
+    now = time.time_ns()
+    for number in range(JOBS):
+        job = made.job((number + 1) << 48)
+        job.identity({**IDENTITY, "name": f"job{number:02d}.py", "host": HOST, "created_real_ns": now - 120 * SECOND})
+        start = (now - 100 * SECOND - IDENTITY["created_real_ns"]) / MS
+        late = 400 if number == 7 else 100
+        entries = [span(layout.BATCH, n, start + n * 500, 100 if n < 160 else late) for n in range(198)]
+        job.append({"spans": rows("spans", entries)})
+    yield made
+    made.close()
+
+
+def drive(
+    writer: LocalStoreWriter,
+    act: Callable[[Pilot[None], Jobs], Coroutine[Any, Any, None]],
+    size: tuple[int, int] = (80, 24),
+) -> Top:
+    """Run the screen for some keys; return the application as it ended."""
+    store = LocalStore(writer.path)
+    jobs = Jobs(store, Watch(store), "slow", "")
+    app = Top(jobs)
+
+    async def run() -> None:
+        async with app.run_test(size=size) as pilot:
+            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(Rows).chosen))
+            await act(pilot, jobs)
+
+    asyncio.run(run())
+    return app
+
+
+async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
+    """Wait until something is so; fail when it does not come."""
+    for _ in range(600):
+        await pilot.pause(0.05)
+        with contextlib.suppress(Exception):
+            if true():
+                return
+    raise AssertionError("it does not come")
+
+
+def texts(jobs: Jobs) -> list[str]:
+    return [item.text for item in jobs.query_one(Rows)._items]
+
+
+def text_of(screen: Any, name: str) -> str:
+    return str(screen.query_one(name, Static).render())
+
+
+def test_the_slow_job_is_at_the_top_and_marked(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+        first, second, *_ = jobs.query_one(Rows)._items
+        assert "job07.py" in first.text
+        assert (first.slow, second.slow) == (True, False)
+        assert max(map(len, texts(jobs))) <= 80
+        assert "30 running" in text_of(jobs, "#summary")
+
+    drive(writer, act)
+
+
+def test_keys_order_and_turn_around(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+        seen = []
+        for _ in ORDERS:
+            seen.append(text_of(jobs, "#summary").split(" · ")[0])
+            await pilot.press("s")
+        assert seen == [f"by {order}" for order in ORDERS]
+        await pilot.press("S", "S")
+        assert text_of(jobs, "#summary").startswith("by name")
+        assert "job00.py" in texts(jobs)[0]
+        await pilot.press("r")
+        assert text_of(jobs, "#summary").startswith("by name reversed")
+        assert "job29.py" in texts(jobs)[0]
+
+    drive(writer, act)
+
+
+def test_the_cursor_stays_with_its_job_and_scrolls(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+        lines = jobs.query_one(Rows)
+        await pilot.press("end")
+        last = lines.chosen
+        await until(pilot, lambda: lines.scroll_offset.y == JOBS - lines.size.height)
+        await pilot.press("s", "r")
+        assert lines.chosen == last
+        await pilot.press("home", "down", "down", "up")
+        assert lines.cursor == 1
+        await pilot.press("pagedown")
+        assert lines.cursor == lines.size.height
+
+    drive(writer, act)
+
+
+def test_a_filter_narrows_while_it_is_typed_and_is_cleared(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+        await pilot.press("slash", *"job1")
+        await until(pilot, lambda: len(texts(jobs)) == 10)
+        await pilot.press("enter")
+        assert not jobs.query_one(Input).has_class("open")
+        assert "like 'job1'" in text_of(jobs, "#summary")
+        await pilot.press("slash", *"zzz")
+        await until(pilot, lambda: texts(jobs) == [])
+        await pilot.press("enter", "t", "enter", "down")  # nothing is there to be opened or traced
+        await pilot.press("escape")
+        await until(pilot, lambda: len(texts(jobs)) == JOBS)
+
+    drive(writer, act)
+
+
+def test_a_job_is_opened_in_place_and_closed(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+        await pilot.press("enter")
+        await until(pilot, lambda: "job07.py" in text_of(pilot.app.screen, "#job"))
+        assert isinstance(pilot.app.screen, Opened)
+        assert "MEDIAN" in text_of(pilot.app.screen, "#job")
+        await pilot.press("escape")
+        await until(pilot, lambda: pilot.app.screen is jobs)
+
+    drive(writer, act)
+
+
+def test_a_job_that_was_removed_is_told(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+        pilot.app.push_screen(Opened(jobs._store, "ffff"))
+        await until(pilot, lambda: any("no job 'ffff'" in note.message for note in pilot.app._notifications))
+
+    drive(writer, act)
+
+
+def test_looking_pauses_and_goes_on(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+        await pilot.press("space")
+        assert "paused" in text_of(jobs, "#summary")
+        before = jobs._watched
+        jobs.look()
+        assert jobs._watched is before
+        await pilot.press("space")
+        assert jobs._watched is not before
+
+    drive(writer, act)
+
+
+def test_steps_are_ordered_of_the_job_at_the_cursor(writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+    ordered: list[tuple[str, str, int]] = []
+
+    def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
+        ordered.append((store, uid, count))
+        yield "it obeys"
+        raise StoreError("it does not any more", "job-gone")
+
+    monkeypatch.setattr(top_screen, "trace_next", trace_next)
+
+    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+        await pilot.press("t")
+        await until(pilot, lambda: len(pilot.app._notifications) == 2)
+        told = [note.message for note in pilot.app._notifications]
+        assert told == ["it obeys", "it does not any more [job-gone]"]
+
+    drive(writer, act)
+    assert ordered == [(str(writer.path), f"{8 << 48:016x}", 10)]
+
+
+@pytest.mark.parametrize("size", [(40, 8), (80, 24), (200, 50)])
+def test_every_size_is_filled_and_nothing_is_wider(writer: LocalStoreWriter, size: tuple[int, int]) -> None:
+    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+        assert max(map(len, [*texts(jobs), text_of(jobs, "#head"), text_of(jobs, "#summary")])) <= size[0]
+        await pilot.resize_terminal(60, 20)
+        await until(pilot, lambda: max(map(len, texts(jobs))) <= 60)
+
+    drive(writer, act, size)
+
+
+@pytest.mark.parametrize(("key", "interrupted"), [("q", False), ("ctrl+c", True)])
+def test_it_is_left_by_a_key(writer: LocalStoreWriter, key: str, interrupted: bool) -> None:
+    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+        await pilot.press(key)
+
+    assert drive(writer, act).interrupted == interrupted
