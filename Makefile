@@ -6,11 +6,11 @@ WORKERS := 2
 RUFF_PATHS := formats commands shim agent collector cli tests benchmarks examples setup.py
 
 # TensorFlow's environments; tools/venv knows whether one is made already.
-VENVS := .venvs/tf1 .venvs/tf2
+VENVS := .venvs/tf1 .venvs/tf2 .venvs/digits
 MATRIX_VENVS := .venvs/tf24 .venvs/tf210 .venvs/tf215 .venvs/tf218
 CI_VENVS := $(if $(CI),.venvs/tf24 .venvs/tf215)
 
-RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadfile
+RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: help venv venvs matrix matrix-venvs demo picture docs test test-fast format lint check types bench protos clean $(VENVS) $(MATRIX_VENVS)
 
@@ -29,14 +29,18 @@ venv:
 
 # An editable install follows the Python files by itself, compiled ones and commands it does not.
 .venv/.built: setup.py setup.cfg $(wildcard commands/*) $(wildcard collector/*/*.[ch])
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable .
 	@touch $@
 
 .venvs/tf1:
 	@tools/venv .venvs/tf1 "3.7" 'tensorflow==1.15.5' 'protobuf<3.21' || [ -z "$$CI" ]
 
 .venvs/tf2:
-	@tools/venv .venvs/tf2 "$(PYTHONS) 3.10" 'tensorflow==2.21.*' tf_keras scikit-learn
+	@tools/venv .venvs/tf2 "$(PYTHONS) 3.10" 'tensorflow==2.21.*' tf_keras
+
+# What the examples need besides: Keras imports scikit-learn wherever it is, a quarter of the time that TensorFlow's import takes.
+.venvs/digits: .venvs/tf2
+	@ON=.venvs/tf2 tools/venv $@ "$(PYTHONS) 3.10" scikit-learn
 
 .venvs/tf24:
 	@tools/venv $@ "3.8" 'tensorflow-cpu==2.4.*' 'protobuf<3.21'
@@ -54,8 +58,8 @@ venvs: $(VENVS) $(CI_VENVS)
 
 matrix-venvs: $(VENVS) $(MATRIX_VENVS)
 
-demo: venv .venvs/tf2
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" examples/demo.sh .venvs/tf2/bin/python
+demo: venv .venvs/digits
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" examples/demo.sh .venvs/digits/bin/python
 
 # Sphinx and rich come from the extra `docs`, installed into .venv beside what is there.
 .venv/.docs: setup.cfg | venv
@@ -67,10 +71,11 @@ docs: venv .venv/.docs
 	$(PYTHON) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(PYTHON) -m sphinx -W --keep-going -q -b man docs docs/_build/man
 
-picture: venv .venv/.docs .venvs/tf2
-	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/picture .venvs/tf2/bin/python
+picture: venv .venv/.docs .venvs/digits
+	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/picture .venvs/digits/bin/python
 
-# The tests of a file share a worker: agents under test see each other's channels in /proc. Sockets lie in folders of short names.
+# The tests of a file share a worker: agents under test see each other's channels in /proc. Files run in order: unit tests come
+# last, are short, and fill what is left of either worker's time. Sockets lie in folders of short names.
 define run-tests
 @folder=$$(mktemp -d); status=0; \
 $(RUN_TESTS) --basetemp $$folder/t $(1) || status=$$?; \

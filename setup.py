@@ -15,7 +15,11 @@ COMMANDS = ("tfprof", "tfprof-run")
 
 
 def extension(name: str, source: str, *headers: str) -> Extension:
-    """Return a C part; optional: without a compiler Python takes over, slower and equal (`tfprof status` says which decoder runs)."""
+    """Return a C part, which is optional.
+
+    Without a compiler Python takes over, slower and equal (`tfprof status` says which decoder
+    runs).
+    """
     return Extension(
         f"tfprof.collector.{name}",
         [f"collector/{source}"],

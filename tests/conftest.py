@@ -1,10 +1,15 @@
-"""Fixtures that every test may use: interpreters with TensorFlow, a private instance, and a check that nothing is left."""
+"""Fixtures that every test may use.
 
+They are interpreters with TensorFlow, a private instance, and a check that nothing is left.
+"""
+
+import contextlib
+import functools
 import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
@@ -16,6 +21,12 @@ VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", ROOT / ".venvs"))
 
 sys.path.insert(0, str(Path(__file__).parent))  # `from fakes import …`
 
+from fakes import armed_job  # noqa: E402
+from fakes.forks import KEPT, Forks  # noqa: E402
+from fakes.profiled import Profiled  # noqa: E402
+
+#: TensorFlow's switch for oneDNN's kernels, which it reads once in a process.
+ONEDNN = "TF_ENABLE_ONEDNN_OPTS"
 
 settings.register_profile("untimed", deadline=None)  # how long an example takes is the machine's affair
 settings.load_profile("untimed")
@@ -25,6 +36,7 @@ def pytest_configure() -> None:
     """Make the suite alike wherever it is started: no terminal's settings, no signal that is ignored (as by nohup)."""
     for name in ("COLUMNS", "LINES", "NO_COLOR", "FORCE_COLOR"):
         os.environ.pop(name, None)
+        os.unsetenv(name)  # readline, which pytest loads, sets them behind Python's back
     for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGHUP):
         if signal.getsignal(number) is signal.SIG_IGN:
             signal.signal(number, lambda *_: None)  # a handler: programs that are started have the default again
@@ -52,11 +64,65 @@ def tf2_python() -> Path:
     return _interpreter("tf2")
 
 
+@pytest.fixture(scope="session")
+def asking(request: pytest.FixtureRequest) -> Iterator[Callable[[str], Forks]]:
+    """Return what runs scripts on a version of TensorFlow without tfprof: it is started once for all of them."""
+    with contextlib.ExitStack() as started:
+
+        @functools.cache
+        def of(version: str) -> Forks:
+            python = request.getfixturevalue(f"{version}_python")
+            return started.enter_context(Forks([python], {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
+
+        yield of
+
+
+@pytest.fixture(scope="module")
+def arming(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[str], Forks]]:
+    """Return what runs scripts on a version of TensorFlow with the shim armed and no agent: started once for a file."""
+    with contextlib.ExitStack() as started:
+
+        @functools.cache
+        def of(version: str) -> Forks:
+            folder = tmp_path_factory.mktemp(version)
+            (folder / "announce").mkdir()
+            python = request.getfixturevalue(f"{version}_python")
+            variables: dict[str, str] = armed_job.environment(folder)  # type: ignore[no-untyped-call]
+            return started.enter_context(Forks([python], variables))
+
+        yield of
+
+
+@pytest.fixture(scope="module")
+def profiling(request: pytest.FixtureRequest, shared_places: Path) -> Iterator[Callable[[str], Profiled]]:
+    """Return what runs jobs under `tfprof-run` on a version of TensorFlow.
+
+    It is started once for all jobs of a file.
+    """
+    with contextlib.ExitStack() as started:
+
+        @functools.cache
+        def forks(version: str, _onednn: str | None) -> Forks:
+            python = request.getfixturevalue(f"{version}_python")
+            command = [Path(sys.executable).with_name("tfprof-run"), "--quiet", python]
+            return started.enter_context(Forks(command, {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}))
+
+        yield lambda version: Profiled(shared_places, forks(version, os.environ.get(ONEDNN)))
+
+
+@pytest.fixture(scope="session")
+def digits_python() -> Path:
+    """The interpreter of `tf2_python` with what the examples need, too."""
+    return _interpreter("digits")
+
+
 @pytest.fixture(scope="module", params=[False, True], ids=["eigen", "onednn"])
 def onednn(request: pytest.FixtureRequest) -> Iterator[bool]:
     """Whether jobs run on oneDNN's kernels: both in turn, where TensorFlow alone would go by the processor."""
     with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("TF_ENABLE_ONEDNN_OPTS", str(int(request.param)))
+        environment.setenv(ONEDNN, str(int(request.param)))
         yield request.param
 
 
@@ -91,7 +157,8 @@ def nothing_left_behind() -> Iterator[None]:
     """No test leaves a child process or a channel of this process open."""
     before = _channels()
     yield
-    left = [child for child in psutil.Process().children() if child.status() != psutil.STATUS_ZOMBIE]
+    children = psutil.Process().children()
+    left = [child for child in children if child.pid not in KEPT and child.status() != psutil.STATUS_ZOMBIE]
     for child in left:
         child.kill()  # or each test to come would fail
     assert not left, f"processes left behind: {left}"

@@ -28,7 +28,7 @@ def environment(folder=None, *, fake=False, armed=True, **more):
 
 
 class ArmedJob:
-    """A running job that says ``ready`` on a line of its own when its channel is to be read, and ends when it is told to."""
+    """A running job that prints the line ``ready`` when its channel can be read, and ends on request."""
 
     def __init__(self, python, script, folder, *arguments, fake=False, **more):
         (Path(folder) / "announce").mkdir(exist_ok=True, parents=True)
@@ -58,7 +58,7 @@ class ArmedJob:
         return self.process.pid
 
     def until_ready(self):
-        """Wait for the job to say ``ready``; what it printed before is kept in ``output``."""
+        """Wait until the job prints ``ready``; its earlier lines are in ``output``."""
         for line in self.process.stdout:
             if line == "ready\n":
                 return self
@@ -74,11 +74,11 @@ class ArmedJob:
         return channels(self.pid)
 
     def announced(self):
-        """Return what was announced: {file name: text}."""
+        """Return the announcements: {file name: text}."""
         return {path.name: path.read_text() for path in (self.folder / "announce").iterdir()}
 
     def go_on(self):
-        """Let the job go on after ``ready``."""
+        """Let the job continue after ``ready``."""
         self.process.stdin.write("\n")
         self.process.stdin.flush()
         return self

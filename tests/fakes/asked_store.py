@@ -1,4 +1,4 @@
-"""A small store to ask: two jobs of a net of four nodes, one on each of two hosts, and a job without a traced step."""
+"""A small store: two jobs of a net with four nodes, on different hosts, and a job without a traced step."""
 
 from pathlib import Path
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from tfprof.formats import layout
 
-Span = namedtuple("Span", "start total ordinal count kind flags key thread low high parent")  # noqa: PYI024 - all numbers
-Record = namedtuple("Record", "kind flags seq step start_mono start_real duration thread key data")  # noqa: PYI024 - but data
+Span = namedtuple("Span", "start total ordinal count kind flags key thread low high parent")  # noqa: PYI024 - numbers
+Record = namedtuple("Record", "kind flags seq step start_mono start_real duration thread key data")  # noqa: PYI024
 
 
 class ChannelReader:

@@ -1,4 +1,4 @@
-"""A collector that only remembers: a ROUTER speaking docs/wire.md, in a thread, with faults on demand."""
+"""A collector that only records messages: a ROUTER that speaks docs/wire.md, in a thread, with faults on demand."""
 
 import json
 import os
@@ -28,7 +28,7 @@ class FakeCollector:
         self.start()
 
     def start(self):
-        """Begin to listen, as a collector that nobody knows yet."""
+        """Start to listen, as a new collector."""
         self.id = os.urandom(8).hex()
         self._opened = set()
         self._stop.clear()
@@ -36,7 +36,7 @@ class FakeCollector:
         self._thread.start()
 
     def pause(self):
-        """Stop listening, as a collector that died."""
+        """Stop listening, like a dead collector."""
         self._stop.set()
         self._thread.join()
 

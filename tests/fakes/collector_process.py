@@ -1,4 +1,4 @@
-"""A collector daemon as a child of the test, and an agent that streams to it whatever becomes of it."""
+"""A collector daemon as a child of the test, and an agent that keeps streaming even if the daemon dies."""
 
 import json
 import os
@@ -33,13 +33,13 @@ class CollectorProcess:
         self.process.communicate()
 
     def stop(self):
-        """Ask it to end; return exit status and what it wrote on stderr."""
+        """Stop it; return exit status and stderr."""
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
         return self.ended()
 
     def ended(self, timeout_s=30):
-        """Wait for its end; return exit status and what it wrote on stderr."""
+        """Wait for its end; return exit status and stderr."""
         _, errors = self.process.communicate(timeout=timeout_s)
         return self.process.returncode, errors
 
@@ -47,7 +47,7 @@ class CollectorProcess:
         return daemons.read_status(self.place, "collector")
 
     def await_status(self, wanted, timeout_s=15):
-        """Return the first status that ``wanted`` says yes to."""
+        """Return the first status that satisfies ``wanted``."""
         deadline = time.monotonic() + timeout_s
         while time.monotonic() < deadline:
             status = self.status()
@@ -58,7 +58,10 @@ class CollectorProcess:
 
 
 class Streaming:
-    """Sends ``count`` traced steps of one job, a few each message, until all are acked; the agent's side of docs/wire.md."""
+    """Sends ``count`` traced steps of one job, a few each message, until all are acked.
+
+    It is the agent's side of docs/wire.md.
+    """
 
     IN_FLIGHT = 40
 
@@ -74,7 +77,7 @@ class Streaming:
         self.agent.close()
 
     def turn(self):
-        """Send what may be sent, take what was answered; return how many steps are acked."""
+        """Send and receive what is possible; return the number of acked steps."""
         now = time.monotonic()
         if now > self._greeted + 0.2:
             self._greeted = now

@@ -1,4 +1,4 @@
-"""What the shim needs of an eager TensorFlow and of Keras, made by hand: a profiler session, functions, a list of callbacks."""
+"""A hand-made eager TensorFlow and Keras for the shim: a profiler session, functions, a list of callbacks."""
 
 import ctypes
 import os
@@ -90,7 +90,7 @@ enabled = False
 
 
 class _Recorded:
-    """What TensorFlow makes of an annotation that is recorded."""
+    """A recorded annotation."""
 
     def Stop(self):  # noqa: N802 - TensorFlow's name
         """Stop."""

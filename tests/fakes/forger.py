@@ -1,7 +1,7 @@
-"""Jobs whose channels are made as they should be, and changed in every way once an agent has taken them.
+"""Jobs with valid channels that are corrupted in many ways after an agent has opened them.
 
-As a program: ``python forger.py FOLDER LAUNCH SEED COUNT SECONDS``; each of its children makes some channels and changes them for
-so long. It prints how many were taken.
+As a program: ``python forger.py FOLDER LAUNCH SEED COUNT SECONDS``; each of its children makes some
+channels and corrupts them for SECONDS. It prints how many were opened.
 """
 
 import contextlib
@@ -17,9 +17,9 @@ from fakes.channel_writer import ChannelWriter
 from fakes.mutations import BODIES, EDGES, Mutator
 from tfprof.formats import layout
 
-#: Channels of one child: no process may have more than 16.
+#: Channels of one child; a process may have at most 16.
 EACH = 12
-#: Children at a time.
+#: Number of concurrent children.
 AT_ONCE = 2
 PATIENCE_S = 20.0
 _WORDS = (*layout.JOB_WORDS.values(), *layout.AGENT_WORDS.values(), *range(layout.COUNTS_AT, layout.COUNTS_AT + 96, 8))
@@ -29,7 +29,7 @@ _PUNCH_HOLE = 0x03
 
 
 class Forged:
-    """One channel, and the ways in which it can be changed."""
+    """One channel, and the ways to corrupt it."""
 
     def __init__(self, folder, launch, chance):
         self.chance = chance
@@ -41,11 +41,11 @@ class Forged:
 
     @property
     def is_taken(self):
-        """Whether an agent has written to it."""
+        """Return whether an agent has opened it."""
         return bool(self.channel.word("agent_pid"))
 
     def change(self):
-        """Change something."""
+        """Corrupt it in a random way."""
         self.chance.choice(self.WAYS)(self)
 
     def _put(self):
@@ -123,7 +123,7 @@ class Forged:
 
 
 def forge(folder, launch, seed, seconds):
-    """Make EACH channels, wait until all are taken, change them for so long; return how many were taken."""
+    """Make EACH channels, wait until all are opened, corrupt them for ``seconds``; return how many were opened."""
     chance = random.Random(seed)
     forged = [Forged(folder, launch, chance) for _ in range(EACH)]
     deadline = time.monotonic() + PATIENCE_S
@@ -135,7 +135,7 @@ def forge(folder, launch, seed, seconds):
         for one in forged:
             with contextlib.suppress(
                 struct.error, OverflowError, ValueError, OSError
-            ):  # of a writer whose words are bent
+            ):  # the writer's own words are also corrupt
                 for _ in range(chance.choice([0, 1, 1, 3])):
                     one.change()
         time.sleep(chance.choice([0.01, 0.05, 0.1]))
@@ -143,7 +143,7 @@ def forge(folder, launch, seed, seconds):
 
 
 def main():
-    """Have children forge ``COUNT`` channels; print how many were taken, one line a child."""
+    """Let children forge ``COUNT`` channels; print the number of opened ones, one line per child."""
     folder, launch, seed, count, seconds = (
         sys.argv[1],
         int(sys.argv[2], 16),

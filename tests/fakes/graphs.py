@@ -1,4 +1,4 @@
-"""Graph nodes by hand: NodeDefs with shapes, and what traces recorded of them."""
+"""Hand-made graph nodes: NodeDefs with shapes, and recorded outputs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
@@ -21,7 +21,7 @@ def shape(dims: Dims) -> graph_pb2.TensorShapeProto:
 
 
 def _set(value: Any, what: Any) -> None:
-    """Give an AttrValue what a Python value says; a list is one of whole numbers, or of texts."""
+    """Set an AttrValue from a Python value; a list contains integers or strings."""
     if isinstance(what, bool):
         value.b = what
     elif isinstance(what, int):
@@ -43,7 +43,10 @@ def attributes(**values: Any) -> Mapping[str, Any]:
 
 
 def node(name: str, op: str, inputs: Sequence[str] = (), *outputs: Dims, **values: Any) -> graph_pb2.NodeDef:
-    """Return a node with the shapes of its outputs; `types`: DataTypes of what an iterator hands out, `dtype`: of a placeholder."""
+    """Return a node with the shapes of its outputs.
+
+    `types`: DataTypes of what an iterator hands out, `dtype`: of a placeholder.
+    """
     made = graph_pb2.NodeDef(name=name, op=op, input=inputs)
     made.attr["_output_shapes"].list.shape.extend(map(shape, outputs))
     made.attr["output_types"].list.type.extend(values.pop("types", ()))
@@ -76,7 +79,7 @@ def signature(*outputs: Dims) -> bytes:
 
 
 def row(name: str, *outputs: Dims, runs: int = 1, output_bytes: int = 0) -> Row:
-    """Return what one trace recorded of a node."""
+    """Return a node's outputs in one trace."""
     return Row(name, signature(*outputs), output_bytes, runs)
 
 

@@ -9,11 +9,14 @@ from fakes.made_store import MS, START_NS, rows, traced, write_job
 from fakes.nodes import CPU
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 
 
 class Ran(NamedTuple):
-    """One execution: µs from the beginning of its step on; bytes still held, and in use of a GPU's allocator, when it ended."""
+    """One execution, in µs from the beginning of its step on.
+
+    Its bytes are those still held, and in use of a GPU's allocator, when it ended.
+    """
 
     name: str
     start_us: int
@@ -70,8 +73,8 @@ def made_job(
     *,
     step_ms: float = 1.0,
     **tables: pa.Table,
-) -> Job:
-    """Return a job whose traced steps 1, 2, … ran what they say, each ``step_ms`` long, with more ``tables``."""
+) -> LocalJob:
+    """Return a job whose traced steps 1, 2, … have the given executions, each ``step_ms`` long, and more ``tables``."""
     starts = [START_NS + int(number * 2 * step_ms * MS) for number in range(len(steps))]
     parts = [run_metadata(step, start) for step, start in zip(steps, starts, strict=True)]
     found: dict[str, Any] = traced(graph_def, parts)
@@ -79,4 +82,4 @@ def made_job(
     for number, (trace, start) in enumerate(zip(traces, starts, strict=True)):
         trace |= {"step": number + 1, "start_ns": start, "duration_ns": int(step_ms * MS)}
     write_job(store, 1, {**found, "traces": rows("traces", traces), **tables})
-    return Store(store).job("last")
+    return LocalStore(store).job("last")

@@ -9,7 +9,7 @@ from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.decoders.graphdef import graph_nodes
 from tfprof.collector.decoders.interner import Interner
 from tfprof.collector.store import schema
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout
 
 HOST = "node7"
@@ -95,7 +95,7 @@ def write_job(
     end: Mapping[str, Any] | None = None,
 ) -> None:
     """Write one job into ``store``; with ``state`` None it is left running, its rows in the log."""
-    writer = StoreWriter(store, HOST)
+    writer = LocalStoreWriter(store, HOST)
     try:
         job = writer.job(uid)
         job.identity({**IDENTITY, **(identity or {})})
@@ -109,7 +109,7 @@ def write_job(
 
 def write_host(store: Path, samples: Sequence[Mapping[str, Any]]) -> None:
     """Write samples of the host HOST into ``store``."""
-    writer = StoreWriter(store, HOST)
+    writer = LocalStoreWriter(store, HOST)
     try:
         writer.host(HOST).append({"host_samples": rows("host_samples", samples)})
     finally:

@@ -1,4 +1,7 @@
-"""RunMetadata of the steps of a larger model: a real one's nodes several times over, each step with times of its own."""
+"""RunMetadata of the steps of a larger model.
+
+It has a real one's nodes several times over, each step with times of its own.
+"""
 
 import random
 from pathlib import Path

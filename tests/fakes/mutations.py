@@ -1,4 +1,4 @@
-"""Messages that a job could send, and what becomes of them when bits, words, texts and lengths are not what they should be."""
+"""Messages of a job, valid ones and ones with corrupted bits, words, texts and lengths."""
 
 import json
 import random
@@ -76,7 +76,7 @@ class Mutator:
         return wire.pack(head), body
 
     def bent(self, data):
-        """Return ``data`` with a few things in it changed."""
+        """Return ``data`` with a few corruptions."""
         chance, data = self.chance, bytearray(data)
         for _ in range(chance.choice([1, 1, 2, 5, 20])):
             at = chance.randrange(len(data) + 1)

@@ -1,4 +1,4 @@
-"""Whatever may come to lie where a file is expected."""
+"""Objects that may be in the place of a file."""
 
 import contextlib
 import os

@@ -1,4 +1,4 @@
-"""The rollup of ops as they arrive, with the canonical devices that it leads to."""
+"""Builds the rollup of ops in order of arrival, with its canonical devices."""
 
 from typing import Any
 

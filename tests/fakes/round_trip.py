@@ -1,4 +1,4 @@
-"""A job written as a profile of TensorFlow's own tfprof, read again, and what is then different."""
+"""Differences between a job and its copy, exported as a profile of the TF profiler and imported again."""
 
 import contextlib
 import io
@@ -15,16 +15,16 @@ SELECT = "micros,bytes,peak_bytes,residual_bytes,output_bytes,params,float_ops,o
 
 
 def differences(store: Path | str, uid: str) -> Iterator[str]:
-    """Yield what goes wrong, or is different, when a job is exported and imported; it has traced steps.
+    """Yield the errors and differences of exporting and importing a job, which has traced steps.
 
     The import answers as the job itself does with `--exact-tf`, and makes the same file.
     """
     with tempfile.TemporaryDirectory(prefix="round-trip-") as folder:
         other, files = f"{folder}/store", [f"{folder}/{name}.pb" for name in ("first", "second")]
         try:
-            _said("profile-proto", uid, "-o", files[0], "--store", store)
-            made = json.loads(_said("import", "--profile_path", files[0], "--json", "--store", other))["job"]
-            _said("profile-proto", made, "-o", files[1], "--store", other)
+            said("profile-proto", uid, "-o", files[0], "--store", store)
+            made = json.loads(said("import", "--profile_path", files[0], "--json", "--store", other))["job"]
+            said("profile-proto", made, "-o", files[1], "--store", other)
         except AssertionError as error:
             yield str(error)
             return
@@ -37,11 +37,11 @@ def differences(store: Path | str, uid: str) -> Iterator[str]:
 
 def _view(view: str, job: str, store: Path | str) -> Any:
     options = ("-max_depth", "100000", "-select", SELECT, "--exact-tf", "--json", "--store", store)
-    return json.loads(_said(view, job, *options))["profile"]
+    return json.loads(said(view, job, *options))["profile"]
 
 
-def _said(*words: Path | str) -> str:
-    """Return what a `tfprof` command prints; AssertionError with its message when it fails."""
+def said(*words: Path | str) -> str:
+    """Return the output of a `tfprof` command; AssertionError with its message if it fails."""
     out, errors = io.StringIO(), io.StringIO()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(errors):
         try:

@@ -1,4 +1,4 @@
-"""RunMetadata as nobody writes it: hypothesis strategies of the wire format, with all that a parser must bear."""
+"""Unusual RunMetadata: hypothesis strategies for everything that the wire format allows."""
 
 from hypothesis import strategies as st
 

@@ -1,4 +1,4 @@
-"""Rows as the collector stores them, made up; and what rollups of them must be, computed row by row."""
+"""Invented rows of a store, and their expected rollups, computed row by row."""
 
 import math
 import random

@@ -16,7 +16,7 @@ SPLIT = ("agent", "collector")
 ALLOWED = {
     "formats": "",
     "commands": "formats",
-    "shim": "formats shim.channel shim.pacing",
+    "shim": "formats shim.channel shim.pacing shim.tensorflow",
     "shim.channel": "formats shim shim.pacing shim.tensorflow",
     "shim.inject": "",
     "shim.pacing": "formats shim shim.channel shim.tensorflow",
@@ -24,11 +24,15 @@ ALLOWED = {
     "agent": "",
     "agent.__main__": "agent.daemon commands formats",
     "agent.announcements": "formats",
+    "agent.attach": (
+        "agent.channels agent.control agent.daemon_start agent.identity agent.launches agent.processes commands formats"
+    ),
     "agent.channels": "agent.old_channels formats",
     "agent.old_channels": "formats",
     "agent.control": "agent.channels formats",
+    "agent.diagnosis": "agent.attach agent.launcher formats",
     "agent.daemon": (
-        "agent.announcements agent.channels agent.daemon_start agent.folder_watch agent.identity "
+        "agent.announcements agent.channels agent.control agent.daemon_start agent.folder_watch agent.identity "
         "agent.launches agent.processes agent.transport commands formats"
     ),
     "agent.daemon_start": "commands formats",
@@ -44,23 +48,28 @@ ALLOWED = {
     "collector": "collector.api",
     "collector.__main__": "collector.daemon commands formats",
     "collector.advice": "collector.numbers collector.store.devices collector.summaries collector.tfviews",
+    "collector.alert_command": "",
+    "collector.alerts": "collector.numbers formats",
     "collector.api": (
-        "collector.errors collector.export collector.forms collector.loader collector.profile_files "
+        "collector.errors collector.export collector.exporters collector.forms collector.loader "
         "collector.query collector.render collector.store collector.summaries collector.tfviews "
-        "collector.write_output formats"
+        "collector.write_output commands formats"
     ),
+    "collector.captures": "collector.alerts formats",
+    "collector.client": "collector.records formats",
     "collector.daemon": (
-        "collector.decoders collector.errors collector.ingest collector.selfstats collector.store commands formats"
+        "collector.alert_command collector.alerts collector.captures collector.decoders collector.errors "
+        "collector.ingest collector.selfstats collector.store collector.summaries commands formats"
     ),
-    "collector.decoders": "collector.errors collector.store",
+    "collector.decoders": "collector.errors collector.store formats",
     "collector.errors": "formats",
     "collector.export": (
         "collector.advice collector.errors collector.flops collector.store.devices collector.store.outputs "
         "collector.tfviews"
     ),
     "collector.exporters": (
-        "collector.errors collector.export collector.forms collector.loader collector.query collector.tfviews "
-        "collector.timelines"
+        "collector.errors collector.export collector.forms collector.loader collector.query collector.store "
+        "collector.tfviews"
     ),
     "collector.flops": "collector.errors collector.store.outputs collector.tfviews",
     "collector.forms": (
@@ -72,18 +81,20 @@ ALLOWED = {
         "collector.store collector.tfviews formats"
     ),
     "collector.ingest": (
-        "collector.decoders collector.errors collector.records collector.selfstats collector.store formats"
+        "collector.alerts collector.decoders collector.errors collector.records collector.selfstats "
+        "collector.store formats"
     ),
     "collector.loader": "",
     "collector.numbers": "",
     "collector.options": "",
-    "collector.profile_files": "collector.export collector.query collector.store",
     "collector.query": (
-        "collector.advice collector.errors collector.flops collector.loader collector.store "
+        "collector.advice collector.alerts collector.errors collector.flops collector.loader collector.store "
         "collector.summaries collector.tfviews formats"
     ),
     "collector.records": "collector.errors formats",
-    "collector.render": "collector.advice collector.numbers collector.summaries collector.text collector.tfviews",
+    "collector.render": (
+        "collector.advice collector.numbers collector.summaries collector.text collector.tfviews formats"
+    ),
     "collector.selfstats": "collector.errors",
     "collector.store": "collector.errors formats",
     "collector.summaries": (
@@ -93,14 +104,15 @@ ALLOWED = {
     "collector.tfviews": (
         "collector.errors collector.store.columns collector.store.devices collector.store.schema formats"
     ),
-    "collector.timelines": "collector.errors collector.export collector.query",
     "collector.write_output": (
         "collector.errors collector.export collector.exporters collector.forms collector.loader "
         "collector.query collector.tfviews"
     ),
     "cli": (
-        "agent.daemon_start collector.api collector.decoders collector.errors collector.export "
-        "collector.exporters collector.forms collector.imports collector.loader collector.profile_files "
+        "agent.attach agent.channels agent.daemon_start agent.diagnosis agent.launches agent.processes "
+        "collector.alerts collector.api "
+        "collector.client collector.decoders collector.errors collector.export "
+        "collector.exporters collector.forms collector.imports collector.loader collector.numbers "
         "collector.query collector.render collector.store collector.summaries collector.text "
         "collector.tfviews collector.write_output commands formats"
     ),
@@ -110,14 +122,14 @@ ONE_PIECE = ("shim",)
 GENERATED = {"collector.proto", "collector.decoders.proto"}
 #: Modules that are named by a string, as what a process is started with: file -> modules.
 STARTED = {
+    "agent/attach/helper.py": {"agent.attach.__main__"},
     "agent/daemon_start.py": {"agent.__main__", "collector.__main__"},
     "agent/launcher/report.py": {"cli.report"},
     "commands/isolated.py": {"agent.launcher.run", "cli.main"},
 }
 #: Names that are imported when they are called for (`module:name`, collector/loader.py): file -> names.
 LOADED = {
-    "collector/api.py": {"collector.export.messages:advice_message", "collector.profile_files:pieces"},
-    "collector/exporters.py": {"collector.export.pprof:pprof", "collector.timelines:timelines"},
+    "collector/api.py": {"collector.export.messages:advice_message", "collector.exporters.profile_proto:pieces"},
     "collector/forms.py": {
         "collector.export.messages:code_message",
         "collector.export.messages:op_message",
@@ -136,17 +148,30 @@ LOADED = {
     "cli/daemons.py": {"agent.daemon_start:silent", "agent.daemon_start:start"},
     "cli/main.py": {
         "cli.advise:advise",
+        "cli.alerts:alerts",
+        "cli.completion:answer",
+        "cli.completion:completion",
+        "cli.attach:attach",
         "cli.config:config",
         "cli.daemons:start",
         "cli.daemons:stop",
+        "cli.doctor:doctor",
+        "cli.follow:follow",
         "cli.host:host",
         "cli.import_:import_",
         "cli.jobs:jobs",
         "cli.profile_proto:profile_proto",
+        "cli.rm:rm",
+        "cli.ps:ps",
         "cli.shell:shell",
+        "cli.show:show",
         "cli.spans:spans",
         "cli.status:status",
         "cli.steps:steps",
+        "cli.tag:tag",
+        "cli.top:top",
+        "cli.trace:detach",
+        "cli.trace:trace",
         "cli.views:code",
         "cli.views:graph",
         "cli.views:op",
@@ -197,7 +222,10 @@ def _loaded(path: Path) -> set[str]:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    """Yield the modules of ours that ``path`` imports or loads; the packages that it lies in are imported in any case."""
+    """Yield the modules of ours that ``path`` imports or loads.
+
+    The packages that it lies in are imported in any case.
+    """
     module = _module(path)
     for name in (*imports(path), *(f"tfprof.{target.partition(':')[0]}" for target in _loaded(path))):
         if name.startswith("tfprof.") and not module.startswith(f"{name.removeprefix('tfprof.')}."):
@@ -258,6 +286,43 @@ def test_what_is_loaded_by_its_name_is_in_the_table_and_there() -> None:
         for names in found.values()
         for name in names
     )
+
+
+#: Modules of the store that say what a store is; all others are one way to keep it, and opened by the names below.
+STORE = {"catalog", "columns", "devices", "outputs", "protocols", "schema"}
+OPENED = {
+    "cli": {"reader"},
+    "collector.api": {"reader"},
+    "collector.daemon": {"retention", "writer"},
+    "collector.imports": {"job_import"},
+    # What is followed as it is appended, and what is removed, is in folders of this host.
+    "collector.query": {"lock", "reader", "retention", "tail"},
+}
+FOLDERS = {"following", "removing", "watching"}
+SQL = re.compile(r"\b(SELECT\s.*\sFROM|CREATE\s+(TABLE|VIEW)|read_parquet)\b", re.DOTALL)
+
+
+def test_above_the_store_nothing_of_how_it_is_kept_is_imported() -> None:
+    for room, modules in _arrows().items():
+        of_store = {
+            module.removeprefix("collector.store.") for module in modules if module.startswith("collector.store.")
+        }
+        assert of_store <= STORE | OPENED.get(room, set()), room
+
+
+def test_questions_know_no_way_to_keep_a_store_but_where_they_are_about_its_folders() -> None:
+    for path in sources("collector/query"):
+        of_store = {name.removeprefix("tfprof.collector.store") for name in imports(path)} - set(imports(path))
+        assert path.stem in FOLDERS or {name.removeprefix(".") for name in of_store} <= STORE | {""}, path
+
+
+def test_above_the_store_there_is_no_sql_and_no_duckdb() -> None:
+    for path in sources():
+        if "collector/store" in str(path):
+            continue
+        assert not [name for name in imports(path) if name.split(".")[0] == "duckdb"], path
+        texts = (node.value for node in ast.walk(tree(path)) if isinstance(node, ast.Constant))
+        assert not [text for text in texts if isinstance(text, str) and SQL.search(text)], path
 
 
 def test_nothing_is_started_by_a_string_but_what_the_table_has() -> None:

@@ -65,7 +65,14 @@ def test_the_wire_page_lists_every_message_type() -> None:
 
 def test_the_channel_page_states_the_offsets_of_the_layout() -> None:
     text = (DOCS / "channel.md").read_text()
-    for offset in (layout.COUNTS_AT, layout.FAULT_AT, layout.HELLO_AT, layout.SPANS_AT, layout.RING_AT):
+    for offset in (
+        layout.COUNTS_AT,
+        layout.RANGES_AT,
+        layout.FAULT_AT,
+        layout.HELLO_AT,
+        layout.SPANS_AT,
+        layout.RING_AT,
+    ):
         assert f"| {offset} – " in text
     assert f"{layout.SPAN_COUNT:,} entries" in text
     for kind in (layout.GRAPH, layout.FRAMES, layout.RUN_METADATA, layout.XSPACE, layout.REFUSED):

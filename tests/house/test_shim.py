@@ -68,8 +68,11 @@ def _asks(handler: ast.ExceptHandler) -> bool:
     last = handler.body[-1]
     if isinstance(last, ast.Raise) and last.exc is None:
         return True
-    calls = (node.func for node in ast.walk(handler) if isinstance(node, ast.Call))
-    return any(getattr(call, "id", getattr(call, "attr", "")) in {"stop", "theirs"} for call in calls)
+    called = (node.func for node in ast.walk(handler) if isinstance(node, ast.Call))
+    calls = (call.value if isinstance(call, ast.Subscript) else call for call in called)
+    # `handlers` of shim/lasting.py has `interrupted` of the fence, or nothing.
+    asking = {"stop", "theirs", "interrupted", "handlers"}
+    return any(getattr(call, "id", getattr(call, "attr", "")) in asking for call in calls)
 
 
 def _passes_on(handler: ast.ExceptHandler) -> bool:

@@ -5,14 +5,16 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
+from tfprof.agent.attach.inject import METHODS
 from tfprof.cli.main import COMMANDS
+from tfprof.collector.alerts.alert import SLUGS
 from tfprof.formats.settings import SETTINGS
 
 ROOT = Path(__file__).resolve().parents[2]
 PARTS = ("formats", "commands", "shim", "agent", "collector", "cli")
 DASHED = re.compile("[a-z]+(-[a-z0-9]+)+")
 #: Words with dashes that are neither slugs nor settings.
-NO_SLUGS = {"tfprof-run", "utf-8", *COMMANDS}
+NO_SLUGS = {"tfprof-run", "utf-8", *COMMANDS, *METHODS}
 
 
 def sources(*parts: str) -> list[Path]:
@@ -41,8 +43,8 @@ def imports(path: Path) -> Iterator[str]:
 
 
 def slugs() -> set[str]:
-    """Return every slug that the code gives to an error, an event or a refusal: what is bound to `slug`, and all words-with-dashes."""
-    found = set()
+    """Return every slug of an error, event, refusal or alert: what is bound to `slug`, and all words-with-dashes."""
+    found = set(SLUGS)
     for path in sources():
         for node in ast.walk(tree(path)):
             if isinstance(node, (ast.Assign, ast.AnnAssign)):

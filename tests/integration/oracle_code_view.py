@@ -2,8 +2,8 @@
 
     python oracle_code_view.py FOLDER made|real SEED CASES
 
-FOLDER gets a folder a case: `graph.pb`, `oplog.pb`, `run-0.pb` …, and `queries.json`: {lost, queries: [{options, text, proto,
-pprof}]}, whose bytes are in latin-1.
+FOLDER gets a folder a case: `graph.pb`, `oplog.pb`, `run-0.pb` …, and `queries.json`: {lost,
+queries: [{options, text, proto, pprof}]}, whose bytes are in latin-1.
 """
 
 import json

@@ -1,10 +1,13 @@
-"""Run by a TensorFlow of its own: what it counts as operations of graphs with every kind of op, of loops, of fed batches.
+"""Run by a TensorFlow of its own: what it counts as operations of graphs.
+
+The graphs have every kind of op, loops, and fed batches.
 
     python oracle_float_ops.py FOLDER
 
-Each of FOLDER/kinds, FOLDER/fed … gets `graph.pb`, `run-0.pb` …, and `counts.json`: what TensorFlow's registry says of each
-node before any run ("static") and after all ("filled"), what its Profiler says of each step after all were added ("steps":
-{step: {"total", "nodes"}}), and what its one-shot `profile` says of the graph alone and with the first run ("once").
+Each of FOLDER/kinds, FOLDER/fed … gets `graph.pb`, `run-0.pb` …, and `counts.json`: what
+TensorFlow's registry says of each node before any run ("static") and after all ("filled"), what its
+Profiler says of each step after all were added ("steps": {step: {"total", "nodes"}}), and what its
+one-shot `profile` says of the graph alone and with the first run ("once").
 """
 
 import json

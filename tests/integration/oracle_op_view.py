@@ -1,4 +1,6 @@
-"""Run by a TensorFlow of its own: traces a small net, or makes traces up, and writes what TensorFlow's own profiler says of it.
+"""Run by a TensorFlow of its own: writes what TensorFlow's own profiler says of traces.
+
+It traces a small net, or makes traces up.
 
     python oracle_op_view.py FOLDER software|full|made
 

@@ -1,8 +1,11 @@
-"""Run by a TensorFlow of its own: what its option builder makes of calls, and what its profiler prints around a report.
+"""Run by a TensorFlow of its own: what its option builder makes of calls.
+
+It also tells what its profiler prints around a report.
 
     python oracle_options.py FOLDER
 
-FOLDER gets `graph.pb`, `run-0.pb`, and `answers.json`: {dicts: {name: options}, asked: [{view, options, out, err, name, children}]}.
+FOLDER gets `graph.pb`, `run-0.pb`, and `answers.json`: {dicts: {name: options}, asked: [{view,
+options, out, err, name, children}]}.
 """
 
 import json

@@ -59,7 +59,10 @@ def write_case(folder, out):
 
 
 def build(tf):
-    """Return a placeholder and what is run: functions, a loop, a branch, a dataset, constants of many types, gradients."""
+    """Return a placeholder and what is run.
+
+    That is functions, a loop, a branch, a dataset, constants of many types, gradients.
+    """
     import numpy as np
     from tensorflow.python.framework import function
 

@@ -2,8 +2,9 @@
 
     python oracle_timeline.py CASES ANSWERS
 
-CASES is JSON: a list of {graph, op_log, steps: [[number, RunMetadata]], questions: [{view, options}]}, bytes as Latin-1 text.
-ANSWERS gets for each case and question {files: {name: content}, printed}. A folder in options is called FOLDER.
+CASES is JSON: a list of {graph, op_log, steps: [[number, RunMetadata]], questions: [{view,
+options}]}, bytes as Latin-1 text. ANSWERS gets for each case and question {files: {name: content},
+printed}. A folder in options is called FOLDER.
 """
 
 import ctypes

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 
 pytestmark = pytest.mark.tf
 
@@ -35,8 +35,8 @@ def _advice() -> dict[str, list[dict[str, Any]]]:
     return {one["slug"]: one["reports"] for one in json.loads(done.stdout)["checkers"]}
 
 
-def _job(store: Path) -> Job:
-    return Store(store).job("last")
+def _job(store: Path) -> LocalJob:
+    return LocalStore(store).job("last")
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,12 @@
 """The Python API against TensorFlow's: equal options from equal calls, equal words around the same reports."""
 
 import json
-import subprocess
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.forks import Forks
 from fakes.made_store import traced, write_job
 from tfprof.collector import Profiler, open_store
 from tfprof.collector.options import ProfileOptionBuilder as Builder
@@ -17,11 +18,12 @@ COMPAT = {"tf1": "1.15", "tf2": "2.21"}
 
 
 @pytest.fixture(scope="module", params=sorted(COMPAT))
-def oracle(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Profiler]:
+def oracle(
+    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[dict[str, Any], Profiler]:
     """What TensorFlow said, and our profiler of the same step."""
-    python = request.getfixturevalue(f"{request.param}_python")
     folder = tmp_path_factory.mktemp(f"options-{request.param}")
-    subprocess.run([python, ORACLE, folder], check=True, capture_output=True, timeout=240)
+    asking(request.param).output(ORACLE, folder)
     write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), [(folder / "run-0.pb").read_bytes()]))
     answers = json.loads((folder / "answers.json").read_text())
     return answers, open_store(folder / "store").job("last", compat=COMPAT[request.param], exact=True)

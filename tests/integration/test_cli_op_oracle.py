@@ -1,16 +1,16 @@
 """The op view against TensorFlow's own profiler: the same RunMetadata in, the same numbers and rows out."""
 
 import json
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.forks import Forks
 from fakes.made_store import traced, write_job
 from tfprof.collector.query.profile import Profile, profile
 from tfprof.collector.render.op_text import lines
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.tfviews.nodes import Stats
 from tfprof.collector.tfviews.op import OpView, op_view
 from tfprof.collector.tfviews.options import Options, from_texts
@@ -37,12 +37,16 @@ STABLE = {"tf2"}
 @pytest.fixture(
     scope="module", params=[f"{version}-{kind}" for version in ("tf1", "tf2") for kind in ("software", "full", "made")]
 )
-def asked(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
-    """What TensorFlow's own profiler said of a few traced steps, and a store that has the same steps; (version, folder)."""
+def asked(
+    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+) -> tuple[str, Path]:
+    """What TensorFlow's own profiler said of a few traced steps, and a store with the same steps.
+
+    It is (version, folder).
+    """
     version, level = request.param.split("-")
-    python = request.getfixturevalue(f"{version}_python")
     folder = tmp_path_factory.mktemp(request.param)
-    subprocess.run([python, ORACLE, folder, level], check=True, capture_output=True, timeout=240)
+    asking(version).output(ORACLE, folder, level)
     parts = [path.read_bytes() for path in sorted(folder.glob("run-*.pb"))]
     write_job(folder / "store", 1, traced((folder / "graph.pb").read_bytes(), parts))
     return version, folder
@@ -52,7 +56,7 @@ def ours(folder: Path, asked_for: Mapping[str, Any]) -> tuple[Options, Profile, 
     """Return our answer to one of the oracle's queries."""
     texts = {name: ",".join(value) if isinstance(value, list) else str(value) for name, value in asked_for.items()}
     options = from_texts({"max_depth": "10000", **texts})
-    found = profile(Store(folder / "store").job("last"), options.step, parity=EXACT)
+    found = profile(LocalStore(folder / "store").job("last"), options.step, parity=EXACT)
     assert found is not None
     return options, found, op_view(found.nodes, options)
 

@@ -226,7 +226,7 @@ def test_a_view_loads_no_more_than_it_needs(tmp_path: Path, view: str, exact: bo
     of_files = {
         "tfprof.collector.export.messages",
         "tfprof.collector.export.timeline",
-        "tfprof.collector.timelines",
+        "tfprof.collector.exporters.timeline",
     }
     assert not (heavy | of_files) & loaded
     looks_at_graphs = not exact or view in {"graph", "code"}  # for lines of code, for inputs

@@ -5,13 +5,13 @@ import gzip
 import io
 import json
 import os
-import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.forks import Forks
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tfprof.cli.import_ import import_
 from tfprof.collector.decoders.proto import graph_pb2
@@ -19,8 +19,8 @@ from tfprof.collector.export import messages, pprof
 from tfprof.collector.proto import pprof_pb2, tfprof_output_pb2
 from tfprof.collector.query.profile import profile
 from tfprof.collector.render import tree_text
-from tfprof.collector.render.table import clean
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
+from tfprof.collector.text import clean
 from tfprof.collector.tfviews.code import call_tree, code_view
 from tfprof.collector.tfviews.nodes import Node
 from tfprof.collector.tfviews.options import Options
@@ -57,7 +57,7 @@ class Case:
 
     folder: Path
     parity: Parity
-    job: Job
+    job: LocalJob
     lost: int
     queries: Sequence[Mapping[str, Any]]
 
@@ -75,21 +75,17 @@ def case_of(folder: Path, parity: Parity) -> Case:
     with contextlib.redirect_stdout(io.StringIO()), contextlib.redirect_stderr(io.StringIO()):
         import_.main([*files, f"--store={folder / 'store'}"], standalone_mode=False)
     answers = json.loads((folder / "queries.json").read_text())
-    return Case(folder, parity, Store(folder / "store").job("last"), answers["lost"], answers["queries"])
+    return Case(folder, parity, LocalStore(folder / "store").job("last"), answers["lost"], answers["queries"])
 
 
 @pytest.fixture(scope="module", params=["tf1-made", "tf1-real", "tf2-made", "tf2-real"])
-def cases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> list[Case]:
+def cases(
+    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+) -> list[Case]:
     """Cases with TensorFlow's answers."""
     version, kind = request.param.split("-")
-    python = request.getfixturevalue(f"{version}_python")
     folder = tmp_path_factory.mktemp(request.param)
-    subprocess.run(
-        [python, ORACLE, folder, kind, "1", str(CASES[kind])],
-        check=True,
-        capture_output=True,
-        timeout=240 + CASES[kind],
-    )
+    asking(version).output(ORACLE, folder, kind, 1, CASES[kind])
     return [case_of(path, RULES[version]) for path in sorted(folder.glob("case-*"))]
 
 

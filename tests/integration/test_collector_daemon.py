@@ -7,7 +7,7 @@ import time
 import pytest
 from fakes.collector_process import CollectorProcess, Streaming
 from fakes.wire_agent import WireAgent, span
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 from tfprof.formats import wire
 
 UID = 0x77
@@ -31,7 +31,7 @@ def streaming(daemon, count, **kwargs):
 
 
 def stored_traces(store):
-    return sorted(Store(store).job(f"{UID:016x}").table("traces")["trace"].to_pylist())
+    return sorted(LocalStore(store).job(f"{UID:016x}").table("traces")["trace"].to_pylist())
 
 
 def test_a_job_passes_through_and_can_be_read_after_the_collector_has_gone(daemon):
@@ -57,7 +57,7 @@ def test_a_job_passes_through_and_can_be_read_after_the_collector_has_gone(daemo
     assert status["rss_bytes"] > 1 << 20
     assert daemon.stop() == (0, "")
     assert not daemon.status()["alive"]
-    job = Store(daemon.store).job("stream")
+    job = LocalStore(daemon.store).job("stream")
     assert (job.info.state, job.info.end["status"]) == ("exited", 0)
     assert job.table("spans").num_rows == 2
     assert job.rollup()["traces"].to_pylist()
@@ -80,7 +80,7 @@ def test_a_collector_killed_twenty_times_loses_nothing_that_it_acked_and_stores_
         stream.run()
     daemon.stop()
     assert stored_traces(daemon.store) == list(range(count))
-    assert Store(daemon.store).job("last").table("events").num_rows == 0
+    assert LocalStore(daemon.store).job("last").table("events").num_rows == 0
 
 
 def test_a_term_signal_ends_it_with_everything_that_had_arrived_stored(daemon):
@@ -90,7 +90,7 @@ def test_a_term_signal_ends_it_with_everything_that_had_arrived_stored(daemon):
         assert daemon.stop() == (0, "")
         stored = stored_traces(daemon.store)
         assert len(stored) >= stream.acked
-    assert Store(daemon.store).job("last").info.state in {"running", "stale"}
+    assert LocalStore(daemon.store).job("last").info.state in {"running", "stale"}
 
 
 @contextlib.contextmanager
@@ -129,7 +129,7 @@ def test_a_full_disk_stalls_the_stream_until_there_is_room_again(daemon):
         daemon.await_status(lambda status: status["stalled"] is None)
         daemon.stop()
         assert stored_traces(daemon.store) == list(range(count))
-        assert Store(daemon.store).job("last").table("events").num_rows == 0
+        assert LocalStore(daemon.store).job("last").table("events").num_rows == 0
 
 
 def test_a_store_that_cannot_be_written_stalls_the_stream_until_it_can(daemon):
@@ -188,7 +188,7 @@ def test_a_job_that_goes_on_under_the_next_collector_gets_its_names_and_numbers_
             daemon.start()
             stream.run(until=upto)
             daemon.stop()
-    job = Store(daemon.store).job("last")
+    job = LocalStore(daemon.store).job("last")
     names = job.table("names").to_pylist()
     assert len({(row["kind"], row["id"]) for row in names}) == len(names)
     texts = {row["id"]: row["text"] for row in names if row["kind"] == 0}

@@ -6,7 +6,7 @@ import time
 import pytest
 from fakes.collector_process import CollectorProcess, Streaming
 from fakes.wire_agent import WireAgent
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.summaries.jobs import job_row
 from tfprof.formats import wire
 
@@ -43,7 +43,7 @@ def test_what_was_not_acked_is_stored_in_the_new_store_and_the_rest_is_counted(d
         stream.agent.finish(UID)
         stream.agent.expect(wire.ACK, wire.CLOSE)
         stream.close()
-    job = Store(daemon.store).job(f"{UID:016x}")
+    job = LocalStore(daemon.store).job(f"{UID:016x}")
     (event,) = job.table("events").to_pylist()
     assert event["slug"] == "store-removed"
     assert acked <= event["count"] < 400
@@ -54,7 +54,7 @@ def test_what_was_not_acked_is_stored_in_the_new_store_and_the_rest_is_counted(d
         after.run()
     finally:
         after.close()
-    assert Store(daemon.store).job(f"{NEXT:016x}").table("traces").num_rows == 10
+    assert LocalStore(daemon.store).job(f"{NEXT:016x}").table("traces").num_rows == 10
     code, errors = daemon.stop()
     assert code == 0
     assert len(errors.splitlines()) <= 1
@@ -73,7 +73,7 @@ def test_a_store_that_goes_while_nothing_is_open_is_there_for_the_next_job(daemo
         agent.expect(wire.ACK, wire.SAMPLES)
     finally:
         agent.close()
-    job = Store(daemon.store).job(f"{UID:016x}")
+    job = LocalStore(daemon.store).job(f"{UID:016x}")
     assert job.info.name == "later.py"
     assert job.table("samples").num_rows >= 1
-    assert Store(daemon.store).host("testhost").table("host_samples").num_rows >= 1
+    assert LocalStore(daemon.store).host("testhost").table("host_samples").num_rows >= 1

@@ -14,7 +14,7 @@ from typing import Any
 
 import psutil
 import pytest
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.commands import daemons
 from tfprof.formats import runtime_dir
 from tfprof.shim.pacing import sampling
@@ -88,13 +88,18 @@ def _daemon(store: Path, name: str) -> int:
     return daemons.holder(runtime_dir.instance_dir(str(store)), name)
 
 
-def _last(store: Path) -> Job:
-    return Store(store).job("last")
+def _last(store: Path) -> LocalJob:
+    return LocalStore(store).job("last")
 
 
 def _stored(store: Path) -> bool:
     """Tell whether any job has come into ``store``."""
-    return (store / "store.json").exists() and bool(Store(store).jobs())
+    return (store / "store.json").exists() and bool(LocalStore(store).jobs())
+
+
+def _has_traces(store: Path, pid: int) -> bool:
+    """Tell whether traced steps of the process ``pid`` have come into ``store``."""
+    return _stored(store) and _last(store).info.identity.get("pid") == pid and _last(store).table("traces").num_rows > 0
 
 
 def test_three_jobs_of_two_releases_at_once_run_as_alone_and_each_has_its_own_ops(
@@ -118,7 +123,7 @@ def test_three_jobs_of_two_releases_at_once_run_as_alone_and_each_has_its_own_op
         assert out == alone[name].stdout
         assert _steady(theirs) == _steady(alone[name].stderr)
         assert re.match(rf"tfprof: job \w+ {name} · .*\d+ steps traced \(cost .*\) · 0 lost", ours)
-    jobs = {job.info.name: job for job in Store(private_places).jobs()}
+    jobs = {job.info.name: job for job in LocalStore(private_places).jobs()}
     assert set(jobs) == set(commands)
     assert len({job.info.identity["pid"] for job in jobs.values()}) == 3
     expected = {"threads.py": "AssignAddVariableOp", "own_trace.py": "Conv2D", "keras_fit.py": "MatMul"}
@@ -176,7 +181,7 @@ def test_a_killed_job_loses_no_record_and_is_marked_as_killed(tf2_python: Path, 
         )
         assert process.stdout is not None
         pid = int(process.stdout.readline())
-        time.sleep(0.3)
+        _until(lambda pid=pid: _has_traces(private_places, pid))
         os.kill(pid, signal.SIGKILL)
         _, err = process.communicate(timeout=60)
         assert process.returncode == 128 + signal.SIGKILL, err
@@ -304,8 +309,10 @@ def test_queries_answer_while_the_job_runs_and_after_the_daemons_have_stopped(
 def test_nothing_of_ours_can_be_imported_in_a_job(tf2_python: Path, private_places: Path) -> None:
     code = (
         "import tensorflow, sys\n"
-        "print([n for n in ('tfprof', 'shim', 'agent', 'collector', 'core', 'hook') if __import__('importlib.util').util.find_spec(n)])\n"
-        "print([p for p in sys.path if 'inject' in p], [n for n in sys.modules if 'tfprof' in n and 'tensorflow' not in n])\n"
+        "print([n for n in ('tfprof', 'shim', 'agent', 'collector', 'core', 'hook')"
+        " if __import__('importlib.util').util.find_spec(n)])\n"
+        "print([p for p in sys.path if 'inject' in p],"
+        " [n for n in sys.modules if 'tfprof' in n and 'tensorflow' not in n])\n"
     )
     done = _run("env", "--chdir=/", RUN, str(tf2_python), "-c", code)
     names, rest = done.stdout.splitlines()

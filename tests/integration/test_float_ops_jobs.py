@@ -1,37 +1,42 @@
-"""Operation counts of unmodified jobs, against numbers made by hand: Keras on profiler windows, sessions on their run's metadata."""
+"""Operation counts of unmodified jobs, against numbers made by hand.
+
+Keras runs on profiler windows, sessions on their run's metadata.
+"""
 
 import json
-import os
-import subprocess
-import sys
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tfprof.collector.store.reader import Store
+from fakes.profiled import Profiled
+from fakes.round_trip import said
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 
 JOBS = Path(__file__).parent / "jobs"
-TFPROF = str(Path(sys.executable).parent / "tfprof")
 #: Operations for one example: of the two convolutions, the pooling and the dense layer of convnet.py.
 FIRST, SECOND, POOL, DENSE = 2 * 26 * 26 * 8 * 9, 2 * 13 * 13 * 16 * 72, 4 * 13 * 13 * 8, 2 * 2704 * 10
 PARAMETERS = (9 + 1) * 8 + (72 + 1) * 16 + (2704 + 1) * 10
 
 
-def run(*command: str | Path) -> str:
-    """Run a command that ends well, and return what it prints."""
-    environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3"}
-    done = subprocess.run(command, capture_output=True, text=True, timeout=200, check=False, env=environment)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+def run(profiled: Profiled, trace: str, script: str, *arguments: str) -> list[str]:
+    """Run a job that ends well, and return what it prints."""
+    ended = profiled.run(trace, JOBS / script, *arguments)
+    assert ended.status == 0, ended.errors
+    return ended.output
 
 
-def entries(*options: str) -> dict[str, Any]:
+def ask(profiled: Profiled, *options: str) -> str:
+    """Return the op view of the last job, as it is printed."""
+    return said("op", profiled.uid, "--store", profiled.store, *options)
+
+
+def entries(profiled: Profiled, *options: str) -> dict[str, Any]:
     """Return the op view of the last job by op type."""
-    asked = run(TFPROF, "op", "last", "-max_depth", "9999", "-select", "float_ops,params", *options, "--json")
+    asked = ask(profiled, "-max_depth", "9999", "-select", "float_ops,params", *options, "--json")
     root = json.loads(asked)["profile"]
     found = {}
     while root["children"]:
@@ -53,11 +58,12 @@ def nodes(found: dict[str, Any]) -> Counter[str]:
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_a_net_in_keras_has_the_operations_of_its_batches(
-    package: str, tf2_python: Path, private_places: Path, onednn: bool
+    package: str, onednn: bool, profiling: Callable[[str], Profiled]
 ) -> None:
-    run(f"{TFPROF}-run", "--trace", "all", tf2_python, JOBS / "convnet.py", package)
+    profiled = profiling("tf2")
+    run(profiled, "all", "convnet.py", package)
     for step, batch in ((1, 32), (2, 32), (3, 6)):
-        numbers = float_ops(entries("-step", str(step)))
+        numbers = float_ops(entries(profiled, "-step", str(step)))
         element_wise = 2 * 26 * 26 * 8 + 2 * 13 * 13 * 16  # biases and rectifiers
         assert numbers["_FusedConv2D"] == batch * (FIRST + SECOND + element_wise)
         filters, biases = FIRST + SECOND, 26 * 26 * 8 + 13 * 13 * 16
@@ -70,31 +76,25 @@ def test_a_net_in_keras_has_the_operations_of_its_batches(
         products, most = FIRST + 2 * SECOND + 3 * DENSE + filters, 2 * FIRST + 3 * SECOND + 3 * DENSE
         rest = numbers.total() - batch * products
         assert 0 < rest < batch * most * 0.05, "what is element-wise, pooling, and the optimizer"
-    by_type = entries()
+    by_type = entries(profiled)
     assert sum(int(entry["parameters"]) for entry in by_type.values()) == PARAMETERS
-    trainable = entries("-account_type_regexes", "_trainable_variables")
+    trainable = entries(profiled, "-account_type_regexes", "_trainable_variables")
     assert sum(int(entry["parameters"]) for entry in trainable.values()) == PARAMETERS
 
 
-def told(*command: str | Path) -> list[int]:
-    """Run a job and return what Keras says of its parameters: all, and trained ones."""
-    numbers: list[int] = json.loads(run(*command).splitlines()[-1])
-    return numbers
-
-
-def parameters() -> list[int]:
+def parameters(profiled: Profiled) -> list[int]:
     """Return the parameters of the last job: all, and trained ones."""
     kinds = (), ("-account_type_regexes", "_trainable_variables")
-    return [sum(int(entry["parameters"]) for entry in entries(*options).values()) for options in kinds]
+    return [sum(int(entry["parameters"]) for entry in entries(profiled, *options).values()) for options in kinds]
 
 
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_padding_and_normalization_count_the_same_whichever_library_runs_them(
-    package: str, tf2_python: Path, private_places: Path, onednn: bool
+    package: str, onednn: bool, profiling: Callable[[str], Profiled]
 ) -> None:
-    job = JOBS / "normalized.py"
-    weights = told(f"{TFPROF}-run", "--trace", "steps=5", tf2_python, job, package)
-    numbers, each = nodes(entries("-step", "5")), 16
+    profiled = profiling("tf2")
+    weights = json.loads(run(profiled, "steps=5", "normalized.py", package)[-1])
+    numbers, each = nodes(entries(profiled, "-step", "5")), 16
     first, second, third = 2 * 64 * 4 * 27, 2 * 64 * 5 * 36, 2 * 64 * 6 * 45
     if package == "tf_keras":  # Keras 3 normalizes by single ops
         of_norms = [number for name, number in numbers.items() if name.endswith("FusedBatchNormV3")]
@@ -111,35 +111,38 @@ def test_padding_and_normalization_count_the_same_whichever_library_runs_them(
     filters = sum(number for name, number in numbers.items() if "Conv2DBackpropFilter" in name)
     sums = sum(number for name, number in numbers.items() if "conv2d_1" in name and name.endswith("BiasAddGrad"))
     assert (filters, sums) == (each * (first + second) + bias * onednn, bias * (not onednn))
-    assert parameters() == weights
+    assert parameters(profiled) == weights
 
 
 @pytest.mark.parametrize("form", ["global", "method", "closure", "argument"])
 @pytest.mark.parametrize("package", ["keras", "tf_keras"])
 def test_a_loop_by_hand_has_the_parameters_of_its_model(
-    package: str, form: str, tf2_python: Path, private_places: Path
+    package: str, form: str, profiling: Callable[[str], Profiled]
 ) -> None:
-    job = JOBS / "custom_loops.py"
-    weights = told(f"{TFPROF}-run", "--trace", "steps=4-5", tf2_python, job, package, form)
-    assert parameters() == weights
+    profiled = profiling("tf2")
+    weights = json.loads(run(profiled, "steps=4-5", "custom_loops.py", package, form)[-1])
+    assert parameters(profiled) == weights
 
 
 @pytest.mark.parametrize("form", ["session", "fit", "batches"])
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
 def test_graph_mode_has_the_parameters_of_the_model_and_none_of_the_optimizer(
-    version: str, form: str, request: pytest.FixtureRequest, private_places: Path
+    version: str, form: str, profiling: Callable[[str], Profiled]
 ) -> None:
-    python = request.getfixturevalue(f"{version}_python")
-    weights = told(f"{TFPROF}-run", "--trace", "all", python, JOBS / "graph_weights.py", form)
-    assert parameters() == weights
+    profiled = profiling(version)
+    weights = json.loads(run(profiled, "all", "graph_weights.py", form)[-1])
+    assert parameters(profiled) == weights
 
 
 @pytest.mark.usefixtures("onednn")
-def test_evaluation_with_other_batches_has_those_of_its_own(tf2_python: Path, private_places: Path) -> None:
-    run(f"{TFPROF}-run", "--trace", "all", tf2_python, JOBS / "convnet.py", "keras")
-    kinds = Store(private_places).job("last").table("traces")["kind"].to_pylist()
+def test_evaluation_with_other_batches_has_those_of_its_own(profiling: Callable[[str], Profiled]) -> None:
+    profiled = profiling("tf2")
+    run(profiled, "all", "convnet.py", "keras")
+    kinds = profiled.job.table("traces")["kind"].to_pylist()
     assert Counter(kinds) == {layout.BATCH: 3, layout.TEST_BATCH: 2}
-    (forward,) = (number for name, number in nodes(entries("--kind", "all")).items() if name.endswith("/conv2d_1/Relu"))
+    (forward,) = (
+        number for name, number in nodes(entries(profiled, "--kind", "all")).items() if name.endswith("/conv2d_1/Relu")
+    )
     each = FIRST + 2 * 26 * 26 * 8
     assert forward == (32 + 32 + 6 + 50 + 20) * each // 5
 
@@ -148,29 +151,28 @@ def test_evaluation_with_other_batches_has_those_of_its_own(tf2_python: Path, pr
 @pytest.mark.parametrize(
     ("version", "onednn"), [("tf1", False), ("tf2", False), ("tf2", True)], indirect=["onednn"], ids=str
 )
-def test_a_session_has_the_operations_of_what_it_was_fed(
-    version: str, request: pytest.FixtureRequest, private_places: Path
-) -> None:
-    python = request.getfixturevalue(f"{version}_python")
-    run(f"{TFPROF}-run", "--trace", "all", python, JOBS / "fed_net.py")
+def test_a_session_has_the_operations_of_what_it_was_fed(version: str, profiling: Callable[[str], Profiled]) -> None:
+    profiled = profiling(version)
+    run(profiled, "all", "fed_net.py")
     convolution, dense, turn = 2 * 7 * 7 * 8 * 27, 2 * 392 * 10, 2 * 10 * 10
-    steps = Store(private_places).job("last").table("traces")["step"].to_pylist()
+    steps = profiled.job.table("traces")["step"].to_pylist()
     for step, batch in zip(sorted(steps)[1:], (4, 9, 9), strict=True):
-        numbers = nodes(entries("-step", str(step)))
+        numbers = nodes(entries(profiled, "-step", str(step)))
         assert numbers["conv"] == batch * convolution
         assert numbers["dense"] == batch * dense
         assert numbers["while/turn"] + numbers["while/body/_1/turn_0"] == batch * 3 * turn, "as this version calls it"
         assert numbers["gradients/conv_grad/Conv2DBackpropFilter"] == batch * convolution
         assert numbers["gradients/dense_grad/MatMul"] == numbers["gradients/dense_grad/MatMul_1"] == batch * dense
-    average = nodes(entries())
+    average = nodes(entries(profiled))
     assert average["conv"] == (4 + 9 + 9) * convolution // 3
-    exactly = nodes(entries("--exact-tf", "-step", str(sorted(steps)[3])))
+    exactly = nodes(entries(profiled, "--exact-tf", "-step", str(sorted(steps)[3])))
     assert exactly["conv"] == 0, "the placeholder's shape is not known to TensorFlow's own profiler"
     assert exactly["dense"] == 4 * dense, "and what it counts goes by the first batch, for good"
-    shown = run(TFPROF, "op", "last", "-select", "input_shapes,occurrence", "-step", str(sorted(steps)[1]))
+    shown = ask(profiled, "-select", "input_shapes,occurrence", "-step", str(sorted(steps)[1]))
     assert "4x16x16x3, 3x3x3x8" in shown
     assert sum(
-        int(entry["parameters"]) for entry in entries("-account_type_regexes", "_trainable_variables").values()
+        int(entry["parameters"])
+        for entry in entries(profiled, "-account_type_regexes", "_trainable_variables").values()
     ) == (3 * 3 * 3 * 8 + 392 * 10 + 100)
 
 
@@ -196,24 +198,24 @@ REWRITES = {
 _SHIFTS = 8 * _ELEMENTS + 2 * 32 * 48 + 4 * 8 * 6
 
 
+@pytest.mark.usefixtures("onednn")
 @pytest.mark.parametrize("kind", ["session", "function"])
 def test_what_is_rewritten_has_the_operations_of_what_was_written(
-    kind: str, tf2_python: Path, private_places: Path, onednn: bool
+    kind: str, profiling: Callable[[str], Profiled]
 ) -> None:
-    run(f"{TFPROF}-run", "--trace", "steps=3", tf2_python, JOBS / "rewrites.py", kind)
-    numbers = nodes(entries("-step", "3"))
+    profiled = profiling("tf2")
+    run(profiled, "steps=3", "rewrites.py", kind)
+    numbers = nodes(entries(profiled, "-step", "3"))
     assert numbers.total() == sum(REWRITES.values()) + _SHIFTS
-    assert "not counted" not in run(TFPROF, "op", "last", "-select", "float_ops", "-step", "3")
+    assert "not counted" not in ask(profiled, "-select", "float_ops", "-step", "3")
 
 
 @pytest.mark.parametrize("loop", ["old", "new"])
 @pytest.mark.parametrize("version", ["tf1", "tf2"])
-def test_a_loop_counts_the_rows_of_each_turn(
-    version: str, loop: str, request: pytest.FixtureRequest, private_places: Path
-) -> None:
-    python = request.getfixturevalue(f"{version}_python")
-    run(f"{TFPROF}-run", "--trace", "all", python, JOBS / "growing.py", loop)
-    numbers = {name.rpartition("/")[2].partition("_0")[0]: number for name, number in nodes(entries()).items()}
+def test_a_loop_counts_the_rows_of_each_turn(version: str, loop: str, profiling: Callable[[str], Profiled]) -> None:
+    profiled = profiling(version)
+    run(profiled, "all", "growing.py", loop)
+    numbers = {name.rpartition("/")[2].partition("_0")[0]: number for name, number in nodes(entries(profiled)).items()}
     assert numbers["turn"] == sum(2 * rows * 8 * 8 for rows in (4, 8, 16))
     assert numbers["square"] == sum(2 * rows * 8 * rows for rows in (4, 8, 16))
     assert numbers["total"] == sum(rows * 8 - 1 for rows in (4, 8, 16))

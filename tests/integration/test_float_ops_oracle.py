@@ -12,7 +12,7 @@ from tfprof.collector.flops.registry import NEWER, REGISTRY
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.required_facts import FLOAT_OPS
 from tfprof.collector.store.catalog import IMPORTED
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 from tfprof.collector.tfviews.nodes import Node
 from tfprof.collector.tfviews.parity import DEFAULT, Parity
 
@@ -55,19 +55,19 @@ def known(folder: Path) -> Any:
     return json.loads((folder / "counts.json").read_text())
 
 
-def job(folder: Path, name: str = "store") -> Job:
+def job(folder: Path, name: str = "store") -> LocalJob:
     """Return our job of a case."""
-    return Store(folder / name).job("last")
+    return LocalStore(folder / name).job("last")
 
 
-def nodes(of: Job, step: int = -1, parity: Parity = DEFAULT) -> list[Node]:
+def nodes(of: LocalJob, step: int = -1, parity: Parity = DEFAULT) -> list[Node]:
     """Return the nodes of a job with their operations."""
     found = profile(of, step, needs={FLOAT_OPS}, parity=parity)
     assert found is not None
     return found.nodes
 
 
-def counted(of: Job, step: int, parity: Parity) -> dict[str, int]:
+def counted(of: LocalJob, step: int, parity: Parity) -> dict[str, int]:
     """Return the operations of each node that has any."""
     return {node.name: node.stats.float_ops for node in nodes(of, step, parity) if node.stats.float_ops}
 

@@ -83,7 +83,8 @@ def test_what_a_site_has_put_beside_us_runs_in_the_job_only(tmp_path: Path) -> N
     code = (
         "import runpy, site, sys; main = site.main\n"
         f"site.main = lambda: (main(), site.addsitedir({str(tmp_path)!r}), site.execsitecustomize())\n"
-        f"sys.argv = ['isolated', 'tfprof', '--version']; runpy.run_path({str(ROOT / 'commands/isolated.py')!r}, run_name='__main__')"
+        "sys.argv = ['isolated', 'tfprof', '--version'];"
+        f" runpy.run_path({str(ROOT / 'commands/isolated.py')!r}, run_name='__main__')"
     )
     (tmp_path / "sitecustomize.py").write_text("print('customized', flush=True)\n")
     ran = subprocess.run([sys.executable, "-I", "-S", "-c", code], capture_output=True, text=True, check=False)
@@ -144,7 +145,8 @@ def test_descriptors_that_are_closed_stay_closed_for_the_job_and_free_for_nobody
         "import json, os, sys\n"
         "def link(fd):\n try: return os.readlink(f'/proc/{pid}/fd/{fd}')\n except OSError: return None\n"
         "told = {}\n"
-        "for name, pid in (('job', os.getpid()), ('launcher', os.getppid())): told[name] = [link(fd) for fd in range(3)]\n"
+        "for name, pid in (('job', os.getpid()), ('launcher', os.getppid())):"
+        " told[name] = [link(fd) for fd in range(3)]\n"
         f"{JOB}\n"
         f"json.dump(told, open({str(tmp_path / 'told')!r}, 'w'))\nsys.exit(4)"
     )

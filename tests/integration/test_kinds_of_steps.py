@@ -1,36 +1,40 @@
-"""Steps by kind, of TensorFlow 1.15 and 2.21: as many as the job counted itself, and training has half of the traces."""
+"""Steps by kind, of TensorFlow 1.15 and 2.21.
+
+There are as many as the job counted itself, and training has half of the traces.
+"""
 
 import json
 
 import pytest
-from fakes.armed_job import JOBS, ArmedJob
+from fakes.armed_job import JOBS
+from fakes.channel_reader import ChannelReader
 from tfprof.formats import layout
 
 pytestmark = pytest.mark.tf
 SCRIPT = JOBS / "kinds_of_steps.py"
 TRAINING = (layout.TRAIN, layout.BATCH)
 CASES = [
-    ("tf1_python", "monitored"),
-    ("tf2_python", "monitored"),
-    ("tf1_python", "estimator"),
-    ("tf1_python", "benchmark"),
-    ("tf2_python", "benchmark"),
-    ("tf1_python", "by_hand"),
-    ("tf2_python", "by_hand"),
-    ("tf1_python", "fit"),
-    ("tf2_python", "fit", "session"),
-    ("tf2_python", "fit"),
+    ("tf1", "monitored"),
+    ("tf2", "monitored"),
+    ("tf1", "estimator"),
+    ("tf1", "benchmark"),
+    ("tf2", "benchmark"),
+    ("tf1", "by_hand"),
+    ("tf2", "by_hand"),
+    ("tf1", "fit"),
+    ("tf2", "fit", "session"),
+    ("tf2", "fit"),
 ]
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
-def test_steps_are_counted_by_kind_and_training_has_at_least_half_of_the_traces(request, case, tmp_path):
-    python = request.getfixturevalue(case[0])
-    with ArmedJob(python, SCRIPT, tmp_path, *case[1:]) as job:
-        read = job.until_ready().reader().take(ended=True)
-        read.close()
-        told = json.loads(job.output[-1])
-        assert job.finish()[0] == 0
+def test_steps_are_counted_by_kind_and_training_has_at_least_half_of_the_traces(case, arming):
+    job = arming(case[0]).start(SCRIPT, *case[1:]).until_ready()
+    read = ChannelReader.of(job.pid).take(ended=True)
+    read.close()
+    told = json.loads(job.output[-1])
+    job.go_on()
+    assert job.finish().status == 0
     assert read.fault() == ""
     counts = {layout.SPAN_NAMES[kind]: read.count(kind) for kind in layout.STEP_KINDS}
     assert {kind: counts[kind] for kind in told} == told

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from fakes import channel_writer
 from tfprof.agent import launches
-from tfprof.commands.daemons import holder
+from tfprof.commands.daemons import holder, is_up
 from tfprof.formats import runtime_dir
 
 RUN = [sys.executable, "-m", "tfprof.agent.launcher.run"]
@@ -203,7 +203,10 @@ def test_a_signal_to_the_launcher_reaches_the_job_once(number: int) -> None:
 
 
 def test_a_signal_that_the_job_sends_to_its_group_does_not_come_back() -> None:
-    code = "import os, signal, time\ngot = []\nsignal.signal(15, lambda n, f: got.append(n))\nos.kill(0, 15)\ntime.sleep(0.5)\nprint(*got)"
+    code = (
+        "import os, signal, time\ngot = []\nsignal.signal(15, lambda n, f: got.append(n))\n"
+        "os.kill(0, 15)\ntime.sleep(0.5)\nprint(*got)"
+    )
     ended = subprocess.run(
         [*RUN, "--quiet", sys.executable, "-c", code],
         capture_output=True,
@@ -235,7 +238,10 @@ def test_exec_becomes_the_job() -> None:
 
 
 def test_the_job_finds_the_shim_and_its_launch_in_its_environment(places_of_its_own) -> None:
-    code = "import json, os; print(json.dumps({k: v for k, v in os.environ.items() if 'TFPROF' in k or k == 'PYTHONPATH'}))"
+    code = (
+        "import json, os;"
+        " print(json.dumps({k: v for k, v in os.environ.items() if 'TFPROF' in k or k == 'PYTHONPATH'}))"
+    )
     given = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", "env", "-", "true").stdout or "{}")
     assert given == {}
     given = json.loads(run("--quiet", "--trace", "every=7", "--ring", "8M", sys.executable, "-c", code).stdout)
@@ -323,10 +329,9 @@ def test_agent_and_collector_killed_under_a_job_cost_nothing(places_of_its_own) 
         [*RUN, sys.executable, "-c", JOB, "1500", "0.01"], stdout=-1, stderr=-1, text=True
     ) as launcher:
         for name in ("collector", "agent") * 3:
-            while not (pid := holder(place, name)):
+            while not ((pid := holder(place, name)) and is_up(place, name, pid)):
                 assert launcher.poll() is None
                 time.sleep(0.02)
-            time.sleep(0.2)
             os.kill(pid, signal.SIGKILL)
         stdout, stderr = launcher.communicate(timeout=60)
     assert stdout == "done\n"

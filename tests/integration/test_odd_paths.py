@@ -1,4 +1,7 @@
-"""Eager training, models and concrete functions called by hand: each step is counted once, and has its ops or is missed."""
+"""Eager training, models and concrete functions called by hand.
+
+Each step is counted once, and has its ops or is missed.
+"""
 
 import json
 import re

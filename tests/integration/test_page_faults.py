@@ -1,9 +1,13 @@
-"""Steps that take more page faults after a trace than before, in real processes: they are traced again, until it is undone or told."""
+"""Steps that take more page faults after a trace than before, in real processes.
+
+They are traced again, until it is undone or told.
+"""
 
 import json
 
 import pytest
-from fakes.armed_job import JOBS, ArmedJob
+from fakes.armed_job import JOBS
+from fakes.channel_reader import ChannelReader
 from tfprof.formats import layout
 from tfprof.shim.pacing.pace import FIRST, TRIES, WARM_UP
 from tfprof.shim.pacing.page_faults import AFTER, SETTLE
@@ -12,24 +16,24 @@ pytestmark = pytest.mark.tf
 START, EACH = WARM_UP + 1, FIRST + SETTLE + AFTER
 END_OF_FIRST = WARM_UP + FIRST
 PATHS = [
-    ("tf2_python", "function", layout.FUNCTION),
-    ("tf2_python", "session", layout.RUN),
-    ("tf1_python", "session", layout.RUN),
+    ("tf2", "function", layout.FUNCTION),
+    ("tf2", "session", layout.RUN),
+    ("tf1", "session", layout.RUN),
 ]
 
 
-def run(request, folder, path, first, last):
+def run(arming, path, first, last):
     """Run the job and return (ordinals of traced steps, what was refused)."""
-    python, mode, kind = path
-    script = JOBS / "page_faults.py"
-    with ArmedJob(request.getfixturevalue(python), script, folder, mode, str(first), str(last)) as job:
-        read = job.until_ready().reader().take(ended=True)
-        spans = [span for span in read.of_kind(kind) if span.flags & layout.FLAG_TRACED]
-        traced = [ordinal for span in spans for ordinal in range(span.ordinal, span.ordinal + span.count)]
-        refused = [json.loads(record.data) for record in read.records_of(layout.REFUSED)]
-        assert read.fault() == ""
-        read.close()
-        assert job.finish()[0] == 0
+    version, mode, kind = path
+    job = arming(version).start(JOBS / "page_faults.py", mode, first, last).until_ready()
+    read = ChannelReader.of(job.pid).take(ended=True)
+    spans = [span for span in read.of_kind(kind) if span.flags & layout.FLAG_TRACED]
+    traced = [ordinal for span in spans for ordinal in range(span.ordinal, span.ordinal + span.count)]
+    refused = [json.loads(record.data) for record in read.records_of(layout.REFUSED)]
+    assert read.fault() == ""
+    read.close()
+    job.go_on()
+    assert job.finish().status == 0
     return traced, refused
 
 
@@ -39,19 +43,19 @@ def runs(count):
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
 @pytest.mark.parametrize("times", [0, 1, 2])
-def test_steps_are_traced_again_until_they_take_no_more_faults_than_before(request, tmp_path, path, times):
+def test_steps_are_traced_again_until_they_take_no_more_faults_than_before(arming, path, times):
     last = END_OF_FIRST + EACH * times
-    assert run(request, tmp_path, path, END_OF_FIRST + 1, last) == (runs(1 + times), [])
+    assert run(arming, path, END_OF_FIRST + 1, last) == (runs(1 + times), [])
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
-def test_what_tracing_again_does_not_undo_is_told_once(request, tmp_path, path):
-    traced, refused = run(request, tmp_path, path, END_OF_FIRST + 1, 80)
+def test_what_tracing_again_does_not_undo_is_told_once(arming, path):
+    traced, refused = run(arming, path, END_OF_FIRST + 1, 80)
     assert traced == runs(1 + TRIES)
     assert [each["slug"] for each in refused] == ["page-faults"]
-    assert int(refused[0]["text"].split()[2]) == pytest.approx(3000, rel=0.1)
+    assert int(refused[0]["text"].split()[3]) == pytest.approx(3000, rel=0.1)
 
 
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: "-".join(path[:2]))
-def test_steps_that_took_as_many_before_are_let_be(request, tmp_path, path):
-    assert run(request, tmp_path, path, 1, 80) == (runs(1), [])
+def test_steps_that_took_as_many_before_are_let_be(arming, path):
+    assert run(arming, path, 1, 80) == (runs(1), [])

@@ -1,19 +1,23 @@
-"""Files of TensorFlow's own tfprof in and out: what it wrote we read, what we write it reads, and nothing is lost between."""
+"""Files of TensorFlow's own tfprof in and out.
+
+What it wrote we read, what we write it reads, and nothing is lost between.
+"""
 
 import json
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.forks import Forks
 from integration.oracle.cases import write_cases
 from tfprof.cli import main as cli
 from tfprof.collector.export.code_defs import NONE
-from tfprof.collector.profile_files import op_log, pieces
+from tfprof.collector.exporters.op_log import op_log
+from tfprof.collector.exporters.profile_proto import pieces
 from tfprof.collector.proto.tensorflow_pb2 import AttrValue
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
-from tfprof.collector.store.reader import Job, Store
+from tfprof.collector.store.reader import LocalJob, LocalStore
 
 pytestmark = pytest.mark.tf
 
@@ -25,13 +29,13 @@ SEEDS = range(200, 225)
 class Cases:
     """Random cases and the files that one version of TensorFlow makes of them, by name."""
 
-    def __init__(self, version: str, python: Path, folder: Path) -> None:
-        self.version, self.python, self.folder = version, python, folder
+    def __init__(self, version: str, tensorflow: Forks, folder: Path) -> None:
+        self.version, self.folder = version, folder
         self.compat = COMPAT[version]
         write_cases(folder / "cases", SEEDS)
         (folder / "run").mkdir()
-        script(python, "cases", folder / "cases", folder / "theirs")
-        script(python, "run", folder / "run")
+        tensorflow.output(ORACLE, "cases", folder / "cases", folder / "theirs")
+        tensorflow.output(ORACLE, "run", folder / "run")
 
     def whole(self) -> Iterator[tuple[str, Path, Path]]:
         """Yield name, case and TensorFlow's files of each case that TensorFlow can write."""
@@ -41,16 +45,12 @@ class Cases:
                 yield case.name, case, theirs
 
 
-def script(python: Path, *arguments: object) -> None:
-    done = subprocess.run([python, ORACLE, *map(str, arguments)], capture_output=True, check=False, timeout=600)
-    assert not done.returncode, done.stderr.decode("utf-8", "replace")[-2000:]
-
-
 @pytest.fixture(scope="module", params=["tf1", "tf2"])
-def cases(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Cases:
+def cases(
+    request: pytest.FixtureRequest, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
+) -> Cases:
     """What one version of TensorFlow wrote."""
-    python = request.getfixturevalue(f"{request.param}_python")
-    return Cases(request.param, python, tmp_path_factory.mktemp(request.param))
+    return Cases(request.param, asking(request.param), tmp_path_factory.mktemp(request.param))
 
 
 class Imports:
@@ -60,14 +60,14 @@ class Imports:
         self.path = path
         self._capsys = capsys
 
-    def job(self, *options: str) -> tuple[Job, dict[str, Any]]:
+    def job(self, *options: str) -> tuple[LocalJob, dict[str, Any]]:
         """Return the job that `tfprof import` makes, and what it says."""
         with pytest.raises(SystemExit) as ended:
             cli.main(["import", *options, "--json", "--store", str(self.path)])
         said = self._capsys.readouterr()
         assert not ended.value.code, said.err
         told = json.loads(said.out)
-        return Store(self.path).job(told["job"]), told
+        return LocalStore(self.path).job(told["job"]), told
 
 
 @pytest.fixture
@@ -107,7 +107,7 @@ def read(path: Path) -> ProfileProto:
     return ProfileProto.FromString(path.read_bytes())
 
 
-def written(job: Job, compat: str) -> ProfileProto:
+def written(job: LocalJob, compat: str) -> ProfileProto:
     return ProfileProto.FromString(b"".join(pieces(job, compat=compat)))
 
 

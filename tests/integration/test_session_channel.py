@@ -1,4 +1,7 @@
-"""What a channel lives through: forks, closed descriptors, full rings, kills, refusals. On a TensorFlow that is quick to start."""
+"""What a channel lives through: forks, closed descriptors, full rings, kills, refusals.
+
+The TensorFlow is one that is quick to start.
+"""
 
 import json
 import os
@@ -197,9 +200,10 @@ def test_a_bad_text_is_refused_and_the_default_taken(start):
 @pytest.mark.parametrize("python", MODERN, ids=name_of)
 def test_disarming_puts_everything_back(start, python):
     with start("disarm", python=python) as job:
-        read = job.until_ready().reader().take(ended=True)
-        read.close()
+        read = job.until_ready().reader()
         status, output, errors = job.finish()
+    read.take(ended=True)
+    read.close()
     assert (status, output, errors) == (0, ["tensorflow True", "True", "[]"], "")
     assert read.word("detached") == 1
     assert read.count(layout.RUN) == 10

@@ -18,7 +18,7 @@ import pytest
 from fakes import asked_store
 from fakes.made_store import HOST, IDENTITY, traced
 from fakes.run_metadata import run_metadata
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.writer import LocalStoreWriter
 
 SHELL = [sys.executable, "-m", "tfprof.cli.main", "shell"]
 #: What a terminal answers when it is asked where its cursor is.
@@ -189,7 +189,7 @@ def test_a_reader_that_goes_away_is_no_error(store: Path) -> None:
 
 
 def test_each_answer_is_of_what_is_stored_by_then(tmp_path: Path) -> None:
-    writer = StoreWriter(tmp_path / "s", HOST)
+    writer = LocalStoreWriter(tmp_path / "s", HOST)
     job = writer.job(5 << 60)
     job.identity(IDENTITY)
     command = [*SHELL, "last", "--store", str(tmp_path / "s")]

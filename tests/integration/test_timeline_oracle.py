@@ -2,12 +2,12 @@
 
 import json
 import os
-import subprocess
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.forks import Forks
 from integration import timeline_cases
 from integration.oracle import ours
 from tfprof.collector.imports.files import BINARY, parsed
@@ -32,15 +32,13 @@ def version(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="module")
 def asked(
-    version: str, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+    version: str, asking: Callable[[str], Forks], tmp_path_factory: pytest.TempPathFactory
 ) -> list[tuple[dict[str, Any], list[dict[str, Any]]]]:
     """Cases, each with TensorFlow's answers to its questions."""
     folder = tmp_path_factory.mktemp(version)
     cases = [timeline_cases.case(seed) for seed in range(FIRST_SEED, FIRST_SEED + CASES)]
     (folder / "cases.json").write_text(json.dumps(cases, default=lambda data: data.decode("latin-1")))
-    python = request.getfixturevalue(f"{version}_python")
-    command = [python, ORACLE, folder / "cases.json", folder / "answers.json"]
-    subprocess.run(command, check=True, capture_output=True, timeout=60 + 2 * CASES)
+    asking(version).output(ORACLE, folder / "cases.json", folder / "answers.json")
     return list(zip(cases, json.loads((folder / "answers.json").read_text()), strict=True))
 
 

@@ -1,4 +1,7 @@
-"""Jobs that are traced at every step end, print and keep what they would alone; what was traced is shown or counted as lost."""
+"""Jobs that are traced at every step end, print and keep what they would alone.
+
+What was traced is shown or counted as lost.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""Random graphs and steps that make timelines crowded: executions that start together, overlap, wait, and hold memory."""
+"""Random graphs and steps that make timelines crowded.
+
+Executions start together, overlap, wait, and hold memory.
+"""
 
 import random
 from collections.abc import Sequence
@@ -148,9 +151,9 @@ def question(chance: random.Random, view: str, step: int, names: Sequence[str], 
 def case(seed: int) -> dict[str, Any]:
     """Return {graph, op_log, steps: [(number, RunMetadata)], questions}.
 
-    Of every fourth case some steps come twice and add up: what is shown does not go by counters then, since ours are
-    averages over the traces of a step. Of every other fourth some executions end before they begin: TensorFlow draws the
-    graph view alone of those.
+    Of every fourth case some steps come twice and add up: what is shown does not go by counters
+    then, since ours are averages over the traces of a step. Of every other fourth some executions
+    end before they begin: TensorFlow draws the graph view alone of those.
     """
     chance = random.Random(seed)
     twice, backwards = seed % 4 == 0, seed % 4 == 1

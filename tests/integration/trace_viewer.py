@@ -65,7 +65,10 @@ class TraceViewer:
         return int(self.page.evaluate("colours()"))
 
     def find(self, name: str) -> str:
-        """Look for a name as a user does, and return what is then said below the tracks, as soon as the name is there."""
+        """Look for a name as a user does, and return what is then said below the tracks.
+
+        It returns as soon as the name is there.
+        """
         box = self.page.locator("tr-ui-find-control input")
         box.fill(name)
         box.press("Enter")

@@ -1,4 +1,7 @@
-"""Runs the matrix, or some of it, and prints the table: python -m matrix [--rows a,b] [--versions 2.4,2.15] [--markdown]."""
+"""Runs the matrix, or some of it, and prints the table.
+
+Usage: `python -m matrix [--rows a,b] [--versions 2.4,2.15] [--markdown]`.
+"""
 
 import argparse
 import sys

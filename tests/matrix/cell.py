@@ -1,4 +1,7 @@
-"""One cell of the matrix: a job run bare and armed at the same time, and what tfprof says of it held against what the job tells."""
+"""One cell of the matrix: a job run bare and armed at the same time.
+
+What tfprof says of it is held against what the job tells.
+"""
 
 import json
 import os

@@ -1,4 +1,7 @@
-"""The rows of the matrix: one small job each, what it is called, which versions have it, and what tfprof cannot see there."""
+"""The rows of the matrix: one small job each.
+
+A row says what it is called, which versions have it, and what tfprof cannot see there.
+"""
 
 from pathlib import Path
 from typing import Final, NamedTuple
@@ -11,7 +14,10 @@ KERAS_3: Final = (2, 16)
 
 
 class Limit(NamedTuple):
-    """A limitation: the kinds of steps that are not counted, whether ops are missing, and why, as the documentation says."""
+    """A limitation: the kinds of steps that are not counted, and whether ops are missing.
+
+    It says why, as the documentation does.
+    """
 
     kinds: frozenset[str]
     ops: bool
@@ -22,21 +28,21 @@ LIMITS: Final = {
     "remote": Limit(
         frozenset(),
         True,
-        "what runs at a remote server has times and no ops; a session there has step statistics with `--trace-level full`"
-        " only, which `auto` does not ask for.",
+        "steps at a remote server have times and no ops; a session there has step statistics with `--trace-level full`"
+        " only, which `auto` does not use.",
     ),
-    "xla": Limit(frozenset(), True, "XLA runs the function as one program and tells of no op in it."),
+    "xla": Limit(frozenset(), True, "XLA runs the function as one program and records no op in it."),
     "old-windows": Limit(frozenset(), True, "TensorFlow 1.15 has no profiler session that writes an XSpace."),
 }
 
 
 class Row(NamedTuple):
-    """A job: its script with an argument, and the versions from ``since`` to before ``until``; ``op`` is one that its steps run.
+    """A job: its script with an argument, and the versions from ``since`` to before ``until``.
 
-    ``device``: one besides the first CPU that it runs on, too.
+    ``op`` is one that its steps run. ``device``: one besides the first CPU that it runs on, too.
 
-    ``keras``: a package that is given to the script where TensorFlow's own Keras is Keras 3. ``limits``: version (or `` `` for
-    any) -> name of the limitation.
+    ``keras``: a package that is given to the script where TensorFlow's own Keras is Keras 3.
+    ``limits``: version (or `` `` for any) -> name of the limitation.
     """
 
     name: str

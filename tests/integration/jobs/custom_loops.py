@@ -1,6 +1,7 @@
-"""Training by hand: python custom_loops.py PACKAGE FORM; prints what Keras says of the model's parameters: [all, trainable].
+"""Training by hand: python custom_loops.py PACKAGE FORM.
 
-FORM is how the function comes by its model: `global`, `method` (of a trainer that has it), `closure`, `argument`.
+It prints what Keras says of the model's parameters: [all, trainable]. FORM is how the function
+comes by its model: `global`, `method` (of a trainer that has it), `closure`, `argument`.
 """
 
 import importlib

@@ -1,4 +1,7 @@
-"""A small net in a session, fed batches of 4, 9, 9 through a placeholder of open size, its last layer three times in a loop."""
+"""A small net in a session, fed batches of 4, 9, 9 through a placeholder of open size.
+
+Its last layer comes three times in a loop.
+"""
 
 import os
 

@@ -1,4 +1,7 @@
-"""Says whether what the shim tells of graphs equals what TensorFlow's own profiler is told; runs with the shim armed."""
+"""Says whether the shim tells of graphs what TensorFlow's own profiler is told.
+
+It runs with the shim armed.
+"""
 
 import gc
 import json
@@ -69,7 +72,10 @@ def told(records):
 
 
 def as_logged(made):
-    """Return what TensorFlow's profiler is told of a graph: names of trainable variables, and the stacks of all nodes."""
+    """Return what TensorFlow's profiler is told of a graph.
+
+    It is the names of trainable variables, and the stacks of all nodes.
+    """
     entries, ids = tfprof_logger._get_logged_ops(made)
     texts = {number: text for text, number in ids.items()}
     stacks = {

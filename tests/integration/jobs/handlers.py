@@ -1,7 +1,8 @@
-"""Raises exceptions from a signal handler, or another thread, at each line of ours; prints those that the job does not see once.
+"""Raises exceptions from a signal handler, or another thread, at each line of ours.
 
-Each case runs in a forked child: its entry into the shim with one exception at one line. Arguments: the folder of the shim,
-which of the lines (I/N: each N-th from the I-th on), and the way: ``handler`` (at the line), ``timer`` (soon after),
+It prints those that the job does not see once. Each case runs in a forked child: its entry into the
+shim with one exception at one line. Arguments: the folder of the shim, which of the lines (I/N:
+each N-th from the I-th on), and the way: ``handler`` (at the line), ``timer`` (soon after),
 ``outside`` (by the C interface).
 """
 
@@ -415,8 +416,11 @@ def main(shim, share, way):
         "shim.tensorflow.entry",
     ]:
         __import__("_tfprof." + name)
+    ours = {name: module for name, module in sys.modules.items() if name.partition(".")[0] == "_tfprof"}
     core.disarm()
+    sys.modules.update(ours)  # disarming removes them; each case arms anew
     called_back.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
+    called_back.append(sys.modules["_tfprof.shim.lasting"]._run.__code__)
     turn = [each for each in classes() if way != "outside" or not issubclass(each, SPEECHLESS)]
     gc.freeze()  # or each child's first collection copies all of its memory
     cases = missed = 0

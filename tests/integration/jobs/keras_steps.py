@@ -1,4 +1,7 @@
-"""A seeded Keras job of every kind of step: python keras_steps.py PACKAGE eager|session; prints losses, ends by an error."""
+"""A seeded Keras job of every kind of step: python keras_steps.py PACKAGE eager|session.
+
+It prints losses, and ends by an error.
+"""
 
 import importlib
 import sys

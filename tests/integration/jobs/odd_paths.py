@@ -61,7 +61,10 @@ def functions_within():
 
 
 def two_optimizers():
-    """A step that two optimizers apply, of which only the first ends it; then one that applies what no tape recorded."""
+    """A step that two optimizers apply, of which only the first ends it.
+
+    The steps after it apply what no tape recorded.
+    """
     model, first = net()
     second = keras.optimizers.SGD(1e-3)
     half = [model.trainable_variables[:2], model.trainable_variables[2:]]

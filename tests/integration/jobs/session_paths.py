@@ -21,7 +21,10 @@ data = np.arange(32, dtype=np.float32).reshape(4, 8) / 32
 
 
 def shown(metadata):
-    """Return what a job can tell metadata by: statistics or not, graphs, and the bytes, in order since maps have none."""
+    """Return what a job can tell metadata by.
+
+    It is whether there are statistics, the graphs, and the bytes, in order since maps have none.
+    """
     raw = bytes(sorted(metadata.SerializeToString()))
     return len(metadata.step_stats.dev_stats) > 0, len(metadata.partition_graphs), hashlib.md5(raw).hexdigest()
 

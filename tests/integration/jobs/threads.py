@@ -1,5 +1,8 @@
-"""Runs one session from four threads at once, so many times each, or until a file is there, two minutes at most; prints how many runs raised, and
-whether the counter that each run raises by one counted them all."""
+"""Runs one session from four threads at once.
+
+They run it so many times each, or until a file is there, two minutes at most. Prints how many runs
+raised, and whether the counter that each run raises by one counted them all.
+"""
 
 import os
 import sys

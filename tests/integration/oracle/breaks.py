@@ -23,7 +23,10 @@ OLD, NEW = "tf1", "tf2"
 
 
 class Break(NamedTuple):
-    """A rule, how it is broken, and what questions can tell: a view, an output, a version; ``anew``: of what is imported then."""
+    """A rule, how it is broken, and what questions can tell: a view, an output, a version.
+
+    ``anew``: of what is imported then.
+    """
 
     rule: str
     apply: Callable[[pytest.MonkeyPatch], None]

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from integration.oracle.decoded import decoded
 from integration.oracle.graphs import ODD_NAMES
-from tfprof.collector.render.table import clean
+from tfprof.collector.text import clean
 
 #: What an answer's message is, by view.
 MESSAGES: Final = {
@@ -59,7 +59,10 @@ def sampled(data: bytes) -> Any:
 
 
 def _said(text: str) -> list[str]:
-    """Return the lines of a text on standard error that are told to users of either side; ours may say what would be right."""
+    """Return the lines of a text on standard error that are told to users of either side.
+
+    Ours may say what would be right.
+    """
     return [line.partition(" (one of ")[0] for line in text.split("\n") if line.startswith(WARNINGS)]
 
 

@@ -3,12 +3,12 @@
 import json
 import os
 import shutil
-import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from fakes.forks import Forks
 from integration.oracle import ours
 from integration.oracle.cases import REAL, ask_real, write_cases
 from integration.oracle.comparison import comparable, differences
@@ -34,16 +34,16 @@ def seeds() -> range:
 class Asked:
     """Cases, the answers of TensorFlow's own profiler, and stores with the same cases: in folders by their names."""
 
-    def __init__(self, version: str, python: Path, folder: Path) -> None:
+    def __init__(self, version: str, tensorflow: Forks, folder: Path) -> None:
         self.version = version
         self.folder = folder
         self.coverage: dict[str, list[float]] = {}
-        self._python = python
+        self._tensorflow = tensorflow
         write_cases(folder / "cases", seeds())
-        self._run("real_runs.py", folder / "cases")
+        tensorflow.output(HERE / "real_runs.py", folder / "cases")
         for name in REAL:
             ask_real(folder / "cases" / name, max(ASKED_OF_REAL, len(seeds())))
-        self._run("oracle.py", folder / "cases", folder / "answers")
+        tensorflow.output(HERE / "oracle.py", folder / "cases", folder / "answers")
         self._reload()
 
     def _reload(self) -> None:
@@ -55,17 +55,12 @@ class Asked:
                 folder.mkdir(parents=True)
                 (folder / "profile.pb").write_bytes(profile)
                 shutil.copy(self.case(name) / "queries.json", folder)
-        self._run("oracle.py", self.folder / "profiles", self.folder / "answers")
+        self._tensorflow.output(HERE / "oracle.py", self.folder / "profiles", self.folder / "answers")
 
     def reloaded(self) -> list[str]:
         """Return the names of some cases that TensorFlow can write as a profile."""
         whole = [name for name in map(str, seeds()) if "profile" in self.answers(name)]
         return [*whole[::RELOADED], *REAL]
-
-    def _run(self, script: str, *arguments: object) -> None:
-        command = [self._python, HERE / script, *map(str, arguments)]
-        done = subprocess.run(command, capture_output=True, check=False, timeout=1800)
-        assert not done.returncode, done.stderr.decode("utf-8", "replace")[-2000:]
 
     def case(self, name: str) -> Path:
         """Return the folder of a case."""
@@ -112,7 +107,10 @@ class Asked:
 
 @pytest.fixture(scope="session")
 def known() -> dict[str, Asked]:
-    """What each version of TensorFlow said, as soon as somebody asked: pytest would ask anew whenever the version changes."""
+    """What each version of TensorFlow said, as soon as somebody asked.
+
+    Pytest would ask anew whenever the version changes.
+    """
     return {}
 
 
@@ -121,10 +119,14 @@ VERSIONS = {name: pytest.param(name, marks=pytest.mark.xdist_group(f"oracle {nam
 
 
 @pytest.fixture(params=VERSIONS.values(), ids=VERSIONS)
-def asked(request: pytest.FixtureRequest, known: dict[str, Asked], tmp_path_factory: pytest.TempPathFactory) -> Asked:
+def asked(
+    request: pytest.FixtureRequest,
+    known: dict[str, Asked],
+    asking: Callable[[str], Forks],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Asked:
     """What one version of TensorFlow said of all cases."""
     version = request.param
     if version not in known:
-        python = request.getfixturevalue(f"{version}_python")
-        known[version] = Asked(version, python, tmp_path_factory.mktemp(version))
+        known[version] = Asked(version, asking(version), tmp_path_factory.mktemp(version))
     return known[version]

@@ -1,4 +1,7 @@
-"""Protocol buffer messages written by hand: whatever may come over the wire, whether or not a library would write it."""
+"""Protocol buffer messages written by hand.
+
+They are whatever may come over the wire, whether or not a library would write it.
+"""
 
 from collections.abc import Iterable
 from typing import Any, Final

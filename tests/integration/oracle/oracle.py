@@ -1,9 +1,12 @@
-"""Run by a TensorFlow of its own: has TensorFlow's own profiler answer the questions of folders of cases, in files.
+"""Run by a TensorFlow of its own: has TensorFlow's own profiler answer questions.
+
+The questions are those of folders of cases, the answers are files.
 
     python oracle.py CASES ANSWERS
 
-A case is `graph.pb`, `op_log.pb`, `run-N.pb`, or `profile.pb`, a ProfileProto; its questions are in `queries.json`. ANSWERS gets a file
-for each: {coverage, answers: a list of {printed, warned, root, files}, profile}, bytes as Latin-1 text.
+A case is `graph.pb`, `op_log.pb`, `run-N.pb`, or `profile.pb`, a ProfileProto; its questions are in
+`queries.json`. ANSWERS gets a file for each: {coverage, answers: a list of {printed, warned, root,
+files}, profile}, bytes as Latin-1 text.
 """
 
 import contextlib

@@ -32,7 +32,10 @@ def conv_net():
 
 
 def loop():
-    """Return the same of a convolution, a split, a loop, control dependencies and gradients, with other batches each time."""
+    """Return the same of a convolution, a split, a loop, control dependencies and gradients.
+
+    The batches are others each time.
+    """
     images = tf.placeholder(tf.float32, [None, 8, 8, 3], name="images")
     with tf.variable_scope("tower_0"):
         kernel = tf.get_variable("kernel", [3, 3, 3, 4])

@@ -1,4 +1,7 @@
-"""The commands answer as TensorFlow's own profiler: processes, tfprof's spelling of options and ours, files and JSON."""
+"""The commands answer as TensorFlow's own profiler.
+
+They run as processes, with tfprof's spelling of options and ours, files and JSON.
+"""
 
 import json
 import subprocess
@@ -46,7 +49,10 @@ def is_plain(options: Mapping[str, Any]) -> bool:
 
 
 def tried(asked: Asked, view: str, output: str) -> Iterator[tuple[str, Any, Any]]:
-    """Yield cases, questions and answers for a view and a form of output; where nothing is shown, a command says why instead."""
+    """Yield cases, questions and answers for a view and a form of output.
+
+    Where nothing is shown, a command says why instead.
+    """
     for name in [*REAL, *map(str, seeds())]:
         for question, answer in asked.answered(name):
             options = question.get("options", {})

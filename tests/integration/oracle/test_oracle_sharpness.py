@@ -1,4 +1,7 @@
-"""The comparison is sharp: whichever single rule is broken, some answer is no longer that of TensorFlow's own profiler."""
+"""The comparison is sharp.
+
+Whichever single rule is broken, some answer is no longer that of TensorFlow's own profiler.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,7 @@
-"""Keras in graph mode: a fit of two epochs of ten batches with validation on two, then an evaluation and a prediction."""
+"""Keras in graph mode: a fit, an evaluation and a prediction.
+
+The fit has two epochs of ten batches with validation on two.
+"""
 
 import numpy as np
 import tensorflow as tf

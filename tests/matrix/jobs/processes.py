@@ -1,4 +1,7 @@
-"""multiprocessing, by `fork` or `spawn`: two processes, one after the other; what was forked has TensorFlow from its parent."""
+"""multiprocessing, by `fork` or `spawn`: two processes, one after the other.
+
+What was forked has TensorFlow from its parent.
+"""
 
 import multiprocessing
 import sys

@@ -26,7 +26,10 @@ def test_a_lock_has_one_holder_whose_pid_is_known(tmp_path) -> None:
 
 
 def test_a_lock_is_free_when_its_holder_is_killed(tmp_path) -> None:
-    code = f"from tfprof.commands.daemons import Lock; print(Lock({str(tmp_path)!r}, 'agent').acquire(), flush=True); input()"
+    code = (
+        "from tfprof.commands.daemons import Lock;"
+        f" print(Lock({str(tmp_path)!r}, 'agent').acquire(), flush=True); input()"
+    )
     with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as other:
         assert other.stdout.readline() == b"True\n"
         assert daemons.holder(str(tmp_path), "agent") == other.pid

@@ -172,3 +172,36 @@ def test_config_says_where_each_value_comes_from(files, tmp_path, capsys):
     assert rows["store"][1:] == [str(tmp_path), "option"]
     assert rows["trace-level"][1:] == ["auto", "default"]
     assert set(rows) == set(SETTINGS) - settings_files.NOT_IN_FILES
+
+
+def test_the_python_api_opens_the_store_of_the_commands_and_changes_no_environment(files, tmp_path):
+    from fakes import asked_store
+    from tfprof.collector import open_store
+
+    places = [asked_store.write(tmp_path / name) for name in ("host's", "user's", "environment's", "asked")]
+
+    def opened(*given):
+        before = dict(os.environ)
+        found = open_store(*given)._store.path
+        assert dict(os.environ) == before
+        return found
+
+    for place, say in (
+        (places[0], lambda: files.host.write_text(f'store = "{places[0]}"\n')),
+        (places[1], lambda: files.user.write_text(f'store = "{places[1]}"\n')),
+        (places[2], lambda: os.environ.update(TFPROF_STORE=str(places[2]))),
+    ):
+        say()
+        assert opened() == Path(place) == Path(settings_files.store())
+        for variable in settings_files.taken:
+            del os.environ[variable]
+        settings_files.taken.clear()
+    assert opened(places[3]) == Path(places[3])
+
+
+def test_the_python_api_says_what_is_wrong_with_a_settings_file(files):
+    from tfprof.collector import open_store
+
+    files.user.write_text("store = 7\n")
+    with pytest.raises(SettingsFileError, match="store"):
+        open_store()

@@ -1,4 +1,4 @@
-"""What TensorFlow's C interface does, as far as sessions see it; ``live`` counts what was made and not given back."""
+"""The part of TensorFlow's C interface that sessions use; ``live`` counts unreleased objects."""
 # ruff: noqa: N802 - the names are those of TensorFlow
 
 live = {"buffers": 0, "callables": 0}

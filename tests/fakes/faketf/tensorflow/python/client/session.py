@@ -23,7 +23,7 @@ class Op:
 
 
 class Graph:
-    """A graph that holds whatever it is asked for."""
+    """A graph with an op for every name."""
 
     version = 0
     _c_graph = None
@@ -45,7 +45,7 @@ class Graph:
 
 
 class BaseSession:
-    """A session: what it runs is ``x + 1``."""
+    """A session that computes ``x + 1``."""
 
     def __init__(self):
         self._session = object()
@@ -78,7 +78,7 @@ class BaseSession:
                                                  fetch_list)
 
     class _Callable:
-        """What `Session::MakeCallable` gives."""
+        """The result of `Session::MakeCallable`."""
 
         def __init__(self, session, callable_options):
             self._session = session

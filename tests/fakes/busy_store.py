@@ -1,0 +1,97 @@
+"""A store with running jobs: a process that appends steps and samples like a collector until its stdin ends.
+
+python busy_store.py STORE JOBS [SECONDS]: SECONDS of past come first. LocalJob 3 gets slow in its
+last part, job 4 has no step any more, job 5 is starting.
+"""
+
+import os
+import select
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from fakes.made_store import SECOND, rows
+from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
+from tfprof.formats import layout
+
+SLOW, IDLE, STARTING = 3, 4, 5
+#: Steps a second of each job, and the interval of appends.
+RATE, TICK_S = 20, 2.0
+HOST = socket.gethostname()
+
+
+def steps_of(number: int, at_ns: int, seconds: float, *, late: bool) -> Iterator[dict[str, int]]:
+    """Yield the entries of some seconds of one job."""
+    if number == STARTING or (number == IDLE and late):
+        return
+    rate = RATE // 4 if number == SLOW and late else RATE
+    for step in range(int(rate * seconds)):
+        start = at_ns + int(step / rate * SECOND)
+        took = int(0.9 / rate * SECOND) + (step * 7919 + number) % 997 * 1000
+        ordinal = start // (SECOND // 100)
+        row = {"kind": layout.BATCH, "ordinal": ordinal, "count": 1, "start_ns": start, "thread": 1}
+        yield row | {"total_ns": took, "min_ns": took, "max_ns": took}
+
+
+def samples_of(number: int, at_ns: int, seconds: float) -> Iterator[dict[str, float]]:
+    """Yield the samples of some seconds of one job."""
+    for second in range(int(seconds)):
+        now = at_ns + second * SECOND
+        used = (now / SECOND - 1.7e9) * (0.1 + number / 20)
+        yield {
+            "t_ns": now,
+            "processes": 1,
+            "cpu_user_s": used,
+            "rss_bytes": (number + 1) * 10**8,
+            "read_bytes": now // 10**4,
+        }
+
+
+def append(job: LocalJobWriter, number: int, at_ns: int, seconds: float, *, late: bool) -> None:
+    """Append some seconds of one job."""
+    spans = list(steps_of(number, at_ns, seconds, late=late))
+    job.append({"samples": rows("samples", samples_of(number, at_ns, seconds))})
+    if spans:
+        job.append({"spans": rows("spans", spans)})
+        counted = job.info.counters.get("counts", {}).get("batch", 0) + len(spans)
+        spent = job.info.counters.get("times", {}).get("batch", 0) + sum(row["total_ns"] for row in spans)
+        counters = {"counts": {"batch": counted}, "times": {"batch": spent}, "step_ns": spent, "self_ns": spent // 200}
+        job.counters(counters)
+
+
+def main(path: str, jobs: int, past: int) -> None:
+    """Write until standard input ends."""
+    store = LocalStoreWriter(path, HOST)
+    now = time.time_ns()
+    writers = []
+    for number in range(jobs):
+        job = store.job(0x1000_0000_0000_0000 + (number << 40))
+        identity = {"name": f"train_{number % 7}.py", "user": "ada", "host": HOST, "pid": 4000 + number}
+        identity |= {"framework": "tensorflow", "framework_version": "2.21.0"}
+        job.identity({**identity, "created_real_ns": now - past * SECOND, "launch": f"{number // 2:016x}"})
+        append(job, number, now - past * SECOND, past - 30, late=False)
+        append(job, number, now - 30 * SECOND, 30, late=True)
+        writers.append(job)
+    host = store.host(HOST)
+    store.tick(time.monotonic())
+    print("ready", flush=True)
+    last = now
+    while not select.select([0], [], [], TICK_S)[0] or os.read(0, 1):
+        now = time.time_ns()
+        for number, job in enumerate(writers):
+            append(job, number, last, (now - last) / SECOND, late=True)
+        sample = {"t_ns": now, "cpus": 8, "cpu_busy_s": now / SECOND * 3 % 10**6, "load_1m": 3.5}
+        host.append({"host_samples": rows("host_samples", [sample | {"memory_total_bytes": 64 * 10**9}])})
+        store.tick(time.monotonic())
+        last = now
+    for job in writers:
+        job.close("exited", {"status": 0})
+    store.close()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]) if sys.argv[3:] else 120)

@@ -1,0 +1,122 @@
+"""Scripts that share one start of TensorFlow: each runs in a process forked from one that has imported it.
+
+For scripts whose result does not depend on how their process began.
+"""
+
+import contextlib
+import json
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, Self
+
+import psutil
+
+SERVER = Path(__file__).with_name("forking.py")
+#: Servers that are kept between tests, by process id.
+KEPT: set[int] = set()
+
+
+class Ended(NamedTuple):
+    """How a script ended; a negative ``status`` is the number of a signal."""
+
+    pid: int
+    status: int
+    output: list[str]
+    errors: str
+
+
+class Running:
+    """A running script; ``output`` are its printed lines, except ``ready``."""
+
+    def __init__(
+        self, server: "subprocess.Popen[str]", script: Path, arguments: Sequence[object], more: Mapping[str, Any]
+    ) -> None:
+        self.output: list[str] = []
+        self._server = server
+        with tempfile.NamedTemporaryFile(delete=False) as errors:
+            self._errors = Path(errors.name)
+        words = {"script": str(script), "arguments": list(map(str, arguments)), "errors": str(self._errors)}
+        self._write(json.dumps({**words, **more}))
+        word, _, pid = self._line().partition(" ")
+        assert word == "forked", word
+        self.pid = int(pid)
+
+    def until_ready(self) -> Self:
+        """Wait for the script to print ``ready``."""
+        while (line := self._line()) != "ready":
+            assert not line.startswith("ended "), f"the script ended early: {self._errors.read_text()}"
+            self.output.append(line)
+        return self
+
+    def go_on(self) -> None:
+        """Let the script continue after ``ready``."""
+        self._write("")
+
+    def finish(self) -> Ended:
+        """Wait for the end of the script; where it says ``ready``, let it go on."""
+        while not (line := self._line()).startswith("ended "):
+            if line == "ready":
+                self.go_on()
+            else:
+                self.output.append(line)
+        errors = self._errors.read_text(errors="replace")
+        self._errors.unlink()
+        return Ended(self.pid, int(line.split()[1]), self.output, errors)
+
+    def _write(self, line: str) -> None:
+        assert self._server.stdin is not None
+        self._server.stdin.write(line + "\n")
+        self._server.stdin.flush()
+
+    def _line(self) -> str:
+        assert self._server.stdout is not None
+        line = self._server.stdout.readline()
+        assert line, "the process that forks has ended"
+        return line.rstrip("\n")
+
+
+class Forks:
+    """A process of ``python`` (a command's first words) that has imported ``modules``; ends with the context."""
+
+    def __init__(
+        self, python: Sequence[object], environment: Mapping[str, str], modules: Sequence[str] = ("tensorflow",)
+    ) -> None:
+        self._process = subprocess.Popen(
+            [*map(str, python), "-W", "ignore", str(SERVER), *modules],
+            env=dict(environment),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def __enter__(self) -> Self:
+        KEPT.add(self._process.pid)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        try:
+            self._process.communicate(timeout=20)
+        except subprocess.TimeoutExpired:  # left by a failed test
+            for child in psutil.Process(self._process.pid).children(recursive=True):
+                with contextlib.suppress(psutil.Error):
+                    child.kill()
+            self._process.kill()
+            self._process.communicate()
+        KEPT.discard(self._process.pid)
+
+    def start(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> Running:
+        """Start a script after the end of the last one, in a working directory, with additions to its environment."""
+        return Running(self._process, Path(script), arguments, {"folder": str(folder), "environment": environment})
+
+    def run(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> Ended:
+        """Run a script to its end."""
+        return self.start(script, *arguments, folder=folder, **environment).finish()
+
+    def output(self, script: str | Path, *arguments: object, folder: str | Path = "/", **environment: str) -> list[str]:
+        """Run a script that must succeed; return its printed lines."""
+        ended = self.run(script, *arguments, folder=folder, **environment)
+        assert not ended.status, f"{script} ended with {ended.status}: {ended.errors[-2000:]}"
+        return ended.output

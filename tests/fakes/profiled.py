@@ -1,0 +1,39 @@
+"""Jobs under `tfprof-run` that share one start of TensorFlow: each is a separate job in a forked process."""
+
+import time
+from pathlib import Path
+
+from fakes.forks import Ended, Forks
+from tfprof.collector.store.reader import LocalJob, LocalStore
+
+PATIENCE_S = 60.0
+
+
+class Profiled:
+    """Each script of ``forks`` is a job in ``store``; ``job`` is the last one, ``uid`` its id."""
+
+    def __init__(self, store: Path, forks: Forks) -> None:
+        self.store = store
+        self.uid = ""
+        self._forks = forks
+
+    def run(self, trace: str, script: str | Path, *arguments: object) -> Ended:
+        """Run a script to its end with the policy ``trace``; wait until all its data is stored."""
+        ended = self._forks.run(script, *arguments, TFPROF_TRACE=trace)
+        self.uid = self._stored(ended.pid).info.hex
+        return ended
+
+    @property
+    def job(self) -> LocalJob:
+        """The last job in the store."""
+        return LocalStore(self.store).job(self.uid)
+
+    def _stored(self, pid: int) -> LocalJob:
+        deadline = time.monotonic() + PATIENCE_S
+        while time.monotonic() < deadline:
+            if (self.store / "store.json").exists():
+                for job in LocalStore(self.store).jobs():
+                    if job.info.identity["pid"] == pid and job.info.state != "running":
+                        return job
+            time.sleep(0.02)
+        raise AssertionError(f"process {pid} is not in the store, or has not ended there")

@@ -1,0 +1,29 @@
+"""Sessions of the fake TensorFlow that go on until standard input ends: ordered_quick.py loop|long PAUSE_S."""
+
+import os
+import sys
+import threading
+import time
+from pathlib import Path
+
+from tensorflow.python.client import native, session
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "fakes"))
+from run_metadata import run_metadata
+
+native.STEP_STATS = run_metadata([b"product:MatMul"])
+
+
+def leave():
+    sys.stdin.read()
+    os._exit(0)
+
+
+threading.Thread(target=leave, daemon=True).start()
+sessions, pause_s = session.BaseSession(), float(sys.argv[2])
+number = 0
+while True:
+    sessions.run(["y"], {"x": number})
+    number += 1
+    # What is one long step begins when the others have been seen.
+    time.sleep(pause_s if sys.argv[1] == "loop" or number == 200 else 0.02)

@@ -1,0 +1,268 @@
+"""Orders to real jobs: obeyed at the next step, answered in time, ended by themselves."""
+
+import itertools
+import json
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fakes.armed_job import FAKE_TENSORFLOW, JOBS, ROOT
+from tfprof.collector.store.reader import LocalJob, LocalStore
+from tfprof.commands import daemons
+from tfprof.formats import runtime_dir
+
+BIN = Path(sys.executable).parent
+#: Environments of TensorFlow 1.15 and 2.21.
+PYTHONS = {name: ROOT / f".venvs/{name}/bin/python" for name in ("tf1", "tf2")} | {"fake": Path(sys.executable)}
+LOOPS = [("tf1", "session"), ("tf1", "fit"), ("tf2", "session"), ("tf2", "function"), ("tf2", "fit")]
+#: What a loaded machine may need to start TensorFlow, or to answer (seconds).
+PATIENCE_S = 120.0
+
+
+def until(true: Callable[[], Any], what: str, patience_s: float = PATIENCE_S) -> Any:
+    """Return what ``true`` returns as soon as that is something."""
+    deadline = time.monotonic() + patience_s
+    while not (found := true()):
+        assert time.monotonic() < deadline, f"it never came to pass: {what}"
+        time.sleep(0.05)
+    return found
+
+
+class Host:
+    """A store of its own, the jobs of it, and commands that are run against it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.store = folder / "store"
+        self.env = {name: text for name, text in os.environ.items() if not name.startswith("TFPROF_")}
+        self.env |= {"TFPROF_STORE": str(self.store), "XDG_RUNTIME_DIR": str(folder), "TF_CPP_MIN_LOG_LEVEL": "3"}
+        self.place = Path(folder, "tfprof", Path(runtime_dir.instance_dir(str(self.store))).name)
+        self.jobs: list[subprocess.Popen[str]] = []
+
+    def start(
+        self, python: str, loop: str, *, name: str = "job", trace: str = "off", pause_s: float = 0.05
+    ) -> LocalJob:
+        """Start a job that loops, and return it as soon as it steps."""
+        command = [BIN / "tfprof-run", "--trace", trace, "--name", name, PYTHONS[python], "-W", "ignore"]
+        script = "ordered_quick.py" if python == "fake" else "ordered.py"
+        process = subprocess.Popen(
+            [*map(str, command), str(JOBS / script), loop, str(pause_s)],
+            env=self.env | ({"PYTHONPATH": str(FAKE_TENSORFLOW)} if python == "fake" else {}),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+        self.jobs.append(process)
+        return self.job(name, lambda job: any(_steps(job).values()))
+
+    def job(self, name: str, wanted: Callable[[LocalJob], Any]) -> LocalJob:
+        """Return the job called ``name`` as soon as it is as ``wanted``."""
+
+        def found() -> LocalJob | None:
+            if not (self.store / "store.json").exists():
+                return None
+            return next((job for job in LocalStore(self.store).jobs() if job.info.name == name and wanted(job)), None)
+
+        job: LocalJob = until(found, f"a job {name}")
+        return job
+
+    def order(self, *arguments: str) -> tuple[int, dict[str, Any]]:
+        """Give an order; return the exit status, and what became of it by the names of jobs."""
+        done = self.run(*arguments, "--json")
+        answers = json.loads(done.stdout)["jobs"]
+        return done.returncode, {answer["name"]: answer for answer in answers}
+
+    def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [str(BIN / "tfprof"), *arguments],
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    def give(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start a command that is not waited for."""
+        process = subprocess.Popen([str(BIN / "tfprof"), *arguments], env=self.env, stdout=subprocess.PIPE, text=True)
+        self.jobs.append(process)
+        return process
+
+    def pid_of(self, daemon: str) -> int:
+        return daemons.holder(str(self.place), daemon)
+
+    def close(self) -> None:
+        for process in self.jobs:
+            process.kill()
+            process.communicate()
+        self.run("stop")
+
+
+@pytest.fixture
+def host(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Host]:
+    monkeypatch.setenv("XDG_RUNTIME_DIR", str(tmp_path))
+    made = Host(tmp_path)
+    yield made
+    made.close()
+
+
+def _steps(job: LocalJob) -> dict[str, int]:
+    counts = job.info.counters.get("counts", {})
+    return {name: counts.get(name, 0) for name in ("train", "run", "batch", "function")}
+
+
+def traced(job: LocalJob, kind: str) -> list[int]:
+    from tfprof.collector.summaries.kinds import NUMBERS
+
+    table = job.table("traces", ("kind", "step")).to_pylist()
+    return sorted(row["step"] for row in table if row["kind"] == NUMBERS[kind])
+
+
+def events(job: LocalJob) -> list[str]:
+    return [row["slug"] for row in job.table("events").to_pylist()]
+
+
+@pytest.mark.tf
+@pytest.mark.parametrize(("python", "loop"), LOOPS)
+def test_the_next_steps_of_a_loop_are_traced_and_no_others(host: Host, python: str, loop: str) -> None:
+    host.start(python, loop)
+    status, answers = host.order("trace", "job", "--steps", "6", "-o", "ops", "--wait", "60s")
+    answer = answers["job"]
+    assert (status, answer["obeyed"], answer["traced"]) == (0, True, 6)
+    ops = answer["ops"]
+    assert ops["last_step"] - ops["first_step"] == 5
+    assert ops["steps"] == 6
+    assert 0 <= ops["first_step"] - answer["step"] <= 1
+    assert any("MatMul" in op["op"] for op in ops["ops"])
+    job = host.job("job", lambda job: {"order-given", "order-ended"} <= set(events(job)))
+    assert traced(job, ops["kind"]) == list(range(ops["first_step"], ops["last_step"] + 1))
+    text = next(row["text"] for row in job.table("events").to_pylist() if row["slug"] == "order-given")
+    assert re.fullmatch(r"order \w{16} of \S+ on \S+ \(process \d+\), the next 6 steps: obeyed from .* on", text)
+
+
+def test_jobs_that_are_ordered_together_obey_within_a_step_of_each_other(host: Host) -> None:
+    for number in range(6):
+        host.start("fake", "loop", name=f"many{number}", pause_s=0.2)
+    other = host.start("fake", "loop", name="other")
+    status, answers = host.order("trace", "--name", "many*", "--steps", "2", "-o", "ops", "--wait", "60s")
+    assert (status, len(answers)) == (0, 6)
+    assert {answer["traced"] for answer in answers.values()} == {2}
+    began = []
+    for name in answers:
+        rows = host.job(name, lambda job: "order-ended" in events(job)).table("traces", ("start_ns",)).to_pylist()
+        began.append(min(row["start_ns"] for row in rows))
+    # A step takes 0.2 s, more on a loaded machine.
+    assert max(began) - min(began) < 2 * 10**9
+    assert traced(other, "run") == []
+
+
+def test_what_a_job_traced_before_goes_on_after_an_order(host: Host) -> None:
+    host.start("fake", "loop", trace="every=20", pause_s=0.01)
+    status, _ = host.order("trace", "job", "--every", "7", "--for", "500ms", "-o", "ops", "--wait", "60s")
+    assert status == 0
+    ended = host.job("job", lambda job: "order-ended" in events(job))
+    last = max(traced(ended, "run"))
+    after = host.job("job", lambda job: len([step for step in traced(job, "run") if step > last + 20]) > 2)
+    steps = [step for step in traced(after, "run") if step > last + 20]
+    assert {step % 20 for step in steps} == {0}
+
+
+def test_a_stopped_job_is_named_and_its_order_is_withdrawn(host: Host) -> None:
+    job = host.start("fake", "loop")
+    other = host.start("fake", "loop", name="other")
+    pid = job.info.identity["pid"]
+    os.kill(pid, signal.SIGSTOP)
+    try:
+        status, answers = host.order("trace", "--all", "--steps", "2", "--wait", "60s")
+    finally:
+        os.kill(pid, signal.SIGCONT)
+    assert status == 1
+    assert (answers["job"]["obeyed"], answers["job"]["slug"]) == (False, "job-stopped")
+    assert answers["other"]["obeyed"]
+    before = max(_steps(host.job("job", lambda job: True)).values())
+    job = host.job("job", lambda job: max(_steps(job).values()) > before + 20)
+    assert traced(job, "run") == []
+    assert other.info.name == "other"
+
+
+def test_a_job_in_one_long_step_is_named_in_time(host: Host) -> None:
+    host.start("fake", "long", pause_s=3600)
+    host.job("job", lambda job: sum(_steps(job).values()) >= 200)  # the last step before the pause
+    began = time.monotonic()
+    status, answers = host.order("trace", "job", "--steps", "2", "--wait", "1s")
+    assert (status, answers["job"]["slug"]) == (1, "no-step-began")
+    assert time.monotonic() - began < PATIENCE_S / 2
+
+
+def test_a_job_that_ends_under_an_order_is_told_and_later_orders_are_refused(host: Host) -> None:
+    host.start("fake", "loop")
+    waiting = host.give("trace", "job", "--every", "1000000", "--steps", "3", "-o", "ops", "--wait", "60s")
+    line = waiting.stdout.readline() if waiting.stdout else ""
+    assert "one step in 1000000, 3 steps, from run step" in line
+    host.jobs[0].communicate()
+    rest, _ = waiting.communicate(timeout=PATIENCE_S)
+    assert "ended after 0 traced steps" in rest
+    assert waiting.returncode == 0
+    status, answers = host.order("trace", "job", "--steps", "2")
+    assert (status, answers["job"]["slug"]) == (1, "job-gone")
+
+
+@pytest.mark.parametrize("daemon", ["agent", "collector"])
+def test_an_order_outlives_the_daemon_that_carried_it(host: Host, daemon: str) -> None:
+    host.start("fake", "loop")
+    waiting = host.give("trace", "job", "--for", "4s", "--every", "3", "-o", "ops", "--wait", "60s", "--json")
+    host.job("job", lambda job: "order-given" in events(job))
+    pid = host.pid_of(daemon)
+    os.kill(pid, signal.SIGKILL)
+    document, _ = waiting.communicate(timeout=PATIENCE_S)
+    assert host.pid_of(daemon) != pid
+    [answer] = json.loads(document)["jobs"]
+    assert answer["obeyed"]
+    assert answer["traced"] > 3
+    job = host.job("job", lambda job: "order-ended" in events(job))
+    steps = traced(job, "run")
+    assert {step % 3 for step in steps} == {0}
+    assert all(second - first == 3 for first, second in itertools.pairwise(steps))
+
+
+def test_a_client_that_is_killed_leaves_an_order_that_ends_by_itself(host: Host) -> None:
+    host.start("fake", "loop")
+    waiting = host.give("trace", "job", "--for", "2s", "-o", "ops")
+    host.job("job", lambda job: "order-given" in events(job))
+    waiting.kill()
+    waiting.wait()
+    job = host.job("job", lambda job: "order-ended" in events(job))
+    assert traced(job, "run")
+
+
+def test_a_detached_job_runs_on_and_is_measured_no_more(host: Host) -> None:
+    host.start("fake", "loop", trace="all")
+    status, answers = host.order("detach", "job", "--wait", "60s")
+    assert (status, answers["job"]["obeyed"]) == (0, True)
+    last = answers["job"]["step"]
+    time.sleep(3)
+    assert host.jobs[0].poll() is None
+    assert max(traced(host.job("job", lambda job: traced(job, "run")), "run")) <= last
+    status, answers = host.order("trace", "job", "--steps", "2")
+    assert (status, answers["job"]["obeyed"]) == (1, False)
+
+
+def test_a_job_without_daemons_stops_tracing_and_an_order_brings_them_back(host: Host) -> None:
+    host.start("fake", "loop", trace="all", pause_s=0.02)
+    assert host.run("stop").returncode == 0
+    stopped_ns = time.time_ns()
+    time.sleep(40)
+    status, answers = host.order("trace", "job", "--steps", "2", "--wait", "60s")
+    assert (status, answers["job"]["obeyed"]) == (0, True)
+    job = host.job("job", lambda job: "agent-lost" in events(job) or "order-given" in events(job))
+    rows = host.job("job", lambda job: "order-given" in events(job)).table("traces", ("start_ns", "step")).to_pylist()
+    alone = [row["start_ns"] for row in rows if stopped_ns < row["start_ns"] and row["step"] < answers["job"]["step"]]
+    assert 25 * 10**9 < max(alone) - stopped_ns < 33 * 10**9
+    assert job.info.name == "job"

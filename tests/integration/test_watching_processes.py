@@ -1,0 +1,132 @@
+"""`tfprof follow` and `tfprof top` as processes.
+
+They run beside a store that is written, with a pipe that closes, and a key that ends them.
+"""
+
+import json
+import os
+import pty
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+TFPROF = Path(sys.executable).parent / "tfprof"
+JOBS = 8
+
+
+@pytest.fixture
+def busy(tmp_path: Path) -> Iterator[tuple[Path, subprocess.Popen[str]]]:
+    """A store whose jobs run, and the process that writes them; its jobs end when its standard input does."""
+    writer = subprocess.Popen(
+        [sys.executable, ROOT / "tests/fakes/busy_store.py", tmp_path / "store", str(JOBS), "90"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert writer.stdout is not None
+    assert writer.stdout.readline() == "ready\n"
+    yield tmp_path / "store", writer
+    writer.kill()
+    writer.communicate()
+
+
+def started(*words: object, **how: object) -> "subprocess.Popen[str]":
+    return subprocess.Popen(
+        [TFPROF, *map(str, words)], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **how
+    )  # type: ignore[call-overload, no-any-return]
+
+
+def test_every_step_comes_once_until_the_job_ends(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
+    store, writer = busy
+    follow = started("follow", "last", "--all", "--each", "--json", "--store", store)
+    time.sleep(5)
+    assert follow.poll() is None
+    writer.communicate("")
+    out, err = follow.communicate(timeout=60)
+    found = [json.loads(line) for line in out.splitlines()]
+    assert (follow.returncode, err) == (0, "")
+    ends = [one for one in found if one["event"] == "end"]
+    assert len(ends) == 2, "the processes of one launch"
+    for end in ends:
+        steps = [one["last"] for one in found if one["event"] == "steps" and one["job"] == end["job"]]
+        assert (end["state"], end["status"]) == ("exited", 0)
+        assert len(steps) == len(set(steps)) == end["steps"] > 0
+
+
+def test_following_costs_next_to_nothing(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
+    store, _ = busy
+    follow = started("follow", "last", "--store", store)
+    try:
+        process = psutil.Process(follow.pid)
+        time.sleep(6)
+        before = process.cpu_times()
+        time.sleep(10)
+        after = process.cpu_times()
+        assert after.user + after.system - before.user - before.system < 0.5
+    finally:
+        follow.kill()
+        follow.communicate()
+
+
+def test_a_reader_that_goes_ends_it_even_where_nothing_happens(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
+    store, _ = busy
+    follow = started("follow", f"{0x1000_0000_0000_0000 + (5 << 40):016x}", "--store", store)  # it is starting
+    assert follow.stdout is not None
+    assert follow.stdout.readline().startswith("job ")
+    follow.stdout.close()
+    assert follow.wait(30) == 0
+    assert follow.stderr is not None
+    assert follow.stderr.read() == ""
+    follow.stderr.close()
+
+
+def test_ctrl_c_ends_it_silently(busy: tuple[Path, "subprocess.Popen[str]"]) -> None:
+    store, _ = busy
+    follow = started("follow", "last", "--store", store)
+    assert follow.stdout is not None
+    follow.stdout.readline()
+    follow.send_signal(signal.SIGINT)
+    assert follow.communicate(timeout=30)[1] == ""
+    assert follow.returncode == -signal.SIGINT
+
+
+@pytest.mark.parametrize(("key", "status"), [(b"q", 0), (b"\x03", -signal.SIGINT)])
+def test_the_screen_shows_the_slow_job_first_and_gives_the_terminal_back(
+    busy: tuple[Path, "subprocess.Popen[str]"], key: bytes, status: int
+) -> None:
+    store, _ = busy
+    main, terminal = pty.openpty()
+    environment = {**os.environ, "TERM": "xterm-256color", "COLUMNS": "100", "LINES": "24"}
+    top = subprocess.Popen(
+        [TFPROF, "top", "--store", store], stdin=terminal, stdout=terminal, stderr=terminal, env=environment
+    )
+    os.close(terminal)
+    try:
+        shown = read_until(main, b"train_6.py")
+        assert 0 < shown.index(b"train_4.py") < shown.index(b"train_3.py") < shown.index(b"train_6.py")
+        os.write(main, key)
+        read_until(main, b"\x1b[?1049l")
+        assert top.wait(30) == status
+    finally:
+        top.kill()
+        top.wait()
+        os.close(main)
+
+
+def read_until(terminal: int, text: bytes) -> bytes:
+    """Return what a terminal shows until ``text`` is there."""
+    shown = b""
+    deadline = time.monotonic() + 90
+    while text not in shown:
+        assert time.monotonic() < deadline, shown[-2000:]
+        if select.select([terminal], [], [], 1)[0]:
+            shown += os.read(terminal, 65536)
+    return shown
