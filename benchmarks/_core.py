@@ -44,4 +44,7 @@ class Core:
 
     def __str__(self) -> str:
         rate = self._parsed / self._used_s / 1e6
-        return f"core      protobuf parses {rate:.2f} M executions / CPU-s here, {self.speed:.2f} of what the limits were set with"
+        return (
+            f"core      protobuf parses {rate:.2f} M executions / CPU-s here,"
+            f" {self.speed:.2f} of what the limits were set with"
+        )

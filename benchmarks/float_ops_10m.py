@@ -1,8 +1,10 @@
-"""Operation counts of a job of 10 M node executions behind an open batch: what they take beyond the op view, in a new process.
+"""Operation counts of a job of 10 M node executions: what they take beyond the op view.
+
+Each look is in a new process; the batch of the graph is open.
 
 usage: benchmarks/float_ops_10m.py [--rows 10000000] [--processes 5] [--batches 1]
-The job of op_view_10m.py, with a graph of matrix products and element-wise ops whose batch is open, and recorded shapes;
-``--batches``: how many different ones, turn by turn. The median counts.
+The job of op_view_10m.py, with a graph of matrix products and element-wise ops whose batch is open,
+and recorded shapes; ``--batches``: how many different ones, turn by turn. The median counts.
 Limit: 250 ms.
 """
 
@@ -20,8 +22,8 @@ from tfprof.collector.query.profile import profile
 from tfprof.collector.query.required_facts import FLOAT_OPS
 from tfprof.collector.store import schema
 from tfprof.collector.store.outputs import Output, encode
-from tfprof.collector.store.reader import Store
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
 
 LIMIT_MS = 250.0
 OPS = ("MatMul", "BiasAdd", "Relu", "Identity")
@@ -69,7 +71,7 @@ def graph(batches: int) -> dict[str, pa.Table]:
 def write(store: Path, args: argparse.Namespace) -> None:
     """Write the job."""
     template = base.one_append()
-    writer = StoreWriter(store, "benchmark")
+    writer = LocalStoreWriter(store, "benchmark")
     job = writer.job(base.UID)
     job.identity({"name": "benchmark"})
     job.append(graph(args.batches))
@@ -85,8 +87,8 @@ def write(store: Path, args: argparse.Namespace) -> None:
 
 
 def look(store: str) -> dict[str, float]:
-    """Return what one look takes with operation counts beyond one without, in ms, and how many operations there were."""
-    job = Store(store).job("last")
+    """Return the ms that a look takes longer with operation counts, and their number."""
+    job = LocalStore(store).job("last")
     took = []
     for needs in ((), {FLOAT_OPS}):
         before = time.perf_counter()

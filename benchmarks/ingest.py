@@ -1,8 +1,10 @@
-"""Receive → decode → durable columns: node executions per CPU-second of the collector daemon, and bytes each on disk.
+"""Receive → decode → durable columns: executions per CPU-second of the collector, bytes on disk.
 
 usage: benchmarks/ingest.py [--rows 4000000] [--decoder auto|walker|python]
-Steps of a real graph of some 1,500 nodes, with times of their own, come to a real daemon over ZeroMQ, a few MiB a message.
-Limits: at least 1 M executions a CPU-second, of a core like the one that this was set on, with the walker, at most 13 bytes each.
+Steps of a real graph of some 1,500 nodes, with times of their own, come to a real daemon over
+ZeroMQ, a few MiB a message.
+Limits: at least 1 M executions a CPU-second, of a core like the one that this was set on, with the
+walker, at most 13 bytes each.
 """
 
 import argparse

@@ -1,10 +1,11 @@
 """Fifty jobs at once: what agent and collector take of memory and processor.
 
 usage: benchmarks/many_jobs.py [--jobs 50] [--seconds 65] [--blocks 8]
-Each job is a process with a real channel that puts one traced step a second (about 190 node executions a block) and ten
-spans; the agent and the collector are real. With 8 blocks each job has one generation sealed within the time, which is how
-often that is due, all of them in the same few seconds. Memory is the most that a process ever had resident. Limits: collector
-128 MB, agent 64 MB resident, together 15 % of a core like the one that they were set on.
+Each job is a process with a real channel that puts one traced step a second (about 190 node
+executions a block) and ten spans; the agent and the collector are real. With 8 blocks each job has
+one generation sealed within the time, which is how often that is due, all of them in the same few
+seconds. Memory is the most that a process ever had resident. Limits: collector 128 MB, agent 64 MB
+resident, together 15 % of a core like the one that they were set on.
 """
 
 import argparse
@@ -27,7 +28,7 @@ from fakes.channel_writer import ChannelWriter
 from fakes.collector_process import CollectorProcess
 from fakes.model_steps import model_steps, nodes_of
 from tfprof.agent import launches
-from tfprof.collector.store.reader import Store
+from tfprof.collector.store.reader import LocalStore
 from tfprof.commands import daemons
 from tfprof.formats import layout, runtime_dir
 
@@ -118,13 +119,14 @@ def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
         code, errors = collector.stop()
         if code:
             print(errors, file=sys.stderr)
-    stored = sum(job.table("traces", ["trace"]).num_rows for job in Store(store).jobs())
+    stored = sum(job.table("traces", ["trace"]).num_rows for job in LocalStore(store).jobs())
     print(f"{jobs} jobs, a step of {nodes_of(steps[0]):,} node executions a second each, for {seconds:.0f} s")
     print(f"{stored:,} traced steps stored, {dropped} records dropped, lag {lag_s:.1f} s")
     for name, limit in (("collector", COLLECTOR_MB), ("agent", AGENT_MB)):
         share, resident = found[name]
         print(
-            f"{name:9} {resident:5.0f} MB resident  {resident / limit:5.2f} of the limit of {limit} MB   {share:5.1f} % of a core"
+            f"{name:9} {resident:5.0f} MB resident  {resident / limit:5.2f} of the limit of {limit} MB"
+            f"   {share:5.1f} % of a core"
         )
     share = sum(share for share, _ in found.values())
     print(f"together  {share:5.1f} % of this core")

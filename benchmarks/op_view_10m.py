@@ -1,9 +1,11 @@
-"""The op view of a job of 10 M node executions: time from the store to the view's entries, in a process that was just started.
-Then its scope view, one traced step of it, execution by execution, and what most of its steps add up to.
+"""The op view of a job of 10 M node executions: time from the store to the view's entries.
+
+It is read in a process that was just started. Then its scope view, one traced step of it, execution
+by execution, and what most of its steps add up to.
 
 usage: benchmarks/op_view_10m.py [--rows 10000000] [--processes 5]
-The job is written through the collector's own writer; a tenth of a generation stays in its log. Each process imports what
-the command imports, then reads and folds once; the median counts.
+The job is written through the collector's own writer; a tenth of a generation stays in its log.
+Each process imports what the command imports, then reads and folds once; the median counts.
 Limits: 100 ms, without the start of the interpreter; 400 ms for a range of steps.
 """
 
@@ -20,8 +22,8 @@ import pyarrow.compute as pc
 from tfprof.collector.query.executions import read
 from tfprof.collector.query.profile import profile
 from tfprof.collector.store import schema
-from tfprof.collector.store.reader import Store
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.scope import scope_view
@@ -83,7 +85,7 @@ def write(store: Path, args: argparse.Namespace) -> None:
     """Write the job, and say what that took."""
     template = one_append()
     appends = args.rows // template.num_rows + 1
-    writer = StoreWriter(store, "benchmark")
+    writer = LocalStoreWriter(store, "benchmark")
     job = writer.job(UID)
     job.identity({"name": "benchmark"})
     job.append(graph())
@@ -103,7 +105,7 @@ def write(store: Path, args: argparse.Namespace) -> None:
 def look(store: str) -> dict[str, float]:
     """Return milliseconds, and resident memory of one op view."""
     before = time.perf_counter()
-    job = Store(store).job("last")
+    job = LocalStore(store).job("last")
     found = profile(job, needs=())
     view = op_view(found.nodes, Options())
     took = time.perf_counter() - before

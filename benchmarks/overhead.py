@@ -1,18 +1,25 @@
-"""What a job pays: tfprof-run off / armed / default / all against the bare job, as ratios of turns taken side by side.
+"""What a job pays: tfprof-run off / armed / default / all against the bare job, side by side.
 
-All modes of a job are started at once, each with agent and collector of its own, and then take turns of half a second on the
-last core: in a mode's turn nothing runs there but its job and its daemons, which is the worst case for the job; else its daemons
-are on the first core. What else the machine does comes and goes more slowly than turns do, so that it hits all modes alike; and
-since two processes of the same program differ for good (by where their memory lies), all are started anew a few times. Prints
-each mode's ratio to the bare job: of the mean turns, and of the mean of the middle half of them, over all and for each start;
-and of the best start to the bare job's best. Where two processes of the same program differ by more than the limits, the ratio
-"within" tells more: of a mode's own turns to turns of the same process with its hooks taken out and its daemons elsewhere. Page
-faults of a step, the median turn of each start, tell a process whose memory lies badly: thousands, where others take none.
+All modes of a job are started at once, each with agent and collector of its own, and then take
+turns of half a second on the last core: in a mode's turn nothing runs there but its job and its
+daemons, which is the worst case for the job; else its daemons are on the first core. What else the
+machine does comes and goes more slowly than turns do, so that it hits all modes alike; and since
+two processes of the same program differ for good (by where their memory lies), all are started anew
+a few times.
 
-With --apart the daemons are on the first core in all turns, as with a job that leaves its machine some room.
+Prints each mode's ratio to the bare job: of the mean turns, and of the mean of the middle half of
+them, over all and for each start; and of the best start to the bare job's best. Where two processes
+of the same program differ by more than the limits, the ratio "within" tells more: of a mode's own
+turns to turns of the same process with its hooks taken out and its daemons elsewhere. Page faults
+of a step, the median turn of each start, tell a process whose memory lies badly: thousands, where
+others take none.
 
-usage: benchmarks/overhead.py [--starts 5] [--rounds 25] [--turn 0.5] [--jobs tf1-session,tf2-session,tf2-keras]
-[--modes "bare again,off,armed,default,all"] [--apart]. Environments: .venvs, or $TFPROF_TEST_VENVS.
+With --apart the daemons are on the first core in all turns, as with a job that leaves its machine
+some room.
+
+usage: benchmarks/overhead.py [--starts 5] [--rounds 25] [--turn 0.5]
+[--jobs tf1-session,tf2-session,tf2-keras] [--modes "bare again,off,armed,default,all"] [--apart].
+Environments: .venvs, or $TFPROF_TEST_VENVS.
 """
 
 import argparse

@@ -1,12 +1,14 @@
-"""What short steps pay: Session.run, callables, tf.function and Keras at 20 µs to 1 ms, with the hooks in and out in turns.
+"""What short steps pay: Session.run, callables, tf.function and Keras at 20 µs to 1 ms.
 
-A process has blocks of steps with its hooks and without them by turns, in one process, since two processes of the same program
-differ for good. The launcher and the daemons have the first core, the job the last one. Prints for each path, version, length and
-mode the median over all pairs of blocks of the ratio armed to bare, and of bare to bare, which is the noise; and the median
-difference of a step. A length that a path cannot be as short as is its shortest.
+A process has blocks of steps with its hooks and without them by turns, in one process, since two
+processes of the same program differ for good. The launcher and the daemons have the first core, the
+job the last one. Prints for each path, version, length and mode the median over all pairs of blocks
+of the ratio armed to bare, and of bare to bare, which is the noise; and the median difference of a
+step. A length that a path cannot be as short as is its shortest.
 
-usage: benchmarks/short_steps.py [--versions tf1,tf2] [--paths session,callable,function,train,fit] [--lengths 20,50,100,1000]
-[--modes armed,default] [--starts 3] [--turns 300] [--seconds 10]. Environments: .venvs, or $TFPROF_TEST_VENVS.
+usage: benchmarks/short_steps.py [--versions tf1,tf2]
+[--paths session,callable,function,train,fit] [--lengths 20,50,100,1000] [--modes armed,default]
+[--starts 3] [--turns 300] [--seconds 10]. Environments: .venvs, or $TFPROF_TEST_VENVS.
 """
 
 import argparse

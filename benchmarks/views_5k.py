@@ -1,9 +1,12 @@
-"""The four views of a job with a graph of 5,000 nodes: from the store to the view's entries, in a process that was just started.
+"""The four views of a job with a graph of 5,000 nodes: time from the store to the view's entries.
+
+Each is read in a process that was just started.
 
 usage: benchmarks/views_5k.py [--nodes 5000] [--processes 5]
-Each node has two inputs and a stack of a dozen frames, of which the outer ones are shared: a layer each 40 nodes, three lines a
-layer. Ten steps were traced. Each process imports what the command imports, then reads and folds each view once, the code view
-first; the median counts. Limit: 300 ms for the code view.
+Each node has two inputs and a stack of a dozen frames, of which the outer ones are shared: a layer
+each 40 nodes, three lines a layer. Ten steps were traced. Each process imports what the command
+imports, then reads and folds each view once, the code view first; the median counts. Limit: 300 ms
+for the code view.
 """
 
 import argparse
@@ -16,8 +19,8 @@ import pyarrow as pa
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.query.engine import About, Desk
 from tfprof.collector.store import schema
-from tfprof.collector.store.reader import Store
-from tfprof.collector.store.writer import StoreWriter
+from tfprof.collector.store.reader import LocalStore
+from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.collector.tfviews.options import Options
 
 LIMITS_MS = {"code": 300.0}
@@ -82,7 +85,7 @@ def step(trace: int, nodes: int) -> dict[str, pa.Table]:
 
 def write(store: Path, args: argparse.Namespace) -> None:
     """Write the job."""
-    writer = StoreWriter(store, "benchmark")
+    writer = LocalStoreWriter(store, "benchmark")
     job = writer.job(UID)
     job.identity({"name": "benchmark"})
     job.append(tables(args.nodes))
@@ -97,7 +100,7 @@ def look(store: str) -> dict[str, tuple[float, int]]:
     found = {}
     for view in ORDER:
         before = time.perf_counter()
-        answer = Desk().ask(About((Store(store).job("last"),)), view, Options())
+        answer = Desk().ask(About((LocalStore(store).job("last"),)), view, Options())
         took = (time.perf_counter() - before) * 1000
         found[view] = took, len(answer.folded.entries) if view == "op" else answer.tree.kept
     return found

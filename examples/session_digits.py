@@ -1,4 +1,7 @@
-"""Trains a small convolutional network on scikit-learn's handwritten digits with Session.run; knows nothing of tfprof."""
+"""Trains a small convolutional network on handwritten digits with Session.run.
+
+The digits are scikit-learn's. It knows nothing of tfprof.
+"""
 
 import argparse
 

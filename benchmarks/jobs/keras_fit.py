@@ -1,7 +1,7 @@
 """A Keras fit on random images: one fit of as many batches as each line of its input says.
 
-Answers each line with one of JSON: seconds, and page faults. A second word in the line, `bare`, has it run without the profiler's
-hooks.
+Answers each line with one of JSON: seconds, and page faults. A second word in the line, `bare`, has
+it run without the profiler's hooks.
 """
 
 import json

@@ -1,7 +1,8 @@
-"""A Session.run convolutional network on random images, TF 1.15 to 2.21: runs as many steps as each line of its input says.
+"""A Session.run convolutional network on random images, TF 1.15 to 2.21.
 
-Answers each line with one of JSON: seconds, those of each step, and page faults. A second word in the line, `bare`, has the
-steps run without the profiler's hooks. A second argument, `full`, traces every second step by hand.
+It runs as many steps as each line of its input says, and answers each line with one of JSON:
+seconds, those of each step, and page faults. A second word in the line, `bare`, has the steps run
+without the profiler's hooks. A second argument, `full`, traces every second step by hand.
 """
 
 import json

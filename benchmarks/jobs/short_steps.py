@@ -1,7 +1,10 @@
-"""Steps of a wanted length on one path, with the hooks in and out in turns: prints JSON of what each turn's steps took.
+"""Steps of a wanted length on one path, with the hooks in and out in turns.
 
-usage: short_steps.py session|callable|function|train|fit MICROSECONDS TURNS SECONDS. A turn is three blocks of steps: with the
-hooks, without, and without again, in an order that changes. A block's figure is the mean of the middle half of its steps' times.
+Prints JSON of what each turn's steps took.
+
+usage: short_steps.py session|callable|function|train|fit MICROSECONDS TURNS SECONDS.
+A turn is three blocks of steps: with the hooks, without, and without again, in an order that
+changes. A block's figure is the mean of the middle half of its steps' times.
 """
 
 import json
