@@ -3,6 +3,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,9 @@ def test_a_process_is_looked_at_and_left_alone(run):
     assert found["process"]["verdict"] == "ok"
     assert found["attach"]["verdict"] == "note"
     other = subprocess.Popen(["sleep", "60"])
+    # A process that has just become another program has no command line for a moment.
+    while not Path(f"/proc/{other.pid}/cmdline").read_bytes():
+        time.sleep(0.001)
     try:
         assert run(str(other.pid))["attach"]["verdict"] == "no"
     finally:
