@@ -12,9 +12,9 @@ from typing import Final, NamedTuple
 
 from ..formats import runtime_dir, settings
 from ..formats.errors import TfprofError
+from . import python_command
 from .attach import maps, targets
 from .attach.targets import Target
-from .launcher import environment
 
 #: The part can be profiled, it can with a limit that the text names, it cannot.
 OK, NOTE, NO = "ok", "note", "no"
@@ -26,7 +26,6 @@ _PROBE: Final = (
     "import json, sys; print(json.dumps([sys.implementation.name, sys.version_info[:3], sys.executable, sys.path]))"
 )
 _PACKAGE: Final = re.compile(r"(?:tensorflow(?:_cpu|_gpu|_intel|_macos|_rocm)?|tf_nightly\w*)-([0-9][^-]*)\.dist-info")
-_PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*\Z")
 #: Oldest TensorFlow of each row, and what is seen of it.
 _SEEN: Final = (
     ((2, 0), "session runs, Keras, functions and eager training steps"),
@@ -73,9 +72,9 @@ def of_command(command: Sequence[str]) -> Iterator[Finding]:
     if python is None:
         yield Finding("python", NOTE, "not known: each Python that the program starts with its environment is profiled")
     else:
-        isolating = environment.isolating_option(command if python == [program] else [*python, ""])
-        if isolating is not None:
-            text = f"the option {isolating} keeps tfprof-run out: start the command, then tfprof attach PID"
+        parsed = python_command.parse(command if python == [program] else python)
+        if parsed is not None and parsed.isolating is not None:
+            text = f"the option {parsed.isolating} keeps tfprof-run out: start the command, then tfprof attach PID"
             yield Finding("start", NO, text)
         yield from _of_interpreter(python)
     yield from _fenced("memory", lambda: _memory("/"))
@@ -106,7 +105,7 @@ def _program(path: str) -> tuple[str, str]:
 
 def _python_of(path: str) -> list[str] | None:
     """Return the Python that runs the program at ``path`` with its options, None if it is no Python."""
-    if _PYTHON.match(os.path.basename(path)):
+    if python_command.is_python(path):
         return [path]
     try:
         with open(path, "rb") as file:
@@ -117,7 +116,7 @@ def _python_of(path: str) -> list[str] | None:
     if words and os.path.basename(words[0]) == "env":
         words = [word for word in words[1:] if word != "-S"]
         words[:1] = [shutil.which(words[0]) or words[0]] if words else []
-    return words if words and _PYTHON.match(os.path.basename(words[0])) else None
+    return words if words and python_command.is_python(words[0]) else None
 
 
 def _of_interpreter(python: Sequence[str]) -> Iterator[Finding]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Container, Sequence
 from fnmatch import fnmatchcase
 from typing import Final, NamedTuple
 
-from .. import identity, processes
+from .. import identity, processes, python_command
 from ..processes import Process
 from . import maps
 from .elf import Elf
@@ -20,8 +20,6 @@ LARGE: Final = 200 << 20
 _SCOPE: Final = "/proc/sys/kernel/yama/ptrace_scope"
 _SYS_PTRACE: Final = 19  # bit number of the capability
 _COMMAND_MAX: Final = 1 << 16
-#: Options of Python whose value is the next word.
-_WITH_VALUE: Final = frozenset({"-W", "-X", "--check-hash-based-pycs"})
 
 PROFILED, ATTACHABLE, REFUSED = "profiled", "attachable", "refused"
 
@@ -51,18 +49,8 @@ def survey() -> list[Target]:
 
 def program(command: Sequence[str]) -> str:
     """Return the name of what ``command`` runs: the script or module of a Python, else the program."""
-    interpreter = os.path.basename(command[0])
-    words = iter(command[1:] if interpreter.startswith(("python", "pypy")) else ())
-    for word in words:
-        if word == "-m":
-            return next(words, interpreter)
-        if word == "-c":
-            return interpreter
-        if word in _WITH_VALUE:
-            next(words, None)
-        elif not word.startswith("-"):
-            return os.path.basename(word)
-    return interpreter
+    python = python_command.parse(command)
+    return os.path.basename(command[0] if python is None or python.runs is None else python.runs)
 
 
 def mine(pattern: str, known: Container[Process]) -> list[Target]:

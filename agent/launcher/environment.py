@@ -1,19 +1,11 @@
-"""Changes a job's environment, and detects commands that ignore the changes."""
+"""The environment of a job: the initial one, with the shim on the module path."""
 
 import os
-import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Final
 
 #: The one folder that goes on a job's module path.
 INJECT: Final = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 3)[0], "shim", "inject")
-
-_PYTHON: Final = re.compile(r"(python|pypy)[0-9.]*")
-#: Options of Python that keep it from looking at PYTHONPATH or from loading sitecustomize.
-_ISOLATING: Final = frozenset("IES")
-#: Options whose value is what follows; after -c and -m the rest is the program's.
-_WITH_VALUE: Final = frozenset("WX")
-_ENDS_OPTIONS: Final = frozenset("cm")
 
 
 def given() -> dict[str, str]:
@@ -35,25 +27,3 @@ def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str,
     # An empty entry means the working folder: an existing one stays, none is added.
     path = os.pathsep.join([INJECT, *old]) if old != [""] else INJECT
     return {**environ, **settings, "PYTHONPATH": path, "TFPROF_RUN": run}
-
-
-def isolating_option(command: Sequence[str]) -> str | None:
-    """Return the option that keeps the Python in ``command`` from loading the shim, or None."""
-    if not _PYTHON.fullmatch(os.path.basename(command[0])):
-        return None
-    skip = False
-    for word in command[1:]:
-        if skip:
-            skip = False
-            continue
-        if not word.startswith("-") or word in ("-", "--") or word.startswith("--"):
-            return None
-        for at, letter in enumerate(word[1:], 1):
-            if letter in _ISOLATING:
-                return f"-{letter}"
-            if letter in _ENDS_OPTIONS:
-                return None
-            if letter in _WITH_VALUE:
-                skip = at == len(word) - 1
-                break
-    return None

@@ -14,7 +14,7 @@ from ...formats import layout, runtime_dir, settings, values
 from ...formats.errors import TfprofError, UsageError
 from ...formats.policy import Policy
 from ...formats.version import VERSION
-from .. import identity, launches, processes
+from .. import identity, launches, processes, python_command
 from ..launches import Dump, Launch
 from . import environment, supervise, witness
 from .forwarding import Forwarding
@@ -219,7 +219,8 @@ class Run:
     def supervise(self) -> int:
         """Run the command to its end, report, and return its exit code."""
         begun = time.monotonic()
-        isolating = environment.isolating_option(self._options.command)
+        python = python_command.parse(self._options.command)
+        isolating = python.isolating if python is not None else None
         watched = witness.begin(self._was_killed)
         try:
             outcome, holder = self._run_to_end(watched, isolating)

@@ -25,12 +25,13 @@ ALLOWED = {
     "agent.__main__": "agent.daemon commands formats",
     "agent.announcements": "formats",
     "agent.attach": (
-        "agent.channels agent.control agent.daemon_start agent.identity agent.launches agent.processes commands formats"
+        "agent.channels agent.control agent.daemon_start agent.identity agent.launches agent.processes "
+        "agent.python_command commands formats"
     ),
     "agent.channels": "agent.old_channels formats",
     "agent.old_channels": "formats",
     "agent.control": "agent.channels formats",
-    "agent.diagnosis": "agent.attach agent.launcher formats",
+    "agent.diagnosis": "agent.attach agent.python_command formats",
     "agent.daemon": (
         "agent.announcements agent.channels agent.control agent.daemon_start agent.folder_watch agent.identity "
         "agent.launches agent.processes agent.transport commands formats"
@@ -40,10 +41,11 @@ ALLOWED = {
     "agent.identity": "",
     "agent.launcher": (
         "agent.announcements agent.channels agent.daemon_start agent.folder_watch agent.identity "
-        "agent.launches agent.processes commands formats"
+        "agent.launches agent.processes agent.python_command commands formats"
     ),
     "agent.launches": "formats",
     "agent.processes": "formats",
+    "agent.python_command": "",
     "agent.transport": "agent.channels formats",
     "collector": "collector.api",
     "collector.__main__": "collector.daemon commands formats",

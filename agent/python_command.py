@@ -1,0 +1,68 @@
+"""Command lines of Python interpreters: what they run, and which option keeps the shim out."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from typing import Final, NamedTuple
+
+_PYTHON: Final = re.compile(r"(?:python|pypy)[0-9.]*")
+#: Options of Python that keep it from looking at PYTHONPATH or from loading sitecustomize.
+_ISOLATING: Final = frozenset("IES")
+#: Options whose value is the rest of the word, else the next word.
+_WITH_VALUE: Final = frozenset("cmWX")
+_SCRIPT: Final = "script"
+#: The rest of the command line belongs to the program.
+_ENDS_OPTIONS: Final = frozenset({"c", "m", _SCRIPT})
+#: Long options whose value is the next word.
+_LONG_WITH_VALUE: Final = frozenset({"--check-hash-based-pycs"})
+
+
+class PythonCommand(NamedTuple):
+    """A parsed command line: the first isolating option (`-I`, `-E`, `-S`), and the script or module that runs.
+
+    ``runs`` is None for `-c`, standard input and an interactive Python.
+    """
+
+    isolating: str | None = None
+    runs: str | None = None
+
+
+def is_python(path: str) -> bool:
+    """Return whether the program at ``path`` has the name of a Python interpreter."""
+    return _PYTHON.fullmatch(os.path.basename(path)) is not None
+
+
+def parse(command: Sequence[str]) -> PythonCommand | None:
+    """Return the parsed command line, None if ``command`` is not a Python's."""
+    if not command or not is_python(command[0]):
+        return None
+    isolating: str | None = None
+    for option, value in _options(iter(command[1:])):
+        if option in _ENDS_OPTIONS:
+            return PythonCommand(isolating, value if option != "c" else None)
+        if option in _ISOLATING:
+            isolating = isolating or f"-{option}"
+    return PythonCommand(isolating)
+
+
+def _options(words: Iterator[str]) -> Iterator[tuple[str, str | None]]:
+    """Yield each option's letter with its value, and `_SCRIPT` with the script."""
+    for word in words:
+        if word in _LONG_WITH_VALUE:
+            next(words, None)
+        elif word == "--":
+            yield _SCRIPT, next(words, None)
+        elif word == "-":
+            yield _SCRIPT, None
+        elif not word.startswith("-"):
+            yield _SCRIPT, word
+        elif not word.startswith("--"):
+            yield from _letters(word[1:], words)
+
+
+def _letters(letters: str, words: Iterator[str]) -> Iterator[tuple[str, str | None]]:
+    for at, letter in enumerate(letters, 1):
+        if letter in _WITH_VALUE:
+            yield letter, letters[at:] or next(words, None)
+            return
+        yield letter, None
