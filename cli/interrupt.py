@@ -7,6 +7,9 @@ from typing import Final, Self
 
 #: Dispositions of SIGINT under which Ctrl-C is handled.
 _USUAL: Final = (signal.SIG_DFL, signal.default_int_handler)
+#: Seconds until Ctrl-C is handled again after it came during an import.
+_RETRY_S: Final = 0.01
+_IMPORT: Final = ("<frozen importlib._bootstrap>", "_find_and_load")
 
 
 class StoppedError(BaseException):
@@ -16,7 +19,8 @@ class StoppedError(BaseException):
 class Interruptible:
     """A block that Ctrl-C ends by KeyboardInterrupt; `came` is set even if a library converted it to another error.
 
-    Outside of the block, the previous handling of Ctrl-C applies.
+    Outside of the block, the previous handling of Ctrl-C applies. During an import Ctrl-C waits for its end, because
+    compiled modules abort, or print the exception, when they are interrupted while they load.
     """
 
     def __init__(self) -> None:
@@ -25,16 +29,29 @@ class Interruptible:
     def __enter__(self) -> Self:
         self._before = signal.getsignal(signal.SIGINT)
         if self._before in _USUAL:
+            signal.signal(signal.SIGALRM, self._interrupt)
             signal.signal(signal.SIGINT, self._interrupt)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _error: object, _trace: TracebackType | None) -> None:
         if self._before in _USUAL:
             signal.signal(signal.SIGINT, self._before)
+            signal.setitimer(signal.ITIMER_REAL, 0)
         if kind is not None and issubclass(kind, (KeyboardInterrupt, StoppedError)):
             signal.signal(signal.SIGINT, signal.SIG_DFL)
             os.kill(os.getpid(), signal.SIGINT)
 
-    def _interrupt(self, _number: int, _frame: FrameType | None) -> None:
+    def _interrupt(self, _number: int, frame: FrameType | None) -> None:
         self.came = True
-        raise KeyboardInterrupt
+        if not _imports(frame):
+            raise KeyboardInterrupt
+        signal.setitimer(signal.ITIMER_REAL, _RETRY_S)
+
+
+def _imports(frame: FrameType | None) -> bool:
+    """Return whether ``frame`` or one of its callers imports a module."""
+    while frame is not None:
+        if (frame.f_code.co_filename, frame.f_code.co_name) == _IMPORT:
+            return True
+        frame = frame.f_back
+    return False

@@ -1,9 +1,10 @@
 """Whether memory grows from step to step."""
 
 from collections.abc import Sequence
-from statistics import linear_regression, median
+from statistics import linear_regression
 from typing import Final
 
+from ..growth import steady_growth
 from ..numbers import duration, percent, size
 from ..tfviews.own_files import own_place
 from .evidence import Evidence
@@ -26,12 +27,9 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
 
 def _grows(values: Sequence[float]) -> bool:
-    """Return whether each third of ``values`` is above the one before, and the growth is large enough to report."""
-    third = len(values) // 3
-    first, second, last = median(values[:third]), median(values[third : 2 * third]), median(values[2 * third :])
-    growth = last - first
-    steady = second - first > growth / 4 and last - second > growth / 4
-    return steady and growth >= max(_LEAST_BYTES, _LEAST_SHARE * first)
+    """Return whether ``values`` grow steadily, and enough to report."""
+    found = steady_growth(values)
+    return found is not None and found.growth >= max(_LEAST_BYTES, _LEAST_SHARE * found.first)
 
 
 def _processes(evidence: Evidence) -> Report | None:

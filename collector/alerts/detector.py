@@ -4,8 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from statistics import median
 from typing import Any, Final
 
+from ..records import Span
 from .alert import SLOWER, Alert
-from .job_watch import JobWatch, SeriesKey, SpanEntry
+from .job_watch import JobWatch, SeriesKey
 from .load import Load
 from .step_series import NS, Shift
 
@@ -42,7 +43,7 @@ class Detector:
         if job is not None and all(other.host != job.host for other in self._jobs.values()):
             self._hosts.pop(job.host, None)
 
-    def spans(self, uid: int, entries: Iterable[SpanEntry], offset: int, now_ns: int) -> None:
+    def spans(self, uid: int, entries: Iterable[Span], offset: int, now_ns: int) -> None:
         """Add span entries of job ``uid``; ``offset`` converts their monotonic times to real times (ns)."""
         if uid in self._jobs:
             self._jobs[uid].spans(entries, offset, now_ns)

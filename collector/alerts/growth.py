@@ -2,8 +2,9 @@
 
 from collections import deque
 from collections.abc import Sequence
-from statistics import median
 from typing import Final, NamedTuple
+
+from ..growth import steady_growth
 
 NS: Final = 1_000_000_000
 #: Seconds that a point covers; its value is the minimum memory in them.
@@ -11,8 +12,6 @@ POINT_S: Final = 5
 #: Seconds after the first step that are ignored.
 WARM_UP_S: Final = 30
 _POINTS_MAX: Final = 720
-#: The median of each third of the points exceeds that of the third before by this share of the growth.
-_STEADY: Final = 0.25
 
 
 class Least(NamedTuple):
@@ -27,7 +26,7 @@ class Least(NamedTuple):
 LEAST: Final = (Least(12, 256e6, 0.2), Least(36, 100e6, 0.1))
 
 
-class Growth(NamedTuple):
+class Rise(NamedTuple):
     """A steady growth: its beginning (real ns), and the memory at its beginning and end (bytes)."""
 
     since_ns: int
@@ -50,7 +49,7 @@ class MemoryGrowth:
             self._open = None
         self._open = (number, rss_bytes if self._open is None else min(rss_bytes, self._open[1]))
 
-    def growth(self) -> Growth | None:
+    def growth(self) -> Rise | None:
         """Return the growth that is large enough for an alert, if any, and start over after it."""
         points = list(self._points)
         for least in LEAST:
@@ -61,12 +60,8 @@ class MemoryGrowth:
         return None
 
 
-def _growth(points: Sequence[tuple[int, float]], least: Least) -> Growth | None:
-    third = len(points) // 3
-    parts = points[:third], points[third : 2 * third], points[2 * third :]
-    first, second, last = (median(rss for _, rss in part) for part in parts)
-    growth = last - first
-    is_steady = second - first > growth * _STEADY and last - second > growth * _STEADY
-    if not is_steady or growth < max(least.size, least.share * first):
+def _growth(points: Sequence[tuple[int, float]], least: Least) -> Rise | None:
+    found = steady_growth([rss for _, rss in points])
+    if found is None or found.growth < max(least.size, least.share * found.first):
         return None
-    return Growth(points[0][0], points[0][1], points[-1][1])
+    return Rise(points[0][0], points[0][1], points[-1][1])

@@ -1,9 +1,10 @@
 """The watched values of one job: step times by kind and key, the last step, memory, losses."""
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from ...formats import layout
+from ..records import Span
 from .alert import LOSSES, MEMORY_GROWTH, SPIKE, STALL, Alert
 from .growth import WARM_UP_S, MemoryGrowth
 from .load import Load
@@ -24,19 +25,6 @@ _LOST: Final = ("dropped_records", "dropped_traces", "dropped_spans", "never_sto
 _LONGEST_NS: Final = 86_400 * NS
 _AHEAD_NS: Final = 60 * NS
 _UNUSUAL: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
-
-
-class SpanEntry(Protocol):
-    """The used fields of a span entry (records.Span)."""
-
-    start_mono_ns: int
-    total_ns: int
-    ordinal: int
-    runs: int
-    kind: int
-    flags: int
-    key: int
-    max_ns: int
 
 
 class SeriesKey(NamedTuple):
@@ -65,7 +53,7 @@ class JobWatch:
 
     # -- input -----------------------------------------------------------------------------------
 
-    def spans(self, entries: Iterable[SpanEntry], offset: int, now_ns: int) -> None:
+    def spans(self, entries: Iterable[Span], offset: int, now_ns: int) -> None:
         """Add span entries; ``offset`` converts their monotonic times to real times (ns)."""
         for entry in entries:
             start_ns = entry.start_mono_ns + offset
@@ -77,7 +65,7 @@ class JobWatch:
                 self._first_step_ns = self._first_step_ns or end_ns
                 self._add(entry, start_ns, end_ns)
 
-    def _add(self, entry: SpanEntry, start_ns: int, end_ns: int) -> None:
+    def _add(self, entry: Span, start_ns: int, end_ns: int) -> None:
         which = SeriesKey(entry.kind, entry.key, bool(entry.flags & layout.FLAG_TRACED))
         series = self._series.get(which)
         if series is None:

@@ -49,9 +49,11 @@ ALLOWED = {
     "agent.transport": "agent.channels formats",
     "collector": "collector.api",
     "collector.__main__": "collector.daemon commands formats",
-    "collector.advice": "collector.numbers collector.store.devices collector.summaries collector.tfviews",
+    "collector.advice": (
+        "collector.growth collector.numbers collector.store.devices collector.summaries collector.tfviews"
+    ),
     "collector.alert_command": "",
-    "collector.alerts": "collector.numbers formats",
+    "collector.alerts": "collector.growth collector.numbers collector.records formats",
     "collector.api": (
         "collector.errors collector.export collector.exporters collector.forms collector.loader "
         "collector.query collector.render collector.store collector.summaries collector.tfviews "
@@ -78,6 +80,7 @@ ALLOWED = {
         "collector.export collector.loader collector.query collector.render collector.summaries "
         "collector.text collector.tfviews"
     ),
+    "collector.growth": "",
     "collector.imports": (
         "collector.decoders collector.errors collector.export collector.flops collector.ingest "
         "collector.store collector.tfviews formats"

@@ -1,9 +1,9 @@
 import random
-from typing import NamedTuple
 
 import pytest
 from tfprof.collector.alerts.alert import LOSSES, MEMORY_GROWTH, SLOWER, SPIKE, STALL, Alert
 from tfprof.collector.alerts.detector import Detector
+from tfprof.collector.records import Span
 from tfprof.formats import layout
 
 NS = 1_000_000_000
@@ -11,15 +11,8 @@ START = 1_700_000_000 * NS
 MIB = 1 << 20
 
 
-class Entry(NamedTuple):
-    start_mono_ns: int
-    total_ns: int
-    ordinal: int
-    runs: int
-    kind: int
-    flags: int
-    key: int
-    max_ns: int
+def span(start_ns, total_ns, ordinal, runs=1, kind=layout.BATCH, key=0):
+    return Span(start_ns, total_ns, ordinal, runs, kind, 0, key, 1, total_ns, total_ns, 0)
 
 
 class Host:
@@ -64,7 +57,7 @@ class Host:
         while at < self.now + NS:
             took = int(self.step_ns[uid] * self.random.lognormvariate(0, self.noise))
             self.steps[uid] += 1
-            entries.append(Entry(at, took, self.steps[uid], 1, layout.BATCH, 0, 0, took))
+            entries.append(span(at, took, self.steps[uid]))
             at += took
         return entries
 
@@ -139,7 +132,7 @@ def test_a_second_slow_down_is_a_second_alert():
 def test_a_spike_is_told_once_in_a_while():
     host = Host().run(60)
     for _ in range(2):
-        long = Entry(host.now, 3 * NS, host.steps[1] + 1, 1, layout.BATCH, 0, 0, 3 * NS)
+        long = span(host.now, 3 * NS, host.steps[1] + 1)
         host.detector.spans(1, [long], 0, host.now + 3 * NS)
         host.now += 3 * NS
         host.run(5)
@@ -190,10 +183,10 @@ def test_losses_raise_an_alert():
 def test_odd_entries_of_a_job_are_left_out():
     host = Host()
     odd = [
-        Entry(2**64 - 1, 2**64 - 1, 1, 1, layout.BATCH, 0, 0, 2**64 - 1),
-        Entry(START, 5, 1, 0, layout.BATCH, 0, 0, 5),
-        Entry(START, 5, 1, 1, 999, 0, 0, 5),
-        *(Entry(START, 5, 1, 1, layout.FUNCTION, 0, key, 5) for key in range(1000)),
+        span(2**64 - 1, 2**64 - 1, 1),
+        span(START, 5, 1, runs=0),
+        span(START, 5, 1, kind=999),
+        *(span(START, 5, 1, kind=layout.FUNCTION, key=key) for key in range(1000)),
     ]
     host.detector.spans(1, odd, 0, START + NS)
     host.detector.spans(99, odd, 0, START + NS)
