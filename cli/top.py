@@ -29,6 +29,7 @@ def watching(jobs: list[WatchedJob]) -> list[Watching]:
             one.use.io_bytes_per_s,
             one.devices,
             one.idle_ns,
+            one.alert,
         )
         for one in jobs
     ]
@@ -55,8 +56,9 @@ def summary(watched: Watched) -> list[str]:
 def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool, as_json: bool) -> None:
     """Show all jobs live: step time and trend, steps a second, CPU, memory, I/O, device, cost, losses.
 
-    CHANGE is the current step time over that of the minutes before. Jobs that became slower or have
-    stopped stepping come first. Enter opens a job; the keys are shown at the bottom.
+    CHANGE is the current step time over that of the minutes before. ALERT is the latest alert of the
+    last ten minutes. Jobs that became slower, have stopped stepping or have an alert come first.
+    Enter opens a job; the keys are shown at the bottom.
     """
     opened = LocalStore(store)
     watch = Watch(opened, everything=everything)

@@ -276,7 +276,7 @@ class Top(App[None]):
 
 
 def _item(job: WatchedJob, text: str) -> Item:
-    return Item(job.row.uid, text, job.is_slow, job.row.phase == ENDED)
+    return Item(job.row.uid, text, job.is_slow or job.alert is not None, job.row.phase == ENDED)
 
 
 def run(store: LocalStore, watch: Watch, order: str, text: str) -> None:

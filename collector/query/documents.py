@@ -109,6 +109,7 @@ def _watched(one: "WatchedJob") -> dict[str, Any]:
         "now": {**plain(one.pace), "change": one.pace.change, "idle_ns": one.idle_ns, **plain(one.use)},
         "devices": one.devices,
         "slow": one.is_slow,
+        "alert": one.alert,
     }
 
 

@@ -32,6 +32,8 @@ _RARELY_NS: Final = 10 * SECOND_NS
 #: Maximum number of past entries at the start of a pace, and number of samples for rates.
 _PAST: Final = 5_000
 _SAMPLES: Final = 6
+#: Number of new alerts of a job that are looked at.
+_ALERTS: Final = 10
 #: Maximum number of kinds of steps of a job with a pace; each function is one.
 _KINDS: Final = 50
 #: An older sample is not used.
@@ -42,6 +44,7 @@ TREND: Final = 8
 SLOW: Final = 1.3
 _SPAN_COLUMNS: Final = ("kind", "key", "start_ns", "total_ns", "count", "flags")
 _SAMPLE_COLUMNS: Final = ("t_ns", "cpu_user_s", "cpu_system_s", "rss_bytes", "read_bytes", "write_bytes")
+_ALERT_COLUMNS: Final = ("found_ns", "slug")
 _HOST_COLUMNS: Final = (
     "t_ns",
     "cpus",
@@ -72,7 +75,8 @@ class Use:
 class WatchedJob:
     """The current state of one job.
 
-    ``idle_ns``: time since the last step, if unusually long; ``devices``: of traced ops.
+    ``idle_ns``: time since the last step, if unusually long; ``devices``: of traced ops; ``alert``: slug of the latest
+    alert of the last ten minutes.
     """
 
     row: JobRow
@@ -80,6 +84,7 @@ class WatchedJob:
     use: Use
     devices: tuple[str, ...]
     idle_ns: int | None
+    alert: str | None = None
 
     @property
     def is_slow(self) -> bool:
@@ -120,6 +125,11 @@ class _Running:
     samples: deque[tuple[Any, ...]] = field(default_factory=lambda: deque(maxlen=_SAMPLES))
     devices: tuple[str, ...] = ()
     asked_ns: int = 0
+    alerted: tuple[int, str] | None = None
+
+    def alert(self, now_ns: int) -> str | None:
+        """Return the slug of the latest alert if it is recent."""
+        return self.alerted[1] if self.alerted is not None and now_ns - self.alerted[0] <= RECENT_NS else None
 
     def take(self) -> JobInfo:
         """Read the new rows and return the job's record."""
@@ -128,6 +138,8 @@ class _Running:
             self._take_spans(news["spans"])
         if "samples" in news:
             self.samples.extend(_tuples(news["samples"], _SAMPLE_COLUMNS, _SAMPLES))
+        if "alerts" in news:
+            self.alerted = max(_tuples(news["alerts"], _ALERT_COLUMNS, _ALERTS))
         return self.tail.info
 
     def _take_spans(self, spans: pa.Table) -> None:
@@ -199,7 +211,7 @@ class Watch:
             return
         if info.state == RUNNING:
             self._ended.pop(uid, None)
-            self._running[uid] = _Running(Tail(folder, ("spans", "samples")))
+            self._running[uid] = _Running(Tail(folder, ("spans", "samples", "alerts")))
         else:
             self._ended[uid] = info
 
@@ -223,7 +235,7 @@ class Watch:
         if row.phase == STARTING and one.paces:
             row = replace(row, phase=RUNNING, step_kind=named(span_kind(kind)), steps=one.counts.get(kind, 0))
         use = _use(one.samples, now_ns)
-        return WatchedJob(row, pace, use, one.devices, _idle(one, row, pace, now_ns))
+        return WatchedJob(row, pace, use, one.devices, _idle(one, row, pace, now_ns), one.alert(now_ns))
 
     def _of_ended(self, info: JobInfo, now_ns: int) -> WatchedJob:
         return WatchedJob(self._row(info, now_ns), NO_PACE, Use(), (), None)
@@ -301,9 +313,17 @@ def _least(value: float | None) -> float:
     return -1.0 if value is None else value
 
 
+def _slowness(one: WatchedJob) -> float:
+    """Return the rank of a job: jobs without a step come first, then slow ones, then those with another alert."""
+    if one.idle_ns is not None:
+        return 1e9 + one.idle_ns
+    change = one.pace.change or 0.0
+    return change if change >= SLOW else float(one.alert is not None)
+
+
 #: Sort key by order; running jobs always come before ended ones.
 ORDERS: Final[dict[str, Callable[[WatchedJob], Any]]] = {
-    "slow": lambda one: -(1e9 + (one.idle_ns or 0) if one.idle_ns else max(one.pace.change or 1.0, SLOW)),
+    "slow": lambda one: -_slowness(one),
     "time": lambda one: -_least(one.pace.step_ns),
     "rate": lambda one: -_least(one.pace.per_s),
     "cpu": lambda one: -_least(one.use.cpu_cores),

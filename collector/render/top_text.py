@@ -26,7 +26,8 @@ _COLUMNS: Final = (
     Column("STATE", least=8, fair=14),
     Column("TIME/STEP", right=True),
     Column("TREND", spare=3),
-    Column("CHANGE", right=True, spare=2),
+    Column("CHANGE", right=True, spare=1),
+    Column("ALERT", spare=1),
     Column("STEPS/S", right=True, spare=4),
     Column("STEPS", right=True, spare=7),
     Column("CPU", right=True, spare=5),
@@ -40,7 +41,7 @@ _COLUMNS: Final = (
 
 
 class Watching(NamedTuple):
-    """The current state of a job: its record, pace, CPU, memory, I/O, devices, and time since the last step."""
+    """The current state of a job: its record, pace, CPU, memory, I/O, devices, time since the last step, alert."""
 
     row: JobRow
     pace: Pace
@@ -49,6 +50,7 @@ class Watching(NamedTuple):
     io_bytes_per_s: float | None
     devices: Sequence[str]
     idle_ns: int | None
+    alert: str | None
 
 
 class HostNow(NamedTuple):
@@ -100,6 +102,7 @@ def _cells(one: Watching) -> list[str]:
         _time(one),
         numbers.sparkline(course(one.pace.trend), _TREND).ljust(_TREND),
         _change(one).rjust(_CHANGE),
+        one.alert or "",
         _rate(one.pace.per_s),
         numbers.count(row.steps),
         cores(one.cpu_cores),

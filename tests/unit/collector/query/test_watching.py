@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fakes.made_store import IDENTITY, MS, SECOND, START_NS, rows, span
+from tfprof.collector.alerts.alert import Alert
 from tfprof.collector.query.watching import ORDERS, Watch, WatchedJob, like, ordered
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -70,6 +71,18 @@ def test_slow_and_idle_jobs_come_first(writer: LocalStoreWriter) -> None:
     assert by_id["b000"].pace.change == pytest.approx(3.0)
     assert by_id["d000"].row.phase == "starting"
     assert [one.row.id for one in found if one.is_slow] == ["b000", "c000"]
+
+
+def test_a_recent_alert_is_shown_and_brings_its_job_forward(writer: LocalStoreWriter) -> None:
+    run(writer, 0xA << 60, (1000, 100))
+    run(writer, 0xB << 60, (1000, 100))
+    watch = Watch(LocalStore(writer.path))
+    assert [one.alert for one in watched(watch).values()] == [None, None]
+    found = [Alert(NOW - SECOND, NOW, "spike"), Alert(NOW, NOW, "memory-growth", before=1e9, now=2e9)]
+    writer.job(0xB << 60).append({"alerts": rows("alerts", [one._asdict() for one in found])})
+    jobs = watch.look(NOW + SECOND).jobs
+    assert [(one.row.id, one.alert) for one in ordered(jobs, "slow")] == [("b000", "memory-growth"), ("a000", None)]
+    assert watched(watch, NOW + 601 * SECOND)["b000"].alert is None
 
 
 def test_each_look_takes_what_is_new(writer: LocalStoreWriter) -> None:
