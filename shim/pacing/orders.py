@@ -72,8 +72,9 @@ class Orders(object):
             lock.release()
 
     def traced(self) -> None:
-        """Count a traced step."""
-        self._words[_TRACED] += 1
+        """Count a traced step under an order in force; steps traced after its end are the standing policy's."""
+        if self._words[_OVER] != self.generation:
+            self._words[_TRACED] += 1
 
     def finished(self, kind: int, revision: int) -> None:
         """End the order of ``revision`` if ``kind``, which is traced completely, leads since the order's start."""

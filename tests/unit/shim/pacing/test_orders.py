@@ -118,6 +118,13 @@ def test_the_next_steps_are_traced_and_then_the_policy_before_is_in_force(proces
     assert job.steps(500) == []
 
 
+def test_steps_that_the_policy_before_traces_after_an_order_are_not_counted_as_ordered(process: Any) -> None:
+    job = process("all")
+    job.order("all", count=5)
+    assert len(job.steps(20)) == 20
+    assert job.word("order_traced") == 5
+
+
 def test_untraced_steps_are_not_asked_about_once_an_order_has_ended(process: Any) -> None:
     job = process("off")
     job.steps(100)
