@@ -57,7 +57,7 @@ class Tracker(_Counted):
     words[POLICY] == generation and key in known``; it is measured without further calls and its
     time goes to ``timed``. For any other step ``level`` decides. ``put`` writes the span: (kind,
     start, duration, ordinal, key, flags, parent, count). Before the first step and in a forked
-    child there is no channel: ``trigger`` is 0, ``left`` is empty and ``level`` opens the channel.
+    child there is no channel: ``trigger`` is 0, ``left`` is empty and ``level`` opens the channel, as ``open`` does.
     """
 
     __slots__ = (
@@ -173,6 +173,12 @@ class Tracker(_Counted):
         """Put a span without a time for a step that was only counted and failed."""
         self._others -= 1
         self.put(self.kind, mono(), 0, ordinal, key, layout.FLAG_FAILED | layout.FLAG_SAMPLED)
+
+    @guarded
+    def open(self) -> None:
+        """Open the channel before the first step."""
+        if self.channel is None:
+            self._begin()
 
     @guarded
     def level(self, ordinal: int, key: int) -> int | None:

@@ -321,8 +321,7 @@ def _started(kind: int) -> Note:
 def _tracker(kind: int, budgeted: bool) -> Tracker:
     """Return the tracker of ``kind``, with a channel if possible."""
     tracker = core.tracker(kind, budgeted)
-    if tracker.channel is None:
-        tracker.level(0, 0)
+    tracker.open()
     return tracker
 
 

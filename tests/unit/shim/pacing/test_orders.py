@@ -118,6 +118,15 @@ def test_the_next_steps_are_traced_and_then_the_policy_before_is_in_force(proces
     assert job.steps(500) == []
 
 
+def test_an_order_from_before_the_first_step_starts_with_it(process: Any) -> None:
+    job = process("off")
+    job.order("all", count=2)
+    made = job.trackers[layout.TRAIN] = Tracker(layout.TRAIN, lambda: job._made)
+    made.open()
+    assert made.channel is not None
+    assert (job.steps(10), job.word("order_step"), job.word("order_traced")) == ([1, 2], 1, 2)
+
+
 def test_steps_that_the_policy_before_traces_after_an_order_are_not_counted_as_ordered(process: Any) -> None:
     job = process("all")
     job.order("all", count=5)
