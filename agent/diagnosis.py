@@ -10,7 +10,7 @@ import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
-from ..formats import runtime_dir, settings
+from ..formats import addresses, runtime_dir, settings
 from ..formats.errors import TfprofError
 from . import python_command
 from .attach import maps, targets
@@ -231,8 +231,10 @@ def _cgroup_bytes(root: str) -> int | None:
 
 def _runtime(store: str) -> Found:
     place = runtime_dir.instance_dir(store)
-    if len(os.fsencode(os.path.join(place, runtime_dir.COLLECTOR_SOCKET))) > runtime_dir.SOCKET_PATH_MAX:
-        return NO, f"{place} is too long a path for a socket: set XDG_RUNTIME_DIR to a shorter one"
+    try:
+        addresses.check_length(addresses.collector_address(place))
+    except runtime_dir.PlaceError as error:
+        return NO, str(error.args[0])
     there = _existing(place)
     info = os.stat(there)
     if there in (place, runtime_dir.runtime_root()) and (info.st_uid != os.geteuid() or info.st_mode & 0o077):

@@ -15,6 +15,7 @@ from ..collector.render import order_text
 from ..collector.store.reader import open_reader
 from ..collector.summaries.ordered import OrderedJob
 from ..formats import orders
+from ..formats.addresses import collector_address
 from ..formats.orders import Answer, Giver, Order
 from ..formats.policy import Policy, PolicyError
 from ..formats.runtime_dir import make_instance
@@ -211,6 +212,6 @@ def _answers(
         return
     place = make_instance(store)
     bring_up(store, place)
-    with Client(place) as client:
+    with Client(collector_address(place)) as client:
         for answer in client.give(list(by_uid), order, to_the_end=to_the_end):
             yield by_uid[answer.uid], answer

@@ -4,7 +4,6 @@ import json
 import secrets
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final, Self
 
 import zmq
@@ -12,7 +11,6 @@ import zmq
 from ..formats import orders, wire
 from ..formats.errors import FormatError, TfprofError
 from ..formats.orders import Answer, Order
-from ..formats.runtime_dir import COLLECTOR_SOCKET
 from ..formats.wire import Head
 from .records import document
 
@@ -33,13 +31,13 @@ class UnansweredError(TfprofError):
 
 
 class Client:
-    """Gives orders through the collector with the runtime folder ``place``; a context manager.
+    """Gives orders through the collector at ``address``; a context manager.
 
     Orders to several jobs are sent together. Each gets an answer in bounded time, with or without
     a collector. An order that is sent twice is applied once.
     """
 
-    def __init__(self, place: str) -> None:
+    def __init__(self, address: str) -> None:
         self._context = zmq.Context()
         self._socket = self._context.socket(zmq.DEALER)
         self._socket.setsockopt(zmq.LINGER, 0)
@@ -48,7 +46,7 @@ class Client:
         self._socket.setsockopt(zmq.RCVHWM, _QUEUED)
         self._socket.setsockopt(zmq.MAXMSGSIZE, orders.BODY_MAX)
         self._socket.setsockopt(zmq.RECONNECT_IVL, 50)
-        self._socket.connect(f"ipc://{Path(place, COLLECTOR_SOCKET)}")
+        self._socket.connect(address)
 
     def __enter__(self) -> Self:
         return self

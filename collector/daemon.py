@@ -17,7 +17,8 @@ from typing import ClassVar, Final
 import pyarrow as pa
 
 from ..commands.daemons import StatusFile
-from ..formats.runtime_dir import COLLECTOR_SOCKET, make_instance
+from ..formats.addresses import collector_address
+from ..formats.runtime_dir import make_instance
 from ..formats.settings import SETTINGS
 from ..formats.version import VERSION
 from .alert_command import AlertCommand
@@ -80,7 +81,7 @@ class Collector:
             "version": VERSION,
             "store": str(self._options.store),
         }
-        self._receiver = Receiver(f"{place}/{COLLECTOR_SOCKET}", self._jobs, self._stats, welcome)
+        self._receiver = Receiver(collector_address(place), self._jobs, self._stats, welcome)
         self._status = StatusFile(f"{place}/{NAME}.json")
         gc.freeze()  # these objects live as long as the process: no collection needs to scan them
 

@@ -10,10 +10,7 @@ from .private_files import read_file
 
 ANNOUNCE = "announce"  # one file a channel, written by the shim: docs/channel.md
 LAUNCHES = "launches"  # one JSON file a tfprof-run
-COLLECTOR_SOCKET = "collector.sock"
 _PATH_MAX = 4096
-#: Maximum length of a local socket's path (bytes).
-SOCKET_PATH_MAX = 107
 _STORE = "store"  # the path of the store that the folder is for
 
 

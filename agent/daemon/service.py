@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from ...commands import daemons
 from ...formats import runtime_dir, wire
+from ...formats.addresses import collector_address
 from ...formats.errors import FormatError
 from ...formats.version import VERSION
 from ...formats.wire import Head
@@ -81,7 +82,7 @@ class Agent:
         signal.signal(signal.SIGTERM, self._on_stop_signal)
         signal.signal(signal.SIGINT, self._on_stop_signal)
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
-        self._link = Link(f"ipc://{os.path.join(self.instance_dir, runtime_dir.COLLECTOR_SOCKET)}", self._greeting())
+        self._link = Link(collector_address(self.instance_dir), self._greeting())
         self._waiter = EventWaiter(
             self._link.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
         )

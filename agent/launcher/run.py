@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from ...commands import settings_files, streams
 from ...commands.isolated import occupy_standard
-from ...formats import layout, runtime_dir, settings, values
+from ...formats import addresses, layout, runtime_dir, settings, values
 from ...formats.errors import TfprofError, UsageError
 from ...formats.policy import Policy
 from ...formats.version import VERSION
@@ -183,8 +183,7 @@ class Run:
         """Write the launch file and arm the environment."""
         options = self._options
         instance_dir = runtime_dir.make_instance(options.store)
-        if len(os.fsencode(os.path.join(instance_dir, runtime_dir.COLLECTOR_SOCKET))) > runtime_dir.SOCKET_PATH_MAX:
-            raise runtime_dir.PlaceError(f"{instance_dir} is too long a path: set XDG_RUNTIME_DIR to a shorter one")
+        addresses.check_length(addresses.collector_address(instance_dir))
         launch = Launch(
             launch=int.from_bytes(os.urandom(8), "little") or 1,
             pid=os.getpid(),

@@ -2,7 +2,6 @@
 
 import contextlib
 import json
-import os
 import secrets
 import socket
 import time
@@ -14,9 +13,9 @@ from typing import Any, ClassVar, Final
 import zmq
 
 from ...formats import wire
+from ...formats.addresses import check_length, socket_file
 from ...formats.old_records import converted
 from ...formats.orders import Order
-from ...formats.runtime_dir import SOCKET_PATH_MAX
 from ...formats.wire import Head
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
@@ -44,21 +43,21 @@ Answer = tuple[Head, bytes]
 
 
 class Receiver:
-    """A ROUTER socket at ``path``; all work happens in ``turn``, on one thread.
+    """A ROUTER socket at ``address``; all work happens in ``turn``, on one thread.
 
     ZeroMQ reads its connections round-robin, so a flooding agent delays the others by one message.
     """
 
-    def __init__(self, path: str, jobs: Jobs, stats: SelfStats, welcome: dict[str, Any]) -> None:
+    def __init__(self, address: str, jobs: Jobs, stats: SelfStats, welcome: dict[str, Any]) -> None:
         self._jobs = jobs
         self._stats = stats
         self._welcome = json.dumps(welcome).encode()
         self._peers: OrderedDict[bytes, Peer] = OrderedDict()
         self._senders: dict[int, bytes] = {}
         self._orders = OrderRoutes(jobs, self._peers, self._senders)
-        _check_length(path)
+        check_length(address)
         self._context = zmq.Context()
-        self._socket = self._bound(path)
+        self._socket = self._bound(address)
 
     def turn(self, timeout_ms: int) -> bool:
         """Poll for messages, answer a bounded number, store some waiting records; return whether any came.
@@ -109,16 +108,18 @@ class Receiver:
         self._socket.close(linger=200)
         self._context.term()
 
-    def _bound(self, path: str) -> "zmq.Socket[bytes]":
-        with contextlib.suppress(FileNotFoundError):
-            Path(path).unlink()
+    def _bound(self, address: str) -> "zmq.Socket[bytes]":
+        file = socket_file(address)
+        if file is not None:
+            Path(file).unlink(missing_ok=True)
         router = self._context.socket(zmq.ROUTER)
         router.set_hwm(1_000)
         router.rcvhwm = WAITING_MESSAGES
         router.maxmsgsize = wire.BODY_MAX
         router.router_handover = True
-        router.bind(f"ipc://{path}")
-        Path(path).chmod(0o600)
+        router.bind(address)
+        if file is not None:
+            Path(file).chmod(0o600)
         return router
 
     def _answered(self, peer: bytes, frames: list[memoryview]) -> list[Answer]:
@@ -237,12 +238,6 @@ class Receiver:
         wire.ORDER: _order,
         wire.ANSWER: _answer,
     }
-
-
-def _check_length(path: str) -> None:
-    if len(os.fsencode(path)) > SOCKET_PATH_MAX:
-        message = f"{path} is longer than the path of a socket may be: set XDG_RUNTIME_DIR to a shorter one"
-        raise TfprofError(message, slug="runtime-dir")
 
 
 def _head(frames: list[memoryview]) -> Head:

@@ -13,6 +13,7 @@ from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import orders, wire
+from tfprof.formats.addresses import collector_address
 from tfprof.formats.orders import Answer, Giver, Order
 from tfprof.formats.wire import Head
 
@@ -25,11 +26,10 @@ class Served:
     """A receiver whose turns the test takes, and its peers."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / "collector.sock"
         self.stats = SelfStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
         self.jobs = Jobs(self.store, decoder(), self.stats.failed)
-        self.receiver = Receiver(str(self.path), self.jobs, self.stats, {"collector": "c1"})
+        self.receiver = Receiver(collector_address(str(folder)), self.jobs, self.stats, {"collector": "c1"})
         self.folder = folder
         self.peers: list[WireAgent] = []
 
@@ -183,4 +183,4 @@ def test_clients_that_are_gone_leave_no_more_than_a_bounded_number_of_ways(serve
 
 
 def test_the_socket_is_open_to_its_user_alone(served: Served) -> None:
-    assert S_IMODE(served.path.stat().st_mode) == 0o600
+    assert S_IMODE((served.folder / "collector.sock").stat().st_mode) == 0o600

@@ -15,6 +15,7 @@ from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import layout, wire
+from tfprof.formats.addresses import collector_address
 from tfprof.formats.version import WIRE_VERSION
 from tfprof.formats.wire import Head
 
@@ -29,7 +30,7 @@ class Served:
         self.stats = SelfStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
         self.jobs = Jobs(self.store, decoder(), self.stats.failed)
-        self.receiver = Receiver(f"{folder}/collector.sock", self.jobs, self.stats, {"collector": "c1"})
+        self.receiver = Receiver(collector_address(str(folder)), self.jobs, self.stats, {"collector": "c1"})
         self.agents = []
 
     def agent(self, **kwargs):
@@ -221,7 +222,7 @@ def test_a_stale_socket_is_taken_over(tmp_path):
 
 def test_a_path_too_long_for_a_socket_is_told(tmp_path):
     with pytest.raises(TfprofError, match="XDG_RUNTIME_DIR"):
-        Receiver(f"{tmp_path}/{'x' * 120}/collector.sock", None, SelfStats(), {})
+        Receiver(collector_address(f"{tmp_path}/{'x' * 120}"), None, SelfStats(), {})
 
 
 heads = st.builds(

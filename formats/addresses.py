@@ -1,0 +1,34 @@
+"""The ZeroMQ address of a collector."""
+
+from __future__ import annotations
+
+import os
+
+from .runtime_dir import PlaceError
+
+_LOCAL = "ipc://"
+_SOCKET = "collector.sock"
+#: Maximum length of a local socket's path (bytes).
+_PATH_MAX = 107
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Optional
+
+
+def collector_address(instance_dir: str) -> str:
+    """Return the address of the collector of ``instance_dir``: a local socket in it."""
+    return _LOCAL + os.path.join(instance_dir, _SOCKET)
+
+
+def socket_file(address: str) -> Optional[str]:
+    """Return the path of the socket at ``address``, None if it is no local one."""
+    return address[len(_LOCAL) :] if address.startswith(_LOCAL) else None
+
+
+def check_length(address: str) -> None:
+    """Raise PlaceError if the path of a local socket at ``address`` is too long for the system."""
+    path = socket_file(address)
+    if path is not None and len(os.fsencode(path)) > _PATH_MAX:
+        folder = os.path.dirname(path)
+        raise PlaceError("%s is too long a path for a socket: set XDG_RUNTIME_DIR to a shorter one" % folder)
