@@ -224,8 +224,7 @@ class Run:
         try:
             outcome, holder = self._run_to_end(watched, isolating)
         finally:
-            if watched is not None:
-                watched.dismiss()
+            watched.dismiss()
         if holder is not None:
             holder.look()
         if isolating is None or (holder is not None and holder.announced):
@@ -233,25 +232,26 @@ class Run:
         return outcome.exit_code
 
     def _run_to_end(
-        self, watched: witness.Witness | None, isolating: str | None
+        self, watched: witness.Witness | witness.Absent, isolating: str | None
     ) -> "tuple[Outcome, ChannelHolder | None]":
         """Start the command and supervise it to its end."""
-        announce_job, signals = (watched.announce_job, watched.signals) if watched is not None else (_nothing, _nothing)
         try:
-            pid = supervise.start(self._options.command, self._environ, self._inherited, announce_job)
+            pid = supervise.start(self._options.command, self._environ, self._inherited, watched.announce_job)
         except supervise.NotStartedError as error:
             self._note(ended_ns=time.time_ns(), status=error.exit_code)
             raise
-        signals()  # signals sent before the job existed must still reach it
+        watched.signals()  # signals sent before the job existed must still reach it
         self._note(job_pid=pid)
         if isolating is not None:
             self._explain({"slug": "not-armed", "text": f"python {isolating} keeps everything out that is not its own"})
         holder = self._channel_holder()
-        forwarding = Forwarding(signals, lambda sender: processes.is_descendant(sender, pid))
+        forwarding = Forwarding(
+            watched.signals, lambda sender: sender == watched.pid or processes.is_descendant(sender, pid)
+        )
         if holder is None:
-            outcome = supervise.wait(pid, _never, forwarding)
+            outcome = supervise.wait(pid, _never, forwarding, watched.stopping)
         else:
-            outcome = supervise.wait(pid, holder.look, forwarding, holder.announcements.fd)
+            outcome = supervise.wait(pid, holder.look, forwarding, watched.stopping, holder.announcements.fd)
         self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
         return outcome, holder
 
@@ -303,10 +303,6 @@ class Run:
 
 def _never() -> float:
     return NEVER_S
-
-
-def _nothing() -> None:
-    return None
 
 
 def _parsed(argv: Sequence[str]) -> Options:

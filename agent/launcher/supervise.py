@@ -152,11 +152,17 @@ def _inbox() -> Inbox:
     return Inbox()
 
 
-def wait(pid: int, watch: Callable[[], float], forwarding: Forwarding, news: int = -1) -> Outcome:
+def wait(
+    pid: int,
+    watch: Callable[[], float],
+    forwarding: Forwarding,
+    stopping: Callable[[], contextlib.AbstractContextManager[object]],
+    news: int = -1,
+) -> Outcome:
     """Supervise the job to its end: forward signals, stop when it stops.
 
     ``watch`` returns the seconds to its next call. It is called at once when the descriptor
-    ``news`` becomes readable.
+    ``news`` becomes readable. ``stopping`` returns the context in which this process stops.
     """
     due = time.monotonic()
     child, inbox = _Child(pid), _inbox()
@@ -176,7 +182,8 @@ def wait(pid: int, watch: Callable[[], float], forwarding: Forwarding, news: int
         for one in forwarding.ready(now):
             _pass_on(one, child)
         if child.stopped_by and not forwarding.awaits(signal.SIGCONT) and signal.SIGCONT not in signal.sigpending():
-            child.stop_together()
+            with stopping():
+                child.stop_together()
         if now >= due:
             due = watch() + time.monotonic()
 

@@ -1,7 +1,8 @@
 """A silent process in the job's process group that sees which signals the whole group gets.
 
 The job has received these signals already. The witness outlives the launcher briefly: when the
-launcher is killed, the witness kills the job, as `kill -9` of the job alone would have.
+launcher is killed, the witness kills the job, as `kill -9` of the job alone would have. When the
+launcher stops because the job was stopped, the witness continues it as soon as the job runs again.
 """
 
 import contextlib
@@ -9,16 +10,18 @@ import os
 import select
 import signal
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Final, NoReturn
 
 from .. import processes
 
 #: Timeout of an answer; a witness that exceeds it was stopped and is sent SIGCONT (seconds).
 PATIENCE_S: Final = 0.2
+#: Interval of looks at a stopped job (seconds).
+STOPPED_LOOK_S: Final = 0.1
 _ALL: Final = signal.valid_signals()
-#: Requests to the witness: a numbered question, the job's pid, dismissal.
-_QUESTION, _JOB, _LEAVE = b"?", b"J", b"."
+#: Requests to the witness: a numbered question, the job's pid, the launcher's stop and its end, dismissal.
+_QUESTION, _JOB, _STOP, _CONTINUED, _LEAVE = b"?", b"J", b"S", b"C", b"."
 _REQUEST: Final = struct.Struct("<cI")
 #: Head of an answer: the question's number and the count of signals that follow, a byte each.
 _ANSWER: Final = struct.Struct("<II")
@@ -28,7 +31,7 @@ class Witness:
     """A running witness: a child of this process, connected by two pipes."""
 
     def __init__(self, pid: int, ask: int, hear: int) -> None:
-        self._pid = pid
+        self.pid = pid
         self._ask = ask
         self._hear = hear
         self._number = 0
@@ -59,7 +62,7 @@ class Witness:
         while True:
             while len(self._rest) < _ANSWER.size or len(self._rest) < _ANSWER.size + self._length():
                 if not poll.poll(1000 * PATIENCE_S):
-                    os.kill(self._pid, signal.SIGCONT)
+                    os.kill(self.pid, signal.SIGCONT)
                     return None
                 data = os.read(self._hear, 1 << 16)
                 if not data:
@@ -74,14 +77,44 @@ class Witness:
     def _length(self) -> int:
         return int(_ANSWER.unpack_from(self._rest)[1])
 
+    @contextlib.contextmanager
+    def stopping(self) -> Iterator[None]:
+        """Around a stop of this process: the witness continues it when the job runs again, or has ended."""
+        self._say(_STOP)
+        yield
+        self._say(_CONTINUED)
+
+    def _say(self, kind: bytes) -> None:
+        with contextlib.suppress(OSError):  # it has ended
+            os.write(self._ask, _REQUEST.pack(kind, 0))
+
     def dismiss(self) -> None:
         """End the witness after the job."""
         with contextlib.suppress(OSError):
             os.write(self._ask, _REQUEST.pack(_LEAVE, 0))
-            os.kill(self._pid, signal.SIGCONT)
+            os.kill(self.pid, signal.SIGCONT)
         os.close(self._ask)
         os.close(self._hear)
-        os.waitpid(self._pid, 0)
+        os.waitpid(self.pid, 0)
+
+
+class Absent:
+    """Stands for a witness that could not be started."""
+
+    pid = 0
+
+    def announce_job(self) -> None:
+        """Do nothing."""
+
+    def signals(self) -> None:
+        """Return None: which signals the group got is unknown."""
+
+    def stopping(self) -> contextlib.AbstractContextManager[None]:
+        """Return a context that does nothing."""
+        return contextlib.nullcontext()
+
+    def dismiss(self) -> None:
+        """Do nothing."""
 
 
 def _pass_barrier() -> None:
@@ -94,8 +127,8 @@ def _pass_barrier() -> None:
         return  # one that leads its session may not even do that, but has waited
 
 
-def begin(orphaned: Callable[[int], object]) -> Witness | None:
-    """Start a witness, None when that fails.
+def begin(orphaned: Callable[[int], object]) -> Witness | Absent:
+    """Start a witness; Absent when that fails.
 
     It calls ``orphaned`` with the job's pid after it killed the job.
     """
@@ -105,7 +138,7 @@ def begin(orphaned: Callable[[int], object]) -> Witness | None:
     except OSError:
         for fd in (*ours, *theirs):
             os.close(fd)
-        return None
+        return Absent()
     if pid == 0:
         _serve(ours[0], theirs[1], orphaned)
     os.close(ours[0])
@@ -126,13 +159,24 @@ def _serve(requests: int, replies: int, orphaned: Callable[[int], object]) -> No
                 os._exit(0)
             if kind == _JOB:
                 job = processes.process(number)
-            else:
+            elif kind == _STOP:
+                _watch_stopped(requests, processes.process(launcher), job)
+            elif kind == _QUESTION:
                 os.write(replies, _answer_to(number, launcher))
         if job is not None and job.is_alive:
             os.kill(job.pid, signal.SIGKILL)
             orphaned(job.pid)
     finally:
         os._exit(0)
+
+
+def _watch_stopped(requests: int, launcher: processes.Process | None, job: processes.Process | None) -> None:
+    """Continue the stopped launcher when the job is no longer stopped; return at the next request."""
+    poll = select.poll()
+    poll.register(requests, select.POLLIN)
+    while not poll.poll(1000 * STOPPED_LOOK_S):
+        if launcher is not None and launcher.is_stopped and not (job is not None and job.is_stopped):
+            os.kill(launcher.pid, signal.SIGCONT)
 
 
 def _answer_to(number: int, launcher: int) -> bytes:

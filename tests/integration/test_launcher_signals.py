@@ -170,6 +170,27 @@ def test_a_group_that_was_stopped_goes_on_whoever_is_told(to: str) -> None:
     assert started.end() == (["18"], 7)
 
 
+@pytest.mark.parametrize("then", [signal.SIGCONT, signal.SIGKILL])
+def test_a_launcher_whose_job_alone_was_stopped_ends_with_it(then: int) -> None:
+    """The launcher stops, too, so that a shell sees it; it must not stay so when the job goes on, or is killed."""
+    run = subprocess.Popen([*RUN, sys.executable, "-c", "print('up', flush=True); input()"], stdin=-1, stdout=-1)
+    try:
+        assert run.stdout.readline() == b"up\n"
+        (job,) = (one for one in psutil.Process(run.pid).children() if one.cmdline()[1:2] == ["-c"])
+        job.suspend()
+        deadline = time.monotonic() + 10
+        while not (_is_stopped(job.pid) and _is_stopped(run.pid)):
+            assert time.monotonic() < deadline
+            time.sleep(0.01)
+        job.send_signal(then)
+        run.stdin.write(b"\n")
+        run.stdin.flush()
+        assert run.wait(10) == (0 if then == signal.SIGCONT else 128 + then)
+    finally:
+        run.kill()
+        run.communicate()
+
+
 def _is_stopped(pid: int) -> bool:
     return psutil.Process(pid).status() == psutil.STATUS_STOPPED
 

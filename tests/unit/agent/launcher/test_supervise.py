@@ -14,7 +14,7 @@ from tfprof.agent.launcher.supervise import NotStartedError, Outcome
 #: Supervises a command in a process of its own, whose signals are blocked meanwhile; prints how it went.
 PARENT = """
 import os, sys
-from tfprof.agent.launcher import forwarding, supervise
+from tfprof.agent.launcher import forwarding, supervise, witness
 inherited = supervise.take_signals()
 try:
     pid = supervise.start(sys.argv[1:], os.environ, inherited, lambda: print("announced", flush=True))
@@ -23,7 +23,7 @@ except supervise.NotStartedError as error:
     sys.exit(0)
 calls = []
 passed_on = forwarding.Forwarding(lambda: None, lambda _sender: False)
-outcome = supervise.wait(pid, lambda: calls.append(1) or 0.01, passed_on)
+outcome = supervise.wait(pid, lambda: calls.append(1) or 0.01, passed_on, witness.Absent().stopping)
 print(outcome.status, outcome.signal, outcome.exit_code, flush=True)
 if "COUNT" in os.environ: print(len(calls))
 """

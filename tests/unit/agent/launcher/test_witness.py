@@ -23,7 +23,7 @@ job = os.fork()
 if job == 0:
     watched.announce_job()
     os.execvp("sleep", ["sleep", "60"])
-print(watched._pid, job, flush=True)
+print(watched.pid, job, flush=True)
 for line in sys.stdin:
     if line == "dismiss\\n":
         watched.dismiss()
@@ -125,5 +125,5 @@ def test_there_is_none_where_no_process_can_be_made(monkeypatch: pytest.MonkeyPa
 
     before = len(os.listdir("/proc/self/fd"))
     monkeypatch.setattr(os, "fork", fail)
-    assert witness.begin(lambda pid: pid) is None
+    assert isinstance(witness.begin(lambda pid: pid), witness.Absent)
     assert len(os.listdir("/proc/self/fd")) == before
