@@ -8,7 +8,7 @@ from ..collector.forms import advice_lines
 from ..collector.query.advising import JobAdvice
 from ..collector.query.advising import advise as ask
 from ..collector.query.documents import advice_document
-from ..collector.query.engine import About
+from ..collector.query.engine import Selection
 from ..collector.query.explanations import untraced
 from ..collector.query.selection import choose
 from ..collector.store.reader import open_reader
@@ -56,10 +56,10 @@ def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json:
     Checks ops, steps, input, copies, placement, memory and graphs. A checker without data prints
     nothing.
     """
-    about = About(tuple(choose(open_reader(store), jobs)), parity=Parity(compat, exact))
-    found = ask(about)
+    selection = Selection(tuple(choose(open_reader(store), jobs)), parity=Parity(compat, exact))
+    found = ask(selection)
     if as_json:
         print_json(advice_document(found))
         notes(found)
     else:
-        tell(found, about.parity)
+        tell(found, selection.parity)

@@ -19,8 +19,8 @@ from ..collector.imports.writing import Source, store_job
 from ..collector.proto.tfprof_log_pb2 import OpLogProto
 from ..collector.store.columns import listed
 from ..formats.values import job_name
-from .about import TfprofCommand
 from .command import json_option, note, print_json, print_lines, store_option
+from .selection import TfprofCommand
 from .values import GIVEN, NAME
 
 

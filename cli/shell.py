@@ -9,7 +9,7 @@ import click
 
 from ..collector.api import invalid_argument, not_found
 from ..collector.errors import NoSuchStepError, RefusedError, TfprofError, UsageError
-from ..collector.query.engine import VIEWS, About, Desk
+from ..collector.query.engine import VIEWS, QueryEngine, Selection
 from ..collector.render.wrapper_text import table
 from ..collector.summaries.kinds import from_text
 from ..collector.text import clean
@@ -18,8 +18,8 @@ from ..collector.tfviews.parity import Parity
 from ..collector.write_output import Terminal, deliver
 from ..commands import streams
 from ..formats.version import VERSION
-from .about import TfprofCommand, about, about_options, view_options
 from .command import note, print_lines, width
+from .selection import TfprofCommand, selection_from, selection_options, view_options
 from .shell_history import Lines, history_file
 from .shell_line import COMMANDS, STEP_KIND, Line, parse
 from .shell_names import JobNames
@@ -31,10 +31,10 @@ PROMPT: Final = "tfprof> "
 class Shell:
     """State of a shell: the session's options and the entered lines; `failed`: some line had an error."""
 
-    def __init__(self, ask: Callable[[], About], options: Options, lines: Lines) -> None:
+    def __init__(self, ask: Callable[[], Selection], options: Options, lines: Lines) -> None:
         self._ask = ask
         self._parity = ask().parity
-        self._desk = Desk()
+        self._engine = QueryEngine()
         self._lines = lines
         self.options = options
         self.kinds: tuple[int, ...] | None = None  # of steps, as far as this session says
@@ -80,13 +80,13 @@ class Shell:
         from ..collector.query.advising import advise  # noqa: PLC0415  # large, and few sessions need it
         from .advise import tell  # noqa: PLC0415
 
-        about = self._ask()
-        tell(advise(about), about.parity)
+        selection = self._ask()
+        tell(advise(selection), selection.parity)
 
     def _show(self, view: str, options: Options, kinds: tuple[int, ...] | None) -> None:
-        about = self._ask()
-        about = about if kinds is None else replace(about, kinds=kinds)
-        tell(deliver(self._desk, about, view, options, terminal=Terminal(width())))
+        selection = self._ask()
+        selection = selection if kinds is None else replace(selection, kinds=kinds)
+        tell(deliver(self._engine, selection, view, options, terminal=Terminal(width())))
 
 
 def _theirs(error: TfprofError, parity: Parity) -> str:
@@ -142,7 +142,7 @@ def _next() -> str:
 
 
 @click.command(cls=TfprofCommand)
-@about_options
+@selection_options
 @view_options("")
 def shell(compat: str, exact: bool, **given: Any) -> int:
     """Ask about JOBs line by line: scope, graph, op, code, advise, with the options of `tfprof op`.
@@ -152,11 +152,13 @@ def shell(compat: str, exact: bool, **given: Any) -> int:
     """
     asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
     options = from_texts(given, exact=exact)
-    first = about(**asked, parity=Parity(compat, exact))
+    first = selection_from(**asked, parity=Parity(compat, exact))
     found = [job.info.hex for job in first.jobs]
 
-    def ask() -> About:
-        return replace(first, jobs=about(**{**asked, "jobs": found, "hosts": (), "pids": ()}, parity=first.parity).jobs)
+    def ask() -> Selection:
+        return replace(
+            first, jobs=selection_from(**{**asked, "jobs": found, "hosts": (), "pids": ()}, parity=first.parity).jobs
+        )
 
     if sys.stdin.isatty() and sys.stdout.isatty():
         names = " ".join(f"{job.info.hex[:4]} {job.info.name}" for job in first.jobs[:4])

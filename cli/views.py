@@ -9,13 +9,13 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.forms import message
-from ..collector.query.engine import Answer, Desk
+from ..collector.query.engine import Answer, QueryEngine
 from ..collector.tfviews.options import Options, from_texts, warnings
 from ..collector.tfviews.output import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
 from ..collector.write_output import Delivery, Terminal, deliver, refuse
-from .about import TfprofCommand, about, about_options, view_options
 from .command import json_option, note, print_pieces, width
+from .selection import TfprofCommand, selection_from, selection_options, view_options
 from .telling import tell
 
 #: Help text of each view.
@@ -72,13 +72,13 @@ def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
     if as_json and options.output.type not in {STDOUT, NONE}:
         raise UsageError("--json prints to standard output: leave -output away")
     refuse(view, options)
-    desk, what = Desk(), about(**asked)
+    engine, selection = QueryEngine(), selection_from(**asked)
     if as_json:
-        answer = desk.ask(what, view, options, whole=True)
+        answer = engine.ask(selection, view, options, whole=True)
         print_pieces(_json(answer))
         told = Delivery(answer)
     else:
-        told = deliver(desk, what, view, options, terminal=Terminal(width()))
+        told = deliver(engine, selection, view, options, terminal=Terminal(width()))
     for text in warnings(options):
         note(text)
     tell(told)
@@ -86,7 +86,7 @@ def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
 
 def _command(view: str) -> click.Command:
     @click.command(view, cls=TfprofCommand, help=_HELP[view] + _HELP_ALL)
-    @about_options
+    @selection_options
     @view_options(view)
     @json_option
     def command(as_json: bool, compat: str, exact: bool, **given: Any) -> None:

@@ -11,7 +11,7 @@ from ..formats import runtime_dir
 from .errors import NoSuchStepError, RefusedError, UsageError
 from .forms import advice_lines, empty_message, message
 from .loader import load
-from .query.engine import About, Desk
+from .query.engine import QueryEngine, Selection
 from .query.explanations import left_out, why
 from .query.selection import choose
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
@@ -65,14 +65,14 @@ class Profiler:
     TensorFlow does; a value of the wrong type is a UsageError.
     """
 
-    def __init__(self, about: About) -> None:
-        self._about = about
-        self._desk = Desk()
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._engine = QueryEngine()
 
     @property
     def jobs(self) -> tuple[str, ...]:
         """The ids of the jobs."""
-        return tuple(job.info.hex for job in self._about.jobs)
+        return tuple(job.info.hex for job in self._selection.jobs)
 
     def profile_name_scope(self, options: Mapping[str, Any]) -> Any:
         """Return the scope view as a GraphNodeProto."""
@@ -98,18 +98,18 @@ class Profiler:
         """
         from .query import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
 
-        found = advising.advise(self._about, options)
-        _print(advice_lines(found, self._about.parity))
+        found = advising.advise(self._selection, options)
+        _print(advice_lines(found, self._selection.parity))
         return load("tfprof.collector.export.messages:advice_message")([one for job in found for one in job.advice])
 
     def serialize_to_string(self) -> bytes:
         """Return a serialized ProfileProto for TensorFlow's tools; UsageError for several jobs or a single device."""
-        about = self._about
-        if len(about.jobs) != 1 or about.device is not None:
+        selection = self._selection
+        if len(selection.jobs) != 1 or selection.device is not None:
             raise UsageError("a ProfileProto is of one job, with all its devices")
         return b"".join(
             load("tfprof.collector.exporters.profile_proto:pieces")(
-                about.jobs[0], about.steps, about.parity.compat, about.kinds
+                selection.jobs[0], selection.steps, selection.parity.compat, selection.kinds
             )
         )
 
@@ -119,7 +119,7 @@ class Profiler:
         try:
             options = from_dict(given)
         except InvalidOutputError as error:
-            _say(invalid_argument(self._about.parity, str(error.args[0])))
+            _say(invalid_argument(self._selection.parity, str(error.args[0])))
             return empty_message(view)
         for text in warnings(options):
             _say(text)
@@ -132,7 +132,7 @@ class Profiler:
 
     def _answered(self, view: str, options: Options) -> Any:
         try:
-            delivery = deliver(self._desk, self._about, view, options, whole=True)
+            delivery = deliver(self._engine, self._selection, view, options, whole=True)
         except NoSuchStepError as error:
             _say(not_found(error))
             return empty_message(view)
@@ -197,7 +197,7 @@ class OpenStore:
         pids = [pid] if isinstance(pid, int) else list(pid)
         found = choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
         kinds = None if kind is None else from_text(kind if isinstance(kind, str) else ",".join(kind))
-        return Profiler(About(tuple(found), steps, device, parity, kinds))
+        return Profiler(Selection(tuple(found), steps, device, parity, kinds))
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:

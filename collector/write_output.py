@@ -7,7 +7,7 @@ from .errors import RefusedError
 from .exporters.table import EXPORTERS, files
 from .forms import lines, screen_lines, screen_warnings
 from .loader import load
-from .query.engine import About, Answer, Desk
+from .query.engine import Answer, QueryEngine, Selection
 from .tfviews.options import Options
 from .tfviews.output import NONE, STDOUT
 
@@ -38,7 +38,13 @@ class Terminal(NamedTuple):
 
 
 def deliver(
-    desk: Desk, about: About, view: str, options: Options, *, whole: bool = False, terminal: Terminal | None = None
+    engine: QueryEngine,
+    selection: Selection,
+    view: str,
+    options: Options,
+    *,
+    whole: bool = False,
+    terminal: Terminal | None = None,
 ) -> Delivery:
     """Query ``view``, write the file that ``options.output`` names, and return the answer with the lines to print.
 
@@ -51,26 +57,26 @@ def deliver(
     UsageError ``no-such-device``.
     """
     refuse(view, options)
-    if terminal is not None and options.output.type == STDOUT and not about.parity.exact:
-        screen = load("tfprof.collector.query.screen:ask")(desk, about, view, options)
+    if terminal is not None and options.output.type == STDOUT and not selection.parity.exact:
+        screen = load("tfprof.collector.query.screen:ask")(engine, selection, view, options)
         if not screen.answer.is_known:
             return Delivery(screen.answer)
         return Delivery(screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), for_people=True)
-    answer = desk.ask(about, view, options, whole=whole)
+    answer = engine.ask(selection, view, options, whole=whole)
     if not answer.is_known or options.output.type == NONE:
         return Delivery(answer)
     if options.output.type == STDOUT:
         return Delivery(answer, lines(answer))
-    return _written(desk, answer)
+    return _written(engine, answer)
 
 
-def _written(desk: Desk, answer: Answer) -> Delivery:
+def _written(engine: QueryEngine, answer: Answer) -> Delivery:
     """Write the files of the exporter that ``-output`` names."""
     from .export.files import write  # noqa: PLC0415  # few answers are written
 
     printed: list[str] = []
     warnings: list[str] = []
-    for file in files(desk, answer):
+    for file in files(engine, answer):
         write(file.path, file.data)
         printed += file.lines
         warnings += file.warnings

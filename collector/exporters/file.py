@@ -3,11 +3,11 @@
 from collections.abc import Iterator
 
 from ..forms import lines
-from ..query.engine import Answer, Desk
+from ..query.engine import Answer, QueryEngine
 from ..tfviews.output import File
 
 
-def files(_desk: Desk, answer: Answer) -> Iterator[File]:
+def files(_engine: QueryEngine, answer: Answer) -> Iterator[File]:
     """Yield the one file."""
     data = (f"{line}\n".encode("utf-8", "surrogateescape") for line in lines(answer))
     yield File(answer.options.output.outfile, data)

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..loader import load
-from ..query.engine import Answer, Desk
+from ..query.engine import Answer, QueryEngine
 from ..tfviews.output import NONE, OUTPUT_FILES, STDOUT, File
 
 #: By name.
@@ -16,7 +16,7 @@ def outputs(view: str) -> frozenset[str]:
     return frozenset({STDOUT, NONE, *(row.name for row in OUTPUT_FILES if view in row.views)})
 
 
-def files(desk: Desk, answer: Answer) -> Iterator[File]:
+def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     """Yield the files of the exporter that the answer's options name; RefusedError where it cannot make them."""
-    make: Callable[[Desk, Answer], Iterator[File]] = load(f"{__package__}.{answer.options.output.type}:files")
-    return make(desk, answer)
+    make: Callable[[QueryEngine, Answer], Iterator[File]] = load(f"{__package__}.{answer.options.output.type}:files")
+    return make(engine, answer)

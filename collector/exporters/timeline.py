@@ -5,12 +5,12 @@ from dataclasses import replace
 
 from ..errors import RefusedError
 from ..export.timeline import LONG, WARNING, file_name, graph_timeline, scope_timeline, written
-from ..query.engine import Answer, Desk
+from ..query.engine import Answer, QueryEngine
 from ..query.executions import by_step, persistent_bytes, step_traces
 from ..tfviews.output import File
 
 
-def files(desk: Desk, answer: Answer) -> Iterator[File]:
+def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     """Yield the timeline of a scope or code view, or one for each step that a graph view covers.
 
     Raises RefusedError for a graph view of several jobs or of one device: their steps share no
@@ -20,22 +20,22 @@ def files(desk: Desk, answer: Answer) -> Iterator[File]:
     if answer.view.name != "graph":
         yield _timeline(options.output.outfile, options.step, scope_timeline(answer.tree), [])
         return
-    yield from _of_steps(desk, answer)
+    yield from _of_steps(engine, answer)
 
 
-def _of_steps(desk: Desk, answer: Answer) -> Iterator[File]:
-    about, options = answer.about, answer.options
-    if len(about.jobs) != 1 or about.device is not None:
+def _of_steps(engine: QueryEngine, answer: Answer) -> Iterator[File]:
+    selection, options = answer.selection, answer.options
+    if len(selection.jobs) != 1 or selection.device is not None:
         raise RefusedError("a timeline of the graph view is of one job, with all its devices")
-    job = about.jobs[0]
-    apart = not about.parity.exact
-    known = step_traces(job, about.kinds, apart=apart)
-    first, last = (options.step, options.step) if options.step >= 0 else about.steps or (0, max(known, default=0))
+    job = selection.jobs[0]
+    apart = not selection.parity.exact
+    known = step_traces(job, selection.kinds, apart=apart)
+    first, last = (options.step, options.step) if options.step >= 0 else selection.steps or (0, max(known, default=0))
     steps = [step for step in known if first <= step <= last]
-    persistent = persistent_bytes(job, about.kinds, apart=apart)
-    for step, entries in by_step(job, steps, about.kinds, apart=apart):
-        found = answer if options.step >= 0 else desk.ask(about, "graph", replace(options, step=step))
-        drawn = graph_timeline(found.tree, entries, persistent, about.parity)
+    persistent = persistent_bytes(job, selection.kinds, apart=apart)
+    for step, entries in by_step(job, steps, selection.kinds, apart=apart):
+        found = answer if options.step >= 0 else engine.ask(selection, "graph", replace(options, step=step))
+        drawn = graph_timeline(found.tree, entries, persistent, selection.parity)
         yield _timeline(options.output.outfile, step, drawn.data, drawn.says())
 
 

@@ -220,15 +220,15 @@ def alerts_document(found: Sequence["JobAlert"]) -> dict[str, Any]:
 
 def view_document(answer: Answer) -> dict[str, Any]:
     """Return the options and coverage of a view; the view itself is its message."""
-    about, jobs = answer.about, [job.info.hex for job in answer.about.jobs]
+    selection, jobs = answer.selection, [job.info.hex for job in answer.selection.jobs]
     return {
         "view": answer.view.name,
         "job": jobs[0] if len(jobs) == 1 else None,
         "jobs": jobs,
         "step": answer.options.step,
         "kinds": dict(kinds_of(answer)),
-        "steps": about.steps,
-        "device": about.device,
+        "steps": selection.steps,
+        "device": selection.device,
         "traces": answer.profile.traces if answer.profile else 0,
         "options": options_document(answer.options),
         "note": why(answer),

@@ -160,7 +160,7 @@ def _of_tree(view: TreeView, name: str) -> str | None:
 def why(answer: Answer) -> str | None:
     """Explain why ``answer`` shows nothing or leaves something out, None if it is complete."""
     if answer.profile is None:
-        return _untraced(answer.about.jobs)
+        return _untraced(answer.selection.jobs)
     shown = (
         _of_op_types(answer.folded) if isinstance(answer.folded, OpView) else _of_tree(answer.folded, answer.view.name)
     )
@@ -181,7 +181,7 @@ def kinds_of(answer: Answer) -> list[tuple[str, int]]:
 
 def left_out(answer: Answer) -> str | None:
     """Return which traced steps an answer covers, and which other kinds exist; None if there are none."""
-    return None if answer.profile is None or answer.about.parity.exact else of_kinds(answer.profile)
+    return None if answer.profile is None or answer.selection.parity.exact else of_kinds(answer.profile)
 
 
 def of_kinds(profile: Profile) -> str | None:

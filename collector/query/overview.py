@@ -24,7 +24,7 @@ from ..summaries.steps import UNUSUAL, flagged, of_kinds
 from ..summaries.top import TopOp
 from .advising import advise
 from .alerts import stored_alerts
-from .engine import About
+from .engine import Selection
 from .explanations import missed, untraced
 from .ranked import ranked
 from .surroundings import host_samples
@@ -166,7 +166,7 @@ def _ops(job: JobReader) -> TopOps:
 
 def _advice(job: JobReader) -> list[Advised]:
     names = [checker.name for checker in CHECKERS if checker.slug != _TOLD]
-    found = advise(About((job,)), names)
+    found = advise(Selection((job,)), names)
     return [
         Advised(checker.slug, checker.title, report.text, report.line, report.todo)
         for one in found

@@ -12,7 +12,7 @@ from ..tfviews.options import ALL, MINIMA, Options
 from ..tfviews.own_files import has_own_line
 from ..tfviews.primary import primary
 from ..tfviews.rows import Judge, Limit, Rows, Times, lines_of, op_rows, tree_rows, with_rest
-from .engine import TENSOR_VALUE, VIEWS, About, Answer, Desk, needs
+from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, needs
 from .required_facts import STACKS
 from .step_times import StepTimes, step_times
 
@@ -30,20 +30,20 @@ class Screen:
     looked_at: int
 
 
-def ask(desk: Desk, about: About, view: str, options: Options) -> Screen:
+def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) -> Screen:
     """Return the screen of ``view``; NoSuchStepError, and UsageError ``no-such-device``."""
     chosen, asked = VIEWS[view], _ordered(options)
     wanted = needs(chosen, asked, whole=False) | (frozenset() if "select" in options.given else {STACKS})
-    profile = desk.profile(about, asked.step, wanted, averaged=False)
+    profile = engine.profile(selection, asked.step, wanted, averaged=False)
     if profile is None:
-        folded = load(chosen.fold)([], asked, about.parity)
-        return Screen(Answer(about, chosen, asked, None, folded), Rows((), NOTHING), 0)
-    nodes, times = profile.nodes, step_times(profile, about.device) if profile.traces > 1 else StepTimes(0, {})
+        folded = load(chosen.fold)([], asked, selection.parity)
+        return Screen(Answer(selection, chosen, asked, None, folded), Rows((), NOTHING), 0)
+    nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else StepTimes(0, {})
     if not options.given & _NAMES:
         nodes, names = grouped(nodes, linked=view == "graph")
         times = times.renamed(names)
-    folded = load(chosen.fold)(nodes, _scaled(asked, view, max(1, profile.traces)), about.parity)
-    answer = Answer(about, chosen, asked, profile, folded)
+    folded = load(chosen.fold)(nodes, _scaled(asked, view, max(1, profile.traces)), selection.parity)
+    answer = Answer(selection, chosen, asked, profile, folded)
     return Screen(answer, _rows(answer, nodes, times.nodes), times.steps)
 
 

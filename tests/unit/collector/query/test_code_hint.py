@@ -1,7 +1,7 @@
 """What is said beside a code view: how to see one's own lines, and what has no place."""
 
 from fakes.nodes import made_in, node
-from tfprof.collector.query.engine import VIEWS, About, Answer
+from tfprof.collector.query.engine import VIEWS, Answer, Selection
 from tfprof.collector.query.explanations import hint, why
 from tfprof.collector.query.profile import Profile
 from tfprof.collector.tfviews.code import code_view
@@ -15,7 +15,7 @@ NODES = [made_in(node("a", "Add", micros=1), OWN, FOREIGN)]
 def answer(nodes: list[Node], **options: object) -> Answer:
     """Return the code view of ``nodes``."""
     asked = Options(**options)  # type: ignore[arg-type]
-    return Answer(About(()), VIEWS["code"], asked, Profile(nodes, 1), code_view(nodes, asked))
+    return Answer(Selection(()), VIEWS["code"], asked, Profile(nodes, 1), code_view(nodes, asked))
 
 
 def test_ones_own_files_are_named_as_patterns() -> None:

@@ -12,7 +12,7 @@ from tfprof.collector.exporters.table import EXPORTERS, outputs
 from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
 from tfprof.collector.query import engine
-from tfprof.collector.query.engine import VIEWS, About, Desk, needs
+from tfprof.collector.query.engine import VIEWS, QueryEngine, Selection, needs
 from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.tfviews.options import TABLE, from_texts
@@ -67,32 +67,32 @@ def test_a_message_has_all_but_stacks_which_only_the_code_view_shows() -> None:
 
 
 def test_a_job_that_has_ended_is_read_once_for_what_is_asked_again(store: LocalStore, reads: list[Any]) -> None:
-    desk, about = Desk(), About((store.job("aa10"),))
-    first = desk.ask(about, "op", from_texts({"select": "params"}))
-    again = desk.ask(About((store.job("aa10"),)), "scope", from_texts({}))
+    engine, selection = QueryEngine(), Selection((store.job("aa10"),))
+    first = engine.ask(selection, "op", from_texts({"select": "params"}))
+    again = engine.ask(Selection((store.job("aa10"),)), "scope", from_texts({}))
     assert first.profile is again.profile
-    desk.ask(about, "graph", from_texts({}))
+    engine.ask(selection, "graph", from_texts({}))
     assert reads == [(-1, {GRAPH})]
-    desk.ask(about, "op", from_texts({"select": "float_ops"}))
-    desk.ask(about, "op", from_texts({"step": "1"}))
-    desk.ask(About((store.job("bb10"),)), "op", from_texts({}))
+    engine.ask(selection, "op", from_texts({"select": "float_ops"}))
+    engine.ask(selection, "op", from_texts({"step": "1"}))
+    engine.ask(Selection((store.job("bb10"),)), "op", from_texts({}))
     assert reads[1:] == [(-1, {GRAPH, FLOAT_OPS}), (1, set()), (-1, set())]
 
 
 def test_a_running_job_is_read_each_time(store: LocalStore, reads: list[Any]) -> None:
-    desk, about = Desk(), About((store.job("live.py"),))
-    assert desk.ask(about, "op", from_texts({})).profile is None
-    desk.ask(about, "op", from_texts({}))
+    engine, selection = QueryEngine(), Selection((store.job("live.py"),))
+    assert engine.ask(selection, "op", from_texts({})).profile is None
+    engine.ask(selection, "op", from_texts({}))
     assert len(reads) == 2
 
 
 def test_not_more_is_kept_than_a_few_answers(store: LocalStore, reads: list[Any]) -> None:
-    desk, job = Desk(), store.job("aa10")
+    engine, job = QueryEngine(), store.job("aa10")
     for last in range(10, 30):
-        desk.ask(About((job,), steps=(0, last)), "op", from_texts({}))
-    desk.ask(About((job,), steps=(0, 29)), "op", from_texts({}))
+        engine.ask(Selection((job,), steps=(0, last)), "op", from_texts({}))
+    engine.ask(Selection((job,), steps=(0, 29)), "op", from_texts({}))
     assert len(reads) == 20
-    desk.ask(About((job,), steps=(0, 10)), "op", from_texts({}))
+    engine.ask(Selection((job,), steps=(0, 10)), "op", from_texts({}))
     assert len(reads) == 21
 
 

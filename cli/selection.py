@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..collector.errors import UsageError
-from ..collector.query.engine import About
+from ..collector.query.engine import Selection
 from ..collector.query.selection import check, choose
 from ..collector.store.reader import open_reader
 from ..collector.summaries.kinds import from_text
@@ -87,7 +87,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
 )
 
 
-def about_options(command: F) -> F:
+def selection_options(command: F) -> F:
     """Add to ``command`` the options that select jobs, steps and devices."""
     for option in reversed((*_OPTIONS, store_option)):
         command = option(command)
@@ -106,7 +106,7 @@ def view_options(view: str) -> Callable[[F], F]:
     return decorate
 
 
-def about(
+def selection_from(
     jobs: Sequence[str],
     store: str,
     *,
@@ -116,10 +116,10 @@ def about(
     steps: tuple[int, int] | None,
     device: str | None,
     parity: Parity,
-) -> About:
+) -> Selection:
     """Return the selection; NoSuchJobError, StoreError or UsageError if it is invalid."""
     check(jobs, hosts, pids)
-    return About(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds)
+    return Selection(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds)
 
 
 class TfprofCommand(click.Command):
