@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ..numbers import duration, percent, tfprof_time
+from ..numbers import duration, percent, tf_profiler_time
 from ..summaries.shares import Share, shares
 from ..summaries.top import top_place
 from ..tfviews.code import code_view
@@ -84,7 +84,7 @@ def _numbers(ranked: Sequence[Share[str]]) -> dict[str, float | str]:
 
 
 def _times(stats: Stats) -> str:
-    cpu, accelerator, total = map(tfprof_time, (stats.cpu_micros, stats.accelerator_micros, stats.micros))
+    cpu, accelerator, total = map(tf_profiler_time, (stats.cpu_micros, stats.accelerator_micros, stats.micros))
     return f"cpu: {cpu}, accelerator: {accelerator}, total: {total}"
 
 

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ..numbers import tfprof_bytes, tfprof_count, tfprof_time
+from ..numbers import tf_profiler_bytes, tf_profiler_count, tf_profiler_time
 from ..text import clean
 from ..tfviews.encoding import octets
 from ..tfviews.nodes import NOTHING
@@ -48,10 +48,10 @@ def _occurrence(entry: Entry, _view: OpView) -> str:
 
 
 _CELLS: Final[dict[str, Callable[[Entry, OpView], str]]] = {
-    **{name: _counter(name, tfprof_bytes) for name in SIZES},
-    **{name: _counter(name, tfprof_time) for name in ("micros", "accelerator_micros", "cpu_micros")},
-    "params": _counter("params", lambda number: f"{tfprof_count(number)} params"),
-    "float_ops": _counter("float_ops", lambda number: f"{tfprof_count(number)} float_ops"),
+    **{name: _counter(name, tf_profiler_bytes) for name in SIZES},
+    **{name: _counter(name, tf_profiler_time) for name in ("micros", "accelerator_micros", "cpu_micros")},
+    "params": _counter("params", lambda number: f"{tf_profiler_count(number)} params"),
+    "float_ops": _counter("float_ops", lambda number: f"{tf_profiler_count(number)} float_ops"),
     "device": _devices,
     "op_types": _op_types,
     "occurrence": _occurrence,
@@ -82,7 +82,7 @@ def _row(entry: Entry, view: OpView, shown: list[str], parity: Parity) -> Iterat
     if "input_shapes" in shown:
         yield ""
         for text, runs, nodes, micros in signatures(entry, parity):
-            yield f"input_type: {text}\t(run*{runs}|defined*{nodes})\texec_time: {tfprof_time(micros)}"
+            yield f"input_type: {text}\t(run*{runs}|defined*{nodes})\texec_time: {tf_profiler_time(micros)}"
         yield ""
 
 
