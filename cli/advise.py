@@ -17,13 +17,13 @@ from .command import json_option, note, print_json, print_lines, store_option, w
 from .values import GIVEN
 
 
-def tell(found: Sequence[JobAdvice], parity: Parity) -> None:
+def print_advice(found: Sequence[JobAdvice], parity: Parity) -> None:
     """Print advice, and on standard error the reason if there is none."""
     print_lines(advice_lines(found, parity, width()))
-    notes(found)
+    note_no_advice(found)
 
 
-def notes(found: Sequence[JobAdvice]) -> None:
+def note_no_advice(found: Sequence[JobAdvice]) -> None:
     """Print on standard error the reason if there is no advice."""
     for one in found:
         where = f"{one.job.info.hex[:4]}: " if len(found) > 1 else ""
@@ -60,6 +60,6 @@ def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json:
     found = ask(selection)
     if as_json:
         print_json(advice_document(found))
-        notes(found)
+        note_no_advice(found)
     else:
-        tell(found, selection.parity)
+        print_advice(found, selection.parity)

@@ -61,10 +61,10 @@ def _listed(paths: str | None) -> list[str]:
 
 
 def _op_log(path: str, names: Collection[str], notes: list[str]) -> Rows:
-    said = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
-    if said.strangers:
-        notes.append(f"{said.strangers} entries of {path} have no node in the graph and are left out")
-    return said.rows
+    log = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
+    if log.strangers:
+        notes.append(f"{log.strangers} entries of {path} have no node in the graph and are left out")
+    return log.rows
 
 
 def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Rows]:
@@ -134,13 +134,13 @@ def _report(source: Source, store: Path, *, as_json: bool) -> None:
     covered, shares = Coverage(listed(source.graph, "name")), []
     of_profile = bool(source.facts.get("slots"))
 
-    def told(step: Step) -> None:
+    def report(step: Step) -> None:
         if not of_profile:
             shares.append(covered.add(step.message))
             if not as_json:
                 print_lines([f"run graph coverage: {shares[-1]:.2f}"])
 
-    made = store_job(store, socket.gethostname(), source, told)
+    made = store_job(store, socket.gethostname(), source, report)
     if as_json:
         print_json(
             {

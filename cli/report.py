@@ -84,11 +84,11 @@ def dumped(store: StoreReader, launch: str, steps: str, folder: str) -> Iterator
 def _lines(given: argparse.Namespace) -> Iterator[str]:
     """Yield the lines to print; with ``--quiet`` only those about missing profiles."""
     store = open_reader(given.store)
-    told = list(report(store, given.launch, given.problem, width()))
+    lines = list(report(store, given.launch, given.problem, width()))
     if not given.quiet:
-        yield from told
+        yield from lines
     elif given.problem or not _processes(store, given.launch):
-        yield told[-1]
+        yield lines[-1]
     if given.dump_steps:
         for line, is_there in dumped(store, given.launch, given.dump_steps, given.dump_dir):
             if not (given.quiet and is_there):

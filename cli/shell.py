@@ -15,15 +15,15 @@ from ..collector.summaries.kinds import from_text
 from ..collector.text import clean
 from ..collector.tfviews.options import TABLE, Options, from_texts, warnings
 from ..collector.tfviews.parity import Parity
-from ..collector.write_output import Terminal, deliver
+from ..collector.write_output import Terminal, write_output
 from ..commands import streams
 from ..formats.version import VERSION
 from .command import note, print_lines, width
+from .print_answer import print_answer
 from .selection import TfprofCommand, selection_from, selection_options, view_options
 from .shell_history import Lines, history_file
 from .shell_line import COMMANDS, STEP_KIND, Line, parse
 from .shell_names import JobNames
-from .telling import tell
 
 PROMPT: Final = "tfprof> "
 
@@ -78,15 +78,15 @@ class Shell:
 
     def _advise(self) -> None:
         from ..collector.query.advising import advise  # noqa: PLC0415  # large, and few sessions need it
-        from .advise import tell  # noqa: PLC0415
+        from .advise import print_advice  # noqa: PLC0415
 
         selection = self._ask()
-        tell(advise(selection), selection.parity)
+        print_advice(advise(selection), selection.parity)
 
     def _show(self, view: str, options: Options, kinds: tuple[int, ...] | None) -> None:
         selection = self._ask()
         selection = selection if kinds is None else replace(selection, kinds=kinds)
-        tell(deliver(self._engine, selection, view, options, terminal=Terminal(width())))
+        print_answer(write_output(self._engine, selection, view, options, terminal=Terminal(width())))
 
 
 def _theirs(error: TfprofError, parity: Parity) -> str:

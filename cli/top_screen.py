@@ -31,7 +31,7 @@ OPENED_S: Final = 5.0
 TRACED: Final = 10
 
 
-class Told(Message):
+class OrderMessage(Message):
     """The answer to an order, or the error."""
 
     def __init__(self, text: str, *, is_error: bool = False) -> None:
@@ -56,7 +56,7 @@ def beside(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> N
                 for message in messages():
                     screen.post_message(message)
             except TfprofError as error:
-                screen.post_message(Told(str(error), is_error=True))
+                screen.post_message(OrderMessage(str(error), is_error=True))
 
     threading.Thread(target=send, daemon=True).start()
 
@@ -66,11 +66,11 @@ class Ordering(Screen[None]):
 
     def order(self, store: LocalStore, uid: str) -> None:
         """Order a job to trace its next steps."""
-        beside(self, lambda: map(Told, trace_next(str(store.path), uid, TRACED)))
+        beside(self, lambda: map(OrderMessage, trace_next(str(store.path), uid, TRACED)))
 
-    def on_told(self, told: Told) -> None:
+    def on_order_message(self, message: OrderMessage) -> None:
         """Show the answer to the order."""
-        self.notify(told.text, severity="error" if told.is_error else "information", markup=False)
+        self.notify(message.text, severity="error" if message.is_error else "information", markup=False)
 
 
 class Opened(Ordering):

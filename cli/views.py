@@ -13,10 +13,10 @@ from ..collector.query.engine import Answer, QueryEngine
 from ..collector.tfviews.options import Options, from_texts, warnings
 from ..collector.tfviews.output import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
-from ..collector.write_output import Delivery, Terminal, deliver, refuse
+from ..collector.write_output import Delivery, Terminal, refuse, write_output
 from .command import json_option, note, print_pieces, width
+from .print_answer import print_answer
 from .selection import TfprofCommand, selection_from, selection_options, view_options
-from .telling import tell
 
 #: Help text of each view.
 _HELP: Final = {
@@ -76,12 +76,12 @@ def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
     if as_json:
         answer = engine.ask(selection, view, options, whole=True)
         print_pieces(_json(answer))
-        told = Delivery(answer)
+        delivery = Delivery(answer)
     else:
-        told = deliver(engine, selection, view, options, terminal=Terminal(width()))
+        delivery = write_output(engine, selection, view, options, terminal=Terminal(width()))
     for text in warnings(options):
         note(text)
-    tell(told)
+    print_answer(delivery)
 
 
 def _command(view: str) -> click.Command:

@@ -62,10 +62,10 @@ def _lines(kind: str, entries: list[_Entry]) -> Iterator[str]:
 
 
 def _line(kind: str, one: _Entry) -> str:
-    said = [word for flag, word in _STATES if one.flags & flag]
+    states = [word for flag, word in _STATES if one.flags & flag]
     each = " each" if one.steps > 1 else ""
     time = f"{duration(one.mean_ns):>8}{each}"
-    return "  ".join([_range(kind, one.first, one.first + one.steps - 1), time, *said])
+    return "  ".join([_range(kind, one.first, one.first + one.steps - 1), time, *states])
 
 
 def _range(kind: str, first: int, last: int) -> str:

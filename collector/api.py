@@ -22,7 +22,7 @@ from .tfviews.options import Options, from_dict, warnings
 from .tfviews.output import STDOUT, TIMELINE, InvalidOutputError
 from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
-from .write_output import deliver
+from .write_output import write_output
 
 #: Name of the status of a bad option, by the version of TensorFlow that is followed.
 _INVALID: Final = {"1.15": "Invalid argument"}
@@ -40,7 +40,7 @@ def not_found(error: NoSuchStepError) -> str:
     return f"{asked}.\nAvailable steps: {''.join(f'{one} ' for one in error.steps)}"
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     print(text, file=sys.stderr)
 
 
@@ -119,10 +119,10 @@ class Profiler:
         try:
             options = from_dict(given)
         except InvalidOutputError as error:
-            _say(invalid_argument(self._selection.parity, str(error.args[0])))
+            _print_error(invalid_argument(self._selection.parity, str(error.args[0])))
             return empty_message(view)
         for text in warnings(options):
-            _say(text)
+            _print_error(text)
         if options.output.type != STDOUT:
             return self._answered(view, options)
         _print([BEFORE, *table(options), BETWEEN])
@@ -132,20 +132,20 @@ class Profiler:
 
     def _answered(self, view: str, options: Options) -> Any:
         try:
-            delivery = deliver(self._engine, self._selection, view, options, whole=True)
+            delivery = write_output(self._engine, self._selection, view, options, whole=True)
         except NoSuchStepError as error:
-            _say(not_found(error))
+            _print_error(not_found(error))
             return empty_message(view)
         except RefusedError as error:
-            _say(str(error.args[0]))
+            _print_error(str(error.args[0]))
             return empty_message(view, ROOT)
         answer = delivery.answer
         for reason in (left_out(answer), None if answer.shows_something else why(answer)):
             if reason:
-                _say(reason)
-        for text in delivery.notes:
-            _say(text)
-        _print(delivery.said)
+                _print_error(reason)
+        for text in delivery.warnings:
+            _print_error(text)
+        _print(delivery.lines)
         if not answer.is_known:
             return empty_message(view)
         if view == "graph" and options.output.type == TIMELINE and options.step < 0:

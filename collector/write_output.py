@@ -19,8 +19,8 @@ class Delivery(NamedTuple):
     """
 
     answer: Answer
-    said: Iterable[str] = ()
-    notes: Iterable[str] = ()
+    lines: Iterable[str] = ()
+    warnings: Iterable[str] = ()
     for_people: bool = False
 
 
@@ -37,7 +37,7 @@ class Terminal(NamedTuple):
     width: int | None
 
 
-def deliver(
+def write_output(
     engine: QueryEngine,
     selection: Selection,
     view: str,

@@ -39,6 +39,6 @@ def _of_steps(engine: QueryEngine, answer: Answer) -> Iterator[File]:
         yield _timeline(options.output.outfile, step, drawn.data, drawn.says())
 
 
-def _timeline(outfile: str, step: int, data: bytes, said: list[str]) -> File:
+def _timeline(outfile: str, step: int, data: bytes, messages: list[str]) -> File:
     path = file_name(outfile, step)
-    return File(path, data, [*said, written(path)], [WARNING] if len(data) > LONG else [])
+    return File(path, data, [*messages, written(path)], [WARNING] if len(data) > LONG else [])

@@ -30,17 +30,17 @@ def untraced(job: JobReader) -> str:
     """Explain why a job has no traced ops."""
     values = words(job.info)
     steps, running = values.get("traced") or 0, job.info.state == RUNNING
-    told = befell(job)
+    events = befell(job)
     ring_error = values.get("ring_error") or 0
     reasons = (
         (ring_error, f": {_no_ring(ring_error)}"),
-        (steps and told and values.get("dropped_traces") == steps, f": all {steps} are lost: {told}"),
+        (steps and events and values.get("dropped_traces") == steps, f": all {steps} are lost: {events}"),
         (
             steps and values.get("dropped_traces") == steps,
             f": all {steps} were dropped, because the collector did not keep up",
         ),
         (steps and running, f" stored yet: {steps} are on their way"),
-        (told, f"{' yet' if running else ''}: {told}"),
+        (events, f"{' yet' if running else ''}: {events}"),
         (
             steps and job.table("traces", ["trace"]).num_rows == steps,
             f": {steps} were recorded, and no op ran in this process: XLA or a remote server ran them",
@@ -117,7 +117,7 @@ def _untraced(jobs: Sequence[JobReader]) -> str:
     return f"no traced steps in any of {len(jobs)} jobs: tfprof jobs shows how many steps of each were traced"
 
 
-def _told(pairs: Sequence[tuple[int, str]]) -> str:
+def _counts_text(pairs: Sequence[tuple[int, str]]) -> str:
     return ", ".join(f"{number} {where}" for number, where in pairs if number)
 
 
@@ -131,7 +131,7 @@ def _of_op_types(view: OpView) -> str | None:
         (view.hidden, "hidden by -min_…, -show_… or -hide_name_regexes"),
         (view.after, "beyond -max_depth or -trim_name_regexes"),
     )
-    return f"{len(view.entries)} of {view.accounted} op types shown: {_told(why)}"
+    return f"{len(view.entries)} of {view.accounted} op types shown: {_counts_text(why)}"
 
 
 _UNREACHED: Final = (
@@ -154,7 +154,7 @@ def _of_tree(view: TreeView, name: str) -> str | None:
         (view.below, "beyond -max_depth or -trim_name_regexes"),
     )
     what = "lines of code" if name == "code" else "scopes and nodes" if name == "scope" else "nodes"
-    return f"{view.shown} of {view.kept} {what} shown: {_told(why)}" + (f"; {unreached}" if unreached else "")
+    return f"{view.shown} of {view.kept} {what} shown: {_counts_text(why)}" + (f"; {unreached}" if unreached else "")
 
 
 def why(answer: Answer) -> str | None:
@@ -164,8 +164,8 @@ def why(answer: Answer) -> str | None:
     shown = (
         _of_op_types(answer.folded) if isinstance(answer.folded, OpView) else _of_tree(answer.folded, answer.view.name)
     )
-    said = (shown, _uncounted(answer.profile, answer.options))
-    return "; ".join(text for text in said if text) or None
+    parts = (shown, _uncounted(answer.profile, answer.options))
+    return "; ".join(text for text in parts if text) or None
 
 
 def _uncounted(profile: Profile, options: Options) -> str | None:

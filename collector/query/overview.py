@@ -34,7 +34,7 @@ CURVE: Final = 32
 #: Maximum number of functions with separate step times.
 _FUNCTIONS: Final = 16
 #: The advice that only repeats the table of ops.
-_TOLD: Final = "expensive"
+_REPEATED: Final = "expensive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +165,7 @@ def _ops(job: JobReader) -> TopOps:
 
 
 def _advice(job: JobReader) -> list[Advised]:
-    names = [checker.name for checker in CHECKERS if checker.slug != _TOLD]
+    names = [checker.name for checker in CHECKERS if checker.slug != _REPEATED]
     found = advise(Selection((job,)), names)
     return [
         Advised(checker.slug, checker.title, report.text, report.line, report.todo)

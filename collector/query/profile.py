@@ -153,8 +153,8 @@ def _chosen(
 
 def misses_streams(traces: pa.Table) -> bool:
     """Whether some step has a GPU, but no stream; the TF profiler loses this fact when it reads a file."""
-    told: list[Any] = traces["accelerator"].to_pylist()
-    return any(seen & GPU and not seen & STREAMS for seen in told)
+    seen_kinds: list[Any] = traces["accelerator"].to_pylist()
+    return any(seen & GPU and not seen & STREAMS for seen in seen_kinds)
 
 
 def _numbers(traces: pa.Table, kinds: Sequence[int], first: int, last: int) -> tuple[int, ...]:
@@ -185,13 +185,13 @@ def _no_such_step(
     steps = sorted(known)
     some = " ".join(map(str, steps[:_LISTED])) + (f" … {steps[-1]}" if len(steps) > _LISTED else "")
     wanted = str(first) if first == last else f"{first}-{last}"
-    told = f"Options -step={wanted} not found. Available steps: {some}"
+    text = f"Options -step={wanted} not found. Available steps: {some}"
     there = step_kinds.counted(tables)
     if not all(step_kinds.includes(kinds, kind) for kind in there):
-        told += f" (of the kind {' or '.join(named(kind, names) for kind in kinds)}"
+        text += f" (of the kind {' or '.join(named(kind, names) for kind in kinds)}"
         have = [named(kind, names) for kind in step_kinds.counted(_within(table, first, last) for table in tables)]
-        told += f"; --kind {','.join(have)} has it)" if have else ")"
-    return NoSuchStepError(told, steps)
+        text += f"; --kind {','.join(have)} has it)" if have else ")"
+    return NoSuchStepError(text, steps)
 
 
 # -- the nodes of one job ------------------------------------------------------------------------
@@ -248,9 +248,9 @@ def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
     is_label = pc.and_(
         pc.equal(names["kind"], pa.scalar(LABEL, pa.uint16())), pc.match_substring(names["text"], "_Mkl")
     )
-    said = filter(None, map(labelled, texts(names.filter(is_label), LABEL).values()))
+    labelled_kernels = filter(None, map(labelled, texts(names.filter(is_label), LABEL).values()))
     nodes = texts(names, NODE) if seen else {}
-    pairs = chain(said, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
+    pairs = chain(labelled_kernels, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
     return {name: kernel for name, kernel in pairs if of_library(kernel)}
 
 
@@ -266,8 +266,8 @@ def _labelled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
     TensorFlow puts nodes in itself, folds constants, and fuses a convolution into the Relu that ends it.
     """
     known: dict[Any, Any] = dict(zip(graph["name"].to_pylist(), graph["op"].to_pylist(), strict=True))
-    told = dict(filter(None, (labelled(label) for label in texts(names, LABEL).values() if " = " in label)))
-    ran = {name: op_type(op) for name, op in told.items()}
+    op_of = dict(filter(None, (labelled(label) for label in texts(names, LABEL).values() if " = " in label)))
+    ran = {name: op_type(op) for name, op in op_of.items()}
     numbers = texts(names, NODE).items()
     return {number: ran[name] for number, name in numbers if name in ran and ran[name] != known.get(name)}
 

@@ -182,9 +182,9 @@ def _filled(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
 
 
 def _blocks(shown: Shown, now_ns: int, width: int | None) -> Iterator[list[str]]:
-    told = list(map(_stage, filter(_is_shown, shown.stages)))
+    texts = list(map(_stage, filter(_is_shown, shown.stages)))
     head = [line for parts in _head(shown, now_ns) for line in _filled(parts, width, 2)]
-    yield [*head, *_filled([f"{'phases':9}{told[0]}", *told[1:]], width, 9)]
+    yield [*head, *_filled([f"{'phases':9}{texts[0]}", *texts[1:]], width, 9)]
     steps, use = [_step_cells(width, *one) for one in shown.steps[:KINDS]], list(_use(shown, width))
     for columns, rows in ((_STEPS, steps), (_USE, use), (_OPS, [_op_cells(op) for op in shown.ops[:OPS]])):
         yield render(columns, rows, width=width) if rows else []

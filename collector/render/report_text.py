@@ -63,9 +63,9 @@ def _calls(number: float) -> str:
     return count(round(number)) if number >= 10 or number == round(number) else f"{number:.1f}"
 
 
-def _cells(op: TopOp, told: bool) -> list[str]:
+def _cells(op: TopOp, has_memory: bool) -> list[str]:
     times = [duration(us * 1000) for us in (op.median_us, op.least_us, op.most_us)]
-    memory = size(op.bytes if told else None)
+    memory = size(op.bytes if has_memory else None)
     return [op.op, op.device, _calls(op.calls), times[0], percent(op.share), *times[1:], memory, op.line or "-"]
 
 

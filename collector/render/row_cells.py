@@ -34,7 +34,7 @@ _FAIR_OF_TREE: Final = 36
 _SOME: Final = 20
 
 
-class Said(NamedTuple):
+class CellContext(NamedTuple):
     """Context of the cells: number of steps, the whole for shares, and the counter that rows are sorted by."""
 
     steps: int
@@ -43,7 +43,7 @@ class Said(NamedTuple):
 
 
 #: Returns the text of a row in a column.
-Cell = Callable[[Row, Said], str]
+Cell = Callable[[Row, CellContext], str]
 
 
 class Shown(NamedTuple):
@@ -52,7 +52,7 @@ class Shown(NamedTuple):
     name: str
     column: Column
     cell: Cell
-    tells: Callable[[Sequence[Row]], bool]
+    is_informative: Callable[[Sequence[Row]], bool]
 
 
 def columns(name: str, options: Options) -> list[Shown]:
@@ -81,7 +81,7 @@ def _name(view: str) -> Shown:
     return Shown(
         "name",
         Column(_HEADS[view], least=_LEAST, fair=_FAIR.get(view, _FAIR_OF_TREE)),
-        lambda row, _said: "  " * row.depth + row.name,
+        lambda row, _context: "  " * row.depth + row.name,
         bool,
     )
 
@@ -89,9 +89,9 @@ def _name(view: str) -> Shown:
 _HEADS: Final = {"op": "op", "scope": "scope", "graph": "node (its inputs below)", "code": "line"}
 
 
-def _mean(number: str, stats: Stats, said: Said) -> str:
+def _mean(number: str, stats: Stats, context: CellContext) -> str:
     value = getattr(stats, number)
-    return "" if not value else count(value) if number == "params" else _PER_STEP[number][1](value / said.steps)
+    return "" if not value else count(value) if number == "params" else _PER_STEP[number][1](value / context.steps)
 
 
 def _any(number: str) -> Callable[[Sequence[Row]], bool]:
@@ -100,12 +100,14 @@ def _any(number: str) -> Callable[[Sequence[Row]], bool]:
 
 def _number(number: str) -> Shown:
     title = "params" if number == "params" else _PER_STEP[number][0]
-    return Shown(number, Column(title, right=True), lambda row, said: _mean(number, row.total, said), _any(number))
+    return Shown(
+        number, Column(title, right=True), lambda row, context: _mean(number, row.total, context), _any(number)
+    )
 
 
 def _share(number: str) -> Shown:
-    def cell(row: Row, said: Said) -> str:
-        part, whole = getattr(row.total, number), getattr(said.whole, number)
+    def cell(row: Row, context: CellContext) -> str:
+        part, whole = getattr(row.total, number), getattr(context.whole, number)
         return percent(part / whole) if part and whole else ""
 
     return Shown("share", Column("share", right=True), cell, _any(number))
@@ -114,25 +116,25 @@ def _share(number: str) -> Shown:
 def _self(view: str) -> Shown:
     """Return the column of own time: shown if some entry with others below has a relevant part of it."""
 
-    def tells(rows: Sequence[Row]) -> bool:
+    def is_informative(rows: Sequence[Row]) -> bool:
         return any(not row.is_leaf and row.own.micros * _SOME > row.total.micros for row in rows)
 
     column = Column("self", right=True, spare=0 if view == "graph" else _SPARE["self"])
-    return Shown("self", column, lambda row, said: _mean(_TIME, row.own, said), tells)
+    return Shown("self", column, lambda row, context: _mean(_TIME, row.own, context), is_informative)
 
 
 def _part_of_time(number: str) -> Shown:
     """Return the column of time on one kind of device: shown if there are several kinds."""
 
-    def tells(rows: Sequence[Row]) -> bool:
+    def is_informative(rows: Sequence[Row]) -> bool:
         return all(any(getattr(row.total, part) for row in rows) for part in _PARTS_OF_TIME)
 
     column = Column(_PER_STEP[number][0], right=True, spare=_SPARE["self"])
-    return Shown(number, column, lambda row, said: _mean(number, row.total, said), tells)
+    return Shown(number, column, lambda row, context: _mean(number, row.total, context), is_informative)
 
 
 def _spread() -> Shown:
-    def cell(row: Row, _said: Said) -> str:
+    def cell(row: Row, _context: CellContext) -> str:
         return range_of([micros * 1000 for micros in row.times]) if any(row.times) else ""
 
     column = Column("min/median/max", right=True, spare=_SPARE["spread"])
@@ -143,8 +145,8 @@ def _spread() -> Shown:
 
 
 def _calls(_view: str) -> Shown:
-    def cell(row: Row, said: Said) -> str:
-        return quantity(row.total.runs / said.steps) if row.total.runs else ""
+    def cell(row: Row, context: CellContext) -> str:
+        return quantity(row.total.runs / context.steps) if row.total.runs else ""
 
     column = Column("calls/step", right=True, spare=_SPARE["calls"])
     return Shown("calls", column, cell, _any("runs"))
@@ -152,13 +154,13 @@ def _calls(_view: str) -> Shown:
 
 def _occurrence(view: str) -> Shown:
     column = Column("nodes", right=True, spare=_SPARE["calls"])
-    return Shown("occurrence", column, lambda row, _said: count(row.definitions), lambda _rows: view != "code")
+    return Shown("occurrence", column, lambda row, _context: count(row.definitions), lambda _rows: view != "code")
 
 
 def _text(name: str, title: str, spare: int, least: int, text: Callable[[Row], str]) -> Callable[[str], Shown]:
     def shown(_view: str) -> Shown:
         column = Column(title, least=least, spare=spare)
-        return Shown(name, column, lambda row, _said: text(row), lambda rows: any(map(text, rows)))
+        return Shown(name, column, lambda row, _context: text(row), lambda rows: any(map(text, rows)))
 
     return shown
 
@@ -183,13 +185,13 @@ def _input_shapes(row: Row) -> str:
 def _op(view: str) -> Shown:
     title = "op" if view == "graph" else "mostly"
     column = Column(title, least=20, spare=_SPARE["op"])
-    return Shown("op", column, lambda row, _said: row.op, lambda rows: view != "op" and any(row.op for row in rows))
+    return Shown("op", column, lambda row, _context: row.op, lambda rows: view != "op" and any(row.op for row in rows))
 
 
 def _line(view: str) -> Shown:
     column = Column("line", least=20, spare=_SPARE["line"])
     return Shown(
-        "line", column, lambda row, _said: row.line, lambda rows: view != "code" and any(row.line for row in rows)
+        "line", column, lambda row, _context: row.line, lambda rows: view != "code" and any(row.line for row in rows)
     )
 
 

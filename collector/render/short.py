@@ -19,7 +19,7 @@ def shortened(text: str, width: int) -> str:
     return " " * indent + _shortened(name, width - indent)
 
 
-def told_apart(texts: Sequence[str], width: int) -> list[str]:
+def shortened_distinctly(texts: Sequence[str], width: int) -> list[str]:
     """Return ``texts`` shortened; where different ones would look the same, their ends are shown instead."""
     short = [shortened(text, width) for text in texts]
     meant: dict[str, set[str]] = defaultdict(set)

@@ -69,12 +69,12 @@ def _step(step: Step) -> list[str]:
 
 def _untold(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
     """Yield a row for the steps of each kind without an entry: counted since the last timed one, or dropped."""
-    told: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     for group in steps.groups:
-        told[group.kind] += group.count
-    for kind, number in told.items():
+        counts[group.kind] += group.count
+    for kind, number in counts.items():
         if number < counts.get(kind, 0):
-            yield [kind, "only counted", count(counts[kind] - number), *[""] * 6]
+            yield [kind, "only counted", count(number - number), *[""] * 6]
 
 
 def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..text import clean
-from .short import told_apart
+from .short import shortened_distinctly
 
 _GAP: Final = 2
 
@@ -74,5 +74,5 @@ def render(
         columns, widths = [columns[at] for at in chosen], [widths[at] for at in chosen]
         lines = [[line[at] for at in chosen] for line in lines]
         widths = _fitted(widths, columns, width - len(indent) - _GAP * (len(columns) - 1))
-    shown = [told_apart([line[at] for line in lines], width) for at, width in enumerate(widths)]
+    shown = [shortened_distinctly([line[at] for line in lines], width) for at, width in enumerate(widths)]
     return [indent + _line(line, widths, columns) for line in zip(*shown, strict=True)]
