@@ -134,13 +134,13 @@ def _report(source: Source, store: Path, *, as_json: bool) -> None:
     covered, shares = Coverage(listed(source.graph, "name")), []
     of_profile = bool(source.facts.get("slots"))
 
-    def report(step: Step) -> None:
+    def print_coverage(step: Step) -> None:
         if not of_profile:
             shares.append(covered.add(step.message))
             if not as_json:
                 print_lines([f"run graph coverage: {shares[-1]:.2f}"])
 
-    made = store_job(store, socket.gethostname(), source, report)
+    made = store_job(store, socket.gethostname(), source, print_coverage)
     if as_json:
         print_json(
             {

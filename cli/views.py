@@ -13,7 +13,7 @@ from ..collector.query.engine import Answer, QueryEngine
 from ..collector.tfviews.options import Options, from_texts, warnings
 from ..collector.tfviews.output import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
-from ..collector.write_output import Delivery, Terminal, refuse, write_output
+from ..collector.write_output import AnswerText, Terminal, refuse, write_output
 from .command import json_option, note, print_pieces, width
 from .print_answer import print_answer
 from .selection import TfprofCommand, selection_from, selection_options, view_options
@@ -76,12 +76,12 @@ def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
     if as_json:
         answer = engine.ask(selection, view, options, whole=True)
         print_pieces(_json(answer))
-        delivery = Delivery(answer)
+        printed = AnswerText(answer)
     else:
-        delivery = write_output(engine, selection, view, options, terminal=Terminal(width()))
+        printed = write_output(engine, selection, view, options, terminal=Terminal(width()))
     for text in warnings(options):
         note(text)
-    print_answer(delivery)
+    print_answer(printed)
 
 
 def _command(view: str) -> click.Command:

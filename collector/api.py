@@ -132,20 +132,20 @@ class Profiler:
 
     def _answered(self, view: str, options: Options) -> Any:
         try:
-            delivery = write_output(self._engine, self._selection, view, options, whole=True)
+            printed = write_output(self._engine, self._selection, view, options, whole=True)
         except NoSuchStepError as error:
             _print_error(not_found(error))
             return empty_message(view)
         except RefusedError as error:
             _print_error(str(error.args[0]))
             return empty_message(view, ROOT)
-        answer = delivery.answer
+        answer = printed.answer
         for reason in (left_out(answer), None if answer.shows_something else why(answer)):
             if reason:
                 _print_error(reason)
-        for text in delivery.warnings:
+        for text in printed.warnings:
             _print_error(text)
-        _print(delivery.lines)
+        _print(printed.lines)
         if not answer.is_known:
             return empty_message(view)
         if view == "graph" and options.output.type == TIMELINE and options.step < 0:

@@ -12,7 +12,7 @@ from .tfviews.options import Options
 from .tfviews.output import NONE, STDOUT
 
 
-class Delivery(NamedTuple):
+class AnswerText(NamedTuple):
     """An answer, with its lines for standard output and standard error.
 
     ``for_people``: the lines are in tfprof's own layout, not the TF profiler's.
@@ -45,7 +45,7 @@ def write_output(
     *,
     whole: bool = False,
     terminal: Terminal | None = None,
-) -> Delivery:
+) -> AnswerText:
     """Query ``view``, write the file that ``options.output`` names, and return the answer with the lines to print.
 
     ``terminal``: print in tfprof's own layout, unless parity is exact; without it, in the TF
@@ -60,17 +60,17 @@ def write_output(
     if terminal is not None and options.output.type == STDOUT and not selection.parity.exact:
         screen = load("tfprof.collector.query.screen:ask")(engine, selection, view, options)
         if not screen.answer.is_known:
-            return Delivery(screen.answer)
-        return Delivery(screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), for_people=True)
+            return AnswerText(screen.answer)
+        return AnswerText(screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), for_people=True)
     answer = engine.ask(selection, view, options, whole=whole)
     if not answer.is_known or options.output.type == NONE:
-        return Delivery(answer)
+        return AnswerText(answer)
     if options.output.type == STDOUT:
-        return Delivery(answer, lines(answer))
+        return AnswerText(answer, lines(answer))
     return _written(engine, answer)
 
 
-def _written(engine: QueryEngine, answer: Answer) -> Delivery:
+def _written(engine: QueryEngine, answer: Answer) -> AnswerText:
     """Write the files of the exporter that ``-output`` names."""
     from .export.files import write  # noqa: PLC0415  # few answers are written
 
@@ -80,4 +80,4 @@ def _written(engine: QueryEngine, answer: Answer) -> Delivery:
         write(file.path, file.data)
         printed += file.lines
         warnings += file.warnings
-    return Delivery(answer, printed, warnings)
+    return AnswerText(answer, printed, warnings)
