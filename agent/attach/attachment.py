@@ -14,7 +14,7 @@ from ..processes import Process
 from . import helper, targets
 from .errors import AttachError, RefusedError
 from .inject import METHODS
-from .payload import Told
+from .payload import ShimAnswer
 
 #: The method without an attach: the job already has a channel.
 CHANNEL: Final = "channel"
@@ -72,7 +72,7 @@ class Attachment:
             run = f"{launches.name_of(self._launch.launch)}@{self._instance_dir}"
             done = helper.arm(self.process, {**self._plan.settings, "TFPROF_RUN": run}, methods)
             self.method, self.stopped_ns = done.method, done.stopped_ns
-            return self._new_channel(done.told)
+            return self._new_channel(done.answer)
         except BaseException:  # also KeyboardInterrupt
             with contextlib.suppress(AttachError):
                 helper.disarm(self.process)
@@ -95,13 +95,13 @@ class Attachment:
         launches.write(self._instance_dir, launch)
         return launch
 
-    def _new_channel(self, told: Told) -> Channel:
-        if not told.armed:
+    def _new_channel(self, answer: ShimAnswer) -> Channel:
+        if not answer.armed:
             raise RefusedError("it runs with another user's rights (setuid), and is left alone", "set-uid")
-        if told.refused:
+        if answer.refused:
             raise AttachError("the process can make no channel: it lacks memory, or memory files", "channel-memory")
         deadline = time.monotonic() + CHANNEL_S
-        while told.channel and time.monotonic() < deadline:
+        while answer.channel and time.monotonic() < deadline:
             found = _channel(self.process)
             if found is not None:
                 self._announce(found)

@@ -42,7 +42,7 @@ class Done(NamedTuple):
 
     method: str
     stopped_ns: int
-    told: str
+    answer: str
 
 
 class NoAnswerError(AttachError):
@@ -105,7 +105,7 @@ class _Injection:
                 answer = page.wait(memory, WORK_S)
         finally:
             page.release(memory)
-        return Done(method, self._stopped_ns, _told(answer))
+        return Done(method, self._stopped_ns, _answer_text(answer))
 
     def _begin(self, methods: tuple[str, ...]) -> str:
         """Make the interpreter run the text at once or soon; return the method."""
@@ -176,7 +176,7 @@ class _Injection:
             raise HoldsLockError("its main thread waits in the system and holds Python's lock: nothing can run there")
 
 
-def _told(answer: Answer) -> str:
+def _answer_text(answer: Answer) -> str:
     """Return the answer of the work; AttachError if it failed or did not start."""
     if answer.state == State.DONE:
         return answer.text

@@ -23,8 +23,8 @@ from .call import Memory
 
 PAGE: Final = 4096
 _WORDS: Final = struct.Struct("<IIII")
-_TOLD_AT: Final = 16
-_TOLD_MAX: Final = PAGE - _TOLD_AT - 1
+_ANSWER_AT: Final = 16
+_ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
 #: Time for which the job keeps its answer (seconds).
 _KEPT_S: Final = 5.0
 _POLL_S: Final = 0.002
@@ -53,7 +53,7 @@ class Page:
     """The page of process memory for ``work``: at first its size, then its address and contents.
 
     ``work`` is the content of the archive: its `code` runs with all of it as `data`, and may bind the
-    answer as `told`, a text.
+    answer as `answer`, a text.
     """
 
     def __init__(self, work: Mapping[str, Any]) -> None:
@@ -87,7 +87,7 @@ class Page:
     def _answer(self, memory: Memory) -> Answer:
         data = memory.read(self.at, PAGE)
         state = State(min(_WORDS.unpack_from(data)[0], State.FAILED))
-        return Answer(state, data[_TOLD_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
+        return Answer(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
 
     def _text(self, at: int, size: int) -> bytes:
-        return injected.text(at, size, _TOLD_AT, _TOLD_MAX, _KEPT_S).encode() + b"\0"
+        return injected.text(at, size, _ANSWER_AT, _ANSWER_MAX, _KEPT_S).encode() + b"\0"

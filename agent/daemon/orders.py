@@ -107,12 +107,12 @@ class Orders:
         known = self._given.get(head.last)
         if known is not None:
             if known.answer is not None:
-                self._tell(head.last, known.answer)
+                self._send_answer(head.last, known.answer)
             return
         try:
             self._write(head, orders.order_of(body), now)
         except TfprofError as error:
-            self._tell(head.last, Answer(head.uid, orders.REFUSED, error.slug, error.args[0]))
+            self._send_answer(head.last, Answer(head.uid, orders.REFUSED, error.slug, error.args[0]))
 
     def look(self, now: float) -> None:
         """Answer orders that were applied, that timed out, and that have ended."""
@@ -196,9 +196,9 @@ class Orders:
         if self._jobs.get(one.job.uid) is one.job:
             text = f"order {number:016x} of {one.order.giver}, {one.order}: {says}"
             one.job.outbox.events.put({"slug": _EVENTS[answer.state], "text": text, "count": 1, "t_ns": time.time_ns()})
-        self._tell(number, answer)
+        self._send_answer(number, answer)
 
-    def _tell(self, number: int, answer: Answer) -> None:
+    def _send_answer(self, number: int, answer: Answer) -> None:
         """Send an answer; if that fails, the client repeats its order."""
         self._send(Head(wire.ANSWER, answer.uid, wire.ORDER, 0, number), encode(answer.document()))
 
