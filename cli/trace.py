@@ -15,7 +15,7 @@ from ..collector.render import order_text
 from ..collector.store.reader import open_reader
 from ..collector.summaries.ordered import OrderedJob
 from ..formats import orders
-from ..formats.orders import Answer, Giver, Order
+from ..formats.orders import Giver, Order, OrderAnswer
 from ..formats.policy import Policy, PolicyError
 from ..formats.runtime_dir import make_instance
 from ..formats.values import NoValueError, duration, whole
@@ -201,11 +201,11 @@ def _given(store: str, jobs: Sequence[OrderedJob], order: Order, as_json: bool, 
 
 def _answers(
     store: str, jobs: Sequence[OrderedJob], order: Order, *, to_the_end: bool
-) -> Iterator[tuple[OrderedJob, Answer]]:
+) -> Iterator[tuple[OrderedJob, OrderAnswer]]:
     """Yield the answers of ``jobs``; ended jobs come first."""
     for job in jobs:
         if not job.runs:
-            yield job, Answer(job.info.uid, orders.REFUSED, "job-gone", "the job has ended")
+            yield job, OrderAnswer(job.info.uid, orders.REFUSED, "job-gone", "the job has ended")
     by_uid = {job.info.uid: job for job in jobs if job.runs}
     if not by_uid:
         return

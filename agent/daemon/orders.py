@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ...formats import layout, orders, wire
 from ...formats.errors import FormatError, TfprofError, VersionError
-from ...formats.orders import Answer, Order
+from ...formats.orders import Order, OrderAnswer
 from ...formats.policy import NEVER
 from ...formats.version import CHANNEL_VERSION
 from ...formats.wire import Head
@@ -72,8 +72,8 @@ class _Given:
     written_ns: int
     counts: Mapping[str, int]
     stopped_s: float = 0.0
-    answer: Answer | None = None
-    ended: Answer | None = None  # the answer after all its steps are stored
+    answer: OrderAnswer | None = None
+    ended: OrderAnswer | None = None  # the answer after all its steps are stored
     stored_at: int = 0  # position in the ring that must be acked for that
     stored_s: float = 0.0
     is_done: bool = False
@@ -112,7 +112,7 @@ class Orders:
         try:
             self._write(head, orders.order_of(body), now)
         except TfprofError as error:
-            self._send_answer(head.last, Answer(head.uid, orders.REFUSED, error.slug, error.args[0]))
+            self._send_answer(head.last, OrderAnswer(head.uid, orders.REFUSED, error.slug, error.args[0]))
 
     def look(self, now: float) -> None:
         """Answer orders that were applied, that timed out, and that have ended."""
@@ -154,7 +154,7 @@ class Orders:
         if seen == one.generation or (one.order.action == orders.DETACH and channel.word("detached")):
             kind = layout.SPAN_NAMES.get(channel.word("order_kind"), "")
             step = _limited(channel, "order_step")
-            answer = Answer(one.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=one.written_ns)
+            answer = OrderAnswer(one.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=one.written_ns)
             self._answer(number, one, answer, f"obeyed from {kind} step {step} on")
             one.is_done = not one.order.ends
         elif channel.word("policy_refused") == one.generation:
@@ -179,18 +179,20 @@ class Orders:
                 traced = _limited(channel, "order_traced") if channel.word("policy_seen") == one.generation else 0
                 one.stored_at = channel.word("head")
                 outbox.hurry()
-            one.ended = Answer(one.job.uid, orders.ENDED, traced=traced, from_ns=one.written_ns, to_ns=time.time_ns())
+            one.ended = OrderAnswer(
+                one.job.uid, orders.ENDED, traced=traced, from_ns=one.written_ns, to_ns=time.time_ns()
+            )
             one.stored_s = now + STORED_S
         if not is_open or outbox.records.acked >= one.stored_at or now > one.stored_s:
             self._answer(number, one, one.ended, f"ended after {one.ended.traced} traced steps")
             one.is_done = True
 
     def _refuse(self, number: int, one: _Given, error: TfprofError) -> None:
-        answer = Answer(one.job.uid, orders.REFUSED, error.slug, error.args[0])
+        answer = OrderAnswer(one.job.uid, orders.REFUSED, error.slug, error.args[0])
         self._answer(number, one, answer, f"not obeyed, {error.args[0]}")
         one.is_done = True
 
-    def _answer(self, number: int, one: _Given, answer: Answer, says: str) -> None:
+    def _answer(self, number: int, one: _Given, answer: OrderAnswer, says: str) -> None:
         """Answer, and store an event of the job."""
         one.answer = answer
         if self._jobs.get(one.job.uid) is one.job:
@@ -198,7 +200,7 @@ class Orders:
             one.job.outbox.events.put({"slug": _EVENTS[answer.state], "text": text, "count": 1, "t_ns": time.time_ns()})
         self._send_answer(number, answer)
 
-    def _send_answer(self, number: int, answer: Answer) -> None:
+    def _send_answer(self, number: int, answer: OrderAnswer) -> None:
         """Send an answer; if that fails, the client repeats its order."""
         self._send(Head(wire.ANSWER, answer.uid, wire.ORDER, 0, number), encode(answer.document()))
 

@@ -15,7 +15,7 @@ from tfprof.agent.channels import Channel
 from tfprof.agent.daemon.orders import Orders
 from tfprof.agent.transport.message_queue import Outbox
 from tfprof.formats import layout, orders, wire
-from tfprof.formats.orders import Answer, Giver, Order
+from tfprof.formats.orders import Giver, Order, OrderAnswer
 from tfprof.formats.version import CHANNEL_VERSION
 from tfprof.formats.wire import Head
 
@@ -53,7 +53,7 @@ class Desk:
     def __init__(self, target: Target) -> None:
         self.target = target
         self.jobs: dict[int, Any] = {target.uid: target}
-        self.answers: list[tuple[int, Answer]] = []
+        self.answers: list[tuple[int, OrderAnswer]] = []
         self.orders = Orders(self.jobs, self._send)
         self.now = 100.0
 
@@ -66,7 +66,7 @@ class Desk:
         head = Head(wire.ORDER, self.target.uid if uid is None else uid, 0, 0, number)
         self.orders.take(head, order.document(), self.now)
 
-    def look(self, after_s: float = 0.1) -> list[tuple[int, Answer]]:
+    def look(self, after_s: float = 0.1) -> list[tuple[int, OrderAnswer]]:
         """Return what is answered after so long."""
         self.now += after_s
         before = len(self.answers)
