@@ -9,7 +9,7 @@ from ..processes import Process
 from . import maps
 from .call import BackedOutError, Memory, StoppedThread
 from .errors import AttachError, RefusedError
-from .page import PAGE, Answer, Page, State
+from .page import PAGE, Page, State, WorkProgress
 from .ptrace import GoneError
 
 #: Time limits for a thread to stop, for a call in it to return, and for the work (seconds).
@@ -176,7 +176,7 @@ class _Injection:
             raise HoldsLockError("its main thread waits in the system and holds Python's lock: nothing can run there")
 
 
-def _answer_text(answer: Answer) -> str:
+def _answer_text(answer: WorkProgress) -> str:
     """Return the answer of the work; AttachError if it failed or did not start."""
     if answer.state == State.DONE:
         return answer.text

@@ -42,7 +42,7 @@ class State(enum.IntEnum):
     FAILED = 3
 
 
-class Answer(NamedTuple):
+class WorkProgress(NamedTuple):
     """The progress or result of the work, and its answer."""
 
     state: State
@@ -71,7 +71,7 @@ class Page:
         memory.write(self.text_at, text + _NOTHING + self._archive)
         memory.write(at, _WORDS.pack(State.QUEUED, 0, archive_at - at, len(self._archive)))
 
-    def wait(self, memory: Memory, patience_s: float, until: State = State.DONE) -> Answer:
+    def wait(self, memory: Memory, patience_s: float, until: State = State.DONE) -> WorkProgress:
         """Wait until the work reaches ``until``, at most ``patience_s``; return its progress and answer."""
         deadline = time.monotonic() + patience_s
         while True:
@@ -84,10 +84,10 @@ class Page:
         """Let the job free the page; work that has not started then does nothing."""
         memory.write(self.at + 4, (1).to_bytes(4, "little"))
 
-    def _answer(self, memory: Memory) -> Answer:
+    def _answer(self, memory: Memory) -> WorkProgress:
         data = memory.read(self.at, PAGE)
         state = State(min(_WORDS.unpack_from(data)[0], State.FAILED))
-        return Answer(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
+        return WorkProgress(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
 
     def _text(self, at: int, size: int) -> bytes:
         return injected.text(at, size, _ANSWER_AT, _ANSWER_MAX, _KEPT_S).encode() + b"\0"
