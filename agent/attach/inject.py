@@ -9,7 +9,7 @@ from ..processes import Process
 from . import maps
 from .call import BackedOutError, Memory, StoppedThread
 from .errors import AttachError, RefusedError
-from .page import PAGE, Page, State, WorkProgress
+from .page import PAGE, Page, WorkProgress, WorkState
 from .ptrace import GoneError
 
 #: Time limits for a thread to stop, for a call in it to return, and for the work (seconds).
@@ -97,11 +97,11 @@ class _Injection:
         method = self._begin(methods)
         page, memory = self._page, self._memory
         try:
-            answer = page.wait(memory, BEGIN_S, State.BEGUN)
-            if answer.state == State.QUEUED and CALLBACK in methods and method == PENDING_CALL:
+            answer = page.wait(memory, BEGIN_S, WorkState.BEGUN)
+            if answer.state == WorkState.QUEUED and CALLBACK in methods and method == PENDING_CALL:
                 method = self._begin_queued()
-                answer = page.wait(memory, BEGIN_S, State.BEGUN)
-            if answer.state != State.QUEUED:
+                answer = page.wait(memory, BEGIN_S, WorkState.BEGUN)
+            if answer.state != WorkState.QUEUED:
                 answer = page.wait(memory, WORK_S)
         finally:
             page.release(memory)
@@ -178,9 +178,9 @@ class _Injection:
 
 def _answer_text(answer: WorkProgress) -> str:
     """Return the answer of the work; AttachError if it failed or did not start."""
-    if answer.state == State.DONE:
+    if answer.state == WorkState.DONE:
         return answer.text
-    if answer.state == State.FAILED:
+    if answer.state == WorkState.FAILED:
         raise AttachError(f"the process cannot do it: {answer.text}")
     raise NoAnswerError("its main thread did not come back to Python in time; nothing was changed")
 

@@ -33,7 +33,7 @@ _NOTHING: Final = b"pass\0"
 _HIGHEST: Final = 1 << 47
 
 
-class State(enum.IntEnum):
+class WorkState(enum.IntEnum):
     """Progress of the work in the job."""
 
     QUEUED = 0
@@ -45,7 +45,7 @@ class State(enum.IntEnum):
 class WorkProgress(NamedTuple):
     """The progress or result of the work, and its answer."""
 
-    state: State
+    state: WorkState
     text: str
 
 
@@ -69,9 +69,9 @@ class Page:
         self.nothing_at = self.text_at + len(text)
         archive_at = self.nothing_at + len(_NOTHING)
         memory.write(self.text_at, text + _NOTHING + self._archive)
-        memory.write(at, _WORDS.pack(State.QUEUED, 0, archive_at - at, len(self._archive)))
+        memory.write(at, _WORDS.pack(WorkState.QUEUED, 0, archive_at - at, len(self._archive)))
 
-    def wait(self, memory: Memory, patience_s: float, until: State = State.DONE) -> WorkProgress:
+    def wait(self, memory: Memory, patience_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
         """Wait until the work reaches ``until``, at most ``patience_s``; return its progress and answer."""
         deadline = time.monotonic() + patience_s
         while True:
@@ -86,7 +86,7 @@ class Page:
 
     def _answer(self, memory: Memory) -> WorkProgress:
         data = memory.read(self.at, PAGE)
-        state = State(min(_WORDS.unpack_from(data)[0], State.FAILED))
+        state = WorkState(min(_WORDS.unpack_from(data)[0], WorkState.FAILED))
         return WorkProgress(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
 
     def _text(self, at: int, size: int) -> bytes:
