@@ -9,7 +9,7 @@ from typing import Final
 from ..tfviews.inlined import inlined
 from ..tfviews.nodes import Shape
 from ..tfviews.parity import DEFAULT, Parity
-from .batches import ITERATORS, Batch, batch_of_arguments, batch_of_iterator
+from .batches import ITERATORS, BatchCandidate, batch_of_arguments, batch_of_iterator
 from .call_graph import Calls
 from .definitions import Definition, Outputs, Source, complete
 from .executed import LabelInfo, Row, by_slot, fed, in_order, originals
@@ -54,7 +54,7 @@ class Nodes:
         """Return the shapes of a node's data inputs and outputs according to the graph."""
         return tuple(self.output(node.graph, source) for source in node.inputs if not source.control), node.outputs
 
-    def batches(self, name: str, size: int) -> list[Batch]:
+    def batches(self, name: str, size: int) -> list[BatchCandidate]:
         """Return candidates for a batch of ``size`` bytes from ``name``: its outputs, else a function's arguments."""
         found = [batch_of_iterator(node, size) for node in self.by_name.get(name, ()) if node.op in ITERATORS]
         if any(batch.examples is not None for batch in found) or name not in ITERATORS:
