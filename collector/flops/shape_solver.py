@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from .call_graph import Calls, Key
+from .call_graph import CallGraph, Key
 from .constants import Values
 from .constraints import Equal, Op, Sizes, equal_shapes
 from .definitions import Definition
@@ -27,7 +27,7 @@ class Evidence(NamedTuple):
 class OpenSizes:
     """The open sizes of a job's graphs, numbered below 0, and the constraints among them."""
 
-    def __init__(self, nodes: Mapping[Key, Definition], calls: Calls) -> None:
+    def __init__(self, nodes: Mapping[Key, Definition], calls: CallGraph) -> None:
         """Number the open sizes of ``nodes`` and collect their constraints."""
         self._nodes = nodes
         self._calls = calls

@@ -10,7 +10,7 @@ from ..tfviews.inlined import inlined
 from ..tfviews.nodes import Shape
 from ..tfviews.parity import DEFAULT, Parity
 from .batches import ITERATORS, BatchCandidate, batch_of_arguments, batch_of_iterator
-from .call_graph import Calls
+from .call_graph import CallGraph
 from .definitions import Definition, Outputs, Source, complete
 from .executed import LabelInfo, Row, by_slot, fed, in_order, originals
 from .flops import OF_OUTPUT, formula
@@ -72,9 +72,9 @@ class Nodes:
         return found
 
     @cached_property
-    def calls(self) -> Calls:
+    def calls(self) -> CallGraph:
         """The calls between the graphs."""
-        return Calls(self.by_key)
+        return CallGraph(self.by_key)
 
     @cached_property
     def open(self) -> OpenSizes:
