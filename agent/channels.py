@@ -90,7 +90,7 @@ def open_file(path: str, flags: int) -> int:
     raise OSError(errno.ESTALE, "not a regular file", path)
 
 
-class Channel:
+class ChannelReader:
     """The channel behind ``fd``, which it owns; words are read through a mapping, everything else by pread.
 
     Only the control page is mapped, so the rings of fifty jobs do not count as this process's

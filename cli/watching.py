@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from ..agent.channels import Channel
+from ..agent.channels import ChannelReader
 from ..collector.numbers import duration
 from ..formats import layout
 
@@ -27,7 +27,7 @@ class _Entry(NamedTuple):
 class StepReader:
     """Reads what the span ring of ``channel`` gets from now on; it takes nothing from the agent."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ChannelReader) -> None:
         self._channel = channel
         self._at = channel.word("span_head")
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from ...formats import runtime_dir
 from .. import control, daemon_start, identity, launches, processes
-from ..channels import Channel, open_file
+from ..channels import ChannelReader, open_file
 from ..launches import Launch, Result
 from ..processes import Process
 from . import helper, targets
@@ -53,7 +53,7 @@ class Attachment:
         self.method, self.stopped_ns = CHANNEL, 0
         self.channel = self._attached(found)
 
-    def _attached(self, found: Channel | None) -> Channel:
+    def _attached(self, found: ChannelReader | None) -> ChannelReader:
         methods = tuple(name for name in self._plan.methods if name in METHODS)
         if found is not None:
             if CHANNEL not in self._plan.methods:
@@ -95,7 +95,7 @@ class Attachment:
         launches.write(self._instance_dir, launch)
         return launch
 
-    def _new_channel(self, answer: ShimAnswer) -> Channel:
+    def _new_channel(self, answer: ShimAnswer) -> ChannelReader:
         if not answer.armed:
             raise RefusedError("it runs with another user's rights (setuid), and is left alone", "set-uid")
         if answer.refused:
@@ -109,7 +109,7 @@ class Attachment:
             time.sleep(POLL_S)
         raise AttachError("it has not loaded TensorFlow", "no-tensorflow")
 
-    def _announce(self, channel: Channel) -> None:
+    def _announce(self, channel: ChannelReader) -> None:
         """Announce a channel for its process, which may not see the folder for it."""
         name = f"{self.process.pid}-{channel.page.uid:016x}"
         with contextlib.suppress(OSError):  # it exists
@@ -174,10 +174,10 @@ class Attachment:
         return result
 
 
-def _channel(process: Process) -> Channel | None:
+def _channel(process: Process) -> ChannelReader | None:
     """Return the channel of ``process``, None if it has none."""
     for path in processes.channels_of(process.pid).values():
-        channel = Channel(open_file(path, os.O_RDWR))
+        channel = ChannelReader(open_file(path, os.O_RDWR))
         if channel.page.pid == processes.ns_pid(process.pid) and not channel.word("detached"):
             return channel
         channel.close()

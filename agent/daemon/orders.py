@@ -13,7 +13,7 @@ from ...formats.policy import NEVER
 from ...formats.version import CHANNEL_VERSION
 from ...formats.wire import Head
 from .. import control
-from ..channels import Channel
+from ..channels import ChannelReader
 from ..transport.message_queue import Send, encode
 from .job import Job
 
@@ -205,7 +205,7 @@ class Orders:
         self._send(Head(wire.ANSWER, answer.uid, wire.ORDER, 0, number), encode(answer.document()))
 
 
-def _limited(channel: Channel, name: str) -> int:
+def _limited(channel: ChannelReader, name: str) -> int:
     """Return a word of the job, limited to the range of an answer."""
     return min(channel.word(name), NEVER - 1)
 

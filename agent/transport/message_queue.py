@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ...formats import wire
 from ...formats.wire import Head
-from ..channels import Batch, Channel, ChannelError
+from ..channels import Batch, ChannelError, ChannelReader
 
 BATCH_BYTES: Final = 4 << 20
 #: Maximum bytes in flight, per job.
@@ -169,7 +169,7 @@ def both_clocks() -> tuple[int, int]:
 class Outbox:
     """All messages of one job to the collector."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ChannelReader) -> None:
         self._channel = channel
         uid = self.uid = channel.page.uid
         self.records = Cursor(wire.RECORDS, channel.tail)

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import processes
-from tfprof.agent.channels import Channel
+from tfprof.agent.channels import ChannelReader
 from tfprof.agent.daemon.orders import Orders
 from tfprof.agent.transport.message_queue import Outbox
 from tfprof.formats import layout, orders, wire
@@ -28,7 +28,7 @@ class Target:
 
     def __init__(self, version: int = CHANNEL_VERSION) -> None:
         self.page = ChannelWriter(version=version)
-        self.channel = Channel(os.dup(self.page.fd))
+        self.channel = ChannelReader(os.dup(self.page.fd))
         self.uid = self.channel.page.uid
         self.outbox = Outbox(self.channel)
         self.is_running = True
@@ -185,7 +185,7 @@ def test_a_job_that_is_dropped_is_not_read_any_more(desk: Desk, target: Target) 
     del desk.jobs[target.uid]
     target.channel.close()
     assert [answer.slug for _, answer in desk.look()] == ["job-gone"]
-    target.channel = Channel(os.dup(target.page.fd))
+    target.channel = ChannelReader(os.dup(target.page.fd))
 
 
 def test_of_two_orders_before_a_step_the_last_one_is_obeyed(desk: Desk, target: Target) -> None:

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from fakes.channel_writer import ChannelWriter
-from tfprof.agent.channels import Channel, ChannelError
+from tfprof.agent.channels import ChannelError, ChannelReader
 from tfprof.agent.transport import message_queue as module
 from tfprof.agent.transport.message_queue import MessageQueue, Outbox
 from tfprof.formats import wire
@@ -40,7 +40,7 @@ def writer() -> Iterator[ChannelWriter]:
 
 @pytest.fixture
 def box(writer: ChannelWriter) -> Iterator[Outbox]:
-    channel = Channel(os.dup(writer.fd))
+    channel = ChannelReader(os.dup(writer.fd))
     made = Outbox(channel)
     made.opens.put({"uid": "x"}, 1)
     yield made
