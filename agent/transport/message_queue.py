@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ...formats import wire
 from ...formats.wire import Head
-from ..channels import Batch, ChannelError, ChannelReader
+from ..channels import Batch, ChannelReader, InvalidChannelError
 
 BATCH_BYTES: Final = 4 << 20
 #: Maximum bytes in flight, per job.
@@ -336,7 +336,7 @@ class Outbox:
         """Send without delay from now on, since the job has ended."""
         self._ended = True
 
-    def give_up(self, error: ChannelError) -> None:
+    def give_up(self, error: InvalidChannelError) -> None:
         """Stop reading the rings; their content is lost."""
         self._broken = True
         self.events.put({"slug": error.slug, "text": error.args[0], "count": 1, "t_ns": time.time_ns()})
