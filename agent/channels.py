@@ -43,7 +43,7 @@ class Batch(NamedTuple):
     end: int
 
 
-class Page(NamedTuple):
+class ChannelIdentity(NamedTuple):
     """Identity of a channel, read before it is mapped."""
 
     uid: int
@@ -51,7 +51,7 @@ class Page(NamedTuple):
     launch: int
 
 
-def read_page(fd: int) -> Page:
+def read_page(fd: int) -> ChannelIdentity:
     """Return the identity of the channel ``fd``; FormatError if it is none, VersionError if its version is unknown."""
     data = os.pread(fd, layout.PAGE, 0)
     if len(data) < layout.PAGE:
@@ -66,11 +66,12 @@ def read_page(fd: int) -> Page:
     if page != layout.PAGE:
         raise InvalidChannelError(f"a channel with pages of {page} bytes")
     uid, pid, launch = (
-        int.from_bytes(data[at : at + 8], "little") for at in (layout.JOB_WORDS[word] for word in Page._fields)
+        int.from_bytes(data[at : at + 8], "little")
+        for at in (layout.JOB_WORDS[word] for word in ChannelIdentity._fields)
     )
     if not uid:
         raise InvalidChannelError("a channel without a uid")  # 0 means no job in messages
-    return Page(uid, pid, launch)
+    return ChannelIdentity(uid, pid, launch)
 
 
 def agent_of(fd: int) -> int:
