@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from .added import ADDED
 from .code import Call
 from .nodes import NOTHING, Node, Stats
-from .op import Entry, OpView
+from .op import OpTypeEntry, OpView
 from .own_files import is_own, own_line, stacks_of
 from .tree import Branch, TreeView, sort_key, sums
 
@@ -148,7 +148,7 @@ def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> Rows:
     return Rows(tuple(rows), view.total, len(nothing), len(small))
 
 
-def _op_row(name: str, entries: Sequence[Entry], times: Times, line: Line) -> Row:
+def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line: Line) -> Row:
     weights = _Weights()
     nodes = tuple(node for entry in entries for node in entry.nodes)
     weights.add(nodes, times, line)
