@@ -10,7 +10,7 @@ from ..store import catalog
 from ..store.catalog import RUNNING, STALE, JobInfo
 from ..store.reader import LocalJob, LocalStore
 from ..store.tail import Tail
-from ..summaries.events import Event, events
+from ..summaries.events import EventSummary, events
 from ..summaries.jobs import JobRow, functions_of, job_row, short_ids
 from ..summaries.lines import Line, Lines
 from .overview import steps_of
@@ -36,7 +36,7 @@ class Happening:
     what: str
     row: JobRow
     line: Line | None = None
-    event: Event | None = None
+    event: EventSummary | None = None
     back: bool = False
     median_ns: float | None = None
 

@@ -12,7 +12,7 @@ from ...formats import layout
 from ..advice.table import CHECKERS
 from ..store import catalog
 from ..store.protocols import JobReader, StoreReader
-from ..summaries.events import Event, events
+from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import JobRow, cost_note, functions_of, job_rows
 from ..summaries.kinds import NUMBERS, named, of_span, span_kind
@@ -86,7 +86,7 @@ class Overview:
     job_series: list[Series]
     host_series: list[Series]
     alerts: list[str]
-    warnings: list[Event]
+    warnings: list[EventSummary]
     notes: list[str]
     advice: list[Advised]
 

@@ -4,7 +4,7 @@ import time
 from typing import Final
 
 from .. import numbers
-from ..summaries.events import Event
+from ..summaries.events import EventSummary
 from ..summaries.jobs import JobRow
 from ..summaries.lines import Line
 from ..text import clean
@@ -66,7 +66,7 @@ def _marks(line: Line) -> list[str]:
     return marks
 
 
-def event(found: Event) -> str:
+def event(found: EventSummary) -> str:
     """Return what befell a job."""
     return f"{moment(found.last_ns):12}  {found.line}"
 

@@ -5,7 +5,7 @@ from statistics import median
 from typing import Final, NamedTuple
 
 from .. import numbers
-from ..summaries.events import Event
+from ..summaries.events import EventSummary
 from ..summaries.host import Series
 from ..summaries.jobs import JobRow
 from ..summaries.spread import Spread
@@ -71,7 +71,7 @@ class Shown(NamedTuple):
     job_series: Sequence[Series]
     host_series: Sequence[Series]
     alerts: Sequence[str]
-    warnings: Sequence[Event]
+    warnings: Sequence[EventSummary]
     notes: Sequence[str]
     advice: Sequence[tuple[str, str]]
 

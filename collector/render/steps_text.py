@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ..numbers import count, duration, percent
-from ..summaries.events import Event
+from ..summaries.events import EventSummary
 from ..summaries.spread import Spread
 from ..summaries.steps import Step, StepGroup, Steps
 from .table import Column, render
@@ -86,7 +86,7 @@ def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
             yield f"{count(number)} of {count(counts[kind])} {kind} steps were timed, the others counted{shares}"
 
 
-def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[Event], width: int | None) -> Iterator[str]:
+def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary], width: int | None) -> Iterator[str]:
     """Yield the groups, the timed steps, the cost of tracing, the events of the job, and the single steps."""
     if steps.groups:
         rows = [row for group in steps.groups for row in _rows(group)]

@@ -1,7 +1,7 @@
 """What befell a job."""
 
 from fakes.made_store import rows
-from tfprof.collector.summaries.events import Event, events
+from tfprof.collector.summaries.events import EventSummary, events
 
 
 def test_events_are_put_together_by_slug_and_come_as_they_first_befell() -> None:
@@ -14,7 +14,7 @@ def test_events_are_put_together_by_slug_and_come_as_they_first_befell() -> None
         ],
     )
     found = events(table)
-    assert found == (Event("gap", "3 records", 5, 10, 30), Event("outside-steps", "ops", 7, 20, 20))
+    assert found == (EventSummary("gap", "3 records", 5, 10, 30), EventSummary("outside-steps", "ops", 7, 20, 20))
     assert [event.usual for event in found] == [False, True]
 
 
