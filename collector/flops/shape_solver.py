@@ -15,7 +15,7 @@ from .registry import Dims
 _ROUNDS: Final = 16
 
 
-class Evidence(NamedTuple):
+class RecordedShape(NamedTuple):
     """A recorded shape of a node's output."""
 
     graph: int
@@ -43,7 +43,7 @@ class OpenSizes:
         for pair in self._relations():
             self._relate(*pair)
 
-    def solved(self, seen: Iterable[Evidence], examples: int = 0) -> "Solved":
+    def solved(self, seen: Iterable[RecordedShape], examples: int = 0) -> "Solved":
         """Return the sizes that follow from recorded shapes; of contradicting ones the first counts.
 
         ``examples``: default of first sizes in loops, since tensors that pass through lists are not

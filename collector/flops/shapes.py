@@ -15,7 +15,7 @@ from .definitions import Definition, Outputs, Source, complete
 from .executed import LabelInfo, Row, by_slot, fed, in_order, originals
 from .flops import OF_OUTPUT, formula
 from .registry import Dims
-from .shape_solver import Evidence, OpenSizes, Solved
+from .shape_solver import OpenSizes, RecordedShape, Solved
 
 #: Ending of the second of the two ops that replace a batch normalization in inference; the first
 #: keeps its name.
@@ -169,16 +169,16 @@ class StepShapes:
         examples = {batch.examples for batch in self._batches if batch.examples}
         return self._nodes.open.solved(self._evidence(), examples.pop() if len(examples) == 1 else 0)
 
-    def _evidence(self) -> Iterator[Evidence]:
+    def _evidence(self) -> Iterator[RecordedShape]:
         for source, dims in self._seen.items():
             if dims is not None and source not in self._turns:
                 for node in self.named(source.name):
-                    yield Evidence(node.graph, node.name, source.slot, dims)
+                    yield RecordedShape(node.graph, node.name, source.slot, dims)
         for batch in self._batches:
             if batch.examples is not None:
                 for source, dims in batch.parts:
                     known = tuple(batch.examples if size < 0 else size for size in dims)
-                    yield Evidence(batch.graph, source.name, source.slot, known)
+                    yield RecordedShape(batch.graph, source.name, source.slot, known)
 
 
 def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[Source, Sequence[Dims | None]]:
