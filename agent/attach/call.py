@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from .errors import AttachError
-from .frame import Frame, ThreadState, build
+from .frame import SignalFrame, ThreadState, build
 from .ptrace import ALL_BLOCKED, NotStoppingError, Registers, TracedThread
 
 _RT_SIGRETURN: Final = 15
@@ -140,7 +140,7 @@ class StoppedThread:
         self._memory.write(frame.at, frame.data)
         return self._made(frame, first, timeout_s, None)
 
-    def _made(self, frame: Frame, registers: Registers, timeout_s: float, note: Note | None) -> Registers:
+    def _made(self, frame: SignalFrame, registers: Registers, timeout_s: float, note: Note | None) -> Registers:
         thread = self._thread
         thread.set_registers(registers)  # from here on the thread restores itself
         thread.set_signal_mask(ALL_BLOCKED)
