@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from .errors import AttachError
-from .frame import SignalFrame, ThreadState, build
+from .frame import SavedState, SignalFrame, build
 from .ptrace import ALL_BLOCKED, NotStoppingError, Registers, TracedThread
 
 _RT_SIGRETURN: Final = 15
@@ -72,7 +72,7 @@ class StoppedThread:
         self._thread.seize(self._timeout_s)
         try:
             thread = self._thread
-            self.state = ThreadState(thread.registers(), thread.extended_state(), thread.signal_mask())
+            self.state = SavedState(thread.registers(), thread.extended_state(), thread.signal_mask())
             self._frame = build(self.state)
         except BaseException:
             self._thread.let_go()

@@ -57,7 +57,7 @@ _INTERRUPTED: Final = -4
 _SYSCALL_SIZE: Final = 2
 
 
-class ThreadState(NamedTuple):
+class SavedState(NamedTuple):
     """The state of a stopped thread that a call changes."""
 
     registers: Registers
@@ -73,7 +73,7 @@ class SignalFrame(NamedTuple):
     context_at: int
 
 
-def build(state: ThreadState) -> SignalFrame:
+def build(state: SavedState) -> SignalFrame:
     """Return the frame that restores ``state``; it ends below the red zone."""
     registers = state.registers
     extended = _as_on_stacks(state.extended)
