@@ -10,7 +10,7 @@ from ..tfviews.entries import Entry, Pair
 from ..tfviews.nodes import Node
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import Branch, TreeView
-from .gpu_memory import LISTED, GpuMemory, Holder, Point
+from .gpu_memory import LISTED, GpuMemory, MemoryHolder, Point
 from .trace_events import TraceEvents
 
 #: Size of a file from which on a warning is printed.
@@ -216,7 +216,7 @@ def _holders(point: Point, parity: Parity) -> dict[str, int | str]:
     return texts
 
 
-def _held(holder: Holder, parity: Parity) -> str:
+def _held(holder: MemoryHolder, parity: Parity) -> str:
     megabytes = holder.bytes / 1e6
     if parity.old:
         text = f"{megabytes:.15g}"

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 import pytest
-from tfprof.collector.export.gpu_memory import GpuMemory, Holder
+from tfprof.collector.export.gpu_memory import GpuMemory, MemoryHolder
 from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
 
 
@@ -40,7 +40,7 @@ def test_holders_are_listed_from_the_largest_as_far_as_there_is_room() -> None:
     for name, size in (("b", 40), ("ä", 40), ("a", 40), ("small", 15), ("none", 0), ("freed", -3)):
         memory.add(name, entry({}), size)
     (point,) = memory.points()
-    assert point.holders == [Holder(40, "a"), Holder(40, "b"), Holder(15, "small")]
+    assert point.holders == [MemoryHolder(40, "a"), MemoryHolder(40, "b"), MemoryHolder(15, "small")]
     assert point.rest == 5
 
 
