@@ -47,7 +47,7 @@ class QuarantinedError(FormatError):
     slug = "quarantined"
 
 
-class InternalError(FormatError):
+class MessageError(FormatError):
     """A message that raised an internal error."""
 
     slug = "internal"
@@ -117,7 +117,7 @@ class Jobs:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
             self._failed(head.uid, error)
-            raise InternalError(f"{type(error).__name__}: {error}"[:TEXT_MAX]) from None
+            raise MessageError(f"{type(error).__name__}: {error}"[:TEXT_MAX]) from None
         finally:
             self._update_job(head.uid)
 

@@ -22,7 +22,7 @@ from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..selfstats import SelfStats
 from .job import BusyError
-from .jobs import InternalError, JobAnswers, Jobs
+from .jobs import JobAnswers, Jobs, MessageError
 from .order_routes import OrderRoutes, Peer
 from .parsing import TEXT_MAX
 
@@ -139,7 +139,7 @@ class Receiver:
             return [_error_answer(wire.REFUSE, head, error)]
         except Exception as error:  # noqa: BLE001  # the failure stays within this message
             self._stats.failed(head.uid, error)
-            refusal = InternalError(f"{type(error).__name__}: {error}"[:TEXT_MAX])
+            refusal = MessageError(f"{type(error).__name__}: {error}"[:TEXT_MAX])
             self._stats.refused(refusal)
             return [_error_answer(wire.REFUSE, head, refusal)]
         finally:
