@@ -25,7 +25,7 @@ from .alerts.sentence import sentence
 from .captures import Captures
 from .decoders.decode import decoder
 from .errors import StoreError
-from .ingest.jobs import Jobs
+from .ingest.jobs import OpenJobs
 from .ingest.receiver import Receiver
 from .selfstats import SelfStats
 from .store.retention import Limits, retain
@@ -73,7 +73,7 @@ class Collector:
         place = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
         self._store = open_writer(self._options.store, socket.gethostname())
-        self._jobs = Jobs(self._store, self._decoder, self._stats.failed)
+        self._jobs = OpenJobs(self._store, self._decoder, self._stats.failed)
         welcome = {
             "collector": secrets.token_hex(8),
             "pid": os.getpid(),

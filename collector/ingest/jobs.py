@@ -53,7 +53,7 @@ class MessageError(FormatError):
     slug = "internal"
 
 
-class Jobs:
+class OpenJobs:
     """The jobs that agents have opened and not closed.
 
     A failure of one job does not affect the others. `failed` is called with every internal error. After

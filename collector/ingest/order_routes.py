@@ -11,7 +11,7 @@ from ...formats.orders import OrderAnswer
 from ...formats.wire import Head
 from ..errors import FormatError
 from ..records import document
-from .jobs import Jobs
+from .jobs import OpenJobs
 
 #: Maximum number of remembered routes; the oldest is dropped first.
 WAITING_MAX: Final = 4_096
@@ -52,7 +52,7 @@ class OrderRoutes:
     each job. Only the route of an order is kept, not its content.
     """
 
-    def __init__(self, jobs: Jobs, peers: Mapping[bytes, Peer], senders: Mapping[int, bytes]) -> None:
+    def __init__(self, jobs: OpenJobs, peers: Mapping[bytes, Peer], senders: Mapping[int, bytes]) -> None:
         self._jobs = jobs
         self._peers = peers
         self._senders = senders

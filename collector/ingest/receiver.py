@@ -22,7 +22,7 @@ from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..selfstats import SelfStats
 from .job import BusyError
-from .jobs import JobAnswers, Jobs, MessageError
+from .jobs import JobAnswers, MessageError, OpenJobs
 from .order_routes import OrderRoutes, Peer
 from .parsing import TEXT_MAX
 
@@ -49,7 +49,7 @@ class Receiver:
     ZeroMQ reads its connections round-robin, so a flooding agent delays the others by one message.
     """
 
-    def __init__(self, path: str, jobs: Jobs, stats: SelfStats, welcome: dict[str, Any]) -> None:
+    def __init__(self, path: str, jobs: OpenJobs, stats: SelfStats, welcome: dict[str, Any]) -> None:
         self._jobs = jobs
         self._stats = stats
         self._welcome = json.dumps(welcome).encode()

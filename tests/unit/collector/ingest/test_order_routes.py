@@ -8,7 +8,7 @@ import pytest
 from fakes.wire_agent import WireAgent
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.ingest import order_routes
-from tfprof.collector.ingest.jobs import Jobs
+from tfprof.collector.ingest.jobs import OpenJobs
 from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -28,7 +28,7 @@ class Served:
         self.path = folder / "collector.sock"
         self.stats = SelfStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
-        self.jobs = Jobs(self.store, decoder(), self.stats.failed)
+        self.jobs = OpenJobs(self.store, decoder(), self.stats.failed)
         self.receiver = Receiver(str(self.path), self.jobs, self.stats, {"collector": "c1"})
         self.folder = folder
         self.peers: list[WireAgent] = []

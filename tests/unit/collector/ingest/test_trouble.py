@@ -10,7 +10,7 @@ from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import DecodeError, FormatError
 from tfprof.collector.ingest import apart, jobs, rows
 from tfprof.collector.ingest.job import LARGE_BYTES, BusyError
-from tfprof.collector.ingest.jobs import Jobs, MessageError, QuarantinedError
+from tfprof.collector.ingest.jobs import MessageError, OpenJobs, QuarantinedError
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
@@ -27,7 +27,7 @@ class Collecting:
         self.path = path
         self.stats = SelfStats()
         self.store = LocalStoreWriter(path, "testhost")
-        self.jobs = Jobs(self.store, decoder(), self.stats.failed)
+        self.jobs = OpenJobs(self.store, decoder(), self.stats.failed)
         for uid in (UID, OTHER):
             self.say(uid, wire.OPEN)
 
