@@ -79,8 +79,8 @@ def test_a_record_that_code_fails_at_is_told_and_those_around_it_are_stored(coll
 
 def test_a_message_that_code_fails_at_is_refused_and_the_job_goes_on(collecting, monkeypatch):
     monkeypatch.setattr(LocalJobWriter, "counters", broken)
-    monkeypatch.setattr(jobs.Job, "_counters", broken)
-    monkeypatch.setitem(jobs.Job._HANDLERS, wire.COUNTERS, broken)
+    monkeypatch.setattr(jobs.OpenJob, "_counters", broken)
+    monkeypatch.setitem(jobs.OpenJob._HANDLERS, wire.COUNTERS, broken)
     with pytest.raises(MessageError) as caught:
         collecting.say(UID, wire.COUNTERS)
     assert caught.value.slug == "internal"
