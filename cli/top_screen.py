@@ -125,7 +125,7 @@ class Opened(Ordering):
         self.query_one("#job", Static).update(message.text)
 
 
-class Jobs(Ordering):
+class JobsScreen(Ordering):
     """All jobs, a line for each."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -260,7 +260,7 @@ class Top(App[None]):
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True)]
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobsScreen) -> None:
         super().__init__(ansi_color=True)
         self._jobs = jobs
         self.interrupted = False
@@ -281,7 +281,7 @@ def _item(job: WatchedJob, text: str) -> Item:
 
 def run(store: LocalStore, watch: Watch, order: str, text: str) -> None:
     """Show jobs until a key quits; KeyboardInterrupt if that was Ctrl-C."""
-    app = Top(Jobs(store, watch, order, text))
+    app = Top(JobsScreen(store, watch, order, text))
     app.run()
     if app.interrupted:
         raise KeyboardInterrupt

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 from tfprof.cli import top_screen
 from tfprof.cli.top_rows import Rows
-from tfprof.cli.top_screen import Jobs, Opened, Top
+from tfprof.cli.top_screen import JobsScreen, Opened, Top
 from tfprof.collector.errors import StoreError
 from tfprof.collector.query.watching import ORDERS, Watch
 from tfprof.collector.store.reader import LocalStore
@@ -43,12 +43,12 @@ def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
 
 def drive(
     writer: LocalStoreWriter,
-    act: Callable[[Pilot[None], Jobs], Coroutine[Any, Any, None]],
+    act: Callable[[Pilot[None], JobsScreen], Coroutine[Any, Any, None]],
     size: tuple[int, int] = (80, 24),
 ) -> Top:
     """Run the screen for some keys; return the application as it ended."""
     store = LocalStore(writer.path)
-    jobs = Jobs(store, Watch(store), "slow", "")
+    jobs = JobsScreen(store, Watch(store), "slow", "")
     app = Top(jobs)
 
     async def run() -> None:
@@ -70,7 +70,7 @@ async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
     raise AssertionError("it does not come")
 
 
-def texts(jobs: Jobs) -> list[str]:
+def texts(jobs: JobsScreen) -> list[str]:
     return [item.text for item in jobs.query_one(Rows)._items]
 
 
@@ -79,7 +79,7 @@ def text_of(screen: Any, name: str) -> str:
 
 
 def test_the_slow_job_is_at_the_top_and_marked(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         first, second, *_ = jobs.query_one(Rows)._items
         assert "job07.py" in first.text
         assert (first.slow, second.slow) == (True, False)
@@ -90,7 +90,7 @@ def test_the_slow_job_is_at_the_top_and_marked(writer: LocalStoreWriter) -> None
 
 
 def test_keys_order_and_turn_around(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         seen = []
         for _ in ORDERS:
             seen.append(text_of(jobs, "#summary").split(" · ")[0])
@@ -107,7 +107,7 @@ def test_keys_order_and_turn_around(writer: LocalStoreWriter) -> None:
 
 
 def test_the_cursor_stays_with_its_job_and_scrolls(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         lines = jobs.query_one(Rows)
         await pilot.press("end")
         last = lines.chosen
@@ -123,7 +123,7 @@ def test_the_cursor_stays_with_its_job_and_scrolls(writer: LocalStoreWriter) -> 
 
 
 def test_a_filter_narrows_while_it_is_typed_and_is_cleared(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("slash", *"job1")
         await until(pilot, lambda: len(texts(jobs)) == 10)
         await pilot.press("enter")
@@ -139,7 +139,7 @@ def test_a_filter_narrows_while_it_is_typed_and_is_cleared(writer: LocalStoreWri
 
 
 def test_a_job_is_opened_in_place_and_closed(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: "job07.py" in text_of(pilot.app.screen, "#job"))
         assert isinstance(pilot.app.screen, Opened)
@@ -151,7 +151,7 @@ def test_a_job_is_opened_in_place_and_closed(writer: LocalStoreWriter) -> None:
 
 
 def test_a_job_that_was_removed_is_told(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         pilot.app.push_screen(Opened(jobs._store, "ffff"))
         await until(pilot, lambda: any("no job 'ffff'" in note.message for note in pilot.app._notifications))
 
@@ -159,7 +159,7 @@ def test_a_job_that_was_removed_is_told(writer: LocalStoreWriter) -> None:
 
 
 def test_looking_pauses_and_goes_on(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("space")
         assert "paused" in text_of(jobs, "#summary")
         before = jobs._watched
@@ -181,7 +181,7 @@ def test_steps_are_ordered_of_the_job_at_the_cursor(writer: LocalStoreWriter, mo
 
     monkeypatch.setattr(top_screen, "trace_next", trace_next)
 
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("t")
         await until(pilot, lambda: len(pilot.app._notifications) == 2)
         told = [note.message for note in pilot.app._notifications]
@@ -193,7 +193,7 @@ def test_steps_are_ordered_of_the_job_at_the_cursor(writer: LocalStoreWriter, mo
 
 @pytest.mark.parametrize("size", [(40, 8), (80, 24), (200, 50)])
 def test_every_size_is_filled_and_nothing_is_wider(writer: LocalStoreWriter, size: tuple[int, int]) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         assert max(map(len, [*texts(jobs), text_of(jobs, "#head"), text_of(jobs, "#summary")])) <= size[0]
         await pilot.resize_terminal(60, 20)
         await until(pilot, lambda: max(map(len, texts(jobs))) <= 60)
@@ -203,7 +203,7 @@ def test_every_size_is_filled_and_nothing_is_wider(writer: LocalStoreWriter, siz
 
 @pytest.mark.parametrize(("key", "interrupted"), [("q", False), ("ctrl+c", True)])
 def test_it_is_left_by_a_key(writer: LocalStoreWriter, key: str, interrupted: bool) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press(key)
 
     assert drive(writer, act).interrupted == interrupted
