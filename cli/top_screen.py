@@ -73,7 +73,7 @@ class Ordering(Screen[None]):
         self.notify(message.text, severity="error" if message.is_error else "information", markup=False)
 
 
-class Opened(Ordering):
+class JobScreen(Ordering):
     """One job: its steps, resource use and ops."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -242,7 +242,7 @@ class JobsScreen(Ordering):
 
     @on(Rows.Chosen)
     def _open(self, event: Rows.Chosen) -> None:
-        self.app.push_screen(Opened(self._store, event.key))
+        self.app.push_screen(JobScreen(self._store, event.key))
 
 
 class Top(App[None]):

@@ -14,7 +14,7 @@ from textual.pilot import Pilot
 from textual.widgets import Input, Static
 from tfprof.cli import top_screen
 from tfprof.cli.top_rows import Rows
-from tfprof.cli.top_screen import JobsScreen, Opened, Top
+from tfprof.cli.top_screen import JobScreen, JobsScreen, Top
 from tfprof.collector.errors import StoreError
 from tfprof.collector.query.watching import ORDERS, Watch
 from tfprof.collector.store.reader import LocalStore
@@ -142,7 +142,7 @@ def test_a_job_is_opened_in_place_and_closed(writer: LocalStoreWriter) -> None:
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: "job07.py" in text_of(pilot.app.screen, "#job"))
-        assert isinstance(pilot.app.screen, Opened)
+        assert isinstance(pilot.app.screen, JobScreen)
         assert "MEDIAN" in text_of(pilot.app.screen, "#job")
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is jobs)
@@ -152,7 +152,7 @@ def test_a_job_is_opened_in_place_and_closed(writer: LocalStoreWriter) -> None:
 
 def test_a_job_that_was_removed_is_told(writer: LocalStoreWriter) -> None:
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
-        pilot.app.push_screen(Opened(jobs._store, "ffff"))
+        pilot.app.push_screen(JobScreen(jobs._store, "ffff"))
         await until(pilot, lambda: any("no job 'ffff'" in note.message for note in pilot.app._notifications))
 
     drive(writer, act)
