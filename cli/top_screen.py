@@ -61,7 +61,7 @@ def beside(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> N
     threading.Thread(target=send, daemon=True).start()
 
 
-class Ordering(Screen[None]):
+class OrderScreen(Screen[None]):
     """A screen that can order a job to trace its next steps."""
 
     def order(self, store: LocalStore, uid: str) -> None:
@@ -73,7 +73,7 @@ class Ordering(Screen[None]):
         self.notify(message.text, severity="error" if message.is_error else "information", markup=False)
 
 
-class JobScreen(Ordering):
+class JobScreen(OrderScreen):
     """One job: its steps, resource use and ops."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -125,7 +125,7 @@ class JobScreen(Ordering):
         self.query_one("#job", Static).update(message.text)
 
 
-class JobsScreen(Ordering):
+class JobsScreen(OrderScreen):
     """All jobs, a line for each."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
