@@ -12,7 +12,7 @@ from ..store.reader import LocalJob, LocalStore
 from ..store.tail import Tail
 from ..summaries.events import EventSummary, events
 from ..summaries.jobs import JobRow, functions_of, job_row, short_ids
-from ..summaries.lines import Line, Lines
+from ..summaries.lines import Line, StepLines
 from .overview import steps_of
 
 SECOND_NS: Final = 10**9
@@ -46,7 +46,7 @@ class _Followed:
     job: LocalJob
     short: str
     tail: Tail
-    lines: Lines
+    lines: StepLines
     heard_ns: int
     known: bool = False
     gone_ns: int | None = None
@@ -123,7 +123,7 @@ class Following:
         if job.info.uid not in self._followed:
             short = short_ids([folder.name for folder in catalog.folders(self._store.path)])[job.info.hex]
             tail = Tail(job.folder, ("spans", "events"))
-            self._followed[job.info.uid] = _Followed(job, short, tail, Lines(each=self._each), now_ns)
+            self._followed[job.info.uid] = _Followed(job, short, tail, StepLines(each=self._each), now_ns)
             self._number += 1
 
     def _happened(self, one: _Followed, now_ns: int) -> Iterator[Happening]:

@@ -76,7 +76,7 @@ def line(rows: list[Row], functions: Mapping[int, str]) -> Line:
     )
 
 
-class Lines:
+class StepLines:
     """Makes lines of the entries of a job as they come; ``each``: one for every entry, however many.
 
     ``functions``: the names of functions by key, as far as they are known.

@@ -3,7 +3,7 @@
 from typing import Any
 
 from fakes.made_store import MS, SECOND, START_NS, span
-from tfprof.collector.summaries.lines import Line, Lines
+from tfprof.collector.summaries.lines import Line, StepLines
 from tfprof.formats import layout
 
 
@@ -17,14 +17,14 @@ def brief(lines: list[Line]) -> list[tuple[Any, ...]]:
 
 
 def test_few_steps_a_second_have_a_line_each_and_many_share_one() -> None:
-    lines = Lines()
+    lines = StepLines()
     found = lines.add([*steps(1, 8, 200), *steps(9, 40, 20, 3000)], START_NS) + lines.rest()
     assert brief(found) == [*(("batch", n, n, 1) for n in range(1, 9)), ("batch", 9, 48, 40)]
     assert found[-1].mean_ns == 20 * MS
 
 
 def test_a_second_waits_until_a_later_one_has_begun_or_its_time_is_up() -> None:
-    lines = Lines()
+    lines = StepLines()
     assert lines.add(steps(1, 3, 100), START_NS) == []
     assert brief(lines.add(steps(4, 1, 100, 1100), START_NS)) == [("batch", n, n, 1) for n in (1, 2, 3)]
     assert lines.add([], START_NS + 3 * SECOND) == []
@@ -32,33 +32,33 @@ def test_a_second_waits_until_a_later_one_has_begun_or_its_time_is_up() -> None:
 
 
 def test_a_long_step_is_told_when_it_ends() -> None:
-    lines = Lines()
+    lines = StepLines()
     assert brief(lines.add(steps(1, 1, 30_000), START_NS + 34 * SECOND)) == []
     (one,) = lines.add([], START_NS + 36 * SECOND)
     assert (one.end_ns - START_NS, one.mean_ns) == (30 * SECOND, 30 * SECOND)
 
 
 def test_an_entry_that_comes_late_has_a_line_of_its_own() -> None:
-    lines = Lines()
+    lines = StepLines()
     lines.add(steps(1, 30, 100), START_NS)
     (late,) = lines.add([span(layout.RUN, 7, 10, 1)], START_NS)
     assert (late.kind, late.first) == ("run", 7)
 
 
 def test_each_entry_has_a_line_where_that_is_asked_for() -> None:
-    found = Lines(each=True).add(steps(1, 500, 1), START_NS)
+    found = StepLines(each=True).add(steps(1, 500, 1), START_NS)
     assert brief(found) == [("batch", n, n, 1) for n in range(1, 501)]
 
 
 def test_a_line_says_how_many_were_traced_failed_set_up_and_timed() -> None:
     flags = (layout.FLAG_TRACED, layout.FLAG_FAILED, layout.FLAG_SETUP, layout.FLAG_SAMPLED, 0)
     rows = [span(layout.RUN, 1 + 4 * n, n, 2, flags=flag, count=4) for n, flag in enumerate(flags)]
-    (one,) = Lines().add([*rows, *steps(1, 1, 10, 1500)], START_NS)
+    (one,) = StepLines().add([*rows, *steps(1, 1, 10, 1500)], START_NS)
     assert (one.traced, one.failed, one.setup, one.count, one.timed, one.entries) == (4, 4, 4, 20, 17, 5)
     assert (one.first, one.last, one.min_ns, one.max_ns) == (1, 20, 2 * MS, 2 * MS)
 
 
 def test_steps_that_were_only_counted_and_failed_have_no_time() -> None:
     row = span(layout.RUN, 5, 1, 0, flags=layout.FLAG_FAILED | layout.FLAG_SAMPLED)
-    (one,) = Lines(each=True).add([row], START_NS)
+    (one,) = StepLines(each=True).add([row], START_NS)
     assert (one.timed, one.max_ns, one.failed) == (0, 0, 1)
