@@ -12,7 +12,7 @@ from ..store.reader import LocalJob, LocalStore
 from ..store.tail import Tail
 from ..summaries.events import EventSummary, events
 from ..summaries.jobs import JobRow, functions_of, job_row, short_ids
-from ..summaries.lines import Line, StepLines
+from ..summaries.lines import StepLine, StepLines
 from .overview import steps_of
 
 SECOND_NS: Final = 10**9
@@ -35,7 +35,7 @@ class Happening:
 
     what: str
     row: JobRow
-    line: Line | None = None
+    line: StepLine | None = None
     event: EventSummary | None = None
     back: bool = False
     median_ns: float | None = None

@@ -6,7 +6,7 @@ from typing import Final
 from .. import numbers
 from ..summaries.events import EventSummary
 from ..summaries.jobs import JobRow
-from ..summaries.lines import Line
+from ..summaries.lines import StepLine
 from ..text import clean
 from .jobs_text import framework, state
 
@@ -38,7 +38,7 @@ def ended(row: JobRow, median_ns: float | None) -> str:
     return _DOT.join((*parts, f"{numbers.count(row.traced)} traced{cost}", f"{numbers.count(row.lost)} lost"))
 
 
-def steps(line: Line) -> str:
+def steps(line: StepLine) -> str:
     """Return a line of steps.
 
     It says when the last one ended, which they are, how long one took, and what is to be said of
@@ -52,7 +52,7 @@ def steps(line: Line) -> str:
     return f"{text}  {', '.join(_marks(line))}".rstrip()
 
 
-def _marks(line: Line) -> list[str]:
+def _marks(line: StepLine) -> list[str]:
     marks = []
     if line.count > 1:
         marks.append(f"mean of {numbers.count(line.count)}")

@@ -15,7 +15,7 @@ _WAIT_NS: Final = 4 * SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StepLine:
     """``count`` spans of one kind, numbered from ``first`` to ``last``; times in ns, ``end_ns`` is real time.
 
     ``entries``: how many recorded entries it is of; ``timed``: how many of the spans were timed.
@@ -50,7 +50,7 @@ def _kind(row: Row) -> int:
     return of_span(row["kind"], row["key"])
 
 
-def line(rows: list[Row], functions: Mapping[int, str]) -> Line:
+def line(rows: list[Row], functions: Mapping[int, str]) -> StepLine:
     """Return entries of one kind as one line."""
 
     def flagged(flag: int) -> int:
@@ -59,7 +59,7 @@ def line(rows: list[Row], functions: Mapping[int, str]) -> Line:
     count, total = sum(row["count"] for row in rows), sum(row["total_ns"] for row in rows)
     sampled = [row for row in rows if row["flags"] & layout.FLAG_SAMPLED]
     untimed = sum(row["count"] - (not row["flags"] & layout.FLAG_FAILED) for row in sampled)
-    return Line(
+    return StepLine(
         kind=named(_kind(rows[0]), functions),
         first=min(row["ordinal"] for row in rows),
         last=max(row["ordinal"] + row["count"] - 1 for row in rows),
@@ -88,7 +88,7 @@ class StepLines:
         self._waiting: dict[tuple[int, int], list[Row]] = {}
         self._newest_ns = 0
 
-    def add(self, rows: Iterable[Row], now_ns: int) -> list[Line]:
+    def add(self, rows: Iterable[Row], now_ns: int) -> list[StepLine]:
         """Take rows of SPANS; return the lines of the seconds that are complete at ``now_ns``, in order of time."""
         for row in rows:
             end_ns = _end(row)
@@ -97,16 +97,16 @@ class StepLines:
         newest = max(self._newest_ns, now_ns - _WAIT_NS) // SECOND_NS
         return self._taken(lambda second: self._each or second < newest)
 
-    def rest(self) -> list[Line]:
+    def rest(self) -> list[StepLine]:
         """Return the lines of what waits."""
         return self._taken(lambda _second: True)
 
-    def _taken(self, complete: Any) -> list[Line]:
+    def _taken(self, complete: Any) -> list[StepLine]:
         taken = [key for key in self._waiting if complete(key[0])]
         found = [one for key in taken for one in self._lines(self._waiting.pop(key))]
         return sorted(found, key=lambda one: (one.end_ns, -one.mean_ns))
 
-    def _lines(self, rows: list[Row]) -> Iterator[Line]:
+    def _lines(self, rows: list[Row]) -> Iterator[StepLine]:
         if self._each or sum(row["count"] for row in rows) <= MOST:
             yield from (line([row], self.functions) for row in rows)
         else:

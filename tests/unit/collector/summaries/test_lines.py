@@ -3,7 +3,7 @@
 from typing import Any
 
 from fakes.made_store import MS, SECOND, START_NS, span
-from tfprof.collector.summaries.lines import Line, StepLines
+from tfprof.collector.summaries.lines import StepLine, StepLines
 from tfprof.formats import layout
 
 
@@ -12,7 +12,7 @@ def steps(first: int, number: int, each_ms: float, at_ms: float = 0.0, **other: 
     return [span(layout.BATCH, first + n, at_ms + n * each_ms, each_ms, **other) for n in range(number)]
 
 
-def brief(lines: list[Line]) -> list[tuple[Any, ...]]:
+def brief(lines: list[StepLine]) -> list[tuple[Any, ...]]:
     return [(one.kind, one.first, one.last, one.count) for one in lines]
 
 
