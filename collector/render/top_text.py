@@ -62,7 +62,7 @@ class HostNow(NamedTuple):
     memory_bytes: int
 
 
-class Lines(NamedTuple):
+class TopTable(NamedTuple):
     """The column titles, and a line for each job."""
 
     head: str
@@ -112,10 +112,10 @@ def _cells(one: Watching) -> list[str]:
     ]
 
 
-def lines(jobs: Sequence[Watching], width: int | None) -> Lines:
+def lines(jobs: Sequence[Watching], width: int | None) -> TopTable:
     """Return the table of ``jobs``, no wider than ``width``."""
     head, *rows = render(_COLUMNS, [_cells(one) for one in jobs], width=width)
-    return Lines(head, rows)
+    return TopTable(head, rows)
 
 
 def summary(at_ns: int, jobs: Sequence[Watching], hosts: Sequence[HostNow], damaged: int) -> list[str]:
