@@ -9,7 +9,7 @@ import click
 from ..collector.query.documents import top_document
 from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, like, ordered
 from ..collector.render import top_text
-from ..collector.render.top_text import HostNow, Watching
+from ..collector.render.top_text import HostNow, JobNow
 from ..collector.store.reader import LocalStore
 from .command import json_option, note, print_json, print_lines, store_option, width
 from .values import GIVEN
@@ -18,10 +18,10 @@ from .values import GIVEN
 EVERY_S: Final = 2.0
 
 
-def watching(jobs: list[WatchedJob]) -> list[Watching]:
+def watching(jobs: list[WatchedJob]) -> list[JobNow]:
     """Return the shown parts of jobs."""
     return [
-        Watching(
+        JobNow(
             one.row,
             one.pace,
             one.use.cpu_cores,
