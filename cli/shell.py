@@ -22,7 +22,7 @@ from .command import note, print_lines, width
 from .print_answer import print_answer
 from .selection import TfprofCommand, selection_from, selection_options, view_options
 from .shell_history import Lines, history_file
-from .shell_line import COMMANDS, STEP_KIND, Line, parse
+from .shell_line import COMMANDS, STEP_KIND, ParsedLine, parse
 from .shell_names import JobNames
 
 PROMPT: Final = "tfprof> "
@@ -57,7 +57,7 @@ class Shell:
         sys.stdout.flush()
         return True
 
-    def _carry_out(self, line: Line) -> None:
+    def _carry_out(self, line: ParsedLine) -> None:
         if line.command == "help":
             print_lines(_help(*line.words[:1]))
         elif line.command == "advise":

@@ -47,7 +47,7 @@ class LineError(UsageError):
         self.theirs = theirs
 
 
-class Line(NamedTuple):
+class ParsedLine(NamedTuple):
     """A parsed line: texts of options by name, words of commands without options."""
 
     command: str
@@ -59,14 +59,14 @@ class Line(NamedTuple):
 _WORDS: Final = frozenset({"help", "history", "exit", "quit"})
 
 
-def parse(text: str) -> Line:
+def parse(text: str) -> ParsedLine:
     """Parse a line; UsageError if it is invalid."""
     command, *words = text.split()
     if command not in COMMANDS:
         message = f"no such command {command!r}{suggestion(command, COMMANDS)} (help)"
         raise LineError(message, "First string must be a valid command.")
     if command in _WORDS:
-        return Line(command, {}, tuple(words))
+        return ParsedLine(command, {}, tuple(words))
     texts = {}
     at = 0
     while at < len(words):
@@ -80,7 +80,7 @@ def parse(text: str) -> Line:
             value, taken = _value(option, words[at:])
             at += taken
         texts[option.name] = value
-    return Line(command, texts)
+    return ParsedLine(command, texts)
 
 
 def _value(option: Option, words: Sequence[str]) -> tuple[str, int]:

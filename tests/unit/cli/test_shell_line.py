@@ -1,14 +1,14 @@
 """The language of the shell: words between blanks, tfprof's own refusals."""
 
 import pytest
-from tfprof.cli.shell_line import COMMANDS, OPTIONS, Line, parse
+from tfprof.cli.shell_line import COMMANDS, OPTIONS, ParsedLine, parse
 from tfprof.collector.errors import UsageError
 from tfprof.collector.tfviews.options import TABLE
 
 
 def test_a_line_is_a_command_and_options_with_their_values() -> None:
     line = parse("  op   -max_depth 3 -select 'micros,bytes'  -step -1")
-    assert line == Line("op", {"max_depth": "3", "select": "'micros,bytes'", "step": "-1"})
+    assert line == ParsedLine("op", {"max_depth": "3", "select": "'micros,bytes'", "step": "-1"})
 
 
 @pytest.mark.parametrize("spelling", ["-max_depth 4", "--max_depth 4", "-max-depth 4", "--max-depth=4", "-max_depth=4"])
@@ -38,7 +38,7 @@ def test_the_last_of_an_option_given_twice_counts() -> None:
 
 @pytest.mark.parametrize("command", ["help", "history", "exit", "quit"])
 def test_some_commands_take_words(command: str) -> None:
-    assert parse(f"{command} op x") == Line(command, {}, ("op", "x"))
+    assert parse(f"{command} op x") == ParsedLine(command, {}, ("op", "x"))
 
 
 def test_every_option_has_every_spelling() -> None:
