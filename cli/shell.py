@@ -21,7 +21,7 @@ from ..formats.version import VERSION
 from .command import note, print_lines, width
 from .print_answer import print_answer
 from .selection import TfprofCommand, selection_from, selection_options, view_options
-from .shell_history import Lines, history_file
+from .shell_history import LineHistory, history_file
 from .shell_line import COMMANDS, STEP_KIND, ParsedLine, parse
 from .shell_names import JobNames
 
@@ -31,7 +31,7 @@ PROMPT: Final = "tfprof> "
 class Shell:
     """State of a shell: the session's options and the entered lines; `failed`: some line had an error."""
 
-    def __init__(self, ask: Callable[[], Selection], options: Options, lines: Lines) -> None:
+    def __init__(self, ask: Callable[[], Selection], options: Options, lines: LineHistory) -> None:
         self._ask = ask
         self._parity = ask().parity
         self._engine = QueryEngine()
@@ -112,7 +112,7 @@ def _help(view: str = "") -> Iterator[str]:
         yield f"  {f'-{option.name} {option.metavar}':<32} {option.explained(view)}"
 
 
-def _typed(shell: Shell, lines: Lines, names: JobNames) -> None:
+def _typed(shell: Shell, lines: LineHistory, names: JobNames) -> None:
     """Read lines from a terminal: edited, completed, remembered."""
     from .shell_terminal import Prompt  # noqa: PLC0415  # a tenth of a second, for terminals only
 
@@ -163,9 +163,9 @@ def shell(compat: str, exact: bool, **given: Any) -> int:
     if sys.stdin.isatty() and sys.stdout.isatty():
         names = " ".join(f"{job.info.hex[:4]} {job.info.name}" for job in first.jobs[:4])
         click.echo(f"tfprof {VERSION}: {clean(names)}{' …' if len(found) > 4 else ''}; `help` lists the commands")
-        lines = Lines(history_file())
+        lines = LineHistory(history_file())
         _typed(Shell(ask, options, lines), lines, JobNames(first.jobs))
         return 0
-    asker = Shell(ask, options, Lines())
+    asker = Shell(ask, options, LineHistory())
     _piped(asker)
     return int(asker.failed)

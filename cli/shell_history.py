@@ -16,7 +16,7 @@ def history_file() -> Path:
     return Path(runtime_dir.absolute(runtime_dir.state_home())) / "tfprof" / "shell_history"
 
 
-class Lines:
+class LineHistory:
     """Lines, the latest last, including those in the file; an unusable file is reported once."""
 
     def __init__(self, path: Path | None = None) -> None:

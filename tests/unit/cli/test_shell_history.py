@@ -3,15 +3,15 @@
 from pathlib import Path
 
 import pytest
-from tfprof.cli.shell_history import KEPT, Lines, history_file
+from tfprof.cli.shell_history import KEPT, LineHistory, history_file
 
 
 def test_lines_are_kept_for_later_shells_and_for_their_user_only(tmp_path: Path) -> None:
     path = tmp_path / "state" / "tfprof" / "shell_history"
-    lines = Lines(path)
+    lines = LineHistory(path)
     for text in ("op", "op", "scope -step 1", "op"):
         lines.add(text)
-    assert Lines(path).texts == lines.texts == ["op", "scope -step 1", "op"]
+    assert LineHistory(path).texts == lines.texts == ["op", "scope -step 1", "op"]
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
@@ -20,24 +20,24 @@ def test_a_file_that_others_may_read_is_closed_to_them(tmp_path: Path) -> None:
     path = tmp_path / "history"
     path.write_text("op\n")
     path.chmod(0o644)
-    Lines(path).add("scope")
+    LineHistory(path).add("scope")
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_file_does_not_grow_for_ever(tmp_path: Path) -> None:
     path = tmp_path / "history"
-    lines = Lines(path)
+    lines = LineHistory(path)
     for number in range(KEPT + 10):
         lines.add(f"op -step {number}")
     kept = path.read_text().splitlines()
     assert len(kept) <= KEPT
     assert kept[-1] == f"op -step {KEPT + 9}"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert lines.texts == kept == Lines(path).texts
+    assert lines.texts == kept == LineHistory(path).texts
 
 
 def test_without_a_file_lines_are_remembered_for_the_session(tmp_path: Path) -> None:
-    lines = Lines()
+    lines = LineHistory()
     lines.add("op")
     assert lines.texts == ["op"]
     assert list(tmp_path.iterdir()) == []
@@ -45,7 +45,7 @@ def test_without_a_file_lines_are_remembered_for_the_session(tmp_path: Path) -> 
 
 def test_a_place_that_cannot_be_written_is_told_of_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    lines = Lines(tmp_path / "file" / "shell_history")
+    lines = LineHistory(tmp_path / "file" / "shell_history")
     lines.add("op")
     lines.add("scope")
     said = capsys.readouterr().err.splitlines()
@@ -56,7 +56,7 @@ def test_a_place_that_cannot_be_written_is_told_of_once(tmp_path: Path, capsys: 
 
 def test_bytes_that_are_no_text_do_not_keep_a_shell_from_starting(tmp_path: Path) -> None:
     (tmp_path / "history").write_bytes(b"op\n\xff\xfe\n")
-    assert Lines(tmp_path / "history").texts[0] == "op"
+    assert LineHistory(tmp_path / "history").texts[0] == "op"
 
 
 def test_the_place_is_the_users_state_folder(monkeypatch: pytest.MonkeyPatch) -> None:
