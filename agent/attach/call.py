@@ -35,7 +35,7 @@ class BackedOutError(AttachError):
     slug = "backed-out"
 
 
-class Memory:
+class ProcessMemory:
     """The memory of process ``pid``, written through /proc."""
 
     def __init__(self, pid: int) -> None:
@@ -62,7 +62,7 @@ class StoppedThread:
     ``restorer`` is the address of an `rt_sigreturn` in the process, which calls return to.
     """
 
-    def __init__(self, tid: int, memory: Memory, restorer: int, timeout_s: float) -> None:
+    def __init__(self, tid: int, memory: ProcessMemory, restorer: int, timeout_s: float) -> None:
         self._thread = TracedThread(tid)
         self._memory = memory
         self._restorer = restorer

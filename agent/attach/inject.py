@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ..processes import Process
 from . import maps
-from .call import BackedOutError, Memory, StoppedThread
+from .call import BackedOutError, ProcessMemory, StoppedThread
 from .errors import AttachError, RefusedError
 from .page import PAGE, Page, WorkProgress, WorkState
 from .ptrace import GoneError
@@ -69,7 +69,7 @@ def inject(
     It is not done if the process is not of ``user_id``, where that is given. OSError if the
     system forbids it.
     """
-    memory = Memory(process.pid)
+    memory = ProcessMemory(process.pid)
     try:
         found = _Injection(process, work, memory)
         if user_id is not None and found.owner != str(user_id):
@@ -82,7 +82,7 @@ def inject(
 class _Injection:
     """One attempt."""
 
-    def __init__(self, process: Process, work: Mapping[str, Any], memory: Memory) -> None:
+    def __init__(self, process: Process, work: Mapping[str, Any], memory: ProcessMemory) -> None:
         self._pid = process.pid
         self._memory = memory
         self._image = _image(process)

@@ -19,7 +19,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from . import injected
-from .call import Memory
+from .call import ProcessMemory
 
 PAGE: Final = 4096
 _WORDS: Final = struct.Struct("<IIII")
@@ -62,7 +62,7 @@ class Page:
         self.size = -(-(PAGE + len(self._text(_HIGHEST, _HIGHEST)) + len(_NOTHING) + len(self._archive)) // PAGE) * PAGE
         self.at = 0
 
-    def place(self, memory: Memory, at: int) -> None:
+    def place(self, memory: ProcessMemory, at: int) -> None:
         """Fill the page at the address ``at``."""
         text = self._text(at, self.size + PAGE)
         self.at, self.text_at = at, at + PAGE
@@ -71,7 +71,7 @@ class Page:
         memory.write(self.text_at, text + _NOTHING + self._archive)
         memory.write(at, _WORDS.pack(WorkState.QUEUED, 0, archive_at - at, len(self._archive)))
 
-    def wait(self, memory: Memory, patience_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
+    def wait(self, memory: ProcessMemory, patience_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
         """Wait until the work reaches ``until``, at most ``patience_s``; return its progress and answer."""
         deadline = time.monotonic() + patience_s
         while True:
@@ -80,11 +80,11 @@ class Page:
                 return answer
             time.sleep(_POLL_S)
 
-    def release(self, memory: Memory) -> None:
+    def release(self, memory: ProcessMemory) -> None:
         """Let the job free the page; work that has not started then does nothing."""
         memory.write(self.at + 4, (1).to_bytes(4, "little"))
 
-    def _answer(self, memory: Memory) -> WorkProgress:
+    def _answer(self, memory: ProcessMemory) -> WorkProgress:
         data = memory.read(self.at, PAGE)
         state = WorkState(min(_WORDS.unpack_from(data)[0], WorkState.FAILED))
         return WorkProgress(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
