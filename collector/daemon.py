@@ -46,7 +46,7 @@ DRAIN_S: Final = 2.0
 
 
 @dataclass(frozen=True)
-class Options:
+class CollectorOptions:
     """Options of a collector."""
 
     store: Path
@@ -60,7 +60,7 @@ class Options:
 class Collector:
     """The collector of one store: ``start``, then ``serve`` until ``stop`` or the idle time, then ``close``."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: CollectorOptions) -> None:
         self._options = options
         self._stats = SelfStats()
         self._stopping = False
@@ -207,7 +207,9 @@ def serve(store: str, idle_s: float | None, decoder: str) -> int:
     keep = Limits(None if days is None else days * 86_400, SETTINGS["keep-bytes"].read())
     idle_s = SETTINGS["collector-idle"].read() if idle_s is None else idle_s
     collector = Collector(
-        Options(Path(store), idle_s, decoder, keep, SETTINGS["alert-command"].read(), SETTINGS["alert-steps"].read())
+        CollectorOptions(
+            Path(store), idle_s, decoder, keep, SETTINGS["alert-command"].read(), SETTINGS["alert-steps"].read()
+        )
     )
 
     def stopped(_number: int, _frame: FrameType | None) -> None:
