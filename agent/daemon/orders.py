@@ -84,7 +84,7 @@ class _Given:
         return self.answer is None
 
 
-class Orders:
+class PendingOrders:
     """The orders of one agent; `take` accepts one, `look` checks all of them in each loop."""
 
     def __init__(self, jobs: Mapping[int, Job], send: Send) -> None:

@@ -12,7 +12,7 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import processes
 from tfprof.agent.channels import ChannelReader
-from tfprof.agent.daemon.orders import Orders
+from tfprof.agent.daemon.orders import PendingOrders
 from tfprof.agent.transport.message_queue import Outbox
 from tfprof.formats import layout, orders, wire
 from tfprof.formats.orders import Giver, Order, OrderAnswer
@@ -54,7 +54,7 @@ class Desk:
         self.target = target
         self.jobs: dict[int, Any] = {target.uid: target}
         self.answers: list[tuple[int, OrderAnswer]] = []
-        self.orders = Orders(self.jobs, self._send)
+        self.orders = PendingOrders(self.jobs, self._send)
         self.now = 100.0
 
     def _send(self, head: Head, body: bytes) -> bool:
