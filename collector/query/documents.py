@@ -14,7 +14,7 @@ from ..summaries.jobs import counts_of, functions_of
 from ..summaries.spans import phases
 from ..summaries.steps import steps as step_groups
 from ..tfviews.options import TABLE, Options
-from ..tfviews.output import Output
+from ..tfviews.output import OutputChoice
 from .engine import Answer
 from .explanations import kinds_of, why
 from .listing import EVERY, Listed, Wanted, listed
@@ -241,7 +241,7 @@ def options_document(options: Options) -> dict[str, Any]:
 
 
 def _option(value: Any) -> Any:
-    if isinstance(value, Output):
+    if isinstance(value, OutputChoice):
         return str(value).rstrip(":")
     if isinstance(value, (frozenset, tuple)):
         return sorted(value) if isinstance(value, frozenset) else list(value)

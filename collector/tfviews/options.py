@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import UsageError
 from .matcher import ALL, Matcher, wrong
 from .option_values import NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH, Kind, invalid, text_of
-from .output import FILE, SPELLED, Output, explained
+from .output import FILE, SPELLED, OutputChoice, explained
 
 __all__ = [
     "ALL",
@@ -37,7 +37,7 @@ MINIMA: Final = {
     "min_occurrence": "occurrence",
 }
 _DEFAULT_SELECT: Final = frozenset({"micros"})
-_STDOUT: Final = Output()
+_STDOUT: Final = OutputChoice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Options:
     hide_name_regexes: tuple[str, ...] = ()
     account_displayed_op_only: bool = False
     select: frozenset[str] = _DEFAULT_SELECT
-    output: Output = _STDOUT
+    output: OutputChoice = _STDOUT
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
@@ -266,5 +266,5 @@ def from_dict(given: Mapping[str, Any]) -> Options:
     }
     outfile = text_of("dump_to_file", given.get("dump_to_file", ""))
     if outfile:
-        values["output"] = Output(FILE, outfile)
+        values["output"] = OutputChoice(FILE, outfile)
     return Options(**values)  # type: ignore[arg-type]

@@ -67,7 +67,7 @@ class InvalidOutputError(UsageError):
     """An invalid `-output`; the message is the TF profiler's."""
 
 
-class Output(NamedTuple):
+class OutputChoice(NamedTuple):
     """A type of output, and its file if it has one."""
 
     type: str = STDOUT
@@ -91,14 +91,14 @@ def _outfile(kind: str, text: str) -> str:
     return outfile
 
 
-def parse(text: str) -> Output:
+def parse(text: str) -> OutputChoice:
     """Parse ``text``; InvalidOutputError with the TF profiler's message if it is invalid."""
     if not text:
-        return Output()
+        return OutputChoice()
     kind, _, rest = text.partition(":")
     if kind not in TYPES:
         raise InvalidOutputError(f"E.g. Unknown output type: {kind}, Valid types: {','.join(TYPES)}\n")
     outfile = _outfile(kind, rest)
     if kind in _WITH_FILE and not outfile:
         raise InvalidOutputError(f"Missing required output_options for {kind}\nE.g. -output {kind}:{_OUTFILE}=...\n")
-    return Output(kind, outfile)
+    return OutputChoice(kind, outfile)

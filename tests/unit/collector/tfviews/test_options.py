@@ -3,7 +3,16 @@
 import pytest
 from tfprof.collector.errors import UsageError
 from tfprof.collector.tfviews.option_values import pieces
-from tfprof.collector.tfviews.options import ORDERS, SELECTS, TABLE, Options, Output, from_dict, from_texts, warnings
+from tfprof.collector.tfviews.options import (
+    ORDERS,
+    SELECTS,
+    TABLE,
+    Options,
+    OutputChoice,
+    from_dict,
+    from_texts,
+    warnings,
+)
 
 
 def test_options_not_given_have_the_defaults_of_tfprofs_shell() -> None:
@@ -102,7 +111,7 @@ def test_an_empty_dict_means_what_it_means_to_tensorflows_python() -> None:
     options = from_dict({})
     assert (options.max_depth, options.step, options.order_by, options.select) == (10, -1, "name", set())
     assert options.account_type_regexes == options.start_name_regexes == options.show_name_regexes == ()
-    assert (options.output, options.account_displayed_op_only) == (Output(), False)
+    assert (options.output, options.account_displayed_op_only) == (OutputChoice(), False)
 
 
 def test_a_dict_is_neither_checked_for_orders_and_columns_nor_for_keys() -> None:
@@ -119,8 +128,8 @@ def test_a_dict_is_neither_checked_for_orders_and_columns_nor_for_keys() -> None
 
 
 def test_the_old_way_to_name_a_file_wins() -> None:
-    assert from_dict({"output": "none", "dump_to_file": "f"}).output == Output("file", "f")
-    assert from_dict({"output": "none", "dump_to_file": ""}).output == Output("none")
+    assert from_dict({"output": "none", "dump_to_file": "f"}).output == OutputChoice("file", "f")
+    assert from_dict({"output": "none", "dump_to_file": ""}).output == OutputChoice("none")
 
 
 @pytest.mark.parametrize(

@@ -2,23 +2,23 @@
 
 import pytest
 from tfprof.collector.errors import UsageError
-from tfprof.collector.tfviews.output import Output, parse
+from tfprof.collector.tfviews.output import OutputChoice, parse
 
 
 @pytest.mark.parametrize(
     ("text", "output", "shown"),
     [
-        ("", Output("stdout"), "stdout:"),
-        ("stdout", Output("stdout"), "stdout:"),
-        ("stdout:", Output("stdout"), "stdout:"),
-        ("none", Output("none"), "none:"),
-        ("file:outfile=a=b:c", Output("file", "a=b:c"), "file:outfile=a=b:c"),
-        ("file:,outfile=a,outfile=b,", Output("file", "b"), "file:outfile=b"),
-        ("timeline:outfile=t.json", Output("timeline", "t.json"), "timeline:outfile=t.json"),
-        ("pprof:outfile=p.gz", Output("pprof", "p.gz"), "pprof:outfile=p.gz"),
+        ("", OutputChoice("stdout"), "stdout:"),
+        ("stdout", OutputChoice("stdout"), "stdout:"),
+        ("stdout:", OutputChoice("stdout"), "stdout:"),
+        ("none", OutputChoice("none"), "none:"),
+        ("file:outfile=a=b:c", OutputChoice("file", "a=b:c"), "file:outfile=a=b:c"),
+        ("file:,outfile=a,outfile=b,", OutputChoice("file", "b"), "file:outfile=b"),
+        ("timeline:outfile=t.json", OutputChoice("timeline", "t.json"), "timeline:outfile=t.json"),
+        ("pprof:outfile=p.gz", OutputChoice("pprof", "p.gz"), "pprof:outfile=p.gz"),
     ],
 )
-def test_an_output_is_a_type_and_where_it_needs_one_a_file(text: str, output: Output, shown: str) -> None:
+def test_an_output_is_a_type_and_where_it_needs_one_a_file(text: str, output: OutputChoice, shown: str) -> None:
     assert parse(text) == output
     assert str(output) == shown
 
