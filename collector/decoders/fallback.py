@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from google.protobuf.message import DecodeError as ParseError
 
 from ..store.devices import accelerator
-from ..store.outputs import Output, encode
+from ..store.outputs import OpOutput, encode
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS, OUTPUTS
 from .interner import NameTable
 from .proto.run_metadata_pb2 import AllocationRecord, AllocatorMemoryUsed, NodeExecStats, NodeOutput, RunMetadata
@@ -124,9 +124,9 @@ def _names(node: NodeExecStats, names: NameTable) -> Row:
     )
 
 
-def _output(output: NodeOutput) -> Output:
+def _output(output: NodeOutput) -> OpOutput:
     tensor = output.tensor_description
-    return Output(
+    return OpOutput(
         output.slot,
         tensor.dtype,
         tensor.shape if tensor.HasField("shape") else None,

@@ -10,7 +10,7 @@ from google.protobuf.message import DecodeError
 
 from ..decoders.proto import graph_pb2
 from ..errors import FormatError
-from ..store.outputs import Output, decode
+from ..store.outputs import OpOutput, decode
 from .definitions import Outputs, Source, dims_of, source
 from .registry import Dims
 
@@ -72,7 +72,7 @@ def in_order(signature: bytes) -> list[Dims]:
     return [_dims(output.shape) or () for output in _outputs(signature)]
 
 
-def _outputs(signature: bytes) -> list[Output]:
+def _outputs(signature: bytes) -> list[OpOutput]:
     try:
         return decode(signature)
     except FormatError:

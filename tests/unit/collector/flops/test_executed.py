@@ -4,7 +4,7 @@ import pytest
 from fakes.graphs import signature
 from tfprof.collector.flops.definitions import Source
 from tfprof.collector.flops.executed import LabelInfo, fed, in_order, ran, recorded
-from tfprof.collector.store.outputs import Output, encode
+from tfprof.collector.store.outputs import OpOutput, encode
 from tfprof.collector.tfviews.inlined import inlined
 
 
@@ -40,9 +40,9 @@ def test_nodes_of_a_body_keep_their_names_behind_the_calls() -> None:
 def test_shapes_by_slot() -> None:
     assert recorded(signature((2, 3), (), None)) == ((2, 3), (), None)
     assert recorded(b"") == ()
-    outputs = [Output(1, 1, b"", True, True), Output(0, 1, b"", True, True)]
+    outputs = [OpOutput(1, 1, b"", True, True), OpOutput(0, 1, b"", True, True)]
     assert recorded(encode(outputs)) == ((),), "a slot without those before it has no place"
-    twice = [Output(0, 1, b"", True, True), Output(0, 1, None, True, True)]
+    twice = [OpOutput(0, 1, b"", True, True), OpOutput(0, 1, None, True, True)]
     assert recorded(encode(twice)) == (None,), "the last one counts"
 
 
@@ -53,5 +53,5 @@ def test_by_position_as_tensorflows_python_reads_them() -> None:
 def test_signatures_that_cannot_be_read_say_nothing() -> None:
     assert recorded(b"\x00\x01\x02\x7f") == ()
     assert in_order(b"\x80") == []
-    broken = encode([Output(0, 1, b"\xff\xff", True, True)])
+    broken = encode([OpOutput(0, 1, b"\xff\xff", True, True)])
     assert recorded(broken) == (None,)
