@@ -8,7 +8,7 @@ from typing import Any, Final
 import click
 
 from ..collector.api import invalid_argument, not_found
-from ..collector.errors import NoSuchStepError, RefusedError, TfprofError, UsageError
+from ..collector.errors import NoSuchStepError, RefusedOutputError, TfprofError, UsageError
 from ..collector.query.engine import VIEWS, QueryEngine, Selection
 from ..collector.render.wrapper_text import table
 from ..collector.summaries.kinds import from_text
@@ -93,7 +93,7 @@ def _theirs(error: TfprofError, parity: Parity) -> str:
     """Return the TF profiler's message for ``error``."""
     if isinstance(error, NoSuchStepError):
         return not_found(error)
-    if isinstance(error, RefusedError):
+    if isinstance(error, RefusedOutputError):
         return str(error.args[0])
     if isinstance(error, UsageError):
         return f"E: {invalid_argument(parity, getattr(error, 'theirs', str(error.args[0])).rstrip())}"

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from ..commands import settings_files
 from ..formats import runtime_dir
-from .errors import NoSuchStepError, RefusedError, UsageError
+from .errors import NoSuchStepError, RefusedOutputError, UsageError
 from .forms import advice_lines, empty_message, message
 from .loader import load
 from .query.engine import QueryEngine, Selection
@@ -136,7 +136,7 @@ class Profiler:
         except NoSuchStepError as error:
             _print_error(not_found(error))
             return empty_message(view)
-        except RefusedError as error:
+        except RefusedOutputError as error:
             _print_error(str(error.args[0]))
             return empty_message(view, ROOT)
         answer = printed.answer

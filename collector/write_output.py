@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .errors import RefusedError
+from .errors import RefusedOutputError
 from .exporters.table import EXPORTERS, files
 from .forms import lines, screen_lines, screen_warnings
 from .loader import load
@@ -28,7 +28,7 @@ def refuse(view: str, options: Options) -> None:
     """Raise RefusedError if ``view`` does not support the type in ``-output``."""
     exporter = EXPORTERS.get(options.output.type)
     if exporter is not None and view not in exporter.views:
-        raise RefusedError(exporter.refusal)
+        raise RefusedOutputError(exporter.refusal)
 
 
 class Terminal(NamedTuple):

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from ..errors import RefusedError, UsageError
+from ..errors import RefusedOutputError, UsageError
 from ..export.pprof import pprof
 from ..query.engine import Answer, QueryEngine
 from ..tfviews.output import File
@@ -14,7 +14,7 @@ def files(_engine: QueryEngine, answer: Answer) -> Iterator[File]:
     try:
         data = pprof(answer.tree, answer.options.select)
     except UsageError as error:
-        raise RefusedError(str(error.args[0])) from None
+        raise RefusedOutputError(str(error.args[0])) from None
     # The TF profiler puts brackets around the name, which a shell takes for a redirection.
     name = f"<{outfile}>" if answer.selection.parity.exact else outfile
     yield File(outfile, data, ["", f"Run pprof -png --nodecount=100 --sample_index=1 {name}"])

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ..errors import RefusedError
+from ..errors import RefusedOutputError
 from ..export.timeline import LONG, WARNING, file_name, graph_timeline, scope_timeline, written
 from ..query.engine import Answer, QueryEngine
 from ..query.executions import by_step, persistent_bytes, step_traces
@@ -26,7 +26,7 @@ def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
 def _of_steps(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     selection, options = answer.selection, answer.options
     if len(selection.jobs) != 1 or selection.device is not None:
-        raise RefusedError("a timeline of the graph view is of one job, with all its devices")
+        raise RefusedOutputError("a timeline of the graph view is of one job, with all its devices")
     job = selection.jobs[0]
     apart = not selection.parity.exact
     known = step_traces(job, selection.kinds, apart=apart)
