@@ -20,7 +20,7 @@ from ..store.schema import DEVICE
 from ..store.tail import Tail
 from ..summaries.jobs import ENDED, STARTING, JobRow, job_row, short_ids
 from ..summaries.kinds import NUMBERS, leading, named, of_span, span_kind
-from ..summaries.pace import NO_PACE, Pace, PaceKeeper, Row
+from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
 from ..tfviews.nodes import texts
 
@@ -131,11 +131,11 @@ class _Running:
         return self.tail.info
 
     def _take_spans(self, spans: pa.Table) -> None:
-        by_kind: dict[int, list[Row]] = {}
+        by_kind: dict[int, list[SpanRow]] = {}
         for span, key, start, total, count, flags in _tuples(spans, _SPAN_COLUMNS, _PAST):
             kind = of_span(span, key)
             if span in layout.STEP_WEIGHTS and (kind in self.paces or len(self.paces) + len(by_kind) < _KINDS):
-                by_kind.setdefault(kind, []).append(Row(start, total, count, flags))
+                by_kind.setdefault(kind, []).append(SpanRow(start, total, count, flags))
         for kind, rows in by_kind.items():
             self.paces.setdefault(kind, PaceKeeper()).add(rows)
             self.counts[kind] = self.counts.get(kind, 0) + sum(row.steps for row in rows)

@@ -45,7 +45,7 @@ def curve(spans: pa.Table, slices: int) -> list[float]:
     return [total / count for total, count in sums if count]
 
 
-class Row(NamedTuple):
+class SpanRow(NamedTuple):
     """One entry of SPANS, as far as paces go by it."""
 
     start_ns: int
@@ -89,7 +89,7 @@ class _Part:
         self.means: list[float] = []
         self._middle: float | None = None
 
-    def add(self, row: Row) -> None:
+    def add(self, row: SpanRow) -> None:
         """Count a row; its mean is looked at unless it was unusual."""
         self.count += row.steps
         if not row.flags & UNUSUAL and len(self.means) < _ROWS:
@@ -116,7 +116,7 @@ class PaceKeeper:
         """When the last step ended, in real time; None before there was one."""
         return self._end_ns
 
-    def add(self, rows: Iterable[Row]) -> None:
+    def add(self, rows: Iterable[SpanRow]) -> None:
         """Take rows, about in the order in which they began."""
         part = self._parts[-1] if self._parts else None
         for row in rows:

@@ -1,7 +1,7 @@
 """How fast steps come just now, and whether that is as before."""
 
 from fakes.made_store import MS, SECOND, START_NS, rows, span
-from tfprof.collector.summaries.pace import PaceKeeper, Row, curve
+from tfprof.collector.summaries.pace import PaceKeeper, SpanRow, curve
 from tfprof.formats import layout
 
 
@@ -9,7 +9,7 @@ def kept(*stretches: tuple[int, int, int]) -> tuple[PaceKeeper, int]:
     """Return a keeper of stretches: so many steps, of so many ms, one every so many ms; and when the last one ended."""
     keeper, now = PaceKeeper(), START_NS
     for number, took, every in stretches:
-        keeper.add(Row(now + n * every * MS, took * MS, 1, 0) for n in range(number))
+        keeper.add(SpanRow(now + n * every * MS, took * MS, 1, 0) for n in range(number))
         now += number * every * MS
     return keeper, now - stretches[-1][2] * MS + stretches[-1][1] * MS
 
@@ -53,13 +53,13 @@ def test_too_little_is_known_at_first() -> None:
 def test_traced_failed_and_first_steps_tell_nothing_of_step_times() -> None:
     keeper, now = kept((2000, 40, 50))
     for flag in (layout.FLAG_TRACED, layout.FLAG_FAILED, layout.FLAG_SETUP):
-        keeper.add(Row(now + n * 50 * MS, 900 * MS, 1, flag) for n in range(400))
+        keeper.add(SpanRow(now + n * 50 * MS, 900 * MS, 1, flag) for n in range(400))
     assert keeper.pace(now, 8).change == 1.0
 
 
 def test_rows_out_of_order_are_taken() -> None:
     keeper, now = kept((200, 40, 50))
-    keeper.add([Row(START_NS - SECOND, 40 * MS, 1, 0), Row(START_NS + SECOND, 40 * MS, 1, 0)])
+    keeper.add([SpanRow(START_NS - SECOND, 40 * MS, 1, 0), SpanRow(START_NS + SECOND, 40 * MS, 1, 0)])
     assert keeper.pace(now, 8).step_ns == 40 * MS
     assert keeper.last_ns == now
 
