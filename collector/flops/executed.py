@@ -31,7 +31,7 @@ class Sample(NamedTuple):
     signature: bytes
 
 
-class Row(NamedTuple):
+class ExecutionRow(NamedTuple):
     """Executions of one node in one trace with equal outputs."""
 
     node: str
@@ -47,7 +47,7 @@ class EquivalentSteps(NamedTuple):
     """
 
     traces: int
-    rows: Sequence[Row]
+    rows: Sequence[ExecutionRow]
     orders: Mapping[str, Sequence[bytes]] = MappingProxyType({})
 
 

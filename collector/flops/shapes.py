@@ -12,7 +12,7 @@ from ..tfviews.parity import DEFAULT, Parity
 from .batches import ITERATORS, BatchCandidate, batch_of_arguments, batch_of_iterator
 from .call_graph import CallGraph
 from .definitions import Definition, Outputs, Source, complete
-from .executed import LabelInfo, Row, by_slot, fed, in_order, originals
+from .executed import ExecutionRow, LabelInfo, by_slot, fed, in_order, originals
 from .flops import OF_OUTPUT, formula
 from .registry import Dims
 from .shape_solver import OpenSizes, RecordedShape, Solved
@@ -107,7 +107,9 @@ def _is_open(nodes: Nodes, name: str, parity: Parity) -> bool:
 class StepShapes:
     """The shapes of one traced step: as recorded, else according to the graph, else inferred from others."""
 
-    def __init__(self, nodes: Nodes, rows: Sequence[Row], orders: Mapping[str, Sequence[bytes]] | None = None) -> None:
+    def __init__(
+        self, nodes: Nodes, rows: Sequence[ExecutionRow], orders: Mapping[str, Sequence[bytes]] | None = None
+    ) -> None:
         """``rows``: the recorded outputs of nodes with open shapes; ``orders``: see EquivalentSteps."""
         self._nodes = nodes
         self.turn = -1, 0  # current execution, number of executions

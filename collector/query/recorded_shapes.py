@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from ..flops.executed import EquivalentSteps, Row, Sample
+from ..flops.executed import EquivalentSteps, ExecutionRow, Sample
 from ..store.columns import pc
 from ..store.devices import is_canonical
 from ..store.protocols import Executed, JobReader, RecordedOutputs
@@ -73,7 +73,7 @@ class ShapeReader:
             for number in batch:
                 yield EquivalentSteps(kinds[number], rows[number], orders.get(number, {}))
 
-    def _orders(self, rows: Mapping[int, Sequence[Row]], which: Executed) -> dict[int, dict[str, list[bytes]]]:
+    def _orders(self, rows: Mapping[int, Sequence[ExecutionRow]], which: Executed) -> dict[int, dict[str, list[bytes]]]:
         """Return by trace the output signatures of each node with several executions, in order of their start."""
         several = {
             trace: {name for name, count in Counter(row.node for row in found).items() if count > 1}
@@ -92,10 +92,10 @@ class ShapeReader:
 
     def _of_traces(
         self, traces: Sequence[int], which: Executed, sized: Collection[int] | None
-    ) -> Mapping[int, list[Row]]:
-        rows: dict[int, list[Row]] = {trace: [] for trace in traces}
+    ) -> Mapping[int, list[ExecutionRow]]:
+        rows: dict[int, list[ExecutionRow]] = {trace: [] for trace in traces}
         for trace, node, outputs, bytes_, runs in self._outputs.of_traces(traces, which, sized):
-            rows[trace].append(Row(self.name(node), self._signatures.get(outputs, b""), bytes_, runs))
+            rows[trace].append(ExecutionRow(self.name(node), self._signatures.get(outputs, b""), bytes_, runs))
         return rows
 
     def samples(self, ran: Iterable[str]) -> dict[str, Sample]:
