@@ -107,7 +107,7 @@ class PythonDecoder:
 
     def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
         """Return the rows of all ``parts`` and the result of each part."""
-        rows = fallback.Rows([[] for _ in OPS], [])
+        rows = fallback.DecodedRows([[] for _ in OPS], [])
         decoded = []
         for part, trace in zip(parts, traces, strict=True):
             decoded.append(_decoded(*fallback.add(rows, bytes(part), trace, interner.table)))

@@ -31,14 +31,14 @@ class _RefusedError(Exception):
     """A RunMetadata makes too many names or rows; the argument is the status."""
 
 
-class Rows(NamedTuple):
+class DecodedRows(NamedTuple):
     """Decoded rows: OPS as one list per column, ALLOCATIONS as tuples."""
 
     ops: list[list[int]]
     allocations: list[Row]
 
 
-def add(to: Rows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
+def add(to: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
     """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status). Unless OK, nothing is kept."""
     message = RunMetadata()
     try:
