@@ -27,7 +27,7 @@ class Item(NamedTuple):
     over: bool = False
 
 
-class Rows(ScrollView, can_focus=True):
+class LineList(ScrollView, can_focus=True):
     """A list of lines; the cursor stays on the same key when lines move."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

@@ -22,7 +22,7 @@ from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED
 from .show import shown
 from .top import EVERY_S, summary, watching
-from .top_rows import Item, Rows
+from .top_rows import Item, LineList
 from .trace import trace_next
 
 #: Update interval of an opened job, which takes longer to read than the list (seconds).
@@ -151,13 +151,13 @@ class JobsScreen(OrderScreen):
         """Create the widgets."""
         yield Static(id="summary", markup=False)
         yield Static(id="head", markup=False)
-        yield Rows()
+        yield LineList()
         yield Input(self._text, placeholder="name, user, host, id or state", id="filter", compact=True)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Start the updates."""
-        self.query_one(Rows).focus()
+        self.query_one(LineList).focus()
         self.look()
         self.set_interval(EVERY_S, self.look)
 
@@ -187,7 +187,7 @@ class JobsScreen(OrderScreen):
         text = top_text.fitted([*how, *summary(self._watched)], self.app.size.width)
         self.query_one("#summary", Static).update(text)
         self.query_one("#head", Static).update(table.head)
-        self.query_one(Rows).show([_item(job, text) for job, text in zip(jobs, table.jobs, strict=True)])
+        self.query_one(LineList).show([_item(job, text) for job, text in zip(jobs, table.jobs, strict=True)])
 
     # -- keys -------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class JobsScreen(OrderScreen):
 
     def action_trace(self) -> None:
         """Order the job at the cursor to trace its next steps."""
-        chosen = self.query_one(Rows).chosen
+        chosen = self.query_one(LineList).chosen
         if chosen is not None:
             self.order(self._store, chosen)
 
@@ -238,10 +238,10 @@ class JobsScreen(OrderScreen):
     @on(Input.Submitted)
     def _filtered(self) -> None:
         self.query_one(Input).remove_class("open")
-        self.query_one(Rows).focus()
+        self.query_one(LineList).focus()
 
-    @on(Rows.Chosen)
-    def _open(self, event: Rows.Chosen) -> None:
+    @on(LineList.Chosen)
+    def _open(self, event: LineList.Chosen) -> None:
         self.app.push_screen(JobScreen(self._store, event.key))
 
 

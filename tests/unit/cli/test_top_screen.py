@@ -13,7 +13,7 @@ from fakes.made_store import IDENTITY, MS, SECOND, rows, span
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 from tfprof.cli import top_screen
-from tfprof.cli.top_rows import Rows
+from tfprof.cli.top_rows import LineList
 from tfprof.cli.top_screen import JobScreen, JobsScreen, Top
 from tfprof.collector.errors import StoreError
 from tfprof.collector.query.watching import ORDERS, Watch
@@ -53,7 +53,7 @@ def drive(
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(Rows).chosen))
+            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(LineList).chosen))
             await act(pilot, jobs)
 
     asyncio.run(run())
@@ -71,7 +71,7 @@ async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
 
 
 def texts(jobs: JobsScreen) -> list[str]:
-    return [item.text for item in jobs.query_one(Rows)._items]
+    return [item.text for item in jobs.query_one(LineList)._items]
 
 
 def text_of(screen: Any, name: str) -> str:
@@ -80,7 +80,7 @@ def text_of(screen: Any, name: str) -> str:
 
 def test_the_slow_job_is_at_the_top_and_marked(writer: LocalStoreWriter) -> None:
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
-        first, second, *_ = jobs.query_one(Rows)._items
+        first, second, *_ = jobs.query_one(LineList)._items
         assert "job07.py" in first.text
         assert (first.slow, second.slow) == (True, False)
         assert max(map(len, texts(jobs))) <= 80
@@ -108,7 +108,7 @@ def test_keys_order_and_turn_around(writer: LocalStoreWriter) -> None:
 
 def test_the_cursor_stays_with_its_job_and_scrolls(writer: LocalStoreWriter) -> None:
     async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
-        lines = jobs.query_one(Rows)
+        lines = jobs.query_one(LineList)
         await pilot.press("end")
         last = lines.chosen
         await until(pilot, lambda: lines.scroll_offset.y == JOBS - lines.size.height)
