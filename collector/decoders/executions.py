@@ -123,7 +123,7 @@ class Plane(Protocol):
         """Stats of the plane itself."""
 
 
-class Session(Protocol):
+class SessionReader(Protocol):
     """Interface of an XSpace, the recording of a profiler session."""
 
     @property
@@ -131,7 +131,7 @@ class Session(Protocol):
         """Its planes; each call iterates anew."""
 
 
-def executions(space: Session, started_ns: int, caller: int = 0) -> Iterator[Execution]:
+def executions(space: SessionReader, started_ns: int, caller: int = 0) -> Iterator[Execution]:
     """Yield the op executions of all planes, except those of other threads' functions.
 
     Those are the functions that other threads than the step's called.
@@ -146,7 +146,7 @@ def executions(space: Session, started_ns: int, caller: int = 0) -> Iterator[Exe
                 yield from read(_Plane(plane, began_ns), Calls(caller))
 
 
-def session_start(space: Session) -> int:
+def session_start(space: SessionReader) -> int:
     """Return the start of the session in real time (ns), 0 if the XSpace has none."""
     for plane in space.planes:
         if plane.name == _ENVIRONMENT:
