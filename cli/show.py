@@ -29,9 +29,9 @@ def show(job: str, store: str, as_json: bool) -> None:
         note(found.ops.why)
 
 
-def shown(found: Overview) -> overview_text.Shown:
+def shown(found: Overview) -> overview_text.OverviewParts:
     """Return the shown parts of a job."""
-    return overview_text.Shown(
+    return overview_text.OverviewParts(
         row=found.row,
         tags=found.tags,
         stages=found.stages,

@@ -58,7 +58,7 @@ _OPS: Final = (
 )
 
 
-class Shown(NamedTuple):
+class OverviewParts(NamedTuple):
     """The shown parts of a job, as the query returns them."""
 
     row: JobRow
@@ -76,7 +76,7 @@ class Shown(NamedTuple):
     advice: Sequence[tuple[str, str]]
 
 
-def _head(shown: Shown, now_ns: int) -> Iterator[list[str]]:
+def _head(shown: OverviewParts, now_ns: int) -> Iterator[list[str]]:
     row = shown.row
     since = f"{numbers.duration(row.duration_ns)} since {started(row, now_ns)}"
     pid = f"pid {row.pid}" if row.pid else ""
@@ -133,7 +133,7 @@ _SERIES: Final[tuple[tuple[str, bool, str, Callable[[float | None], str]], ...]]
 )
 
 
-def _use(shown: Shown, width: int | None) -> Iterator[list[str]]:
+def _use(shown: OverviewParts, width: int | None) -> Iterator[list[str]]:
     for name, of_host, title, form in _SERIES:
         for one in shown.host_series if of_host else shown.job_series:
             little = form is _rate and (one.most or 0) < _LITTLE
@@ -181,7 +181,7 @@ def _filled(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
     return found
 
 
-def _blocks(shown: Shown, now_ns: int, width: int | None) -> Iterator[list[str]]:
+def _blocks(shown: OverviewParts, now_ns: int, width: int | None) -> Iterator[list[str]]:
     texts = list(map(_stage, filter(_is_shown, shown.stages)))
     head = [line for parts in _head(shown, now_ns) for line in _filled(parts, width, 2)]
     yield [*head, *_filled([f"{'phases':9}{texts[0]}", *texts[1:]], width, 9)]
@@ -197,7 +197,7 @@ def _blocks(shown: Shown, now_ns: int, width: int | None) -> Iterator[list[str]]
     ]
 
 
-def lines(shown: Shown, now_ns: int, width: int | None) -> Iterator[str]:
+def lines(shown: OverviewParts, now_ns: int, width: int | None) -> Iterator[str]:
     """Yield the lines of the summary, no wider than ``width``."""
     for at, block in enumerate(filter(None, _blocks(shown, now_ns, width))):
         if at:
