@@ -46,7 +46,7 @@ class CellContext(NamedTuple):
 Cell = Callable[[Row, CellContext], str]
 
 
-class Shown(NamedTuple):
+class ShownColumn(NamedTuple):
     """A column, its cells, and whether it is informative for the rows."""
 
     name: str
@@ -55,7 +55,7 @@ class Shown(NamedTuple):
     is_informative: Callable[[Sequence[Row]], bool]
 
 
-def columns(name: str, options: Options) -> list[Shown]:
+def columns(name: str, options: Options) -> list[ShownColumn]:
     """Return the selected columns of the view ``name``; the entry's name comes first."""
     first = primary(options)
     wanted = options.select | {first} if options.select & {*_PER_STEP, "params", "occurrence"} else options.select
@@ -77,8 +77,8 @@ def columns(name: str, options: Options) -> list[Shown]:
 # -- numbers --------------------------------------------------------------------------------------
 
 
-def _name(view: str) -> Shown:
-    return Shown(
+def _name(view: str) -> ShownColumn:
+    return ShownColumn(
         "name",
         Column(_HEADS[view], least=_LEAST, fair=_FAIR.get(view, _FAIR_OF_TREE)),
         lambda row, _context: "  " * row.depth + row.name,
@@ -98,69 +98,69 @@ def _any(number: str) -> Callable[[Sequence[Row]], bool]:
     return lambda rows: any(getattr(row.total, number) for row in rows)
 
 
-def _number(number: str) -> Shown:
+def _number(number: str) -> ShownColumn:
     title = "params" if number == "params" else _PER_STEP[number][0]
-    return Shown(
+    return ShownColumn(
         number, Column(title, right=True), lambda row, context: _mean(number, row.total, context), _any(number)
     )
 
 
-def _share(number: str) -> Shown:
+def _share(number: str) -> ShownColumn:
     def cell(row: Row, context: CellContext) -> str:
         part, whole = getattr(row.total, number), getattr(context.whole, number)
         return percent(part / whole) if part and whole else ""
 
-    return Shown("share", Column("share", right=True), cell, _any(number))
+    return ShownColumn("share", Column("share", right=True), cell, _any(number))
 
 
-def _self(view: str) -> Shown:
+def _self(view: str) -> ShownColumn:
     """Return the column of own time: shown if some entry with others below has a relevant part of it."""
 
     def is_informative(rows: Sequence[Row]) -> bool:
         return any(not row.is_leaf and row.own.micros * _SOME > row.total.micros for row in rows)
 
     column = Column("self", right=True, spare=0 if view == "graph" else _SPARE["self"])
-    return Shown("self", column, lambda row, context: _mean(_TIME, row.own, context), is_informative)
+    return ShownColumn("self", column, lambda row, context: _mean(_TIME, row.own, context), is_informative)
 
 
-def _part_of_time(number: str) -> Shown:
+def _part_of_time(number: str) -> ShownColumn:
     """Return the column of time on one kind of device: shown if there are several kinds."""
 
     def is_informative(rows: Sequence[Row]) -> bool:
         return all(any(getattr(row.total, part) for row in rows) for part in _PARTS_OF_TIME)
 
     column = Column(_PER_STEP[number][0], right=True, spare=_SPARE["self"])
-    return Shown(number, column, lambda row, context: _mean(number, row.total, context), is_informative)
+    return ShownColumn(number, column, lambda row, context: _mean(number, row.total, context), is_informative)
 
 
-def _spread() -> Shown:
+def _spread() -> ShownColumn:
     def cell(row: Row, _context: CellContext) -> str:
         return range_of([micros * 1000 for micros in row.times]) if any(row.times) else ""
 
     column = Column("min/median/max", right=True, spare=_SPARE["spread"])
-    return Shown("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))
+    return ShownColumn("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))
 
 
 # -- texts ----------------------------------------------------------------------------------------
 
 
-def _calls(_view: str) -> Shown:
+def _calls(_view: str) -> ShownColumn:
     def cell(row: Row, context: CellContext) -> str:
         return quantity(row.total.runs / context.steps) if row.total.runs else ""
 
     column = Column("calls/step", right=True, spare=_SPARE["calls"])
-    return Shown("calls", column, cell, _any("runs"))
+    return ShownColumn("calls", column, cell, _any("runs"))
 
 
-def _occurrence(view: str) -> Shown:
+def _occurrence(view: str) -> ShownColumn:
     column = Column("nodes", right=True, spare=_SPARE["calls"])
-    return Shown("occurrence", column, lambda row, _context: count(row.definitions), lambda _rows: view != "code")
+    return ShownColumn("occurrence", column, lambda row, _context: count(row.definitions), lambda _rows: view != "code")
 
 
-def _text(name: str, title: str, spare: int, least: int, text: Callable[[Row], str]) -> Callable[[str], Shown]:
-    def shown(_view: str) -> Shown:
+def _text(name: str, title: str, spare: int, least: int, text: Callable[[Row], str]) -> Callable[[str], ShownColumn]:
+    def shown(_view: str) -> ShownColumn:
         column = Column(title, least=least, spare=spare)
-        return Shown(name, column, lambda row, _context: text(row), lambda rows: any(map(text, rows)))
+        return ShownColumn(name, column, lambda row, _context: text(row), lambda rows: any(map(text, rows)))
 
     return shown
 
@@ -182,20 +182,22 @@ def _input_shapes(row: Row) -> str:
     return " | ".join(dict.fromkeys(shapes))
 
 
-def _op(view: str) -> Shown:
+def _op(view: str) -> ShownColumn:
     title = "op" if view == "graph" else "mostly"
     column = Column(title, least=20, spare=_SPARE["op"])
-    return Shown("op", column, lambda row, _context: row.op, lambda rows: view != "op" and any(row.op for row in rows))
+    return ShownColumn(
+        "op", column, lambda row, _context: row.op, lambda rows: view != "op" and any(row.op for row in rows)
+    )
 
 
-def _line(view: str) -> Shown:
+def _line(view: str) -> ShownColumn:
     column = Column("line", least=20, spare=_SPARE["line"])
-    return Shown(
+    return ShownColumn(
         "line", column, lambda row, _context: row.line, lambda rows: view != "code" and any(row.line for row in rows)
     )
 
 
-_TEXTS: Final[dict[str, Callable[[str], Shown]]] = {
+_TEXTS: Final[dict[str, Callable[[str], ShownColumn]]] = {
     "calls": _calls,
     "occurrence": _occurrence,
     "op": _op,

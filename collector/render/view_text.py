@@ -10,14 +10,14 @@ from ..tfviews.rows import Row, Rows
 from ..tfviews.tensors import Values, no_value
 from . import heading
 from .heading import Subject
-from .row_cells import CellContext, Shown, columns
+from .row_cells import CellContext, ShownColumn, columns
 from .table import render
 
 #: Columns that move above the table if all rows have the same value, with the text there.
 _ONCE: Final = {"device": "on {}", "line": "all made at {}"}
 
 
-def _same(shown: Shown, rows: Sequence[Row], context: CellContext) -> str | None:
+def _same(shown: ShownColumn, rows: Sequence[Row], context: CellContext) -> str | None:
     """Return the common value of a column, if it may move above the table; rows without a device do not count."""
     texts = {shown.cell(row, context) for row in rows} - ({""} if shown.name == "device" else set())
     return texts.pop() if shown.name in _ONCE and len(texts) == 1 else None
