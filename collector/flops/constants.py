@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from ..decoders.proto import graph_pb2
 from .call_graph import Key
 from .constraints import Sizes
-from .definitions import Definition, Source
+from .definitions import Definition, InputSource
 
 _INT32, _INT64 = 3, 9
 _WIDTHS: Final = {_INT32: 4, _INT64: 8}
@@ -42,16 +42,16 @@ class Values:
         self._nodes = nodes
         self._shape = shape
         self._constants: dict[Key, Sizes | None] = {}
-        self._values: dict[tuple[int, Source], Sizes | None] = {}
+        self._values: dict[tuple[int, InputSource], Sizes | None] = {}
 
-    def constant(self, graph: int, source: Source) -> Sizes | None:
+    def constant(self, graph: int, source: InputSource) -> Sizes | None:
         """Return the elements of a small constant, None for any other node."""
         key = graph, source.name
         if key not in self._constants:
             self._constants[key] = _constant(self._nodes.get(key))
         return self._constants[key]
 
-    def value(self, graph: int, source: Source, depth: int = 0) -> Sizes | None:
+    def value(self, graph: int, source: InputSource, depth: int = 0) -> Sizes | None:
         """Return the sizes that a tensor holds, -1 for unknown ones; None if it is no shape."""
         key = graph, source
         if key not in self._values:
@@ -59,7 +59,7 @@ class Values:
             self._values[key] = self._found(graph, source, depth)
         return self._values[key]
 
-    def _found(self, graph: int, source: Source, depth: int) -> Sizes | None:
+    def _found(self, graph: int, source: InputSource, depth: int) -> Sizes | None:
         node = self._nodes.get((graph, source.name))
         if node is None or depth > _DEEPEST:
             return None

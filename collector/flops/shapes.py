@@ -11,7 +11,7 @@ from ..tfviews.nodes import Shape
 from ..tfviews.parity import DEFAULT, Parity
 from .batches import ITERATORS, BatchCandidate, batch_of_arguments, batch_of_iterator
 from .call_graph import CallGraph
-from .definitions import Definition, Outputs, Source, complete
+from .definitions import Definition, InputSource, Outputs, complete
 from .executed import ExecutionRow, LabelInfo, by_slot, fed, in_order, originals
 from .flops import OF_OUTPUT, formula
 from .registry import Dims
@@ -45,7 +45,7 @@ class Nodes:
             return [node for node in self.by_name.get(name.removesuffix(_SCALED), ()) if node.op in _NORMALIZATIONS]
         return [node for node in found if op in OF_OUTPUT or node.op == op]
 
-    def output(self, graph: int, source: Source) -> Dims | None:
+    def output(self, graph: int, source: InputSource) -> Dims | None:
         """Return the shape of an output according to the graph."""
         node = self.by_key.get((graph, source.name))
         return node.outputs[source.slot] if node is not None and source.slot < len(node.outputs) else None
@@ -114,11 +114,11 @@ class StepShapes:
         self._nodes = nodes
         self.turn = -1, 0  # current execution, number of executions
         self._turns = _turns(orders or {})
-        self._seen: dict[Source, Dims | None] = {}
+        self._seen: dict[InputSource, Dims | None] = {}
         for row in rows:
             placeholder = fed(row.node)
             for slot, dims in by_slot(row.signature).items():
-                self._seen.setdefault(Source(row.node, slot), dims)
+                self._seen.setdefault(InputSource(row.node, slot), dims)
                 if placeholder is not None and slot == 0:
                     self._seen.setdefault(placeholder, dims)
         self._batches = [
@@ -146,7 +146,7 @@ class StepShapes:
         return there
 
     @staticmethod
-    def _sources(node: Definition, info: LabelInfo | None) -> Sequence[Source]:
+    def _sources(node: Definition, info: LabelInfo | None) -> Sequence[InputSource]:
         return node.inputs if info is None or info.inputs is None else info.inputs
 
     def inputs(self, node: Definition, info: LabelInfo | None = None) -> Outputs:
@@ -154,7 +154,7 @@ class StepShapes:
         sources = self._sources(node, info)
         return tuple(None if source.control else self.output(node.graph, source) for source in sources)
 
-    def output(self, graph: int, source: Source) -> Dims | None:
+    def output(self, graph: int, source: InputSource) -> Dims | None:
         """Return the shape of a node's output, as complete as it is known."""
         turns = self._turns.get(source)
         if turns is not None:
@@ -183,13 +183,13 @@ class StepShapes:
                     yield RecordedShape(batch.graph, source.name, source.slot, known)
 
 
-def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[Source, Sequence[Dims | None]]:
+def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[Dims | None]]:
     """Return, by execution, the shapes of outputs that vary within one step."""
-    found: dict[Source, list[Dims | None]] = {}
+    found: dict[InputSource, list[Dims | None]] = {}
     for name, order in orders.items():
         for signature in order:
             for slot, dims in by_slot(signature).items():
-                found.setdefault(Source(name, slot), []).append(dims)
+                found.setdefault(InputSource(name, slot), []).append(dims)
     return {source: shapes for source, shapes in found.items() if len(set(shapes)) > 1}
 
 
@@ -198,12 +198,12 @@ class Agreed:
 
     def __init__(self, nodes: Nodes) -> None:
         self._wanted = {
-            (node.graph, Source(source.name, source.slot))
+            (node.graph, InputSource(source.name, source.slot))
             for node in nodes.by_key.values()
             for source in node.inputs
             if not complete(nodes.output(node.graph, source))
         }
-        self._shapes: dict[Source, dict[Dims, None]] = {}
+        self._shapes: dict[InputSource, dict[Dims, None]] = {}
 
     def add(self, shapes: StepShapes) -> None:
         """Add the shapes of a step."""
@@ -212,7 +212,7 @@ class Agreed:
             if dims is not None:
                 self._shapes.setdefault(source, {})[dims] = None
 
-    def outputs(self) -> dict[Source, Dims]:
+    def outputs(self) -> dict[InputSource, Dims]:
         """Return the sizes that all steps have in common."""
         found = {source: agreed(list(shapes)) for source, shapes in self._shapes.items()}
         return {source: dims for source, dims in found.items() if dims is not None}

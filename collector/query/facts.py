@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ..flops import attributes
 from ..flops.counts import Count, Counting, Ran, registered
-from ..flops.definitions import Definition, Source, complete, definitions
+from ..flops.definitions import Definition, InputSource, complete, definitions
 from ..flops.registry import Dims
 from ..flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown, sized_nodes
 from ..store.protocols import JobReader
@@ -187,7 +187,9 @@ def _counted(
     return Known(_with_counts(facts, counts), counts, unknown)
 
 
-def _with_inputs(nodes: Nodes, facts: dict[str, NodeFacts], outputs: Mapping[Source, Dims]) -> dict[str, NodeFacts]:
+def _with_inputs(
+    nodes: Nodes, facts: dict[str, NodeFacts], outputs: Mapping[InputSource, Dims]
+) -> dict[str, NodeFacts]:
     """Return ``facts`` with input shapes, taken from the actual output slot; recorded ones fill in open sizes."""
     changed = {}
     for name, (node, *_) in nodes.by_name.items():
@@ -198,6 +200,8 @@ def _with_inputs(nodes: Nodes, facts: dict[str, NodeFacts], outputs: Mapping[Sou
     return {**facts, **changed}
 
 
-def _known_dims(nodes: Nodes, node: Definition, source: Source, outputs: Mapping[Source, Dims]) -> Dims | None:
+def _known_dims(
+    nodes: Nodes, node: Definition, source: InputSource, outputs: Mapping[InputSource, Dims]
+) -> Dims | None:
     dims = nodes.output(node.graph, source)
-    return dims if complete(dims) else outputs.get(Source(source.name, source.slot), dims)
+    return dims if complete(dims) else outputs.get(InputSource(source.name, source.slot), dims)

@@ -2,7 +2,7 @@
 
 import pytest
 from fakes.graphs import signature
-from tfprof.collector.flops.definitions import Source
+from tfprof.collector.flops.definitions import InputSource
 from tfprof.collector.flops.executed import LabelInfo, fed, in_order, ran, recorded
 from tfprof.collector.store.outputs import OpOutput, encode
 from tfprof.collector.tfviews.inlined import inlined
@@ -11,8 +11,14 @@ from tfprof.collector.tfviews.inlined import inlined
 @pytest.mark.parametrize(
     ("label", "said"),
     [
-        ("x = MatMul(a, b:1, ^c)", LabelInfo("MatMul", (Source("a", 0), Source("b", 1), Source("c", 0, control=True)))),
-        ("[cpu 26.3MB 26.3MB] s/x = _MklNativeFusedConv2D(a)", LabelInfo("_MklNativeFusedConv2D", (Source("a", 0),))),
+        (
+            "x = MatMul(a, b:1, ^c)",
+            LabelInfo("MatMul", (InputSource("a", 0), InputSource("b", 1), InputSource("c", 0, control=True))),
+        ),
+        (
+            "[cpu 26.3MB 26.3MB] s/x = _MklNativeFusedConv2D(a)",
+            LabelInfo("_MklNativeFusedConv2D", (InputSource("a", 0),)),
+        ),
         ("x = NoOp()", LabelInfo("NoOp", ())),
         ("_FusedConv2D", LabelInfo("_FusedConv2D", None)),
         ("id=4,device=/job:localhost/replica:0/task:0/device:CPU:0,async=false", None),
@@ -25,8 +31,8 @@ def test_a_label_says_what_ran_on_what(label: str, said: LabelInfo | None) -> No
 
 
 def test_a_fed_placeholder_runs_under_a_name_of_its_own() -> None:
-    assert fed("_arg_model/images_0_12") == Source("model/images", 0)
-    assert fed("_arg_split_2_0") == Source("split", 2)
+    assert fed("_arg_model/images_0_12") == InputSource("model/images", 0)
+    assert fed("_arg_split_2_0") == InputSource("split", 2)
     assert fed("images") is None
     assert fed("_arg_images") is None
 
