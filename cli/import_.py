@@ -15,7 +15,7 @@ from ..collector.imports.op_log import op_log
 from ..collector.imports.profile import ProfileFile
 from ..collector.imports.stacks import Rows
 from ..collector.imports.steps import Coverage, Step
-from ..collector.imports.writing import Source, store_job
+from ..collector.imports.writing import ImportSource, store_job
 from ..collector.proto.tfprof_log_pb2 import OpLogProto
 from ..collector.store.columns import listed
 from ..formats.values import job_name
@@ -35,12 +35,12 @@ def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[Step]:
             yield step
 
 
-def _of_profile(path: str, name: str) -> Source:
+def _of_profile(path: str, name: str) -> ImportSource:
     file = ProfileFile(contents(path), path)
-    return Source(name, file.graph(), [file.op_log()], file.steps(), {"op_log": True, "slots": True})
+    return ImportSource(name, file.graph(), [file.op_log()], file.steps(), {"op_log": True, "slots": True})
 
 
-def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> Source:
+def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> ImportSource:
     nodes = graph(contents(given["graph_path"]), given["graph_path"])
     names = frozenset(listed(nodes, "name"))
     known: list[Iterable[Rows]] = []
@@ -49,7 +49,7 @@ def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> Source:
     if "checkpoint_path" in given:
         known.append(_values(given["checkpoint_path"], names, notes))
     steps = _run_metadata(_listed(given.get("run_meta_path")), notes)
-    return Source(name, nodes, chain.from_iterable(known), steps, {"op_log": "op_log_path" in given})
+    return ImportSource(name, nodes, chain.from_iterable(known), steps, {"op_log": "op_log_path" in given})
 
 
 def _listed(paths: str | None) -> list[str]:
@@ -129,7 +129,7 @@ def _named_after(path: str) -> str:
         raise UsageError(f"{error}: give one, --name NAME") from None
 
 
-def _report(source: Source, store: Path, *, as_json: bool) -> None:
+def _report(source: ImportSource, store: Path, *, as_json: bool) -> None:
     """Write the job and print a summary."""
     covered, shares = Coverage(listed(source.graph, "name")), []
     of_profile = bool(source.facts.get("slots"))

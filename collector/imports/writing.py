@@ -22,7 +22,7 @@ _GRAPH_ROWS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """The content of the files; ``known``: rows besides the graph, in pieces.
 
     ``facts`` go into the job's identity: `op_log` and `slots` if the files have them.
@@ -44,7 +44,7 @@ class Imported:
     steps: int
 
 
-def store_job(store: Path, host: str, source: Source, on_step: Callable[[Step], None]) -> Imported:
+def store_job(store: Path, host: str, source: ImportSource, on_step: Callable[[Step], None]) -> Imported:
     """Write ``source`` into ``store`` as a job of state `imported`; ``on_step`` is called before each step is written.
 
     After any exception, no part of the job is left in the store.
