@@ -14,7 +14,7 @@ from ..collector.imports.graph import graph
 from ..collector.imports.op_log import op_log
 from ..collector.imports.profile import ProfileFile
 from ..collector.imports.stacks import Rows
-from ..collector.imports.steps import Coverage, Step
+from ..collector.imports.steps import Coverage, ImportedStep
 from ..collector.imports.writing import ImportSource, store_job
 from ..collector.proto.tfprof_log_pb2 import OpLogProto
 from ..collector.store.columns import listed
@@ -24,7 +24,7 @@ from .selection import TfprofCommand
 from .values import GIVEN, NAME
 
 
-def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[Step]:
+def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[ImportedStep]:
     for number, path in enumerate(paths):
         step = run_metadata.step(number, contents(path), path)
         if step is None:
@@ -134,7 +134,7 @@ def _report(source: ImportSource, store: Path, *, as_json: bool) -> None:
     covered, shares = Coverage(listed(source.graph, "name")), []
     of_profile = bool(source.facts.get("slots"))
 
-    def print_coverage(step: Step) -> None:
+    def print_coverage(step: ImportedStep) -> None:
         if not of_profile:
             shares.append(covered.add(step.message))
             if not as_json:
