@@ -8,7 +8,7 @@ from typing import Final
 from ..numbers import count, duration, percent
 from ..summaries.events import EventSummary
 from ..summaries.spread import Spread
-from ..summaries.steps import Step, StepGroup, Steps
+from ..summaries.steps import StepEntry, StepGroup, Steps
 from .table import Column, render
 
 _GROUPS: Final = (
@@ -49,7 +49,7 @@ def costs(group: StepGroup) -> str | None:
     return f"a traced {name} takes {more} the steps beside it, by the median of {count(pairs)}"
 
 
-def _mark(step: Step) -> str:
+def _mark(step: StepEntry) -> str:
     marks = (
         (step.traced, "traced"),
         (step.failed, "failed"),
@@ -60,7 +60,7 @@ def _mark(step: Step) -> str:
     return ", ".join(word for flag, word in marks if flag)
 
 
-def _step(step: Step) -> list[str]:
+def _step(step: StepEntry) -> list[str]:
     last = step.ordinal + step.count - 1
     number = str(step.ordinal) if step.count == 1 else f"{step.ordinal}-{last}"
     at = time.strftime("%H:%M:%S", time.localtime(step.start_ns / 1e9)) + f".{step.start_ns // 10**6 % 1000:03d}"

@@ -41,7 +41,7 @@ class StepGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepEntry:
     """One step, or ``count`` consecutive short ones from ``ordinal`` on; durations are means in ns.
 
     ``sampled``: only the last one was timed, or none if that failed.
@@ -63,7 +63,7 @@ class Steps:
     """Groups by importance, and single steps by time; ``timed``: number of timed steps of each kind."""
 
     groups: tuple[StepGroup, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[StepEntry, ...]
     rows: int
     timed: Mapping[str, int]
 
@@ -114,9 +114,9 @@ def _group(kind: int, key: int, spans: pa.Table, names: Names) -> StepGroup:
     )
 
 
-def _step(row: dict[str, Any]) -> Step:
+def _step(row: dict[str, Any]) -> StepEntry:
     flags = row["flags"]
-    return Step(
+    return StepEntry(
         layout.SPAN_NAMES[row["kind"]],
         row["ordinal"],
         row["count"],
