@@ -14,7 +14,7 @@ from ..tfviews.primary import primary
 from ..tfviews.rows import Judge, Limit, Rows, Times, lines_of, op_rows, tree_rows, with_rest
 from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, needs
 from .required_facts import STACKS
-from .step_times import StepTimes, step_times
+from .step_times import NodeTimes, step_times
 
 #: A depth greater than that of any tree or table.
 _UNLIMITED: Final = 1 << 62
@@ -38,7 +38,7 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
     if profile is None:
         folded = load(chosen.fold)([], asked, selection.parity)
         return Screen(Answer(selection, chosen, asked, None, folded), Rows((), NOTHING), 0)
-    nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else StepTimes(0, {})
+    nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
     if not options.given & _NAMES:
         nodes, names = grouped(nodes, linked=view == "graph")
         times = times.renamed(names)

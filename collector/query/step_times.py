@@ -14,22 +14,22 @@ from .profile import Profile, matching
 MOST: Final = 50
 
 
-class StepTimes(NamedTuple):
+class NodeTimes(NamedTuple):
     """The times in us of nodes by name, one for each of ``steps`` steps."""
 
     steps: int
     nodes: dict[str, list[int]]
 
-    def renamed(self, names: Mapping[str, str]) -> "StepTimes":
+    def renamed(self, names: Mapping[str, str]) -> "NodeTimes":
         """Return the times under new names; nodes that get the same name are summed."""
         nodes: dict[str, list[int]] = {}
         for name, times in self.nodes.items():
             known = names.get(name, name)
             nodes[known] = list(map(add, nodes[known], times)) if known in nodes else times
-        return StepTimes(self.steps, nodes)
+        return NodeTimes(self.steps, nodes)
 
 
-def step_times(profile: Profile, device: str | None = None) -> StepTimes:
+def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
     """Return the times of nodes in the steps of ``profile``; ``device``: on matching devices, as for ``profile``."""
     parts = [(job, spaced(traces)) for job, traces in profile.of]
     steps = sum(len(traces) for _, traces in parts)
@@ -41,7 +41,7 @@ def step_times(profile: Profile, device: str | None = None) -> StepTimes:
                 nodes[name] = [0] * steps
             nodes[name][first + at] += us
         first += len(traces)
-    return StepTimes(steps, nodes)
+    return NodeTimes(steps, nodes)
 
 
 def spaced(traces: Sequence[int]) -> Sequence[int]:
