@@ -36,7 +36,7 @@ class Known:
 NOTHING_KNOWN: Final = Known({}, {})
 
 
-class Steps(NamedTuple):
+class SelectedTraces(NamedTuple):
     """Traces of a job: all of them, the selected numbers (None: all), and the ROLLUP of the selected ones."""
 
     traces: pa.Table
@@ -69,7 +69,7 @@ class _OpLog:
             self.types[name] = [each for each in self.types[name] if each != TRAINABLE]
 
 
-def known(job: JobReader, names: pa.Table, steps: Steps, needs: Collection[str], parity: Parity) -> Known:
+def known(job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collection[str], parity: Parity) -> Known:
     """Read the facts ``needs`` about a job's nodes; ``names``: its NAMES."""
     found = _known(job, names, steps, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NOTHING_KNOWN
     return replace(found, facts=_with_stacks(found.facts, job, names, parity)) if STACKS in needs else found
@@ -90,7 +90,7 @@ def _with_stacks(
     return {**facts, **with_stacks}
 
 
-def _known(job: JobReader, names: pa.Table, steps: Steps, needs: Collection[str], parity: Parity) -> Known:
+def _known(job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collection[str], parity: Parity) -> Known:
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     log = _OpLog(job.table("op_log"), parity)
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
@@ -158,7 +158,7 @@ def _counted(
     facts: dict[str, NodeFacts],
     log: _OpLog,
     reader: ShapeReader,
-    steps: Steps,
+    steps: SelectedTraces,
     needs: Collection[str],
     parity: Parity,
 ) -> Known:

@@ -230,9 +230,9 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: 
 
 
 def _known(chosen: _Chosen, names: pa.Table, rollup: pa.Table, needs: Collection[str], parity: Parity) -> "Known":
-    from .facts import Steps, known  # noqa: PLC0415  # with protobuf, a tenth of a command's start
+    from .facts import SelectedTraces, known  # noqa: PLC0415  # with protobuf, a tenth of a command's start
 
-    return known(chosen.job, names, Steps(chosen.traces, chosen.numbers, rollup), needs, parity)
+    return known(chosen.job, names, SelectedTraces(chosen.traces, chosen.numbers, rollup), needs, parity)
 
 
 def _seen(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
