@@ -62,7 +62,7 @@ class OrderInForceError(TfprofError):
 
 
 @dataclass
-class _Given:
+class _PendingOrder:
     """One pending order: its generation, the time at which it was written (real ns), the last answer."""
 
     job: Job
@@ -90,7 +90,7 @@ class PendingOrders:
     def __init__(self, jobs: Mapping[int, Job], send: Send) -> None:
         self._jobs = jobs
         self._send = send
-        self._given: OrderedDict[int, _Given] = OrderedDict()
+        self._given: OrderedDict[int, _PendingOrder] = OrderedDict()
 
     @property
     def are_waiting(self) -> bool:
@@ -142,9 +142,9 @@ class PendingOrders:
         else:
             generation = _ACTIONS[order.action](job, head.last, order)
         counts = channel.counters()["counts"]
-        self._given[head.last] = _Given(job, order, generation, now + order.patience_s, time.time_ns(), counts)
+        self._given[head.last] = _PendingOrder(job, order, generation, now + order.patience_s, time.time_ns(), counts)
 
-    def _await(self, number: int, one: _Given, now: float) -> None:
+    def _await(self, number: int, one: _PendingOrder, now: float) -> None:
         """Check whether the job applies the order; withdraw the order after its time limit."""
         channel = one.job.channel
         if self._jobs.get(one.job.uid) is not one.job:  # and its channel is closed
@@ -166,7 +166,7 @@ class PendingOrders:
                 control.end_order(channel)
             self._refuse(number, one, error)
 
-    def _follow(self, number: int, one: _Given, now: float) -> None:
+    def _follow(self, number: int, one: _PendingOrder, now: float) -> None:
         """Check whether the order has ended; answer when its traced steps are stored."""
         channel, outbox = one.job.channel, one.job.outbox
         is_open = self._jobs.get(one.job.uid) is one.job
@@ -187,12 +187,12 @@ class PendingOrders:
             self._answer(number, one, one.ended, f"ended after {one.ended.traced} traced steps")
             one.is_done = True
 
-    def _refuse(self, number: int, one: _Given, error: TfprofError) -> None:
+    def _refuse(self, number: int, one: _PendingOrder, error: TfprofError) -> None:
         answer = OrderAnswer(one.job.uid, orders.REFUSED, error.slug, error.args[0])
         self._answer(number, one, answer, f"not obeyed, {error.args[0]}")
         one.is_done = True
 
-    def _answer(self, number: int, one: _Given, answer: OrderAnswer, says: str) -> None:
+    def _answer(self, number: int, one: _PendingOrder, answer: OrderAnswer, says: str) -> None:
         """Answer, and store an event of the job."""
         one.answer = answer
         if self._jobs.get(one.job.uid) is one.job:
@@ -210,7 +210,7 @@ def _limited(channel: ChannelReader, name: str) -> int:
     return min(channel.word(name), NEVER - 1)
 
 
-def _obstacle(one: _Given, now: float) -> TfprofError | None:
+def _obstacle(one: _PendingOrder, now: float) -> TfprofError | None:
     """Return the reason why the job does not apply the order, None while it may."""
     if not one.job.is_running:
         return JobGoneError("the job ended before a step began")
