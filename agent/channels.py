@@ -95,7 +95,7 @@ class ChannelReader:
     """The channel behind ``fd``, which it owns; words are read through a mapping, everything else by pread.
 
     Only the control page is mapped, so the rings of fifty jobs do not count as this process's
-    memory. FormatError if it is no channel of a known version. Later reads raise ChannelError on
+    memory. FormatError if it is no channel of a known version. Later reads raise InvalidChannelError on
     impossible content.
     """
 

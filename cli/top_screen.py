@@ -254,7 +254,7 @@ class Top(App[None]):
     #head { text-style: bold underline; }
     #filter { display: none; height: 1; border: none; padding: 0; }
     #filter.open { display: block; }
-    Rows { height: 1fr; background: ansi_default; scrollbar-size: 0 0; }
+    LineList { height: 1fr; background: ansi_default; scrollbar-size: 0 0; }
     VerticalScroll { scrollbar-size: 0 0; }
     """
     ENABLE_COMMAND_PALETTE = False

@@ -9,7 +9,7 @@ __all__ = [
     "FormatError",
     "NoSuchJobError",
     "NoSuchStepError",
-    "RefusedError",
+    "RefusedOutputError",
     "StoreError",
     "TfprofError",
     "UsageError",

@@ -25,7 +25,7 @@ class AnswerText(NamedTuple):
 
 
 def refuse(view: str, options: Options) -> None:
-    """Raise RefusedError if ``view`` does not support the type in ``-output``."""
+    """Raise RefusedOutputError if ``view`` does not support the type in ``-output``."""
     exporter = EXPORTERS.get(options.output.type)
     if exporter is not None and view not in exporter.views:
         raise RefusedOutputError(exporter.refusal)
@@ -52,7 +52,7 @@ def write_output(
     profiler's.
 
     ``whole``: read every fact that the message has room for. Nothing is written if there is nothing
-    to show: no step was traced, or the code view has no stack. Raises RefusedError if the view does
+    to show: no step was traced, or the code view has no stack. Raises RefusedOutputError if the view does
     not support the type, TfprofError ``io`` if a file cannot be written, NoSuchStepError, and
     UsageError ``no-such-device``.
     """

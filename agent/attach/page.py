@@ -2,7 +2,7 @@
 
 | bytes | what |
 |---|---|
-| 0 - 3 | progress: a `State` |
+| 0 - 3 | progress: a `WorkState` |
 | 4 - 7 | written by tfprof: 1 after the answer is read, or is no longer waited for |
 | 8 - 15 | offset and size of the archive |
 | 16 - 4095 | the answer: UTF-8, terminated by a zero |

@@ -196,7 +196,7 @@ class Outbox:
 
     # -- sending ---------------------------------------------------------------------------------
     def pump(self, now: float, send: Send, room: int, share: int = 0) -> int:
-        """Send due messages; return the bytes of records sent; ChannelError if the channel is broken.
+        """Send due messages; return the bytes of records sent; InvalidChannelError if the channel is broken.
 
         Records are limited to about ``room`` bytes, but up to ``share`` bytes of the job may always
         be in flight.

@@ -9,7 +9,7 @@ from ..tfviews.output import File
 
 
 def files(_engine: QueryEngine, answer: Answer) -> Iterator[File]:
-    """Yield the one file; RefusedError where not one number is selected."""
+    """Yield the one file; RefusedOutputError where not one number is selected."""
     outfile = answer.options.output.outfile
     try:
         data = pprof(answer.tree, answer.options.select)

@@ -17,6 +17,6 @@ def outputs(view: str) -> frozenset[str]:
 
 
 def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
-    """Yield the files of the exporter that the answer's options name; RefusedError where it cannot make them."""
+    """Yield the files of the exporter that the answer's options name; RefusedOutputError where it cannot make them."""
     make: Callable[[QueryEngine, Answer], Iterator[File]] = load(f"{__package__}.{answer.options.output.type}:files")
     return make(engine, answer)

@@ -13,7 +13,7 @@ from ..tfviews.output import File
 def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     """Yield the timeline of a scope or code view, or one for each step that a graph view covers.
 
-    Raises RefusedError for a graph view of several jobs or of one device: their steps share no
+    Raises RefusedOutputError for a graph view of several jobs or of one device: their steps share no
     clock.
     """
     options = answer.options

@@ -18,7 +18,7 @@ __all__ = [
     "Matcher",
     "Option",
     "Options",
-    "Output",
+    "OutputChoice",
     "from_dict",
     "from_texts",
 ]
