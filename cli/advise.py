@@ -29,7 +29,7 @@ def note_no_advice(found: Sequence[JobAdvice]) -> None:
         where = f"{one.job.info.hex[:4]}: " if len(found) > 1 else ""
         if not one.has_steps:
             note(where + untraced(one.job))
-        elif not one.says_something:
+        elif not one.has_findings:
             note(f"{where}no advice: no checker found anything")
 
 

@@ -9,8 +9,8 @@ from typing import Final
 import click
 
 from ..collector.errors import UsageError
-from ..collector.query.documents import happening_document
-from ..collector.query.following import Following, Happening
+from ..collector.query.documents import change_document
+from ..collector.query.following import Following, JobChange
 from ..collector.render import lines_text
 from ..collector.store.reader import LocalStore
 from .command import jobs_argument, json_option, note, print_lines, store_option
@@ -31,7 +31,7 @@ def _pause(seconds: float) -> None:
         raise BrokenPipeError
 
 
-def _text(found: Happening) -> str | None:
+def _text(found: JobChange) -> str | None:
     if found.line is not None:
         return lines_text.steps(found.line)
     if found.event is not None:
@@ -44,10 +44,10 @@ def _text(found: Happening) -> str | None:
     return None
 
 
-def _line(found: Happening, *, as_json: bool, named: bool) -> str | None:
+def _line(found: JobChange, *, as_json: bool, named: bool) -> str | None:
     """Return the line for a change, with the job's id in front if ``named``; None if it has no line."""
     if as_json:
-        return json.dumps(happening_document(found))
+        return json.dumps(change_document(found))
     text = _text(found)
     return f"{found.row.id}  {text}" if text and named and found.what not in {"job", "end"} else text
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..collector.errors import StoreError, TfprofError
-from ..collector.query.explanations import befell, missed, of_kinds, untraced
+from ..collector.query.explanations import first_warning, missed, of_kinds, untraced
 from ..collector.query.profile import Profile
 from ..collector.query.ranked import ranked
 from ..collector.render import report_text
@@ -65,7 +65,7 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     found = top.profile if top else None
     shown = [_summary(job, row, found if job is first else None) for job, row in processes[: report_text.PROCESSES]]
     rest = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
-    why = (of_kinds(found), befell(first), missed(first)) if found else (untraced(first),)
+    why = (of_kinds(found), first_warning(first), missed(first)) if found else (untraced(first),)
     notes = [*why, next(filter(None, (cost_note(one.row) for one in shown)), None)]
     yield from report_text.lines([*shown, *rest], top.ops if top else [], list(filter(None, notes)), columns)
     if problem:

@@ -8,7 +8,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.query.listing import Wanted
-from ..collector.query.removing import Removable, ended, named, removed
+from ..collector.query.removing import Removable, ended, named, remove_jobs
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.reader import LocalStore
@@ -63,7 +63,7 @@ def rm(
     elif not yes and not _agreed(found, now_ns, is_sure=bool(jobs)):
         note("nothing was removed")
         found = []
-    removed(opened, found)
+    remove_jobs(opened, found)
     if as_json:
         print_json({"removed": [one.listed.row.uid for one in found], "bytes": sum(one.size for one in found)})
     elif found:

@@ -65,7 +65,7 @@ def screen_lines(screen: "Screen", width: int | None) -> Iterator[str]:
 
     answer = screen.answer
     yield from view_text.lines(
-        _subject(answer), answer.options, screen.rows, screen.looked_at, width, **answer.values()
+        _subject(answer), answer.options, screen.rows, screen.timed_steps, width, **answer.values()
     )
     yield from heading.wrapped(view_text.left_out(answer.view.name, answer.options, screen.rows), width)
 

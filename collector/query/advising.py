@@ -20,7 +20,7 @@ class JobAdvice(NamedTuple):
     has_steps: bool
 
     @property
-    def says_something(self) -> bool:
+    def has_findings(self) -> bool:
         """Whether any checker found anything."""
         return any(reports for _, reports in self.advice)
 

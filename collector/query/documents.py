@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..advice.report import Report
     from .advising import JobAdvice
     from .alerts import JobAlert
-    from .following import Happening
+    from .following import JobChange
     from .overview import Overview
     from .watching import Watched, WatchedJob
 
@@ -76,7 +76,7 @@ def show_document(found: "Overview") -> dict[str, Any]:
     return document
 
 
-def happening_document(found: "Happening") -> dict[str, Any]:
+def change_document(found: "JobChange") -> dict[str, Any]:
     """Return something that happened to a job that is followed: its kind, the job, and what there is to tell."""
     job = {"event": found.what, "job": found.row.uid, "id": found.row.id}
     if found.line is not None:

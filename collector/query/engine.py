@@ -22,7 +22,7 @@ _OF_SHAPES: Final = frozenset({"input_shapes"})
 #: Attribute of `-select` that is no column, but text below the row.
 TENSOR_VALUE: Final = "tensor_value"
 #: Maximum number of cached profiles.
-_KEPT: Final = 4
+_CACHED: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
 class QueryEngine:
     """Answers queries. The nodes of ended jobs are cached; running jobs are read anew."""
 
-    _kept: dict[Any, tuple[frozenset[str], Profile | None]] = field(default_factory=dict)
+    _cache: dict[Any, tuple[frozenset[str], Profile | None]] = field(default_factory=dict)
 
     def ask(self, selection: Selection, view: str, options: Options, *, whole: bool = False) -> Answer:
         """Return the answer of ``view``; ``whole``: with every fact in the message, not only those in the text.
@@ -142,7 +142,7 @@ class QueryEngine:
             averaged,
             selection.kinds,
         )
-        known, found = self._kept.get(key, (frozenset(), None)) if ended else (frozenset(), None)
+        known, found = self._cache.get(key, (frozenset(), None)) if ended else (frozenset(), None)
         if found is None or not wanted <= known:
             wanted |= known  # so that alternating questions share one cached profile
             found = profile(
@@ -155,9 +155,9 @@ class QueryEngine:
                 needs=wanted,
                 parity=selection.parity,
             )
-            self._kept.pop(key, None)
+            self._cache.pop(key, None)
             if ended:
-                self._kept[key] = wanted, found
-                if len(self._kept) > _KEPT:
-                    del self._kept[next(iter(self._kept))]
+                self._cache[key] = wanted, found
+                if len(self._cache) > _CACHED:
+                    del self._cache[next(iter(self._cache))]
         return found

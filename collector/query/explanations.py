@@ -30,7 +30,7 @@ def untraced(job: JobReader) -> str:
     """Explain why a job has no traced ops."""
     values = words(job.info)
     steps, running = values.get("traced") or 0, job.info.state == RUNNING
-    events = befell(job)
+    events = first_warning(job)
     ring_error = values.get("ring_error") or 0
     reasons = (
         (ring_error, f": {_no_ring(ring_error)}"),
@@ -102,7 +102,7 @@ def missed(job: JobReader) -> str | None:
     return _missed(number) if number else None
 
 
-def befell(job: JobReader) -> str | None:
+def first_warning(job: JobReader) -> str | None:
     """Return the first unusual event of a job, and the command that lists more; None if there was none."""
     unusual = [event for event in events(job.table("events")) if not event.usual]
     if not unusual:

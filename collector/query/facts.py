@@ -25,7 +25,7 @@ _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class JobFacts:
     """Facts by node; operations of nodes counted step by step; and the number of nodes that could not be counted."""
 
     facts: Mapping[str, NodeFacts]
@@ -33,7 +33,7 @@ class Known:
     uncounted: int = 0
 
 
-NOTHING_KNOWN: Final = Known({}, {})
+NO_JOB_FACTS: Final = JobFacts({}, {})
 
 
 class SelectedTraces(NamedTuple):
@@ -69,9 +69,11 @@ class _OpLog:
             self.types[name] = [each for each in self.types[name] if each != TRAINABLE]
 
 
-def known(job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collection[str], parity: Parity) -> Known:
+def job_facts(
+    job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collection[str], parity: Parity
+) -> JobFacts:
     """Read the facts ``needs`` about a job's nodes; ``names``: its NAMES."""
-    found = _known(job, names, steps, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NOTHING_KNOWN
+    found = _job_facts(job, names, steps, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NO_JOB_FACTS
     return replace(found, facts=_with_stacks(found.facts, job, names, parity)) if STACKS in needs else found
 
 
@@ -90,7 +92,9 @@ def _with_stacks(
     return {**facts, **with_stacks}
 
 
-def _known(job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collection[str], parity: Parity) -> Known:
+def _job_facts(
+    job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collection[str], parity: Parity
+) -> JobFacts:
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     log = _OpLog(job.table("op_log"), parity)
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
@@ -100,16 +104,16 @@ def _known(job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collec
     if not parity.exact:
         facts |= _without_parameters(rows, facts, log)
     if FLOAT_OPS not in needs and (parity.exact or SHAPES not in needs):
-        return Known(facts, {})
+        return JobFacts(facts, {})
     only_logged = parity.exact and bool(job.info.identity.get("op_log"))
     if only_logged:
-        return Known(_with_counts(facts, _of_log(log.float_ops, facts)), {})
+        return JobFacts(_with_counts(facts, _of_log(log.float_ops, facts)), {})
     found = definitions(rows)
 
-    def recorded(reader: ShapeReader) -> Known:
+    def recorded(reader: ShapeReader) -> JobFacts:
         if not parity.exact:
             return _counted(found, facts, log, reader, steps, needs, parity)
-        return Known(_with_counts(facts, _registered(found, reader, parity) | _of_log(log.float_ops, facts)), {})
+        return JobFacts(_with_counts(facts, _registered(found, reader, parity) | _of_log(log.float_ops, facts)), {})
 
     return read_shapes(job, names, steps.traces, steps.chosen, recorded)
 
@@ -161,30 +165,30 @@ def _counted(
     steps: SelectedTraces,
     needs: Collection[str],
     parity: Parity,
-) -> Known:
+) -> JobFacts:
     """Return recorded facts: operations step by step, and input shapes that the graph leaves open."""
     nodes = Nodes(found)
     if not steps.traces.num_rows:
         outputs = {name: each[0].outputs for name, each in nodes.by_name.items()}
         static = registered(nodes, outputs, parity) | _of_log(log.float_ops, facts)
-        return Known(_with_counts(facts, static), static)
+        return JobFacts(_with_counts(facts, static), static)
     names = reader.ran(steps.rollup)
     varying = open_nodes(nodes, names, parity)
     ran = Ran(nodes, reader.samples(names) if FLOAT_OPS in needs else {}, parity)
     counting = Counting(ran, log.float_ops, varying, parity) if FLOAT_OPS in needs else None
     agreed = Agreed(nodes) if SHAPES in needs else None
-    for alike in reader.alike(varying, sized_nodes(nodes, varying)):
-        shapes = StepShapes(nodes, alike.rows, alike.orders)
+    for equivalent in reader.equivalent_steps(varying, sized_nodes(nodes, varying)):
+        shapes = StepShapes(nodes, equivalent.rows, equivalent.orders)
         if agreed is not None:
             agreed.add(shapes)
         if counting is not None:
-            counting.add(alike, shapes)
+            counting.add(equivalent, shapes)
     if agreed is not None:
         facts = _with_inputs(nodes, facts, agreed.outputs())
     if counting is None:
-        return Known(facts, {})
+        return JobFacts(facts, {})
     counts, unknown = counting.counted()
-    return Known(_with_counts(facts, counts), counts, unknown)
+    return JobFacts(_with_counts(facts, counts), counts, unknown)
 
 
 def _with_inputs(

@@ -26,7 +26,7 @@ _PAST: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
+class JobChange:
     """A change of the job of ``row``: it is followed from now on, had steps or an event, or ended.
 
     ``what`` is job, steps, warning, collector (it ended, or is ``back``), or end. An end has
@@ -70,7 +70,7 @@ class Following:
         self._number = 0
         self._scanned_ns = now_ns
         for selector in selectors:
-            for job in self._meant(selector):
+            for job in self._selected(selector):
                 self._follow(job, now_ns)
 
     @property
@@ -83,14 +83,14 @@ class Following:
         """Whether more than one job was followed so far."""
         return self._number > 1
 
-    def look(self, now_ns: int) -> list[Happening]:
+    def look(self, now_ns: int) -> list[JobChange]:
         """Return the changes since the last look; NoSuchJobError if a job was removed."""
         if self._launches and now_ns - self._scanned_ns >= _SCAN_NS:
             self._scanned_ns = now_ns
             self._scan(now_ns)
-        return [one for followed in list(self._followed.values()) for one in self._happened(followed, now_ns)]
+        return [one for followed in list(self._followed.values()) for one in self._changes(followed, now_ns)]
 
-    def _meant(self, selector: str) -> list[LocalJob]:
+    def _selected(self, selector: str) -> list[LocalJob]:
         jobs = self._store.jobs()
         by_uid = {job.info.uid: job for job in jobs}
         meant = catalog.meant([job.info for job in jobs], selector)
@@ -126,7 +126,7 @@ class Following:
             self._followed[job.info.uid] = _Followed(job, short, tail, StepLines(each=self._each), now_ns)
             self._number += 1
 
-    def _happened(self, one: _Followed, now_ns: int) -> Iterator[Happening]:
+    def _changes(self, one: _Followed, now_ns: int) -> Iterator[JobChange]:
         news = one.tail.news()
         info = one.tail.info
         if news:
@@ -135,7 +135,7 @@ class Following:
         past = not one.known
         if past:
             one.known = True
-            yield Happening("job", row)
+            yield JobChange("job", row)
         over = info.state != RUNNING
         yield from self._news(one, news, row, now_ns, past=past, over=over)
         if not over:
@@ -147,7 +147,7 @@ class Following:
 
     def _news(
         self, one: _Followed, news: dict[str, pa.Table], row: JobRow, now_ns: int, *, past: bool, over: bool
-    ) -> Iterator[Happening]:
+    ) -> Iterator[JobChange]:
         spans = news.get("spans")
         cut = past and self._past is not None and spans is not None and spans.num_rows > _PAST
         entries = [] if spans is None else (spans.slice(spans.num_rows - _PAST) if cut else spans).to_pylist()
@@ -157,11 +157,11 @@ class Following:
             lines += one.lines.rest()
         if past and self._past is not None:
             lines = lines[max(0, len(lines) - self._past) :]
-        yield from (Happening("steps", row, line=line) for line in lines)
+        yield from (JobChange("steps", row, line=line) for line in lines)
         if "events" in news:
-            yield from (Happening("warning", row, event=event) for event in events(news["events"]) if not event.usual)
+            yield from (JobChange("warning", row, event=event) for event in events(news["events"]) if not event.usual)
 
-    def _collector(self, one: _Followed, info: JobInfo, row: JobRow, now_ns: int) -> Iterator[Happening]:
+    def _collector(self, one: _Followed, info: JobInfo, row: JobRow, now_ns: int) -> Iterator[JobChange]:
         """Check whether a silent job has a collector; the agent of a running job starts another one."""
         if now_ns - max(one.heard_ns, one.checked_ns) < _CHECK_NS:
             return
@@ -169,12 +169,12 @@ class Following:
         gone = self._store.judged(info).state == STALE
         if gone != (one.gone_ns is not None):
             one.gone_ns = now_ns if gone else None
-            yield Happening("collector", row, back=not gone)
+            yield JobChange("collector", row, back=not gone)
 
-    def _end(self, one: _Followed, info: JobInfo, now_ns: int) -> Iterator[Happening]:
+    def _end(self, one: _Followed, info: JobInfo, now_ns: int) -> Iterator[JobChange]:
         del self._followed[info.uid]
         self._others.add(info.uid)
         row = job_row(info, one.short, now_ns)
         steps = steps_of(row, one.job.table("spans"), functions_of(info))
         median = steps[0].spread.p50_ns if steps and row.step_kind else None
-        yield Happening("end", row, median_ns=median)
+        yield JobChange("end", row, median_ns=median)

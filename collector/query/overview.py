@@ -130,8 +130,8 @@ def steps_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list
         for span in NUMBERS.values()
         for kind, part in _kinds(span, of_kinds(spans, (span,)))
     )
-    about = NUMBERS.get(row.step_kind)
-    timed = [(span_kind(kind) != about, -one.spread.total_ns, one) for kind, one in found if one is not None]
+    main = NUMBERS.get(row.step_kind)
+    timed = [(span_kind(kind) != main, -one.spread.total_ns, one) for kind, one in found if one is not None]
     return [one for _, _, one in sorted(timed, key=lambda each: each[:2])]
 
 

@@ -24,7 +24,7 @@ from . import kinds as step_kinds
 from .required_facts import EVERYTHING
 
 if TYPE_CHECKING:
-    from .facts import Known
+    from .facts import JobFacts
 
 #: Maximum number of steps in an error.
 _LISTED: Final = 20
@@ -210,7 +210,7 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: 
     total = job.rollup()
     rollup = total if chosen.numbers is None else job.rollup(chosen.numbers)
     ran = None if device is None else _ran_on(rollup, names, device)
-    found = _known(chosen, names, rollup, needs, parity) if needs else None
+    found = _job_facts(chosen, names, rollup, needs, parity) if needs else None
     graph = job.table("graph_nodes", ["name", "op"])
     seen = _seen(job, names, chosen.traces)
     ran_as = {number: op_type(kernel) for number, kernel in seen.items()}
@@ -229,10 +229,12 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: 
     return nodes, found.uncounted if found else 0
 
 
-def _known(chosen: _Chosen, names: pa.Table, rollup: pa.Table, needs: Collection[str], parity: Parity) -> "Known":
-    from .facts import SelectedTraces, known  # noqa: PLC0415  # with protobuf, a tenth of a command's start
+def _job_facts(
+    chosen: _Chosen, names: pa.Table, rollup: pa.Table, needs: Collection[str], parity: Parity
+) -> "JobFacts":
+    from .facts import SelectedTraces, job_facts  # noqa: PLC0415  # with protobuf, a tenth of a command's start
 
-    return known(chosen.job, names, SelectedTraces(chosen.traces, chosen.numbers, rollup), needs, parity)
+    return job_facts(chosen.job, names, SelectedTraces(chosen.traces, chosen.numbers, rollup), needs, parity)
 
 
 def _seen(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
@@ -272,7 +274,7 @@ def _labelled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
     return {number: ran[name] for number, name in numbers if name in ran and ran[name] != known.get(name)}
 
 
-def _counted(node: Node, found: "Known") -> Node:
+def _counted(node: Node, found: "JobFacts") -> Node:
     """Return ``node`` with the operations of all its executions, counted step by step if they differ."""
     count = found.counts.get(node.name)
     if count is None:

@@ -55,7 +55,7 @@ class ShapeReader:
         numbers: list[Any] = pc.unique(rollup.filter(here)["node"]).to_pylist()
         return list(map(self.name, numbers))
 
-    def alike(self, varying: Collection[str], sized: Collection[str]) -> Iterator[EquivalentSteps]:
+    def equivalent_steps(self, varying: Collection[str], sized: Collection[str]) -> Iterator[EquivalentSteps]:
         """Yield the sets of traces with equal nodes in ``varying``; for ``sized`` nodes, output bytes count, too.
 
         Yields nothing if no such node ran.

@@ -39,7 +39,7 @@ def ended(store: LocalStore, wanted: Wanted, before_ns: int, now_ns: int) -> lis
     ]
 
 
-def removed(store: LocalStore, jobs: Sequence[Removable]) -> None:
+def remove_jobs(store: LocalStore, jobs: Sequence[Removable]) -> None:
     """Remove jobs; StoreError when that cannot be done, or when one has begun to run again."""
     for one in jobs:
         _check(catalog.job_folder(store.path, one.listed.job.info.uid), store)

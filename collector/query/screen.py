@@ -27,7 +27,7 @@ class Screen:
 
     answer: Answer
     rows: Rows
-    looked_at: int
+    timed_steps: int
 
 
 def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) -> Screen:

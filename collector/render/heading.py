@@ -58,7 +58,7 @@ def heading(subject: Subject) -> str:
     return f"{subject.view} view of {_jobs(subject.jobs)}: {_steps(subject)}{steps}{where}"
 
 
-def lines(subject: Subject, micros: float, same: Sequence[str], looked_at: int, width: int | None) -> Iterator[str]:
+def lines(subject: Subject, micros: float, same: Sequence[str], timed_steps: int, width: int | None) -> Iterator[str]:
     """Yield the lines above a table.
 
     ``micros``: time of all ops of a step; ``same``: facts that hold for all rows; ``looked_at``:
@@ -69,8 +69,8 @@ def lines(subject: Subject, micros: float, same: Sequence[str], looked_at: int, 
     if subject.others:
         others = ", ".join(f"{number:,} {kind}" for kind, number in subject.others)
         parts.append(f"traced besides: {others} (--kind)")
-    if 1 < looked_at < subject.traces:
-        parts.append(f"the spread is of {looked_at} steps")
+    if 1 < timed_steps < subject.traces:
+        parts.append(f"the spread is of {timed_steps} steps")
     for text in (heading(subject), "; ".join(parts)):
         yield from wrapped(clean(text), width)
 

@@ -24,7 +24,7 @@ def _same(shown: ShownColumn, rows: Sequence[Row], context: CellContext) -> str 
 
 
 def lines(
-    subject: Subject, options: Options, rows: Rows, looked_at: int, width: int | None, values: Values = no_value
+    subject: Subject, options: Options, rows: Rows, timed_steps: int, width: int | None, values: Values = no_value
 ) -> Iterator[str]:
     """Yield heading, table, and below the rows of variables their ``values``.
 
@@ -35,7 +35,7 @@ def lines(
     once = () if "select" in options.given else shown  # a selected column stays a column
     same = {one.name: text for one in once if (text := _same(one, rows.rows, context)) is not None}
     shown = [one for one in shown if one.name not in same]
-    spread = looked_at if any(one.name == "spread" for one in shown) else 0
+    spread = timed_steps if any(one.name == "spread" for one in shown) else 0
     common = [_ONCE[name].format(text) for name, text in same.items() if text]
     yield from heading.lines(subject, rows.whole.micros / context.steps, common, spread, width)
     if not rows.rows:

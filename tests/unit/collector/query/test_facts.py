@@ -260,5 +260,7 @@ def test_nodes_that_came_since_names_were_read_do_no_harm(tmp_path: Path) -> Non
         [each for each in names.to_pylist() if each["text"] in {b"y", b"w"}], schema=names.schema
     )
     for ids in (few, names):
-        found = read_shapes(mine, ids, mine.table("traces"), None, lambda reader: list(reader.alike(["y"], ())))
+        found = read_shapes(
+            mine, ids, mine.table("traces"), None, lambda reader: list(reader.equivalent_steps(["y"], ()))
+        )
         assert sum(each.traces for each in found) == 1

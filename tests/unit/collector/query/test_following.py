@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS, rows, span
 from tfprof.collector.errors import NoSuchJobError
-from tfprof.collector.query.documents import happening_document
-from tfprof.collector.query.following import PATIENCE_NS, Following, Happening
+from tfprof.collector.query.documents import change_document
+from tfprof.collector.query.following import PATIENCE_NS, Following, JobChange
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import remove
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
@@ -38,7 +38,7 @@ def step(made: LocalJobWriter, first: int, number: int = 1) -> None:
     made.append({"spans": rows("spans", entries)})
 
 
-def brief(found: list[Happening]) -> list[tuple[Any, ...]]:
+def brief(found: list[JobChange]) -> list[tuple[Any, ...]]:
     return [(one.what, one.row.id, one.line.first) if one.line else (one.what, one.row.id) for one in found]
 
 
@@ -131,4 +131,4 @@ def test_what_befell_a_job_is_told_unless_it_is_usual(writer: LocalStoreWriter) 
     one.append({"events": rows("events", events)})
     (told,) = follow.look(NOW + SECOND)
     assert (told.what, told.event.slug) == ("warning", "gap")
-    assert happening_document(told)["slug"] == "gap"
+    assert change_document(told)["slug"] == "gap"
