@@ -41,7 +41,7 @@ def plain(value: Any) -> Any:
 
 
 def jobs_document(store: StoreReader, wanted: Wanted = EVERY) -> dict[str, Any]:
-    """Return the jobs of a store that are ``wanted``, and what is damaged."""
+    """Return the jobs of a store that ``wanted`` selects, and the errors of damaged jobs."""
     jobs = [_listed(one) for one in listed(store, time.time_ns(), wanted)]
     document: dict[str, Any] = plain(
         {"store": str(store.path), "jobs": jobs, "damaged": [str(error) for error in store.damaged()]}
@@ -54,7 +54,7 @@ def _listed(one: Listed) -> dict[str, Any]:
 
 
 def show_document(found: "Overview") -> dict[str, Any]:
-    """Return a job at a glance."""
+    """Return the summary of a job."""
     document: dict[str, Any] = plain(
         {
             "job": found.job.info.hex,
@@ -77,7 +77,7 @@ def show_document(found: "Overview") -> dict[str, Any]:
 
 
 def change_document(found: "JobChange") -> dict[str, Any]:
-    """Return something that happened to a job that is followed: its kind, the job, and what there is to tell."""
+    """Return a change of a followed job: its kind, the job, and the details."""
     job = {"event": found.what, "job": found.row.uid, "id": found.row.id}
     if found.line is not None:
         return {**job, **plain(found.line)}
@@ -90,7 +90,7 @@ def change_document(found: "JobChange") -> dict[str, Any]:
 
 
 def top_document(store: StoreReader, watched: "Watched", jobs: Sequence["WatchedJob"]) -> dict[str, Any]:
-    """Return ``jobs`` of a store as they are at one moment, and its hosts."""
+    """Return the current state of ``jobs`` and of the hosts of a store."""
     document: dict[str, Any] = plain(
         {
             "store": str(store.path),
@@ -178,7 +178,7 @@ def _series(series: Sequence[Series]) -> dict[str, dict[str, object]]:
 
 
 def advice_document(found: Sequence["JobAdvice"]) -> dict[str, Any]:
-    """Return the advice about one job, or several."""
+    """Return the advice about one or several jobs."""
     documents = list(map(_advice, found))
     document: dict[str, Any] = plain(documents[0] if len(documents) == 1 else {"jobs": documents})
     return document
@@ -219,7 +219,7 @@ def alerts_document(found: Sequence["JobAlert"]) -> dict[str, Any]:
 
 
 def view_document(answer: Answer) -> dict[str, Any]:
-    """Return the options and coverage of a view; the view itself is its message."""
+    """Return the options of a view and the steps that it covers; the rows are in the view's message."""
     selection, jobs = answer.selection, [job.info.hex for job in answer.selection.jobs]
     return {
         "view": answer.view.name,
@@ -249,6 +249,6 @@ def _option(value: Any) -> Any:
 
 
 def status_document(store: str, runtime: str, daemons: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the last status of each daemon of ``store``; ``runtime``: the runtime folder."""
+    """Return the last status of each daemon of ``store``; ``runtime``: the runtime directory."""
     document: dict[str, Any] = plain({"store": store, "runtime": runtime, **daemons})
     return document

@@ -1,4 +1,4 @@
-"""Answers questions with a view: reads the nodes of jobs and folds them."""
+"""Answers queries: reads the nodes of jobs and folds them into a view."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,7 +19,7 @@ Folded = OpView | TreeView
 _OF_GRAPH: Final = frozenset({"params", "input_shapes", "op_types"})
 _OF_FLOPS: Final = frozenset({"float_ops"})
 _OF_SHAPES: Final = frozenset({"input_shapes"})
-#: Attribute of `-select` that is no column, but text below the row.
+#: Value of `-select` that adds text below a row instead of a column.
 TENSOR_VALUE: Final = "tensor_value"
 #: Maximum number of cached profiles.
 _CACHED: Final = 4
@@ -65,7 +65,7 @@ class Selection:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a view; ``profile``: the nodes that it folded, None if nothing was traced yet."""
+    """The result of a query; ``profile``: the nodes that the view folded, None if nothing was traced yet."""
 
     selection: Selection
     view: View
@@ -94,13 +94,13 @@ class Answer:
         """Return the lookup of variables' values, if the view shows them and the options select them."""
         if TENSOR_VALUE not in self.options.select or not self.view.has_values:
             return {}
-        from .tensors import tensors  # noqa: PLC0415  # few questions need them
+        from .tensors import tensors  # noqa: PLC0415  # few queries need them
 
         return {"values": tensors(self.selection.jobs)}
 
 
 def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
-    """Return the facts about nodes that a question requires; ``whole``: every fact in the message."""
+    """Return the facts about nodes that a query requires; ``whole``: every fact in the message."""
     words = options.select | {options.order_by}
     wanted = set(view.needs)
     if whole or words & _OF_GRAPH or options.min_params > 0 or options.account_type_regexes != ALL:
@@ -114,7 +114,7 @@ def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
 
 @dataclass(slots=True)
 class QueryEngine:
-    """Answers queries. The nodes of ended jobs are cached; running jobs are read anew."""
+    """Answers queries. The nodes of ended jobs are cached; running jobs are read each time."""
 
     _cache: dict[Any, tuple[frozenset[str], Profile | None]] = field(default_factory=dict)
 
@@ -144,7 +144,7 @@ class QueryEngine:
         )
         known, found = self._cache.get(key, (frozenset(), None)) if ended else (frozenset(), None)
         if found is None or not wanted <= known:
-            wanted |= known  # so that alternating questions share one cached profile
+            wanted |= known  # so that alternating queries share one cached profile
             found = profile(
                 selection.jobs,
                 step,

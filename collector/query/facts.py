@@ -26,7 +26,11 @@ _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 @dataclass(frozen=True, slots=True)
 class JobFacts:
-    """Facts by node; operations of nodes counted step by step; and the number of nodes that could not be counted."""
+    """Facts about a job's nodes, by name.
+
+    ``counts``: operations of nodes that were counted step by step; ``uncounted``: number of nodes
+    whose operations could not be counted.
+    """
 
     facts: Mapping[str, NodeFacts]
     counts: Mapping[str, Count]

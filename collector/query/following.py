@@ -1,4 +1,4 @@
-"""Follows running jobs: their steps as lines, their events and their ends."""
+"""Follows running jobs: yields their steps as lines, their events and their ends."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from ..summaries.lines import StepLine, StepLines
 from .overview import steps_of
 
 SECOND_NS: Final = 10**9
-#: Intervals of the search for new processes of a launch, and of the check for a silent job's collector.
+#: Intervals of the search for new jobs of a launch, and of the check for a silent job's collector.
 _SCAN_NS: Final = 2 * SECOND_NS
 _CHECK_NS: Final = 5 * SECOND_NS
 #: Time limit for the agent to start another collector in place of one that ended.
@@ -27,10 +27,10 @@ _PAST: Final = 20_000
 
 @dataclass(frozen=True, slots=True)
 class JobChange:
-    """A change of the job of ``row``: it is followed from now on, had steps or an event, or ended.
+    """A change of the job of ``row``.
 
-    ``what`` is job, steps, warning, collector (it ended, or is ``back``), or end. An end has
-    ``median_ns``, of its main kind.
+    ``what`` is job (it is followed from now on), steps, warning (an event), collector (it ended, or
+    is ``back``), or end. ``median_ns``: at the end, the median time of the steps of the main kind.
     """
 
     what: str
@@ -56,8 +56,9 @@ class _Followed:
 class Following:
     """Follows the selected jobs to their ends; `look` never waits.
 
-    A name selects all running jobs of that name. The id of a launch, and ``last``, select all processes of the launch,
-    including later ones. ``past`` is the number of past lines of each job that come first, None for all.
+    A name selects all running jobs of that name. The id of a launch, and ``last``, select all jobs
+    of the launch, including later ones. ``past`` is the number of past lines of each job that come
+    first, None for all.
     """
 
     def __init__(
@@ -80,11 +81,11 @@ class Following:
 
     @property
     def are_several(self) -> bool:
-        """Whether more than one job was followed so far."""
+        """Whether more than one job has been followed so far."""
         return self._number > 1
 
     def look(self, now_ns: int) -> list[JobChange]:
-        """Return the changes since the last look; NoSuchJobError if a job was removed."""
+        """Return the changes since the last call; NoSuchJobError if a job was removed."""
         if self._launches and now_ns - self._scanned_ns >= _SCAN_NS:
             self._scanned_ns = now_ns
             self._scan(now_ns)
@@ -105,7 +106,7 @@ class Following:
         return [self._store.job(selector)]
 
     def _scan(self, now_ns: int) -> None:
-        """Follow new processes of the launches."""
+        """Follow new jobs of the launches."""
         known = self._followed.keys() | self._others
         for folder in catalog.folders(self._store.path):
             if int(folder.name, 16) in known:

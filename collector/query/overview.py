@@ -33,7 +33,7 @@ from .surroundings import host_samples
 CURVE: Final = 32
 #: Maximum number of functions with separate step times.
 _FUNCTIONS: Final = 16
-#: The advice that only repeats the table of ops.
+#: Slug of the checker that only repeats the table of ops.
 _REPEATED: Final = "expensive"
 
 
@@ -136,9 +136,9 @@ def steps_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list
 
 
 def _kinds(span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """Yield each kind of step in ``spans`` of one span kind, with its spans.
+    """Yield each kind of step in ``spans``, which are of one span kind, with its spans.
 
-    Functions with the most calls are separate.
+    Each function is a kind; only the functions with the most calls are yielded.
     """
     if span != layout.FUNCTION:
         yield span, spans

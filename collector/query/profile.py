@@ -35,11 +35,10 @@ _TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator"
 class Profile:
     """The nodes of one job, or of several, in name order with their statistics over ``traces`` traced steps.
 
-    ``missing_stream``: in some step of theirs a GPU worked of which no kernels' times were
-    recorded. ``uncounted``: so many nodes ran whose operations could not be counted, because a
-    shape is not known. ``kinds``: how many of the traced steps are of each kind, by its name;
-    ``others``: those of kinds that are not asked about. ``of``: jobs, and the numbers of their
-    traces.
+    ``missing_stream``: in some step, a GPU ran ops, but the times of its kernels were not recorded.
+    ``uncounted``: number of nodes whose operations could not be counted because a shape is unknown.
+    ``kinds``: number of traced steps by the name of their kind; ``others``: the same for kinds that
+    are not selected. ``of``: the jobs, with the numbers of their selected traces.
     """
 
     nodes: list[Node]
@@ -95,7 +94,7 @@ def profile(
     Nodes of several jobs are merged by name, and their numbers of traced steps add up. ``device``:
     only nodes that ran on a matching device, with their times there: a part of its name, or a
     pattern with `*` and `?`; case is ignored. ``kinds``: kinds of steps; None: the main kind of the
-    jobs. With exact parity, None and all steps means all kinds, since the TF profiler has none.
+    jobs. With exact parity and all steps, None means all kinds, since the TF profiler has no kinds.
     ``averaged``: averages over a node's traced steps, else sums. ``needs``: the required facts
     about nodes.
 
@@ -238,7 +237,7 @@ def _job_facts(
 
 
 def _seen(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
-    """Return the op types, or a library's kernels, that profiler windows recorded, by node."""
+    """Return the op types, or kernels of a library, that profiler windows recorded, by node id."""
     if layout.XSPACE not in set(traces["source"].to_pylist()):
         return {}
     labels = texts(names, LABEL)
@@ -246,7 +245,7 @@ def _seen(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
 
 
 def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
-    """Return the kernels of nodes that ran as a library's kernel, by name; the nodes keep their own op types."""
+    """Return the kernels of nodes that ran as a kernel of a library, by name; the nodes keep their op types."""
     is_label = pc.and_(
         pc.equal(names["kind"], pa.scalar(LABEL, pa.uint16())), pc.match_substring(names["text"], "_Mkl")
     )
@@ -263,9 +262,9 @@ def _with_kernel(node: Node, kernel: str) -> Node:
 
 
 def _labelled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
-    """Return the op types that timeline labels tell of, by id: of nodes that no graph has, or that ran as another op.
+    """Return op types from timeline labels, by node id: of nodes that are in no graph, or ran as another op.
 
-    TensorFlow puts nodes in itself, folds constants, and fuses a convolution into the Relu that ends it.
+    TensorFlow adds nodes, folds constants, and fuses a convolution into the Relu that follows it.
     """
     known: dict[Any, Any] = dict(zip(graph["name"].to_pylist(), graph["op"].to_pylist(), strict=True))
     op_of = dict(filter(None, (labelled(label) for label in texts(names, LABEL).values() if " = " in label)))

@@ -1,4 +1,4 @@
-"""Reads the recorded outputs of nodes from a store, only as far as steps differ."""
+"""Reads the recorded outputs of nodes from a store; of equivalent steps only one is read."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -14,7 +14,7 @@ from ..store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 from ..tfviews.nodes import raw, texts
 
 T = TypeVar("T")
-#: Traces that are read at once; traces that are searched for a sample execution of each node.
+#: Number of traces read at once, and of traces searched first for a sample execution of each node.
 _AT_ONCE: Final = 256
 _SAMPLED: Final = 64
 
@@ -30,10 +30,10 @@ class ShapeReader:
         traces: pa.Table,
         chosen: Sequence[int] | None,
     ) -> None:
-        """Take the nodes and traces to read of.
+        """Create a reader of ``outputs``.
 
-        ``nodes``: the names of nodes; ``traces``: all of the job; ``chosen``: the numbers of those
-        asked for, None for all.
+        ``nodes``: the names of nodes by id; ``traces``: the job's TRACES; ``chosen``: the numbers of
+        the selected traces, None for all.
         """
         self._outputs = outputs
         self._traces = traces
@@ -56,9 +56,10 @@ class ShapeReader:
         return list(map(self.name, numbers))
 
     def equivalent_steps(self, varying: Collection[str], sized: Collection[str]) -> Iterator[EquivalentSteps]:
-        """Yield the sets of traces with equal nodes in ``varying``; for ``sized`` nodes, output bytes count, too.
+        """Yield the sets of traces in which each node of ``varying`` had equal outputs.
 
-        Yields nothing if no such node ran.
+        For ``sized`` nodes, the bytes of the outputs must be equal, too. Yields nothing if no such
+        node ran.
         """
         which = self._which(varying)
         if which is None:
@@ -139,13 +140,13 @@ class ShapeReader:
                 yield self.name(node), self._signatures.get(outputs, b"")
 
     def _which(self, names: Collection[str]) -> Executed | None:
-        """Return the executions of ``names``, on CPUs and GPUs, in the traces asked for; None where there are none."""
+        """Return the executions of ``names`` on CPUs and GPUs in the selected traces; None if no name is known."""
         if not any(name in self._nodes for name in names):
             return None
         return Executed(self._among(names), self._devices, self._chosen)
 
     def _among(self, names: Collection[str]) -> set[int] | None:
-        """Return the numbers of those of ``names`` that are known, None where these are all nodes."""
+        """Return the ids of the known nodes in ``names``; None if these are all nodes."""
         numbers = {self._nodes[name] for name in names if name in self._nodes}
         return None if len(numbers) == len(self._node_names) else numbers
 
@@ -153,9 +154,9 @@ class ShapeReader:
 def read_shapes(
     job: JobReader, names: pa.Table, traces: pa.Table, chosen: Sequence[int] | None, action: Callable[[ShapeReader], T]
 ) -> T:
-    """Return ``action`` of a reader of what a job's traces recorded at one moment; it may be called anew.
+    """Return the result of ``action`` on a reader of a consistent state of ``job``; it may be called again.
 
-    ``names``: its NAMES; ``traces``, ``chosen``: as ShapeReader has them.
+    ``names``: the job's NAMES; ``traces`` and ``chosen``: as for ShapeReader.
     """
     nodes = texts(names, NODE)
 

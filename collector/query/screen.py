@@ -1,4 +1,4 @@
-"""Answers for the screen: rows in order of time, with the spread over the steps, without negligible entries."""
+"""Answers in tfprof's own layout: rows in order of time, with the spread over steps, without negligible entries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ _NAMES: Final = frozenset({"start_name_regexes", "trim_name_regexes", "show_name
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """An answer with its rows; ``looked_at``: number of steps with times."""
+    """An answer with its rows; ``timed_steps``: number of steps whose times are in the spread."""
 
     answer: Answer
     rows: Rows
@@ -48,7 +48,7 @@ def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) 
 
 
 def _ordered(options: Options) -> Options:
-    """Return ``options`` with the screen's defaults: largest first, unlimited depth."""
+    """Return ``options`` with the defaults of tfprof's layout: largest first, unlimited depth."""
     given = options.given
     return replace(
         options,
@@ -76,7 +76,7 @@ def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> Rows:
 
 
 def _limit(options: Options, whole: Stats) -> Limit:
-    """Return the limit for a row: enough of any selected counter; no limit with minima or values of variables."""
+    """Return the limit for a row: a share of any selected counter; no limit with minima or values of variables."""
     if options.given & set(MINIMA) or TENSOR_VALUE in options.select:
         return Limit((), whole)
     names = {"runs" if name == "occurrence" else name for name in {*options.select, primary(options)}}

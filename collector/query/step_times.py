@@ -1,4 +1,4 @@
-"""Reads the time of each node in each traced step, for the spread."""
+"""Reads the time of each node in each traced step, for the spread over steps."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -10,7 +10,7 @@ from ..store.schema import NODE, NONE_ID
 from ..tfviews.nodes import STREAM, canonical_devices, device_names, texts
 from .profile import Profile, matching
 
-#: Maximum number of steps of a job that are read one by one; of more, an evenly spaced selection.
+#: Maximum number of steps of a job that are read; of more steps, an evenly spaced selection is read.
 MOST: Final = 50
 
 
@@ -51,7 +51,7 @@ def spaced(traces: Sequence[int]) -> Sequence[int]:
 
 
 def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:
-    """Return name, position in ``traces`` and us of the times that count: on the canonical device, and on streams."""
+    """Return (name, position in ``traces``, us) of each time on a node's canonical device and on streams."""
     names = job.table("names")
     devices, nodes, canonical = device_names(names), texts(names, NODE), canonical_devices(job.rollup())
     wanted = set(devices if device is None else matching(devices, device))

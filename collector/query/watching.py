@@ -72,7 +72,7 @@ class Use:
 class WatchedJob:
     """The current state of one job.
 
-    ``idle_ns``: time since the last step, if unusually long; ``devices``: of traced ops.
+    ``idle_ns``: time since the last step, if unusually long; ``devices``: devices of traced ops.
     """
 
     row: JobRow
@@ -89,7 +89,7 @@ class WatchedJob:
 
 @dataclass(frozen=True, slots=True)
 class WatchedHost:
-    """The current state of one host: its CPUs, the busy ones, its load and memory."""
+    """The current state of one host: number of CPUs and of busy cores, load, and memory."""
 
     name: str
     cpus: int
@@ -101,7 +101,7 @@ class WatchedHost:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Jobs and hosts at the real time ``at_ns``; ``damaged`` counts unreadable jobs."""
+    """Jobs and hosts at the real time ``at_ns``; ``damaged``: number of unreadable jobs."""
 
     at_ns: int
     jobs: tuple[WatchedJob, ...]
@@ -111,7 +111,7 @@ class Watched:
 
 @dataclass(slots=True)
 class _Running:
-    """The state kept of a running job."""
+    """The state of a running job between updates."""
 
     tail: Tail
     paces: dict[int, PaceKeeper] = field(default_factory=dict)
@@ -261,7 +261,7 @@ class Watch:
 
 
 def _kind(row: JobRow, one: _Running) -> int:
-    """Return the job's main kind of step, by its record or else by time; of functions the one with the most time."""
+    """Return the main kind of step, from the job's record or else by time; of functions, the one with the most time."""
     spans: dict[int, int] = {}
     for kind, time_ns in one.times.items():
         spans[span_kind(kind)] = spans.get(span_kind(kind), 0) + time_ns
@@ -294,7 +294,7 @@ def _idle(one: _Running, row: JobRow, pace: Pace, now_ns: int) -> int | None:
     return idle if idle > _OLD_NS else None
 
 
-# -- order and choice ---------------------------------------------------------------------------------
+# -- sorting and filtering ----------------------------------------------------------------------------
 
 
 def _least(value: float | None) -> float:

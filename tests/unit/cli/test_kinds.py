@@ -87,7 +87,7 @@ def test_what_is_left_out_is_said(run: Run) -> None:
     assert "traced besides" not in run("op", "aa", "--kind", "all")[1]
     assert "traced besides" not in "".join(run("op", "aa", "--exact-tf")[1:])
     file = run("op", "aa", "-output", "file:outfile=/dev/null")[2]
-    assert "shown: 3 batch steps; traced besides, and left out: 5 test_batch (--kind)" in file
+    assert "shown: 3 batch steps; also traced, and left out: 5 test_batch (--kind)" in file
 
 
 @pytest.mark.parametrize(
