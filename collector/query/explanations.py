@@ -30,17 +30,17 @@ def untraced(job: JobReader) -> str:
     """Explain why a job has no traced ops."""
     values = words(job.info)
     steps, running = values.get("traced") or 0, job.info.state == RUNNING
-    events = first_warning(job)
+    warning = first_warning(job)
     ring_error = values.get("ring_error") or 0
     reasons = (
         (ring_error, f": {_no_ring(ring_error)}"),
-        (steps and events and values.get("dropped_traces") == steps, f": all {steps} are lost: {events}"),
+        (steps and warning and values.get("dropped_traces") == steps, f": all {steps} are lost: {warning}"),
         (
             steps and values.get("dropped_traces") == steps,
             f": all {steps} were dropped, because the collector did not keep up",
         ),
         (steps and running, f" stored yet: {steps} are on their way"),
-        (events, f"{' yet' if running else ''}: {events}"),
+        (warning, f"{' yet' if running else ''}: {warning}"),
         (
             steps and job.table("traces", ["trace"]).num_rows == steps,
             f": {steps} were recorded, and no op ran in this process: XLA or a remote server ran them",

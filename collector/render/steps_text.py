@@ -67,14 +67,14 @@ def _step(step: StepEntry) -> list[str]:
     return [step.kind, number, at, duration(step.mean_ns), _mark(step)]
 
 
-def _untold(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
+def _without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
     """Yield a row for the steps of each kind without an entry: counted since the last timed one, or dropped."""
-    counts: Counter[str] = Counter()
+    with_entry: Counter[str] = Counter()
     for group in steps.groups:
-        counts[group.kind] += group.count
-    for kind, number in counts.items():
+        with_entry[group.kind] += group.count
+    for kind, number in with_entry.items():
         if number < counts.get(kind, 0):
-            yield [kind, "only counted", count(number - number), *[""] * 6]
+            yield [kind, "only counted", count(counts[kind] - number), *[""] * 6]
 
 
 def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
@@ -90,7 +90,7 @@ def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary
     """Yield the groups, the timed steps, the cost of tracing, the events of the job, and the single steps."""
     if steps.groups:
         rows = [row for group in steps.groups for row in _rows(group)]
-        yield from render(_GROUPS, [*rows, *_untold(steps, counts)], width=width)
+        yield from render(_GROUPS, [*rows, *_without_entry(steps, counts)], width=width)
     yield from timed(steps, counts)
     for group in steps.groups:
         text = costs(group)

@@ -27,7 +27,11 @@ def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) ->
         ("every=50", {"counts": {"call": 1}}, "none of its only step was selected"),
         ("budget=1%", {"counts": {"batch": 2}}, "its 2 steps ran before the first one that is traced under a budget"),
         ("", {"counts": {"batch": 2}}, "its 2 steps ran before the first one that is traced under a budget"),
-        ("off", {"counts": {"run": 40}, "policy_seen": 3}, "its 40 steps ran before the first one that an order selected"),
+        (
+            "off",
+            {"counts": {"run": 40}, "policy_seen": 3},
+            "its 40 steps ran before the first one that an order selected",
+        ),
         (
             "all",
             {"counts": {"batch": 9}, "missed": 9},
