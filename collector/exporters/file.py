@@ -1,4 +1,4 @@
-"""`-output file`: the text of a view as the TF profiler lays it out."""
+"""`-output file`: the text of a view in the TF profiler's layout."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,6 @@ from ..tfviews.output import File
 
 
 def files(_engine: QueryEngine, answer: Answer) -> Iterator[File]:
-    """Yield the one file."""
+    """Yield the file."""
     data = (f"{line}\n".encode("utf-8", "surrogateescape") for line in lines(answer))
     yield File(answer.options.output.outfile, data)

@@ -1,4 +1,4 @@
-"""`-output pprof`: the code view as a file of pprof."""
+"""`-output pprof`: the code view as a pprof file."""
 
 from collections.abc import Iterator
 
@@ -9,12 +9,12 @@ from ..tfviews.output import File
 
 
 def files(_engine: QueryEngine, answer: Answer) -> Iterator[File]:
-    """Yield the one file; RefusedOutputError where not one number is selected."""
+    """Yield the file; RefusedOutputError unless exactly one counter is selected."""
     outfile = answer.options.output.outfile
     try:
         data = pprof(answer.tree, answer.options.select)
     except UsageError as error:
         raise RefusedOutputError(str(error.args[0])) from None
-    # The TF profiler puts brackets around the name, which a shell takes for a redirection.
+    # The TF profiler puts angle brackets around the name, which a shell takes for redirections.
     name = f"<{outfile}>" if answer.selection.parity.exact else outfile
     yield File(outfile, data, ["", f"Run pprof -png --nodecount=100 --sample_index=1 {name}"])

@@ -1,4 +1,4 @@
-"""Timelines of answers: flame graphs of trees, and the recorded course of each step."""
+"""`-output timeline`: flame graphs of scope and code views, and the executions of each step of a graph view."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -11,10 +11,9 @@ from ..tfviews.output import File
 
 
 def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
-    """Yield the timeline of a scope or code view, or one for each step that a graph view covers.
+    """Yield the timeline of a scope or code view, or a timeline for each step that a graph view covers.
 
-    Raises RefusedOutputError for a graph view of several jobs or of one device: their steps share no
-    clock.
+    Raises RefusedOutputError for a graph view of several jobs or of one device.
     """
     options = answer.options
     if answer.view.name != "graph":

@@ -1,4 +1,4 @@
-"""Advice as text: findings, with the user's line and the remedy below; with exact parity in the TF profiler's form."""
+"""Advice as text: findings with the user's line and the remedy, or with exact parity the TF profiler's form."""
 
 import re
 from collections.abc import Iterable, Iterator

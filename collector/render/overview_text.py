@@ -1,4 +1,4 @@
-"""The summary of one job as one screen of text."""
+"""The summary of one job as text for one screen."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
@@ -22,7 +22,7 @@ LISTED: Final = 4
 _CURVE: Final = 24
 #: Characters beside the curve in a line of a narrow terminal.
 _BEFORE: Final = 66
-#: Bars are cut at this multiple of the median: a first step of seconds would flatten all others.
+#: Bars are cut at this multiple of the median, since a long first step would flatten all others.
 _TALLEST: Final = 3
 #: I/O below this rate is not shown (bytes a second).
 _LITTLE: Final = 1e6
@@ -59,7 +59,7 @@ _OPS: Final = (
 
 
 class OverviewParts(NamedTuple):
-    """The shown parts of a job, as the query returns them."""
+    """The parts of a job's summary that are shown, as the query returns them."""
 
     row: JobRow
     tags: Sequence[str]
@@ -95,7 +95,7 @@ def _stage(stage: Stage) -> str:
 
 
 def _is_shown(stage: Stage) -> bool:
-    """Return whether a stage is shown: the time after the last step may be 0, or its steps not stored yet."""
+    """Return whether a stage is shown: not an empty one, and no short wait, since steps are stored with a delay."""
     return stage.name not in {ENDING, WAITING} or stage.total_ns >= (_IDLE_NS if stage.name == WAITING else 1)
 
 
@@ -156,7 +156,7 @@ def _op_cells(op: TopOp) -> list[str]:
 
 
 def _listed(title: str, texts: Sequence[str], width: int | None) -> Iterator[str]:
-    """Yield a line for each of the first texts, cut at the width."""
+    """Yield a line for each of the first LISTED texts, cut at ``width``."""
     for at, text in enumerate(texts[:LISTED]):
         line = f"{title if not at else '':9}{clean(text)}"
         yield line if width is None or len(line) <= width else _cut(line, width)
@@ -165,12 +165,12 @@ def _listed(title: str, texts: Sequence[str], width: int | None) -> Iterator[str
 
 
 def _cut(line: str, width: int) -> str:
-    """Return ``line``, cut after a whole word if it is too long, with an ellipsis."""
+    """Return ``line`` cut after a whole word, with an ellipsis."""
     return line[: width - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
 
 
 def _filled(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
-    """Join parts by dots into lines of a width; lines after the first are indented."""
+    """Join ``parts`` with dots into lines of at most ``width``; lines after the first are indented."""
     found: list[str] = []
     for part in map(clean, filter(None, parts)):
         longer = f"{found[-1]} · {part}" if found else part

@@ -12,7 +12,7 @@ from ..tfviews.rows import Row
 from .shapes import shape_text
 from .table import Column
 
-#: Columns of numbers, by name in `-select`; how a mean over the steps is headed.
+#: Columns of numbers, by name in `-select`: title and format of the mean over the steps.
 _PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
     "micros": ("time/step", lambda micros: duration(micros * 1000)),
     "accelerator_micros": ("GPU time", lambda micros: duration(micros * 1000)),
@@ -25,12 +25,12 @@ _PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
 }
 _TIME: Final = "micros"
 _PARTS_OF_TIME: Final = ("accelerator_micros", "cpu_micros")
-#: Columns shown by default, and the order in which narrow terminals drop them, the highest first.
+#: Columns shown by default; a narrow terminal drops them in this order, the highest number first.
 _SPARE: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device": 6}
-#: Minimum characters of a name, with and without other columns.
+#: Minimum width of the name's column: while other columns can be dropped, and afterwards.
 _FAIR, _LEAST = {"op": 28}, 18
 _FAIR_OF_TREE: Final = 36
-#: The own time of an entry is shown if it is at least one part in this many of its total.
+#: Divisor of an entry's total; a larger own time makes the column of own times informative.
 _SOME: Final = 20
 
 
@@ -114,7 +114,7 @@ def _share(number: str) -> ShownColumn:
 
 
 def _self(view: str) -> ShownColumn:
-    """Return the column of own time: shown if some entry with others below has a relevant part of it."""
+    """Return the column of own time; it is shown if some entry with entries below has a relevant own time."""
 
     def is_informative(rows: Sequence[Row]) -> bool:
         return any(not row.is_leaf and row.own.micros * _SOME > row.total.micros for row in rows)
@@ -124,7 +124,7 @@ def _self(view: str) -> ShownColumn:
 
 
 def _part_of_time(number: str) -> ShownColumn:
-    """Return the column of time on one kind of device: shown if there are several kinds."""
+    """Return the column of time on one kind of device; it is shown if ops ran on several kinds."""
 
     def is_informative(rows: Sequence[Row]) -> bool:
         return all(any(getattr(row.total, part) for row in rows) for part in _PARTS_OF_TIME)

@@ -94,7 +94,7 @@ _LABELS: Final = 4 + max(len(label) for label, *_ in _ROWS)
 
 
 def _running(status: Mapping[str, Any], room: int | None) -> Iterator[list[str]]:
-    """Yield label and text of what is known, texts in lines of ``room`` characters."""
+    """Yield label and text of each known value, with texts in lines of ``room`` characters."""
     for label, find, form in _ROWS:
         value = find(status)
         if value is not None and value != "":
@@ -104,7 +104,7 @@ def _running(status: Mapping[str, Any], room: int | None) -> Iterator[list[str]]
 
 
 def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | None = None) -> Iterator[str]:
-    """Yield the state of each daemon of ``store``, in lines of ``width`` characters where they can be broken."""
+    """Yield the state of each daemon of ``store``; texts are wrapped at ``width``."""
     yield from wrapped(f"store {clean(store)}", width)
     for name, status in statuses.items():
         if status["alive"]:

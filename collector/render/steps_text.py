@@ -68,7 +68,7 @@ def _step(step: StepEntry) -> list[str]:
 
 
 def _without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield a row for the steps of each kind without an entry: counted since the last timed one, or dropped."""
+    """Yield a row for the steps of each kind that have no entry: they were only counted, or dropped."""
     with_entry: Counter[str] = Counter()
     for group in steps.groups:
         with_entry[group.kind] += group.count
@@ -78,7 +78,7 @@ def _without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str
 
 
 def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
-    """Return the number of timed steps of each kind with untimed ones; ``counts``: steps by kind."""
+    """Yield a sentence for each kind of which not all steps were timed; ``counts``: number of steps by kind."""
     for kind, number in steps.timed.items():
         if number < counts.get(kind, 0):
             calls = sum(group.kind == kind for group in steps.groups)

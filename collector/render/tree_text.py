@@ -44,7 +44,7 @@ def _devices(branch: Branch) -> Iterator[str]:
 
 
 def _op_types(scope: str) -> Cell:
-    """Return the cell of op types; ``scope`` is the type of the root and of scopes that are no node."""
+    """Return the cell of op types; ``scope`` is the type of entries without a node, such as the root."""
 
     def cell(branch: Branch) -> Iterator[str]:
         yield "|".join(kind for node in branch.nodes for kind in node.op_types) or scope

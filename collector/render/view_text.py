@@ -28,7 +28,7 @@ def lines(
 ) -> Iterator[str]:
     """Yield heading, table, and below the rows of variables their ``values``.
 
-    ``looked_at``: number of steps with times.
+    ``timed_steps``: number of steps in the spread.
     """
     context = CellContext(max(1, subject.traces), rows.whole, primary(options))
     shown = [one for one in columns(subject.view, options) if one.is_informative(rows.rows)]

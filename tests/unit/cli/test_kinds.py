@@ -82,10 +82,10 @@ def test_a_view_is_of_the_kind_that_is_asked_for(
 def test_what_is_left_out_is_said(run: Run) -> None:
     heading = run("op", "aa")[1].splitlines()[:2]
     assert "3 traced batch steps" in heading[0]
-    assert heading[1].endswith("traced besides: 5 test_batch (--kind)")
+    assert heading[1].endswith("also traced: 5 test_batch (--kind)")
     assert "5 traced test_batch steps" in run("scope", "aa", "--kind", "test_batch")[1]
-    assert "traced besides" not in run("op", "aa", "--kind", "all")[1]
-    assert "traced besides" not in "".join(run("op", "aa", "--exact-tf")[1:])
+    assert "also traced" not in run("op", "aa", "--kind", "all")[1]
+    assert "also traced" not in "".join(run("op", "aa", "--exact-tf")[1:])
     file = run("op", "aa", "-output", "file:outfile=/dev/null")[2]
     assert "shown: 3 batch steps; also traced, and left out: 5 test_batch (--kind)" in file
 
@@ -225,7 +225,7 @@ def test_each_function_is_a_kind_and_one_that_trains_comes_first(
 def test_functions_are_named_where_steps_of_them_are_left_out_or_missing(run: Run, loop: Path) -> None:
     heading = run("op", "aa", "--store", str(loop))[1].splitlines()[:2]
     assert "2 traced function:train_step steps of 40" in heading[0]
-    assert heading[1].endswith("traced besides: 3 function:eval_step (--kind)")
+    assert heading[1].endswith("also traced: 3 function:eval_step (--kind)")
     missing = run("op", "aa", "-step", "6", "--store", str(loop))[2]
     assert "Available steps: 3 4 (of the kind function:train_step; --kind function:eval_step has it)" in missing
     unknown = run("op", "aa", "--kind", "function:step", "--store", str(loop))[2]

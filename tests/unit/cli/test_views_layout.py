@@ -153,6 +153,6 @@ def test_the_heading_tells_the_kinds_of_the_steps(tmp_path: Path, run: Run) -> N
     write_job(tmp_path, 1, tables, counters={"counts": {"batch": 7500, "test_batch": 9}})
     told = run("op", "last", "--store", str(tmp_path))[1].splitlines()
     assert told[0] == "op view of job 0000 train.py: 2 traced batch steps of 7,500"
-    assert told[1].endswith("on CPU:0; traced besides: 1 test_batch (--kind)")
+    assert told[1].endswith("on CPU:0; also traced: 1 test_batch (--kind)")
     both = run("op", "last", "--kind", "all", "--store", str(tmp_path))[1].splitlines()
     assert both[0] == "op view of job 0000 train.py: 3 traced steps (2 batch, 1 test_batch) of 7,509"
