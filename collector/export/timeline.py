@@ -1,4 +1,4 @@
-"""Timelines for chrome://tracing in the TF profiler's form: flame graphs of trees, and the course of a step."""
+"""Timelines for chrome://tracing in the TF profiler's form: flame graphs of trees, and the executions of a step."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -13,7 +13,7 @@ from ..tfviews.tree import Branch, TreeView
 from .gpu_memory import LISTED, GpuMemory, MemoryHolder, Point
 from .trace_events import TraceEvents
 
-#: Size of a file from which on a warning is printed.
+#: Size of a file, in bytes, above which a warning is printed.
 LONG: Final = 200 << 20
 WARNING: Final = (
     "Trace file is over 200MB. Chrome might not be able to display it. "
@@ -26,13 +26,13 @@ _LINE: Final = "*" * 54
 
 @dataclass(frozen=True, slots=True)
 class GraphTimeline:
-    """The file, and the peak of bytes in use by each GPU's allocator."""
+    """The content of the file, and the peak of bytes in use by each GPU's allocator."""
 
     data: bytes
     peaks: tuple[tuple[str, int], ...]
 
-    def says(self) -> list[str]:
-        """Return the lines that the TF profiler prints while making it."""
+    def messages(self) -> list[str]:
+        """Return the lines that the TF profiler prints while it makes the timeline."""
         return [GENERATING, *(f"{device} peak memory: {size / 1e6:.2f} MB" for device, size in self.peaks)]
 
 

@@ -35,7 +35,7 @@ def _of_steps(engine: QueryEngine, answer: Answer) -> Iterator[File]:
     for step, entries in by_step(job, steps, selection.kinds, apart=apart):
         found = answer if options.step >= 0 else engine.ask(selection, "graph", replace(options, step=step))
         drawn = graph_timeline(found.tree, entries, persistent, selection.parity)
-        yield _timeline(options.output.outfile, step, drawn.data, drawn.says())
+        yield _timeline(options.output.outfile, step, drawn.data, drawn.messages())
 
 
 def _timeline(outfile: str, step: int, data: bytes, messages: list[str]) -> File:

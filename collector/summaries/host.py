@@ -118,7 +118,7 @@ def cpus(samples: pa.Table) -> int | None:
 
 
 class Usage(NamedTuple):
-    """Resource use of a job's processes: mean number of busy cores, and the most memory of any sample; None: unknown."""
+    """Resource use of a job's processes: mean number of busy cores, most memory of any sample; None if unknown."""
 
     cpu_cores: float | None
     memory_bytes: int | None

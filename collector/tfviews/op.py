@@ -19,7 +19,7 @@ __all__ = ["ROOT", "OpTypeEntry", "OpView", "op_view"]
 
 @dataclass(frozen=True, slots=True)
 class OpTypeEntry:
-    """One op type: its picked nodes, their sums, and the running total with all accounted entries after it."""
+    """One op type: its picked nodes, their sums, and their sums plus those of all accounted entries after it."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -34,10 +34,10 @@ class OpTypeEntry:
 
 @dataclass(frozen=True, slots=True)
 class OpView:
-    """The shown entries in order, the total for percentages, and the counts of accounted entries not shown.
+    """The shown entries in order, the total for percentages, and the numbers of accounted entries not shown.
 
-    The latter lie before the start, after the end (by depth or trim), or are hidden by a minimum or
-    a name.
+    ``before``: entries before the start; ``after``: entries after the end (by depth or trim);
+    ``hidden``: entries that a minimum or a name hides.
     """
 
     entries: tuple[OpTypeEntry, ...]
@@ -68,7 +68,7 @@ def _ordered(entries: list[OpTypeEntry], order_by: str, parity: Parity) -> list[
     key: Callable[[OpTypeEntry], Any]
     at = counter_of(order_by)
     if at is not None:
-        key = lambda entry: entry.own[at]  # noqa: E731  # one of two
+        key = lambda entry: entry.own[at]  # noqa: E731  # one of two functions
     elif order_by == "occurrence":
         key = lambda entry: len(entry.nodes)  # noqa: E731
     else:

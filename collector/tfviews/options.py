@@ -210,7 +210,7 @@ def _wrong_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
 
 
 def _senseless(options: Options) -> Iterator[UsageError]:
-    """Yield errors for senseless values of ``options``, which the TF profiler accepts."""
+    """Yield an error for each senseless value in ``options``; the TF profiler accepts such values."""
     for option in TABLE:
         value = getattr(options, option.name)
         if option.kind is NUMBER and value < option.least:
@@ -227,8 +227,8 @@ def warnings(options: Options) -> list[str]:
 def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, exact: bool = False) -> Options:
     """Build options from strings by option name; options that are None are taken from ``base``.
 
-    Raises UsageError on the first bad value. ``exact`` accepts senseless values like the TF
-    profiler: negative numbers, invalid regexes, which match nothing, and an empty `output`.
+    Raises UsageError on the first bad value. ``exact`` accepts the senseless values that the TF
+    profiler accepts: negative numbers, invalid regexes (they match nothing), and an empty `output`.
     """
     known = {option.name: getattr(base, option.name) for option in TABLE} if base else {}
     if not exact and texts.get("output") == "":

@@ -136,7 +136,7 @@ def test_a_gpu_has_two_processes_of_counters_and_a_cpu_has_none() -> None:
     view = graph_view(list(nodes), WHOLE)
     drawing = graph_timeline(view, {node.name: entry for node, entry in nodes.items()}, {"a": 1_234_567})
     assert drawing.peaks == ((GPU, 2_500_000),)
-    assert drawing.says() == ["generating trace file.", f"{GPU} peak memory: 2.50 MB"]
+    assert drawing.messages() == ["generating trace file.", f"{GPU} peak memory: 2.50 MB"]
     names = [(event["pid"], event["args"]["name"]) for event in events(drawing.data, "M")]
     assert names[2:] == [(2, f"mem usage on:{GPU}"), (3, f"mem usage on:{GPU} allocations")]
     in_use, top = events(drawing.data, "C")
