@@ -51,7 +51,7 @@ def note_no_advice(found: Sequence[JobAdvice]) -> None:
 @json_option
 @store_option
 def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json: bool) -> None:
-    """Advice on the performance of JOB: findings, the numbers behind them, and remedies.
+    """Print advice on the performance of JOB: findings with their numbers, and remedies.
 
     Checks ops, steps, input, copies, placement, memory and graphs. A checker without data prints
     nothing.

@@ -61,7 +61,7 @@ def _stop(name: str, place: str, pid: int) -> None:
 
 
 def bring_up(store: str, place: str) -> None:
-    """Start those daemons of ``store`` that do not run; DaemonError when one does not come up."""
+    """Start the daemons of ``store`` that do not run; DaemonError if one does not come up."""
     for name in reversed(DAEMONS):
         if not holder(place, name):
             _start(name, store, place)

@@ -24,7 +24,7 @@ _GONE: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 def _pause(seconds: float) -> None:
-    """Wait; BrokenPipeError as soon as the reader of standard output is gone."""
+    """Wait; BrokenPipeError if the reader of standard output closes it meanwhile."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     if any(event & _GONE for _, event in poll.poll(seconds * 1000)):
@@ -62,10 +62,10 @@ def _line(found: JobChange, *, as_json: bool, named: bool) -> str | None:
 def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, everything: bool, each: bool) -> None:
     """Print the steps of JOB as they end, one a line, until the job ends.
 
-    More than ten steps of a kind in a second share one line with their mean, minimum and maximum. Epochs, fits and
-    evaluations have a line at their end, events one at their time. A name selects all running jobs of that name. The id
-    of a launch, and `last`, select all processes of the launch, including later ones. With --json each line is one JSON
-    document.
+    More than ten steps of a kind in a second share one line with their mean, minimum and maximum.
+    An epoch, a fit or an evaluation gets a line when it ends, an event when it occurs. A name
+    selects all running jobs of that name. The id of a launch, and `last`, select all jobs of the
+    launch, including later ones. With --json each line is one JSON document.
     """
     if everything and last is not None:
         raise UsageError("--last and --all exclude each other")

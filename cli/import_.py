@@ -53,10 +53,10 @@ def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> ImportSo
 
 
 def _listed(paths: str | None) -> list[str]:
-    """Return the files in a comma-separated list; UsageError for an empty name, which would shift the steps."""
+    """Return the files in a comma-separated list; UsageError for an empty name, which would change step numbers."""
     listed = paths.split(",") if paths is not None else []
     if "" in listed:
-        raise UsageError(f"--run_meta_path {paths!r} has a comma too many")
+        raise UsageError(f"--run_meta_path {paths!r} contains an empty file name")
     return listed
 
 
@@ -96,7 +96,7 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Row
     "--checkpoint-path",
     metavar="PREFIX",
     type=GIVEN,
-    help="A checkpoint of the variables: its files' names up to .index (-select tensor_value).",
+    help="A checkpoint of the variables: the common prefix of its files, without .index (-select tensor_value).",
 )
 @click.option("--name", metavar="NAME", type=NAME, help="Name of the job (default: the file's name).")
 @json_option
@@ -126,7 +126,7 @@ def _named_after(path: str) -> str:
     try:
         return job_name(Path(path).name or path)
     except ValueError as error:
-        raise UsageError(f"{error}: give one, --name NAME") from None
+        raise UsageError(f"{error}: give a name with --name NAME") from None
 
 
 def _report(source: ImportSource, store: Path, *, as_json: bool) -> None:

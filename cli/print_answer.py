@@ -1,4 +1,4 @@
-"""Prints an answer, for commands and the shell."""
+"""Prints the answer of a view, for commands and the shell."""
 
 from ..collector.query.explanations import hint, left_out, why
 from ..collector.write_output import AnswerText
@@ -6,7 +6,7 @@ from .command import note, print_lines
 
 
 def print_answer(printed: AnswerText) -> None:
-    """Print the lines of an answer, and on standard error its notes and why nothing, or not everything, is shown."""
+    """Print the lines of an answer; on standard error, print its warnings and why it is empty or incomplete."""
     answer = printed.answer
     if answer.shows_something:
         print_lines(printed.lines)

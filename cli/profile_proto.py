@@ -34,7 +34,7 @@ def _file_options(command: F) -> F:
     type=click.Choice(COMPAT),
     default=COMPAT[0],
     metavar="VERSION",
-    help="1.15: record the output that each input comes from, as that TensorFlow does.",
+    help="1.15: record the output that each input comes from, as TensorFlow 1.15 does.",
 )
 @store_option
 def profile_proto(

@@ -28,9 +28,9 @@ from .command import width
 
 
 def _summary(job: JobReader, row: JobRow, found: Profile | None) -> Summary:
-    """Return a process with the median of its most usual call.
+    """Return a process with the median time of the call that took most time.
 
-    It is the most usual one of the calls that ``found`` shows where that is one function.
+    If ``found`` covers single functions, only their calls are compared.
     """
     groups = [one for one in steps(job.table("spans"), 0).groups if one.kind == row.step_kind and one.untraced]
     keys = {key_of(kind) for name in (found.kinds if found else ()) for kind in from_text(name)}
@@ -51,9 +51,9 @@ def _processes(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]
 
 
 def report(store: StoreReader, launch: str, problem: str | None, columns: int | None) -> Iterator[str]:
-    """Yield the lines of the report on ``launch``; ``problem``: a further message of the launcher.
+    """Yield the lines of the report on ``launch``.
 
-    ``columns`` of the terminal, None where there is none.
+    ``problem``: a further message of the launcher. ``columns``: width of the terminal, None without one.
     """
     processes = _processes(store, launch)
     if not processes:
@@ -99,10 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("launch", help="id of the launch: 16 hexadecimal digits")
-    parser.add_argument("--store", required=True, help="the folder with the results")
+    parser.add_argument("--store", required=True, help="the directory with the results")
     parser.add_argument("--problem", help="why the profile is incomplete")
     parser.add_argument("--dump-steps", help="write profile_N into --dump-dir, for each N of these")
-    parser.add_argument("--dump-dir", default=".", help="the folder for them")
+    parser.add_argument("--dump-dir", default=".", help="the directory for the profiles")
     parser.add_argument(
         "--quiet", action="store_true", help="no report; print only which profiles could not be written"
     )

@@ -34,7 +34,7 @@ from .values import GIVEN, SINCE
     type=SINCE,
     help="Jobs that ended before this time: 30d ago, or 2026-01-31.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 @store_option
 def rm(
@@ -53,7 +53,7 @@ def rm(
     """
     chosen = everything or bool(names) or before is not None
     if jobs and chosen:
-        raise UsageError("name the jobs, or choose them by --all, --name or --older-than")
+        raise UsageError("a JOB and --all, --name or --older-than exclude each other")
     if not jobs and not chosen:
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --name, --older-than")
     opened, now_ns = LocalStore(store), time.time_ns()
@@ -75,7 +75,7 @@ def _summary(found: Sequence[Removable]) -> str:
 
 
 def _agreed(found: Sequence[Removable], now_ns: int, *, is_sure: bool) -> bool:
-    """Ask for confirmation; without a terminal only jobs that were named are removed."""
+    """Ask for confirmation; without a terminal, only jobs given by id or name are removed (``is_sure``)."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         if is_sure:
             return True

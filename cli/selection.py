@@ -40,7 +40,7 @@ def step_range(_context: click.Context, _parameter: click.Parameter, value: str 
 
 
 def step_kinds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """Read the value of `--kind`."""
+    """Parse the value of `--kind`."""
     return None if value is None else from_text(value)
 
 
@@ -50,7 +50,7 @@ kind_option: Callable[[Any], Any] = click.option(
     metavar="KIND",
     callback=step_kinds,
     help="Only steps of this kind, as batch, train or function:NAME, or of several (KIND,KIND), or all;"
-    " else those the jobs are about.",
+    " default: the main kind.",
 )
 _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     jobs_argument,
@@ -143,7 +143,7 @@ class TfprofCommand(click.Command):
             if listed:
                 with formatter.section(heading):
                     formatter.write_dl(listed)
-        with formatter.section("Else"):
+        with formatter.section("Other"):
             formatter.write_dl(list(rows.values()))
 
     @staticmethod

@@ -1,4 +1,4 @@
-"""`tfprof shell`: questions about jobs, line by line, in the language of the TF profiler's shell."""
+"""`tfprof shell`: an interactive shell with the commands and options of the TF profiler's shell."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -37,7 +37,7 @@ class Shell:
         self._engine = QueryEngine()
         self._lines = lines
         self.options = options
-        self.kinds: tuple[int, ...] | None = None  # of steps, as far as this session says
+        self.kinds: tuple[int, ...] | None = None  # of steps, as set in this session
         self.failed = False
 
     def run(self, text: str) -> bool:
@@ -90,7 +90,7 @@ class Shell:
 
 
 def _theirs(error: TfprofError, parity: Parity) -> str:
-    """Return the TF profiler's message for ``error``."""
+    """Return the TF profiler's message about ``error``."""
     if isinstance(error, NoSuchStepError):
         return not_found(error)
     if isinstance(error, RefusedOutputError):
@@ -113,7 +113,7 @@ def _help(view: str = "") -> Iterator[str]:
 
 
 def _typed(shell: Shell, lines: LineHistory, names: JobNames) -> None:
-    """Read lines from a terminal: edited, completed, remembered."""
+    """Read lines from a terminal, with editing, completion and history."""
     from .shell_terminal import Prompt  # noqa: PLC0415  # a tenth of a second, for terminals only
 
     prompt = Prompt(PROMPT, lines, names)
@@ -145,7 +145,7 @@ def _next() -> str:
 @selection_options
 @view_options("")
 def shell(compat: str, exact: bool, **given: Any) -> int:
-    """Ask about JOBs line by line: scope, graph, op, code, advise, with the options of `tfprof op`.
+    """Query JOBs line by line with the commands scope, graph, op, code and advise, and the options of `tfprof op`.
 
     On a terminal, lines can be edited, completed (Tab) and recalled. Otherwise the exit status is 1
     if any line had an error. Options given here, or by `set`, are the defaults of the session.

@@ -1,4 +1,4 @@
-"""The language of the shell: a command, then options with their values, separated by spaces."""
+"""Parses lines of the shell: a command, then options with their values, separated by spaces."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -28,7 +28,7 @@ STEP_KIND: Final = Option(
     "kind",
     Kind(lambda _name, value: from_text(value), lambda _name, value: from_text(text_of("kind", value))),
     "KIND",
-    "only steps of this kind, such as batch or train, of several (KIND,KIND), or all",
+    "only steps of this kind, such as batch or train, of several kinds (KIND,KIND), or of all",
 )
 #: Options by every spelling.
 OPTIONS: Final = {"-kind": STEP_KIND, "--kind": STEP_KIND} | {

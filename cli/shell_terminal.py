@@ -1,4 +1,4 @@
-"""Reads lines from a terminal by prompt_toolkit: editing, completion, history."""
+"""Reads lines from a terminal with prompt_toolkit: editing, completion, history."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -37,7 +37,7 @@ class _History(History):
         return reversed(self._earlier.texts)
 
     def store_string(self, string: str) -> None:
-        """Do nothing: the shell stores its lines."""
+        """Do nothing: the shell itself stores its lines."""
 
 
 class Prompt:

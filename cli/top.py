@@ -19,7 +19,7 @@ EVERY_S: Final = 2.0
 
 
 def watching(jobs: list[WatchedJob]) -> list[JobNow]:
-    """Return the shown parts of jobs."""
+    """Return the parts of jobs that are shown."""
     return [
         JobNow(
             one.row,
@@ -55,7 +55,7 @@ def summary(watched: Watched) -> list[str]:
 def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool, as_json: bool) -> None:
     """Show all jobs live: step time and trend, steps a second, CPU, memory, I/O, device, cost, losses.
 
-    CHANGE is the current step time over that of the minutes before. Jobs that became slower or have
+    CHANGE is the current step time divided by that of the minutes before. Jobs that became slower or
     stopped stepping come first. Enter opens a job; the keys are shown at the bottom.
     """
     opened = LocalStore(store)

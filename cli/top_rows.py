@@ -1,4 +1,4 @@
-"""A list of lines with a cursor, in which `tfprof top` shows jobs."""
+"""A list of lines with a cursor, which `tfprof top` shows jobs in."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple

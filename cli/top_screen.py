@@ -48,7 +48,7 @@ class Read(Message):
 
 
 def beside(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
-    """Send ``screen`` the result of slow work in a thread. The thread is a daemon: nothing waits for it."""
+    """Run ``messages`` in a thread and send its results to ``screen``. The thread is a daemon: nothing waits for it."""
 
     def send() -> None:
         with contextlib.suppress(RuntimeError):  # the screen is gone
@@ -266,11 +266,11 @@ class Top(App[None]):
         self.interrupted = False
 
     def on_mount(self) -> None:
-        """Start with the list of jobs."""
+        """Show the list of jobs."""
         self.push_screen(self._jobs)
 
     def action_interrupt(self) -> None:
-        """Quit as a command that Ctrl-C ended."""
+        """Quit like a command that Ctrl-C ends."""
         self.interrupted = True
         self.exit()
 

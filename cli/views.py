@@ -44,8 +44,8 @@ _HELP_ALL: Final = (
 
 
 def _json(answer: Answer) -> Iterator[str]:
-    """Yield the JSON document of an answer: the question, and the message of the view."""
-    import json  # noqa: PLC0415  # with protobuf, for those who ask for it
+    """Yield the JSON document of an answer: the query, and the message of the view."""
+    import json  # noqa: PLC0415  # with protobuf; only --json needs it
 
     from ..collector.query.documents import view_document  # noqa: PLC0415
     from ..collector.render.json_text import chunks  # noqa: PLC0415
@@ -70,7 +70,7 @@ def _undisturbed() -> Iterator[None]:
 @_undisturbed()
 def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
     if as_json and options.output.type not in {STDOUT, NONE}:
-        raise UsageError("--json prints to standard output: leave -output away")
+        raise UsageError("--json prints to standard output: omit -output")
     refuse(view, options)
     engine, selection = QueryEngine(), selection_from(**asked)
     if as_json:

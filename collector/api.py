@@ -60,9 +60,9 @@ class Profiler:
     """One job, or several merged: the methods of tf.compat.v1.profiler.Profiler that report profiles.
 
     Options are dicts as ProfileOptionBuilder's `build` returns them. Each call reads the store
-    anew, so a running job has more to show each time. A bad `output`, a step that was not traced
-    and the like are reported on standard error, and the call returns an empty message, as
-    TensorFlow does; a value of the wrong type is a UsageError.
+    again, so that it covers the latest steps of a running job. As in TensorFlow, an error such as a
+    bad `output` or a step that was not traced is reported on standard error, and the call returns
+    an empty message. A value of the wrong type is a UsageError.
     """
 
     def __init__(self, selection: Selection) -> None:
@@ -96,7 +96,7 @@ class Profiler:
         The options of a checker are ignored, as in the TF profiler. UsageError if steps or a device
         were selected: advice is about whole jobs.
         """
-        from .query import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
+        from .query import advising  # noqa: PLC0415  # slow to load, and few callers need it
 
         found = advising.advise(self._selection, options)
         _print(advice_lines(found, self._selection.parity))
@@ -106,7 +106,7 @@ class Profiler:
         """Return a serialized ProfileProto for TensorFlow's tools; UsageError for several jobs or a single device."""
         selection = self._selection
         if len(selection.jobs) != 1 or selection.device is not None:
-            raise UsageError("a ProfileProto is of one job, with all its devices")
+            raise UsageError("a ProfileProto covers one job, with all its devices")
         return b"".join(
             load("tfprof.collector.exporters.profile_proto:pieces")(
                 selection.jobs[0], selection.steps, selection.parity.compat, selection.kinds
@@ -203,6 +203,6 @@ class OpenStore:
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
     """Open the store at ``path``, or that of the commands: $TFPROF_STORE, a settings file's, ~/.local/state/tfprof.
 
-    StoreError when it is none; SettingsFileError, PlaceError when nothing says which it is.
+    StoreError if it is no store; SettingsFileError or PlaceError if none of these names a path.
     """
     return OpenStore(runtime_dir.absolute(settings_files.named_store()) if path is None else path)

@@ -84,7 +84,7 @@ def test_jobs_lists_those_that_are_wanted(run: Run, words: tuple[str, ...], foun
     code, out, err = run("jobs", *words)
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()[1:]] == found
-    assert ("none of 3 jobs is of that state, name and time" in err) == (not found)
+    assert ("none of 3 jobs matches the state, name and time" in err) == (not found)
     assert [job["id"] for job in json.loads(run("jobs", "--json", *words)[1])["jobs"]] == found
 
 
