@@ -1,4 +1,4 @@
-"""Questions to views: what of nodes each looks at, what is kept from one to the next."""
+"""Queries: the facts that each requires, and the cache of profiles."""
 
 import re
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """What was read of the store: (step, needs) each time."""
+    """The reads of the store, each as (step, needs)."""
     read: list[Any] = []
     real = engine.profile
 
@@ -57,16 +57,16 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         ("code", {}, {STACKS}),
     ],
 )
-def test_a_question_looks_at_no_more_than_it_shows(view: str, texts: dict[str, str], wanted: set[str]) -> None:
+def test_a_query_requires_only_the_facts_that_it_shows(view: str, texts: dict[str, str], wanted: set[str]) -> None:
     assert needs(VIEWS[view], from_texts(texts), whole=False) == wanted
 
 
-def test_a_message_has_all_but_stacks_which_only_the_code_view_shows() -> None:
+def test_a_message_requires_all_facts_but_stacks_only_in_the_code_view() -> None:
     assert needs(VIEWS["op"], from_texts({}), whole=True) == EVERYTHING - {STACKS}
     assert needs(VIEWS["code"], from_texts({}), whole=True) == EVERYTHING
 
 
-def test_a_job_that_has_ended_is_read_once_for_what_is_asked_again(store: LocalStore, reads: list[Any]) -> None:
+def test_an_ended_job_is_read_once_for_repeated_queries(store: LocalStore, reads: list[Any]) -> None:
     engine, selection = QueryEngine(), Selection((store.job("aa10"),))
     first = engine.ask(selection, "op", from_texts({"select": "params"}))
     again = engine.ask(Selection((store.job("aa10"),)), "scope", from_texts({}))
@@ -86,7 +86,7 @@ def test_a_running_job_is_read_each_time(store: LocalStore, reads: list[Any]) ->
     assert len(reads) == 2
 
 
-def test_not_more_is_kept_than_a_few_answers(store: LocalStore, reads: list[Any]) -> None:
+def test_only_a_few_profiles_are_cached(store: LocalStore, reads: list[Any]) -> None:
     engine, job = QueryEngine(), store.job("aa10")
     for last in range(10, 30):
         engine.ask(Selection((job,), steps=(0, last)), "op", from_texts({}))
@@ -97,7 +97,7 @@ def test_not_more_is_kept_than_a_few_answers(store: LocalStore, reads: list[Any]
 
 
 @pytest.mark.parametrize("name", ["scope", "graph", "op", "code"])
-def test_every_view_of_the_table_is_there_with_its_message(name: str) -> None:
+def test_every_view_in_the_table_can_be_loaded_with_its_message(name: str) -> None:
     form = FORMS[name]
     assert all(callable(load(target)) for target in (VIEWS[name].fold, form.lines, form.message))
     assert outputs(name) <= set(TYPES)
@@ -114,7 +114,7 @@ def test_help_and_docs_name_the_exporters_of_the_table(name: str) -> None:
     assert {*EXPORTERS, "none", "stdout"} == set(TYPES)
 
 
-def test_every_exporter_is_one_file_and_one_row() -> None:
+def test_every_exporter_is_one_module_and_one_row() -> None:
     import tfprof.collector.exporters.table as exporters
     from tfprof.collector.exporters.of_jobs import JOB_FILES
 

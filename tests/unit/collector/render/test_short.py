@@ -27,14 +27,14 @@ def test_the_first_part_and_the_last_ones_stay(text: str, width: int, short: str
 
 
 @given(st.text(" ab/", max_size=40), st.integers(0, 45))
-def test_a_name_fits_and_is_left_alone_where_it_did(text: str, width: int) -> None:
+def test_names_fit_and_short_names_are_unchanged(text: str, width: int) -> None:
     short = shortened(text, width)
     assert len(short) <= width or short == text
     assert (short == text) == (len(text) <= width)
     assert text.endswith(short.rpartition(DOTS)[2]) or not short.strip()
 
 
-def test_different_names_never_look_the_same_where_their_ends_differ() -> None:
+def test_different_names_stay_different_if_their_ends_differ() -> None:
     names = ["  MaxPool_grad/MaxPoolGrad", "  MaxPool_1_grad/MaxPoolGrad", "  MaxPool_1_grad/MaxPoolGrad", "Relu"]
     assert shortened_distinctly(names, 23) == [
         "  …ool_grad/MaxPoolGrad",

@@ -1,4 +1,4 @@
-"""`-output`: what it may be, and tfprof's own words for what it may not."""
+"""`-output`: valid values, and the TF profiler's messages about invalid ones."""
 
 import pytest
 from tfprof.collector.errors import UsageError
@@ -18,7 +18,7 @@ from tfprof.collector.tfviews.output import OutputChoice, parse
         ("pprof:outfile=p.gz", OutputChoice("pprof", "p.gz"), "pprof:outfile=p.gz"),
     ],
 )
-def test_an_output_is_a_type_and_where_it_needs_one_a_file(text: str, output: OutputChoice, shown: str) -> None:
+def test_an_output_is_a_type_with_a_file_if_needed(text: str, output: OutputChoice, shown: str) -> None:
     assert parse(text) == output
     assert str(output) == shown
 
@@ -28,7 +28,7 @@ UNKNOWN = "E.g. Unknown output type: {}, Valid types: file,none,pprof,stdout,tim
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("foo", UNKNOWN.format("foo")),
         (" file:outfile=x", UNKNOWN.format(" file")),
@@ -47,7 +47,7 @@ UNKNOWN = "E.g. Unknown output type: {}, Valid types: file,none,pprof,stdout,tim
         ("stdout:outfile=x", "Unrecognized options outfile for output_type: stdout\n"),
     ],
 )
-def test_a_bad_output_is_refused_in_tfprofs_words(text: str, said: str) -> None:
+def test_a_bad_output_is_refused_with_the_tf_profilers_message(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse(text)
-    assert refused.value.args[0] == said
+    assert refused.value.args[0] == message
