@@ -28,7 +28,7 @@ _HEAD, _TAIL, _RING_SIZE = _WORD["head"], _WORD["tail"], _WORD["ring_size"]
 _SPAN_HEAD, _SPAN_OPEN, _SPAN_TAIL = _WORD["span_head"], _WORD["span_open"], _WORD["span_tail"]
 
 
-class ChannelError(FormatError):
+class InvalidChannelError(FormatError):
     """A channel with impossible words; it is not read again."""
 
     slug = "bad-channel"
@@ -43,7 +43,7 @@ class Batch(NamedTuple):
     end: int
 
 
-class Page(NamedTuple):
+class ChannelIdentity(NamedTuple):
     """Identity of a channel, read before it is mapped."""
 
     uid: int
@@ -51,26 +51,27 @@ class Page(NamedTuple):
     launch: int
 
 
-def read_page(fd: int) -> Page:
+def read_page(fd: int) -> ChannelIdentity:
     """Return the identity of the channel ``fd``; FormatError if it is none, VersionError if its version is unknown."""
     data = os.pread(fd, layout.PAGE, 0)
     if len(data) < layout.PAGE:
-        raise ChannelError(f"a channel of {len(data)} bytes")
+        raise InvalidChannelError(f"a channel of {len(data)} bytes")
     magic, version, page = _START.unpack_from(data)
     if magic != layout.MAGIC:
-        raise ChannelError("no channel: its magic is wrong")
+        raise InvalidChannelError("no channel: its magic is wrong")
     if not version:
-        raise ChannelError("a channel without a version")  # not made yet
+        raise InvalidChannelError("a channel without a version")  # not made yet
     if version != CHANNEL_VERSION and adapter_of(version) is None:
         raise VersionError("channel", version, CHANNEL_VERSION)
     if page != layout.PAGE:
-        raise ChannelError(f"a channel with pages of {page} bytes")
+        raise InvalidChannelError(f"a channel with pages of {page} bytes")
     uid, pid, launch = (
-        int.from_bytes(data[at : at + 8], "little") for at in (layout.JOB_WORDS[word] for word in Page._fields)
+        int.from_bytes(data[at : at + 8], "little")
+        for at in (layout.JOB_WORDS[word] for word in ChannelIdentity._fields)
     )
     if not uid:
-        raise ChannelError("a channel without a uid")  # 0 means no job in messages
-    return Page(uid, pid, launch)
+        raise InvalidChannelError("a channel without a uid")  # 0 means no job in messages
+    return ChannelIdentity(uid, pid, launch)
 
 
 def agent_of(fd: int) -> int:
@@ -90,11 +91,11 @@ def open_file(path: str, flags: int) -> int:
     raise OSError(errno.ESTALE, "not a regular file", path)
 
 
-class Channel:
+class ChannelReader:
     """The channel behind ``fd``, which it owns; words are read through a mapping, everything else by pread.
 
     Only the control page is mapped, so the rings of fifty jobs do not count as this process's
-    memory. FormatError if it is no channel of a known version. Later reads raise ChannelError on
+    memory. FormatError if it is no channel of a known version. Later reads raise InvalidChannelError on
     impossible content.
     """
 
@@ -105,7 +106,7 @@ class Channel:
             self._open()
         except (OSError, ValueError) as error:
             self.close()
-            raise ChannelError(f"a channel that cannot be mapped: {error}") from None
+            raise InvalidChannelError(f"a channel that cannot be mapped: {error}") from None
         except FormatError:
             self.close()
             raise
@@ -118,10 +119,10 @@ class Channel:
         # No page of an unsealed file may be touched: if it is truncated, SIGBUS ends this process
         # or the job.
         if not fcntl.fcntl(self._fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK:
-            raise ChannelError("a channel that is not sealed against truncation")
+            raise InvalidChannelError("a channel that is not sealed against truncation")
         info = os.fstat(self._fd)
         if info.st_size < layout.RING_AT:
-            raise ChannelError(f"a channel of {info.st_size} bytes")
+            raise InvalidChannelError(f"a channel of {info.st_size} bytes")
         os.posix_fallocate(self._fd, 0, layout.PAGE)
         self._map = mmap.mmap(self._fd, layout.PAGE)
         self._view = memoryview(self._map)
@@ -202,7 +203,7 @@ class Channel:
         if not unread:
             return 0
         if not 0 < unread <= self._ring():
-            raise ChannelError(f"{unread} bytes unread in a ring of {self._ring_size}")
+            raise InvalidChannelError(f"{unread} bytes unread in a ring of {self._ring_size}")
         return unread
 
     def filled(self, start: int) -> float:
@@ -226,12 +227,12 @@ class Channel:
                 seq = layout.RECORD.unpack(header)[3]
                 return Batch(self._old.too_large(header), seq, seq, start + size)
             if not layout.RECORD.size <= size <= min(unread, layout.RECORD_MAX):
-                raise ChannelError(f"a record of {size} bytes where {unread} are unread")
+                raise InvalidChannelError(f"a record of {size} bytes where {unread} are unread")
             if strictly and size > limit:
                 return None
             batch = _cut(self._copy(start, size), start)
         if batch is None:
-            raise ChannelError("a record that changes while it is read")
+            raise InvalidChannelError("a record that changes while it is read")
         return batch if self._old is None else batch._replace(data=self._old.records(batch.data))
 
     def _ring(self) -> int:
@@ -239,7 +240,7 @@ class Channel:
         if not self._ring_size:
             size, file_size = self._words[_RING_SIZE], os.fstat(self._fd).st_size
             if not layout.RING_MIN <= size <= layout.RING_MAX or layout.RING_AT + size > file_size:
-                raise ChannelError(f"a ring of {size} bytes in a file of {file_size}")
+                raise InvalidChannelError(f"a ring of {size} bytes in a file of {file_size}")
             self._ring_size = size
         return self._ring_size
 
@@ -251,7 +252,7 @@ class Channel:
         if before_end < size:
             data += os.pread(self._fd, size - before_end, layout.RING_AT)
         if len(data) != size:
-            raise ChannelError("a ring that ends early")
+            raise InvalidChannelError("a ring that ends early")
         return data
 
     # -- spans -----------------------------------------------------------------------------------
@@ -262,7 +263,7 @@ class Channel:
         if ended and self._words[_SPAN_OPEN] == head + 1 and unread < layout.SPAN_COUNT:
             unread += 1
         if not 0 <= unread <= layout.SPAN_COUNT:
-            raise ChannelError(f"{unread} entries unread in a span ring of {layout.SPAN_COUNT}")
+            raise InvalidChannelError(f"{unread} entries unread in a span ring of {layout.SPAN_COUNT}")
         return unread
 
     def spans(self, start: int, limit: int, *, ended: bool) -> Batch | None:
@@ -294,7 +295,7 @@ def _cut(data: bytes, start: int) -> Batch | None:
     while len(data) - at >= header.size:
         size, _, _, seq = header.unpack_from(data, at)[:4]
         if size < header.size or seq <= last:
-            raise ChannelError(f"record {seq} of {size} bytes after record {last}")
+            raise InvalidChannelError(f"record {seq} of {size} bytes after record {last}")
         if size > len(data) - at:
             break
         first, last = first or seq, seq

@@ -4,12 +4,12 @@ import time
 
 from ..formats import layout
 from ..formats.policy import Policy, PolicyError
-from .channels import Channel
+from .channels import ChannelReader
 
 _WORDS = ("policy_mode", "policy_level", "policy_first", "policy_last", "policy_every", "policy_budget")
 
 
-def write_policy(channel: Channel, policy: Policy, order: int = 0, count: int = 0, end_ns: int = 0) -> int:
+def write_policy(channel: ChannelReader, policy: Policy, order: int = 0, count: int = 0, end_ns: int = 0) -> int:
     """Write ``policy`` into the agent's words of ``channel`` and return its generation.
 
     The policy ends after ``count`` traced steps and at ``end_ns`` (monotonic); 0 means no such end.
@@ -21,17 +21,17 @@ def write_policy(channel: Channel, policy: Policy, order: int = 0, count: int = 
     return _write(channel, policy, order, count, end_ns, detach=0)
 
 
-def end_order(channel: Channel, order: int = 0) -> int:
+def end_order(channel: ChannelReader, order: int = 0) -> int:
     """Make the job return to the policy before its order; return the new generation."""
     return _write(channel, Policy(layout.MODE_OFF), order, 0, time.monotonic_ns(), detach=0)
 
 
-def detach(channel: Channel, order: int = 0) -> int:
+def detach(channel: ChannelReader, order: int = 0) -> int:
     """Make the job put everything back, which it confirms in `detached`; return the new generation."""
     return _write(channel, Policy(layout.MODE_OFF), order, 0, 0, detach=1)
 
 
-def _write(channel: Channel, policy: Policy, order: int, count: int, end_ns: int, *, detach: int) -> int:
+def _write(channel: ChannelReader, policy: Policy, order: int, count: int, end_ns: int, *, detach: int) -> int:
     channel.set_word("policy_writing", 1)
     for name, value in zip(_WORDS, policy.words(), strict=True):
         channel.set_word(name, value)
@@ -53,11 +53,11 @@ def _write(channel: Channel, policy: Policy, order: int, count: int, end_ns: int
     return generation
 
 
-def has_order(channel: Channel) -> bool:
+def has_order(channel: ChannelReader) -> bool:
     """Return whether an order is in force, or is written and not confirmed yet."""
     return channel.word("policy") > channel.word("order_over")
 
 
-def is_seen(channel: Channel, generation: int = 0) -> bool:
+def is_seen(channel: ChannelReader, generation: int = 0) -> bool:
     """Return whether the job follows the policy of ``generation``, by default the last written one."""
     return channel.word("policy_seen") >= (generation or channel.word("policy"))

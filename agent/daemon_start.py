@@ -51,11 +51,11 @@ def last_log_line(instance_dir: str, name: str, since_ns: int = 0) -> str:
 def silent(instance_dir: str, name: str, since_ns: int = 0) -> dict[str, str]:
     """Return slug and text for a daemon that failed without a status, from its log."""
     words = last_log_line(instance_dir, name, since_ns) or "it says nothing"
-    said = _SLUG.fullmatch(words)
-    slug = {"slug": said[2]} if said else _DEFAULT_SLUGS[name]
+    match = _SLUG.fullmatch(words)
+    slug = {"slug": match[2]} if match else _DEFAULT_SLUGS[name]
     return {
         **slug,
-        "text": f"the {name} does not start: {said[1] if said else words} (see {log_path(instance_dir, name)})",
+        "text": f"the {name} does not start: {match[1] if match else words} (see {log_path(instance_dir, name)})",
     }
 
 

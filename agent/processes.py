@@ -77,7 +77,7 @@ def _stat(pid: int) -> _Stat | None:
     )
 
 
-class Usage(NamedTuple):
+class ProcessUsage(NamedTuple):
     """Resources that processes have used so far, and their current size."""
 
     cpu_user_s: float = 0.0
@@ -92,7 +92,7 @@ _TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-def usage(process: Process) -> Usage | None:
+def usage(process: Process) -> ProcessUsage | None:
     """Return the usage of ``process``, None when it is gone.
 
     This reads two files; psutil reads four in four times the time.
@@ -101,7 +101,7 @@ def usage(process: Process) -> Usage | None:
     if found is None or found.started != process.started or found.is_over:
         return None
     user_s, system_s = found.user_ticks * _TICK_S, found.system_ticks * _TICK_S
-    return Usage(user_s, system_s, *_transferred(process.pid), found.threads, found.rss_pages * _PAGE)
+    return ProcessUsage(user_s, system_s, *_transferred(process.pid), found.threads, found.rss_pages * _PAGE)
 
 
 def _transferred(pid: int) -> tuple[int, int]:

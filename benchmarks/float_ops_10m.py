@@ -21,7 +21,7 @@ from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.query.profile import profile
 from tfprof.collector.query.required_facts import FLOAT_OPS
 from tfprof.collector.store import schema
-from tfprof.collector.store.outputs import Output, encode
+from tfprof.collector.store.outputs import OpOutput, encode
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
 
@@ -59,7 +59,8 @@ def graph(batches: int) -> dict[str, pa.Table]:
         "node_def": [*map(node_def, names, ops, inputs), weights.SerializeToString()],
     }
     signatures = [
-        encode([Output(0, FLOAT, shape(32 + batch, WIDTH).SerializeToString(), True, True)]) for batch in range(batches)
+        encode([OpOutput(0, FLOAT, shape(32 + batch, WIDTH).SerializeToString(), True, True)])
+        for batch in range(batches)
     ]
     seen = {"kind": [schema.OUTPUTS] * batches, "id": range(batches), "text": signatures}
     return {

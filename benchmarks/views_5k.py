@@ -17,7 +17,7 @@ from pathlib import Path
 import _fresh
 import pyarrow as pa
 from tfprof.collector.decoders.proto import graph_pb2
-from tfprof.collector.query.engine import About, Desk
+from tfprof.collector.query.engine import QueryEngine, Selection
 from tfprof.collector.store import schema
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -100,7 +100,7 @@ def look(store: str) -> dict[str, tuple[float, int]]:
     found = {}
     for view in ORDER:
         before = time.perf_counter()
-        answer = Desk().ask(About((LocalStore(store).job("last"),)), view, Options())
+        answer = QueryEngine().ask(Selection((LocalStore(store).job("last"),)), view, Options())
         took = (time.perf_counter() - before) * 1000
         found[view] = took, len(answer.folded.entries) if view == "op" else answer.tree.kept
     return found

@@ -1,1 +1,1 @@
-"""The tfprof command: one file a command."""
+"""The command `tfprof`: a module for each command."""

@@ -8,7 +8,7 @@ from ..collector.forms import advice_lines
 from ..collector.query.advising import JobAdvice
 from ..collector.query.advising import advise as ask
 from ..collector.query.documents import advice_document
-from ..collector.query.engine import About
+from ..collector.query.engine import Selection
 from ..collector.query.explanations import untraced
 from ..collector.query.selection import choose
 from ..collector.store.reader import open_reader
@@ -17,19 +17,19 @@ from .command import json_option, note, print_json, print_lines, store_option, w
 from .values import GIVEN
 
 
-def tell(found: Sequence[JobAdvice], parity: Parity) -> None:
+def print_advice(found: Sequence[JobAdvice], parity: Parity) -> None:
     """Print advice, and on standard error the reason if there is none."""
     print_lines(advice_lines(found, parity, width()))
-    notes(found)
+    note_no_advice(found)
 
 
-def notes(found: Sequence[JobAdvice]) -> None:
+def note_no_advice(found: Sequence[JobAdvice]) -> None:
     """Print on standard error the reason if there is no advice."""
     for one in found:
         where = f"{one.job.info.hex[:4]}: " if len(found) > 1 else ""
         if not one.has_steps:
             note(where + untraced(one.job))
-        elif not one.says_something:
+        elif not one.has_findings:
             note(f"{where}no advice: no checker found anything")
 
 
@@ -51,15 +51,15 @@ def notes(found: Sequence[JobAdvice]) -> None:
 @json_option
 @store_option
 def advise(jobs: tuple[str, ...], store: str, compat: str, exact: bool, as_json: bool) -> None:
-    """Advice on the performance of JOB: findings, the numbers behind them, and remedies.
+    """Print advice on the performance of JOB: findings with their numbers, and remedies.
 
     Checks ops, steps, input, copies, placement, memory and graphs. A checker without data prints
     nothing.
     """
-    about = About(tuple(choose(open_reader(store), jobs)), parity=Parity(compat, exact))
-    found = ask(about)
+    selection = Selection(tuple(choose(open_reader(store), jobs)), parity=Parity(compat, exact))
+    found = ask(selection)
     if as_json:
         print_json(advice_document(found))
-        notes(found)
+        note_no_advice(found)
     else:
-        tell(found, about.parity)
+        print_advice(found, selection.parity)

@@ -38,7 +38,7 @@ ARRIVALS_S: Final = 2.0
 
 
 class Arrivals:
-    """The processes of ``--all``, and with ``follows`` those that start or load TensorFlow later."""
+    """The processes that ``--all`` selects; ``follows``: also those that start or load TensorFlow later."""
 
     def __init__(self, plan: Plan, pattern: str, *, follows: bool, counted: bool) -> None:
         self._plan = plan
@@ -49,7 +49,7 @@ class Arrivals:
         self.follows = follows
 
     def look(self) -> list[Attachment]:
-        """Attach to processes that are new, at most once in ARRIVALS_S; return the attachments."""
+        """Attach to new processes, at most once in ARRIVALS_S; return the new attachments."""
         if time.monotonic() < self._looked_s + ARRIVALS_S:
             return []
         attached = []
@@ -58,7 +58,7 @@ class Arrivals:
             try:
                 attached.append(_attachment(self._plan, found.process, counted=self._counted))
             except TfprofError as error:
-                if error.slug == "no-tensorflow":  # it is loading it
+                if error.slug == "no-tensorflow":  # it may still be loading TensorFlow
                     self._known.discard(found.process)
                 else:
                     note(f"{found.process.pid}: {error}")
@@ -71,7 +71,7 @@ class Arrivals:
 @click.argument("pids", metavar="[PID]...", nargs=-1, type=WHOLE)
 @click.option("--all", "pattern", metavar="NAME", type=GIVEN, help="All my processes called NAME (`*` for any).")
 @click.option("--follow", is_flag=True, help="With --all: also processes that start later, until Ctrl-C.")
-@click.option("--trace", metavar="POLICY", help="Which steps are traced, as for tfprof-run (budget=1%).")
+@click.option("--trace", metavar="POLICY", help="The steps to trace, as for tfprof-run (budget=1%).")
 @click.option("--trace-level", "level", metavar="LEVEL", help="auto, software or full.")
 @click.option("--steps", metavar="N", type=WHOLE, help="Trace the next N steps, then detach.")
 @click.option("-o", "--output", type=click.Choice(OUTPUTS), help=f"Trace {STEPS} steps, print the top ops, detach.")
@@ -97,18 +97,18 @@ def attach(
 ) -> int:
     """Profile the running processes PID, without a restart and without a change to their code.
 
-    Steps are shown as they end, a line each. Ctrl-C detaches and puts everything back.
+    Each step is shown in a line when it ends. Ctrl-C detaches and removes all patches.
     With --steps or -o the command detaches when the steps are traced.
     """
     if bool(pids) == (pattern is not None):
-        raise UsageError("which process? a PID, or --all NAME; tfprof ps lists them (tfprof attach --help)")
+        raise UsageError("give a PID, or --all NAME; tfprof ps lists processes (tfprof attach --help)")
     if follow and (pattern is None or no_wait):
-        raise UsageError("--follow waits for processes of --all: it needs that, and excludes --no-wait")
+        raise UsageError("--follow needs --all, and excludes --no-wait")
     count = STEPS if output is not None and steps is None else steps
     if count == 0:
         raise UsageError("--steps 0 traces nothing")
     if count is not None and trace is not None:
-        raise UsageError("--steps and --trace both say which steps are traced")
+        raise UsageError("--steps and --trace exclude each other")
     plan = Plan(
         store=store,
         name=name,
@@ -129,7 +129,7 @@ def attach(
 def _as_user(
     plan: Plan, pids: Sequence[int], count: int | None, output: str | None, no_wait: bool, answer: Answer
 ) -> int:
-    """Do the command with another user's identity."""
+    """Run the command with another user's identity."""
     ask_elsewhere(answer)
     given = click.get_current_context().get_parameter_source("store")
     if given != ParameterSource.COMMANDLINE:
@@ -138,14 +138,14 @@ def _as_user(
 
 
 def _run(plan: Plan, wanted: Sequence[int] | Arrivals, count: int | None, output: str | None, *, no_wait: bool) -> int:
-    """Attach, follow, and detach; SIGTERM and SIGHUP end it as Ctrl-C does."""
+    """Attach, show the steps, and detach; return the exit status. SIGTERM and SIGHUP end it as Ctrl-C does."""
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler)
     arrivals = wanted if isinstance(wanted, Arrivals) else None
     if isinstance(wanted, Arrivals):
         attached, failed = wanted.look(), 0
         if not attached and not wanted.follows:
-            raise UsageError("none of your processes of that name can be attached to: tfprof ps", "no-such-process")
+            raise UsageError("no process of yours with that name can be attached to: tfprof ps", "no-such-process")
     else:
         attached, failed = _attached(plan, wanted, counted=count is not None)
     follows = arrivals is not None and arrivals.follows
@@ -176,8 +176,8 @@ def _settings(trace: str | None, level: str | None) -> dict[str, str]:
 def _attached(plan: Plan, pids: Sequence[int], *, counted: bool) -> tuple[list[Attachment], int]:
     """Attach to each of ``pids``; return the attachments, and 1 if any process failed, else 0.
 
-    ``counted``: the number of steps to trace is given. That is refused for a job that is already
-    profiled, since `tfprof trace` does it.
+    ``counted``: a number of steps to trace was given. A job that is already profiled is then
+    refused, since `tfprof trace` orders steps of it.
     """
     done: list[Attachment] = []
     failed = 0
@@ -194,7 +194,7 @@ def _attached(plan: Plan, pids: Sequence[int], *, counted: bool) -> tuple[list[A
 
 
 def _attachment(plan: Plan, found: Process, *, counted: bool) -> Attachment:
-    """Attach to one process and say how; TfprofError if that fails."""
+    """Attach to one process and print the method; TfprofError if that fails."""
     one = Attachment(plan, found)
     if counted and not one.is_ours:
         one.end()
@@ -266,7 +266,7 @@ def _finish(attached: Sequence[Attachment], output: str | None, store: str) -> i
         if output is not None:
             print_lines(report(opened(store), launch, None, width() or 120))
         elif result is None or not result.complete:
-            note(f"not everything is stored yet: {_reason(result)}")
+            note(f"some data is not stored yet: {_reason(result)}")
             failed = 1
         else:
             note(f"detached; more with  tfprof op {launch[:4]} · tfprof steps {launch[:4]}")
@@ -291,7 +291,7 @@ def _reason(result: Any) -> str:
 
 
 def opened(store: str) -> Any:
-    """Return the store, which exists by now."""
+    """Return the reader of a store, which must exist."""
     from ..collector.store.reader import open_reader  # noqa: PLC0415  # only needed after data was stored
 
     return open_reader(store)

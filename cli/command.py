@@ -27,7 +27,7 @@ store_option: Callable[[F], F] = click.option(
     "--store",
     metavar="DIR",
     callback=_store,
-    help="The folder with the results (TFPROF_STORE, or ~/.local/state/tfprof).",
+    help="The directory with the results (TFPROF_STORE, or ~/.local/state/tfprof).",
 )
 json_option: Callable[[F], F] = click.option("--json", "as_json", is_flag=True, help="Print JSON instead of text.")
 job_argument: Callable[[F], F] = click.argument("job", type=GIVEN, shell_complete=complete_jobs)
@@ -42,32 +42,32 @@ def print_json(document: Mapping[str, Any]) -> None:
 
 
 def print_lines(lines: Iterable[str]) -> None:
-    """Print lines of text as they are made; characters that the terminal's encoding lacks are replaced."""
+    """Print each line as soon as it is ready; characters that the terminal's encoding lacks are replaced."""
     encoding = sys.stdout.encoding or "utf-8"
     print_pieces(f"{line}\n".encode(encoding, "replace").decode(encoding) for line in lines)
 
 
 def print_pieces(pieces: Iterable[str]) -> None:
-    """Print one text piece by piece, as it is made."""
+    """Print a text piece by piece, each as soon as it is ready."""
     for piece in pieces:
         sys.stdout.write(piece)
     sys.stdout.flush()  # before messages on stderr
 
 
 def note(text: str) -> None:
-    """Print a note on stderr: why a table is empty, or what it leaves out."""
+    """Print a note on stderr, such as why a table is empty."""
     streams.say(f"tfprof: {text}")
 
 
 def width() -> int | None:
-    """Return the width in COLUMNS, else that of the terminal; None if standard output is no terminal."""
+    """Return the width in columns: $COLUMNS, else the terminal's; None if standard output is no terminal."""
     if sys.stdout.isatty() or os.environ.get("COLUMNS", "").isdecimal():
         return shutil.get_terminal_size().columns
     return None
 
 
 def unspanned(job: JobReader, what: str) -> str:
-    """Return the reason why a job has no steps or spans."""
+    """Return why a job has no steps or spans; ``what``: step or span."""
     if job.info.state == RUNNING:
         return f"no {what}s yet: the job has not run a session, a fit or a tf.function"
     if job.info.state == IMPORTED:

@@ -1,4 +1,4 @@
-"""`tfprof completion`: the completion scripts of shells, and the answers to their requests."""
+"""`tfprof completion`: prints completion scripts for shells, and answers their requests."""
 
 import contextlib
 import os
@@ -48,7 +48,7 @@ def _source(shell: str) -> str:
 
 
 def answer(command: click.Command) -> int:
-    """Print the completions of the line in the environment, if any, and return the exit status."""
+    """Print completions of the line that the environment contains; return the exit status."""
     shell = os.environ.get(VARIABLE, "").partition("_")[0]
     found = get_completion_class(shell) if shell in SHELLS else None
     if found is None:
@@ -63,7 +63,7 @@ def answer(command: click.Command) -> int:
 
 
 def _of_fish(item: CompletionItem) -> CompletionItem | None:
-    """Return ``item`` without commas, which end a text in fish's script; None if its value has one."""
+    """Return ``item`` without commas, which separate fields in fish's script; None if its value has one."""
     if "," in item.value:
         return None
     return CompletionItem(item.value, type=item.type, help=(item.help or "").replace(",", ";"))

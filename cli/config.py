@@ -20,7 +20,7 @@ _SHOWN = tuple(row for row in SETTINGS.values() if row.name not in settings_file
 @store_option
 @click.pass_context
 def config(context: click.Context, store: str, as_json: bool) -> None:
-    """The settings in force, each with its source: option, environment, a file, or the default."""
+    """Print the settings in force, each with its source: option, environment, a file, or the default."""
     rows = []
     for row in _SHOWN:
         text = os.environ.get(row.variable)

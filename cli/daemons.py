@@ -38,11 +38,11 @@ def _start(name: str, store: str, place: str) -> int:
     """Start a daemon and return its pid; DaemonError with its last message if it does not come up."""
     began_ns = time.time_ns()
     load(STARTER)(place, store, name)
-    told = _until(lambda: is_up(place, name, holder(place, name)) or failure(place, name, began_ns), START_S)
+    is_settled = _until(lambda: is_up(place, name, holder(place, name)) or failure(place, name, began_ns), START_S)
     why = failure(place, name, began_ns)
     if why is not None:
         raise DaemonError(f"the {name} did not start: {why['text']}", why["slug"])
-    if not told:
+    if not is_settled:
         why = load(SILENT)(place, name, began_ns)
         raise DaemonError(why["text"], why["slug"])
     return holder(place, name)
@@ -61,7 +61,7 @@ def _stop(name: str, place: str, pid: int) -> None:
 
 
 def bring_up(store: str, place: str) -> None:
-    """Start those daemons of ``store`` that do not run; DaemonError when one does not come up."""
+    """Start the daemons of ``store`` that do not run; DaemonError if one does not come up."""
     for name in reversed(DAEMONS):
         if not holder(place, name):
             _start(name, store, place)
@@ -77,8 +77,8 @@ def start(store: str) -> None:
     place = make_instance(store)
     for name in reversed(DAEMONS):
         pid = holder(place, name)
-        said = f"already running, pid {pid}" if pid else f"started, pid {_start(name, store, place)}"
-        click.echo(f"{name}: {said}")
+        state = f"already running, pid {pid}" if pid else f"started, pid {_start(name, store, place)}"
+        click.echo(f"{name}: {state}")
 
 
 @click.command()

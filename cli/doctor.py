@@ -1,4 +1,4 @@
-"""`tfprof doctor`: what would be seen of a process or a command, and why not."""
+"""`tfprof doctor`: whether a process or a command can be profiled, and why not."""
 
 import shlex
 import textwrap
@@ -17,7 +17,7 @@ from .command import json_option, print_json, print_lines, store_option, width
 from .values import GIVEN
 
 _CONCLUSIONS: Final = {NO: "cannot be profiled as it is", NOTE: "can be profiled, within limits"}
-#: Width of the longest part and verdict, and of a line where the output is no terminal.
+#: Widths of the longest part and verdict, and of a line if the output is no terminal.
 _PART: Final = 10
 _VERDICT: Final = 4
 _WIDTH: Final = 100
@@ -37,7 +37,7 @@ def _lines(subject: str, findings: Sequence[Finding], columns: int | None) -> It
 
 
 def _store(path: str) -> Iterator[Finding]:
-    """Yield a finding if the folder of the store cannot be used as one."""
+    """Yield a finding if the directory of the store cannot be used."""
     try:
         catalog.check(Path(path))
     except StoreError as error:
@@ -50,16 +50,16 @@ def _store(path: str) -> Iterator[Finding]:
 @store_option
 @click.argument("subject", metavar="PID | COMMAND...", nargs=-1, type=GIVEN)
 def doctor(subject: Sequence[str], store: str, *, as_json: bool) -> int:
-    """Show what would be seen of the process PID, or of COMMAND, and what stands in the way.
+    """Show whether the process PID, or COMMAND, can be profiled, and why not.
 
-    Nothing is changed. Of a command only its Python is started once, without the command's script.
+    Nothing is changed. Of a command, only its Python is started once, without the command's script.
     The exit status is 1 if it cannot be profiled.
     """
     if not subject:
-        raise UsageError("of which process or command? a PID, or the command line (tfprof doctor --help)")
+        raise UsageError("give a PID or a command line (tfprof doctor --help)")
     is_process = len(subject) == 1 and subject[0].isascii() and subject[0].isdigit() and len(subject[0]) < 10
-    looked_at = of_process(int(subject[0])) if is_process else of_command(subject)
-    findings = [*looked_at, *of_host(store), *_store(store)]
+    own = of_process(int(subject[0])) if is_process else of_command(subject)
+    findings = [*own, *of_host(store), *_store(store)]
     verdict = verdict_of(findings)
     title = f"process {subject[0]}" if is_process else shlex.join(subject)
     if as_json:

@@ -9,8 +9,8 @@ from typing import Final
 import click
 
 from ..collector.errors import UsageError
-from ..collector.query.documents import happening_document
-from ..collector.query.following import Following, Happening
+from ..collector.query.documents import change_document
+from ..collector.query.following import Following, JobChange
 from ..collector.render import lines_text
 from ..collector.store.reader import LocalStore
 from .command import jobs_argument, json_option, note, print_lines, store_option
@@ -24,14 +24,14 @@ _GONE: Final = select.POLLERR | select.POLLHUP | select.POLLNVAL
 
 
 def _pause(seconds: float) -> None:
-    """Wait; BrokenPipeError as soon as the reader of standard output is gone."""
+    """Wait; BrokenPipeError if the reader of standard output closes it meanwhile."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     if any(event & _GONE for _, event in poll.poll(seconds * 1000)):
         raise BrokenPipeError
 
 
-def _text(found: Happening) -> str | None:
+def _text(found: JobChange) -> str | None:
     if found.line is not None:
         return lines_text.steps(found.line)
     if found.event is not None:
@@ -44,10 +44,10 @@ def _text(found: Happening) -> str | None:
     return None
 
 
-def _line(found: Happening, *, as_json: bool, named: bool) -> str | None:
+def _line(found: JobChange, *, as_json: bool, named: bool) -> str | None:
     """Return the line for a change, with the job's id in front if ``named``; None if it has no line."""
     if as_json:
-        return json.dumps(happening_document(found))
+        return json.dumps(change_document(found))
     text = _text(found)
     return f"{found.row.id}  {text}" if text and named and found.what not in {"job", "end"} else text
 
@@ -62,10 +62,10 @@ def _line(found: Happening, *, as_json: bool, named: bool) -> str | None:
 def follow(jobs: tuple[str, ...], store: str, as_json: bool, last: int | None, everything: bool, each: bool) -> None:
     """Print the steps of JOB as they end, one a line, until the job ends.
 
-    More than ten steps of a kind in a second share one line with their mean, minimum and maximum. Epochs, fits and
-    evaluations have a line at their end, events one at their time. A name selects all running jobs of that name. The id
-    of a launch, and `last`, select all processes of the launch, including later ones. With --json each line is one JSON
-    document.
+    More than ten steps of a kind in a second share one line with their mean, minimum and maximum.
+    An epoch, a fit or an evaluation gets a line when it ends, an event when it occurs. A name
+    selects all running jobs of that name. The id of a launch, and `last`, select all jobs of the
+    launch, including later ones. With --json each line is one JSON document.
     """
     if everything and last is not None:
         raise UsageError("--last and --all exclude each other")

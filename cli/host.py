@@ -16,7 +16,7 @@ from .command import job_argument, json_option, note, print_json, print_lines, s
 @json_option
 @store_option
 def host(job: str, store: str, as_json: bool) -> None:
-    """CPU, memory and I/O of JOB's processes, and of its host while the job ran; one sample a second."""
+    """Print CPU, memory and I/O of JOB's processes, and of its host while the job ran; one sample a second."""
     chosen = open_reader(store).job(job)
     if as_json:
         document = host_document(chosen)
@@ -29,7 +29,7 @@ def host(job: str, store: str, as_json: bool) -> None:
 
 
 def _print(job: JobReader) -> int:
-    """Print the samples of ``job`` and of its host; return how many there are of the job."""
+    """Print the samples of ``job`` and of its host; return the number of the job's samples."""
     samples = job.table("samples")
     around = host_samples(job, samples)
     cores = cpus(around)

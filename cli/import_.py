@@ -14,17 +14,17 @@ from ..collector.imports.graph import graph
 from ..collector.imports.op_log import op_log
 from ..collector.imports.profile import ProfileFile
 from ..collector.imports.stacks import Rows
-from ..collector.imports.steps import Coverage, Step
-from ..collector.imports.writing import Source, store_job
+from ..collector.imports.steps import Coverage, ImportedStep
+from ..collector.imports.writing import ImportSource, store_job
 from ..collector.proto.tfprof_log_pb2 import OpLogProto
 from ..collector.store.columns import listed
 from ..formats.values import job_name
-from .about import TfprofCommand
 from .command import json_option, note, print_json, print_lines, store_option
+from .selection import TfprofCommand
 from .values import GIVEN, NAME
 
 
-def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[Step]:
+def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[ImportedStep]:
     for number, path in enumerate(paths):
         step = run_metadata.step(number, contents(path), path)
         if step is None:
@@ -35,12 +35,12 @@ def _run_metadata(paths: Sequence[str], notes: list[str]) -> Iterator[Step]:
             yield step
 
 
-def _of_profile(path: str, name: str) -> Source:
+def _of_profile(path: str, name: str) -> ImportSource:
     file = ProfileFile(contents(path), path)
-    return Source(name, file.graph(), [file.op_log()], file.steps(), {"op_log": True, "slots": True})
+    return ImportSource(name, file.graph(), [file.op_log()], file.steps(), {"op_log": True, "slots": True})
 
 
-def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> Source:
+def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> ImportSource:
     nodes = graph(contents(given["graph_path"]), given["graph_path"])
     names = frozenset(listed(nodes, "name"))
     known: list[Iterable[Rows]] = []
@@ -49,22 +49,22 @@ def _of_graph(given: Mapping[str, str], name: str, notes: list[str]) -> Source:
     if "checkpoint_path" in given:
         known.append(_values(given["checkpoint_path"], names, notes))
     steps = _run_metadata(_listed(given.get("run_meta_path")), notes)
-    return Source(name, nodes, chain.from_iterable(known), steps, {"op_log": "op_log_path" in given})
+    return ImportSource(name, nodes, chain.from_iterable(known), steps, {"op_log": "op_log_path" in given})
 
 
 def _listed(paths: str | None) -> list[str]:
-    """Return the files in a comma-separated list; UsageError for an empty name, which would shift the steps."""
+    """Return the files in a comma-separated list; UsageError for an empty name, which would change step numbers."""
     listed = paths.split(",") if paths is not None else []
     if "" in listed:
-        raise UsageError(f"--run_meta_path {paths!r} has a comma too many")
+        raise UsageError(f"--run_meta_path {paths!r} contains an empty file name")
     return listed
 
 
 def _op_log(path: str, names: Collection[str], notes: list[str]) -> Rows:
-    said = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
-    if said.strangers:
-        notes.append(f"{said.strangers} entries of {path} have no node in the graph and are left out")
-    return said.rows
+    log = op_log(parsed(contents(path), OpLogProto, path, (BINARY, TEXT)), names, path)
+    if log.strangers:
+        notes.append(f"{log.strangers} entries of {path} have no node in the graph and are left out")
+    return log.rows
 
 
 def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Rows]:
@@ -96,7 +96,7 @@ def _values(path: str, names: Collection[str], notes: list[str]) -> Iterator[Row
     "--checkpoint-path",
     metavar="PREFIX",
     type=GIVEN,
-    help="A checkpoint of the variables: its files' names up to .index (-select tensor_value).",
+    help="A checkpoint of the variables: the common prefix of its files, without .index (-select tensor_value).",
 )
 @click.option("--name", metavar="NAME", type=NAME, help="Name of the job (default: the file's name).")
 @json_option
@@ -126,21 +126,21 @@ def _named_after(path: str) -> str:
     try:
         return job_name(Path(path).name or path)
     except ValueError as error:
-        raise UsageError(f"{error}: give one, --name NAME") from None
+        raise UsageError(f"{error}: give a name with --name NAME") from None
 
 
-def _report(source: Source, store: Path, *, as_json: bool) -> None:
+def _report(source: ImportSource, store: Path, *, as_json: bool) -> None:
     """Write the job and print a summary."""
     covered, shares = Coverage(listed(source.graph, "name")), []
     of_profile = bool(source.facts.get("slots"))
 
-    def told(step: Step) -> None:
+    def print_coverage(step: ImportedStep) -> None:
         if not of_profile:
             shares.append(covered.add(step.message))
             if not as_json:
                 print_lines([f"run graph coverage: {shares[-1]:.2f}"])
 
-    made = store_job(store, socket.gethostname(), source, told)
+    made = store_job(store, socket.gethostname(), source, print_coverage)
     if as_json:
         print_json(
             {

@@ -1,4 +1,4 @@
-"""Ctrl-C: a command cleans up, then ends like any program, silently and by the signal."""
+"""Ctrl-C: a command cleans up, then ends silently by the signal, like other programs."""
 
 import os
 import signal
@@ -17,7 +17,7 @@ class StoppedError(BaseException):
 
 
 class Interruptible:
-    """A block that Ctrl-C ends by KeyboardInterrupt; `came` is set even if a library converted it to another error.
+    """A block that Ctrl-C ends by KeyboardInterrupt; `came`: Ctrl-C came, even if a library raised another error.
 
     Outside of the block, the previous handling of Ctrl-C applies. During an import Ctrl-C waits for its end, because
     compiled modules abort, or print the exception, when they are interrupted while they load.

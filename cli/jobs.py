@@ -20,7 +20,7 @@ from .values import GIVEN, SINCE, Words
     metavar="STATE",
     type=Words(STATES),
     multiple=True,
-    help=f"Only jobs in this state, or several (STATE,STATE): {', '.join(STATES)}.",
+    help=f"Only jobs in this state, or in any of several (STATE,STATE): {', '.join(STATES)}.",
 )
 @click.option(
     "--name",
@@ -28,21 +28,21 @@ from .values import GIVEN, SINCE, Words
     metavar="NAME",
     type=GIVEN,
     multiple=True,
-    help="Only jobs of this name; `*` stands for anything.",
+    help="Only jobs of this name; `*` matches anything.",
 )
 @click.option(
     "--since",
     metavar="TIME",
     type=SINCE,
     default=0,
-    help="Only jobs that started since then: 30m, 2h or 3d ago, at 14:30, or on 2026-01-31 (with 14:30 behind it).",
+    help="Only jobs that started after TIME: 30m, 2h or 3d ago, 14:30, 2026-01-31, or '2026-01-31 14:30'.",
 )
 @json_option
 @store_option
 def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: tuple[str, ...], since: int) -> None:
-    """The jobs, running and ended, the last one started last.
+    """List running and ended jobs, in order of their start.
 
-    TIME/STEP is the mean over all steps, CPU how many cores were busy on average, MEMORY the most at any second.
+    TIME/STEP is the mean over all steps, CPU the mean number of busy cores, MEMORY the maximum.
     """
     opened, now_ns = open_reader(store), time.time_ns()
     wanted = Wanted(sum(states, ()), names, since)
@@ -65,5 +65,5 @@ def jobs(store: str, as_json: bool, states: tuple[tuple[str, ...], ...], names: 
 def _nothing(store: StoreReader, wanted: Wanted) -> str:
     there = len(store.jobs())
     if wanted != EVERY and there:
-        return f"none of {there} jobs is of that state, name and time"
-    return f"no jobs in {store.path} yet: tfprof-run python train.py makes one"
+        return f"none of {there} jobs matches the state, name and time"
+    return f"no jobs in {store.path} yet: tfprof-run python train.py profiles one"

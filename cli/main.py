@@ -20,11 +20,11 @@ from .suggestion import suggestion
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
-#: Name of each command, its function, and its line in `tfprof --help`.
+#: Commands by name: function, and line in `tfprof --help`.
 COMMANDS: Final = {
     "ps": ("tfprof.cli.ps:ps", "Processes of this host that have TensorFlow loaded."),
-    "doctor": ("tfprof.cli.doctor:doctor", "What would be seen of a process or command, and why not."),
-    "attach": ("tfprof.cli.attach:attach", "Profile a job that runs already."),
+    "doctor": ("tfprof.cli.doctor:doctor", "Whether a process or command can be profiled, and why not."),
+    "attach": ("tfprof.cli.attach:attach", "Profile a running process."),
     "jobs": ("tfprof.cli.jobs:jobs", "All jobs, running and ended."),
     "top": ("tfprof.cli.top:top", "Live view of all jobs, slow ones first."),
     "show": ("tfprof.cli.show:show", "Summary of one job on one screen."),
@@ -40,11 +40,11 @@ COMMANDS: Final = {
         "tfprof.cli.profile_proto:profile_proto",
         "Export a job as a file for the TF profiler.",
     ),
-    "steps": ("tfprof.cli.steps:steps", "Step times, with traced steps apart."),
+    "steps": ("tfprof.cli.steps:steps", "Step times, separately for traced and untraced steps."),
     "spans": ("tfprof.cli.spans:spans", "Fits, epochs, batches, session runs."),
     "host": ("tfprof.cli.host:host", "CPU, memory and I/O of a job and of its host."),
     "alerts": ("tfprof.cli.alerts:alerts", "Alerts: slower steps, spikes, stalls, growing memory, losses."),
-    "trace": ("tfprof.cli.trace:trace", "Trace steps of running jobs, now."),
+    "trace": ("tfprof.cli.trace:trace", "Trace the next steps of running jobs."),
     "detach": ("tfprof.cli.trace:detach", "Detach from running jobs."),
     "tag": ("tfprof.cli.tag:tag", "Add tags to a job."),
     "rm": ("tfprof.cli.rm:rm", "Remove jobs that have ended."),
@@ -64,7 +64,7 @@ COMPLETION: Final = "_TFPROF_COMPLETE"
 
 
 class ReaderGoneError(Exception):
-    """The reader of the output is gone; click would turn the system's error into exit status 1."""
+    """The reader of standard output closed it; click would turn the system's error into exit status 1."""
 
 
 class InternalError(TfprofError):
@@ -83,7 +83,7 @@ def _past_click() -> Iterator[None]:
 
 
 class Commands(click.Group):
-    """The group of the commands in the table; it imports the one that is called."""
+    """The group of all commands in COMMANDS; it imports only the command that is called."""
 
     def make_context(self, *args: Any, **given: Any) -> click.Context:
         """Parse the options before the command."""
@@ -142,7 +142,7 @@ def tfprof() -> None:
     tfprof op JOB                      what its ops cost
 
     JOB is the start of a job's id, its name, or `last`.
-    """  # noqa: D301  # click's mark for lines that are not to be filled
+    """  # noqa: D301  # click's mark for lines that are not rewrapped
 
 
 def _fail(error: TfprofError) -> int:
@@ -189,7 +189,7 @@ def _failed(error: Exception) -> int:
 
 
 def _run(arguments: list[str], stretch: Interruptible) -> int:
-    """Run one command and return its exit status; every error ends here, as one line."""
+    """Run one command and return its exit status; every error is printed as one line."""
     try:
         result = tfprof.main(arguments or ["--help"], prog_name="tfprof", standalone_mode=False)
         streams.flush_output()
@@ -204,7 +204,7 @@ def _run(arguments: list[str], stretch: Interruptible) -> int:
 
 
 def _settled(code: int) -> int:
-    """Return ``code`` if standard output was written completely; report a failure unless there was one before."""
+    """Return ``code`` if standard output could be flushed; otherwise report that, unless the command failed already."""
     try:
         streams.flush_output()
     except TfprofError as error:

@@ -10,8 +10,8 @@ from ..collector.export.files import write
 from ..collector.exporters.of_jobs import JOB_FILES
 from ..collector.store.reader import open_reader
 from ..collector.tfviews.parity import COMPAT
-from .about import TfprofCommand, kind_option, step_range
 from .command import job_argument, store_option
+from .selection import TfprofCommand, kind_option, step_range
 from .values import GIVEN
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -34,7 +34,7 @@ def _file_options(command: F) -> F:
     type=click.Choice(COMPAT),
     default=COMPAT[0],
     metavar="VERSION",
-    help="1.15: record the output that each input comes from, as that TensorFlow does.",
+    help="1.15: record the output that each input comes from, as TensorFlow 1.15 does.",
 )
 @store_option
 def profile_proto(

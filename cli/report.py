@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ..collector.errors import StoreError, TfprofError
-from ..collector.query.explanations import befell, missed, of_kinds, untraced
+from ..collector.query.explanations import first_warning, missed, of_kinds, untraced
 from ..collector.query.profile import Profile
 from ..collector.query.ranked import ranked
 from ..collector.render import report_text
@@ -28,9 +28,9 @@ from .command import width
 
 
 def _summary(job: JobReader, row: JobRow, found: Profile | None) -> Summary:
-    """Return a process with the median of its most usual call.
+    """Return a process with the median time of the call that took most time.
 
-    It is the most usual one of the calls that ``found`` shows where that is one function.
+    If ``found`` covers single functions, only their calls are compared.
     """
     groups = [one for one in steps(job.table("spans"), 0).groups if one.kind == row.step_kind and one.untraced]
     keys = {key_of(kind) for name in (found.kinds if found else ()) for kind in from_text(name)}
@@ -51,9 +51,9 @@ def _processes(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]
 
 
 def report(store: StoreReader, launch: str, problem: str | None, columns: int | None) -> Iterator[str]:
-    """Yield the lines of the report on ``launch``; ``problem``: a further message of the launcher.
+    """Yield the lines of the report on ``launch``.
 
-    ``columns`` of the terminal, None where there is none.
+    ``problem``: a further message of the launcher. ``columns``: width of the terminal, None without one.
     """
     processes = _processes(store, launch)
     if not processes:
@@ -65,7 +65,7 @@ def report(store: StoreReader, launch: str, problem: str | None, columns: int | 
     found = top.profile if top else None
     shown = [_summary(job, row, found if job is first else None) for job, row in processes[: report_text.PROCESSES]]
     rest = [Summary(row, None) for _, row in processes[report_text.PROCESSES :]]
-    why = (of_kinds(found), befell(first), missed(first)) if found else (untraced(first),)
+    why = (of_kinds(found), first_warning(first), missed(first)) if found else (untraced(first),)
     notes = [*why, next(filter(None, (cost_note(one.row) for one in shown)), None)]
     yield from report_text.lines([*shown, *rest], top.ops if top else [], list(filter(None, notes)), columns)
     if problem:
@@ -84,11 +84,11 @@ def dumped(store: StoreReader, launch: str, steps: str, folder: str) -> Iterator
 def _lines(given: argparse.Namespace) -> Iterator[str]:
     """Yield the lines to print; with ``--quiet`` only those about missing profiles."""
     store = open_reader(given.store)
-    told = list(report(store, given.launch, given.problem, width()))
+    lines = list(report(store, given.launch, given.problem, width()))
     if not given.quiet:
-        yield from told
+        yield from lines
     elif given.problem or not _processes(store, given.launch):
-        yield told[-1]
+        yield lines[-1]
     if given.dump_steps:
         for line, is_there in dumped(store, given.launch, given.dump_steps, given.dump_dir):
             if not (given.quiet and is_there):
@@ -99,10 +99,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Print the report; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("launch", help="id of the launch: 16 hexadecimal digits")
-    parser.add_argument("--store", required=True, help="the folder with the results")
+    parser.add_argument("--store", required=True, help="the directory with the results")
     parser.add_argument("--problem", help="why the profile is incomplete")
     parser.add_argument("--dump-steps", help="write profile_N into --dump-dir, for each N of these")
-    parser.add_argument("--dump-dir", default=".", help="the folder for them")
+    parser.add_argument("--dump-dir", default=".", help="the directory for the profiles")
     parser.add_argument(
         "--quiet", action="store_true", help="no report; print only which profiles could not be written"
     )

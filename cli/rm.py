@@ -8,7 +8,7 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.query.listing import Wanted
-from ..collector.query.removing import Removable, ended, named, removed
+from ..collector.query.removing import Removable, ended, named, remove_jobs
 from ..collector.render import jobs_text
 from ..collector.render.jobs_text import Listing
 from ..collector.store.reader import LocalStore
@@ -34,7 +34,7 @@ from .values import GIVEN, SINCE
     type=SINCE,
     help="Jobs that ended before this time: 30d ago, or 2026-01-31.",
 )
-@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.option("--yes", is_flag=True, help="Do not ask for confirmation.")
 @json_option
 @store_option
 def rm(
@@ -53,7 +53,7 @@ def rm(
     """
     chosen = everything or bool(names) or before is not None
     if jobs and chosen:
-        raise UsageError("name the jobs, or choose them by --all, --name or --older-than")
+        raise UsageError("a JOB and --all, --name or --older-than exclude each other")
     if not jobs and not chosen:
         raise UsageError("no JOB given: the start of a job's id, its name, or `last`; or --all, --name, --older-than")
     opened, now_ns = LocalStore(store), time.time_ns()
@@ -63,7 +63,7 @@ def rm(
     elif not yes and not _agreed(found, now_ns, is_sure=bool(jobs)):
         note("nothing was removed")
         found = []
-    removed(opened, found)
+    remove_jobs(opened, found)
     if as_json:
         print_json({"removed": [one.listed.row.uid for one in found], "bytes": sum(one.size for one in found)})
     elif found:
@@ -75,7 +75,7 @@ def _summary(found: Sequence[Removable]) -> str:
 
 
 def _agreed(found: Sequence[Removable], now_ns: int, *, is_sure: bool) -> bool:
-    """Ask for confirmation; without a terminal only jobs that were named are removed."""
+    """Ask for confirmation; without a terminal, only jobs given by id or name are removed (``is_sure``)."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         if is_sure:
             return True

@@ -1,4 +1,4 @@
-"""`tfprof shell`: questions about jobs, line by line, in the language of the TF profiler's shell."""
+"""`tfprof shell`: an interactive shell with the commands and options of the TF profiler's shell."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -8,22 +8,22 @@ from typing import Any, Final
 import click
 
 from ..collector.api import invalid_argument, not_found
-from ..collector.errors import NoSuchStepError, RefusedError, TfprofError, UsageError
-from ..collector.query.engine import VIEWS, About, Desk
+from ..collector.errors import NoSuchStepError, RefusedOutputError, TfprofError, UsageError
+from ..collector.query.engine import VIEWS, QueryEngine, Selection
 from ..collector.render.wrapper_text import table
 from ..collector.summaries.kinds import from_text
 from ..collector.text import clean
 from ..collector.tfviews.options import TABLE, Options, from_texts, warnings
 from ..collector.tfviews.parity import Parity
-from ..collector.write_output import Terminal, deliver
+from ..collector.write_output import Terminal, write_output
 from ..commands import streams
 from ..formats.version import VERSION
-from .about import TfprofCommand, about, about_options, view_options
 from .command import note, print_lines, width
-from .shell_history import Lines, history_file
-from .shell_line import COMMANDS, STEP_KIND, Line, parse
+from .print_answer import print_answer
+from .selection import TfprofCommand, selection_from, selection_options, view_options
+from .shell_history import LineHistory, history_file
+from .shell_line import COMMANDS, STEP_KIND, ParsedLine, parse
 from .shell_names import JobNames
-from .telling import tell
 
 PROMPT: Final = "tfprof> "
 
@@ -31,13 +31,13 @@ PROMPT: Final = "tfprof> "
 class Shell:
     """State of a shell: the session's options and the entered lines; `failed`: some line had an error."""
 
-    def __init__(self, ask: Callable[[], About], options: Options, lines: Lines) -> None:
+    def __init__(self, ask: Callable[[], Selection], options: Options, lines: LineHistory) -> None:
         self._ask = ask
         self._parity = ask().parity
-        self._desk = Desk()
+        self._engine = QueryEngine()
         self._lines = lines
         self.options = options
-        self.kinds: tuple[int, ...] | None = None  # of steps, as far as this session says
+        self.kinds: tuple[int, ...] | None = None  # of steps, as set in this session
         self.failed = False
 
     def run(self, text: str) -> bool:
@@ -57,7 +57,7 @@ class Shell:
         sys.stdout.flush()
         return True
 
-    def _carry_out(self, line: Line) -> None:
+    def _carry_out(self, line: ParsedLine) -> None:
         if line.command == "help":
             print_lines(_help(*line.words[:1]))
         elif line.command == "advise":
@@ -78,22 +78,22 @@ class Shell:
 
     def _advise(self) -> None:
         from ..collector.query.advising import advise  # noqa: PLC0415  # large, and few sessions need it
-        from .advise import tell  # noqa: PLC0415
+        from .advise import print_advice  # noqa: PLC0415
 
-        about = self._ask()
-        tell(advise(about), about.parity)
+        selection = self._ask()
+        print_advice(advise(selection), selection.parity)
 
     def _show(self, view: str, options: Options, kinds: tuple[int, ...] | None) -> None:
-        about = self._ask()
-        about = about if kinds is None else replace(about, kinds=kinds)
-        tell(deliver(self._desk, about, view, options, terminal=Terminal(width())))
+        selection = self._ask()
+        selection = selection if kinds is None else replace(selection, kinds=kinds)
+        print_answer(write_output(self._engine, selection, view, options, terminal=Terminal(width())))
 
 
 def _theirs(error: TfprofError, parity: Parity) -> str:
-    """Return the TF profiler's message for ``error``."""
+    """Return the TF profiler's message about ``error``."""
     if isinstance(error, NoSuchStepError):
         return not_found(error)
-    if isinstance(error, RefusedError):
+    if isinstance(error, RefusedOutputError):
         return str(error.args[0])
     if isinstance(error, UsageError):
         return f"E: {invalid_argument(parity, getattr(error, 'theirs', str(error.args[0])).rstrip())}"
@@ -112,8 +112,8 @@ def _help(view: str = "") -> Iterator[str]:
         yield f"  {f'-{option.name} {option.metavar}':<32} {option.explained(view)}"
 
 
-def _typed(shell: Shell, lines: Lines, names: JobNames) -> None:
-    """Read lines from a terminal: edited, completed, remembered."""
+def _typed(shell: Shell, lines: LineHistory, names: JobNames) -> None:
+    """Read lines from a terminal, with editing, completion and history."""
     from .shell_terminal import Prompt  # noqa: PLC0415  # a tenth of a second, for terminals only
 
     prompt = Prompt(PROMPT, lines, names)
@@ -142,28 +142,30 @@ def _next() -> str:
 
 
 @click.command(cls=TfprofCommand)
-@about_options
+@selection_options
 @view_options("")
 def shell(compat: str, exact: bool, **given: Any) -> int:
-    """Ask about JOBs line by line: scope, graph, op, code, advise, with the options of `tfprof op`.
+    """Query JOBs line by line with the commands scope, graph, op, code and advise, and the options of `tfprof op`.
 
     On a terminal, lines can be edited, completed (Tab) and recalled. Otherwise the exit status is 1
     if any line had an error. Options given here, or by `set`, are the defaults of the session.
     """
     asked = {name: given.pop(name) for name in ("jobs", "store", "hosts", "pids", "kinds", "steps", "device")}
     options = from_texts(given, exact=exact)
-    first = about(**asked, parity=Parity(compat, exact))
+    first = selection_from(**asked, parity=Parity(compat, exact))
     found = [job.info.hex for job in first.jobs]
 
-    def ask() -> About:
-        return replace(first, jobs=about(**{**asked, "jobs": found, "hosts": (), "pids": ()}, parity=first.parity).jobs)
+    def ask() -> Selection:
+        return replace(
+            first, jobs=selection_from(**{**asked, "jobs": found, "hosts": (), "pids": ()}, parity=first.parity).jobs
+        )
 
     if sys.stdin.isatty() and sys.stdout.isatty():
         names = " ".join(f"{job.info.hex[:4]} {job.info.name}" for job in first.jobs[:4])
         click.echo(f"tfprof {VERSION}: {clean(names)}{' …' if len(found) > 4 else ''}; `help` lists the commands")
-        lines = Lines(history_file())
+        lines = LineHistory(history_file())
         _typed(Shell(ask, options, lines), lines, JobNames(first.jobs))
         return 0
-    asker = Shell(ask, options, Lines())
+    asker = Shell(ask, options, LineHistory())
     _piped(asker)
     return int(asker.failed)

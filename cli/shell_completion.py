@@ -1,4 +1,4 @@
-"""Completions of a line in the shell: commands, options, and their values."""
+"""Completion of a line in the shell: commands, options, and values of options."""
 
 from collections.abc import Callable, Iterable, Iterator
 from typing import Final, NamedTuple

@@ -1,4 +1,4 @@
-"""The lines of earlier shells, in a private file of the user."""
+"""The shell's history of lines, in a private file of the user."""
 
 import os
 from pathlib import Path
@@ -16,8 +16,8 @@ def history_file() -> Path:
     return Path(runtime_dir.absolute(runtime_dir.state_home())) / "tfprof" / "shell_history"
 
 
-class Lines:
-    """Lines, the latest last, including those in the file; an unusable file is reported once."""
+class LineHistory:
+    """The lines in the file and of this session, the latest last; an unusable file is reported once."""
 
     def __init__(self, path: Path | None = None) -> None:
         self._path = path

@@ -1,4 +1,4 @@
-"""The language of the shell: a command, then options with their values, separated by spaces."""
+"""Parses lines of the shell: a command, then options with their values, separated by spaces."""
 
 from collections.abc import Sequence
 from typing import Final, NamedTuple
@@ -28,7 +28,7 @@ STEP_KIND: Final = Option(
     "kind",
     Kind(lambda _name, value: from_text(value), lambda _name, value: from_text(text_of("kind", value))),
     "KIND",
-    "only steps of this kind, such as batch or train, of several (KIND,KIND), or all",
+    "only steps of this kind, such as batch or train, of several kinds (KIND,KIND), or of all",
 )
 #: Options by every spelling.
 OPTIONS: Final = {"-kind": STEP_KIND, "--kind": STEP_KIND} | {
@@ -47,7 +47,7 @@ class LineError(UsageError):
         self.theirs = theirs
 
 
-class Line(NamedTuple):
+class ParsedLine(NamedTuple):
     """A parsed line: texts of options by name, words of commands without options."""
 
     command: str
@@ -59,14 +59,14 @@ class Line(NamedTuple):
 _WORDS: Final = frozenset({"help", "history", "exit", "quit"})
 
 
-def parse(text: str) -> Line:
+def parse(text: str) -> ParsedLine:
     """Parse a line; UsageError if it is invalid."""
     command, *words = text.split()
     if command not in COMMANDS:
         message = f"no such command {command!r}{suggestion(command, COMMANDS)} (help)"
         raise LineError(message, "First string must be a valid command.")
     if command in _WORDS:
-        return Line(command, {}, tuple(words))
+        return ParsedLine(command, {}, tuple(words))
     texts = {}
     at = 0
     while at < len(words):
@@ -80,7 +80,7 @@ def parse(text: str) -> Line:
             value, taken = _value(option, words[at:])
             at += taken
         texts[option.name] = value
-    return Line(command, texts)
+    return ParsedLine(command, texts)
 
 
 def _value(option: Option, words: Sequence[str]) -> tuple[str, int]:

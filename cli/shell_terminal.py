@@ -1,4 +1,4 @@
-"""Reads lines from a terminal by prompt_toolkit: editing, completion, history."""
+"""Reads lines from a terminal with prompt_toolkit: editing, completion, history."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
@@ -10,7 +10,7 @@ from prompt_toolkit.history import History
 from prompt_toolkit.shortcuts import CompleteStyle
 
 from .shell_completion import Names, complete
-from .shell_history import Lines
+from .shell_history import LineHistory
 
 
 class _Completer(Completer):
@@ -28,7 +28,7 @@ class _Completer(Completer):
 class _History(History):
     """Earlier lines; the shell itself adds those of this session."""
 
-    def __init__(self, lines: Lines) -> None:
+    def __init__(self, lines: LineHistory) -> None:
         super().__init__()
         self._earlier = lines
 
@@ -37,13 +37,13 @@ class _History(History):
         return reversed(self._earlier.texts)
 
     def store_string(self, string: str) -> None:
-        """Do nothing: the shell stores its lines."""
+        """Do nothing: the shell itself stores its lines."""
 
 
 class Prompt:
     """A prompt on the terminal."""
 
-    def __init__(self, text: str, lines: Lines, names: Names) -> None:
+    def __init__(self, text: str, lines: LineHistory, names: Names) -> None:
         self._text = text
         self._session: PromptSession[Any] = PromptSession(
             history=_History(lines),

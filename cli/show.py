@@ -18,7 +18,7 @@ from .command import job_argument, json_option, note, print_json, print_lines, s
 def show(job: str, store: str, as_json: bool) -> None:
     """Show JOB on one screen: phases, step times, resource use, top ops, warnings, advice.
 
-    Step times are of untraced steps. Ops are of the median traced step of the job's main kind.
+    Step times cover untraced steps. Ops have their times in the median traced step of the job's main kind.
     """
     found = overview(open_reader(store), job)
     if as_json:
@@ -29,9 +29,9 @@ def show(job: str, store: str, as_json: bool) -> None:
         note(found.ops.why)
 
 
-def shown(found: Overview) -> overview_text.Shown:
-    """Return the shown parts of a job."""
-    return overview_text.Shown(
+def shown(found: Overview) -> overview_text.OverviewParts:
+    """Return the parts of a job's summary that are shown."""
+    return overview_text.OverviewParts(
         row=found.row,
         tags=found.tags,
         stages=found.stages,

@@ -15,10 +15,10 @@ from .command import job_argument, json_option, note, print_json, print_lines, s
 @json_option
 @store_option
 def spans(job: str, store: str, as_json: bool) -> None:
-    """The phases of JOB: fits with their epochs and batches, evaluations, predictions, session runs."""
+    """Print the phases of JOB: fits with their epochs and batches, evaluations, predictions, session runs."""
     chosen = open_reader(store).job(job)
     if as_json:
-        from ..collector.query.documents import spans_document  # noqa: PLC0415  # for those who ask for it
+        from ..collector.query.documents import spans_document  # noqa: PLC0415  # only --json needs it
 
         document = spans_document(chosen)
         print_json(document)

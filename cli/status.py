@@ -15,14 +15,14 @@ from ..commands.daemons import holder, read_status
 from ..formats.runtime_dir import instance_dir
 from .command import json_option, print_json, print_lines, store_option, width
 
-#: Names of the daemons, which their pid and status files have, too.
+#: Names of the daemons, and of their pid and status files.
 DAEMONS: Final = ("agent", "collector")
 
 
 def serving(store: str) -> str:
-    """Return the runtime folder of the daemons of ``store``; StoreError if there is neither a daemon nor a store.
+    """Return the runtime directory of the daemons of ``store``, which need not exist yet.
 
-    The store need not exist yet.
+    StoreError if no daemon runs and ``store`` cannot be a store.
     """
     place = instance_dir(store)
     if not any(holder(place, name) for name in DAEMONS):
@@ -51,12 +51,12 @@ def statuses(store: str) -> dict[str, dict[str, Any]]:
 @json_option
 @store_option
 def status(store: str, as_json: bool) -> None:
-    """The state of the agent and the collector of a store: start, delay, lost and refused data, memory."""
+    """Print the state of the agent and the collector of a store: start, delay, lost and refused data, memory."""
     found = statuses(store)
     # A collector that is not running would use the decoder installed here.
     found["collector"].setdefault("decoder", decoder("auto").name)
     if as_json:
-        from ..collector.query.documents import status_document  # noqa: PLC0415  # for those who ask for it
+        from ..collector.query.documents import status_document  # noqa: PLC0415  # only --json needs it
 
         print_json(status_document(store, instance_dir(store), found))
     else:

@@ -27,10 +27,10 @@ LISTED: Final = 10
 @json_option
 @store_option
 def steps(job: str, store: str, as_json: bool, last: int | None, everything: bool) -> None:
-    """Step times of JOB: percentiles of the untraced steps, the cost of tracing, and a list of the last steps.
+    """Print step times of JOB: percentiles of the untraced steps, the cost of tracing, and a list of the last steps.
 
-    Steps shorter than 1 ms may be sampled: a timed one represents those since the last timed one.
-    Steps recorded together are listed with their mean. Events of the job are printed, too.
+    Steps shorter than 1 ms may be sampled: a timed step represents those since the timed step before.
+    Steps that were recorded together are listed with their mean. Events of the job are printed, too.
     """
     if everything and last is not None:
         raise UsageError("--last and --all exclude each other")
@@ -47,11 +47,11 @@ def steps(job: str, store: str, as_json: bool, last: int | None, everything: boo
 
 
 def _print(job: JobReader, listed: int | None) -> int:
-    """Print the steps of ``job`` and what befell it; return how many entries there are."""
+    """Print the steps and events of ``job``; return the number of entries."""
     found = fold(job.table("spans"), listed, functions_of(job.info))
-    befallen = events(job.table("events"))
-    if found.rows or befallen:
-        print_lines(steps_text.lines(found, counts_of(job.info), befallen, width()))
+    job_events = events(job.table("events"))
+    if found.rows or job_events:
+        print_lines(steps_text.lines(found, counts_of(job.info), job_events, width()))
     if text := missed(job):
         note(text)
     return found.rows

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 
 def suggestion(word: str, known: Iterable[str]) -> str:
-    """Return the question whether a similar word in ``known`` was meant, '' if there is none."""
+    """Return a question with the most similar word in ``known``, '' if none is similar."""
     import difflib  # noqa: PLC0415  # needed after errors only
 
     return "".join(f": did you mean {one}?" for one in difflib.get_close_matches(word, known, 1))

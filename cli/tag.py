@@ -25,9 +25,9 @@ def _checked(text: str) -> str:
 @json_option
 @store_option
 def tag(job: str, store: str, texts: tuple[str, ...], *, remove: bool, as_json: bool) -> None:
-    """Add the tags TEXT to JOB, running or ended; `tfprof jobs` shows them. Without TEXT, print its tags.
+    """Add the tags TEXT to JOB, which may be running or ended. Without TEXT, print the job's tags.
 
-    Each TEXT is one tag.
+    Each TEXT is one tag. `tfprof jobs` shows tags.
     """
     chosen = LocalStore(store).job(job)
     if remove or texts:

@@ -9,7 +9,7 @@ import click
 from ..collector.query.documents import top_document
 from ..collector.query.watching import ORDERS, Watch, Watched, WatchedJob, like, ordered
 from ..collector.render import top_text
-from ..collector.render.top_text import HostNow, Watching
+from ..collector.render.top_text import HostNow, JobNow
 from ..collector.store.reader import LocalStore
 from .command import json_option, note, print_json, print_lines, store_option, width
 from .values import GIVEN
@@ -18,10 +18,10 @@ from .values import GIVEN
 EVERY_S: Final = 2.0
 
 
-def watching(jobs: list[WatchedJob]) -> list[Watching]:
-    """Return the shown parts of jobs."""
+def watching(jobs: list[WatchedJob]) -> list[JobNow]:
+    """Return the parts of jobs that are shown."""
     return [
-        Watching(
+        JobNow(
             one.row,
             one.pace,
             one.use.cpu_cores,
@@ -56,9 +56,9 @@ def summary(watched: Watched) -> list[str]:
 def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool, as_json: bool) -> None:
     """Show all jobs live: step time and trend, steps a second, CPU, memory, I/O, device, cost, losses.
 
-    CHANGE is the current step time over that of the minutes before. ALERT is the latest alert of the
-    last ten minutes. Jobs that became slower, have stopped stepping or have an alert come first.
-    Enter opens a job; the keys are shown at the bottom.
+    CHANGE is the current step time divided by that of the minutes before. ALERT is the latest alert of
+    the last ten minutes. Jobs that became slower, stopped stepping or have an alert come first. Enter
+    opens a job; the keys are shown at the bottom.
     """
     opened = LocalStore(store)
     watch = Watch(opened, everything=everything)

@@ -1,4 +1,4 @@
-"""A list of lines with a cursor, in which `tfprof top` shows jobs."""
+"""A list of lines with a cursor, which `tfprof top` shows jobs in."""
 
 from collections.abc import Sequence
 from typing import ClassVar, Final, NamedTuple
@@ -27,7 +27,7 @@ class Item(NamedTuple):
     over: bool = False
 
 
-class Rows(ScrollView, can_focus=True):
+class LineList(ScrollView, can_focus=True):
     """A list of lines; the cursor stays on the same key when lines move."""
 
     BINDINGS: ClassVar[list[BindingType]] = [

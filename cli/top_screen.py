@@ -22,7 +22,7 @@ from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED
 from .show import shown
 from .top import EVERY_S, summary, watching
-from .top_rows import Item, Rows
+from .top_rows import Item, LineList
 from .trace import trace_next
 
 #: Update interval of an opened job, which takes longer to read than the list (seconds).
@@ -31,7 +31,7 @@ OPENED_S: Final = 5.0
 TRACED: Final = 10
 
 
-class Told(Message):
+class OrderMessage(Message):
     """The answer to an order, or the error."""
 
     def __init__(self, text: str, *, is_error: bool = False) -> None:
@@ -48,7 +48,7 @@ class Read(Message):
 
 
 def beside(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
-    """Send ``screen`` the result of slow work in a thread. The thread is a daemon: nothing waits for it."""
+    """Run ``messages`` in a thread and send its results to ``screen``. The thread is a daemon: nothing waits for it."""
 
     def send() -> None:
         with contextlib.suppress(RuntimeError):  # the screen is gone
@@ -56,24 +56,24 @@ def beside(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> N
                 for message in messages():
                     screen.post_message(message)
             except TfprofError as error:
-                screen.post_message(Told(str(error), is_error=True))
+                screen.post_message(OrderMessage(str(error), is_error=True))
 
     threading.Thread(target=send, daemon=True).start()
 
 
-class Ordering(Screen[None]):
+class OrderScreen(Screen[None]):
     """A screen that can order a job to trace its next steps."""
 
     def order(self, store: LocalStore, uid: str) -> None:
         """Order a job to trace its next steps."""
-        beside(self, lambda: map(Told, trace_next(str(store.path), uid, TRACED)))
+        beside(self, lambda: map(OrderMessage, trace_next(str(store.path), uid, TRACED)))
 
-    def on_told(self, told: Told) -> None:
+    def on_order_message(self, message: OrderMessage) -> None:
         """Show the answer to the order."""
-        self.notify(told.text, severity="error" if told.is_error else "information", markup=False)
+        self.notify(message.text, severity="error" if message.is_error else "information", markup=False)
 
 
-class Opened(Ordering):
+class JobScreen(OrderScreen):
     """One job: its steps, resource use and ops."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -125,7 +125,7 @@ class Opened(Ordering):
         self.query_one("#job", Static).update(message.text)
 
 
-class Jobs(Ordering):
+class JobsScreen(OrderScreen):
     """All jobs, a line for each."""
 
     BINDINGS: ClassVar[list[BindingType]] = [
@@ -151,13 +151,13 @@ class Jobs(Ordering):
         """Create the widgets."""
         yield Static(id="summary", markup=False)
         yield Static(id="head", markup=False)
-        yield Rows()
+        yield LineList()
         yield Input(self._text, placeholder="name, user, host, id or state", id="filter", compact=True)
         yield Footer(show_command_palette=False)
 
     def on_mount(self) -> None:
         """Start the updates."""
-        self.query_one(Rows).focus()
+        self.query_one(LineList).focus()
         self.look()
         self.set_interval(EVERY_S, self.look)
 
@@ -187,7 +187,7 @@ class Jobs(Ordering):
         text = top_text.fitted([*how, *summary(self._watched)], self.app.size.width)
         self.query_one("#summary", Static).update(text)
         self.query_one("#head", Static).update(table.head)
-        self.query_one(Rows).show([_item(job, text) for job, text in zip(jobs, table.jobs, strict=True)])
+        self.query_one(LineList).show([_item(job, text) for job, text in zip(jobs, table.jobs, strict=True)])
 
     # -- keys -------------------------------------------------------------------------------------
 
@@ -215,7 +215,7 @@ class Jobs(Ordering):
 
     def action_trace(self) -> None:
         """Order the job at the cursor to trace its next steps."""
-        chosen = self.query_one(Rows).chosen
+        chosen = self.query_one(LineList).chosen
         if chosen is not None:
             self.order(self._store, chosen)
 
@@ -238,11 +238,11 @@ class Jobs(Ordering):
     @on(Input.Submitted)
     def _filtered(self) -> None:
         self.query_one(Input).remove_class("open")
-        self.query_one(Rows).focus()
+        self.query_one(LineList).focus()
 
-    @on(Rows.Chosen)
-    def _open(self, event: Rows.Chosen) -> None:
-        self.app.push_screen(Opened(self._store, event.key))
+    @on(LineList.Chosen)
+    def _open(self, event: LineList.Chosen) -> None:
+        self.app.push_screen(JobScreen(self._store, event.key))
 
 
 class Top(App[None]):
@@ -254,23 +254,23 @@ class Top(App[None]):
     #head { text-style: bold underline; }
     #filter { display: none; height: 1; border: none; padding: 0; }
     #filter.open { display: block; }
-    Rows { height: 1fr; background: ansi_default; scrollbar-size: 0 0; }
+    LineList { height: 1fr; background: ansi_default; scrollbar-size: 0 0; }
     VerticalScroll { scrollbar-size: 0 0; }
     """
     ENABLE_COMMAND_PALETTE = False
     BINDINGS: ClassVar[list[BindingType]] = [Binding("ctrl+c", "interrupt", "Quit", show=False, priority=True)]
 
-    def __init__(self, jobs: Jobs) -> None:
+    def __init__(self, jobs: JobsScreen) -> None:
         super().__init__(ansi_color=True)
         self._jobs = jobs
         self.interrupted = False
 
     def on_mount(self) -> None:
-        """Start with the list of jobs."""
+        """Show the list of jobs."""
         self.push_screen(self._jobs)
 
     def action_interrupt(self) -> None:
-        """Quit as a command that Ctrl-C ended."""
+        """Quit like a command that Ctrl-C ends."""
         self.interrupted = True
         self.exit()
 
@@ -281,7 +281,7 @@ def _item(job: WatchedJob, text: str) -> Item:
 
 def run(store: LocalStore, watch: Watch, order: str, text: str) -> None:
     """Show jobs until a key quits; KeyboardInterrupt if that was Ctrl-C."""
-    app = Top(Jobs(store, watch, order, text))
+    app = Top(JobsScreen(store, watch, order, text))
     app.run()
     if app.interrupted:
         raise KeyboardInterrupt

@@ -16,7 +16,7 @@ from ..collector.store.reader import open_reader
 from ..collector.summaries.ordered import OrderedJob
 from ..formats import orders
 from ..formats.addresses import collector_address
-from ..formats.orders import Answer, Giver, Order
+from ..formats.orders import Giver, Order, OrderAnswer
 from ..formats.policy import Policy, PolicyError
 from ..formats.runtime_dir import make_instance
 from ..formats.values import NoValueError, duration, whole
@@ -45,7 +45,7 @@ _OPTIONS: Final = (
 
 
 def _about_jobs(command: F) -> F:
-    """Add the options that select the jobs of an order, and the format of the answers."""
+    """Add the options that select the jobs of an order, its time limit, and the format of the answers."""
     for option in reversed(_OPTIONS):
         command = option(command)
     return command
@@ -55,9 +55,9 @@ def _about_jobs(command: F) -> F:
 @click.option("--steps", "next_steps", metavar="N|A-B,…", help="The next N steps, or the steps A to B, ….")
 @click.option("--for", "time", metavar="TIME", help="For this time: 5s, 500ms, 10m, 1h.")
 @click.option("--every", metavar="N", help="Only one step in N.")
-@click.option("--budget", metavar="P%", help="As many steps as cost P percent.")
+@click.option("--budget", metavar="P%", help="Steps within a cost of P percent.")
 @click.option("--all-steps", is_flag=True, help="Every step, until the next order.")
-@click.option("--off", is_flag=True, help="No step.")
+@click.option("--off", is_flag=True, help="No steps.")
 @click.option("--end", is_flag=True, help="End the order in force and restore the policy before it.")
 @click.option("--trace-level", "level", default="auto", metavar="LEVEL", help="auto, software or full.")
 @click.option(
@@ -78,8 +78,9 @@ def trace(
 ) -> int:
     """Trace steps of running JOBs: the next ten (--steps 10), or all for five seconds (--for 5s).
 
-    An order with --steps or --for ends by itself, and the policy before it is restored. Any other order lasts until the
-    next one. Each job applies the order at its next step. The exit status is 0 if all jobs do.
+    An order with --steps or --for ends by itself, and the policy before it is restored. Any other
+    order lasts until the next one. Each job applies the order at its next step. The exit status is 0
+    if all jobs do.
     """
     order = _order(wait, end, **asked)
     if output is not None and not order.ends:
@@ -117,7 +118,7 @@ def giver() -> Giver:
 
 
 def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
-    """Have one job trace its next ``count`` steps; yield a line when it starts, and one when they are traced."""
+    """Order one job to trace its next ``count`` steps; yield a line at the start, and one when they are traced."""
     order = Order(orders.TRACE, giver(), "all", "auto", count, 0, _patience(WAIT))
     for job, answer in _answers(store, chosen(open_reader(store), [uid], False, (), ()), order, to_the_end=True):
         yield from order_text.lines(job, order, answer, None, 100)
@@ -147,13 +148,13 @@ def _order(
     if len(given) > 1:
         raise UsageError(f"{' and '.join(given)} exclude each other")
     if end and (given or count or time):
-        raise UsageError("--end stands alone")
+        raise UsageError("--end excludes the other options of an order")
     if off and count:
         raise UsageError("--off and --steps exclude each other")
     if end:
         return Order(orders.END, giver(), patience_s=_patience(wait))
     if not (given or count or time):
-        raise UsageError("nothing is ordered: --steps, --for, --every, --budget, --all-steps, --off or --end")
+        raise UsageError("give an order: --steps, --for, --every, --budget, --all-steps, --off or --end")
     trace = policies[given[0]] if given else "all"
     _check(next_steps, trace, level)
     for_ns = 0 if time is None else round(_seconds("--for", time) * 1e9)
@@ -202,11 +203,11 @@ def _given(store: str, jobs: Sequence[OrderedJob], order: Order, as_json: bool, 
 
 def _answers(
     store: str, jobs: Sequence[OrderedJob], order: Order, *, to_the_end: bool
-) -> Iterator[tuple[OrderedJob, Answer]]:
+) -> Iterator[tuple[OrderedJob, OrderAnswer]]:
     """Yield the answers of ``jobs``; ended jobs come first."""
     for job in jobs:
         if not job.runs:
-            yield job, Answer(job.info.uid, orders.REFUSED, "job-gone", "the job has ended")
+            yield job, OrderAnswer(job.info.uid, orders.REFUSED, "job-gone", "the job has ended")
     by_uid = {job.info.uid: job for job in jobs if job.runs}
     if not by_uid:
         return

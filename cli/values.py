@@ -43,7 +43,7 @@ class Whole(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
 
 
 class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
-    """One of some words, or several with commas between them; the value is a tuple."""
+    """One or several known words, separated by commas; the value is a tuple."""
 
     name = "words"
 
@@ -51,7 +51,7 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
         self.known = known
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> tuple[str, ...]:
-        """Return the words; BadParameter when one is none of those that are known."""
+        """Return the words; BadParameter if one is unknown."""
         words = tuple(word.strip().lower() for word in value.split(",")) if isinstance(value, str) else value
         wrong = next((word for word in words if word not in self.known), None)
         if wrong is not None:
@@ -61,7 +61,7 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
     def shell_complete(
         self, ctx: click.Context, param: click.Parameter, incomplete: str
     ) -> list[click.shell_completion.CompletionItem]:
-        """Return the words that the last one of ``incomplete`` may become."""
+        """Return the completions of the last word of ``incomplete``."""
         del ctx, param
         before, comma, last = incomplete.rpartition(",")
         taken = before.split(",") if before else []
@@ -72,14 +72,14 @@ class Words(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
 class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of click have no argument there
     """A moment of real time in ns.
 
-    It is so long ago (30m, 2h, 3d), a time of the last day (14:30), or a date, with a time or not.
+    Its text is a time ago (30m, 2h, 3d), a time of the last day (14:30), or a date with or without a time.
     """
 
     name = "time"
     _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        """Return the moment; BadParameter when ``value`` names none."""
+        """Return the moment; BadParameter if ``value`` is no moment."""
         if isinstance(value, int):
             return value
         text = value.strip()
@@ -93,7 +93,7 @@ class Moment(click.ParamType):  # type: ignore[type-arg]  # older releases of cl
 
 
 def _moment(text: str) -> datetime:
-    """Return the local time that ``text`` names; ValueError when it names none."""
+    """Parse ``text`` as local time; ValueError if it is no moment."""
     if ":" not in text or "-" in text:
         return datetime.fromisoformat(text).astimezone()
     now = datetime.now().astimezone()

@@ -9,14 +9,14 @@ import click
 
 from ..collector.errors import UsageError
 from ..collector.forms import message
-from ..collector.query.engine import Answer, Desk
+from ..collector.query.engine import Answer, QueryEngine
 from ..collector.tfviews.options import Options, from_texts, warnings
 from ..collector.tfviews.output import NONE, STDOUT
 from ..collector.tfviews.parity import Parity
-from ..collector.write_output import Delivery, Terminal, deliver, refuse
-from .about import TfprofCommand, about, about_options, view_options
+from ..collector.write_output import AnswerText, Terminal, refuse, write_output
 from .command import json_option, note, print_pieces, width
-from .telling import tell
+from .print_answer import print_answer
+from .selection import TfprofCommand, selection_from, selection_options, view_options
 
 #: Help text of each view.
 _HELP: Final = {
@@ -44,8 +44,8 @@ _HELP_ALL: Final = (
 
 
 def _json(answer: Answer) -> Iterator[str]:
-    """Yield the JSON document of an answer: the question, and the message of the view."""
-    import json  # noqa: PLC0415  # with protobuf, for those who ask for it
+    """Yield the JSON document of an answer: the query, and the message of the view."""
+    import json  # noqa: PLC0415  # with protobuf; only --json needs it
 
     from ..collector.query.documents import view_document  # noqa: PLC0415
     from ..collector.render.json_text import chunks  # noqa: PLC0415
@@ -70,23 +70,23 @@ def _undisturbed() -> Iterator[None]:
 @_undisturbed()
 def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
     if as_json and options.output.type not in {STDOUT, NONE}:
-        raise UsageError("--json prints to standard output: leave -output away")
+        raise UsageError("--json prints to standard output: omit -output")
     refuse(view, options)
-    desk, what = Desk(), about(**asked)
+    engine, selection = QueryEngine(), selection_from(**asked)
     if as_json:
-        answer = desk.ask(what, view, options, whole=True)
+        answer = engine.ask(selection, view, options, whole=True)
         print_pieces(_json(answer))
-        told = Delivery(answer)
+        printed = AnswerText(answer)
     else:
-        told = deliver(desk, what, view, options, terminal=Terminal(width()))
+        printed = write_output(engine, selection, view, options, terminal=Terminal(width()))
     for text in warnings(options):
         note(text)
-    tell(told)
+    print_answer(printed)
 
 
 def _command(view: str) -> click.Command:
     @click.command(view, cls=TfprofCommand, help=_HELP[view] + _HELP_ALL)
-    @about_options
+    @selection_options
     @view_options(view)
     @json_option
     def command(as_json: bool, compat: str, exact: bool, **given: Any) -> None:

@@ -1,15 +1,15 @@
-"""Steps of a job as they come, read from its channel: no daemon is asked."""
+"""Steps of a running job as lines, read from its channel without a daemon."""
 
 import statistics
 from collections.abc import Iterator
 from itertools import groupby
 from typing import Final, NamedTuple
 
-from ..agent.channels import Channel
+from ..agent.channels import ChannelReader
 from ..collector.numbers import duration
 from ..formats import layout
 
-#: Entries of one kind at one look that get a line each; more are put together.
+#: Maximum number of entries of one kind in a call that get a line each; more entries share one line.
 LINES_MAX: Final = 10
 _ENTRIES_MAX: Final = layout.SPAN_COUNT
 _STEPS: Final = frozenset(layout.STEP_KINDS)
@@ -25,14 +25,14 @@ class _Entry(NamedTuple):
 
 
 class StepReader:
-    """Reads what the span ring of ``channel`` gets from now on; it takes nothing from the agent."""
+    """Reads new entries of the span ring of ``channel``; the agent still reads all of them."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ChannelReader) -> None:
         self._channel = channel
         self._at = channel.word("span_head")
 
     def lines(self) -> Iterator[str]:
-        """Yield a line for each step since the last call; for many short ones a line together."""
+        """Yield a line for each step since the last call; many short steps share one line."""
         self._at = max(self._at, self._channel.word("span_head") - _ENTRIES_MAX)
         batch = self._channel.spans(self._at, _ENTRIES_MAX, ended=False)
         if batch is None:
@@ -62,10 +62,10 @@ def _lines(kind: str, entries: list[_Entry]) -> Iterator[str]:
 
 
 def _line(kind: str, one: _Entry) -> str:
-    said = [word for flag, word in _STATES if one.flags & flag]
+    states = [word for flag, word in _STATES if one.flags & flag]
     each = " each" if one.steps > 1 else ""
     time = f"{duration(one.mean_ns):>8}{each}"
-    return "  ".join([_range(kind, one.first, one.first + one.steps - 1), time, *said])
+    return "  ".join([_range(kind, one.first, one.first + one.steps - 1), time, *states])
 
 
 def _range(kind: str, first: int, last: int) -> str:

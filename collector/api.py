@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from ..commands import settings_files
 from ..formats import runtime_dir
-from .errors import NoSuchStepError, RefusedError, UsageError
+from .errors import NoSuchStepError, RefusedOutputError, UsageError
 from .forms import advice_lines, empty_message, message
 from .loader import load
-from .query.engine import About, Desk
+from .query.engine import QueryEngine, Selection
 from .query.explanations import left_out, why
 from .query.selection import choose
 from .render.wrapper_text import AFTER, BEFORE, BETWEEN, table
@@ -22,7 +22,7 @@ from .tfviews.options import Options, from_dict, warnings
 from .tfviews.output import STDOUT, TIMELINE, InvalidOutputError
 from .tfviews.parity import COMPAT, Parity
 from .tfviews.tree import ROOT
-from .write_output import deliver
+from .write_output import write_output
 
 #: Name of the status of a bad option, by the version of TensorFlow that is followed.
 _INVALID: Final = {"1.15": "Invalid argument"}
@@ -40,7 +40,7 @@ def not_found(error: NoSuchStepError) -> str:
     return f"{asked}.\nAvailable steps: {''.join(f'{one} ' for one in error.steps)}"
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     print(text, file=sys.stderr)
 
 
@@ -60,19 +60,19 @@ class Profiler:
     """One job, or several merged: the methods of tf.compat.v1.profiler.Profiler that report profiles.
 
     Options are dicts as ProfileOptionBuilder's `build` returns them. Each call reads the store
-    anew, so a running job has more to show each time. A bad `output`, a step that was not traced
-    and the like are reported on standard error, and the call returns an empty message, as
-    TensorFlow does; a value of the wrong type is a UsageError.
+    again, so that it covers the latest steps of a running job. As in TensorFlow, an error such as a
+    bad `output` or a step that was not traced is reported on standard error, and the call returns
+    an empty message. A value of the wrong type is a UsageError.
     """
 
-    def __init__(self, about: About) -> None:
-        self._about = about
-        self._desk = Desk()
+    def __init__(self, selection: Selection) -> None:
+        self._selection = selection
+        self._engine = QueryEngine()
 
     @property
     def jobs(self) -> tuple[str, ...]:
         """The ids of the jobs."""
-        return tuple(job.info.hex for job in self._about.jobs)
+        return tuple(job.info.hex for job in self._selection.jobs)
 
     def profile_name_scope(self, options: Mapping[str, Any]) -> Any:
         """Return the scope view as a GraphNodeProto."""
@@ -96,20 +96,20 @@ class Profiler:
         The options of a checker are ignored, as in the TF profiler. UsageError if steps or a device
         were selected: advice is about whole jobs.
         """
-        from .query import advising  # noqa: PLC0415  # reads all of a job, for those who ask for it
+        from .query import advising  # noqa: PLC0415  # slow to load, and few callers need it
 
-        found = advising.advise(self._about, options)
-        _print(advice_lines(found, self._about.parity))
+        found = advising.advise(self._selection, options)
+        _print(advice_lines(found, self._selection.parity))
         return load("tfprof.collector.export.messages:advice_message")([one for job in found for one in job.advice])
 
     def serialize_to_string(self) -> bytes:
         """Return a serialized ProfileProto for TensorFlow's tools; UsageError for several jobs or a single device."""
-        about = self._about
-        if len(about.jobs) != 1 or about.device is not None:
-            raise UsageError("a ProfileProto is of one job, with all its devices")
+        selection = self._selection
+        if len(selection.jobs) != 1 or selection.device is not None:
+            raise UsageError("a ProfileProto covers one job, with all its devices")
         return b"".join(
             load("tfprof.collector.exporters.profile_proto:pieces")(
-                about.jobs[0], about.steps, about.parity.compat, about.kinds
+                selection.jobs[0], selection.steps, selection.parity.compat, selection.kinds
             )
         )
 
@@ -119,10 +119,10 @@ class Profiler:
         try:
             options = from_dict(given)
         except InvalidOutputError as error:
-            _say(invalid_argument(self._about.parity, str(error.args[0])))
+            _print_error(invalid_argument(self._selection.parity, str(error.args[0])))
             return empty_message(view)
         for text in warnings(options):
-            _say(text)
+            _print_error(text)
         if options.output.type != STDOUT:
             return self._answered(view, options)
         _print([BEFORE, *table(options), BETWEEN])
@@ -132,20 +132,20 @@ class Profiler:
 
     def _answered(self, view: str, options: Options) -> Any:
         try:
-            delivery = deliver(self._desk, self._about, view, options, whole=True)
+            printed = write_output(self._engine, self._selection, view, options, whole=True)
         except NoSuchStepError as error:
-            _say(not_found(error))
+            _print_error(not_found(error))
             return empty_message(view)
-        except RefusedError as error:
-            _say(str(error.args[0]))
+        except RefusedOutputError as error:
+            _print_error(str(error.args[0]))
             return empty_message(view, ROOT)
-        answer = delivery.answer
+        answer = printed.answer
         for reason in (left_out(answer), None if answer.shows_something else why(answer)):
             if reason:
-                _say(reason)
-        for text in delivery.notes:
-            _say(text)
-        _print(delivery.said)
+                _print_error(reason)
+        for text in printed.warnings:
+            _print_error(text)
+        _print(printed.lines)
         if not answer.is_known:
             return empty_message(view)
         if view == "graph" and options.output.type == TIMELINE and options.step < 0:
@@ -197,12 +197,12 @@ class OpenStore:
         pids = [pid] if isinstance(pid, int) else list(pid)
         found = choose(self._store, selectors, hosts, pids) if selectors or hosts or pids else self._store.jobs()
         kinds = None if kind is None else from_text(kind if isinstance(kind, str) else ",".join(kind))
-        return Profiler(About(tuple(found), steps, device, parity, kinds))
+        return Profiler(Selection(tuple(found), steps, device, parity, kinds))
 
 
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
     """Open the store at ``path``, or that of the commands: $TFPROF_STORE, a settings file's, ~/.local/state/tfprof.
 
-    StoreError when it is none; SettingsFileError, PlaceError when nothing says which it is.
+    StoreError if it is no store; SettingsFileError or PlaceError if none of these names a path.
     """
     return OpenStore(runtime_dir.absolute(settings_files.named_store()) if path is None else path)

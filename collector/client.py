@@ -10,7 +10,7 @@ import zmq
 
 from ..formats import orders, wire
 from ..formats.errors import FormatError, TfprofError
-from ..formats.orders import Answer, Order
+from ..formats.orders import Order, OrderAnswer
 from ..formats.wire import Head
 from .records import document
 
@@ -54,7 +54,7 @@ class Client:
     def __exit__(self, *_error: object) -> None:
         self._context.destroy(linger=0)
 
-    def give(self, uids: Sequence[int], order: Order, *, to_the_end: bool = False) -> Iterator[Answer]:
+    def give(self, uids: Sequence[int], order: Order, *, to_the_end: bool = False) -> Iterator[OrderAnswer]:
         """Give ``order`` to all jobs ``uids``; yield the answer of each, in order of arrival.
 
         With ``to_the_end``, yield a second answer for each applied order, when it has ended and its traced steps are
@@ -62,7 +62,7 @@ class Client:
         """
         waiting = {secrets.randbits(62) | 1: uid for uid in uids}
         body = json.dumps(order.document()).encode()
-        passing: dict[int, Answer] = {}
+        passing: dict[int, OrderAnswer] = {}
         obeyed: set[int] = set()
         deadline = time.monotonic() + order.patience_s + WAY_S
         resend_s = 0.0
@@ -96,7 +96,7 @@ class Client:
             except zmq.Again:  # there is no collector now
                 return
 
-    def _answers(self, patience_s: float, waiting: dict[int, int]) -> Iterator[tuple[int, Answer]]:
+    def _answers(self, patience_s: float, waiting: dict[int, int]) -> Iterator[tuple[int, OrderAnswer]]:
         """Wait ``patience_s`` for a message; yield the answers in it and in all others that have arrived."""
         wait_ms = max(0, round(1000 * patience_s))
         while self._socket.poll(wait_ms):
@@ -104,13 +104,13 @@ class Client:
             yield from _answers_in(self._socket.recv_multipart(), waiting)
 
 
-def unanswered(uid: int) -> Answer:
+def unanswered(uid: int) -> OrderAnswer:
     """Return the answer for job ``uid`` if none arrived."""
     error = UnansweredError("the collector does not answer")
-    return Answer(uid, orders.REFUSED, error.slug, error.args[0])
+    return OrderAnswer(uid, orders.REFUSED, error.slug, error.args[0])
 
 
-def _answers_in(frames: list[bytes], waiting: dict[int, int]) -> list[tuple[int, Answer]]:
+def _answers_in(frames: list[bytes], waiting: dict[int, int]) -> list[tuple[int, OrderAnswer]]:
     """Return the answers in a message; a refusal that names no order is for all of ``waiting``."""
     try:
         head, values = _parsed(frames)
@@ -119,9 +119,11 @@ def _answers_in(frames: list[bytes], waiting: dict[int, int]) -> list[tuple[int,
         if head.type == wire.REFUSE and head.about in (0, wire.ORDER):
             slug, text = str(values.get("slug")), str(values.get("text"))
             numbers = [head.last] if head.last in waiting else [] if head.last else list(waiting)
-            return [(number, Answer(waiting[number], orders.REFUSED, slug, text)) for number in numbers]
+            return [(number, OrderAnswer(waiting[number], orders.REFUSED, slug, text)) for number in numbers]
     except FormatError as error:
-        return [(number, Answer(uid, orders.REFUSED, error.slug, error.args[0])) for number, uid in waiting.items()]
+        return [
+            (number, OrderAnswer(uid, orders.REFUSED, error.slug, error.args[0])) for number, uid in waiting.items()
+        ]
     return []
 
 

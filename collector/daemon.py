@@ -26,7 +26,7 @@ from .alerts.sentence import sentence
 from .captures import Captures
 from .decoders.decode import decoder
 from .errors import StoreError
-from .ingest.jobs import Jobs
+from .ingest.jobs import OpenJobs
 from .ingest.receiver import Receiver
 from .selfstats import SelfStats
 from .store.retention import Limits, retain
@@ -47,7 +47,7 @@ DRAIN_S: Final = 2.0
 
 
 @dataclass(frozen=True)
-class Options:
+class CollectorOptions:
     """Options of a collector."""
 
     store: Path
@@ -61,7 +61,7 @@ class Options:
 class Collector:
     """The collector of one store: ``start``, then ``serve`` until ``stop`` or the idle time, then ``close``."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: CollectorOptions) -> None:
         self._options = options
         self._stats = SelfStats()
         self._stopping = False
@@ -74,7 +74,7 @@ class Collector:
         place = make_instance(str(self._options.store))
         self._decoder = decoder(self._options.decoder)
         self._store = open_writer(self._options.store, socket.gethostname())
-        self._jobs = Jobs(self._store, self._decoder, self._stats.failed)
+        self._jobs = OpenJobs(self._store, self._decoder, self._stats.failed)
         welcome = {
             "collector": secrets.token_hex(8),
             "pid": os.getpid(),
@@ -208,7 +208,9 @@ def serve(store: str, idle_s: float | None, decoder: str) -> int:
     keep = Limits(None if days is None else days * 86_400, SETTINGS["keep-bytes"].read())
     idle_s = SETTINGS["collector-idle"].read() if idle_s is None else idle_s
     collector = Collector(
-        Options(Path(store), idle_s, decoder, keep, SETTINGS["alert-command"].read(), SETTINGS["alert-steps"].read())
+        CollectorOptions(
+            Path(store), idle_s, decoder, keep, SETTINGS["alert-command"].read(), SETTINGS["alert-steps"].read()
+        )
     )
 
     def stopped(_number: int, _frame: FrameType | None) -> None:

@@ -9,7 +9,7 @@ __all__ = [
     "FormatError",
     "NoSuchJobError",
     "NoSuchStepError",
-    "RefusedError",
+    "RefusedOutputError",
     "StoreError",
     "TfprofError",
     "UsageError",
@@ -35,7 +35,7 @@ class NoSuchJobError(TfprofError):
     slug = "no-such-job"
 
 
-class RefusedError(UsageError):
+class RefusedOutputError(UsageError):
     """A view cannot be written as `-output` asks; the message is the TF profiler's own."""
 
 

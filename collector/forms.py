@@ -44,7 +44,7 @@ def lines(answer: Answer) -> Iterator[str]:
     missing = answer.profile is not None and answer.profile.missing_stream
     what = (folded,) if isinstance(folded, OpView) else (name, folded)
     printed: Iterator[str] = load(FORMS[name].lines)(
-        *what, answer.options.select, missing_stream=missing, parity=answer.about.parity, **answer.values()
+        *what, answer.options.select, missing_stream=missing, parity=answer.selection.parity, **answer.values()
     )
     return printed
 
@@ -65,7 +65,7 @@ def screen_lines(screen: "Screen", width: int | None) -> Iterator[str]:
 
     answer = screen.answer
     yield from view_text.lines(
-        _subject(answer), answer.options, screen.rows, screen.looked_at, width, **answer.values()
+        _subject(answer), answer.options, screen.rows, screen.timed_steps, width, **answer.values()
     )
     yield from heading.wrapped(view_text.left_out(answer.view.name, answer.options, screen.rows), width)
 
@@ -91,17 +91,17 @@ def advice_lines(found: Sequence["JobAdvice"], parity: Parity, width: int | None
 def _subject(answer: Answer) -> "Subject":
     from .render.heading import Subject  # noqa: PLC0415  # as above
 
-    about, profile, kinds = answer.about, answer.profile, kinds_of(answer)
-    there, estimated = ran(about.jobs, from_text(",".join(name for name, _ in kinds)) if kinds else ())
+    selection, profile, kinds = answer.selection, answer.profile, kinds_of(answer)
+    there, estimated = ran(selection.jobs, from_text(",".join(name for name, _ in kinds)) if kinds else ())
     return Subject(
         view=answer.view.name,
-        jobs=[f"{job.info.hex[:4]} {job.info.name}".strip() for job in about.jobs],
+        jobs=[f"{job.info.hex[:4]} {job.info.name}".strip() for job in selection.jobs],
         traces=profile.traces if profile else 0,
         step=answer.options.step,
         kinds=kinds,
         there=there,
         estimated=estimated,
         others=list(profile.others.items()) if profile else [],
-        steps=about.steps,
-        device=about.device,
+        steps=selection.steps,
+        device=selection.device,
     )

@@ -11,7 +11,7 @@ _TIMES: Final = ((1e9, "s"), (1e6, "ms"), (1e3, "µs"), (1, "ns"))
 _BARS: Final = "▁▂▃▄▅▆▇█"
 
 
-def tfprof_count(number: int) -> str:
+def tf_profiler_count(number: int) -> str:
     """Return a count as the TF profiler prints it: 999, 1.00k, 1.00m, 1.00b."""
     for unit, name in reversed(_COUNT):
         if number < unit * 1000 and number >= unit:
@@ -19,14 +19,14 @@ def tfprof_count(number: int) -> str:
     return f"{number}" if number < 1000 else f"{number / 1e9:.2f}b"
 
 
-def tfprof_time(micros: int) -> str:
+def tf_profiler_time(micros: int) -> str:
     """Return µs as the TF profiler prints them: us, ms or sec."""
     if micros < 1000:
         return f"{micros}us"
     return f"{micros / 1e3:.2f}ms" if micros < 1e6 else f"{micros / 1e6:.2f}sec"
 
 
-def tfprof_bytes(size: int) -> str:
+def tf_profiler_bytes(size: int) -> str:
     """Return bytes as the TF profiler prints them: B, KB or MB, powers of 1000."""
     if size < 1000:
         return f"{size}B"

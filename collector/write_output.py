@@ -3,32 +3,32 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from .errors import RefusedError
+from .errors import RefusedOutputError
 from .exporters.table import EXPORTERS, files
 from .forms import lines, screen_lines, screen_warnings
 from .loader import load
-from .query.engine import About, Answer, Desk
+from .query.engine import Answer, QueryEngine, Selection
 from .tfviews.options import Options
 from .tfviews.output import NONE, STDOUT
 
 
-class Delivery(NamedTuple):
+class AnswerText(NamedTuple):
     """An answer, with its lines for standard output and standard error.
 
     ``for_people``: the lines are in tfprof's own layout, not the TF profiler's.
     """
 
     answer: Answer
-    said: Iterable[str] = ()
-    notes: Iterable[str] = ()
+    lines: Iterable[str] = ()
+    warnings: Iterable[str] = ()
     for_people: bool = False
 
 
 def refuse(view: str, options: Options) -> None:
-    """Raise RefusedError if ``view`` does not support the type in ``-output``."""
+    """Raise RefusedOutputError if ``view`` does not support the type in ``-output``."""
     exporter = EXPORTERS.get(options.output.type)
     if exporter is not None and view not in exporter.views:
-        raise RefusedError(exporter.refusal)
+        raise RefusedOutputError(exporter.refusal)
 
 
 class Terminal(NamedTuple):
@@ -37,41 +37,47 @@ class Terminal(NamedTuple):
     width: int | None
 
 
-def deliver(
-    desk: Desk, about: About, view: str, options: Options, *, whole: bool = False, terminal: Terminal | None = None
-) -> Delivery:
+def write_output(
+    engine: QueryEngine,
+    selection: Selection,
+    view: str,
+    options: Options,
+    *,
+    whole: bool = False,
+    terminal: Terminal | None = None,
+) -> AnswerText:
     """Query ``view``, write the file that ``options.output`` names, and return the answer with the lines to print.
 
     ``terminal``: print in tfprof's own layout, unless parity is exact; without it, in the TF
     profiler's.
 
     ``whole``: read every fact that the message has room for. Nothing is written if there is nothing
-    to show: no step was traced, or the code view has no stack. Raises RefusedError if the view does
+    to show: no step was traced, or the code view has no stack. Raises RefusedOutputError if the view does
     not support the type, TfprofError ``io`` if a file cannot be written, NoSuchStepError, and
     UsageError ``no-such-device``.
     """
     refuse(view, options)
-    if terminal is not None and options.output.type == STDOUT and not about.parity.exact:
-        screen = load("tfprof.collector.query.screen:ask")(desk, about, view, options)
+    if terminal is not None and options.output.type == STDOUT and not selection.parity.exact:
+        screen = load("tfprof.collector.query.screen:ask")(engine, selection, view, options)
         if not screen.answer.is_known:
-            return Delivery(screen.answer)
-        return Delivery(screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), for_people=True)
-    answer = desk.ask(about, view, options, whole=whole)
+            return AnswerText(screen.answer)
+        return AnswerText(screen.answer, screen_lines(screen, terminal.width), screen_warnings(screen), for_people=True)
+    answer = engine.ask(selection, view, options, whole=whole)
     if not answer.is_known or options.output.type == NONE:
-        return Delivery(answer)
+        return AnswerText(answer)
     if options.output.type == STDOUT:
-        return Delivery(answer, lines(answer))
-    return _written(desk, answer)
+        return AnswerText(answer, lines(answer))
+    return _written(engine, answer)
 
 
-def _written(desk: Desk, answer: Answer) -> Delivery:
+def _written(engine: QueryEngine, answer: Answer) -> AnswerText:
     """Write the files of the exporter that ``-output`` names."""
     from .export.files import write  # noqa: PLC0415  # few answers are written
 
     printed: list[str] = []
     warnings: list[str] = []
-    for file in files(desk, answer):
+    for file in files(engine, answer):
         write(file.path, file.data)
         printed += file.lines
         warnings += file.warnings
-    return Delivery(answer, printed, warnings)
+    return AnswerText(answer, printed, warnings)

@@ -160,10 +160,10 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
         place = make_instance(store)
         lock = Lock(place, name)
         if not lock.acquire():
-            _say("another %s serves %s [store-in-use]" % (name, store))
+            _print_error("another %s serves %s [store-in-use]" % (name, store))
             return 1
     except PlaceError as error:
-        _say(str(error))
+        _print_error(str(error))
         return error.exit_code
     except OSError as error:
         return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
@@ -177,20 +177,20 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
         lock.release()
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     sys.stderr.write("tfprof: %s\n" % text)
     sys.stderr.flush()
 
 
 def _failed(place: str, name: str, error: TfprofError) -> int:
     """Record why a daemon failed; return its exit status."""
-    _say(str(error))
+    _print_error(str(error))
     last_error = {"slug": error.slug, "text": error.args[0]}
     status = {"pid": os.getpid(), "written_ns": time.time_ns(), FAILED: True, "last_error": last_error}
     try:
         write_json(os.path.join(place, name + ".json"), status)
     except OSError as problem:
-        _say("cannot write in %s: %s" % (place, problem.strerror))
+        _print_error("cannot write in %s: %s" % (place, problem.strerror))
     return error.exit_code
 
 

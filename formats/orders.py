@@ -80,7 +80,7 @@ class Order(NamedTuple):
         return says + (" for %g s" % (self.for_ns / 1e9) if self.for_ns else "")
 
 
-class Answer(NamedTuple):
+class OrderAnswer(NamedTuple):
     """The answer to an order to job ``uid``.
 
     ``kind`` and ``step`` identify the first step under the order. After its end, ``traced`` steps
@@ -133,13 +133,13 @@ def order_of(values: Mapping[str, Any]) -> Order:
     return order
 
 
-def answer_of(uid: int, values: Mapping[str, Any]) -> Answer:
+def answer_of(uid: int, values: Mapping[str, Any]) -> OrderAnswer:
     """Return the answer about job ``uid`` in a JSON object; OrderError if it is invalid."""
     state = _text(values, "state", "")
     if state not in (OBEYED, ENDED, REFUSED):
         raise OrderError("unknown state of an answer: %r" % state[:_WORD_MAX])
     slug, text, kind = (_text(values, name, "") for name in ("slug", "text", "kind"))
-    return Answer(
+    return OrderAnswer(
         uid, state, slug, text, kind, *(_whole(values, name) for name in ("step", "traced", "from_ns", "to_ns"))
     )
 

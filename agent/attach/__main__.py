@@ -24,7 +24,11 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         process = Process(request["pid"], request["started"])
         done = inject(process, _work(request), tuple(request["methods"]), request.get("user_id"))
-        return {"method": done.method, "stopped_ns": done.stopped_ns, "told": payload.told(done.told)._asdict()}
+        return {
+            "method": done.method,
+            "stopped_ns": done.stopped_ns,
+            "told": payload.parse_answer(done.answer)._asdict(),
+        }
     except TfprofError as error:
         return {"slug": error.slug, "text": error.args[0]}
     except PermissionError:

@@ -8,13 +8,13 @@ from typing import Final, NamedTuple
 
 from ...formats import runtime_dir
 from .. import control, daemon_start, identity, launches, processes
-from ..channels import Channel, open_file
+from ..channels import ChannelReader, open_file
 from ..launches import Launch, Result
 from ..processes import Process
 from . import helper, targets
 from .errors import AttachError, RefusedError
 from .inject import METHODS
-from .payload import Told
+from .payload import ShimAnswer
 
 #: The method without an attach: the job already has a channel.
 CHANNEL: Final = "channel"
@@ -53,7 +53,7 @@ class Attachment:
         self.method, self.stopped_ns = CHANNEL, 0
         self.channel = self._attached(found)
 
-    def _attached(self, found: Channel | None) -> Channel:
+    def _attached(self, found: ChannelReader | None) -> ChannelReader:
         methods = tuple(name for name in self._plan.methods if name in METHODS)
         if found is not None:
             if CHANNEL not in self._plan.methods:
@@ -72,7 +72,7 @@ class Attachment:
             run = f"{launches.name_of(self._launch.launch)}@{self._instance_dir}"
             done = helper.arm(self.process, {**self._plan.settings, "TFPROF_RUN": run}, methods)
             self.method, self.stopped_ns = done.method, done.stopped_ns
-            return self._new_channel(done.told)
+            return self._new_channel(done.answer)
         except BaseException:  # also KeyboardInterrupt
             with contextlib.suppress(AttachError):
                 helper.disarm(self.process)
@@ -95,13 +95,13 @@ class Attachment:
         launches.write(self._instance_dir, launch)
         return launch
 
-    def _new_channel(self, told: Told) -> Channel:
-        if not told.armed:
+    def _new_channel(self, answer: ShimAnswer) -> ChannelReader:
+        if not answer.armed:
             raise RefusedError("it runs with another user's rights (setuid), and is left alone", "set-uid")
-        if told.refused:
+        if answer.refused:
             raise AttachError("the process can make no channel: it lacks memory, or memory files", "channel-memory")
         deadline = time.monotonic() + CHANNEL_S
-        while told.channel and time.monotonic() < deadline:
+        while answer.channel and time.monotonic() < deadline:
             found = _channel(self.process)
             if found is not None:
                 self._announce(found)
@@ -109,7 +109,7 @@ class Attachment:
             time.sleep(POLL_S)
         raise AttachError("it has not loaded TensorFlow", "no-tensorflow")
 
-    def _announce(self, channel: Channel) -> None:
+    def _announce(self, channel: ChannelReader) -> None:
         """Announce a channel for its process, which may not see the folder for it."""
         name = f"{self.process.pid}-{channel.page.uid:016x}"
         with contextlib.suppress(OSError):  # it exists
@@ -174,10 +174,10 @@ class Attachment:
         return result
 
 
-def _channel(process: Process) -> Channel | None:
+def _channel(process: Process) -> ChannelReader | None:
     """Return the channel of ``process``, None if it has none."""
     for path in processes.channels_of(process.pid).values():
-        channel = Channel(open_file(path, os.O_RDWR))
+        channel = ChannelReader(open_file(path, os.O_RDWR))
         if channel.page.pid == processes.ns_pid(process.pid) and not channel.word("detached"):
             return channel
         channel.close()

@@ -11,7 +11,7 @@ from types import TracebackType
 from typing import Final, Self
 
 from .errors import AttachError
-from .frame import Frame, ThreadState, build
+from .frame import SavedState, SignalFrame, build
 from .ptrace import ALL_BLOCKED, NotStoppingError, Registers, TracedThread
 
 _RT_SIGRETURN: Final = 15
@@ -35,7 +35,7 @@ class BackedOutError(AttachError):
     slug = "backed-out"
 
 
-class Memory:
+class ProcessMemory:
     """The memory of process ``pid``, written through /proc."""
 
     def __init__(self, pid: int) -> None:
@@ -62,7 +62,7 @@ class StoppedThread:
     ``restorer`` is the address of an `rt_sigreturn` in the process, which calls return to.
     """
 
-    def __init__(self, tid: int, memory: Memory, restorer: int, timeout_s: float) -> None:
+    def __init__(self, tid: int, memory: ProcessMemory, restorer: int, timeout_s: float) -> None:
         self._thread = TracedThread(tid)
         self._memory = memory
         self._restorer = restorer
@@ -72,7 +72,7 @@ class StoppedThread:
         self._thread.seize(self._timeout_s)
         try:
             thread = self._thread
-            self.state = ThreadState(thread.registers(), thread.extended_state(), thread.signal_mask())
+            self.state = SavedState(thread.registers(), thread.extended_state(), thread.signal_mask())
             self._frame = build(self.state)
         except BaseException:
             self._thread.let_go()
@@ -140,7 +140,7 @@ class StoppedThread:
         self._memory.write(frame.at, frame.data)
         return self._made(frame, first, timeout_s, None)
 
-    def _made(self, frame: Frame, registers: Registers, timeout_s: float, note: Note | None) -> Registers:
+    def _made(self, frame: SignalFrame, registers: Registers, timeout_s: float, note: Note | None) -> Registers:
         thread = self._thread
         thread.set_registers(registers)  # from here on the thread restores itself
         thread.set_signal_mask(ALL_BLOCKED)

@@ -57,7 +57,7 @@ _INTERRUPTED: Final = -4
 _SYSCALL_SIZE: Final = 2
 
 
-class ThreadState(NamedTuple):
+class SavedState(NamedTuple):
     """The state of a stopped thread that a call changes."""
 
     registers: Registers
@@ -65,7 +65,7 @@ class ThreadState(NamedTuple):
     mask: int
 
 
-class Frame(NamedTuple):
+class SignalFrame(NamedTuple):
     """A frame: ``data`` to be written at ``at``; `rt_sigreturn` is to be entered with rsp = ``context_at``."""
 
     at: int
@@ -73,7 +73,7 @@ class Frame(NamedTuple):
     context_at: int
 
 
-def build(state: ThreadState) -> Frame:
+def build(state: SavedState) -> SignalFrame:
     """Return the frame that restores ``state``; it ends below the red zone."""
     registers = state.registers
     extended = _as_on_stacks(state.extended)
@@ -103,7 +103,7 @@ def build(state: ThreadState) -> Frame:
         state.mask,
     )
     gap = extended_at - context_at - len(context)
-    return Frame(context_at, context + bytes(gap) + extended, context_at)
+    return SignalFrame(context_at, context + bytes(gap) + extended, context_at)
 
 
 def _as_on_stacks(extended: bytes) -> bytes:

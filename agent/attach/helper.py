@@ -10,7 +10,7 @@ from ..processes import Process
 from .errors import AttachError
 from .identities import Answer
 from .inject import METHODS
-from .payload import Told
+from .payload import ShimAnswer
 
 _HELPER: Final = "tfprof.agent.attach.__main__"
 #: Time limit of the process, above its own limit for the work in the job (seconds).
@@ -22,7 +22,7 @@ class Injected(NamedTuple):
 
     method: str
     stopped_ns: int
-    told: Told
+    answer: ShimAnswer
 
 
 #: Asks another process to answer requests, where this one may not attach itself.
@@ -49,7 +49,7 @@ def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) ->
     answer = (_elsewhere or [answer_apart])[0](whole)
     if "slug" in answer:
         raise AttachError(answer["text"], answer["slug"])
-    return Injected(answer["method"], answer["stopped_ns"], Told(**answer["told"]))
+    return Injected(answer["method"], answer["stopped_ns"], ShimAnswer(**answer["told"]))
 
 
 def answer_apart(request: dict[str, Any]) -> dict[str, Any]:

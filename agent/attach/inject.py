@@ -7,9 +7,9 @@ from typing import Any, Final, NamedTuple
 
 from ..processes import Process
 from . import maps
-from .call import BackedOutError, Memory, StoppedThread
+from .call import BackedOutError, ProcessMemory, StoppedThread
 from .errors import AttachError, RefusedError
-from .page import PAGE, Answer, Page, State
+from .page import PAGE, Page, WorkProgress, WorkState
 from .ptrace import GoneError
 
 #: Time limits for a thread to stop, for a call in it to return, and for the work (seconds).
@@ -42,7 +42,7 @@ class Done(NamedTuple):
 
     method: str
     stopped_ns: int
-    told: str
+    answer: str
 
 
 class NoAnswerError(AttachError):
@@ -69,7 +69,7 @@ def inject(
     It is not done if the process is not of ``user_id``, where that is given. OSError if the
     system forbids it.
     """
-    memory = Memory(process.pid)
+    memory = ProcessMemory(process.pid)
     try:
         found = _Injection(process, work, memory)
         if user_id is not None and found.owner != str(user_id):
@@ -82,7 +82,7 @@ def inject(
 class _Injection:
     """One attempt."""
 
-    def __init__(self, process: Process, work: Mapping[str, Any], memory: Memory) -> None:
+    def __init__(self, process: Process, work: Mapping[str, Any], memory: ProcessMemory) -> None:
         self._pid = process.pid
         self._memory = memory
         self._image = _image(process)
@@ -97,15 +97,15 @@ class _Injection:
         method = self._begin(methods)
         page, memory = self._page, self._memory
         try:
-            answer = page.wait(memory, BEGIN_S, State.BEGUN)
-            if answer.state == State.QUEUED and CALLBACK in methods and method == PENDING_CALL:
+            answer = page.wait(memory, BEGIN_S, WorkState.BEGUN)
+            if answer.state == WorkState.QUEUED and CALLBACK in methods and method == PENDING_CALL:
                 method = self._begin_queued()
-                answer = page.wait(memory, BEGIN_S, State.BEGUN)
-            if answer.state != State.QUEUED:
+                answer = page.wait(memory, BEGIN_S, WorkState.BEGUN)
+            if answer.state != WorkState.QUEUED:
                 answer = page.wait(memory, WORK_S)
         finally:
             page.release(memory)
-        return Done(method, self._stopped_ns, _told(answer))
+        return Done(method, self._stopped_ns, _answer_text(answer))
 
     def _begin(self, methods: tuple[str, ...]) -> str:
         """Make the interpreter run the text at once or soon; return the method."""
@@ -176,11 +176,11 @@ class _Injection:
             raise HoldsLockError("its main thread waits in the system and holds Python's lock: nothing can run there")
 
 
-def _told(answer: Answer) -> str:
+def _answer_text(answer: WorkProgress) -> str:
     """Return the answer of the work; AttachError if it failed or did not start."""
-    if answer.state == State.DONE:
+    if answer.state == WorkState.DONE:
         return answer.text
-    if answer.state == State.FAILED:
+    if answer.state == WorkState.FAILED:
         raise AttachError(f"the process cannot do it: {answer.text}")
     raise NoAnswerError("its main thread did not come back to Python in time; nothing was changed")
 

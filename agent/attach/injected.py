@@ -47,11 +47,11 @@ if not words[1]:
         data = marshal.loads(zlib.decompress(ctypes.string_at({page} + words[2], words[3])))
         scope = {{"__name__": "_tfprof_attach", "data": data}}
         exec(compile(data["code"], "<tfprof/attach>", "exec"), scope)
-        state, told = 2, scope.get("told", "")
+        state, answer = 2, scope.get("answer", "")
     except BaseException as error:
-        state, told = 3, type(error).__name__ + ": " + str(error)
-    told = told.encode("utf-8", "replace")[:{told_max}] + bytes(1)
-    ctypes.memmove({page} + {told_at}, told, len(told))
+        state, answer = 3, type(error).__name__ + ": " + str(error)
+    answer = answer.encode("utf-8", "replace")[:{answer_max}] + bytes(1)
+    ctypes.memmove({page} + {answer_at}, answer, len(answer))
     words[0] = state
     until = time.monotonic() + {kept_s}
     while not words[1] and time.monotonic() < until:
@@ -63,7 +63,7 @@ free({page}, {whole})
 """
 
 
-def text(page: int, whole: int, told_at: int, told_max: int, kept_s: float) -> str:
+def text(page: int, whole: int, answer_at: int, answer_max: int, kept_s: float) -> str:
     """Return the text for the page at the address ``page``, which has ``whole`` bytes."""
-    work = _WORK.format(page=page, whole=whole, told_at=told_at, told_max=told_max, kept_s=kept_s)
+    work = _WORK.format(page=page, whole=whole, answer_at=answer_at, answer_max=answer_max, kept_s=kept_s)
     return _OUTER % (_START % work)

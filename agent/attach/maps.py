@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, NamedTuple
 
-from .call import Memory
+from .call import ProcessMemory
 from .elf import Elf
 from .errors import AttachError, RefusedError
 
@@ -86,7 +86,7 @@ def _pythons(pid: int, mapped: list[MappedFile]) -> list[str]:
     return [*found, os.readlink(f"/proc/{pid}/exe")]
 
 
-def functions(pid: int, memory: Memory) -> Functions:
+def functions(pid: int, memory: ProcessMemory) -> Functions:
     """Return the functions of the interpreter in process ``pid``; NoPythonError if it has none."""
     mapped = list(mappings(pid))
     executable = os.readlink(f"/proc/{pid}/exe")
@@ -131,7 +131,7 @@ def _place(pid: int, path: str) -> str:
     return f"/proc/{pid}/root{path.removesuffix(_DELETED)}"
 
 
-def _restorer(mapped: list[MappedFile], path: str, memory: Memory) -> int | None:
+def _restorer(mapped: list[MappedFile], path: str, memory: ProcessMemory) -> int | None:
     for one in mapped:
         if one.path == path and one.executable:
             at = memory.read(one.start, min(one.end - one.start, _TEXT_MAX)).find(_RESTORER)

@@ -2,7 +2,7 @@
 
 | bytes | what |
 |---|---|
-| 0 - 3 | progress: a `State` |
+| 0 - 3 | progress: a `WorkState` |
 | 4 - 7 | written by tfprof: 1 after the answer is read, or is no longer waited for |
 | 8 - 15 | offset and size of the archive |
 | 16 - 4095 | the answer: UTF-8, terminated by a zero |
@@ -19,12 +19,12 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from . import injected
-from .call import Memory
+from .call import ProcessMemory
 
 PAGE: Final = 4096
 _WORDS: Final = struct.Struct("<IIII")
-_TOLD_AT: Final = 16
-_TOLD_MAX: Final = PAGE - _TOLD_AT - 1
+_ANSWER_AT: Final = 16
+_ANSWER_MAX: Final = PAGE - _ANSWER_AT - 1
 #: Time for which the job keeps its answer (seconds).
 _KEPT_S: Final = 5.0
 _POLL_S: Final = 0.002
@@ -33,7 +33,7 @@ _NOTHING: Final = b"pass\0"
 _HIGHEST: Final = 1 << 47
 
 
-class State(enum.IntEnum):
+class WorkState(enum.IntEnum):
     """Progress of the work in the job."""
 
     QUEUED = 0
@@ -42,10 +42,10 @@ class State(enum.IntEnum):
     FAILED = 3
 
 
-class Answer(NamedTuple):
+class WorkProgress(NamedTuple):
     """The progress or result of the work, and its answer."""
 
-    state: State
+    state: WorkState
     text: str
 
 
@@ -53,7 +53,7 @@ class Page:
     """The page of process memory for ``work``: at first its size, then its address and contents.
 
     ``work`` is the content of the archive: its `code` runs with all of it as `data`, and may bind the
-    answer as `told`, a text.
+    answer as `answer`, a text.
     """
 
     def __init__(self, work: Mapping[str, Any]) -> None:
@@ -62,16 +62,16 @@ class Page:
         self.size = -(-(PAGE + len(self._text(_HIGHEST, _HIGHEST)) + len(_NOTHING) + len(self._archive)) // PAGE) * PAGE
         self.at = 0
 
-    def place(self, memory: Memory, at: int) -> None:
+    def place(self, memory: ProcessMemory, at: int) -> None:
         """Fill the page at the address ``at``."""
         text = self._text(at, self.size + PAGE)
         self.at, self.text_at = at, at + PAGE
         self.nothing_at = self.text_at + len(text)
         archive_at = self.nothing_at + len(_NOTHING)
         memory.write(self.text_at, text + _NOTHING + self._archive)
-        memory.write(at, _WORDS.pack(State.QUEUED, 0, archive_at - at, len(self._archive)))
+        memory.write(at, _WORDS.pack(WorkState.QUEUED, 0, archive_at - at, len(self._archive)))
 
-    def wait(self, memory: Memory, patience_s: float, until: State = State.DONE) -> Answer:
+    def wait(self, memory: ProcessMemory, patience_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
         """Wait until the work reaches ``until``, at most ``patience_s``; return its progress and answer."""
         deadline = time.monotonic() + patience_s
         while True:
@@ -80,14 +80,14 @@ class Page:
                 return answer
             time.sleep(_POLL_S)
 
-    def release(self, memory: Memory) -> None:
+    def release(self, memory: ProcessMemory) -> None:
         """Let the job free the page; work that has not started then does nothing."""
         memory.write(self.at + 4, (1).to_bytes(4, "little"))
 
-    def _answer(self, memory: Memory) -> Answer:
+    def _answer(self, memory: ProcessMemory) -> WorkProgress:
         data = memory.read(self.at, PAGE)
-        state = State(min(_WORDS.unpack_from(data)[0], State.FAILED))
-        return Answer(state, data[_TOLD_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
+        state = WorkState(min(_WORDS.unpack_from(data)[0], WorkState.FAILED))
+        return WorkProgress(state, data[_ANSWER_AT:].partition(b"\0")[0].decode("utf-8", "replace"))
 
     def _text(self, at: int, size: int) -> bytes:
-        return injected.text(at, size, _TOLD_AT, _TOLD_MAX, _KEPT_S).encode() + b"\0"
+        return injected.text(at, size, _ANSWER_AT, _ANSWER_MAX, _KEPT_S).encode() + b"\0"

@@ -13,11 +13,11 @@ _ROOT: Final = os.path.abspath(__file__).rsplit(os.sep, 3)[0]
 _FOLDERS: Final = ("formats", "shim", "shim/channel", "shim/pacing", "shim/tensorflow")
 #: The file that runs, and the code that is appended to it.
 _ACTING: Final = "shim/attached.py"
-_CALL: Final = "\ntold = act(data)\n"
+_CALL: Final = "\nanswer = act(data)\n"
 _NO_MODULE: Final = "__init__.py"
 
 
-class Told(NamedTuple):
+class ShimAnswer(NamedTuple):
     """The answer of a job: whether it is armed, was armed before, has a channel, or could not make one."""
 
     armed: bool
@@ -36,10 +36,10 @@ def disarming() -> dict[str, Any]:
     return {"code": _text(_ACTING) + _CALL, "action": "disarm"}
 
 
-def told(text: str) -> Told:
+def parse_answer(text: str) -> ShimAnswer:
     """Parse the answer of a job; AttachError if it is invalid."""
     try:
-        return Told(**{name: bool(value) for name, value in json.loads(text).items()})
+        return ShimAnswer(**{name: bool(value) for name, value in json.loads(text).items()})
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise AttachError("the process sent an invalid answer") from None
 

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from ...formats.errors import FormatError, VersionError
 from .. import identity, launches, processes
 from ..announcements import AnnounceFolder, Announcement
-from ..channels import Channel, open_file, read_page
+from ..channels import ChannelReader, open_file, read_page
 from ..launches import Launch
 from ..processes import Holder, Inode, Process
 from .refusals import Refusals
@@ -32,7 +32,7 @@ OPEN_MAX: Final = 1000
 class Found(NamedTuple):
     """A channel and the process that owns it; None when that process is gone."""
 
-    channel: Channel
+    channel: ChannelReader
     inode: Inode
     owner: Process | None
 
@@ -170,7 +170,7 @@ class Finder:
         if list(self._open.values()).count(maker) >= PROCESS_MAX:
             os.close(fd)
             raise TooManyError(f"more than {PROCESS_MAX} channels of one process")
-        channel = Channel(fd)
+        channel = ChannelReader(fd)
         self._open[inode] = maker
         return Found(channel, inode, owner)
 

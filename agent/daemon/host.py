@@ -8,7 +8,7 @@ from typing import Final
 
 import psutil
 
-from ..processes import Process, Usage, usage
+from ..processes import Process, ProcessUsage, usage
 
 #: Interval of swap, disk and CPU queries: these are slow and change rarely (seconds).
 SLOW_S: Final = 10.0
@@ -26,8 +26,8 @@ class TreeSampler:
     """
 
     def __init__(self) -> None:
-        self._living: dict[Process, Usage] = {}
-        self._gone = Usage()
+        self._living: dict[Process, ProcessUsage] = {}
+        self._gone = ProcessUsage()
 
     def sample(self, processes: Iterable[Process]) -> dict[str, float]:
         """Return a row of the store's `samples`, without its time, for ``processes``.
@@ -55,9 +55,9 @@ class TreeSampler:
         }
 
 
-def _total(usages: Iterable[Usage]) -> Usage:
+def _total(usages: Iterable[ProcessUsage]) -> ProcessUsage:
     columns = list(zip(*usages, strict=True))
-    return Usage(*map(sum, columns)) if columns else Usage()
+    return ProcessUsage(*map(sum, columns)) if columns else ProcessUsage()
 
 
 class _ProcFile:

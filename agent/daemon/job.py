@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from .. import identity, launches
-from ..channels import ChannelError
+from ..channels import InvalidChannelError
 from ..launches import Launch
 from ..processes import ProcessTree
 from ..transport.message_queue import Outbox, Send
@@ -89,7 +89,7 @@ class Job:
         """Send what is due and return the bytes sent; a broken channel is not read again."""
         try:
             return self.outbox.pump(now, send, room, share)
-        except ChannelError as error:
+        except InvalidChannelError as error:
             self.error = str(error)
             self.outbox.give_up(error)
             return 0
@@ -117,7 +117,7 @@ class Job:
     def _ask_outbox(self, ask: Callable[[], bool]) -> bool:
         try:
             return ask()
-        except ChannelError:
+        except InvalidChannelError:
             return True  # the next pump will find it, too, and read the channel no more
 
     def is_active(self, now: float) -> bool:
@@ -157,7 +157,7 @@ class Job:
     def _is_drained(self) -> bool:
         try:
             return self.outbox.is_drained
-        except ChannelError as error:
+        except InvalidChannelError as error:
             self.error = str(error)
             self.outbox.give_up(error)
             return True

@@ -8,12 +8,12 @@ from typing import Any, Final
 
 from ...formats import layout, orders, wire
 from ...formats.errors import FormatError, TfprofError, VersionError
-from ...formats.orders import Answer, Order
+from ...formats.orders import Order, OrderAnswer
 from ...formats.policy import NEVER
 from ...formats.version import CHANNEL_VERSION
 from ...formats.wire import Head
 from .. import control
-from ..channels import Channel
+from ..channels import ChannelReader
 from ..transport.message_queue import Send, encode
 from .job import Job
 
@@ -62,7 +62,7 @@ class OrderInForceError(TfprofError):
 
 
 @dataclass
-class _Given:
+class _PendingOrder:
     """One pending order: its generation, the time at which it was written (real ns), the last answer."""
 
     job: Job
@@ -72,8 +72,8 @@ class _Given:
     written_ns: int
     counts: Mapping[str, int]
     stopped_s: float = 0.0
-    answer: Answer | None = None
-    ended: Answer | None = None  # the answer after all its steps are stored
+    answer: OrderAnswer | None = None
+    ended: OrderAnswer | None = None  # the answer after all its steps are stored
     stored_at: int = 0  # position in the ring that must be acked for that
     stored_s: float = 0.0
     is_done: bool = False
@@ -84,13 +84,13 @@ class _Given:
         return self.answer is None
 
 
-class Orders:
+class PendingOrders:
     """The orders of one agent; `take` accepts one, `look` checks all of them in each loop."""
 
     def __init__(self, jobs: Mapping[int, Job], send: Send) -> None:
         self._jobs = jobs
         self._send = send
-        self._given: OrderedDict[int, _Given] = OrderedDict()
+        self._given: OrderedDict[int, _PendingOrder] = OrderedDict()
 
     @property
     def are_waiting(self) -> bool:
@@ -107,12 +107,12 @@ class Orders:
         known = self._given.get(head.last)
         if known is not None:
             if known.answer is not None:
-                self._tell(head.last, known.answer)
+                self._send_answer(head.last, known.answer)
             return
         try:
             self._write(head, orders.order_of(body), now)
         except TfprofError as error:
-            self._tell(head.last, Answer(head.uid, orders.REFUSED, error.slug, error.args[0]))
+            self._send_answer(head.last, OrderAnswer(head.uid, orders.REFUSED, error.slug, error.args[0]))
 
     def look(self, now: float) -> None:
         """Answer orders that were applied, that timed out, and that have ended."""
@@ -142,9 +142,9 @@ class Orders:
         else:
             generation = _ACTIONS[order.action](job, head.last, order)
         counts = channel.counters()["counts"]
-        self._given[head.last] = _Given(job, order, generation, now + order.patience_s, time.time_ns(), counts)
+        self._given[head.last] = _PendingOrder(job, order, generation, now + order.patience_s, time.time_ns(), counts)
 
-    def _await(self, number: int, one: _Given, now: float) -> None:
+    def _await(self, number: int, one: _PendingOrder, now: float) -> None:
         """Check whether the job applies the order; withdraw the order after its time limit."""
         channel = one.job.channel
         if self._jobs.get(one.job.uid) is not one.job:  # and its channel is closed
@@ -154,7 +154,7 @@ class Orders:
         if seen == one.generation or (one.order.action == orders.DETACH and channel.word("detached")):
             kind = layout.SPAN_NAMES.get(channel.word("order_kind"), "")
             step = _limited(channel, "order_step")
-            answer = Answer(one.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=one.written_ns)
+            answer = OrderAnswer(one.job.uid, orders.OBEYED, kind=kind, step=step, from_ns=one.written_ns)
             self._answer(number, one, answer, f"obeyed from {kind} step {step} on")
             one.is_done = not one.order.ends
         elif channel.word("policy_refused") == one.generation:
@@ -166,7 +166,7 @@ class Orders:
                 control.end_order(channel)
             self._refuse(number, one, error)
 
-    def _follow(self, number: int, one: _Given, now: float) -> None:
+    def _follow(self, number: int, one: _PendingOrder, now: float) -> None:
         """Check whether the order has ended; answer when its traced steps are stored."""
         channel, outbox = one.job.channel, one.job.outbox
         is_open = self._jobs.get(one.job.uid) is one.job
@@ -179,36 +179,38 @@ class Orders:
                 traced = _limited(channel, "order_traced") if channel.word("policy_seen") == one.generation else 0
                 one.stored_at = channel.word("head")
                 outbox.hurry()
-            one.ended = Answer(one.job.uid, orders.ENDED, traced=traced, from_ns=one.written_ns, to_ns=time.time_ns())
+            one.ended = OrderAnswer(
+                one.job.uid, orders.ENDED, traced=traced, from_ns=one.written_ns, to_ns=time.time_ns()
+            )
             one.stored_s = now + STORED_S
         if not is_open or outbox.records.acked >= one.stored_at or now > one.stored_s:
             self._answer(number, one, one.ended, f"ended after {one.ended.traced} traced steps")
             one.is_done = True
 
-    def _refuse(self, number: int, one: _Given, error: TfprofError) -> None:
-        answer = Answer(one.job.uid, orders.REFUSED, error.slug, error.args[0])
+    def _refuse(self, number: int, one: _PendingOrder, error: TfprofError) -> None:
+        answer = OrderAnswer(one.job.uid, orders.REFUSED, error.slug, error.args[0])
         self._answer(number, one, answer, f"not obeyed, {error.args[0]}")
         one.is_done = True
 
-    def _answer(self, number: int, one: _Given, answer: Answer, says: str) -> None:
+    def _answer(self, number: int, one: _PendingOrder, answer: OrderAnswer, says: str) -> None:
         """Answer, and store an event of the job."""
         one.answer = answer
         if self._jobs.get(one.job.uid) is one.job:
             text = f"order {number:016x} of {one.order.giver}, {one.order}: {says}"
             one.job.outbox.events.put({"slug": _EVENTS[answer.state], "text": text, "count": 1, "t_ns": time.time_ns()})
-        self._tell(number, answer)
+        self._send_answer(number, answer)
 
-    def _tell(self, number: int, answer: Answer) -> None:
+    def _send_answer(self, number: int, answer: OrderAnswer) -> None:
         """Send an answer; if that fails, the client repeats its order."""
         self._send(Head(wire.ANSWER, answer.uid, wire.ORDER, 0, number), encode(answer.document()))
 
 
-def _limited(channel: Channel, name: str) -> int:
+def _limited(channel: ChannelReader, name: str) -> int:
     """Return a word of the job, limited to the range of an answer."""
     return min(channel.word(name), NEVER - 1)
 
 
-def _obstacle(one: _Given, now: float) -> TfprofError | None:
+def _obstacle(one: _PendingOrder, now: float) -> TfprofError | None:
     """Return the reason why the job does not apply the order, None while it may."""
     if not one.job.is_running:
         return JobGoneError("the job ended before a step began")

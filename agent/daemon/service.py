@@ -24,7 +24,7 @@ from .event_waiter import NOTHING, EventWaiter
 from .finder import Finder, Found
 from .job import Job
 from .launch_results import LaunchResults
-from .orders import Orders
+from .orders import PendingOrders
 from .samples import Sampler
 
 #: Poll interval of rings and announcements (seconds): idle, transferring, job ending.
@@ -86,7 +86,7 @@ class Agent:
         self._waiter = EventWaiter(
             self._link.socket, FolderWatch(os.path.join(self.instance_dir, runtime_dir.ANNOUNCE))
         )
-        self._orders = Orders(self.jobs, self._link.send)
+        self._orders = PendingOrders(self.jobs, self._link.send)
         self._write_status()
 
     def _on_stop_signal(self, _number: int, _frame: FrameType | None) -> None:

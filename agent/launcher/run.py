@@ -44,7 +44,7 @@ class _Parser(argparse.ArgumentParser):
         raise UsageError(f"{message} ({PROG} --help)")
 
 
-class Options(NamedTuple):
+class RunOptions(NamedTuple):
     """A checked command line; ``changes`` are the variables that the job is given."""
 
     command: list[str]
@@ -91,7 +91,7 @@ def _parser() -> _Parser:
     return parser
 
 
-def parse(argv: Sequence[str]) -> Options:
+def parse(argv: Sequence[str]) -> RunOptions:
     """Return the checked options in ``argv``; UsageError, or another of exit code 2, if wrong."""
     given = _parser().parse_args(list(argv))
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
@@ -114,7 +114,7 @@ def parse(argv: Sequence[str]) -> Options:
         raise UsageError(
             "--dump-steps writes at the end, when with --exec nobody is there: `tfprof profile-proto` writes later"
         )
-    return Options(
+    return RunOptions(
         command=command,
         store=runtime_dir.default_store() if given.store is None else runtime_dir.store_path(given.store),
         name=given.name if given.name is None else _name(given.name),
@@ -165,7 +165,7 @@ def _check_settings(environ: dict[str, str]) -> None:
 class Run:
     """One launch. The command runs even when the preparation fails."""
 
-    def __init__(self, options: Options, inherited: supervise.Inherited) -> None:
+    def __init__(self, options: RunOptions, inherited: supervise.Inherited) -> None:
         self._options = options
         self._inherited = inherited
         self._environ = environment.given()
@@ -305,7 +305,7 @@ def _never() -> float:
     return NEVER_S
 
 
-def _parsed(argv: Sequence[str]) -> Options:
+def _parsed(argv: Sequence[str]) -> RunOptions:
     """Return the options in ``argv``; after --help or --version, flush the output and exit."""
     try:
         return parse(argv)

@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 from ...formats import wire
 from ...formats.wire import Head
-from ..channels import Batch, Channel, ChannelError
+from ..channels import Batch, ChannelReader, InvalidChannelError
 
 BATCH_BYTES: Final = 4 << 20
 #: Maximum bytes in flight, per job.
@@ -169,7 +169,7 @@ def both_clocks() -> tuple[int, int]:
 class Outbox:
     """All messages of one job to the collector."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: ChannelReader) -> None:
         self._channel = channel
         uid = self.uid = channel.page.uid
         self.records = Cursor(wire.RECORDS, channel.tail)
@@ -196,7 +196,7 @@ class Outbox:
 
     # -- sending ---------------------------------------------------------------------------------
     def pump(self, now: float, send: Send, room: int, share: int = 0) -> int:
-        """Send due messages; return the bytes of records sent; ChannelError if the channel is broken.
+        """Send due messages; return the bytes of records sent; InvalidChannelError if the channel is broken.
 
         Records are limited to about ``room`` bytes, but up to ``share`` bytes of the job may always
         be in flight.
@@ -336,7 +336,7 @@ class Outbox:
         """Send without delay from now on, since the job has ended."""
         self._ended = True
 
-    def give_up(self, error: ChannelError) -> None:
+    def give_up(self, error: InvalidChannelError) -> None:
         """Stop reading the rings; their content is lost."""
         self._broken = True
         self.events.put({"slug": error.slug, "text": error.args[0], "count": 1, "t_ns": time.time_ns()})

@@ -17,7 +17,7 @@ class Timed(NamedTuple):
     runs: int
     start_ns: int
     total_ns: int
-    usual: bool  # neither traced nor failed, and without one-off work of tfprof
+    usual: bool  # neither traced nor failed, and not a setup step
     key: int = 0  # equal for steps of the same call
 
 
@@ -88,13 +88,13 @@ class IdenticalGraphs(NamedTuple):
 class Evidence:
     """Everything that checkers know about a job.
 
-    `nodes` have averages over the traced steps; `last` has, for each node on a GPU, its last step
-    with an entry, and the entry. `timed`: the latest steps of the job's main kind, on the thread
-    with most of them, sorted by time. `traced`: the latest traced steps. `new`: one record for each
-    traced step, in order. `times`: times of nodes in us, by name, one for each selected traced
-    step. `levels` and `load` cover the time in which steps ran, without the first ones.
-    `first_calls`: when Python first called each function; 0 is the job's first step or call, 1 its
-    last.
+    `nodes` have averages over the traced steps. `last`: for each node on a GPU, its last step with
+    an entry, and the entry. `times`: times of nodes in us, by name, one for each selected traced
+    step. `timed`: the latest steps of the job's main kind, on the thread with most time in them,
+    sorted by time. `traced`: the latest traced steps. `kept`: memory after each traced step.
+    `levels`: memory while steps ran, without the warm-up; `load`: use of the CPUs during the job.
+    `new`: one record for each traced step, in order. `first_calls`: the time of each function's first
+    call; 0 is the job's first span, 1 its last.
     """
 
     nodes: tuple[Node, ...] = ()

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Final
 
-from ..numbers import duration, percent, tfprof_time
+from ..numbers import duration, percent, tf_profiler_time
 from ..summaries.shares import Share, shares
 from ..summaries.top import top_place
 from ..tfviews.code import code_view
@@ -47,7 +47,7 @@ def _ops(evidence: Evidence) -> Report | None:
 
 
 def _scopes_on_top(evidence: Evidence) -> Report | None:
-    """Name the outermost scopes, or those within the only one; ops outside of scopes count, but are not named."""
+    """Name the outermost scopes, or those inside a scope with nearly all time; None if an op without a scope leads."""
     names = [node.name for node in evidence.nodes if any(evidence.times.get(node.name, ()))]
     for depth in range(1, _DEEPEST + 1):
         ranked = shares((("/".join(name.split("/")[:depth]), name) for name in names), evidence.times)
@@ -79,12 +79,11 @@ def _numbers(ranked: Sequence[Share[str]]) -> dict[str, float | str]:
     return {one.key: one.median_us for one in ranked[:_MOST]}
 
 
-# -- in the TF profiler's words
-# -----------------------------------------------------------------------------
+# -- in the TF profiler's words --------------------------------------------------------------------
 
 
 def _times(stats: Stats) -> str:
-    cpu, accelerator, total = map(tfprof_time, (stats.cpu_micros, stats.accelerator_micros, stats.micros))
+    cpu, accelerator, total = map(tf_profiler_time, (stats.cpu_micros, stats.accelerator_micros, stats.micros))
     return f"cpu: {cpu}, accelerator: {accelerator}, total: {total}"
 
 

@@ -63,7 +63,7 @@ def waits(executions: Sequence[OpExecution]) -> int:
 
 
 def _within(evidence: Evidence) -> Report | None:
-    """Compare waiting ops with their steps; medians, since in the first batch of an epoch all of them wait."""
+    """Compare waiting ops with their steps, by medians, since the first batch of an epoch always waits."""
     steps = [step for step in evidence.traced if step.duration_ns > 0]
     if not steps:
         return None
@@ -100,7 +100,7 @@ def _slowest_stage(steps: Sequence[Traced]) -> tuple[str, float] | None:
 
 
 def _between(evidence: Evidence) -> Report | None:
-    """Compare the pauses between steps with the time from step to step; medians ignore the few pauses around epochs."""
+    """Compare the pauses between steps with the time from step to step, by medians, which ignore pauses at epochs."""
     pauses, rounds = [], []
     for one, following in pairwise(evidence.timed):
         if one.usual and following.usual and one.ordinal + one.runs == following.ordinal:

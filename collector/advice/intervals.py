@@ -1,4 +1,4 @@
-"""How much time a set of intervals covers."""
+"""Time that a set of intervals covers."""
 
 from collections.abc import Iterable
 
@@ -18,6 +18,6 @@ def covered(intervals: Iterable[Interval]) -> int:
 
 
 def exposed(some: Iterable[Interval], others: Iterable[Interval]) -> int:
-    """Return how much of the union of ``some`` no interval of ``others`` covers."""
+    """Return the length of the part of the union of ``some`` that ``others`` do not cover."""
     under = list(others)
     return covered([*some, *under]) - covered(under)

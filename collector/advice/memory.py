@@ -62,7 +62,7 @@ def _processes(evidence: Evidence) -> Report | None:
 
 
 def _keepers(evidence: Evidence) -> list[tuple[str, int]]:
-    """Return the op types that still hold most bytes when they end, except variables, which hold theirs forever."""
+    """Return the op types that hold most bytes when they end; variables hold theirs forever and do not count."""
     kept: dict[str, int] = {}
     for node in evidence.nodes:
         if node.stats.residual_bytes > 0 and not node.facts.parameter_shape:
@@ -71,7 +71,7 @@ def _keepers(evidence: Evidence) -> list[tuple[str, int]]:
 
 
 def _place(evidence: Evidence, op: str) -> str:
-    """Return the user's line of the node of type ``op`` that holds most."""
+    """Return the user's line that created the node of type ``op`` with most bytes held."""
     mine = [node for node in evidence.nodes if node.op == op and not node.facts.parameter_shape]
     return own_place(max(mine, key=lambda node: node.stats.residual_bytes).facts.stack)
 

@@ -70,7 +70,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
 
 
 def _movable(node: Node) -> bool:
-    """Return whether a node ran on a CPU without having to."""
+    """Return whether a node ran on a CPU, although it might run on a GPU."""
     return (
         any("cpu" in device for device in node.devices)
         and node.op not in _AT_HOME

@@ -39,7 +39,7 @@ def _graphs(evidence: Evidence) -> Report | None:
 
 
 def _nodes(evidence: Evidence) -> Report | None:
-    """Check the later half of the steps of calls that ran before."""
+    """Check the traced steps whose call ran before, of these the later half."""
     known: set[tuple[int, int]] = set()
     again = []
     for call, nodes in evidence.new:

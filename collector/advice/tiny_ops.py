@@ -1,4 +1,4 @@
-"""Whether the overhead of starting many small ops dominates."""
+"""Whether the overhead of starting many small ops dominates a step."""
 
 from collections import Counter
 from collections.abc import Sequence

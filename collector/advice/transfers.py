@@ -38,7 +38,7 @@ def way(one: OpExecution) -> str | None:
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report for each GPU the time of copies without a concurrent kernel, in the median step."""
+    """Report for each GPU the time of copies without a concurrent kernel in the median step."""
     steps = [(step.duration_ns, *_sorted(step.executions)) for step in evidence.traced if step.duration_ns > 0]
     reports = []
     for gpu in sorted({gpu for _, copies, _ in steps for gpu in copies}):

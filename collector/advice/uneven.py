@@ -16,8 +16,8 @@ _WARM_UP: Final = 5
 #: reported.
 OUTLIER: Final = 3.0
 WORTH: Final = 0.1
-#: Shares of the host's CPUs, used by other processes and busy in all, above which the host is the
-#: likely reason.
+#: Shares of the host's CPUs, those used by other processes and all busy ones, above which the host
+#: is the likely reason.
 OTHERS: Final = 0.25
 FULL: Final = 0.85
 _AT_INTERVALS: Final = "see what happens in them: checkpoints, evaluation, summaries, logging"

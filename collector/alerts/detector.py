@@ -7,7 +7,7 @@ from typing import Any, Final
 from ..records import Span
 from .alert import SLOWER, Alert
 from .job_watch import JobWatch, SeriesKey
-from .load import Load
+from .load import CpuSeconds
 from .step_series import NS, Shift
 
 #: Minimum interval of evaluations (ns).
@@ -29,7 +29,7 @@ class Detector:
 
     def __init__(self) -> None:
         self._jobs: dict[int, JobWatch] = {}
-        self._hosts: dict[str, tuple[int, Load]] = {}  # processors, load
+        self._hosts: dict[str, tuple[int, CpuSeconds]] = {}  # processors, load
         self._due_ns = 0
 
     def open(self, uid: int, host: str) -> None:
@@ -62,7 +62,7 @@ class Detector:
         """Add a sample of ``host``."""
         if all(job.host != host for job in self._jobs.values()):
             return
-        _, load = self._hosts.get(host, (0, Load()))
+        _, load = self._hosts.get(host, (0, CpuSeconds()))
         load.add(t_ns, values.get("cpu_busy_s") or 0.0)
         self._hosts[host] = max(1, values.get("cpus") or 1), load
 

@@ -7,7 +7,7 @@ from ...formats import layout
 from ..records import Span
 from .alert import LOSSES, MEMORY_GROWTH, SPIKE, STALL, Alert
 from .growth import WARM_UP_S, MemoryGrowth
-from .load import Load
+from .load import CpuSeconds
 from .step_series import NS, Shift, Spike, StepSeries
 
 #: Maximum number of series of a job; further kinds and keys are not watched.
@@ -40,7 +40,7 @@ class JobWatch:
 
     def __init__(self, host: str) -> None:
         self.host = host
-        self.load = Load()
+        self.load = CpuSeconds()
         self._series: dict[SeriesKey, StepSeries] = {}
         self._memory = MemoryGrowth()
         self._first_step_ns = 0

@@ -7,7 +7,7 @@ from typing import Final
 _KEPT: Final = 180
 
 
-class Load:
+class CpuSeconds:
     """Consumed processor seconds by time; the counter never decreases."""
 
     def __init__(self) -> None:

@@ -50,7 +50,7 @@ class Calls:
         self._line = caller & _LINE
         self._knows_line = False  # whether the session has the line of the step's thread
         self._others = bool(caller & layout.XSPACE_OTHERS)
-        self._tells_regions = False
+        self._has_regions = False
         self._began_ps: int | None = None  # when the step's thread first called a function
         self._runs: dict[int, _Run] = {}
         self._data: set[int] = set()
@@ -58,7 +58,7 @@ class Calls:
     def begin(self, name: bytes, call: int, line: XLine, start_ps: int, within: int) -> None:
         """Add the event ``name`` of ``call`` on the thread ``line``, inside the call ``within`` (0: none)."""
         if name == _REGION:
-            self._tells_regions = True
+            self._has_regions = True
         elif name != FUNCTION_RUN:
             self._data.add(call)
         else:
@@ -86,7 +86,7 @@ class Calls:
         if not self.are_mixed:
             return False
         if call == UNSEEN:
-            return self._tells_regions or (self._began_ps is not None and start_ns * 1000 < self._began_ps)
+            return self._has_regions or (self._began_ps is not None and start_ns * 1000 < self._began_ps)
         seen: set[int] = set()
         while call and call not in seen:
             seen.add(call)

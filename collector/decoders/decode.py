@@ -40,7 +40,7 @@ def _decoded(rows: int, base_ns: int, accelerator: int, status: int) -> Decoded:
     return Decoded(rows, base_ns, accelerator, ERRORS[status])
 
 
-class Steps(NamedTuple):
+class DecodedParts(NamedTuple):
     """The OPS and ALLOCATIONS rows of several parts, and the result of each part."""
 
     ops: pa.RecordBatch
@@ -58,7 +58,7 @@ class Decoder(Protocol):
     name: str
     is_quick: bool
 
-    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
+    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> DecodedParts:
         """Return the rows of all ``parts``, with the trace numbers ``traces``, and the result of each part in order.
 
         A refused part leaves no row and no name, and does not affect the others. TooManyRowsError
@@ -81,7 +81,7 @@ class WalkerDecoder:
         self._walker = walker
         self._rows_a_byte = 0.0
 
-    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
+    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> DecodedParts:
         """Return the rows of all ``parts`` and the result of each part."""
         size = sum(len(part) for part in parts)
         room = int(size * self._rows_a_byte * 1.125)
@@ -96,7 +96,9 @@ class WalkerDecoder:
             self._rows_a_byte = min(max(self._rows_a_byte, room / size), _ROWS_A_BYTE_MAX)
         results, allocations = walked
         decoded = [_decoded(*result) for result in results]
-        return Steps(_columns(block, room, sum(part.rows for part in decoded)), _allocations(allocations), decoded)
+        return DecodedParts(
+            _columns(block, room, sum(part.rows for part in decoded)), _allocations(allocations), decoded
+        )
 
 
 class PythonDecoder:
@@ -105,13 +107,13 @@ class PythonDecoder:
     name = "python"
     is_quick = False
 
-    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> Steps:
+    def run_metadata(self, parts: Sequence[Part], traces: Sequence[int], interner: Interner) -> DecodedParts:
         """Return the rows of all ``parts`` and the result of each part."""
-        rows = fallback.Rows([[] for _ in OPS], [])
+        rows = fallback.DecodedRows([[] for _ in OPS], [])
         decoded = []
         for part, trace in zip(parts, traces, strict=True):
             decoded.append(_decoded(*fallback.add(rows, bytes(part), trace, interner.table)))
-        return Steps(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), decoded)
+        return DecodedParts(from_columns(rows.ops, "ops"), from_rows(rows.allocations, "allocations"), decoded)
 
 
 def decoder(kind: str = "auto") -> Decoder:

@@ -36,7 +36,7 @@ _STARTED: Final = b"profile_start_time"
 
 
 @dataclass(slots=True)
-class Memory:
+class OpMemory:
     """Memory that an op allocated while it ran, as reported by its allocator (bytes)."""
 
     allocator: bytes = b""
@@ -49,7 +49,7 @@ class Memory:
 
 
 #: Memory of an op that allocated nothing, shared by most ops; it is never modified.
-NO_MEMORY: Final = Memory()
+NO_MEMORY: Final = OpMemory()
 
 
 class Execution(NamedTuple):
@@ -64,7 +64,7 @@ class Execution(NamedTuple):
     thread: int
     start_ns: int
     own_ns: int
-    memory: Memory
+    memory: OpMemory
     call: int = 0
 
 
@@ -96,7 +96,7 @@ class _Open:
     call: int
     inner_ps: int = 0
     inner_ops: int = 0
-    memory: Memory | None = None
+    memory: OpMemory | None = None
 
 
 class Plane(Protocol):
@@ -123,7 +123,7 @@ class Plane(Protocol):
         """Stats of the plane itself."""
 
 
-class Session(Protocol):
+class SessionReader(Protocol):
     """Interface of an XSpace, the recording of a profiler session."""
 
     @property
@@ -131,7 +131,7 @@ class Session(Protocol):
         """Its planes; each call iterates anew."""
 
 
-def executions(space: Session, started_ns: int, caller: int = 0) -> Iterator[Execution]:
+def executions(space: SessionReader, started_ns: int, caller: int = 0) -> Iterator[Execution]:
     """Yield the op executions of all planes, except those of other threads' functions.
 
     Those are the functions that other threads than the step's called.
@@ -146,7 +146,7 @@ def executions(space: Session, started_ns: int, caller: int = 0) -> Iterator[Exe
                 yield from read(_Plane(plane, began_ns), Calls(caller))
 
 
-def session_start(space: Session) -> int:
+def session_start(space: SessionReader) -> int:
     """Return the start of the session in real time (ns), 0 if the XSpace has none."""
     for plane in space.planes:
         if plane.name == _ENVIRONMENT:
@@ -277,7 +277,7 @@ def _asynchronous(
             duration_ns = max(0, done[link] - event.start_ps) // 1000
             name = _INLINED.sub(b"", node, count=1)
             bytes_out = batches.get(stats.get(b"step_id"), ()) if kind == _NEXT else ()
-            memory = Memory(output=bytes_out[0]) if len(bytes_out) == 1 else NO_MEMORY
+            memory = OpMemory(output=bytes_out[0]) if len(bytes_out) == 1 else NO_MEMORY
             call = _number(stats, b"step_id") & 0xFFFFFFFFFFFFFFFF
             yield Execution(HOST_DEVICE, name, kind, thread, event.start_ps // 1000, duration_ns, memory, call)
 
@@ -302,7 +302,7 @@ def _nested(plane: _Plane, events: Iterable[_Event], line: XLine, calls: Calls) 
             within[0] = _END_PS, 0
             calls.begin(event.name, id_of(plane.stats(event)), line, event.start_ps, within[-1][1])
         elif open_ and event.name in _MEMORY_EVENTS:
-            memory = open_[-1].memory = open_[-1].memory or Memory()
+            memory = open_[-1].memory = open_[-1].memory or OpMemory()
             _MEMORY_EVENTS[event.name](memory, plane.stats(event))
     while open_:
         yield from _closed(open_, thread)
@@ -323,7 +323,7 @@ def _closed(open_: list[_Open], thread: int) -> Iterator[Execution]:
         yield Execution(device, node, label, thread, last.start_ps // 1000, own_ns, memory, last.call)
 
 
-def _allocated(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
+def _allocated(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
     # An allocator that does not track the size of its blocks, such as the CPU's, reports 0.
     size = _number(stats, b"allocation_bytes") or _number(stats, b"requested_bytes")
     name = stats.get(b"allocator_name")
@@ -338,11 +338,11 @@ def _allocated(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
         memory.in_use = max(memory.in_use, _number(stats, b"bytes_allocated"))
 
 
-def _handed_out(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
+def _handed_out(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
     memory.output += _number(stats, b"element_size")
 
 
-def _freed(memory: Memory, stats: Mapping[bytes, bytes | int]) -> None:
+def _freed(memory: OpMemory, stats: Mapping[bytes, bytes | int]) -> None:
     memory.live -= memory.held.pop(_number(stats, b"addr"), 0)
 
 
@@ -369,7 +369,7 @@ def _accelerator(plane: _Plane, _calls: Calls) -> Iterator[Execution]:
 
 
 _OTHER_EVENTS: Final = CALL_EVENTS | {_ASYNC_START, _ASYNC_DONE}
-_MEMORY_EVENTS: Final[dict[bytes, Callable[[Memory, Mapping[bytes, bytes | int]], None]]] = {
+_MEMORY_EVENTS: Final[dict[bytes, Callable[[OpMemory, Mapping[bytes, bytes | int]], None]]] = {
     b"MemoryAllocation": _allocated,
     b"MemoryDeallocation": _freed,
     _BATCH: _handed_out,

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from google.protobuf.message import DecodeError as ParseError
 
 from ..store.devices import accelerator
-from ..store.outputs import Output, encode
+from ..store.outputs import OpOutput, encode
 from ..store.schema import ALLOCATOR, DEVICE, LABEL, NODE, NONE_ID, OPS, OUTPUTS
 from .interner import NameTable
 from .proto.run_metadata_pb2 import AllocationRecord, AllocatorMemoryUsed, NodeExecStats, NodeOutput, RunMetadata
@@ -31,14 +31,14 @@ class _RefusedError(Exception):
     """A RunMetadata makes too many names or rows; the argument is the status."""
 
 
-class Rows(NamedTuple):
+class DecodedRows(NamedTuple):
     """Decoded rows: OPS as one list per column, ALLOCATIONS as tuples."""
 
     ops: list[list[int]]
     allocations: list[Row]
 
 
-def add(to: Rows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
+def add(to: DecodedRows, part: bytes, trace: int, names: NameTable) -> tuple[int, int, int, int]:
     """Append the rows of a RunMetadata; return (rows, base_ns, accelerator, status). Unless OK, nothing is kept."""
     message = RunMetadata()
     try:
@@ -124,9 +124,9 @@ def _names(node: NodeExecStats, names: NameTable) -> Row:
     )
 
 
-def _output(output: NodeOutput) -> Output:
+def _output(output: NodeOutput) -> OpOutput:
     tensor = output.tensor_description
-    return Output(
+    return OpOutput(
         output.slot,
         tensor.dtype,
         tensor.shape if tensor.HasField("shape") else None,

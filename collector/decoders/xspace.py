@@ -30,7 +30,7 @@ _LINES: Final = XPlane.LINES_FIELD_NUMBER
 _ROWS_AT_ONCE: Final = 16_384
 
 
-class Session(NamedTuple):
+class SessionRows(NamedTuple):
     """OPS rows of a session, and the facts about its step."""
 
     ops: pa.Table
@@ -44,7 +44,7 @@ def xspace(
     interner: Interner,
     placement: Placement | None = None,
     caller: int = 0,
-) -> Session:
+) -> SessionRows:
     """Return the op executions of a session that recorded the step of number ``trace``.
 
     ``start_ns``: when the session started, in real time; ``placement``: the CPUs that nodes run on;
@@ -68,7 +68,7 @@ def xspace(
     except NamesFullError as error:
         interner.rollback(mark)
         raise DecodeError(error.args[0], error.slug) from error
-    return Session(pa.Table.from_batches(batches, OPS), Decoded(len(rows), base_ns, seen, None))
+    return SessionRows(pa.Table.from_batches(batches, OPS), Decoded(len(rows), base_ns, seen, None))
 
 
 class _Parts:

@@ -13,7 +13,7 @@ LISTED: Final = 10
 _SPARSE_US: Final = 100
 
 
-class Holder(NamedTuple):
+class MemoryHolder(NamedTuple):
     """A node and the bytes that it holds."""
 
     bytes: int
@@ -25,7 +25,7 @@ class Point(NamedTuple):
 
     at: int
     bytes: int
-    holders: list[Holder]
+    holders: list[MemoryHolder]
     rest: int
 
 
@@ -70,10 +70,10 @@ class GpuMemory:
 def _point(at: int, in_use: int, sizes: dict[str, int]) -> Point:
     """Return a point with its largest holders, skipping those that exceed the rest of the bytes in use."""
     largest = sorted(
-        (Holder(size, node) for node, size in sizes.items() if size > 0),
+        (MemoryHolder(size, node) for node, size in sizes.items() if size > 0),
         key=lambda holder: (-holder.bytes, octets(holder.node)),
     )
-    listed: list[Holder] = []
+    listed: list[MemoryHolder] = []
     rest = in_use
     for holder in largest:
         if len(listed) == LISTED:

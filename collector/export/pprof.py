@@ -96,7 +96,7 @@ def _frame(place: Place) -> Frame:
 
 
 def _made(branch: Branch) -> Iterator[Node]:
-    """Yield the picked nodes of the leaf calls below a shown one, shown or not."""
+    """Yield the picked nodes of the leaf calls below a shown call; these leaf calls may be hidden."""
     ahead: list[Any] = [branch.entry]
     while ahead:
         call: Call = ahead.pop()

@@ -123,7 +123,7 @@ class _Writer:
                 made.output_memory[slot].ptr = pointer
 
     def _put_out(self, record: MemoryRecord) -> Mapping[int, Output]:
-        """Return the output memory of an execution; bytes of unknown outputs go to the first allocated one.
+        """Return the output memory of an execution; if only the sum is known, the first allocated output gets it.
 
         The TF profiler never writes an execution without output memory.
         """

@@ -1,4 +1,4 @@
-"""Timelines for chrome://tracing in the TF profiler's form: flame graphs of trees, and the course of a step."""
+"""Timelines for chrome://tracing in the TF profiler's form: flame graphs of trees, and the executions of a step."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
@@ -10,10 +10,10 @@ from ..tfviews.entries import Entry, Pair
 from ..tfviews.nodes import Node
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.tree import Branch, TreeView
-from .gpu_memory import LISTED, GpuMemory, Holder, Point
+from .gpu_memory import LISTED, GpuMemory, MemoryHolder, Point
 from .trace_events import TraceEvents
 
-#: Size of a file from which on a warning is printed.
+#: Size of a file, in bytes, above which a warning is printed.
 LONG: Final = 200 << 20
 WARNING: Final = (
     "Trace file is over 200MB. Chrome might not be able to display it. "
@@ -26,13 +26,13 @@ _LINE: Final = "*" * 54
 
 @dataclass(frozen=True, slots=True)
 class GraphTimeline:
-    """The file, and the peak of bytes in use by each GPU's allocator."""
+    """The content of the file, and the peak of bytes in use by each GPU's allocator."""
 
     data: bytes
     peaks: tuple[tuple[str, int], ...]
 
-    def says(self) -> list[str]:
-        """Return the lines that the TF profiler prints while making it."""
+    def messages(self) -> list[str]:
+        """Return the lines that the TF profiler prints while it makes the timeline."""
         return [GENERATING, *(f"{device} peak memory: {size / 1e6:.2f} MB" for device, size in self.peaks)]
 
 
@@ -50,7 +50,7 @@ def written(path: str) -> str:
 def scope_timeline(view: TreeView) -> bytes:
     """Draw a scope or code view as a flame graph: children below their parent, side by side, as wide as their times.
 
-    It starts at 0 and does not show when things ran. Entries without time are left out.
+    It starts at 0; positions are no points in time. Entries without time are left out.
     """
     events = TraceEvents()
     named = 0
@@ -122,7 +122,7 @@ class _Bar:
 
 
 class _Drawing:
-    """The executions of a step by device and start; of several with the same start only the first is drawn."""
+    """The executions of a step by device and start; of executions with the same start only the first is drawn."""
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
         self._entries = entries
@@ -193,7 +193,7 @@ def _in_lanes(bars: list[_Bar]) -> list[_Bar]:
 
 
 def _is_free(lane: list[_Bar], start: int) -> bool:
-    """Whether a lane is free at ``start``; its last bar with another end decides for all."""
+    """Whether a lane is free at ``start``: its last bar that does not end there decides."""
     for bar in reversed(lane):
         if bar.end != start:
             return bar.end < start
@@ -209,14 +209,14 @@ def _draw_memory(events: TraceEvents, pid: int, device: str, memory: GpuMemory, 
 
 
 def _holders(point: Point, parity: Parity) -> dict[str, int | str]:
-    """Return the arguments of a counter: the same names at every point, except that the first one is optional."""
+    """Return the arguments of a counter: the same names at every point; only the name of number 00 may be missing."""
     texts: dict[str, int | str] = {f"Top Allocation {at:02d}": "N/A" for at in range(1, LISTED)}
     texts |= {f"Top Allocation {at:02d}": _held(holder, parity) for at, holder in enumerate(point.holders)}
     texts["Not Displayed"] = f"{point.rest / 1e6:.2f} MB"
     return texts
 
 
-def _held(holder: Holder, parity: Parity) -> str:
+def _held(holder: MemoryHolder, parity: Parity) -> str:
     megabytes = holder.bytes / 1e6
     if parity.old:
         text = f"{megabytes:.15g}"

@@ -1,1 +1,1 @@
-"""The exporters: one file here and one row in a table for each type of file."""
+"""The exporters: for each type of file a module here and a row in a table."""

@@ -1,4 +1,4 @@
-"""The exporters of `tfprof profile-proto`, which write whole jobs: a row for each, and a file of its name here."""
+"""The exporters of `tfprof profile-proto`, which write whole jobs: a row for each, and a module of that name here."""
 
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
@@ -10,7 +10,7 @@ Data = Callable[[JobReader, tuple[int, int] | None, str, Sequence[int] | None], 
 
 
 class JobFile(NamedTuple):
-    """An option that names a file to write; module ``name`` here has `data`, which returns its bytes."""
+    """An option that names a file to write; the function `data` in module ``name`` returns its bytes."""
 
     name: str
     flags: tuple[str, ...]
@@ -18,12 +18,12 @@ class JobFile(NamedTuple):
 
     @property
     def data(self) -> Data:
-        """The function that returns the bytes, of a job, steps, version of TensorFlow and kinds of steps."""
+        """The function that returns the bytes for a job, steps, a version of TensorFlow, and kinds of steps."""
         made: Data = load(f"{__package__}.{self.name}:data")
         return made
 
 
-#: In the order of the help; they are written from the last, which is the smallest, to the first.
+#: In the order of the help; files are written in reverse, the smallest first.
 JOB_FILES: Final = (
     JobFile("profile_proto", ("-o", "--output"), "Where the profile is written to (ProfileProto)."),
     JobFile("op_log", ("--op-log",), "Where an op log is written to (OpLogProto): operations, types, Python stacks."),

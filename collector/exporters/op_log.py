@@ -1,4 +1,4 @@
-"""`tfprof profile-proto --op-log`: what is known of a job's nodes as TensorFlow's OpLogProto."""
+"""`tfprof profile-proto --op-log`: facts about a job's nodes as TensorFlow's OpLogProto."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -11,12 +11,12 @@ from ..store.protocols import JobReader
 def op_log(job: JobReader) -> Any:
     """Return an OpLogProto of the nodes of ``job``, in the order of the graph.
 
-    Raises StoreError ``no-data`` where nothing was traced.
+    Raises StoreError ``no-data`` if nothing was traced.
     """
     known = OpLogNodes.of(job)
     return op_log_of(known.names, known.nodes, literal=known.literal)
 
 
 def data(job: JobReader, *_which: object) -> Iterable[bytes]:
-    """Return the bytes of the file, which is of all traced steps."""
+    """Return the bytes of the file, which covers all traced steps."""
     return [op_log(job).SerializeToString(deterministic=True)]

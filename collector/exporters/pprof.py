@@ -1,20 +1,20 @@
-"""`-output pprof`: the code view as a file of pprof."""
+"""`-output pprof`: the code view as a pprof file."""
 
 from collections.abc import Iterator
 
-from ..errors import RefusedError, UsageError
+from ..errors import RefusedOutputError, UsageError
 from ..export.pprof import pprof
-from ..query.engine import Answer, Desk
+from ..query.engine import Answer, QueryEngine
 from ..tfviews.output import File
 
 
-def files(_desk: Desk, answer: Answer) -> Iterator[File]:
-    """Yield the one file; RefusedError where not one number is selected."""
+def files(_engine: QueryEngine, answer: Answer) -> Iterator[File]:
+    """Yield the file; RefusedOutputError unless exactly one counter is selected."""
     outfile = answer.options.output.outfile
     try:
         data = pprof(answer.tree, answer.options.select)
     except UsageError as error:
-        raise RefusedError(str(error.args[0])) from None
-    # The TF profiler puts brackets around the name, which a shell takes for a redirection.
-    name = f"<{outfile}>" if answer.about.parity.exact else outfile
+        raise RefusedOutputError(str(error.args[0])) from None
+    # The TF profiler puts angle brackets around the name, which a shell takes for redirections.
+    name = f"<{outfile}>" if answer.selection.parity.exact else outfile
     yield File(outfile, data, ["", f"Run pprof -png --nodecount=100 --sample_index=1 {name}"])

@@ -1,10 +1,10 @@
-"""The exporters of `-output`: their rows are in tfviews/output.py, their functions in the files of their names here."""
+"""The exporters of `-output`: their rows are in tfviews/output.py, each function in the module of that name here."""
 
 from collections.abc import Callable, Iterator
 from typing import Final
 
 from ..loader import load
-from ..query.engine import Answer, Desk
+from ..query.engine import Answer, QueryEngine
 from ..tfviews.output import NONE, OUTPUT_FILES, STDOUT, File
 
 #: By name.
@@ -12,11 +12,11 @@ EXPORTERS: Final = {row.name: row for row in OUTPUT_FILES}
 
 
 def outputs(view: str) -> frozenset[str]:
-    """Return the types of `-output` that ``view`` can be written as."""
+    """Return the types of `-output` that ``view`` supports."""
     return frozenset({STDOUT, NONE, *(row.name for row in OUTPUT_FILES if view in row.views)})
 
 
-def files(desk: Desk, answer: Answer) -> Iterator[File]:
-    """Yield the files of the exporter that the answer's options name; RefusedError where it cannot make them."""
-    make: Callable[[Desk, Answer], Iterator[File]] = load(f"{__package__}.{answer.options.output.type}:files")
-    return make(desk, answer)
+def files(engine: QueryEngine, answer: Answer) -> Iterator[File]:
+    """Yield the files of the exporter that the answer's options name; RefusedOutputError if it cannot make them."""
+    make: Callable[[QueryEngine, Answer], Iterator[File]] = load(f"{__package__}.{answer.options.output.type}:files")
+    return make(engine, answer)

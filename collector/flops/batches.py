@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from typing import Final, NamedTuple
 
-from .definitions import Definition, Source
+from .definitions import Definition, InputSource
 from .registry import Dims
 
 #: Ops that return the batches of a data set.
@@ -15,36 +15,38 @@ _WIDTHS: Final = {1: 4, 2: 8, 3: 4, 4: 1, 5: 2, 6: 1, 8: 8, 9: 8, 10: 1, 14: 2, 
 _RESOURCE, _VARIANT = 20, 21
 
 
-class Batch(NamedTuple):
+class BatchCandidate(NamedTuple):
     """A candidate for a batch: tensors of a graph. ``examples``: 0 if fixed, None if the sizes do not fit."""
 
     graph: int
-    parts: Sequence[tuple[Source, Dims]]
+    parts: Sequence[tuple[InputSource, Dims]]
     examples: int | None
 
 
-def batch_of_iterator(node: Definition, size: int) -> Batch:
+def batch_of_iterator(node: Definition, size: int) -> BatchCandidate:
     """Return the batch of ``size`` bytes that the outputs of ``node`` form."""
     kinds = node.attrs["output_types"].list.type if "output_types" in node.attrs else ()
-    return _batch(node.graph, [Source(node.name, slot) for slot in range(len(node.outputs))], kinds, node.outputs, size)
+    return _batch(
+        node.graph, [InputSource(node.name, slot) for slot in range(len(node.outputs))], kinds, node.outputs, size
+    )
 
 
-def batch_of_arguments(placeholders: Sequence[Definition], size: int) -> Batch:
+def batch_of_arguments(placeholders: Sequence[Definition], size: int) -> BatchCandidate:
     """Return the batch of ``size`` bytes that a function's arguments form, variable handles excluded."""
     kinds = [node.attrs["dtype"].type if "dtype" in node.attrs else 0 for node in placeholders]
     data = [(node, kind) for node, kind in zip(placeholders, kinds, strict=True) if kind not in {_RESOURCE, _VARIANT}]
     shapes = [node.outputs[0] if node.outputs else None for node, _ in data]
     return _batch(
-        placeholders[0].graph, [Source(node.name, 0) for node, _ in data], [kind for _, kind in data], shapes, size
+        placeholders[0].graph, [InputSource(node.name, 0) for node, _ in data], [kind for _, kind in data], shapes, size
     )
 
 
 def _batch(
-    graph: int, sources: Sequence[Source], kinds: Sequence[int], shapes: Sequence[Dims | None], size: int
-) -> Batch:
+    graph: int, sources: Sequence[InputSource], kinds: Sequence[int], shapes: Sequence[Dims | None], size: int
+) -> BatchCandidate:
     parts = [(source, dims) for source, dims in zip(sources, shapes, strict=True) if dims is not None]
     known = len(parts) == len(kinds) == len(sources) and all(kind in _WIDTHS for kind in kinds)
-    return Batch(graph, parts, _examples(kinds, [dims for _, dims in parts], size) if known else None)
+    return BatchCandidate(graph, parts, _examples(kinds, [dims for _, dims in parts], size) if known else None)
 
 
 def _examples(kinds: Sequence[int], shapes: Sequence[Dims], size: int) -> int | None:

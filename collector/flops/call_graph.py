@@ -28,7 +28,7 @@ _CALLS: Final = {
 }
 
 
-class Calls:
+class CallGraph:
     """The calls between a job's graphs."""
 
     def __init__(self, nodes: Mapping[Key, Definition]) -> None:

@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 from ..decoders.proto import graph_pb2
 from .call_graph import Key
 from .constraints import Sizes
-from .definitions import Definition, Source
+from .definitions import Definition, InputSource
 
 _INT32, _INT64 = 3, 9
 _WIDTHS: Final = {_INT32: 4, _INT64: 8}
@@ -17,7 +17,7 @@ _WIDTHS: Final = {_INT32: 4, _INT64: 8}
 _LONGEST, _DEEPEST = 64, 32
 
 
-class _Given(NamedTuple):
+class _OpInputs(NamedTuple):
     """One op to evaluate, with the known value of each data input; None if unknown."""
 
     node: Definition
@@ -42,16 +42,16 @@ class Values:
         self._nodes = nodes
         self._shape = shape
         self._constants: dict[Key, Sizes | None] = {}
-        self._values: dict[tuple[int, Source], Sizes | None] = {}
+        self._values: dict[tuple[int, InputSource], Sizes | None] = {}
 
-    def constant(self, graph: int, source: Source) -> Sizes | None:
+    def constant(self, graph: int, source: InputSource) -> Sizes | None:
         """Return the elements of a small constant, None for any other node."""
         key = graph, source.name
         if key not in self._constants:
             self._constants[key] = _constant(self._nodes.get(key))
         return self._constants[key]
 
-    def value(self, graph: int, source: Source, depth: int = 0) -> Sizes | None:
+    def value(self, graph: int, source: InputSource, depth: int = 0) -> Sizes | None:
         """Return the sizes that a tensor holds, -1 for unknown ones; None if it is no shape."""
         key = graph, source
         if key not in self._values:
@@ -59,7 +59,7 @@ class Values:
             self._values[key] = self._found(graph, source, depth)
         return self._values[key]
 
-    def _found(self, graph: int, source: Source, depth: int) -> Sizes | None:
+    def _found(self, graph: int, source: InputSource, depth: int) -> Sizes | None:
         node = self._nodes.get((graph, source.name))
         if node is None or depth > _DEEPEST:
             return None
@@ -75,26 +75,26 @@ class Values:
             return None
         values = [self.value(graph, each, depth + 1) for each in data]
         try:
-            return read(_Given(node, values, [self.constant(graph, each) for each in data]))
+            return read(_OpInputs(node, values, [self.constant(graph, each) for each in data]))
         except IndexError:  # malformed: it lacks inputs
             return None
 
 
-def _same(given: _Given) -> Sizes | None:
+def _same(given: _OpInputs) -> Sizes | None:
     return given.values[0] if given.values else None
 
 
-def _joined(given: _Given) -> Sizes | None:
+def _joined(given: _OpInputs) -> Sizes | None:
     parts = [(-1,) if value is None else value for value in given.values]
     return tuple(size for part in parts for size in part) if all(len(part) == 1 for part in parts) else None
 
 
-def _concatenated(given: _Given) -> Sizes | None:
+def _concatenated(given: _OpInputs) -> Sizes | None:
     parts = given.values[:-1]
     return None if None in parts else tuple(size for part in parts if part is not None for size in part)
 
 
-def _strided(given: _Given) -> Sizes | None:
+def _strided(given: _OpInputs) -> Sizes | None:
     whole, (begin, end, stride) = given.values[0], (given.constant(at) for at in (1, 2, 3))
     if whole is None or begin is None or end is None or not stride:
         return None
@@ -103,7 +103,7 @@ def _strided(given: _Given) -> Sizes | None:
     return whole[None if given.mask("begin_mask") else begin : None if given.mask("end_mask") else end : stride]
 
 
-def _gathered(given: _Given) -> Sizes | None:
+def _gathered(given: _OpInputs) -> Sizes | None:
     whole, indices = given.values[0], given.constants[1] if len(given.constants) > 1 else None
     if whole is None or indices is None or not all(-len(whole) <= index < len(whole) for index in indices):
         return None
@@ -111,7 +111,7 @@ def _gathered(given: _Given) -> Sizes | None:
 
 
 _SHAPES: Final = frozenset({"Shape", "ShapeN"})
-_READERS: Final[Mapping[str, Callable[[_Given], Sizes | None]]] = {
+_READERS: Final[Mapping[str, Callable[[_OpInputs], Sizes | None]]] = {
     **dict.fromkeys(("Identity", "Cast", "StopGradient", "EnsureShape", "ExpandDims", "Squeeze"), _same),
     "Pack": _joined,
     "ConcatV2": _concatenated,

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ..tfviews.parity import DEFAULT, Parity
-from .definitions import Definition, Outputs, Source
+from .definitions import Definition, InputSource, Outputs
 from .executed import EquivalentSteps, LabelInfo, Sample, ran, recorded
 from .flops import float_ops, formula
 from .fusions import COMPOSED, Fusions
@@ -112,7 +112,7 @@ class Counting:
         known = shapes.named(name.removesuffix(COMPOSED)) or self._nodes.rewritten(name, info.op)
         for node in known or [Definition(-1, name, info.op, {})]:
             outputs = tuple(
-                shapes.output(node.graph, Source(node.name, slot)) if dims is None else dims
+                shapes.output(node.graph, InputSource(node.name, slot)) if dims is None else dims
                 for slot, dims in enumerate(seen or (None,) * len(node.outputs))
             )
             number = self._of(node, name, info, outputs, shapes)
@@ -147,7 +147,7 @@ def registered(nodes: Nodes, outputs: Mapping[str, Outputs], parity: Parity) -> 
     counts.
     """
 
-    def of(source: Source) -> Dims | None:
+    def of(source: InputSource) -> Dims | None:
         shapes = outputs.get(source.name, ())
         return shapes[source.slot] if source.slot < len(shapes) else None
 

@@ -14,7 +14,7 @@ from .registry import Dims
 Outputs = tuple[Dims | None, ...]
 
 
-class Source(NamedTuple):
+class InputSource(NamedTuple):
     """An input: node and output slot; a control input has slot 0."""
 
     name: str
@@ -30,7 +30,7 @@ class Definition:
     name: str
     op: str
     attrs: Mapping[str, Any]
-    inputs: tuple[Source, ...] = ()
+    inputs: tuple[InputSource, ...] = ()
     outputs: Outputs = ()
 
 
@@ -44,10 +44,10 @@ def dims_of(proto: Any) -> Dims | None:
     return None if proto.unknown_rank else tuple(dim.size for dim in proto.dim)
 
 
-def source(text: str) -> Source:
+def source(text: str) -> InputSource:
     """Parse an input of a NodeDef."""
     name, _, slot = text.partition(":")
-    return Source(name.removeprefix("^"), int(slot) if slot.isdecimal() else 0, text.startswith("^"))
+    return InputSource(name.removeprefix("^"), int(slot) if slot.isdecimal() else 0, text.startswith("^"))
 
 
 def definitions(rows: Iterable[tuple[int, str, str, bytes]]) -> list[Definition]:

@@ -10,8 +10,8 @@ from google.protobuf.message import DecodeError
 
 from ..decoders.proto import graph_pb2
 from ..errors import FormatError
-from ..store.outputs import Output, decode
-from .definitions import Outputs, Source, dims_of, source
+from ..store.outputs import OpOutput, decode
+from .definitions import InputSource, Outputs, dims_of, source
 from .registry import Dims
 
 #: Name under which a fed placeholder runs: its node, output, and position among the feeds.
@@ -31,7 +31,7 @@ class Sample(NamedTuple):
     signature: bytes
 
 
-class Row(NamedTuple):
+class ExecutionRow(NamedTuple):
     """Executions of one node in one trace with equal outputs."""
 
     node: str
@@ -47,7 +47,7 @@ class EquivalentSteps(NamedTuple):
     """
 
     traces: int
-    rows: Sequence[Row]
+    rows: Sequence[ExecutionRow]
     orders: Mapping[str, Sequence[bytes]] = MappingProxyType({})
 
 
@@ -72,7 +72,7 @@ def in_order(signature: bytes) -> list[Dims]:
     return [_dims(output.shape) or () for output in _outputs(signature)]
 
 
-def _outputs(signature: bytes) -> list[Output]:
+def _outputs(signature: bytes) -> list[OpOutput]:
     try:
         return decode(signature)
     except FormatError:
@@ -90,10 +90,10 @@ def _dims(shape: bytes | None) -> Dims | None:
 
 
 @lru_cache(maxsize=1 << 16)
-def fed(name: str) -> Source | None:
+def fed(name: str) -> InputSource | None:
     """Return the placeholder output that the feed node ``name`` replaces; None if it is no feed node."""
     match = _ARGUMENT.fullmatch(name)
-    return Source(match[1], int(match[2])) if match else None
+    return InputSource(match[1], int(match[2])) if match else None
 
 
 def originals(name: str) -> list[str]:
@@ -109,7 +109,7 @@ class LabelInfo(NamedTuple):
     """Content of a timeline label: the op and its inputs, None if the label names none."""
 
     op: str
-    inputs: tuple[Source, ...] | None
+    inputs: tuple[InputSource, ...] | None
 
 
 def ran(label: str) -> LabelInfo | None:

@@ -17,9 +17,9 @@ from .registry import (
     CONV2D_INPUT,
     NEWER,
     REGISTRY,
-    Call,
     Dims,
     Formula,
+    FormulaArguments,
     UnknownError,
     average_pool_gradient,
     max_pool_gradient,
@@ -47,7 +47,7 @@ def float_ops(
     if found is None:
         return None
     try:
-        return found(Call(attrs, inputs, outputs))
+        return found(FormulaArguments(attrs, inputs, outputs))
     except (UnknownError, IndexError, ValueError, ZeroDivisionError):
         return None
 
@@ -63,7 +63,7 @@ def formula(op: str, parity: Parity) -> Formula | None:
 def _per_element(times: int) -> Formula:
     """Return a formula for element-wise ops, whose first input and output have the same shape: either serves."""
 
-    def of(call: Call) -> int:
+    def of(call: FormulaArguments) -> int:
         try:
             return size(call.output()) * times
         except UnknownError:
@@ -72,7 +72,7 @@ def _per_element(times: int) -> Formula:
     return of
 
 
-def _reduction(call: Call) -> int:
+def _reduction(call: FormulaArguments) -> int:
     """Count a sum; the shapes must belong to the same execution."""
     number = reduction(call)
     if number < 0:
@@ -80,13 +80,13 @@ def _reduction(call: Call) -> int:
     return number
 
 
-def _terms(call: Call) -> int:
+def _terms(call: FormulaArguments) -> int:
     """Count AddN by its number of terms."""
     terms = call.attrs["N"].i if "N" in call.attrs else len(call.inputs)
     return size(call.output()) * max(0, terms - 1)
 
 
-def _contraction(call: Call) -> int:
+def _contraction(call: FormulaArguments) -> int:
     """Count a (batch) matrix product; the summed dimension is a matrix's size divided by its side of the result.
 
     So the formula holds for transposed and adjoint matrices, and one of the two suffices.
@@ -110,14 +110,14 @@ def _forward(taken: int) -> Formula:
     return lambda call: window(call, taken)
 
 
-def _gradient(taken: int, kernel: Callable[[Call], Dims], otherwise: Formula | None = None) -> Formula:
+def _gradient(taken: int, kernel: Callable[[FormulaArguments], Dims], otherwise: Formula | None = None) -> Formula:
     """Return a formula for a convolution's gradient, input 2: the count of the forward convolution that it belongs to.
 
     Unlike TensorFlow's formula it ignores padding and data format. ``otherwise`` is TensorFlow's
     formula, used if that input's shape is unknown.
     """
 
-    def of(call: Call) -> int:
+    def of(call: FormulaArguments) -> int:
         try:
             return size(call.input(2)) * math.prod(kernel(call)[:taken]) * 2
         except UnknownError:
@@ -128,17 +128,17 @@ def _gradient(taken: int, kernel: Callable[[Call], Dims], otherwise: Formula | N
     return of
 
 
-def _normalization(call: Call) -> int:
+def _normalization(call: FormulaArguments) -> int:
     """Count a batch normalization as the ops that it replaces: Mean, SquaredDifference, Mean; then Mul, Add."""
     return size(call.output()) * (6 if call.truth("is_training", default=True) else 2)
 
 
-def _normalization_gradient(call: Call) -> int:
+def _normalization_gradient(call: FormulaArguments) -> int:
     """Count its gradient: two sums, the normalized input, its product with the gradient; four more while training."""
     return size(call.output()) * (9 if call.truth("is_training", default=True) else 6)
 
 
-def _normalization_and_more(call: Call) -> int:
+def _normalization_and_more(call: FormulaArguments) -> int:
     """Count a batch normalization, the addition of a further input if there is one, and the Relu at the end."""
     return _normalization(call) + size(call.output()) * (1 + max(0, len(call.inputs) - 5))
 
@@ -149,19 +149,19 @@ def _fused(contraction: Formula, others: int = 2) -> Formula:
     ``others``: number of inputs that the element-wise ops do not use.
     """
 
-    def of(call: Call) -> int:
+    def of(call: FormulaArguments) -> int:
         more = len(call.attrs["fused_ops"].list.s) if "fused_ops" in call.attrs else max(0, len(call.inputs) - others)
         return contraction(call) + more * size(call.output())
 
     return of
 
 
-def _with_bias_gradient(call: Call) -> int:
+def _with_bias_gradient(call: FormulaArguments) -> int:
     """Count the gradients of a convolution's kernel and bias; the latter sums over all dimensions but the channels."""
     return BETTER["Conv2DBackpropFilter"](call) + size(call.input(2)) - call.output()[-1]
 
 
-def _unary_composition(call: Call) -> int:
+def _unary_composition(call: FormulaArguments) -> int:
     """Count a chain of element-wise ops."""
     if "op_names" not in call.attrs:
         raise UnknownError
@@ -173,16 +173,16 @@ def _convolution_of(kernel: int) -> Formula:
     return lambda call: size(call.output()) * math.prod(call.input(kernel)[:3]) * 2
 
 
-def _einsum(call: Call) -> int:
+def _einsum(call: FormulaArguments) -> int:
     count = call.attrs["N"].i if "N" in call.attrs else len(call.inputs)
     return einsum_ops(call.text("equation"), [call.input(position) for position in range(count)], call.output())
 
 
-def _kernel_input(call: Call) -> Dims:
+def _kernel_input(call: FormulaArguments) -> Dims:
     return call.input(1)
 
 
-def _kernel_output(call: Call) -> Dims:
+def _kernel_output(call: FormulaArguments) -> Dims:
     return call.output()
 
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
-from .definitions import Definition, Outputs, Source, complete
+from .definitions import Definition, InputSource, Outputs, complete
 from .executed import LabelInfo, Sample, ran
 from .flops import ELEMENT_WISE
 from .kernels import FUSED
@@ -122,7 +122,7 @@ class Fusions:
 
     def _own(self, part: Definition, shapes: StepShapes) -> int | None:
         """Return the count of a part from its own shapes."""
-        outputs = tuple(shapes.output(part.graph, Source(part.name, slot)) for slot in range(len(part.outputs)))
+        outputs = tuple(shapes.output(part.graph, InputSource(part.name, slot)) for slot in range(len(part.outputs)))
         return self._part(part, shapes.inputs(part), outputs)
 
     def _composition(self, node: Definition, scope: str, outputs: Outputs, shapes: StepShapes) -> int | None:
@@ -131,7 +131,7 @@ class Fusions:
             return None
         parts = self._before(node, scope, ELEMENT_WISE)
         if len(outputs) != 1 or not complete(outputs[0]):
-            outputs = (shapes.output(node.graph, Source(node.name, 0)),)
+            outputs = (shapes.output(node.graph, InputSource(node.name, 0)),)
         numbers = [self._part(part, outputs, outputs) for part in (node, *parts)]
         return None if None in numbers else sum(number or 0 for number in numbers)
 

@@ -15,7 +15,7 @@ class UnknownError(Exception):
     """A shape or an attribute that a formula needs is not known."""
 
 
-class Call(NamedTuple):
+class FormulaArguments(NamedTuple):
     """Arguments of a formula: AttrValues by name, and shapes; inputs by position, including control inputs (None)."""
 
     attrs: Mapping[str, Any]
@@ -45,7 +45,7 @@ class Call(NamedTuple):
         return self.attrs[name].s.decode("utf-8", "replace") if name in self.attrs else default
 
 
-Formula = Callable[[Call], int]
+Formula = Callable[[FormulaArguments], int]
 
 
 def size(dims: Dims) -> int:
@@ -70,12 +70,12 @@ def of_output(times: int) -> Formula:
     return lambda call: size(call.output()) * times
 
 
-def _of_all_inputs(call: Call) -> int:
+def _of_all_inputs(call: FormulaArguments) -> int:
     """Count AddN: control inputs count as terms."""
     return size(call.input(0)) * (len(call.inputs) - 1) if call.inputs else 0
 
 
-def reduction(call: Call) -> int:
+def reduction(call: FormulaArguments) -> int:
     """Count a sum, or another reduction with as many operations."""
     return size(call.input(0)) - size(call.output())
 
@@ -83,7 +83,7 @@ def reduction(call: Call) -> int:
 def _nhwc(counted: Formula) -> Formula:
     """Return ``counted``, restricted to the data format NHWC."""
 
-    def of(call: Call) -> int:
+    def of(call: FormulaArguments) -> int:
         if call.text("data_format", "NHWC") != "NHWC":
             raise UnknownError
         return counted(call)
@@ -91,26 +91,28 @@ def _nhwc(counted: Formula) -> Formula:
     return of
 
 
-def pool(call: Call) -> int:
+def pool(call: FormulaArguments) -> int:
     """Count a pooling: each output reads its whole window."""
     return math.prod(call.ints("ksize")) * size(call.output())
 
 
-def average_pool_gradient(call: Call) -> int:
+def average_pool_gradient(call: FormulaArguments) -> int:
     """Count the gradient of an average pooling: a product and a sum for each element of each window."""
     return math.prod(call.ints("ksize")) * size(call.input(1)) * 2
 
 
-def max_pool_gradient(call: Call) -> int:
+def max_pool_gradient(call: FormulaArguments) -> int:
     """Count the gradient of a max pooling: the pooling again, and one operation per output."""
     pooled = size(call.input(1))
     return math.prod(call.ints("ksize")) * pooled + pooled
 
 
-def _convolution_gradient(image: Callable[[Call], Dims], kernel: Callable[[Call], Dims]) -> Formula:
+def _convolution_gradient(
+    image: Callable[[FormulaArguments], Dims], kernel: Callable[[FormulaArguments], Dims]
+) -> Formula:
     """Return a formula from the forward image and kernel: as if padding gave an output of image / strides."""
 
-    def of(call: Call) -> int:
+    def of(call: FormulaArguments) -> int:
         dims = image(call)
         channels, first = (1, 2) if call.text("data_format", "NHWC").startswith("NC") else (-1, 1)
         strides = call.ints("strides")
@@ -124,12 +126,12 @@ CONV2D_INPUT: Final = _convolution_gradient(lambda call: call.output(), lambda c
 CONV2D_FILTER: Final = _convolution_gradient(lambda call: call.input(0), lambda call: call.output())
 
 
-def _matmul(call: Call) -> int:
+def _matmul(call: FormulaArguments) -> int:
     rows = 0 if call.truth("transpose_a") else 1
     return call.input(0)[rows] * size(call.output()) * 2
 
 
-def _batch_matmul(call: Call) -> int:
+def _batch_matmul(call: FormulaArguments) -> int:
     """Count BatchMatMul as TensorFlow does, with an attribute that only MatMul has: see ``_contraction``."""
     rows = -2 if call.truth("transpose_a") else -1
     return call.input(0)[rows] * size(call.output()) * 2
@@ -138,14 +140,14 @@ def _batch_matmul(call: Call) -> int:
 def _convolution(taken: int) -> Formula:
     """Return a formula for a forward convolution; each output reads the first ``taken`` dimensions of the kernel."""
 
-    def of(call: Call) -> int:
+    def of(call: FormulaArguments) -> int:
         call.input(0)  # must be known, though the formula does not use it
         return window(call, taken)
 
     return of
 
 
-def window(call: Call, taken: int) -> int:
+def window(call: FormulaArguments, taken: int) -> int:
     """Count a multiply-add for each output and element of the kernel's first ``taken`` dimensions."""
     return size(call.output()) * math.prod(call.input(1)[:taken]) * 2
 

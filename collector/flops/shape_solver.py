@@ -4,7 +4,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, NamedTuple
 
-from .call_graph import Calls, Key
+from .call_graph import CallGraph, Key
 from .constants import Values
 from .constraints import Equal, Op, Sizes, equal_shapes
 from .definitions import Definition
@@ -15,7 +15,7 @@ from .registry import Dims
 _ROUNDS: Final = 16
 
 
-class Evidence(NamedTuple):
+class RecordedShape(NamedTuple):
     """A recorded shape of a node's output."""
 
     graph: int
@@ -27,7 +27,7 @@ class Evidence(NamedTuple):
 class OpenSizes:
     """The open sizes of a job's graphs, numbered below 0, and the constraints among them."""
 
-    def __init__(self, nodes: Mapping[Key, Definition], calls: Calls) -> None:
+    def __init__(self, nodes: Mapping[Key, Definition], calls: CallGraph) -> None:
         """Number the open sizes of ``nodes`` and collect their constraints."""
         self._nodes = nodes
         self._calls = calls
@@ -43,7 +43,7 @@ class OpenSizes:
         for pair in self._relations():
             self._relate(*pair)
 
-    def solved(self, seen: Iterable[Evidence], examples: int = 0) -> "Solved":
+    def solved(self, seen: Iterable[RecordedShape], examples: int = 0) -> "Solved":
         """Return the sizes that follow from recorded shapes; of contradicting ones the first counts.
 
         ``examples``: default of first sizes in loops, since tensors that pass through lists are not

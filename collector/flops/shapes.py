@@ -9,13 +9,13 @@ from typing import Final
 from ..tfviews.inlined import inlined
 from ..tfviews.nodes import Shape
 from ..tfviews.parity import DEFAULT, Parity
-from .batches import ITERATORS, Batch, batch_of_arguments, batch_of_iterator
-from .call_graph import Calls
-from .definitions import Definition, Outputs, Source, complete
-from .executed import LabelInfo, Row, by_slot, fed, in_order, originals
+from .batches import ITERATORS, BatchCandidate, batch_of_arguments, batch_of_iterator
+from .call_graph import CallGraph
+from .definitions import Definition, InputSource, Outputs, complete
+from .executed import ExecutionRow, LabelInfo, by_slot, fed, in_order, originals
 from .flops import OF_OUTPUT, formula
 from .registry import Dims
-from .shape_solver import Evidence, OpenSizes, Solved
+from .shape_solver import OpenSizes, RecordedShape, Solved
 
 #: Ending of the second of the two ops that replace a batch normalization in inference; the first
 #: keeps its name.
@@ -45,7 +45,7 @@ class Nodes:
             return [node for node in self.by_name.get(name.removesuffix(_SCALED), ()) if node.op in _NORMALIZATIONS]
         return [node for node in found if op in OF_OUTPUT or node.op == op]
 
-    def output(self, graph: int, source: Source) -> Dims | None:
+    def output(self, graph: int, source: InputSource) -> Dims | None:
         """Return the shape of an output according to the graph."""
         node = self.by_key.get((graph, source.name))
         return node.outputs[source.slot] if node is not None and source.slot < len(node.outputs) else None
@@ -54,7 +54,7 @@ class Nodes:
         """Return the shapes of a node's data inputs and outputs according to the graph."""
         return tuple(self.output(node.graph, source) for source in node.inputs if not source.control), node.outputs
 
-    def batches(self, name: str, size: int) -> list[Batch]:
+    def batches(self, name: str, size: int) -> list[BatchCandidate]:
         """Return candidates for a batch of ``size`` bytes from ``name``: its outputs, else a function's arguments."""
         found = [batch_of_iterator(node, size) for node in self.by_name.get(name, ()) if node.op in ITERATORS]
         if any(batch.examples is not None for batch in found) or name not in ITERATORS:
@@ -72,9 +72,9 @@ class Nodes:
         return found
 
     @cached_property
-    def calls(self) -> Calls:
+    def calls(self) -> CallGraph:
         """The calls between the graphs."""
-        return Calls(self.by_key)
+        return CallGraph(self.by_key)
 
     @cached_property
     def open(self) -> OpenSizes:
@@ -107,16 +107,18 @@ def _is_open(nodes: Nodes, name: str, parity: Parity) -> bool:
 class StepShapes:
     """The shapes of one traced step: as recorded, else according to the graph, else inferred from others."""
 
-    def __init__(self, nodes: Nodes, rows: Sequence[Row], orders: Mapping[str, Sequence[bytes]] | None = None) -> None:
+    def __init__(
+        self, nodes: Nodes, rows: Sequence[ExecutionRow], orders: Mapping[str, Sequence[bytes]] | None = None
+    ) -> None:
         """``rows``: the recorded outputs of nodes with open shapes; ``orders``: see EquivalentSteps."""
         self._nodes = nodes
         self.turn = -1, 0  # current execution, number of executions
         self._turns = _turns(orders or {})
-        self._seen: dict[Source, Dims | None] = {}
+        self._seen: dict[InputSource, Dims | None] = {}
         for row in rows:
             placeholder = fed(row.node)
             for slot, dims in by_slot(row.signature).items():
-                self._seen.setdefault(Source(row.node, slot), dims)
+                self._seen.setdefault(InputSource(row.node, slot), dims)
                 if placeholder is not None and slot == 0:
                     self._seen.setdefault(placeholder, dims)
         self._batches = [
@@ -144,7 +146,7 @@ class StepShapes:
         return there
 
     @staticmethod
-    def _sources(node: Definition, info: LabelInfo | None) -> Sequence[Source]:
+    def _sources(node: Definition, info: LabelInfo | None) -> Sequence[InputSource]:
         return node.inputs if info is None or info.inputs is None else info.inputs
 
     def inputs(self, node: Definition, info: LabelInfo | None = None) -> Outputs:
@@ -152,7 +154,7 @@ class StepShapes:
         sources = self._sources(node, info)
         return tuple(None if source.control else self.output(node.graph, source) for source in sources)
 
-    def output(self, graph: int, source: Source) -> Dims | None:
+    def output(self, graph: int, source: InputSource) -> Dims | None:
         """Return the shape of a node's output, as complete as it is known."""
         turns = self._turns.get(source)
         if turns is not None:
@@ -169,25 +171,25 @@ class StepShapes:
         examples = {batch.examples for batch in self._batches if batch.examples}
         return self._nodes.open.solved(self._evidence(), examples.pop() if len(examples) == 1 else 0)
 
-    def _evidence(self) -> Iterator[Evidence]:
+    def _evidence(self) -> Iterator[RecordedShape]:
         for source, dims in self._seen.items():
             if dims is not None and source not in self._turns:
                 for node in self.named(source.name):
-                    yield Evidence(node.graph, node.name, source.slot, dims)
+                    yield RecordedShape(node.graph, node.name, source.slot, dims)
         for batch in self._batches:
             if batch.examples is not None:
                 for source, dims in batch.parts:
                     known = tuple(batch.examples if size < 0 else size for size in dims)
-                    yield Evidence(batch.graph, source.name, source.slot, known)
+                    yield RecordedShape(batch.graph, source.name, source.slot, known)
 
 
-def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[Source, Sequence[Dims | None]]:
+def _turns(orders: Mapping[str, Sequence[bytes]]) -> dict[InputSource, Sequence[Dims | None]]:
     """Return, by execution, the shapes of outputs that vary within one step."""
-    found: dict[Source, list[Dims | None]] = {}
+    found: dict[InputSource, list[Dims | None]] = {}
     for name, order in orders.items():
         for signature in order:
             for slot, dims in by_slot(signature).items():
-                found.setdefault(Source(name, slot), []).append(dims)
+                found.setdefault(InputSource(name, slot), []).append(dims)
     return {source: shapes for source, shapes in found.items() if len(set(shapes)) > 1}
 
 
@@ -196,12 +198,12 @@ class Agreed:
 
     def __init__(self, nodes: Nodes) -> None:
         self._wanted = {
-            (node.graph, Source(source.name, source.slot))
+            (node.graph, InputSource(source.name, source.slot))
             for node in nodes.by_key.values()
             for source in node.inputs
             if not complete(nodes.output(node.graph, source))
         }
-        self._shapes: dict[Source, dict[Dims, None]] = {}
+        self._shapes: dict[InputSource, dict[Dims, None]] = {}
 
     def add(self, shapes: StepShapes) -> None:
         """Add the shapes of a step."""
@@ -210,7 +212,7 @@ class Agreed:
             if dims is not None:
                 self._shapes.setdefault(source, {})[dims] = None
 
-    def outputs(self) -> dict[Source, Dims]:
+    def outputs(self) -> dict[InputSource, Dims]:
         """Return the sizes that all steps have in common."""
         found = {source: agreed(list(shapes)) for source, shapes in self._shapes.items()}
         return {source: dims for source, dims in found.items() if dims is not None}

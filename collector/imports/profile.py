@@ -15,7 +15,7 @@ from .executions import executions
 from .files import BadFileError, NotRepresentableError, parsed, says_more, text_of
 from .graph import nodes
 from .stacks import Rows, Stacks
-from .steps import Step
+from .steps import ImportedStep
 
 #: Maximum position of an input or output; a higher one means damage.
 POSITIONS_MAX: Final = 1 << 16
@@ -48,7 +48,7 @@ class ProfileFile:
                 rows.append((0, name, node.float_ops, types, has_code and self._message.has_trace, []))
         return {"op_log": from_rows(rows, "op_log"), **stacks.rows()}
 
-    def steps(self) -> Iterator[Step]:
+    def steps(self) -> Iterator[ImportedStep]:
         """Yield the steps, ascending, each as the RunMetadata from which the TF profiler would rebuild it."""
         misses = self._message.miss_accelerator_stream
         for number in sorted(set(self._message.steps)):
@@ -61,7 +61,9 @@ class ProfileFile:
                         if device not in devices:
                             devices[device] = message.step_stats.dev_stats.add(device=device)
                         devices[device].node_stats.append(stats)
-            yield Step(number, message.SerializeToString(), message, self._path, GPU if misses else 0, escaped=True)
+            yield ImportedStep(
+                number, message.SerializeToString(), message, self._path, GPU if misses else 0, escaped=True
+            )
             misses = False
 
     def _check(self) -> None:

@@ -23,7 +23,7 @@ Tables = dict[str, pa.Table]
 COLON: Final = "\ufdd0"
 
 
-class Step(NamedTuple):
+class ImportedStep(NamedTuple):
     """One step of an import: its number, its RunMetadata serialised and parsed, and its name in errors.
 
     ``accelerator`` (devices.accelerator) is given if the message does not imply it. ``escaped``:
@@ -38,12 +38,12 @@ class Step(NamedTuple):
     escaped: bool = False
 
 
-def step(number: int, data: bytes, path: str) -> Step | None:
+def step(number: int, data: bytes, path: str) -> ImportedStep | None:
     """Return the step in the RunMetadata ``data``, binary or text; None if not traced; BadFileError if it is none."""
     message = parsed(data, RunMetadata, path, (BINARY, TEXT))
     if not message.ByteSize() or _is_something_else(message):
         raise BadFileError(f"{path} is no RunMetadata: it has none of its fields")
-    return Step(number, message.SerializeToString(), message, path) if message.HasField("step_stats") else None
+    return ImportedStep(number, message.SerializeToString(), message, path) if message.HasField("step_stats") else None
 
 
 def _is_something_else(message: Any) -> bool:
@@ -62,7 +62,7 @@ class StepTables:
         self._decoder = decoder()
         self._count = 0
 
-    def rows(self, step: Step) -> Tables:
+    def rows(self, step: ImportedStep) -> Tables:
         """Return the rows of ``step`` by table; NotRepresentableError if it exceeds the limits of a step."""
         trace, self._count = self._count, self._count + 1
         ops, allocations, parts = self._decoder.run_metadata([step.data], [trace], self._interner)
@@ -77,13 +77,13 @@ class StepTables:
         }
         return {name: as_table(batch) for name, batch in batches.items() if batch.num_rows}
 
-    def _output_memory(self, step: Step, trace: int) -> pa.RecordBatch:
+    def _output_memory(self, step: ImportedStep, trace: int) -> pa.RecordBatch:
         try:
             return from_rows(list(self._outputs(step, trace)), "output_memory")
         except NamesFullError as error:
             raise NotRepresentableError(f"{step.path}: {error.args[0]}") from None
 
-    def _outputs(self, step: Step, trace: int) -> Iterator[tuple[int, ...]]:
+    def _outputs(self, step: ImportedStep, trace: int) -> Iterator[tuple[int, ...]]:
         """Yield the outputs with their own memory of executions that have a start time."""
         seen: dict[tuple[int, int], int] = {}
         for stats in step.message.step_stats.dev_stats:
@@ -114,7 +114,7 @@ def node_name(stats: Any) -> str:
     return name
 
 
-def _trace(step: Step, trace: int, part: Decoded) -> Trace:
+def _trace(step: ImportedStep, trace: int, part: Decoded) -> Trace:
     begins, ends = extent(step.message)
     accelerator = part.accelerator if step.accelerator is None else step.accelerator
     return Trace(

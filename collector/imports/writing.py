@@ -15,14 +15,14 @@ from ..store.catalog import IMPORTED
 from ..store.job_import import staged
 from ..store.protocols import JobWriter
 from .stacks import Rows
-from .steps import Step, StepTables, extent
+from .steps import ImportedStep, StepTables, extent
 
 #: Maximum rows of a graph per append, since attributes may be large.
 _GRAPH_ROWS: Final = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImportSource:
     """The content of the files; ``known``: rows besides the graph, in pieces.
 
     ``facts`` go into the job's identity: `op_log` and `slots` if the files have them.
@@ -31,7 +31,7 @@ class Source:
     name: str
     graph: pa.RecordBatch
     known: Iterable[Rows]
-    steps: Iterator[Step]
+    steps: Iterator[ImportedStep]
     facts: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -44,7 +44,7 @@ class Imported:
     steps: int
 
 
-def store_job(store: Path, host: str, source: Source, on_step: Callable[[Step], None]) -> Imported:
+def store_job(store: Path, host: str, source: ImportSource, on_step: Callable[[ImportedStep], None]) -> Imported:
     """Write ``source`` into ``store`` as a job of state `imported`; ``on_step`` is called before each step is written.
 
     After any exception, no part of the job is left in the store.

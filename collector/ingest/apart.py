@@ -48,7 +48,7 @@ _WHY: Final = {
 _PAGE: Final = os.sysconf("SC_PAGE_SIZE")
 
 
-class Outcome(NamedTuple):
+class WorkerResult(NamedTuple):
     """Result of a worker: rows and the next trace number, or the reason and traceback of a failure."""
 
     tables: Tables
@@ -76,7 +76,7 @@ class WorkerSlot:
         self._work = Worker(maker, records, now_ns)
         return self._work
 
-    def outcome(self, work: "Worker") -> Outcome | None:
+    def outcome(self, work: "Worker") -> WorkerResult | None:
         """Return the result of ``work``, None while it runs."""
         found = work.outcome()
         if found is not None:
@@ -116,7 +116,7 @@ class Worker:
         if not self._pid:
             _work(self._result, maker, records, now_ns)
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> WorkerResult | None:
         """Return the result once the process has ended, None while it runs."""
         pid, status = os.waitpid(self._pid, os.WNOHANG)
         if not pid and time.monotonic() < self._ends:
@@ -135,14 +135,14 @@ class Worker:
         os.waitpid(self._pid, 0)
         os.close(self._result)
 
-    def _read(self, code: int) -> Outcome:
+    def _read(self, code: int) -> WorkerResult:
         if code == _DONE:
             return _read(self._result)
         if code == _FAILED:
             text = os.pread(self._result, _TRACEBACK_MAX, 0).decode("utf-8", "replace")
-            return Outcome({}, 0, (text.splitlines() or ["unknown"])[-1], text)
+            return WorkerResult({}, 0, (text.splitlines() or ["unknown"])[-1], text)
         why = _WHY.get(code) or f"the process that decoded it ended with status {code}"
-        return Outcome({}, 0, why)
+        return WorkerResult({}, 0, why)
 
 
 def _work(result: int, maker: RowMaker, records: Sequence[Record], now_ns: int) -> NoReturn:
@@ -195,11 +195,11 @@ def _write(result: int, tables: Tables, next_trace: int) -> None:
                 writer.write_table(table)
 
 
-def _read(result: int) -> Outcome:
+def _read(result: int) -> WorkerResult:
     data = mmap.mmap(result, 0, mmap.MAP_SHARED, mmap.PROT_READ)
     line = data.find(b"\n")
     head = json.loads(data[:line])
     source = pa.BufferReader(pa.py_buffer(data))
     source.seek(line + 1)
     tables = {name: pa.ipc.open_stream(source).read_all() for name in head["tables"]}
-    return Outcome(tables, head["next_trace"])
+    return WorkerResult(tables, head["next_trace"])

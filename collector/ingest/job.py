@@ -56,7 +56,7 @@ class BusyError(TfprofError):
     slug = "collector-busy"
 
 
-class Job:
+class OpenJob:
     """State of one job between messages; it is small and ends with the job.
 
     `take` returns the heads of the answers. FormatError: the message is never accepted. BusyError: the
@@ -364,7 +364,7 @@ class Job:
     def _ack(self, about: int) -> Head:
         return Head(wire.ACK, self.uid, about, 0, self.writer.acked(about))
 
-    _HANDLERS: ClassVar[dict[int, Callable[["Job", Head, memoryview], list[Head]]]] = {
+    _HANDLERS: ClassVar[dict[int, Callable[["OpenJob", Head, memoryview], list[Head]]]] = {
         wire.RECORDS: _records,
         wire.SPANS: _spans,
         wire.COUNTERS: _counters,

@@ -18,7 +18,7 @@ from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..store.protocols import StoreWriter
 from .apart import WorkerSlot
-from .job import Job, Shared
+from .job import OpenJob, Shared
 from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, sample_row, whole
 from .rows import RowMaker
 from .watching import Watching
@@ -47,13 +47,13 @@ class QuarantinedError(FormatError):
     slug = "quarantined"
 
 
-class InternalError(FormatError):
+class MessageError(FormatError):
     """A message that raised an internal error."""
 
     slug = "internal"
 
 
-class Jobs:
+class OpenJobs:
     """The jobs that agents have opened and not closed.
 
     A failure of one job does not affect the others. `failed` is called with every internal error. After
@@ -62,7 +62,7 @@ class Jobs:
     """
 
     def __init__(self, store: StoreWriter, decoder: Decoder, failed: Failed) -> None:
-        self.open: dict[int, Job] = {}
+        self.open: dict[int, OpenJob] = {}
         self.rows_of_ended = 0
         self.quarantined: dict[int, str] = {}
         self._store = store
@@ -117,7 +117,7 @@ class Jobs:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
             self._failed(head.uid, error)
-            raise InternalError(f"{type(error).__name__}: {error}"[:TEXT_MAX]) from None
+            raise MessageError(f"{type(error).__name__}: {error}"[:TEXT_MAX]) from None
         finally:
             self._update_job(head.uid)
 
@@ -235,7 +235,7 @@ class Jobs:
         self._removed[uid] = {about: job.writer.acked(about) for about in (wire.RECORDS, wire.SPANS)}
         return True
 
-    def _report_removed(self, job: Job) -> None:
+    def _report_removed(self, job: OpenJob) -> None:
         """Record in the new folder what ``job`` lost with the removed one, as stored."""
         for about, last in self._removed.get(job.uid, {}).items():
             job.note_removed(about, last)
@@ -270,7 +270,7 @@ class Jobs:
         self._ended.pop(head.uid, None)
         return [Head(wire.ACK, head.uid, wire.OPEN, head.first, head.last)]
 
-    def _opened(self, uid: int) -> Job:
+    def _opened(self, uid: int) -> OpenJob:
         if not uid:
             raise FormatError("a job without an id")
         writer = self._store.job(uid)
@@ -278,7 +278,7 @@ class Jobs:
         next_trace = 0 if last_trace is None else last_trace + 1
         nodes = writer.table("graph_nodes", ["name", "device"])
         maker = RowMaker(self._decoder, writer.names(), next_trace, nodes)
-        return Job(uid, writer, maker, self._shared)
+        return OpenJob(uid, writer, maker, self._shared)
 
     def _update_job(self, uid: int) -> None:
         """Update a job's state after a message or a slice: quarantine it, end it, or queue it."""
@@ -294,7 +294,7 @@ class Jobs:
         else:
             self._busy.pop(uid, None)
 
-    def _end(self, job: Job) -> None:
+    def _end(self, job: OpenJob) -> None:
         del self.open[job.uid]
         self._busy.pop(job.uid, None)
         self._watching.close(job.uid)

@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 
 from ...formats import orders, wire
 from ...formats.errors import TfprofError, VersionError
-from ...formats.orders import Answer
+from ...formats.orders import OrderAnswer
 from ...formats.wire import Head
 from ..errors import FormatError
 from ..records import document
-from .jobs import Jobs
+from .jobs import OpenJobs
 
 #: Maximum number of remembered routes; the oldest is dropped first.
 WAITING_MAX: Final = 4_096
@@ -52,7 +52,7 @@ class OrderRoutes:
     each job. Only the route of an order is kept, not its content.
     """
 
-    def __init__(self, jobs: Jobs, peers: Mapping[bytes, Peer], senders: Mapping[int, bytes]) -> None:
+    def __init__(self, jobs: OpenJobs, peers: Mapping[bytes, Peer], senders: Mapping[int, bytes]) -> None:
         self._jobs = jobs
         self._peers = peers
         self._senders = senders
@@ -68,7 +68,7 @@ class OrderRoutes:
         try:
             agent = self._agent(head.uid)
         except TfprofError as error:
-            answer = Answer(head.uid, orders.REFUSED, error.slug, error.args[0])
+            answer = OrderAnswer(head.uid, orders.REFUSED, error.slug, error.args[0])
             return [(client, _message(head.last, answer))]
         self._routes[head.last] = _Route(client, agent)
         self._routes.move_to_end(head.last)
@@ -100,7 +100,7 @@ class OrderRoutes:
         return agent
 
 
-def _message(number: int, answer: Answer) -> tuple[Head, bytes]:
+def _message(number: int, answer: OrderAnswer) -> tuple[Head, bytes]:
     return Head(wire.ANSWER, answer.uid, wire.ORDER, 0, number), json.dumps(answer.document()).encode()
 
 

@@ -30,7 +30,7 @@ class Event(NamedTuple):
     times: int = 1
 
 
-class Step(NamedTuple):
+class TracedStep(NamedTuple):
     """One traced step: kind, ordinal and times (real time, ns)."""
 
     kind: int
@@ -87,7 +87,7 @@ def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
     )
 
 
-def profiled_step(record: Record) -> tuple[Step, int, int, memoryview]:
+def profiled_step(record: Record) -> tuple[TracedStep, int, int, memoryview]:
     """Return step, session start, the step's thread and XSpace of an XSPACE record.
 
     The start is in real time, ns; the thread is that of layout.XSPACE_HEAD. DecodeError if it is
@@ -97,7 +97,7 @@ def profiled_step(record: Record) -> tuple[Step, int, int, memoryview]:
     if len(record.body) < head.size:
         raise DecodeError(f"{len(record.body)} bytes are too few for a profiler session")
     start_ns, runs, caller = head.unpack_from(record.body)
-    step = Step(
+    step = TracedStep(
         record.flags,
         record.step,
         runs,
@@ -109,7 +109,7 @@ def profiled_step(record: Record) -> tuple[Step, int, int, memoryview]:
     return step, fits(start_ns), caller, record.body[head.size :]
 
 
-def trace_of_step(step: Step, trace: int, part: Decoded, raw_bytes: int) -> Trace:
+def trace_of_step(step: TracedStep, trace: int, part: Decoded, raw_bytes: int) -> Trace:
     """Return the row of the step of a profiler window."""
     return Trace(
         trace,

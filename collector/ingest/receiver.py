@@ -21,7 +21,7 @@ from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..selfstats import SelfStats
 from .job import BusyError
-from .jobs import InternalError, JobAnswers, Jobs
+from .jobs import JobAnswers, MessageError, OpenJobs
 from .order_routes import OrderRoutes, Peer
 from .parsing import TEXT_MAX
 
@@ -48,7 +48,7 @@ class Receiver:
     ZeroMQ reads its connections round-robin, so a flooding agent delays the others by one message.
     """
 
-    def __init__(self, address: str, jobs: Jobs, stats: SelfStats, welcome: dict[str, Any]) -> None:
+    def __init__(self, address: str, jobs: OpenJobs, stats: SelfStats, welcome: dict[str, Any]) -> None:
         self._jobs = jobs
         self._stats = stats
         self._welcome = json.dumps(welcome).encode()
@@ -140,7 +140,7 @@ class Receiver:
             return [_error_answer(wire.REFUSE, head, error)]
         except Exception as error:  # noqa: BLE001  # the failure stays within this message
             self._stats.failed(head.uid, error)
-            refusal = InternalError(f"{type(error).__name__}: {error}"[:TEXT_MAX])
+            refusal = MessageError(f"{type(error).__name__}: {error}"[:TEXT_MAX])
             self._stats.refused(refusal)
             return [_error_answer(wire.REFUSE, head, refusal)]
         finally:

@@ -8,7 +8,7 @@ from ..advice.table import advise as ask
 from ..errors import UsageError
 from ..store.protocols import JobReader
 from ..tfviews.parity import Parity
-from .engine import About
+from .engine import Selection
 from .evidence import gather
 
 
@@ -20,16 +20,16 @@ class JobAdvice(NamedTuple):
     has_steps: bool
 
     @property
-    def says_something(self) -> bool:
+    def has_findings(self) -> bool:
         """Whether any checker found anything."""
         return any(reports for _, reports in self.advice)
 
 
-def advise(about: About, names: Collection[str] | None = None) -> list[JobAdvice]:
+def advise(selection: Selection, names: Collection[str] | None = None) -> list[JobAdvice]:
     """Return the advice of the checkers ``names`` (None: all) about each job; UsageError for parts of jobs."""
-    if about.steps is not None or about.device is not None:
+    if selection.steps is not None or selection.device is not None:
         raise UsageError("advice is about whole jobs: omit steps and device")
-    return [_of_job(job, about.parity, names) for job in about.jobs]
+    return [_of_job(job, selection.parity, names) for job in selection.jobs]
 
 
 def _of_job(job: JobReader, parity: Parity, names: Collection[str] | None) -> JobAdvice:

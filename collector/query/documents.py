@@ -14,7 +14,7 @@ from ..summaries.jobs import counts_of, functions_of
 from ..summaries.spans import phases
 from ..summaries.steps import steps as step_groups
 from ..tfviews.options import TABLE, Options
-from ..tfviews.output import Output
+from ..tfviews.output import OutputChoice
 from .engine import Answer
 from .explanations import kinds_of, why
 from .listing import EVERY, Listed, Wanted, listed
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ..advice.report import Report
     from .advising import JobAdvice
     from .alerts import JobAlert
-    from .following import Happening
+    from .following import JobChange
     from .overview import Overview
     from .watching import Watched, WatchedJob
 
@@ -41,7 +41,7 @@ def plain(value: Any) -> Any:
 
 
 def jobs_document(store: StoreReader, wanted: Wanted = EVERY) -> dict[str, Any]:
-    """Return the jobs of a store that are ``wanted``, and what is damaged."""
+    """Return the jobs of a store that ``wanted`` selects, and the errors of damaged jobs."""
     jobs = [_listed(one) for one in listed(store, time.time_ns(), wanted)]
     document: dict[str, Any] = plain(
         {"store": str(store.path), "jobs": jobs, "damaged": [str(error) for error in store.damaged()]}
@@ -54,7 +54,7 @@ def _listed(one: Listed) -> dict[str, Any]:
 
 
 def show_document(found: "Overview") -> dict[str, Any]:
-    """Return a job at a glance."""
+    """Return the summary of a job."""
     document: dict[str, Any] = plain(
         {
             "job": found.job.info.hex,
@@ -76,8 +76,8 @@ def show_document(found: "Overview") -> dict[str, Any]:
     return document
 
 
-def happening_document(found: "Happening") -> dict[str, Any]:
-    """Return something that happened to a job that is followed: its kind, the job, and what there is to tell."""
+def change_document(found: "JobChange") -> dict[str, Any]:
+    """Return a change of a followed job: its kind, the job, and the details."""
     job = {"event": found.what, "job": found.row.uid, "id": found.row.id}
     if found.line is not None:
         return {**job, **plain(found.line)}
@@ -90,7 +90,7 @@ def happening_document(found: "Happening") -> dict[str, Any]:
 
 
 def top_document(store: StoreReader, watched: "Watched", jobs: Sequence["WatchedJob"]) -> dict[str, Any]:
-    """Return ``jobs`` of a store as they are at one moment, and its hosts."""
+    """Return the current state of ``jobs`` and of the hosts of a store."""
     document: dict[str, Any] = plain(
         {
             "store": str(store.path),
@@ -179,7 +179,7 @@ def _series(series: Sequence[Series]) -> dict[str, dict[str, object]]:
 
 
 def advice_document(found: Sequence["JobAdvice"]) -> dict[str, Any]:
-    """Return the advice about one job, or several."""
+    """Return the advice about one or several jobs."""
     documents = list(map(_advice, found))
     document: dict[str, Any] = plain(documents[0] if len(documents) == 1 else {"jobs": documents})
     return document
@@ -220,16 +220,16 @@ def alerts_document(found: Sequence["JobAlert"]) -> dict[str, Any]:
 
 
 def view_document(answer: Answer) -> dict[str, Any]:
-    """Return the options and coverage of a view; the view itself is its message."""
-    about, jobs = answer.about, [job.info.hex for job in answer.about.jobs]
+    """Return the options of a view and the steps that it covers; the rows are in the view's message."""
+    selection, jobs = answer.selection, [job.info.hex for job in answer.selection.jobs]
     return {
         "view": answer.view.name,
         "job": jobs[0] if len(jobs) == 1 else None,
         "jobs": jobs,
         "step": answer.options.step,
         "kinds": dict(kinds_of(answer)),
-        "steps": about.steps,
-        "device": about.device,
+        "steps": selection.steps,
+        "device": selection.device,
         "traces": answer.profile.traces if answer.profile else 0,
         "options": options_document(answer.options),
         "note": why(answer),
@@ -242,7 +242,7 @@ def options_document(options: Options) -> dict[str, Any]:
 
 
 def _option(value: Any) -> Any:
-    if isinstance(value, Output):
+    if isinstance(value, OutputChoice):
         return str(value).rstrip(":")
     if isinstance(value, (frozenset, tuple)):
         return sorted(value) if isinstance(value, frozenset) else list(value)
@@ -250,6 +250,6 @@ def _option(value: Any) -> Any:
 
 
 def status_document(store: str, runtime: str, daemons: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the last status of each daemon of ``store``; ``runtime``: the runtime folder."""
+    """Return the last status of each daemon of ``store``; ``runtime``: the runtime directory."""
     document: dict[str, Any] = plain({"store": store, "runtime": runtime, **daemons})
     return document

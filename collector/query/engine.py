@@ -1,4 +1,4 @@
-"""Answers questions with a view: reads the nodes of jobs and folds them."""
+"""Answers queries: reads the nodes of jobs and folds them into a view."""
 
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -19,10 +19,10 @@ Folded = OpView | TreeView
 _OF_GRAPH: Final = frozenset({"params", "input_shapes", "op_types"})
 _OF_FLOPS: Final = frozenset({"float_ops"})
 _OF_SHAPES: Final = frozenset({"input_shapes"})
-#: Attribute of `-select` that is no column, but text below the row.
+#: Value of `-select` that adds text below a row instead of a column.
 TENSOR_VALUE: Final = "tensor_value"
 #: Maximum number of cached profiles.
-_KEPT: Final = 4
+_CACHED: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,10 +50,10 @@ VIEWS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class About:
-    """The subject of a question: jobs, traced steps (first, last), device, and parity.
+class Selection:
+    """Selects what a view covers: jobs, traced steps (first, last), device, kinds of steps; and the parity.
 
-    ``kinds``: kinds of steps, None for the main kind of the jobs.
+    ``kinds``: None for the main kind of the jobs.
     """
 
     jobs: tuple[JobReader, ...]
@@ -65,9 +65,9 @@ class About:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer of a view; ``profile``: the nodes that it folded, None if nothing was traced yet."""
+    """The result of a query; ``profile``: the nodes that the view folded, None if nothing was traced yet."""
 
-    about: About
+    selection: Selection
     view: View
     options: Options
     profile: Profile | None
@@ -94,13 +94,13 @@ class Answer:
         """Return the lookup of variables' values, if the view shows them and the options select them."""
         if TENSOR_VALUE not in self.options.select or not self.view.has_values:
             return {}
-        from .tensors import tensors  # noqa: PLC0415  # few questions need them
+        from .tensors import tensors  # noqa: PLC0415  # few queries need them
 
-        return {"values": tensors(self.about.jobs)}
+        return {"values": tensors(self.selection.jobs)}
 
 
 def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
-    """Return the facts about nodes that a question requires; ``whole``: every fact in the message."""
+    """Return the facts about nodes that a query requires; ``whole``: every fact in the message."""
     words = options.select | {options.order_by}
     wanted = set(view.needs)
     if whole or words & _OF_GRAPH or options.min_params > 0 or options.account_type_regexes != ALL:
@@ -113,49 +113,51 @@ def needs(view: View, options: Options, *, whole: bool) -> frozenset[str]:
 
 
 @dataclass(slots=True)
-class Desk:
-    """Answers questions. The nodes of ended jobs are cached; running jobs are read anew."""
+class QueryEngine:
+    """Answers queries. The nodes of ended jobs are cached; running jobs are read each time."""
 
-    _kept: dict[Any, tuple[frozenset[str], Profile | None]] = field(default_factory=dict)
+    _cache: dict[Any, tuple[frozenset[str], Profile | None]] = field(default_factory=dict)
 
-    def ask(self, about: About, view: str, options: Options, *, whole: bool = False) -> Answer:
+    def ask(self, selection: Selection, view: str, options: Options, *, whole: bool = False) -> Answer:
         """Return the answer of ``view``; ``whole``: with every fact in the message, not only those in the text.
 
         Raises NoSuchStepError, and UsageError ``no-such-kind``, ``no-such-device``.
         """
         chosen = VIEWS[view]
-        found = self.profile(about, options.step, needs(chosen, options, whole=whole))
-        folded = load(chosen.fold)(found.nodes if found else [], options, about.parity)
-        return Answer(about, chosen, options, found, folded)
+        found = self.profile(selection, options.step, needs(chosen, options, whole=whole))
+        folded = load(chosen.fold)(found.nodes if found else [], options, selection.parity)
+        return Answer(selection, chosen, options, found, folded)
 
-    def profile(self, about: About, step: int, wanted: frozenset[str], *, averaged: bool = True) -> Profile | None:
+    def profile(
+        self, selection: Selection, step: int, wanted: frozenset[str], *, averaged: bool = True
+    ) -> Profile | None:
         """Return the selected nodes with the facts ``wanted``; ``averaged`` over each node's steps, or sums."""
-        ended = all(job.info.state != RUNNING for job in about.jobs)
+        ended = all(job.info.state != RUNNING for job in selection.jobs)
         key = (
-            tuple((job.info.uid, job.info.total) for job in about.jobs),
+            tuple((job.info.uid, job.info.total) for job in selection.jobs),
             step,
-            about.steps,
-            about.device,
-            about.parity,
+            selection.steps,
+            selection.device,
+            selection.parity,
             averaged,
-            about.kinds,
+            selection.kinds,
         )
-        known, found = self._kept.get(key, (frozenset(), None)) if ended else (frozenset(), None)
+        known, found = self._cache.get(key, (frozenset(), None)) if ended else (frozenset(), None)
         if found is None or not wanted <= known:
-            wanted |= known  # so that alternating questions share one cached profile
+            wanted |= known  # so that alternating queries share one cached profile
             found = profile(
-                about.jobs,
+                selection.jobs,
                 step,
-                steps=about.steps,
-                kinds=about.kinds,
-                device=about.device,
+                steps=selection.steps,
+                kinds=selection.kinds,
+                device=selection.device,
                 averaged=averaged,
                 needs=wanted,
-                parity=about.parity,
+                parity=selection.parity,
             )
-            self._kept.pop(key, None)
+            self._cache.pop(key, None)
             if ended:
-                self._kept[key] = wanted, found
-                if len(self._kept) > _KEPT:
-                    del self._kept[next(iter(self._kept))]
+                self._cache[key] = wanted, found
+                if len(self._cache) > _CACHED:
+                    del self._cache[next(iter(self._cache))]
         return found

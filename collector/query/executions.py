@@ -1,4 +1,4 @@
-"""Reads the TF profiler's entries from a store: the executions of selected traced steps, and few others."""
+"""Reads the TF profiler's entries from a store, for selected traced steps, in batches."""
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -18,7 +18,7 @@ def step_traces(
 ) -> dict[int, tuple[int, ...]]:
     """Return the traces of each step of a job, both ascending.
 
-    ``kinds``, ``apart``: which the steps are (`kinds.resolved`).
+    ``kinds`` and ``apart`` select the steps (`kinds.resolved`).
     """
     return {step: tuple(number for number, _ in traces) for step, traces in _steps(job, kinds, apart).items()}
 
@@ -43,7 +43,7 @@ def by_step(
 
 
 def persistent_bytes(job: JobReader, kinds: Sequence[int] | None = None, *, apart: bool = True) -> dict[str, int]:
-    """Return the bytes that each node keeps on a GPU from step to step: the maximum of all steps, unless 0."""
+    """Return the bytes that each node keeps on a GPU across steps: the maximum of all steps, without zeros."""
     steps = {number: step for step, traces in _steps(job, kinds, apart).items() for number, _ in traces}
     return job.at_one_moment(lambda one: _persistent(one, steps))
 

@@ -1,4 +1,4 @@
-"""Explains why a view shows nothing, or not everything."""
+"""Explains why a view is empty or incomplete."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ from .profile import Profile
 STEPS: Final = tuple(layout.SPAN_NAMES[kind] for kind in layout.STEP_KINDS)
 #: Maximum number of a user's files that are named.
 _OWN_FILES: Final = 4
-#: Numbers from here on are no errno.
+#: The first number that is no errno.
 _ERRNO_END: Final = 4096
 
 
@@ -30,23 +30,23 @@ def untraced(job: JobReader) -> str:
     """Explain why a job has no traced ops."""
     values = words(job.info)
     steps, running = values.get("traced") or 0, job.info.state == RUNNING
-    told = befell(job)
+    warning = first_warning(job)
     ring_error = values.get("ring_error") or 0
     reasons = (
         (ring_error, f": {_no_ring(ring_error)}"),
-        (steps and told and values.get("dropped_traces") == steps, f": all {steps} are lost: {told}"),
+        (steps and warning and values.get("dropped_traces") == steps, f": all {steps} are lost: {warning}"),
         (
             steps and values.get("dropped_traces") == steps,
             f": all {steps} were dropped, because the collector did not keep up",
         ),
         (steps and running, f" stored yet: {steps} are on their way"),
-        (told, f"{' yet' if running else ''}: {told}"),
+        (warning, f"{' yet' if running else ''}: {warning}"),
         (
             steps and job.table("traces", ["trace"]).num_rows == steps,
             f": {steps} were recorded, and no op ran in this process: XLA or a remote server ran them",
         ),
-        (steps, f": what was recorded of {steps} did not reach the store, or held no ops"),
-        (running, " yet: the job has not come so far, or its tracing is off"),
+        (steps, f": {steps} were traced, but their records did not reach the store, or held no ops"),
+        (running, " yet: no selected step has run, or tracing is off"),
         (job.info.state == IMPORTED, ": the job was imported without any"),
         (True, _never(job)),
     )
@@ -54,7 +54,7 @@ def untraced(job: JobReader) -> str:
 
 
 def _no_ring(code: int) -> str:
-    """Say why the record ring of a job could not be created."""
+    """Return why the record ring of a job could not be created."""
     if code == errno.EBADF:
         return "the program closed the channel's descriptor before the first trace [channel-closed]"
     reason = os.strerror(code) if code < _ERRNO_END else f"error {code}"  # any number: the job wrote it
@@ -81,28 +81,28 @@ def _never(job: JobReader) -> str:
     if missed:
         return f": {_missed(missed)}"
     if values.get("policy_seen"):
-        return f": {steps} ran before the first that an order asked for, or while tracing was off"
+        return f": {steps} ran before the first one that an order selected, or while tracing was off"
     if policy == "off":
         return f": {steps} were only timed, as requested (--trace off)"
     if policy.startswith("budget"):
-        return f": {steps} ran before the first that is traced under a budget (--trace all traces every one)"
-    return f": none of {steps} is among those that were asked for (--trace {policy})"
+        return f": {steps} ran before the first one that is traced under a budget (--trace all traces every one)"
+    return f": none of {steps} was selected (--trace {policy})"
 
 
 def _missed(number: int) -> str:
     return (
-        f"{number:,} steps that were asked for were not traced: TensorFlow records one at a time, and another"
-        f" thread's was being recorded [{_STEP_MISSED}]"
+        f"{number:,} selected steps were not traced: TensorFlow records one step at a time, and was recording"
+        f" another thread's [{_STEP_MISSED}]"
     )
 
 
 def missed(job: JobReader) -> str | None:
-    """Return how many steps could not be traced because another trace was running; None if none was missed."""
+    """Return how many steps could not be traced because another thread was being traced; None for none."""
     number = words(job.info).get("missed")
     return _missed(number) if number else None
 
 
-def befell(job: JobReader) -> str | None:
+def first_warning(job: JobReader) -> str | None:
     """Return the first unusual event of a job, and the command that lists more; None if there was none."""
     unusual = [event for event in events(job.table("events")) if not event.usual]
     if not unusual:
@@ -117,7 +117,7 @@ def _untraced(jobs: Sequence[JobReader]) -> str:
     return f"no traced steps in any of {len(jobs)} jobs: tfprof jobs shows how many steps of each were traced"
 
 
-def _told(pairs: Sequence[tuple[int, str]]) -> str:
+def _counts_text(pairs: Sequence[tuple[int, str]]) -> str:
     return ", ".join(f"{number} {where}" for number, where in pairs if number)
 
 
@@ -131,7 +131,7 @@ def _of_op_types(view: OpView) -> str | None:
         (view.hidden, "hidden by -min_…, -show_… or -hide_name_regexes"),
         (view.after, "beyond -max_depth or -trim_name_regexes"),
     )
-    return f"{len(view.entries)} of {view.accounted} op types shown: {_told(why)}"
+    return f"{len(view.entries)} of {view.accounted} op types shown: {_counts_text(why)}"
 
 
 _UNREACHED: Final = (
@@ -154,18 +154,18 @@ def _of_tree(view: TreeView, name: str) -> str | None:
         (view.below, "beyond -max_depth or -trim_name_regexes"),
     )
     what = "lines of code" if name == "code" else "scopes and nodes" if name == "scope" else "nodes"
-    return f"{view.shown} of {view.kept} {what} shown: {_told(why)}" + (f"; {unreached}" if unreached else "")
+    return f"{view.shown} of {view.kept} {what} shown: {_counts_text(why)}" + (f"; {unreached}" if unreached else "")
 
 
 def why(answer: Answer) -> str | None:
     """Explain why ``answer`` shows nothing or leaves something out, None if it is complete."""
     if answer.profile is None:
-        return _untraced(answer.about.jobs)
+        return _untraced(answer.selection.jobs)
     shown = (
         _of_op_types(answer.folded) if isinstance(answer.folded, OpView) else _of_tree(answer.folded, answer.view.name)
     )
-    said = (shown, _uncounted(answer.profile, answer.options))
-    return "; ".join(text for text in said if text) or None
+    parts = (shown, _uncounted(answer.profile, answer.options))
+    return "; ".join(text for text in parts if text) or None
 
 
 def _uncounted(profile: Profile, options: Options) -> str | None:
@@ -180,23 +180,23 @@ def kinds_of(answer: Answer) -> list[tuple[str, int]]:
 
 
 def left_out(answer: Answer) -> str | None:
-    """Return which traced steps an answer covers, and which other kinds exist; None if there are none."""
-    return None if answer.profile is None or answer.about.parity.exact else of_kinds(answer.profile)
+    """Return the kinds of steps that an answer covers, and those that it leaves out; None if it leaves out none."""
+    return None if answer.profile is None or answer.selection.parity.exact else of_kinds(answer.profile)
 
 
 def of_kinds(profile: Profile) -> str | None:
-    """Return the kinds of steps in a profile and those it leaves out; None if it leaves out none."""
+    """Return the kinds of steps that a profile covers, and those that it leaves out; None if it leaves out none."""
     mine, others = (
         ", ".join(f"{number} {kind}" for kind, number in kinds.items()) for kinds in (profile.kinds, profile.others)
     )
-    return f"shown: {mine} steps; traced besides, and left out: {others} (--kind)" if others else None
+    return f"shown: {mine} steps; also traced, and left out: {others} (--kind)" if others else None
 
 
 def hint(answer: Answer) -> str | None:
-    """Return the options that show the user's own lines only; None if they were given, or if there are no others."""
+    """Return the options that show the user's own lines only; None if lines are selected, or none is the user's."""
     if answer.view.name != "code" or answer.profile is None or answer.options.show_name_regexes != ALL:
         return None
-    from ..tfviews.own_files import own_files  # noqa: PLC0415  # for the code view alone
+    from ..tfviews.own_files import own_files  # noqa: PLC0415  # only the code view needs it
 
     files: list[str] = [name for name in own_files(answer.profile.nodes) if "," not in name]
     if not files:

@@ -8,7 +8,7 @@ import pyarrow as pa
 
 from ..flops import attributes
 from ..flops.counts import Count, Counting, Ran, registered
-from ..flops.definitions import Definition, Source, complete, definitions
+from ..flops.definitions import Definition, InputSource, complete, definitions
 from ..flops.registry import Dims
 from ..flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, shown, sized_nodes
 from ..store.protocols import JobReader
@@ -25,18 +25,22 @@ _VARIABLES: Final = frozenset({"Variable", "VariableV2", "VarHandleOp"})
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
-    """Facts by node; operations of nodes counted step by step; and the number of nodes that could not be counted."""
+class JobFacts:
+    """Facts about a job's nodes, by name.
+
+    ``counts``: operations of nodes that were counted step by step; ``uncounted``: number of nodes
+    whose operations could not be counted.
+    """
 
     facts: Mapping[str, NodeFacts]
     counts: Mapping[str, Count]
     uncounted: int = 0
 
 
-NOTHING_KNOWN: Final = Known({}, {})
+NO_JOB_FACTS: Final = JobFacts({}, {})
 
 
-class Steps(NamedTuple):
+class SelectedTraces(NamedTuple):
     """Traces of a job: all of them, the selected numbers (None: all), and the ROLLUP of the selected ones."""
 
     traces: pa.Table
@@ -69,9 +73,11 @@ class _OpLog:
             self.types[name] = [each for each in self.types[name] if each != TRAINABLE]
 
 
-def known(job: JobReader, names: pa.Table, steps: Steps, needs: Collection[str], parity: Parity) -> Known:
+def job_facts(
+    job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collection[str], parity: Parity
+) -> JobFacts:
     """Read the facts ``needs`` about a job's nodes; ``names``: its NAMES."""
-    found = _known(job, names, steps, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NOTHING_KNOWN
+    found = _job_facts(job, names, steps, needs, parity) if {GRAPH, FLOAT_OPS, SHAPES} & set(needs) else NO_JOB_FACTS
     return replace(found, facts=_with_stacks(found.facts, job, names, parity)) if STACKS in needs else found
 
 
@@ -90,26 +96,28 @@ def _with_stacks(
     return {**facts, **with_stacks}
 
 
-def _known(job: JobReader, names: pa.Table, steps: Steps, needs: Collection[str], parity: Parity) -> Known:
+def _job_facts(
+    job: JobReader, names: pa.Table, steps: SelectedTraces, needs: Collection[str], parity: Parity
+) -> JobFacts:
     graph = job.table("graph_nodes", ["graph", "name", "op", "node_def"])
     log = _OpLog(job.table("op_log"), parity)
     rows: list[Any] = list(zip(*(graph[name].to_pylist() for name in ("graph", "name", "op", "node_def")), strict=True))
-    slots = parity._replace(compat="1.15") if job.info.tells_slots else parity
+    slots = parity._replace(compat="1.15") if job.info.has_slots else parity
     of_graph = attributes.facts([(name, node_def) for _, name, _, node_def in rows], slots)
     facts = {name: _logged(name, fact, log, parity) for name, fact in of_graph.items()}
     if not parity.exact:
         facts |= _without_parameters(rows, facts, log)
     if FLOAT_OPS not in needs and (parity.exact or SHAPES not in needs):
-        return Known(facts, {})
+        return JobFacts(facts, {})
     only_logged = parity.exact and bool(job.info.identity.get("op_log"))
     if only_logged:
-        return Known(_with_counts(facts, _of_log(log.float_ops, facts)), {})
+        return JobFacts(_with_counts(facts, _of_log(log.float_ops, facts)), {})
     found = definitions(rows)
 
-    def recorded(reader: ShapeReader) -> Known:
+    def recorded(reader: ShapeReader) -> JobFacts:
         if not parity.exact:
             return _counted(found, facts, log, reader, steps, needs, parity)
-        return Known(_with_counts(facts, _registered(found, reader, parity) | _of_log(log.float_ops, facts)), {})
+        return JobFacts(_with_counts(facts, _registered(found, reader, parity) | _of_log(log.float_ops, facts)), {})
 
     return read_shapes(job, names, steps.traces, steps.chosen, recorded)
 
@@ -158,36 +166,38 @@ def _counted(
     facts: dict[str, NodeFacts],
     log: _OpLog,
     reader: ShapeReader,
-    steps: Steps,
+    steps: SelectedTraces,
     needs: Collection[str],
     parity: Parity,
-) -> Known:
+) -> JobFacts:
     """Return recorded facts: operations step by step, and input shapes that the graph leaves open."""
     nodes = Nodes(found)
     if not steps.traces.num_rows:
         outputs = {name: each[0].outputs for name, each in nodes.by_name.items()}
         static = registered(nodes, outputs, parity) | _of_log(log.float_ops, facts)
-        return Known(_with_counts(facts, static), static)
+        return JobFacts(_with_counts(facts, static), static)
     names = reader.ran(steps.rollup)
     varying = open_nodes(nodes, names, parity)
     ran = Ran(nodes, reader.samples(names) if FLOAT_OPS in needs else {}, parity)
     counting = Counting(ran, log.float_ops, varying, parity) if FLOAT_OPS in needs else None
     agreed = Agreed(nodes) if SHAPES in needs else None
-    for alike in reader.alike(varying, sized_nodes(nodes, varying)):
-        shapes = StepShapes(nodes, alike.rows, alike.orders)
+    for equivalent in reader.equivalent_steps(varying, sized_nodes(nodes, varying)):
+        shapes = StepShapes(nodes, equivalent.rows, equivalent.orders)
         if agreed is not None:
             agreed.add(shapes)
         if counting is not None:
-            counting.add(alike, shapes)
+            counting.add(equivalent, shapes)
     if agreed is not None:
         facts = _with_inputs(nodes, facts, agreed.outputs())
     if counting is None:
-        return Known(facts, {})
+        return JobFacts(facts, {})
     counts, unknown = counting.counted()
-    return Known(_with_counts(facts, counts), counts, unknown)
+    return JobFacts(_with_counts(facts, counts), counts, unknown)
 
 
-def _with_inputs(nodes: Nodes, facts: dict[str, NodeFacts], outputs: Mapping[Source, Dims]) -> dict[str, NodeFacts]:
+def _with_inputs(
+    nodes: Nodes, facts: dict[str, NodeFacts], outputs: Mapping[InputSource, Dims]
+) -> dict[str, NodeFacts]:
     """Return ``facts`` with input shapes, taken from the actual output slot; recorded ones fill in open sizes."""
     changed = {}
     for name, (node, *_) in nodes.by_name.items():
@@ -198,6 +208,8 @@ def _with_inputs(nodes: Nodes, facts: dict[str, NodeFacts], outputs: Mapping[Sou
     return {**facts, **changed}
 
 
-def _known_dims(nodes: Nodes, node: Definition, source: Source, outputs: Mapping[Source, Dims]) -> Dims | None:
+def _known_dims(
+    nodes: Nodes, node: Definition, source: InputSource, outputs: Mapping[InputSource, Dims]
+) -> Dims | None:
     dims = nodes.output(node.graph, source)
-    return dims if complete(dims) else outputs.get(Source(source.name, source.slot), dims)
+    return dims if complete(dims) else outputs.get(InputSource(source.name, source.slot), dims)

@@ -1,4 +1,4 @@
-"""Follows running jobs: their steps as lines, their events and their ends."""
+"""Follows running jobs: yields their steps as lines, their events and their ends."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -10,13 +10,13 @@ from ..store import catalog
 from ..store.catalog import RUNNING, STALE, JobInfo
 from ..store.reader import LocalJob, LocalStore
 from ..store.tail import Tail
-from ..summaries.events import Event, events
+from ..summaries.events import EventSummary, events
 from ..summaries.jobs import JobRow, functions_of, job_row, short_ids
-from ..summaries.lines import Line, Lines
+from ..summaries.lines import StepLine, StepLines
 from .overview import steps_of
 
 SECOND_NS: Final = 10**9
-#: Intervals of the search for new processes of a launch, and of the check for a silent job's collector.
+#: Intervals of the search for new jobs of a launch, and of the check for a silent job's collector.
 _SCAN_NS: Final = 2 * SECOND_NS
 _CHECK_NS: Final = 5 * SECOND_NS
 #: Time limit for the agent to start another collector in place of one that ended.
@@ -26,17 +26,17 @@ _PAST: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
-class Happening:
-    """A change of the job of ``row``: it is followed from now on, had steps or an event, or ended.
+class JobChange:
+    """A change of the job of ``row``.
 
-    ``what`` is job, steps, warning, collector (it ended, or is ``back``), or end. An end has
-    ``median_ns``, of its main kind.
+    ``what`` is job (it is followed from now on), steps, warning (an event), collector (it ended, or
+    is ``back``), or end. ``median_ns``: at the end, the median time of the steps of the main kind.
     """
 
     what: str
     row: JobRow
-    line: Line | None = None
-    event: Event | None = None
+    line: StepLine | None = None
+    event: EventSummary | None = None
     back: bool = False
     median_ns: float | None = None
 
@@ -46,7 +46,7 @@ class _Followed:
     job: LocalJob
     short: str
     tail: Tail
-    lines: Lines
+    lines: StepLines
     heard_ns: int
     known: bool = False
     gone_ns: int | None = None
@@ -56,8 +56,9 @@ class _Followed:
 class Following:
     """Follows the selected jobs to their ends; `look` never waits.
 
-    A name selects all running jobs of that name. The id of a launch, and ``last``, select all processes of the launch,
-    including later ones. ``past`` is the number of past lines of each job that come first, None for all.
+    A name selects all running jobs of that name. The id of a launch, and ``last``, select all jobs
+    of the launch, including later ones. ``past`` is the number of past lines of each job that come
+    first, None for all.
     """
 
     def __init__(
@@ -70,7 +71,7 @@ class Following:
         self._number = 0
         self._scanned_ns = now_ns
         for selector in selectors:
-            for job in self._meant(selector):
+            for job in self._selected(selector):
                 self._follow(job, now_ns)
 
     @property
@@ -80,17 +81,17 @@ class Following:
 
     @property
     def are_several(self) -> bool:
-        """Whether more than one job was followed so far."""
+        """Whether more than one job has been followed so far."""
         return self._number > 1
 
-    def look(self, now_ns: int) -> list[Happening]:
-        """Return the changes since the last look; NoSuchJobError if a job was removed."""
+    def look(self, now_ns: int) -> list[JobChange]:
+        """Return the changes since the last call; NoSuchJobError if a job was removed."""
         if self._launches and now_ns - self._scanned_ns >= _SCAN_NS:
             self._scanned_ns = now_ns
             self._scan(now_ns)
-        return [one for followed in list(self._followed.values()) for one in self._happened(followed, now_ns)]
+        return [one for followed in list(self._followed.values()) for one in self._changes(followed, now_ns)]
 
-    def _meant(self, selector: str) -> list[LocalJob]:
+    def _selected(self, selector: str) -> list[LocalJob]:
         jobs = self._store.jobs()
         by_uid = {job.info.uid: job for job in jobs}
         meant = catalog.meant([job.info for job in jobs], selector)
@@ -105,7 +106,7 @@ class Following:
         return [self._store.job(selector)]
 
     def _scan(self, now_ns: int) -> None:
-        """Follow new processes of the launches."""
+        """Follow new jobs of the launches."""
         known = self._followed.keys() | self._others
         for folder in catalog.folders(self._store.path):
             if int(folder.name, 16) in known:
@@ -123,10 +124,10 @@ class Following:
         if job.info.uid not in self._followed:
             short = short_ids([folder.name for folder in catalog.folders(self._store.path)])[job.info.hex]
             tail = Tail(job.folder, ("spans", "events"))
-            self._followed[job.info.uid] = _Followed(job, short, tail, Lines(each=self._each), now_ns)
+            self._followed[job.info.uid] = _Followed(job, short, tail, StepLines(each=self._each), now_ns)
             self._number += 1
 
-    def _happened(self, one: _Followed, now_ns: int) -> Iterator[Happening]:
+    def _changes(self, one: _Followed, now_ns: int) -> Iterator[JobChange]:
         news = one.tail.news()
         info = one.tail.info
         if news:
@@ -135,7 +136,7 @@ class Following:
         past = not one.known
         if past:
             one.known = True
-            yield Happening("job", row)
+            yield JobChange("job", row)
         over = info.state != RUNNING
         yield from self._news(one, news, row, now_ns, past=past, over=over)
         if not over:
@@ -147,7 +148,7 @@ class Following:
 
     def _news(
         self, one: _Followed, news: dict[str, pa.Table], row: JobRow, now_ns: int, *, past: bool, over: bool
-    ) -> Iterator[Happening]:
+    ) -> Iterator[JobChange]:
         spans = news.get("spans")
         cut = past and self._past is not None and spans is not None and spans.num_rows > _PAST
         entries = [] if spans is None else (spans.slice(spans.num_rows - _PAST) if cut else spans).to_pylist()
@@ -157,11 +158,11 @@ class Following:
             lines += one.lines.rest()
         if past and self._past is not None:
             lines = lines[max(0, len(lines) - self._past) :]
-        yield from (Happening("steps", row, line=line) for line in lines)
+        yield from (JobChange("steps", row, line=line) for line in lines)
         if "events" in news:
-            yield from (Happening("warning", row, event=event) for event in events(news["events"]) if not event.usual)
+            yield from (JobChange("warning", row, event=event) for event in events(news["events"]) if not event.usual)
 
-    def _collector(self, one: _Followed, info: JobInfo, row: JobRow, now_ns: int) -> Iterator[Happening]:
+    def _collector(self, one: _Followed, info: JobInfo, row: JobRow, now_ns: int) -> Iterator[JobChange]:
         """Check whether a silent job has a collector; the agent of a running job starts another one."""
         if now_ns - max(one.heard_ns, one.checked_ns) < _CHECK_NS:
             return
@@ -169,12 +170,12 @@ class Following:
         gone = self._store.judged(info).state == STALE
         if gone != (one.gone_ns is not None):
             one.gone_ns = now_ns if gone else None
-            yield Happening("collector", row, back=not gone)
+            yield JobChange("collector", row, back=not gone)
 
-    def _end(self, one: _Followed, info: JobInfo, now_ns: int) -> Iterator[Happening]:
+    def _end(self, one: _Followed, info: JobInfo, now_ns: int) -> Iterator[JobChange]:
         del self._followed[info.uid]
         self._others.add(info.uid)
         row = job_row(info, one.short, now_ns)
         steps = steps_of(row, one.job.table("spans"), functions_of(info))
         median = steps[0].spread.p50_ns if steps and row.step_kind else None
-        yield Happening("end", row, median_ns=median)
+        yield JobChange("end", row, median_ns=median)

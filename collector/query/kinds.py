@@ -19,7 +19,7 @@ from ..tfviews.nodes import texts
 #: Columns of TRACES that this module reads.
 COLUMNS: Final = ("trace", "kind", "key", "duration_ns")
 _SPANS: Final = ("kind", "key", "count", "total_ns", "flags")
-#: In the name of a node: it computes a gradient.
+#: Matches the name of a node that computes a gradient.
 _GRADIENT: Final = re.compile(r"(?:^|/)gradient(?:s|_tape)(?:_\d+)?/")
 
 
@@ -40,7 +40,7 @@ def names_of(jobs: Iterable[JobReader]) -> dict[int, str]:
 
 
 def includes(kinds: Collection[int], kind: int) -> bool:
-    """Return whether ``kind`` is one of ``kinds``, or of one function where they have all."""
+    """Return whether ``kinds`` include ``kind``; the kind of all functions includes each function."""
     return kind in kinds or span_kind(kind) in kinds
 
 
@@ -49,7 +49,7 @@ def resolved(
 ) -> tuple[int, ...]:
     """Return the kinds to select from the traces of jobs: ``asked``, or (None) the main kind of the jobs.
 
-    ``apart``: each function is a kind; else all functions together are one, which numbers their calls.
+    ``apart``: each function is a separate kind; otherwise all functions together are one.
     UsageError ``no-such-kind`` if there are traces, but none of a kind in ``asked``.
     """
     there = counted(table for _, table in jobs)
@@ -78,13 +78,13 @@ def _times(jobs: Sequence[tuple[JobReader, pa.Table]]) -> dict[int, int]:
 
 
 def _traced_times(table: pa.Table) -> dict[int, int]:
-    """Return the time in traced steps of each span kind: all that is known of jobs that were imported."""
+    """Return the time in traced steps of each span kind; of imported jobs, no other time is known."""
     rows: list[Any] = table.group_by("kind").aggregate([("duration_ns", "sum")]).to_pylist()
     return {row["kind"]: row["duration_ns_sum"] for row in rows}
 
 
 def _leading_function(jobs: Sequence[tuple[JobReader, pa.Table]], kinds: Sequence[int]) -> int:
-    """Return the function that took most time, of those that compute gradients where there are such."""
+    """Return the function that took most time; functions that compute gradients go first."""
     times = dict.fromkeys(kinds, 0)
     training: set[int] = set()
     for job, table in jobs:
@@ -107,7 +107,7 @@ def _computes_gradients(job: JobReader, traces: pa.Table) -> bool:
 
 
 def of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
-    """Return the traces, or the spans, of some kinds."""
+    """Return the traces or spans of ``kinds``."""
     whole = pa.array([kind for kind in kinds if not key_of(kind)], pa.uint16())
     taken = [pc.is_in(rows["kind"], value_set=whole)]
     keys = pa.array([key_of(kind) for kind in kinds if key_of(kind)], pa.uint32())
@@ -120,16 +120,16 @@ def of_kinds(rows: pa.Table, kinds: Sequence[int]) -> pa.Table:
 def of_job(
     job: JobReader, columns: Sequence[str], asked: Sequence[int] | None = None, *, apart: bool = True
 ) -> tuple[pa.Table, tuple[int, ...]]:
-    """Return the traces of one job that are meant, with ``columns`` among others, and their kinds (``resolved``)."""
+    """Return the selected traces of one job, with at least ``columns``, and their kinds (``resolved``)."""
     table = job.table("traces", tuple(dict.fromkeys((*columns, *COLUMNS))))
     kinds = resolved([(job, table)], asked, apart=apart)
     return of_kinds(table, kinds), kinds
 
 
 def ran(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, bool]:
-    """Return how many steps of ``kinds`` ran in jobs, and whether that is an estimate.
+    """Return the number of steps of ``kinds`` that ran in ``jobs``, and whether it is an estimate.
 
-    It is one where some calls of functions are only counted.
+    It is an estimate if some calls of functions were counted without being timed.
     """
     number, estimated = 0, False
     for job in jobs:
@@ -149,5 +149,5 @@ def ran(jobs: Iterable[JobReader], kinds: Collection[int]) -> tuple[int, bool]:
 
 
 def by_name(kinds: Mapping[int, int], names: Mapping[int, str]) -> dict[str, int]:
-    """Return numbers by the names of kinds."""
+    """Return ``kinds`` with names of kinds as keys."""
     return {named(kind, names): number for kind, number in kinds.items()}

@@ -30,8 +30,8 @@ STATES: Final = (
 class Wanted:
     """Selects jobs by state, name and start.
 
-    They are in any of ``states``, have a name that matches any of ``names``, and started at
-    ``since_ns`` or later.
+    A job is selected if it is in any of ``states``, its name matches any of ``names`` (patterns),
+    and it started at ``since_ns`` (real time) or later. An empty collection selects all.
     """
 
     states: Collection[str] = ()
@@ -53,7 +53,7 @@ EVERY: Final = Wanted()
 
 @dataclass(frozen=True, slots=True)
 class Listed:
-    """A listed job; ``traced`` counts the stored traced steps of its main kind, None if they cannot be read."""
+    """A listed job; ``traced``: number of its stored traced steps of the main kind, None if they cannot be read."""
 
     job: JobReader
     row: JobRow

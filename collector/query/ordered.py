@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from fnmatch import fnmatchcase
 from typing import Any
 
-from ...formats.orders import Answer
+from ...formats.orders import OrderAnswer
 from ..errors import NoSuchJobError, UsageError
 from ..store.catalog import RUNNING, STALE
 from ..store.protocols import JobReader, StoreReader
@@ -48,7 +48,7 @@ def _matches(text: str, patterns: Sequence[str]) -> bool:
     return not patterns or any(fnmatchcase(text.lower(), pattern.lower()) for pattern in patterns)
 
 
-def top_of(job: JobReader, answer: Answer) -> OrderedOps | None:
+def top_of(job: JobReader, answer: OrderAnswer) -> OrderedOps | None:
     """Return the ops of the steps that were traced between the times of ``answer``, of the leading kind.
 
     None if no traced step of that time is stored.

@@ -12,7 +12,7 @@ from ...formats import layout
 from ..advice.table import CHECKERS
 from ..store import catalog
 from ..store.protocols import JobReader, StoreReader
-from ..summaries.events import Event, events
+from ..summaries.events import EventSummary, events
 from ..summaries.host import Series, cpus, host_series, job_series
 from ..summaries.jobs import JobRow, cost_note, functions_of, job_rows
 from ..summaries.kinds import NUMBERS, named, of_span, span_kind
@@ -24,7 +24,7 @@ from ..summaries.steps import UNUSUAL, flagged, of_kinds
 from ..summaries.top import TopOp
 from .advising import advise
 from .alerts import stored_alerts
-from .engine import About
+from .engine import Selection
 from .explanations import missed, untraced
 from .ranked import ranked
 from .surroundings import host_samples
@@ -33,8 +33,8 @@ from .surroundings import host_samples
 CURVE: Final = 32
 #: Maximum number of functions with separate step times.
 _FUNCTIONS: Final = 16
-#: The advice that only repeats the table of ops.
-_TOLD: Final = "expensive"
+#: Slug of the checker that only repeats the table of ops.
+_REPEATED: Final = "expensive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class Overview:
     job_series: list[Series]
     host_series: list[Series]
     alerts: list[str]
-    warnings: list[Event]
+    warnings: list[EventSummary]
     notes: list[str]
     advice: list[Advised]
 
@@ -130,15 +130,15 @@ def steps_of(row: JobRow, spans: pa.Table, functions: Mapping[int, str]) -> list
         for span in NUMBERS.values()
         for kind, part in _kinds(span, of_kinds(spans, (span,)))
     )
-    about = NUMBERS.get(row.step_kind)
-    timed = [(span_kind(kind) != about, -one.spread.total_ns, one) for kind, one in found if one is not None]
+    main = NUMBERS.get(row.step_kind)
+    timed = [(span_kind(kind) != main, -one.spread.total_ns, one) for kind, one in found if one is not None]
     return [one for _, _, one in sorted(timed, key=lambda each: each[:2])]
 
 
 def _kinds(span: int, spans: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """Yield each kind of step in ``spans`` of one span kind, with its spans.
+    """Yield each kind of step in ``spans``, which are of one span kind, with its spans.
 
-    Functions with the most calls are separate.
+    Each function is a kind; only the functions with the most calls are yielded.
     """
     if span != layout.FUNCTION:
         yield span, spans
@@ -165,8 +165,8 @@ def _ops(job: JobReader) -> TopOps:
 
 
 def _advice(job: JobReader) -> list[Advised]:
-    names = [checker.name for checker in CHECKERS if checker.slug != _TOLD]
-    found = advise(About((job,)), names)
+    names = [checker.name for checker in CHECKERS if checker.slug != _REPEATED]
+    found = advise(Selection((job,)), names)
     return [
         Advised(checker.slug, checker.title, report.text, report.line, report.todo)
         for one in found

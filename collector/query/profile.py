@@ -24,7 +24,7 @@ from . import kinds as step_kinds
 from .required_facts import EVERYTHING
 
 if TYPE_CHECKING:
-    from .facts import Known
+    from .facts import JobFacts
 
 #: Maximum number of steps in an error.
 _LISTED: Final = 20
@@ -35,11 +35,10 @@ _TRACE_COLUMNS: Final = ("trace", "source", "kind", "step", "key", "accelerator"
 class Profile:
     """The nodes of one job, or of several, in name order with their statistics over ``traces`` traced steps.
 
-    ``missing_stream``: in some step of theirs a GPU worked of which no kernels' times were
-    recorded. ``uncounted``: so many nodes ran whose operations could not be counted, because a
-    shape is not known. ``kinds``: how many of the traced steps are of each kind, by its name;
-    ``others``: those of kinds that are not asked about. ``of``: jobs, and the numbers of their
-    traces.
+    ``missing_stream``: in some step, a GPU ran ops, but the times of its kernels were not recorded.
+    ``uncounted``: number of nodes whose operations could not be counted because a shape is unknown.
+    ``kinds``: number of traced steps by the name of their kind; ``others``: the same for kinds that
+    are not selected. ``of``: the jobs, with the numbers of their selected traces.
     """
 
     nodes: list[Node]
@@ -95,7 +94,7 @@ def profile(
     Nodes of several jobs are merged by name, and their numbers of traced steps add up. ``device``:
     only nodes that ran on a matching device, with their times there: a part of its name, or a
     pattern with `*` and `?`; case is ignored. ``kinds``: kinds of steps; None: the main kind of the
-    jobs. With exact parity, None and all steps means all kinds, since the TF profiler has none.
+    jobs. With exact parity and all steps, None means all kinds, since the TF profiler has no kinds.
     ``averaged``: averages over a node's traced steps, else sums. ``needs``: the required facts
     about nodes.
 
@@ -112,7 +111,7 @@ def profile(
     nodes = parts[0] if len(parts) == 1 else merged(parts)
     if device is not None and not nodes:
         raise _no_such_device(device, chosen)
-    missing = any(misses_streams(one.traces) for one in chosen if not (parity.exact and one.job.info.tells_slots))
+    missing = any(misses_streams(one.traces) for one in chosen if not (parity.exact and one.job.info.has_slots))
     finished_nodes = finished(nodes, averaged=averaged, parity=parity)
     taken = dict(sum((Counter(one.kinds) for one in chosen), Counter[int]()))
     others = {kind: number for kind, number in there.items() if kind not in taken}
@@ -153,8 +152,8 @@ def _chosen(
 
 def misses_streams(traces: pa.Table) -> bool:
     """Whether some step has a GPU, but no stream; the TF profiler loses this fact when it reads a file."""
-    told: list[Any] = traces["accelerator"].to_pylist()
-    return any(seen & GPU and not seen & STREAMS for seen in told)
+    seen_kinds: list[Any] = traces["accelerator"].to_pylist()
+    return any(seen & GPU and not seen & STREAMS for seen in seen_kinds)
 
 
 def _numbers(traces: pa.Table, kinds: Sequence[int], first: int, last: int) -> tuple[int, ...]:
@@ -185,13 +184,13 @@ def _no_such_step(
     steps = sorted(known)
     some = " ".join(map(str, steps[:_LISTED])) + (f" … {steps[-1]}" if len(steps) > _LISTED else "")
     wanted = str(first) if first == last else f"{first}-{last}"
-    told = f"Options -step={wanted} not found. Available steps: {some}"
+    text = f"Options -step={wanted} not found. Available steps: {some}"
     there = step_kinds.counted(tables)
     if not all(step_kinds.includes(kinds, kind) for kind in there):
-        told += f" (of the kind {' or '.join(named(kind, names) for kind in kinds)}"
+        text += f" (of the kind {' or '.join(named(kind, names) for kind in kinds)}"
         have = [named(kind, names) for kind in step_kinds.counted(_within(table, first, last) for table in tables)]
-        told += f"; --kind {','.join(have)} has it)" if have else ")"
-    return NoSuchStepError(told, steps)
+        text += f"; --kind {','.join(have)} has it)" if have else ")"
+    return NoSuchStepError(text, steps)
 
 
 # -- the nodes of one job ------------------------------------------------------------------------
@@ -210,7 +209,7 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: 
     total = job.rollup()
     rollup = total if chosen.numbers is None else job.rollup(chosen.numbers)
     ran = None if device is None else _ran_on(rollup, names, device)
-    found = _known(chosen, names, rollup, needs, parity) if needs else None
+    found = _job_facts(chosen, names, rollup, needs, parity) if needs else None
     graph = job.table("graph_nodes", ["name", "op"])
     seen = _seen(job, names, chosen.traces)
     ran_as = {number: op_type(kernel) for number, kernel in seen.items()}
@@ -229,14 +228,16 @@ def _nodes(chosen: _Chosen, device: str | None, needs: Collection[str], parity: 
     return nodes, found.uncounted if found else 0
 
 
-def _known(chosen: _Chosen, names: pa.Table, rollup: pa.Table, needs: Collection[str], parity: Parity) -> "Known":
-    from .facts import Steps, known  # noqa: PLC0415  # with protobuf, a tenth of a command's start
+def _job_facts(
+    chosen: _Chosen, names: pa.Table, rollup: pa.Table, needs: Collection[str], parity: Parity
+) -> "JobFacts":
+    from .facts import SelectedTraces, job_facts  # noqa: PLC0415  # with protobuf, a tenth of a command's start
 
-    return known(chosen.job, names, Steps(chosen.traces, chosen.numbers, rollup), needs, parity)
+    return job_facts(chosen.job, names, SelectedTraces(chosen.traces, chosen.numbers, rollup), needs, parity)
 
 
 def _seen(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
-    """Return the op types, or a library's kernels, that profiler windows recorded, by node."""
+    """Return the op types, or kernels of a library, that profiler windows recorded, by node id."""
     if layout.XSPACE not in set(traces["source"].to_pylist()):
         return {}
     labels = texts(names, LABEL)
@@ -244,13 +245,13 @@ def _seen(job: JobReader, names: pa.Table, traces: pa.Table) -> dict[int, str]:
 
 
 def _kernels(names: pa.Table, seen: Mapping[int, str]) -> dict[str, str]:
-    """Return the kernels of nodes that ran as a library's kernel, by name; the nodes keep their own op types."""
+    """Return the kernels of nodes that ran as a kernel of a library, by name; the nodes keep their op types."""
     is_label = pc.and_(
         pc.equal(names["kind"], pa.scalar(LABEL, pa.uint16())), pc.match_substring(names["text"], "_Mkl")
     )
-    said = filter(None, map(labelled, texts(names.filter(is_label), LABEL).values()))
+    labelled_kernels = filter(None, map(labelled, texts(names.filter(is_label), LABEL).values()))
     nodes = texts(names, NODE) if seen else {}
-    pairs = chain(said, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
+    pairs = chain(labelled_kernels, ((nodes[number], kernel) for number, kernel in seen.items() if number in nodes))
     return {name: kernel for name, kernel in pairs if of_library(kernel)}
 
 
@@ -261,18 +262,18 @@ def _with_kernel(node: Node, kernel: str) -> Node:
 
 
 def _labelled(names: pa.Table, graph: pa.Table) -> dict[int, str]:
-    """Return the op types that timeline labels tell of, by id: of nodes that no graph has, or that ran as another op.
+    """Return op types from timeline labels, by node id: of nodes that are in no graph, or ran as another op.
 
-    TensorFlow puts nodes in itself, folds constants, and fuses a convolution into the Relu that ends it.
+    TensorFlow adds nodes, folds constants, and fuses a convolution into the Relu that follows it.
     """
     known: dict[Any, Any] = dict(zip(graph["name"].to_pylist(), graph["op"].to_pylist(), strict=True))
-    told = dict(filter(None, (labelled(label) for label in texts(names, LABEL).values() if " = " in label)))
-    ran = {name: op_type(op) for name, op in told.items()}
+    op_of = dict(filter(None, (labelled(label) for label in texts(names, LABEL).values() if " = " in label)))
+    ran = {name: op_type(op) for name, op in op_of.items()}
     numbers = texts(names, NODE).items()
     return {number: ran[name] for number, name in numbers if name in ran and ran[name] != known.get(name)}
 
 
-def _counted(node: Node, found: "Known") -> Node:
+def _counted(node: Node, found: "JobFacts") -> Node:
     """Return ``node`` with the operations of all its executions, counted step by step if they differ."""
     count = found.counts.get(node.name)
     if count is None:

@@ -19,7 +19,7 @@ from .kinds import of_kinds, resolved
 from .profile import misses_streams, profile
 from .required_facts import EVERYTHING
 
-#: Approximate number of executions that are read at once; each takes half a kilobyte of memory.
+#: Approximate number of executions read at once; each takes half a kilobyte of memory.
 PART_ROWS: Final = 50_000
 _TRACES: Final = ("trace", "kind", "key", "step", "base_ns", "accelerator", "duration_ns")
 
@@ -37,7 +37,10 @@ def exact_nodes(
 
 
 def renumbered(traces: pa.Table, kinds: Sequence[int]) -> pa.Table:
-    """Return ``traces`` with unique step numbers: those of ``kinds``, or of one kind, are kept, the others follow."""
+    """Return ``traces`` with unique step numbers.
+
+    Steps of the first of ``kinds`` keep theirs; those of each other kind follow after the last one.
+    """
     first = of_kinds(traces, kinds[:1])
     last = pc.max(first["step"]).as_py() if first.num_rows else 0
     kinds = sorted(set(listed(traces, "kind")) - set(listed(first, "kind")))
@@ -115,7 +118,7 @@ class RecordedJob:
             has_code=any(listed(job.table("op_log", ["code"]), "code")),
             misses_streams=misses_streams(traces),
             literal=job.info.state == IMPORTED,
-            slots=compat == "1.15" or job.info.tells_slots,
+            slots=compat == "1.15" or job.info.has_slots,
         )
 
     def parts(self, order: Sequence[str]) -> Iterator[dict[str, dict[int, Entry]]]:

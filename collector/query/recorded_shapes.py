@@ -1,4 +1,4 @@
-"""Reads the recorded outputs of nodes from a store, only as far as steps differ."""
+"""Reads the recorded outputs of nodes from a store; of equivalent steps only one is read."""
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from typing import Any, Final, TypeVar
 
 import pyarrow as pa
 
-from ..flops.executed import EquivalentSteps, Row, Sample
+from ..flops.executed import EquivalentSteps, ExecutionRow, Sample
 from ..store.columns import pc
 from ..store.devices import is_canonical
 from ..store.protocols import Executed, JobReader, RecordedOutputs
@@ -14,7 +14,7 @@ from ..store.schema import DEVICE, LABEL, NODE, NONE_ID, OUTPUTS
 from ..tfviews.nodes import raw, texts
 
 T = TypeVar("T")
-#: Traces that are read at once; traces that are searched for a sample execution of each node.
+#: Number of traces read at once, and of traces searched first for a sample execution of each node.
 _AT_ONCE: Final = 256
 _SAMPLED: Final = 64
 
@@ -30,10 +30,10 @@ class ShapeReader:
         traces: pa.Table,
         chosen: Sequence[int] | None,
     ) -> None:
-        """Take the nodes and traces to read of.
+        """Create a reader of ``outputs``.
 
-        ``nodes``: the names of nodes; ``traces``: all of the job; ``chosen``: the numbers of those
-        asked for, None for all.
+        ``nodes``: the names of nodes by id; ``traces``: the job's TRACES; ``chosen``: the numbers of
+        the selected traces, None for all.
         """
         self._outputs = outputs
         self._traces = traces
@@ -55,10 +55,11 @@ class ShapeReader:
         numbers: list[Any] = pc.unique(rollup.filter(here)["node"]).to_pylist()
         return list(map(self.name, numbers))
 
-    def alike(self, varying: Collection[str], sized: Collection[str]) -> Iterator[EquivalentSteps]:
-        """Yield the sets of traces with equal nodes in ``varying``; for ``sized`` nodes, output bytes count, too.
+    def equivalent_steps(self, varying: Collection[str], sized: Collection[str]) -> Iterator[EquivalentSteps]:
+        """Yield the sets of traces in which each node of ``varying`` had equal outputs.
 
-        Yields nothing if no such node ran.
+        For ``sized`` nodes, the bytes of the outputs must be equal, too. Yields nothing if no such
+        node ran.
         """
         which = self._which(varying)
         if which is None:
@@ -73,7 +74,7 @@ class ShapeReader:
             for number in batch:
                 yield EquivalentSteps(kinds[number], rows[number], orders.get(number, {}))
 
-    def _orders(self, rows: Mapping[int, Sequence[Row]], which: Executed) -> dict[int, dict[str, list[bytes]]]:
+    def _orders(self, rows: Mapping[int, Sequence[ExecutionRow]], which: Executed) -> dict[int, dict[str, list[bytes]]]:
         """Return by trace the output signatures of each node with several executions, in order of their start."""
         several = {
             trace: {name for name, count in Counter(row.node for row in found).items() if count > 1}
@@ -92,10 +93,10 @@ class ShapeReader:
 
     def _of_traces(
         self, traces: Sequence[int], which: Executed, sized: Collection[int] | None
-    ) -> Mapping[int, list[Row]]:
-        rows: dict[int, list[Row]] = {trace: [] for trace in traces}
+    ) -> Mapping[int, list[ExecutionRow]]:
+        rows: dict[int, list[ExecutionRow]] = {trace: [] for trace in traces}
         for trace, node, outputs, bytes_, runs in self._outputs.of_traces(traces, which, sized):
-            rows[trace].append(Row(self.name(node), self._signatures.get(outputs, b""), bytes_, runs))
+            rows[trace].append(ExecutionRow(self.name(node), self._signatures.get(outputs, b""), bytes_, runs))
         return rows
 
     def samples(self, ran: Iterable[str]) -> dict[str, Sample]:
@@ -139,13 +140,13 @@ class ShapeReader:
                 yield self.name(node), self._signatures.get(outputs, b"")
 
     def _which(self, names: Collection[str]) -> Executed | None:
-        """Return the executions of ``names``, on CPUs and GPUs, in the traces asked for; None where there are none."""
+        """Return the executions of ``names`` on CPUs and GPUs in the selected traces; None if no name is known."""
         if not any(name in self._nodes for name in names):
             return None
         return Executed(self._among(names), self._devices, self._chosen)
 
     def _among(self, names: Collection[str]) -> set[int] | None:
-        """Return the numbers of those of ``names`` that are known, None where these are all nodes."""
+        """Return the ids of the known nodes in ``names``; None if these are all nodes."""
         numbers = {self._nodes[name] for name in names if name in self._nodes}
         return None if len(numbers) == len(self._node_names) else numbers
 
@@ -153,9 +154,9 @@ class ShapeReader:
 def read_shapes(
     job: JobReader, names: pa.Table, traces: pa.Table, chosen: Sequence[int] | None, action: Callable[[ShapeReader], T]
 ) -> T:
-    """Return ``action`` of a reader of what a job's traces recorded at one moment; it may be called anew.
+    """Return the result of ``action`` on a reader of a consistent state of ``job``; it may be called again.
 
-    ``names``: its NAMES; ``traces``, ``chosen``: as ShapeReader has them.
+    ``names``: the job's NAMES; ``traces`` and ``chosen``: as for ShapeReader.
     """
     nodes = texts(names, NODE)
 

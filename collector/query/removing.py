@@ -1,4 +1,4 @@
-"""Which jobs can be removed from a store, and their removal beside a collector that has it open."""
+"""Removes jobs from a store, which a collector may have open."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,16 +12,16 @@ from .listing import Listed, Wanted, listed
 
 
 class Removable(NamedTuple):
-    """A job that has ended, and its bytes."""
+    """A job that has ended, and its size in bytes."""
 
     listed: Listed
     size: int
 
 
 def named(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Removable]:
-    """Return the jobs that selectors mean.
+    """Return the jobs that ``selectors`` name.
 
-    StoreError ``job-running`` when one runs, NoSuchJobError when there is none.
+    StoreError ``job-running`` if one runs, NoSuchJobError if a selector matches none.
     """
     wanted = {store.job(selector).info.uid for selector in selectors}
     found = [one for one in listed(store, now_ns) if one.job.info.uid in wanted]
@@ -31,7 +31,7 @@ def named(store: LocalStore, selectors: Sequence[str], now_ns: int) -> list[Remo
 
 
 def ended(store: LocalStore, wanted: Wanted, before_ns: int, now_ns: int) -> list[Removable]:
-    """Return the jobs that are ``wanted``, have ended before a time, and do not run."""
+    """Return the jobs that ``wanted`` selects, that ended before ``before_ns`` (real time), and that do not run."""
     return [
         Removable(one, _size(catalog.job_folder(store.path, one.job.info.uid)))
         for one in listed(store, now_ns, wanted)
@@ -39,8 +39,8 @@ def ended(store: LocalStore, wanted: Wanted, before_ns: int, now_ns: int) -> lis
     ]
 
 
-def removed(store: LocalStore, jobs: Sequence[Removable]) -> None:
-    """Remove jobs; StoreError when that cannot be done, or when one has begun to run again."""
+def remove_jobs(store: LocalStore, jobs: Sequence[Removable]) -> None:
+    """Remove ``jobs``; StoreError if that fails, or if one runs again."""
     for one in jobs:
         _check(catalog.job_folder(store.path, one.listed.job.info.uid), store)
         remove(store.path, one.listed.job.info.uid)
@@ -56,12 +56,12 @@ def _check(folder: Path, store: LocalStore) -> None:
 
 
 def _runs(info: catalog.JobInfo) -> bool:
-    """Whether a job runs, as far as is known: one without a collector may, and another collector will go on with it."""
+    """Whether a job may run: a stale one has no collector, but its live process gets another one."""
     return info.state == catalog.RUNNING or (info.state == catalog.STALE and _is_alive(info))
 
 
 def _is_alive(info: catalog.JobInfo) -> bool:
-    """Whether the process of a job of this host is there, and no other one of its number."""
+    """Whether the job's process is alive on this host; its start time tells it from another one with the same pid."""
     try:
         stat = Path(f"/proc/{info.identity.get('pid')}/stat").read_text()
         return int(stat.rpartition(")")[2].split()[19]) == info.identity.get("started")

@@ -1,4 +1,4 @@
-"""Facts about nodes that a question may require beyond the rollup: graphs, operation counts, shapes, Python stacks."""
+"""Facts about nodes that a query may require beyond the rollup: graphs, operation counts, shapes, Python stacks."""
 
 from typing import Final
 

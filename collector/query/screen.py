@@ -1,4 +1,4 @@
-"""Answers for the screen: rows in order of time, with the spread over the steps, without negligible entries."""
+"""Answers in tfprof's own layout: rows in order of time, with the spread over steps, without negligible entries."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -12,9 +12,9 @@ from ..tfviews.options import ALL, MINIMA, Options
 from ..tfviews.own_files import has_own_line
 from ..tfviews.primary import primary
 from ..tfviews.rows import Judge, Limit, Rows, Times, lines_of, op_rows, tree_rows, with_rest
-from .engine import TENSOR_VALUE, VIEWS, About, Answer, Desk, needs
+from .engine import TENSOR_VALUE, VIEWS, Answer, QueryEngine, Selection, needs
 from .required_facts import STACKS
-from .step_times import StepTimes, step_times
+from .step_times import NodeTimes, step_times
 
 #: A depth greater than that of any tree or table.
 _UNLIMITED: Final = 1 << 62
@@ -23,32 +23,32 @@ _NAMES: Final = frozenset({"start_name_regexes", "trim_name_regexes", "show_name
 
 @dataclass(frozen=True, slots=True)
 class Screen:
-    """An answer with its rows; ``looked_at``: number of steps with times."""
+    """An answer with its rows; ``timed_steps``: number of steps whose times are in the spread."""
 
     answer: Answer
     rows: Rows
-    looked_at: int
+    timed_steps: int
 
 
-def ask(desk: Desk, about: About, view: str, options: Options) -> Screen:
+def ask(engine: QueryEngine, selection: Selection, view: str, options: Options) -> Screen:
     """Return the screen of ``view``; NoSuchStepError, and UsageError ``no-such-device``."""
     chosen, asked = VIEWS[view], _ordered(options)
     wanted = needs(chosen, asked, whole=False) | (frozenset() if "select" in options.given else {STACKS})
-    profile = desk.profile(about, asked.step, wanted, averaged=False)
+    profile = engine.profile(selection, asked.step, wanted, averaged=False)
     if profile is None:
-        folded = load(chosen.fold)([], asked, about.parity)
-        return Screen(Answer(about, chosen, asked, None, folded), Rows((), NOTHING), 0)
-    nodes, times = profile.nodes, step_times(profile, about.device) if profile.traces > 1 else StepTimes(0, {})
+        folded = load(chosen.fold)([], asked, selection.parity)
+        return Screen(Answer(selection, chosen, asked, None, folded), Rows((), NOTHING), 0)
+    nodes, times = profile.nodes, step_times(profile, selection.device) if profile.traces > 1 else NodeTimes(0, {})
     if not options.given & _NAMES:
         nodes, names = grouped(nodes, linked=view == "graph")
         times = times.renamed(names)
-    folded = load(chosen.fold)(nodes, _scaled(asked, view, max(1, profile.traces)), about.parity)
-    answer = Answer(about, chosen, asked, profile, folded)
+    folded = load(chosen.fold)(nodes, _scaled(asked, view, max(1, profile.traces)), selection.parity)
+    answer = Answer(selection, chosen, asked, profile, folded)
     return Screen(answer, _rows(answer, nodes, times.nodes), times.steps)
 
 
 def _ordered(options: Options) -> Options:
-    """Return ``options`` with the screen's defaults: largest first, unlimited depth."""
+    """Return ``options`` with the defaults of tfprof's layout: largest first, unlimited depth."""
     given = options.given
     return replace(
         options,
@@ -76,7 +76,7 @@ def _rows(answer: Answer, nodes: Sequence[Node], times: Times) -> Rows:
 
 
 def _limit(options: Options, whole: Stats) -> Limit:
-    """Return the limit for a row: enough of any selected counter; no limit with minima or values of variables."""
+    """Return the limit for a row: a share of any selected counter; no limit with minima or values of variables."""
     if options.given & set(MINIMA) or TENSOR_VALUE in options.select:
         return Limit((), whole)
     names = {"runs" if name == "occurrence" else name for name in {*options.select, primary(options)}}

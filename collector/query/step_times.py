@@ -1,4 +1,4 @@
-"""Reads the time of each node in each traced step, for the spread."""
+"""Reads the time of each node in each traced step, for the spread over steps."""
 
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -10,26 +10,26 @@ from ..store.schema import NODE, NONE_ID
 from ..tfviews.nodes import STREAM, canonical_devices, device_names, texts
 from .profile import Profile, matching
 
-#: Maximum number of steps of a job that are read one by one; of more, an evenly spaced selection.
+#: Maximum number of steps of a job that are read; of more steps, an evenly spaced selection is read.
 MOST: Final = 50
 
 
-class StepTimes(NamedTuple):
+class NodeTimes(NamedTuple):
     """The times in us of nodes by name, one for each of ``steps`` steps."""
 
     steps: int
     nodes: dict[str, list[int]]
 
-    def renamed(self, names: Mapping[str, str]) -> "StepTimes":
+    def renamed(self, names: Mapping[str, str]) -> "NodeTimes":
         """Return the times under new names; nodes that get the same name are summed."""
         nodes: dict[str, list[int]] = {}
         for name, times in self.nodes.items():
             known = names.get(name, name)
             nodes[known] = list(map(add, nodes[known], times)) if known in nodes else times
-        return StepTimes(self.steps, nodes)
+        return NodeTimes(self.steps, nodes)
 
 
-def step_times(profile: Profile, device: str | None = None) -> StepTimes:
+def step_times(profile: Profile, device: str | None = None) -> NodeTimes:
     """Return the times of nodes in the steps of ``profile``; ``device``: on matching devices, as for ``profile``."""
     parts = [(job, spaced(traces)) for job, traces in profile.of]
     steps = sum(len(traces) for _, traces in parts)
@@ -41,7 +41,7 @@ def step_times(profile: Profile, device: str | None = None) -> StepTimes:
                 nodes[name] = [0] * steps
             nodes[name][first + at] += us
         first += len(traces)
-    return StepTimes(steps, nodes)
+    return NodeTimes(steps, nodes)
 
 
 def spaced(traces: Sequence[int]) -> Sequence[int]:
@@ -51,7 +51,7 @@ def spaced(traces: Sequence[int]) -> Sequence[int]:
 
 
 def _rows(job: JobReader, traces: Sequence[int], device: str | None) -> list[tuple[str, int, int]]:
-    """Return name, position in ``traces`` and us of the times that count: on the canonical device, and on streams."""
+    """Return (name, position in ``traces``, us) of each time on a node's canonical device and on streams."""
     names = job.table("names")
     devices, nodes, canonical = device_names(names), texts(names, NODE), canonical_devices(job.rollup())
     wanted = set(devices if device is None else matching(devices, device))

@@ -26,7 +26,7 @@ def host_samples(job: JobReader, samples: pa.Table) -> pa.Table:
 
 
 def steady(spans: pa.Table) -> tuple[int, int] | None:
-    """Return the end of the warm-up steps and of the last step in real ns; None if there are only warm-up steps."""
+    """Return the ends of the warm-up and of the last step in real ns; None if there are only warm-up steps."""
     kinds = set(layout.STEP_KINDS)
     columns: Any = (spans[name].to_pylist() for name in ("start_ns", "total_ns", "count", "kind"))
     steps = sorted((start + total, count) for start, total, count, kind in zip(*columns, strict=True) if kind in kinds)

@@ -1,4 +1,4 @@
-"""Reads the values of variables, which jobs imported with a checkpoint have."""
+"""Reads the values of variables; only jobs that were imported with a checkpoint have them."""
 
 from collections.abc import Iterable
 
@@ -8,7 +8,7 @@ from ..tfviews.tensors import Tensor, Values
 
 
 def tensors(jobs: Iterable[JobReader]) -> Values:
-    """Return a function that looks up the value of a node by name; the first of several jobs that has one counts."""
+    """Return a function that looks up a node's value by name; of several jobs, the first that has the value counts."""
     found: dict[str, Tensor] = {}
     for job in jobs:
         table = job.table("tensors")

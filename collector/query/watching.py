@@ -20,7 +20,7 @@ from ..store.schema import DEVICE
 from ..store.tail import Tail
 from ..summaries.jobs import ENDED, STARTING, JobRow, job_row, short_ids
 from ..summaries.kinds import NUMBERS, leading, named, of_span, span_kind
-from ..summaries.pace import NO_PACE, Pace, PaceKeeper, Row
+from ..summaries.pace import NO_PACE, Pace, PaceKeeper, SpanRow
 from ..summaries.top import short_device
 from ..tfviews.nodes import texts
 
@@ -75,8 +75,8 @@ class Use:
 class WatchedJob:
     """The current state of one job.
 
-    ``idle_ns``: time since the last step, if unusually long; ``devices``: of traced ops; ``alert``: slug of the latest
-    alert of the last ten minutes.
+    ``idle_ns``: time since the last step, if unusually long; ``devices``: devices of traced ops;
+    ``alert``: slug of the latest alert of the last ten minutes.
     """
 
     row: JobRow
@@ -94,7 +94,7 @@ class WatchedJob:
 
 @dataclass(frozen=True, slots=True)
 class WatchedHost:
-    """The current state of one host: its CPUs, the busy ones, its load and memory."""
+    """The current state of one host: number of CPUs and of busy cores, load, and memory."""
 
     name: str
     cpus: int
@@ -106,7 +106,7 @@ class WatchedHost:
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """Jobs and hosts at the real time ``at_ns``; ``damaged`` counts unreadable jobs."""
+    """Jobs and hosts at the real time ``at_ns``; ``damaged``: number of unreadable jobs."""
 
     at_ns: int
     jobs: tuple[WatchedJob, ...]
@@ -116,7 +116,7 @@ class Watched:
 
 @dataclass(slots=True)
 class _Running:
-    """The state kept of a running job."""
+    """The state of a running job between updates."""
 
     tail: Tail
     paces: dict[int, PaceKeeper] = field(default_factory=dict)
@@ -143,11 +143,11 @@ class _Running:
         return self.tail.info
 
     def _take_spans(self, spans: pa.Table) -> None:
-        by_kind: dict[int, list[Row]] = {}
+        by_kind: dict[int, list[SpanRow]] = {}
         for span, key, start, total, count, flags in _tuples(spans, _SPAN_COLUMNS, _PAST):
             kind = of_span(span, key)
             if span in layout.STEP_WEIGHTS and (kind in self.paces or len(self.paces) + len(by_kind) < _KINDS):
-                by_kind.setdefault(kind, []).append(Row(start, total, count, flags))
+                by_kind.setdefault(kind, []).append(SpanRow(start, total, count, flags))
         for kind, rows in by_kind.items():
             self.paces.setdefault(kind, PaceKeeper()).add(rows)
             self.counts[kind] = self.counts.get(kind, 0) + sum(row.steps for row in rows)
@@ -273,7 +273,7 @@ class Watch:
 
 
 def _kind(row: JobRow, one: _Running) -> int:
-    """Return the job's main kind of step, by its record or else by time; of functions the one with the most time."""
+    """Return the main kind of step, from the job's record or else by time; of functions, the one with the most time."""
     spans: dict[int, int] = {}
     for kind, time_ns in one.times.items():
         spans[span_kind(kind)] = spans.get(span_kind(kind), 0) + time_ns
@@ -306,7 +306,7 @@ def _idle(one: _Running, row: JobRow, pace: Pace, now_ns: int) -> int | None:
     return idle if idle > _OLD_NS else None
 
 
-# -- order and choice ---------------------------------------------------------------------------------
+# -- sorting and filtering ----------------------------------------------------------------------------
 
 
 def _least(value: float | None) -> float:

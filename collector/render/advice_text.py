@@ -1,4 +1,4 @@
-"""Advice as text: findings, with the user's line and the remedy below; with exact parity in the TF profiler's form."""
+"""Advice as text: findings with the user's line and the remedy, or with exact parity the TF profiler's form."""
 
 import re
 from collections.abc import Iterable, Iterator
@@ -36,10 +36,10 @@ def _paragraphs(title: str, report: Report, width: int | None) -> Iterator[str]:
 
 def _wrapped(head: str, text: str, width: int | None) -> list[str]:
     indent = " " * (len(head) if head in {_LINE, _TODO} else 2)
-    told = head + clean(text)
+    whole = head + clean(text)
     if width is None:
-        return [told]
-    lines = wrap(_UNIT.sub("\u00a0", told), width, subsequent_indent=indent, break_on_hyphens=False)
+        return [whole]
+    lines = wrap(_UNIT.sub("\u00a0", whole), width, subsequent_indent=indent, break_on_hyphens=False)
     return [line.replace("\u00a0", " ") for line in lines]
 
 

@@ -16,8 +16,8 @@ _NARROWEST: Final = 40
 class Subject(NamedTuple):
     """The subject of a view: jobs by id and name, traced steps by kind, selected device and steps.
 
-    ``there``: how many steps of these kinds ran, ``estimated`` or exactly; ``others``: the traced
-    steps of kinds that are left out.
+    ``there``: number of steps of these kinds that ran, ``estimated`` or exact; ``others``: number of
+    traced steps of each kind that is left out.
     """
 
     view: str
@@ -38,7 +38,7 @@ def _jobs(jobs: Sequence[str]) -> str:
 
 
 def _steps(subject: Subject) -> str:
-    """Return the number and kind of traced steps, and the number of steps in all."""
+    """Return the number and kind of the traced steps, and the number of all steps of that kind."""
     traces, kinds = subject.traces, subject.kinds
     if not traces:
         return "the graph alone"
@@ -58,19 +58,19 @@ def heading(subject: Subject) -> str:
     return f"{subject.view} view of {_jobs(subject.jobs)}: {_steps(subject)}{steps}{where}"
 
 
-def lines(subject: Subject, micros: float, same: Sequence[str], looked_at: int, width: int | None) -> Iterator[str]:
+def lines(subject: Subject, micros: float, same: Sequence[str], timed_steps: int, width: int | None) -> Iterator[str]:
     """Yield the lines above a table.
 
-    ``micros``: time of all ops of a step; ``same``: facts that hold for all rows; ``looked_at``:
+    ``micros``: time of all ops of a step; ``same``: facts that hold for all rows; ``timed_steps``:
     number of steps in the spread.
     """
     parts = [f"{duration(micros * 1000)} of ops a step, all threads together"] if micros else []
     parts = [", ".join([*parts, *same])] if parts or same else []
     if subject.others:
         others = ", ".join(f"{number:,} {kind}" for kind, number in subject.others)
-        parts.append(f"traced besides: {others} (--kind)")
-    if 1 < looked_at < subject.traces:
-        parts.append(f"the spread is of {looked_at} steps")
+        parts.append(f"also traced: {others} (--kind)")
+    if 1 < timed_steps < subject.traces:
+        parts.append(f"the spread is of {timed_steps} steps")
     for text in (heading(subject), "; ".join(parts)):
         yield from wrapped(clean(text), width)
 

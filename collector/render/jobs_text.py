@@ -34,9 +34,10 @@ _DAY_NS: Final = 24 * 3600 * 10**9
 
 
 class Listing(NamedTuple):
-    """A job with what its processes used and what people wrote on it.
+    """A job with the resource use of its processes and its tags.
 
-    ``traced``: steps of the job's kind that were traced; None: of all kinds, as it says itself.
+    ``traced``: number of stored traced steps of the job's main kind; None: use the job's own count,
+    which covers all kinds.
     """
 
     row: JobRow
@@ -52,7 +53,7 @@ def framework(row: JobRow) -> str:
 
 
 def state(row: JobRow) -> str:
-    """Return how a job is, or how it ended: starting, running, exited 1, killed SIGKILL."""
+    """Return the state of a job, with exit status or signal: starting, running, exited 1, killed SIGKILL."""
     if row.phase == STARTING:
         return STARTING
     if row.signal:
@@ -64,18 +65,18 @@ def state(row: JobRow) -> str:
 
 
 def started(row: JobRow, now_ns: int) -> str:
-    """Return the start of a job: the time of day, after the date if that is not today's."""
+    """Return the start of a job: the time of day, with the date if it was more than a day ago."""
     form = "%H:%M:%S" if now_ns - row.started_ns < _DAY_NS else "%Y-%m-%d %H:%M"
     return time.strftime(form, time.localtime(row.started_ns / 1e9))
 
 
 def size(number: int) -> str:
-    """Return bytes as the other columns have them."""
+    """Return a size in bytes with a suitable unit."""
     return numbers.size(number)
 
 
 def cores(number: float | None) -> str:
-    """Return how many cores were busy."""
+    """Return the number of busy cores."""
     return "-" if number is None else f"{number:.2f}"
 
 

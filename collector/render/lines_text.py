@@ -1,12 +1,12 @@
-"""What happens to jobs that are followed, as lines of text."""
+"""Changes of followed jobs, as lines of text."""
 
 import time
 from typing import Final
 
 from .. import numbers
-from ..summaries.events import Event
+from ..summaries.events import EventSummary
 from ..summaries.jobs import JobRow
-from ..summaries.lines import Line
+from ..summaries.lines import StepLine
 from ..text import clean
 from .jobs_text import framework, state
 
@@ -16,20 +16,20 @@ _DOT: Final = " · "
 
 
 def moment(ns: int, *, whole: bool = False) -> str:
-    """Return a time of day, to the millisecond or of a ``whole`` second."""
+    """Return the time of day, to the millisecond or (``whole``) to the second."""
     text = time.strftime("%H:%M:%S", time.localtime(ns / 1e9))
     return text if whole else f"{text}.{ns // 10**6 % 1000:03d}"
 
 
 def began(row: JobRow) -> str:
-    """Return what is said of a job that is followed from now on."""
+    """Return the line for a job that is followed from now on."""
     where = f"{row.user or '-'}@{row.host or '-'}, pid {row.pid or '-'}"
     parts = (f"job {row.id} {clean(row.name) or '-'}", state(row), clean(where), framework(row))
     return _DOT.join((*parts, f"{numbers.count(row.steps)} {row.step_kind} steps so far".replace("  ", " ")))
 
 
 def ended(row: JobRow, median_ns: float | None) -> str:
-    """Return what is said of the end of a job."""
+    """Return the line for the end of a job."""
     parts = [f"job {row.id} {clean(row.name) or '-'}", state(row), numbers.duration(row.duration_ns)]
     parts.append(f"{numbers.count(row.steps)} {row.step_kind} steps".replace("  ", " "))
     if median_ns is not None:
@@ -38,12 +38,8 @@ def ended(row: JobRow, median_ns: float | None) -> str:
     return _DOT.join((*parts, f"{numbers.count(row.traced)} traced{cost}", f"{numbers.count(row.lost)} lost"))
 
 
-def steps(line: Line) -> str:
-    """Return a line of steps.
-
-    It says when the last one ended, which they are, how long one took, and what is to be said of
-    them.
-    """
+def steps(line: StepLine) -> str:
+    """Return the line for one or more steps: the end of the last one, kind and numbers, time of a step, and marks."""
     several = line.entries > 1
     whole = line.last - line.first + 1 == line.count
     number = str(line.first) if line.count == 1 else f"{line.first}-{line.last}" if whole else f"to {line.last}"
@@ -52,7 +48,7 @@ def steps(line: Line) -> str:
     return f"{text}  {', '.join(_marks(line))}".rstrip()
 
 
-def _marks(line: Line) -> list[str]:
+def _marks(line: StepLine) -> list[str]:
     marks = []
     if line.count > 1:
         marks.append(f"mean of {numbers.count(line.count)}")
@@ -66,13 +62,13 @@ def _marks(line: Line) -> list[str]:
     return marks
 
 
-def event(found: Event) -> str:
-    """Return what befell a job."""
+def event(found: EventSummary) -> str:
+    """Return the line for an event of a job."""
     return f"{moment(found.last_ns):12}  {found.line}"
 
 
 def collector(*, back: bool) -> str:
-    """Return what is said of a collector that is gone, or is there again."""
+    """Return the line for a collector that has ended, or runs again (``back``)."""
     if back:
         return "the collector is there again"
     return "the collector is gone; the agent starts another one while the job runs"

@@ -4,18 +4,18 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ..numbers import tfprof_bytes, tfprof_count, tfprof_time
+from ..numbers import tf_profiler_bytes, tf_profiler_count, tf_profiler_time
 from ..text import clean
 from ..tfviews.encoding import octets
 from ..tfviews.nodes import NOTHING
-from ..tfviews.op import ROOT, Entry, OpView
+from ..tfviews.op import ROOT, OpTypeEntry, OpView
 from ..tfviews.order import ordered
 from ..tfviews.parity import DEFAULT, Parity
 from .frame import columns, explained, legend, notice
 from .shapes import shape_text
 
 #: Row that replaces the legend if there is no node.
-_NO_GRAPH: Final = Entry(ROOT, (), NOTHING, NOTHING)
+_NO_GRAPH: Final = OpTypeEntry(ROOT, (), NOTHING, NOTHING)
 SIZES: Final = ("bytes", "peak_bytes", "residual_bytes", "output_bytes")
 #: Width of the column of names.
 _WIDTH: Final = 25
@@ -25,8 +25,8 @@ def _share(part: int, whole: int) -> float:
     return 100.0 * part / whole if whole else 0.0
 
 
-def _counter(name: str, form: Callable[[int], str]) -> Callable[[Entry, OpView], str]:
-    def cell(entry: Entry, view: OpView) -> str:
+def _counter(name: str, form: Callable[[int], str]) -> Callable[[OpTypeEntry, OpView], str]:
+    def cell(entry: OpTypeEntry, view: OpView) -> str:
         own, running, whole = (getattr(stats, name) for stats in (entry.own, entry.running, view.total))
         tested = own if name in SIZES else running
         shares = (_share(running, whole), _share(own, whole)) if tested > 0 else (0.0, 0.0)
@@ -35,30 +35,30 @@ def _counter(name: str, form: Callable[[int], str]) -> Callable[[Entry, OpView],
     return cell
 
 
-def _devices(entry: Entry, _view: OpView) -> str:
+def _devices(entry: OpTypeEntry, _view: OpView) -> str:
     return "|".join(sorted({device for node in entry.nodes for device in node.devices or ("",)}))
 
 
-def _op_types(entry: Entry, _view: OpView) -> str:
+def _op_types(entry: OpTypeEntry, _view: OpView) -> str:
     return "|".join(sorted({kind for node in entry.nodes for kind in node.op_types}))
 
 
-def _occurrence(entry: Entry, _view: OpView) -> str:
+def _occurrence(entry: OpTypeEntry, _view: OpView) -> str:
     return f"{entry.runs}|{len(entry.nodes)}".rjust(10)
 
 
-_CELLS: Final[dict[str, Callable[[Entry, OpView], str]]] = {
-    **{name: _counter(name, tfprof_bytes) for name in SIZES},
-    **{name: _counter(name, tfprof_time) for name in ("micros", "accelerator_micros", "cpu_micros")},
-    "params": _counter("params", lambda number: f"{tfprof_count(number)} params"),
-    "float_ops": _counter("float_ops", lambda number: f"{tfprof_count(number)} float_ops"),
+_CELLS: Final[dict[str, Callable[[OpTypeEntry, OpView], str]]] = {
+    **{name: _counter(name, tf_profiler_bytes) for name in SIZES},
+    **{name: _counter(name, tf_profiler_time) for name in ("micros", "accelerator_micros", "cpu_micros")},
+    "params": _counter("params", lambda number: f"{tf_profiler_count(number)} params"),
+    "float_ops": _counter("float_ops", lambda number: f"{tf_profiler_count(number)} float_ops"),
     "device": _devices,
     "op_types": _op_types,
     "occurrence": _occurrence,
 }
 
 
-def signatures(entry: Entry, parity: Parity = DEFAULT) -> list[tuple[str, int, int, int]]:
+def signatures(entry: OpTypeEntry, parity: Parity = DEFAULT) -> list[tuple[str, int, int, int]]:
     """Return (input shapes, runs, nodes, µs) for each distinct input signature, most runs first."""
     runs, nodes, micros = Counter[str](), Counter[str](), Counter[str]()
     for node in entry.nodes:
@@ -70,19 +70,19 @@ def signatures(entry: Entry, parity: Parity = DEFAULT) -> list[tuple[str, int, i
     return [(text, runs[text], nodes[text], micros[text]) for text in texts]
 
 
-def _name(entry: Entry, parity: Parity) -> str:
+def _name(entry: OpTypeEntry, parity: Parity) -> str:
     """Return a name padded to the column's width; the TF profiler counts bytes."""
     name = clean(entry.name)
     return name + " " * (_WIDTH - len(octets(entry.name) if parity.exact else name))
 
 
-def _row(entry: Entry, view: OpView, shown: list[str], parity: Parity) -> Iterator[str]:
+def _row(entry: OpTypeEntry, view: OpView, shown: list[str], parity: Parity) -> Iterator[str]:
     cells = (_CELLS[column](entry, view) for column in shown if column in _CELLS)
     yield _name(entry, parity) + clean(", ".join(cells))
     if "input_shapes" in shown:
         yield ""
         for text, runs, nodes, micros in signatures(entry, parity):
-            yield f"input_type: {text}\t(run*{runs}|defined*{nodes})\texec_time: {tfprof_time(micros)}"
+            yield f"input_type: {text}\t(run*{runs}|defined*{nodes})\texec_time: {tf_profiler_time(micros)}"
         yield ""
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from typing import Any
 
 from ...formats import orders
-from ...formats.orders import Answer, Order
+from ...formats.orders import Order, OrderAnswer
 from ..numbers import count
 from ..summaries.kinds import named
 from ..summaries.ordered import OrderedJob, OrderedOps
@@ -13,7 +13,7 @@ from ..text import clean
 from .report_text import ops_table
 
 
-def lines(job: OrderedJob, order: Order, answer: Answer, ops: OrderedOps | None, width: int) -> Iterator[str]:
+def lines(job: OrderedJob, order: Order, answer: OrderAnswer, ops: OrderedOps | None, width: int) -> Iterator[str]:
     """Yield a line for ``answer``; after the end of ``order``, also the ``ops`` of its traced steps."""
     who = clean(f"{job.id} {job.info.name}".rstrip())
     if answer.state == orders.REFUSED:
@@ -32,7 +32,7 @@ def _steps(ops: OrderedOps) -> str:
 
 
 def document(
-    job: OrderedJob, answer: Answer, before: Mapping[str, Any] | None, ops: OrderedOps | None
+    job: OrderedJob, answer: OrderAnswer, before: Mapping[str, Any] | None, ops: OrderedOps | None
 ) -> dict[str, Any]:
     """Return the JSON object of ``job`` after ``answer``; ``before`` is the object after the previous answer."""
     info = job.info

@@ -1,11 +1,11 @@
-"""The summary of one job as one screen of text."""
+"""The summary of one job as text for one screen."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
 from typing import Final, NamedTuple
 
 from .. import numbers
-from ..summaries.events import Event
+from ..summaries.events import EventSummary
 from ..summaries.host import Series
 from ..summaries.jobs import JobRow
 from ..summaries.spread import Spread
@@ -22,7 +22,7 @@ LISTED: Final = 4
 _CURVE: Final = 24
 #: Characters beside the curve in a line of a narrow terminal.
 _BEFORE: Final = 66
-#: Bars are cut at this multiple of the median: a first step of seconds would flatten all others.
+#: Bars are cut at this multiple of the median, since a long first step would flatten all others.
 _TALLEST: Final = 3
 #: I/O below this rate is not shown (bytes a second).
 _LITTLE: Final = 1e6
@@ -58,8 +58,8 @@ _OPS: Final = (
 )
 
 
-class Shown(NamedTuple):
-    """The shown parts of a job, as the query returns them."""
+class OverviewParts(NamedTuple):
+    """The parts of a job's summary that are shown, as the query returns them."""
 
     row: JobRow
     tags: Sequence[str]
@@ -71,12 +71,12 @@ class Shown(NamedTuple):
     job_series: Sequence[Series]
     host_series: Sequence[Series]
     alerts: Sequence[str]
-    warnings: Sequence[Event]
+    warnings: Sequence[EventSummary]
     notes: Sequence[str]
     advice: Sequence[tuple[str, str]]
 
 
-def _head(shown: Shown, now_ns: int) -> Iterator[list[str]]:
+def _head(shown: OverviewParts, now_ns: int) -> Iterator[list[str]]:
     row = shown.row
     since = f"{numbers.duration(row.duration_ns)} since {started(row, now_ns)}"
     pid = f"pid {row.pid}" if row.pid else ""
@@ -95,7 +95,7 @@ def _stage(stage: Stage) -> str:
 
 
 def _is_shown(stage: Stage) -> bool:
-    """Return whether a stage is shown: the time after the last step may be 0, or its steps not stored yet."""
+    """Return whether a stage is shown: not an empty one, and no short wait, since steps are stored with a delay."""
     return stage.name not in {ENDING, WAITING} or stage.total_ns >= (_IDLE_NS if stage.name == WAITING else 1)
 
 
@@ -133,7 +133,7 @@ _SERIES: Final[tuple[tuple[str, bool, str, Callable[[float | None], str]], ...]]
 )
 
 
-def _use(shown: Shown, width: int | None) -> Iterator[list[str]]:
+def _use(shown: OverviewParts, width: int | None) -> Iterator[list[str]]:
     for name, of_host, title, form in _SERIES:
         for one in shown.host_series if of_host else shown.job_series:
             little = form is _rate and (one.most or 0) < _LITTLE
@@ -156,7 +156,7 @@ def _op_cells(op: TopOp) -> list[str]:
 
 
 def _listed(title: str, texts: Sequence[str], width: int | None) -> Iterator[str]:
-    """Yield a line for each of the first texts, cut at the width."""
+    """Yield a line for each of the first LISTED texts, cut at ``width``."""
     for at, text in enumerate(texts[:LISTED]):
         line = f"{title if not at else '':9}{clean(text)}"
         yield line if width is None or len(line) <= width else _cut(line, width)
@@ -165,12 +165,12 @@ def _listed(title: str, texts: Sequence[str], width: int | None) -> Iterator[str
 
 
 def _cut(line: str, width: int) -> str:
-    """Return ``line``, cut after a whole word if it is too long, with an ellipsis."""
+    """Return ``line`` cut after a whole word, with an ellipsis."""
     return line[: width - 1].rsplit(" ", 1)[0].rstrip(" ,;:") + "…"
 
 
 def _filled(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
-    """Join parts by dots into lines of a width; lines after the first are indented."""
+    """Join ``parts`` with dots into lines of at most ``width``; lines after the first are indented."""
     found: list[str] = []
     for part in map(clean, filter(None, parts)):
         longer = f"{found[-1]} · {part}" if found else part
@@ -181,10 +181,10 @@ def _filled(parts: Iterable[str], width: int | None, indent: int) -> list[str]:
     return found
 
 
-def _blocks(shown: Shown, now_ns: int, width: int | None) -> Iterator[list[str]]:
-    told = list(map(_stage, filter(_is_shown, shown.stages)))
+def _blocks(shown: OverviewParts, now_ns: int, width: int | None) -> Iterator[list[str]]:
+    texts = list(map(_stage, filter(_is_shown, shown.stages)))
     head = [line for parts in _head(shown, now_ns) for line in _filled(parts, width, 2)]
-    yield [*head, *_filled([f"{'phases':9}{told[0]}", *told[1:]], width, 9)]
+    yield [*head, *_filled([f"{'phases':9}{texts[0]}", *texts[1:]], width, 9)]
     steps, use = [_step_cells(width, *one) for one in shown.steps[:KINDS]], list(_use(shown, width))
     for columns, rows in ((_STEPS, steps), (_USE, use), (_OPS, [_op_cells(op) for op in shown.ops[:OPS]])):
         yield render(columns, rows, width=width) if rows else []
@@ -197,7 +197,7 @@ def _blocks(shown: Shown, now_ns: int, width: int | None) -> Iterator[list[str]]
     ]
 
 
-def lines(shown: Shown, now_ns: int, width: int | None) -> Iterator[str]:
+def lines(shown: OverviewParts, now_ns: int, width: int | None) -> Iterator[str]:
     """Yield the lines of the summary, no wider than ``width``."""
     for at, block in enumerate(filter(None, _blocks(shown, now_ns, width))):
         if at:

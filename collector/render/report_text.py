@@ -32,9 +32,9 @@ _COLUMNS: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A process with the median of its untraced steps, in ns.
+    """A process with the median time of its untraced steps, in ns.
 
-    ``function``: whose calls these are, where it called several.
+    ``function``: the function whose calls these steps are, if the process called several functions.
     """
 
     row: JobRow
@@ -63,14 +63,14 @@ def _calls(number: float) -> str:
     return count(round(number)) if number >= 10 or number == round(number) else f"{number:.1f}"
 
 
-def _cells(op: TopOp, told: bool) -> list[str]:
+def _cells(op: TopOp, has_memory: bool) -> list[str]:
     times = [duration(us * 1000) for us in (op.median_us, op.least_us, op.most_us)]
-    memory = size(op.bytes if told else None)
+    memory = size(op.bytes if has_memory else None)
     return [op.op, op.device, _calls(op.calls), times[0], percent(op.share), *times[1:], memory, op.line or "-"]
 
 
 def ops_table(ops: Sequence[TopOp], width: int) -> list[str]:
-    """Return the table of ``ops``, without memory if TensorFlow recorded none: some may have been used."""
+    """Return the table of ``ops``; without recorded memory its column shows `-`, since 0 would be wrong."""
     rows = [_cells(op, any(one.bytes for one in ops)) for op in ops[:OPS]]
     if any(op.line for op in ops[:OPS]):
         return render(_COLUMNS, rows, "  ", width)
@@ -80,7 +80,7 @@ def ops_table(ops: Sequence[TopOp], width: int) -> list[str]:
 def lines(summaries: Sequence[Summary], ops: Sequence[TopOp], notes: Sequence[str], width: int | None) -> Iterator[str]:
     """Yield a line per process, the first of ``ops``, and the commands that show more.
 
-    Lines are wrapped at ``width``; without a terminal (None) they are as long as they are.
+    Lines are wrapped at ``width``, unless it is None (no terminal).
     """
     for summary in summaries[:PROCESSES]:
         yield from wrapped(_summary(summary, named=len(summaries) > 1), width)

@@ -12,7 +12,7 @@ from ..tfviews.rows import Row
 from .shapes import shape_text
 from .table import Column
 
-#: Columns of numbers, by name in `-select`; how a mean over the steps is headed.
+#: Columns of numbers, by name in `-select`: title and format of the mean over the steps.
 _PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
     "micros": ("time/step", lambda micros: duration(micros * 1000)),
     "accelerator_micros": ("GPU time", lambda micros: duration(micros * 1000)),
@@ -25,16 +25,16 @@ _PER_STEP: Final[dict[str, tuple[str, Callable[[float], str]]]] = {
 }
 _TIME: Final = "micros"
 _PARTS_OF_TIME: Final = ("accelerator_micros", "cpu_micros")
-#: Columns shown by default, and the order in which narrow terminals drop them, the highest first.
+#: Columns shown by default; a narrow terminal drops them in this order, the highest number first.
 _SPARE: Final = {"line": 1, "self": 2, "calls": 3, "spread": 4, "op": 5, "device": 6}
-#: Minimum characters of a name, with and without other columns.
+#: Minimum width of the name's column: while other columns can be dropped, and afterwards.
 _FAIR, _LEAST = {"op": 28}, 18
 _FAIR_OF_TREE: Final = 36
-#: The own time of an entry is shown if it is at least one part in this many of its total.
+#: Divisor of an entry's total; a larger own time makes the column of own times informative.
 _SOME: Final = 20
 
 
-class Said(NamedTuple):
+class CellContext(NamedTuple):
     """Context of the cells: number of steps, the whole for shares, and the counter that rows are sorted by."""
 
     steps: int
@@ -43,19 +43,19 @@ class Said(NamedTuple):
 
 
 #: Returns the text of a row in a column.
-Cell = Callable[[Row, Said], str]
+Cell = Callable[[Row, CellContext], str]
 
 
-class Shown(NamedTuple):
+class ShownColumn(NamedTuple):
     """A column, its cells, and whether it is informative for the rows."""
 
     name: str
     column: Column
     cell: Cell
-    tells: Callable[[Sequence[Row]], bool]
+    is_informative: Callable[[Sequence[Row]], bool]
 
 
-def columns(name: str, options: Options) -> list[Shown]:
+def columns(name: str, options: Options) -> list[ShownColumn]:
     """Return the selected columns of the view ``name``; the entry's name comes first."""
     first = primary(options)
     wanted = options.select | {first} if options.select & {*_PER_STEP, "params", "occurrence"} else options.select
@@ -77,11 +77,11 @@ def columns(name: str, options: Options) -> list[Shown]:
 # -- numbers --------------------------------------------------------------------------------------
 
 
-def _name(view: str) -> Shown:
-    return Shown(
+def _name(view: str) -> ShownColumn:
+    return ShownColumn(
         "name",
         Column(_HEADS[view], least=_LEAST, fair=_FAIR.get(view, _FAIR_OF_TREE)),
-        lambda row, _said: "  " * row.depth + row.name,
+        lambda row, _context: "  " * row.depth + row.name,
         bool,
     )
 
@@ -89,76 +89,78 @@ def _name(view: str) -> Shown:
 _HEADS: Final = {"op": "op", "scope": "scope", "graph": "node (its inputs below)", "code": "line"}
 
 
-def _mean(number: str, stats: Stats, said: Said) -> str:
+def _mean(number: str, stats: Stats, context: CellContext) -> str:
     value = getattr(stats, number)
-    return "" if not value else count(value) if number == "params" else _PER_STEP[number][1](value / said.steps)
+    return "" if not value else count(value) if number == "params" else _PER_STEP[number][1](value / context.steps)
 
 
 def _any(number: str) -> Callable[[Sequence[Row]], bool]:
     return lambda rows: any(getattr(row.total, number) for row in rows)
 
 
-def _number(number: str) -> Shown:
+def _number(number: str) -> ShownColumn:
     title = "params" if number == "params" else _PER_STEP[number][0]
-    return Shown(number, Column(title, right=True), lambda row, said: _mean(number, row.total, said), _any(number))
+    return ShownColumn(
+        number, Column(title, right=True), lambda row, context: _mean(number, row.total, context), _any(number)
+    )
 
 
-def _share(number: str) -> Shown:
-    def cell(row: Row, said: Said) -> str:
-        part, whole = getattr(row.total, number), getattr(said.whole, number)
+def _share(number: str) -> ShownColumn:
+    def cell(row: Row, context: CellContext) -> str:
+        part, whole = getattr(row.total, number), getattr(context.whole, number)
         return percent(part / whole) if part and whole else ""
 
-    return Shown("share", Column("share", right=True), cell, _any(number))
+    return ShownColumn("share", Column("share", right=True), cell, _any(number))
 
 
-def _self(view: str) -> Shown:
-    """Return the column of own time: shown if some entry with others below has a relevant part of it."""
+def _self(view: str) -> ShownColumn:
+    """Return the column of own time; it is shown if some entry with entries below has a relevant own time."""
 
-    def tells(rows: Sequence[Row]) -> bool:
+    def is_informative(rows: Sequence[Row]) -> bool:
         return any(not row.is_leaf and row.own.micros * _SOME > row.total.micros for row in rows)
 
     column = Column("self", right=True, spare=0 if view == "graph" else _SPARE["self"])
-    return Shown("self", column, lambda row, said: _mean(_TIME, row.own, said), tells)
+    return ShownColumn("self", column, lambda row, context: _mean(_TIME, row.own, context), is_informative)
 
 
-def _part_of_time(number: str) -> Shown:
-    """Return the column of time on one kind of device: shown if there are several kinds."""
+def _part_of_time(number: str) -> ShownColumn:
+    """Return the column of time on one kind of device; it is shown if ops ran on several kinds."""
 
-    def tells(rows: Sequence[Row]) -> bool:
+    def is_informative(rows: Sequence[Row]) -> bool:
         return all(any(getattr(row.total, part) for row in rows) for part in _PARTS_OF_TIME)
 
     column = Column(_PER_STEP[number][0], right=True, spare=_SPARE["self"])
-    return Shown(number, column, lambda row, said: _mean(number, row.total, said), tells)
+    return ShownColumn(number, column, lambda row, context: _mean(number, row.total, context), is_informative)
 
 
-def _spread() -> Shown:
-    def cell(row: Row, _said: Said) -> str:
+def _spread() -> ShownColumn:
+    def cell(row: Row, _context: CellContext) -> str:
         return range_of([micros * 1000 for micros in row.times]) if any(row.times) else ""
 
     column = Column("min/median/max", right=True, spare=_SPARE["spread"])
-    return Shown("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))
+    return ShownColumn("spread", column, cell, lambda rows: any(len(row.times) > 1 for row in rows))
 
 
 # -- texts ----------------------------------------------------------------------------------------
 
 
-def _calls(_view: str) -> Shown:
-    def cell(row: Row, said: Said) -> str:
-        return quantity(row.total.runs / said.steps) if row.total.runs else ""
+def _calls(_view: str) -> ShownColumn:
+    def cell(row: Row, context: CellContext) -> str:
+        return quantity(row.total.runs / context.steps) if row.total.runs else ""
 
     column = Column("calls/step", right=True, spare=_SPARE["calls"])
-    return Shown("calls", column, cell, _any("runs"))
+    return ShownColumn("calls", column, cell, _any("runs"))
 
 
-def _occurrence(view: str) -> Shown:
+def _occurrence(view: str) -> ShownColumn:
     column = Column("nodes", right=True, spare=_SPARE["calls"])
-    return Shown("occurrence", column, lambda row, _said: count(row.definitions), lambda _rows: view != "code")
+    return ShownColumn("occurrence", column, lambda row, _context: count(row.definitions), lambda _rows: view != "code")
 
 
-def _text(name: str, title: str, spare: int, least: int, text: Callable[[Row], str]) -> Callable[[str], Shown]:
-    def shown(_view: str) -> Shown:
+def _text(name: str, title: str, spare: int, least: int, text: Callable[[Row], str]) -> Callable[[str], ShownColumn]:
+    def shown(_view: str) -> ShownColumn:
         column = Column(title, least=least, spare=spare)
-        return Shown(name, column, lambda row, _said: text(row), lambda rows: any(map(text, rows)))
+        return ShownColumn(name, column, lambda row, _context: text(row), lambda rows: any(map(text, rows)))
 
     return shown
 
@@ -180,20 +182,22 @@ def _input_shapes(row: Row) -> str:
     return " | ".join(dict.fromkeys(shapes))
 
 
-def _op(view: str) -> Shown:
+def _op(view: str) -> ShownColumn:
     title = "op" if view == "graph" else "mostly"
     column = Column(title, least=20, spare=_SPARE["op"])
-    return Shown("op", column, lambda row, _said: row.op, lambda rows: view != "op" and any(row.op for row in rows))
-
-
-def _line(view: str) -> Shown:
-    column = Column("line", least=20, spare=_SPARE["line"])
-    return Shown(
-        "line", column, lambda row, _said: row.line, lambda rows: view != "code" and any(row.line for row in rows)
+    return ShownColumn(
+        "op", column, lambda row, _context: row.op, lambda rows: view != "op" and any(row.op for row in rows)
     )
 
 
-_TEXTS: Final[dict[str, Callable[[str], Shown]]] = {
+def _line(view: str) -> ShownColumn:
+    column = Column("line", least=20, spare=_SPARE["line"])
+    return ShownColumn(
+        "line", column, lambda row, _context: row.line, lambda rows: view != "code" and any(row.line for row in rows)
+    )
+
+
+_TEXTS: Final[dict[str, Callable[[str], ShownColumn]]] = {
     "calls": _calls,
     "occurrence": _occurrence,
     "op": _op,

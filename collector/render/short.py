@@ -10,8 +10,8 @@ DOTS: Final = "…"
 def shortened(text: str, width: int) -> str:
     """Return ``text`` in at most ``width`` characters, leaving out whole parts between slashes if that is enough.
 
-    The indentation shows the place in the tree: it is kept if half of the width remains for the
-    name.
+    The indentation shows the depth in the tree; it is kept as far as half of the width remains for
+    the name.
     """
     if len(text) <= width:
         return text
@@ -19,8 +19,8 @@ def shortened(text: str, width: int) -> str:
     return " " * indent + _shortened(name, width - indent)
 
 
-def told_apart(texts: Sequence[str], width: int) -> list[str]:
-    """Return ``texts`` shortened; where different ones would look the same, their ends are shown instead."""
+def shortened_distinctly(texts: Sequence[str], width: int) -> list[str]:
+    """Return ``texts`` shortened; where different texts would look the same, their ends are shown instead."""
     short = [shortened(text, width) for text in texts]
     meant: dict[str, set[str]] = defaultdict(set)
     for text, seen in zip(texts, short, strict=True):
@@ -32,7 +32,7 @@ def told_apart(texts: Sequence[str], width: int) -> list[str]:
 
 
 def _placed(text: str, width: int) -> tuple[str, int]:
-    """Return the name in ``text``, and how many blanks in front of it are kept."""
+    """Return the name in ``text``, and the number of leading blanks that are kept."""
     name = text.lstrip(" ")
     return name, min(len(text) - len(name), max(0, width - max(width // 2, min(len(name), width // 2))))
 

@@ -17,9 +17,9 @@ def _since(started_ns: Any) -> str:
     return f"{at} ({duration(max(0, time.time_ns() - started_ns))})"
 
 
-def _told(said: Any) -> str:
+def _error_text(error: Any) -> str:
     """Return the text of an error in a status file, with its slug if it has one."""
-    return f"{said['text']} [{said['slug']}]" if isinstance(said, Mapping) else str(said)
+    return f"{error['text']} [{error['slug']}]" if isinstance(error, Mapping) else str(error)
 
 
 def _open_jobs(status: Mapping[str, Any]) -> int | None:
@@ -77,10 +77,10 @@ _ROWS: Final[tuple[tuple[str, Callable[[Mapping[str, Any]], Any], Callable[[Any]
     ("rows a second", _key("rows_per_s"), lambda rate: f"{rate:,.0f}"),
     ("received", _key("bytes"), size),
     ("stalls", _key("stalls"), count),
-    ("stalled by", lambda status: status.get("stall") or status.get("stalled"), _told),
+    ("stalled by", lambda status: status.get("stall") or status.get("stalled"), _error_text),
     ("refusals", _refusals, count),
-    ("last refusal", _last_refusal, _told),
-    ("last error", _key("last_error"), _told),
+    ("last refusal", _last_refusal, _error_text),
+    ("last error", _key("last_error"), _error_text),
     ("failures within", _failures, count),
     ("first one", _first_failure, str),
     ("in quarantine", _quarantined, str),
@@ -94,7 +94,7 @@ _LABELS: Final = 4 + max(len(label) for label, *_ in _ROWS)
 
 
 def _running(status: Mapping[str, Any], room: int | None) -> Iterator[list[str]]:
-    """Yield label and text of what is known, texts in lines of ``room`` characters."""
+    """Yield label and text of each known value, with texts in lines of ``room`` characters."""
     for label, find, form in _ROWS:
         value = find(status)
         if value is not None and value != "":
@@ -104,7 +104,7 @@ def _running(status: Mapping[str, Any], room: int | None) -> Iterator[list[str]]
 
 
 def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | None = None) -> Iterator[str]:
-    """Yield the state of each daemon of ``store``, in lines of ``width`` characters where they can be broken."""
+    """Yield the state of each daemon of ``store``; texts are wrapped at ``width``."""
     yield from wrapped(f"store {clean(store)}", width)
     for name, status in statuses.items():
         if status["alive"]:
@@ -115,4 +115,4 @@ def lines(store: str, statuses: Mapping[str, Mapping[str, Any]], width: int | No
             decodes = f", would decode by {status['decoder']}" if "decoder" in status else ""
             yield from wrapped(f"{name}: not running (started when needed{decodes})", width)
             if status.get("last_error"):
-                yield from wrapped(f"  last error: {clean(_told(status['last_error']))}", width)
+                yield from wrapped(f"  last error: {clean(_error_text(status['last_error']))}", width)

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from ..numbers import count, duration, percent
-from ..summaries.events import Event
+from ..summaries.events import EventSummary
 from ..summaries.spread import Spread
-from ..summaries.steps import Step, StepGroup, Steps
+from ..summaries.steps import StepEntry, StepGroup, Steps
 from .table import Column, render
 
 _GROUPS: Final = (
@@ -49,7 +49,7 @@ def costs(group: StepGroup) -> str | None:
     return f"a traced {name} takes {more} the steps beside it, by the median of {count(pairs)}"
 
 
-def _mark(step: Step) -> str:
+def _mark(step: StepEntry) -> str:
     marks = (
         (step.traced, "traced"),
         (step.failed, "failed"),
@@ -60,25 +60,25 @@ def _mark(step: Step) -> str:
     return ", ".join(word for flag, word in marks if flag)
 
 
-def _step(step: Step) -> list[str]:
+def _step(step: StepEntry) -> list[str]:
     last = step.ordinal + step.count - 1
     number = str(step.ordinal) if step.count == 1 else f"{step.ordinal}-{last}"
     at = time.strftime("%H:%M:%S", time.localtime(step.start_ns / 1e9)) + f".{step.start_ns // 10**6 % 1000:03d}"
     return [step.kind, number, at, duration(step.mean_ns), _mark(step)]
 
 
-def _untold(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
-    """Yield a row for the steps of each kind without an entry: counted since the last timed one, or dropped."""
-    told: Counter[str] = Counter()
+def _without_entry(steps: Steps, counts: Mapping[str, int]) -> Iterator[list[str]]:
+    """Yield a row for the steps of each kind that have no entry: they were only counted, or dropped."""
+    with_entry: Counter[str] = Counter()
     for group in steps.groups:
-        told[group.kind] += group.count
-    for kind, number in told.items():
+        with_entry[group.kind] += group.count
+    for kind, number in with_entry.items():
         if number < counts.get(kind, 0):
             yield [kind, "only counted", count(counts[kind] - number), *[""] * 6]
 
 
 def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
-    """Return the number of timed steps of each kind with untimed ones; ``counts``: steps by kind."""
+    """Yield a sentence for each kind of which not all steps were timed; ``counts``: number of steps by kind."""
     for kind, number in steps.timed.items():
         if number < counts.get(kind, 0):
             calls = sum(group.kind == kind for group in steps.groups)
@@ -86,11 +86,11 @@ def timed(steps: Steps, counts: Mapping[str, int]) -> Iterator[str]:
             yield f"{count(number)} of {count(counts[kind])} {kind} steps were timed, the others counted{shares}"
 
 
-def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[Event], width: int | None) -> Iterator[str]:
+def lines(steps: Steps, counts: Mapping[str, int], events: Sequence[EventSummary], width: int | None) -> Iterator[str]:
     """Yield the groups, the timed steps, the cost of tracing, the events of the job, and the single steps."""
     if steps.groups:
         rows = [row for group in steps.groups for row in _rows(group)]
-        yield from render(_GROUPS, [*rows, *_untold(steps, counts)], width=width)
+        yield from render(_GROUPS, [*rows, *_without_entry(steps, counts)], width=width)
     yield from timed(steps, counts)
     for group in steps.groups:
         text = costs(group)

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 from ..text import clean
-from .short import told_apart
+from .short import shortened_distinctly
 
 _GAP: Final = 2
 
@@ -13,8 +13,8 @@ class Column(NamedTuple):
     """Heading and alignment of a column, and its rules if lines get too wide.
 
     Its cells may be shortened to ``least`` characters (0: never). If that is not enough, columns
-    with a ``spare`` are dropped, the highest first. ``fair``: columns with a ``spare`` above 1 are
-    dropped before this one gets shorter than this.
+    with a ``spare`` are dropped, the highest first. ``fair``: width that this column keeps while
+    columns with a ``spare`` above 1 can be dropped.
     """
 
     title: str
@@ -25,7 +25,7 @@ class Column(NamedTuple):
 
 
 def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int]:
-    """Return ``widths`` that fit into ``room``, made narrower from the widest column that may be shortened."""
+    """Return ``widths`` reduced to fit into ``room``: the widest column that may be shortened goes first."""
     widths = list(widths)
     while sum(widths) > room:
         spare = [(width, at) for at, width in enumerate(widths) if columns[at].least and width > columns[at].least]
@@ -36,7 +36,7 @@ def _fitted(widths: list[int], columns: Sequence[Column], room: int) -> list[int
 
 
 def _least(natural: int, column: Column, *, fair: bool) -> int:
-    """Return the minimum width of a column; ``fair``: while other columns can be dropped."""
+    """Return the minimum width of a column; ``fair``: other columns can still be dropped."""
     return min(natural, max(column.least, column.fair if fair else 0) or natural)
 
 
@@ -74,5 +74,5 @@ def render(
         columns, widths = [columns[at] for at in chosen], [widths[at] for at in chosen]
         lines = [[line[at] for at in chosen] for line in lines]
         widths = _fitted(widths, columns, width - len(indent) - _GAP * (len(columns) - 1))
-    shown = [told_apart([line[at] for line in lines], width) for at, width in enumerate(widths)]
+    shown = [shortened_distinctly([line[at] for line in lines], width) for at, width in enumerate(widths)]
     return [indent + _line(line, widths, columns) for line in zip(*shown, strict=True)]

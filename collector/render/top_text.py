@@ -40,7 +40,7 @@ _COLUMNS: Final = (
 )
 
 
-class Watching(NamedTuple):
+class JobNow(NamedTuple):
     """The current state of a job: its record, pace, CPU, memory, I/O, devices, time since the last step, alert."""
 
     row: JobRow
@@ -64,14 +64,14 @@ class HostNow(NamedTuple):
     memory_bytes: int
 
 
-class Lines(NamedTuple):
+class TopTable(NamedTuple):
     """The column titles, and a line for each job."""
 
     head: str
     jobs: list[str]
 
 
-def _change(one: Watching) -> str:
+def _change(one: JobNow) -> str:
     if one.idle_ns is not None:
         return "no step"
     change = one.pace.change
@@ -80,7 +80,7 @@ def _change(one: Watching) -> str:
     return f"{_TIMES}{change:.{2 if change < 1 else 1 if change < 10 else 0}f}"
 
 
-def _time(one: Watching) -> str:
+def _time(one: JobNow) -> str:
     """Return the current step time, or the time since the last step; for an ended job the mean of all steps."""
     if one.idle_ns is not None:
         return f">{numbers.duration(one.idle_ns)}"
@@ -91,7 +91,7 @@ def _rate(value: float | None) -> str:
     return "-" if value is None else numbers.quantity(round(value, 2))
 
 
-def _cells(one: Watching) -> list[str]:
+def _cells(one: JobNow) -> list[str]:
     row = one.row
     return [
         row.id,
@@ -115,13 +115,13 @@ def _cells(one: Watching) -> list[str]:
     ]
 
 
-def lines(jobs: Sequence[Watching], width: int | None) -> Lines:
+def lines(jobs: Sequence[JobNow], width: int | None) -> TopTable:
     """Return the table of ``jobs``, no wider than ``width``."""
     head, *rows = render(_COLUMNS, [_cells(one) for one in jobs], width=width)
-    return Lines(head, rows)
+    return TopTable(head, rows)
 
 
-def summary(at_ns: int, jobs: Sequence[Watching], hosts: Sequence[HostNow], damaged: int) -> list[str]:
+def summary(at_ns: int, jobs: Sequence[JobNow], hosts: Sequence[HostNow], damaged: int) -> list[str]:
     """Return the parts of the line above the table, the most important first: time, number of jobs, hosts."""
     states = Counter(one.row.phase for one in jobs)
     counts = [f"{states[phase]} {phase}" for phase in ("running", "starting", "ended") if states[phase]]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from ..numbers import tfprof_bytes, tfprof_count, tfprof_time
+from ..numbers import tf_profiler_bytes, tf_profiler_count, tf_profiler_time
 from ..text import clean
 from ..tfviews.parity import DEFAULT, Parity
 from ..tfviews.scope import SCOPE_TYPE
@@ -36,7 +36,7 @@ def counter(name: str, form: Callable[[int], str], unit: str = "") -> Cell:
 def _params(branch: Branch) -> Iterator[str]:
     shapes = [node.facts.parameter_shape for node in branch.nodes]
     yield from (shape_text(shape) for shape in shapes if shape)
-    yield from counter("params", tfprof_count, " params")(branch)
+    yield from counter("params", tf_profiler_count, " params")(branch)
 
 
 def _devices(branch: Branch) -> Iterator[str]:
@@ -44,7 +44,7 @@ def _devices(branch: Branch) -> Iterator[str]:
 
 
 def _op_types(scope: str) -> Cell:
-    """Return the cell of op types; ``scope`` is the type of the root and of scopes that are no node."""
+    """Return the cell of op types; ``scope`` is the type of entries without a node, such as the root."""
 
     def cell(branch: Branch) -> Iterator[str]:
         yield "|".join(kind for node in branch.nodes for kind in node.op_types) or scope
@@ -53,8 +53,8 @@ def _op_types(scope: str) -> Cell:
 
 
 def _occurrence(branch: Branch) -> Iterator[str]:
-    runs = pair(branch, tfprof_count(branch.own.runs), tfprof_count(branch.total.runs))
-    yield f"{runs}|{pair(branch, '1', tfprof_count(branch.definitions))}"
+    runs = pair(branch, tf_profiler_count(branch.own.runs), tf_profiler_count(branch.total.runs))
+    yield f"{runs}|{pair(branch, '1', tf_profiler_count(branch.definitions))}"
 
 
 def _input_shapes(branch: Branch) -> Iterator[str]:
@@ -79,10 +79,10 @@ def _not_in_code(column: str) -> Cell:
 
 
 _CELLS: Final[dict[str, Cell]] = {
-    **{name: counter(name, tfprof_bytes) for name in ("bytes", "peak_bytes", "residual_bytes", "output_bytes")},
-    **{name: counter(name, tfprof_time) for name in ("micros", "accelerator_micros", "cpu_micros")},
+    **{name: counter(name, tf_profiler_bytes) for name in ("bytes", "peak_bytes", "residual_bytes", "output_bytes")},
+    **{name: counter(name, tf_profiler_time) for name in ("micros", "accelerator_micros", "cpu_micros")},
     "params": _params,
-    "float_ops": counter("float_ops", tfprof_count, " flops"),
+    "float_ops": counter("float_ops", tf_profiler_count, " flops"),
     "device": _devices,
     "occurrence": _occurrence,
     "input_shapes": _input_shapes,
@@ -93,7 +93,7 @@ CELLS: Final[dict[str, dict[str, Cell]]] = {
     "graph": {**_CELLS, "op_types": _op_types("_TFGraphParent")},
     "code": {
         **_CELLS,
-        "params": counter("params", tfprof_count, " params"),
+        "params": counter("params", tf_profiler_count, " params"),
         "device": _devices_of_call,
         "op_types": _op_types_of_call,
         "occurrence": _not_in_code("occurrence"),

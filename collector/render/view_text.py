@@ -10,37 +10,37 @@ from ..tfviews.rows import Row, Rows
 from ..tfviews.tensors import Values, no_value
 from . import heading
 from .heading import Subject
-from .row_cells import Said, Shown, columns
+from .row_cells import CellContext, ShownColumn, columns
 from .table import render
 
 #: Columns that move above the table if all rows have the same value, with the text there.
 _ONCE: Final = {"device": "on {}", "line": "all made at {}"}
 
 
-def _same(shown: Shown, rows: Sequence[Row], said: Said) -> str | None:
+def _same(shown: ShownColumn, rows: Sequence[Row], context: CellContext) -> str | None:
     """Return the common value of a column, if it may move above the table; rows without a device do not count."""
-    texts = {shown.cell(row, said) for row in rows} - ({""} if shown.name == "device" else set())
+    texts = {shown.cell(row, context) for row in rows} - ({""} if shown.name == "device" else set())
     return texts.pop() if shown.name in _ONCE and len(texts) == 1 else None
 
 
 def lines(
-    subject: Subject, options: Options, rows: Rows, looked_at: int, width: int | None, values: Values = no_value
+    subject: Subject, options: Options, rows: Rows, timed_steps: int, width: int | None, values: Values = no_value
 ) -> Iterator[str]:
     """Yield heading, table, and below the rows of variables their ``values``.
 
-    ``looked_at``: number of steps with times.
+    ``timed_steps``: number of steps in the spread.
     """
-    said = Said(max(1, subject.traces), rows.whole, primary(options))
-    shown = [one for one in columns(subject.view, options) if one.tells(rows.rows)]
+    context = CellContext(max(1, subject.traces), rows.whole, primary(options))
+    shown = [one for one in columns(subject.view, options) if one.is_informative(rows.rows)]
     once = () if "select" in options.given else shown  # a selected column stays a column
-    same = {one.name: text for one in once if (text := _same(one, rows.rows, said)) is not None}
+    same = {one.name: text for one in once if (text := _same(one, rows.rows, context)) is not None}
     shown = [one for one in shown if one.name not in same]
-    spread = looked_at if any(one.name == "spread" for one in shown) else 0
-    told = [_ONCE[name].format(text) for name, text in same.items() if text]
-    yield from heading.lines(subject, rows.whole.micros / said.steps, told, spread, width)
+    spread = timed_steps if any(one.name == "spread" for one in shown) else 0
+    common = [_ONCE[name].format(text) for name, text in same.items() if text]
+    yield from heading.lines(subject, rows.whole.micros / context.steps, common, spread, width)
     if not rows.rows:
         return
-    cells = [[one.cell(row, said) for one in shown] for row in rows.rows]
+    cells = [[one.cell(row, context) for one in shown] for row in rows.rows]
     head, *texts = render([one.column for one in shown], cells, width=width)
     yield head
     for row, text in zip(rows.rows, texts, strict=True):

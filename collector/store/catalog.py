@@ -64,7 +64,7 @@ class JobInfo:
         return str(self.identity.get("name") or "")
 
     @property
-    def tells_slots(self) -> bool:
+    def has_slots(self) -> bool:
         """Whether the job was imported from a profile, which records the output that each input comes from."""
         return bool(self.identity.get("slots"))
 

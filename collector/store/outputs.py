@@ -11,7 +11,7 @@ DESCRIBED, SHAPED, ALLOCATED = 1, 2, 4
 _WORD: Final = 1 << 32
 
 
-class Output(NamedTuple):
+class OpOutput(NamedTuple):
     """One output; ``shape`` is a serialised TensorShapeProto (empty: a scalar), None if unknown.
 
     ``described``: it has a tensor_description; ``allocated``: that has an allocation_description.
@@ -24,7 +24,7 @@ class Output(NamedTuple):
     allocated: bool
 
 
-def encode(outputs: Iterable[Output]) -> bytes:
+def encode(outputs: Iterable[OpOutput]) -> bytes:
     """Return the signature of ``outputs``, empty if there are none."""
     signature = bytearray()
     for slot, dtype, shape, described, allocated in outputs:
@@ -35,7 +35,7 @@ def encode(outputs: Iterable[Output]) -> bytes:
     return bytes(signature)
 
 
-def decode(signature: bytes) -> list[Output]:
+def decode(signature: bytes) -> list[OpOutput]:
     """Return the outputs in ``signature``; FormatError if it is malformed."""
     outputs = []
     at = 0
@@ -48,7 +48,7 @@ def decode(signature: bytes) -> list[Output]:
     return outputs
 
 
-def _output(signature: bytes, at: int) -> tuple[Output, int]:
+def _output(signature: bytes, at: int) -> tuple[OpOutput, int]:
     """Return the output at ``at`` and its end; ValueError if it is truncated."""
     slot, at = varint(signature, at)
     dtype, at = varint(signature, at)
@@ -61,4 +61,4 @@ def _output(signature: bytes, at: int) -> tuple[Output, int]:
             raise ValueError
         shape = signature[start:at]
     signed = slot - _WORD if slot >= _WORD // 2 else slot
-    return Output(signed, dtype, shape, bool(flags & DESCRIBED), bool(flags & ALLOCATED)), at
+    return OpOutput(signed, dtype, shape, bool(flags & DESCRIBED), bool(flags & ALLOCATED)), at

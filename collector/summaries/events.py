@@ -13,7 +13,7 @@ _USUAL: Final = frozenset({"outside-steps", "order-given", "order-ended"})
 
 
 @dataclass(frozen=True, slots=True)
-class Event:
+class EventSummary:
     """An event that occurred ``count`` times, with its last text; times are real ns (slugs: docs/errors.md)."""
 
     slug: str
@@ -34,11 +34,11 @@ class Event:
         return clean(f"{self.text}{often} [{self.slug}]")
 
 
-def events(table: pa.Table) -> tuple[Event, ...]:
+def events(table: pa.Table) -> tuple[EventSummary, ...]:
     """Return the rows of EVENTS merged by slug, in order of first occurrence."""
-    found: dict[str, Event] = {}
+    found: dict[str, EventSummary] = {}
     for row in sorted(table.to_pylist(), key=lambda row: row["t_ns"]):
         at = row["t_ns"]
-        before = found.get(row["slug"], Event(row["slug"], "", 0, at, at))
-        found[row["slug"]] = Event(row["slug"], row["text"], before.count + row["count"], before.first_ns, at)
+        before = found.get(row["slug"], EventSummary(row["slug"], "", 0, at, at))
+        found[row["slug"]] = EventSummary(row["slug"], row["text"], before.count + row["count"], before.first_ns, at)
     return tuple(found.values())

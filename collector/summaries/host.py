@@ -65,8 +65,8 @@ def _column(table: pa.Table, name: str) -> list[Any]:
 def _rates(times: Sequence[int], totals: Sequence[float], most: float = inf) -> tuple[float, ...]:
     """Return the growth of ``totals`` per second; an amount above ``most`` is moved to earlier intervals.
 
-    CPU time is counted in ticks and read just after the clock, and a process that is found late
-    adds all its time at once.
+    Growth can exceed ``most``: CPU time is counted in ticks and read just after the clock, and a
+    process that is found late adds all its time at once.
     """
     pairs = zip(pairwise(times), pairwise(totals), strict=True)
     steps = [((after - before) / 1e9, max(0.0, b - a)) for (before, after), (a, b) in pairs if after > before]
@@ -90,7 +90,7 @@ def _series(table: pa.Table, sources: Sequence[_Source], cores: int | None) -> l
 
 
 def between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
-    """Return the samples in a span of real time (ns), and the one before it, which gives the first second a rate."""
+    """Return the samples in an interval of real time (ns), and the one before, which the first rate needs."""
     times, first, last = samples["t_ns"], pa.scalar(first_ns), pa.scalar(last_ns)
     before = samples.filter(pc.less(times, first)).sort_by("t_ns")
     inside = samples.filter(pc.and_(pc.greater_equal(times, first), pc.less_equal(times, last)))
@@ -100,7 +100,7 @@ def between(samples: pa.Table, first_ns: int, last_ns: int) -> pa.Table:
 def job_series(samples: pa.Table, cores: int | None = None) -> list[Series]:
     """Return the series of a job's processes from a table of SAMPLES; the host has ``cores`` CPUs.
 
-    A sample taken after their end has their final counters and no levels.
+    A sample taken after the end of the processes has their final counters and no levels.
     """
     there = pc.or_(*(pc.greater(samples[name], pa.scalar(0)) for name in ("rss_bytes", "processes")))
     rates, levels = _series(samples, _JOB, cores), _series(samples.filter(there), _JOB, cores)
@@ -118,7 +118,7 @@ def cpus(samples: pa.Table) -> int | None:
 
 
 class Usage(NamedTuple):
-    """What a job's processes used: busy cores on average, and the most memory at any sample; None where not known."""
+    """Resource use of a job's processes: mean number of busy cores, most memory of any sample; None if unknown."""
 
     cpu_cores: float | None
     memory_bytes: int | None
@@ -133,7 +133,7 @@ def _bounds(column: Any) -> dict[str, Any]:
 
 
 def usage(samples: pa.Table) -> Usage:
-    """Return what SAMPLES say of the whole time, without looking at each."""
+    """Return the resource use over the whole time of ``samples`` (columns of SAMPLES)."""
     if not samples.num_rows:
         return UNKNOWN
     names = ("t_ns", "cpu_user_s", "cpu_system_s")

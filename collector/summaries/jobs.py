@@ -101,7 +101,7 @@ def functions_of(info: JobInfo) -> dict[int, str]:
 
 
 def steps_of(values: Mapping[str, Any]) -> tuple[str, int]:
-    """Return a job's main kind of step, judged by its latest words, and the number of successful steps.
+    """Return a job's main kind of step, from its latest words, and the number of successful steps.
 
     A session run that meets the end of the data fails; users do not count it as a step.
     """
@@ -123,14 +123,14 @@ def _untouched_ns(values: Mapping[str, Any]) -> int:
 
 
 def phase_of(state: str, counts: Mapping[str, int]) -> str:
-    """Return the phase of a job in some state that has had ``counts`` spans of each kind."""
+    """Return the phase of a job in ``state``; ``counts``: number of its spans of each kind."""
     if state != RUNNING:
         return ENDED
     return RUNNING if any(counts.values()) else STARTING
 
 
 def _mean_ns(values: Mapping[str, Any], kind: str) -> float | None:
-    """Return the mean time of a step of a kind, failed ones too; None without one, or where no time is known."""
+    """Return the mean time of a step of a kind, including failed steps; None without steps or times."""
     counts, times = (values.get(name) for name in ("counts", "times"))
     if not isinstance(counts, Mapping) or not isinstance(times, Mapping):
         return None
@@ -139,7 +139,7 @@ def _mean_ns(values: Mapping[str, Any], kind: str) -> float | None:
 
 
 def cost_note(row: JobRow) -> str | None:
-    """Return the note on a cost above the budget; None if it is not."""
+    """Return a note if the cost is above the budget, else None."""
     why = over_budget(row)
     return f"the cost is above the budget: {why}" if why else None
 

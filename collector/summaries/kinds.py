@@ -1,8 +1,7 @@
 """Kinds of steps: their names, and the choice of a job's main kind.
 
-Calls of different functions are different steps: each function is a kind of its own,
-`function:NAME`. A kind is known by a whole number: that of the span kind, and for one function the
-span key above it.
+Calls of different functions are different steps: each function is a separate kind, `function:NAME`.
+A kind is a whole number: the span kind in the low 16 bits, and for one function its span key above.
 """
 
 import re
@@ -19,31 +18,31 @@ ALL: Final = "all"
 NUMBERS: Final = {layout.SPAN_NAMES[kind]: kind for kind in layout.STEP_KINDS}
 
 
-#: What stands between the span kind and the name of a function.
+#: Prefix of the name of a kind that is one function.
 _OF: Final = f"{layout.SPAN_NAMES[layout.FUNCTION]}:"
 _KEY_AT: Final = 16
-#: Other names go by their keys: longer ones may have been cut off.
+#: Names of functions in kinds; other functions go by their keys, since longer names may have been cut.
 _NAME: Final = re.compile(r"[^,\s#][^,\s]{0,62}")
 _NO_NAMES: Final[Mapping[int, str]] = {}
 
 
 def of_span(kind: int, key: int) -> int:
-    """Return the kind of a step by the kind and the key of its span."""
+    """Return the kind of a step from the kind and the key of its span."""
     return kind | key << _KEY_AT if kind == layout.FUNCTION else kind
 
 
 def span_kind(kind: int) -> int:
-    """Return the kind of the spans of a kind of step."""
+    """Return the span kind of a kind of step."""
     return kind & (1 << _KEY_AT) - 1
 
 
 def key_of(kind: int) -> int:
-    """Return the key of the spans of one function, 0 where the kind is not that of one."""
+    """Return the span key of a kind that is one function, else 0."""
     return kind >> _KEY_AT
 
 
 def named(kind: int, functions: Mapping[int, str] = _NO_NAMES) -> str:
-    """Return the name of a kind; ``functions``: those of functions by key."""
+    """Return the name of a kind; ``functions``: names of functions by key."""
     key = key_of(kind)
     if not key:
         return layout.SPAN_NAMES.get(kind, str(kind))
@@ -52,7 +51,7 @@ def named(kind: int, functions: Mapping[int, str] = _NO_NAMES) -> str:
 
 
 def _from_word(word: str) -> int | None:
-    """Return the kind that a word names, None where there can be none."""
+    """Return the kind that a word names, None if it names none."""
     if not word.startswith(_OF):
         return NUMBERS.get(word)
     name = word.removeprefix(_OF)

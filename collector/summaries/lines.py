@@ -1,4 +1,4 @@
-"""Steps as lines of a log: one for each, or where they are many one for each second."""
+"""Steps as lines of a log: a line for each step, or for each second with many steps."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -8,18 +8,18 @@ from ...formats import layout
 from .kinds import named, of_span
 
 SECOND_NS: Final = 10**9
-#: With more steps of a kind than that in a second, they share one line.
+#: Maximum number of steps of a kind in a second that get a line each; more steps share one line.
 MOST: Final = 10
-#: A second is complete when a later one has begun, or after so long: entries are on their way for two seconds or so.
+#: A second is complete when a later one has begun, or after this time, since entries arrive about two seconds late.
 _WAIT_NS: Final = 4 * SECOND_NS
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class StepLine:
     """``count`` spans of one kind, numbered from ``first`` to ``last``; times in ns, ``end_ns`` is real time.
 
-    ``entries``: how many recorded entries it is of; ``timed``: how many of the spans were timed.
-    ``end_ns`` is when the last one ended. Where none was timed the times are 0.
+    ``entries``: number of recorded entries; ``timed``: number of spans that were timed. ``end_ns`` is
+    the end of the last span. The times are 0 if no span was timed.
     """
 
     kind: str
@@ -41,7 +41,7 @@ Row = Mapping[str, Any]
 
 
 def _end(row: Row) -> int:
-    """Return when the last span of an entry ended: one that is sampled began with its last one."""
+    """Return the end of the last span of an entry; the start of a sampled entry is that of its last span."""
     count = row["count"] if row["flags"] & layout.FLAG_SAMPLED else 1
     return int(row["start_ns"] + row["total_ns"] // max(1, count))
 
@@ -50,8 +50,8 @@ def _kind(row: Row) -> int:
     return of_span(row["kind"], row["key"])
 
 
-def line(rows: list[Row], functions: Mapping[int, str]) -> Line:
-    """Return entries of one kind as one line."""
+def line(rows: list[Row], functions: Mapping[int, str]) -> StepLine:
+    """Return the line for ``rows``, which are entries of one kind."""
 
     def flagged(flag: int) -> int:
         return sum(row["count"] for row in rows if row["flags"] & flag)
@@ -59,7 +59,7 @@ def line(rows: list[Row], functions: Mapping[int, str]) -> Line:
     count, total = sum(row["count"] for row in rows), sum(row["total_ns"] for row in rows)
     sampled = [row for row in rows if row["flags"] & layout.FLAG_SAMPLED]
     untimed = sum(row["count"] - (not row["flags"] & layout.FLAG_FAILED) for row in sampled)
-    return Line(
+    return StepLine(
         kind=named(_kind(rows[0]), functions),
         first=min(row["ordinal"] for row in rows),
         last=max(row["ordinal"] + row["count"] - 1 for row in rows),
@@ -76,8 +76,8 @@ def line(rows: list[Row], functions: Mapping[int, str]) -> Line:
     )
 
 
-class Lines:
-    """Makes lines of the entries of a job as they come; ``each``: one for every entry, however many.
+class StepLines:
+    """Makes lines of the entries of a job as they arrive; ``each``: a line for every entry, however many there are.
 
     ``functions``: the names of functions by key, as far as they are known.
     """
@@ -88,8 +88,8 @@ class Lines:
         self._waiting: dict[tuple[int, int], list[Row]] = {}
         self._newest_ns = 0
 
-    def add(self, rows: Iterable[Row], now_ns: int) -> list[Line]:
-        """Take rows of SPANS; return the lines of the seconds that are complete at ``now_ns``, in order of time."""
+    def add(self, rows: Iterable[Row], now_ns: int) -> list[StepLine]:
+        """Add rows of SPANS; return the lines of the seconds that are complete at ``now_ns``, in order of time."""
         for row in rows:
             end_ns = _end(row)
             self._newest_ns = max(self._newest_ns, end_ns)
@@ -97,16 +97,16 @@ class Lines:
         newest = max(self._newest_ns, now_ns - _WAIT_NS) // SECOND_NS
         return self._taken(lambda second: self._each or second < newest)
 
-    def rest(self) -> list[Line]:
-        """Return the lines of what waits."""
+    def rest(self) -> list[StepLine]:
+        """Return the lines of the entries that are left."""
         return self._taken(lambda _second: True)
 
-    def _taken(self, complete: Any) -> list[Line]:
+    def _taken(self, complete: Any) -> list[StepLine]:
         taken = [key for key in self._waiting if complete(key[0])]
         found = [one for key in taken for one in self._lines(self._waiting.pop(key))]
         return sorted(found, key=lambda one: (one.end_ns, -one.mean_ns))
 
-    def _lines(self, rows: list[Row]) -> Iterator[Line]:
+    def _lines(self, rows: list[Row]) -> Iterator[StepLine]:
         if self._each or sum(row["count"] for row in rows) <= MOST:
             yield from (line([row], self.functions) for row in rows)
         else:

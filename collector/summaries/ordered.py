@@ -1,4 +1,4 @@
-"""Jobs that an order is to, and the ops of what it traced."""
+"""The jobs that get an order, and the ops of the steps that it traced."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from .top import TopOp
 
 @dataclass(frozen=True, slots=True)
 class OrderedJob:
-    """A job that an order is to: the shortest id that no other job has, and whether it may obey."""
+    """A job that gets an order: its record, its shortest unique id, and whether its process may run."""
 
     info: JobInfo
     id: str
@@ -18,7 +18,7 @@ class OrderedJob:
 
 @dataclass(frozen=True, slots=True)
 class OrderedOps:
-    """The ops of the ``steps`` traced steps from ``first`` to ``last`` of ``kind``, most of the time first."""
+    """The ops of the ``steps`` traced steps of ``kind`` from ``first`` to ``last``, those with most time first."""
 
     kind: int
     first: int

@@ -1,4 +1,4 @@
-"""How step times go: over a whole job as a curve, and just now compared with before."""
+"""Step times over time: a curve over a whole job, and the current pace compared with the usual one."""
 
 from collections import deque
 from collections.abc import Iterable, Sequence
@@ -12,17 +12,18 @@ import pyarrow.compute as pc
 from .steps import UNUSUAL, flagged
 
 SECOND_NS: Final = 10**9
-#: Steps are put together by the parts of so many ns that they began in; so many parts with any are remembered.
+#: Steps are grouped by their start into parts of this length (ns).
 PART_NS: Final = 5 * SECOND_NS
+#: Maximum number of parts with steps that are kept.
 _KEPT: Final = 120
-#: The last parts with steps in them are now; so many parts before them are needed to say what is usual.
+#: Number of latest parts that are the present, and minimum number of earlier parts for the usual time.
 _NOW: Final = 3
 _USUAL_LEAST: Final = 3
-#: Parts that one value of a trend is of, at most.
+#: Maximum number of parts in one value of a trend.
 _OF_TREND: Final = 3
-#: Rows of a part that its median is of: of more, those that came first.
+#: Maximum number of rows in the median of a part; later rows are ignored.
 _ROWS: Final = 256
-#: A job without a step for so long, and for so many of its usual steps, has a pace of 0.
+#: Time without a step (ns), and the same in usual steps, after which the rate is 0; both must have passed.
 _IDLE_NS: Final = 10 * SECOND_NS
 _IDLE_STEPS: Final = 5
 
@@ -30,7 +31,8 @@ _IDLE_STEPS: Final = 5
 def curve(spans: pa.Table, slices: int) -> list[float]:
     """Return the mean step time in ns of each of ``slices`` equal parts of the time that SPANS of one kind cover.
 
-    Traced, failed and first steps tell nothing of how long steps take, and are left out; so are parts without any step.
+    Traced, failed and setup steps are left out, since their times are not representative. Parts
+    without steps are left out, too.
     """
     usual = spans.filter(pc.invert(flagged(spans, UNUSUAL)))
     if not usual.num_rows:
@@ -45,8 +47,8 @@ def curve(spans: pa.Table, slices: int) -> list[float]:
     return [total / count for total, count in sums if count]
 
 
-class Row(NamedTuple):
-    """One entry of SPANS, as far as paces go by it."""
+class SpanRow(NamedTuple):
+    """The columns of an entry of SPANS that a pace needs."""
 
     start_ns: int
     total_ns: int
@@ -56,11 +58,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Step times of one kind now, in ns, compared with before: None where too little is known.
+    """The current step time of one kind, compared with the usual one; None if too little is known.
 
-    ``step_ns``: the median of the last ten seconds or so; ``usual_ns``: that of ten minutes before
-    them; ``per_s``: steps a second now; ``last_ns``: when the last step ended, in real time;
-    ``trend``: medians of up to 15 s each, the latest last.
+    ``step_ns``: median of the last ten seconds or so; ``usual_ns``: median of the ten minutes before;
+    ``per_s``: steps a second now; ``last_ns``: end of the last step in real time; ``trend``: medians
+    of up to 15 s each, the latest last. Times are in ns.
     """
 
     step_ns: float | None
@@ -71,7 +73,7 @@ class Pace:
 
     @property
     def change(self) -> float | None:
-        """How many times as long as usual a step takes now."""
+        """The current step time as a multiple of the usual one."""
         return self.step_ns / self.usual_ns if self.step_ns is not None and self.usual_ns else None
 
 
@@ -79,7 +81,7 @@ NO_PACE: Final = Pace(None, None, None, None, ())
 
 
 class _Part:
-    """The steps that began in one part of the time."""
+    """The steps that began in one interval of PART_NS."""
 
     __slots__ = ("_middle", "count", "means", "number", "start_ns")
 
@@ -89,8 +91,8 @@ class _Part:
         self.means: list[float] = []
         self._middle: float | None = None
 
-    def add(self, row: Row) -> None:
-        """Count a row; its mean is looked at unless it was unusual."""
+    def add(self, row: SpanRow) -> None:
+        """Count the steps of a row; their mean counts unless they are traced, failed or setup steps."""
         self.count += row.steps
         if not row.flags & UNUSUAL and len(self.means) < _ROWS:
             self.means.append(row.total_ns / row.steps)
@@ -98,14 +100,14 @@ class _Part:
 
     @property
     def middle(self) -> float:
-        """The median step time; only of parts with usual steps."""
+        """The median step time; the part must have usual steps."""
         if self._middle is None:
             self._middle = median(self.means)
         return self._middle
 
 
 class PaceKeeper:
-    """The pace of the steps of one kind: fed with their spans as they come, it remembers some minutes of them."""
+    """Computes the pace of the steps of one kind from their spans as they arrive; it keeps the last ten minutes."""
 
     def __init__(self) -> None:
         self._parts: deque[_Part] = deque(maxlen=_KEPT)
@@ -113,11 +115,11 @@ class PaceKeeper:
 
     @property
     def last_ns(self) -> int | None:
-        """When the last step ended, in real time; None before there was one."""
+        """The end of the last step in real time; None before the first step."""
         return self._end_ns
 
-    def add(self, rows: Iterable[Row]) -> None:
-        """Take rows, about in the order in which they began."""
+    def add(self, rows: Iterable[SpanRow]) -> None:
+        """Add rows, roughly in order of their start."""
         part = self._parts[-1] if self._parts else None
         for row in rows:
             number = row.start_ns // PART_NS
@@ -132,11 +134,11 @@ class PaceKeeper:
                 self._end_ns = end
 
     def _found(self, number: int) -> _Part:
-        """Return the part called ``number``, or the one that is next to where it would be."""
+        """Return the part with ``number``, or else the last one before it, or else the first one."""
         return next((part for part in reversed(self._parts) if part.number <= number), self._parts[0])
 
     def pace(self, now_ns: int, values: int) -> Pace:
-        """Return the pace at ``now_ns``, with a trend of at most so many values."""
+        """Return the pace at ``now_ns``, with a trend of at most ``values`` values."""
         middles = [part.middle for part in self._parts if part.means]
         now, before = middles[-_NOW:], middles[:-_NOW]
         step_ns = median(now) if now else None
@@ -144,7 +146,7 @@ class PaceKeeper:
         return Pace(step_ns, usual_ns, self._per_s(now_ns, step_ns), self._end_ns, _trend(middles, values))
 
     def _per_s(self, now_ns: int, step_ns: float | None) -> float | None:
-        """Return steps a second: of the last parts with steps, and 0 where they are long ago."""
+        """Return the steps a second in the last parts with steps; 0 if the last step was long ago."""
         if self._end_ns is None:
             return None
         if now_ns - self._end_ns > max(_IDLE_NS, _IDLE_STEPS * (step_ns or 0)):

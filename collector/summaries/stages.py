@@ -1,7 +1,4 @@
-"""What a job's time went into, one stage after the other.
-
-The stages are its start, its fits, evaluations and runs, and what came after them.
-"""
+"""The stages of a job and their times: its start; its fits, evaluations and runs; the time after them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,14 +10,14 @@ import pyarrow.compute as pc
 from .jobs import ENDED, STARTING, JobRow
 from .spans import Phase
 
-#: What comes before the first step or fit, and what after the last one.
+#: Names of the stage after the last step or fit: of an ended job, and of a running one.
 ENDING: Final = "ending"
 WAITING: Final = "no step since"
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """A part of a job's life: its name, how many spans are in it, and their time; ``running``: it goes on."""
+    """A stage of a job: its name, the number and total time of its spans; ``running``: it has not ended."""
 
     name: str
     count: int
@@ -29,7 +26,7 @@ class Stage:
 
 
 def stages(row: JobRow, phases: Sequence[Phase], spans: pa.Table, now_ns: int) -> list[Stage]:
-    """Return the stages of the job of ``row``, with its ``phases`` and its SPANS, seen at ``now_ns``."""
+    """Return the stages of the job of ``row`` at ``now_ns``, from its ``phases`` and its SPANS."""
     end_ns = row.ended_ns or now_ns
     if not spans.num_rows:
         return [Stage(STARTING, 1, max(0, end_ns - row.started_ns), row.phase != ENDED)]
@@ -41,9 +38,9 @@ def stages(row: JobRow, phases: Sequence[Phase], spans: pa.Table, now_ns: int) -
 
 
 def _of_phases(phases: Sequence[Phase]) -> list[Stage]:
-    """Return a stage for each kind of what is at the top of the tree.
+    """Return a stage for each kind of phase at depth 0.
 
-    A fit that goes on has what its epochs took so far.
+    A running fit has the time of its epochs so far.
     """
     found: dict[str, Stage] = {}
     for at, phase in enumerate(phases):
@@ -57,7 +54,7 @@ def _of_phases(phases: Sequence[Phase]) -> list[Stage]:
 
 
 def _below(phases: Sequence[Phase]) -> int:
-    """Return the time of the epochs, or the batches of those that go on, that come before the next entry of depth 0."""
+    """Return the time of the epochs before the next phase of depth 0; of a running epoch, the time of its batches."""
     total, open_epoch = 0, False
     for phase in phases:
         if not phase.depth:

@@ -13,7 +13,7 @@ from .step_cost import StepCost, step_cost
 
 #: Flags of steps whose times are not representative.
 UNUSUAL: Final = layout.FLAG_TRACED | layout.FLAG_FAILED | layout.FLAG_SETUP
-#: Largest number of feeds, fetches or targets in a key; it means this many or more.
+#: Largest number of feeds, fetches or targets that a key can hold; it means this many or more.
 _MOST: Final = 15
 
 #: Names of calls by key.
@@ -41,7 +41,7 @@ class StepGroup:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class StepEntry:
     """One step, or ``count`` consecutive short ones from ``ordinal`` on; durations are means in ns.
 
     ``sampled``: only the last one was timed, or none if that failed.
@@ -63,7 +63,7 @@ class Steps:
     """Groups by importance, and single steps by time; ``timed``: number of timed steps of each kind."""
 
     groups: tuple[StepGroup, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[StepEntry, ...]
     rows: int
     timed: Mapping[str, int]
 
@@ -114,9 +114,9 @@ def _group(kind: int, key: int, spans: pa.Table, names: Names) -> StepGroup:
     )
 
 
-def _step(row: dict[str, Any]) -> Step:
+def _step(row: dict[str, Any]) -> StepEntry:
     flags = row["flags"]
-    return Step(
+    return StepEntry(
         layout.SPAN_NAMES[row["kind"]],
         row["ordinal"],
         row["count"],

@@ -71,7 +71,7 @@ def top_line(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
 
 
 def top_place(nodes: Sequence[Node], times: Times, stack_of: StackOf) -> str:
-    """Return ``top_line`` with the line's function."""
+    """Return the result of ``top_line`` with the line's function."""
     return _heaviest(nodes, times, stack_of, own_place)
 
 

@@ -26,7 +26,7 @@ _NAMES: Final = re.compile(
 
 
 def is_added(node: Node) -> bool:
-    """Whether TensorFlow added ``node``: no graph of the job has it, and TensorFlow uses such names or types."""
+    """Whether TensorFlow added ``node``: no graph of the job has it, and its name or type looks like TensorFlow's."""
     return not node.in_graph and (_NAMES.fullmatch(node.name) is not None or node.op.startswith("_"))
 
 

@@ -148,7 +148,7 @@ def _account(places: Sequence[Place], patterns: tuple[str, ...]) -> AccountedNod
     for place in reversed(places[1:]):  # callees before callers
         picked = [(node, times) for node in place.nodes if (times := count_of(node))]
         below = place.kept_below()
-        if picked or below:  # if all nodes are accounted, so are all calls: the innermost ones have nodes
+        if picked or below:  # the innermost calls have nodes: if all nodes are accounted, so are all calls
             place.kept = Call(place, picked, below, whole=whole)
     return root_of(places[0].kept_below())
 
@@ -171,8 +171,8 @@ def code_view(nodes: Sequence[Node], options: Options, parity: Parity = DEFAULT)
     """Fold nodes in name order into the code view: its `nodes` are those with a stack, none without code traces.
 
     `unreached` counts gradient nodes whose forward ops have no stack. As in the TF profiler,
-    trimming a call drops its callees, totals never cover displayed entries only, and the number of
-    executions hides nothing.
+    trimming a call drops its callees, totals always cover hidden entries, too, and -min_occurrence
+    has no effect.
     """
     traced = [node for node in nodes if node.facts.stack]
     tree, picked = call_tree(traced, parity), match_counts(options.account_type_regexes)

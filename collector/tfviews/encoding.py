@@ -1,4 +1,4 @@
-"""The bytes of names, which are UTF-8 text; other bytes are surrogate escapes."""
+"""Names as bytes: names are UTF-8, and bytes that are not become surrogate escapes."""
 
 
 def octets(text: str) -> bytes:

@@ -129,9 +129,9 @@ def entries(
     """Return the TF profiler's entries by node name and step, from the rows of ``ops`` with a trace in ``traces``.
 
     ``ops`` has COLUMNS of OPS in stored order; ``traces`` has at least `trace`, `step` and
-    `base_ns`: traces of one step add up. ``canonical`` is node id -> device id in the whole job
-    (views.nodes.canonical_devices). A node that ran only on CPUs or GPUs other than its canonical
-    device has no entry.
+    `base_ns`; traces of one step add up. ``canonical`` maps node ids to device ids in the whole job
+    (nodes.canonical_devices). A node that ran only on CPUs or GPUs other than its canonical device
+    has no entry.
     """
     devices = _devices(names)
     own = {node: devices[device].name for node, device in canonical.items() if device in devices}
@@ -216,7 +216,7 @@ def _rows(ops: pa.Table, traces: pa.Table) -> Iterator[_Row]:
 
 
 def _outputs(table: pa.Table) -> dict[tuple[int, int, int, int], dict[int, Output]]:
-    """Return the outputs of executions by (trace, node, device, execution) and slot; the last of a slot counts."""
+    """Return the outputs of executions by (trace, node, device, execution) and slot; the last row of a slot counts."""
     found: dict[tuple[int, int, int, int], dict[int, Output]] = {}
     columns: Any = (
         table[name].to_pylist() for name in ("trace", "node", "device", "execution", "slot", "bytes", "ptr")

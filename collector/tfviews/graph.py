@@ -1,4 +1,4 @@
-"""The graph view: each node has its inputs below it; a node appears where the walk from the outputs first meets it."""
+"""The graph view: each node has its inputs below it; a node appears where a walk from the outputs first meets it."""
 
 from collections.abc import Sequence
 

@@ -33,8 +33,8 @@ def wrong(pattern: str) -> str:
 class Matcher:
     """A list of regexes that match whole names (RE2's full match); an invalid one matches nothing.
 
-    ALL matches everything. Without ``shortcut`` it matches only names without a line break, like
-    any `.*`: that is how the TF profiler hides and trims.
+    ALL matches everything. Without ``shortcut``, it matches only names without a line break, like
+    any `.*`; the TF profiler hides and trims so.
     """
 
     __slots__ = ("everything", "patterns")

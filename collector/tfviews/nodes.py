@@ -52,7 +52,7 @@ class Stats(NamedTuple):
 NOTHING: Final = Stats()
 
 
-#: Sizes of dimensions: -1 is an unknown one, the empty shape an unknown rank; a scalar is (1,), as
+#: Sizes of dimensions: -1 is an unknown size, the empty shape an unknown rank; a scalar is (1,), as
 #: in the TF profiler.
 Shape = tuple[int, ...]
 
@@ -90,8 +90,8 @@ class Node:
     """A node of one or several jobs, with its counters; `devices` are lower case, empty if it never ran.
 
     `entries`: the number of selected traced steps with an entry of the node; None if the whole job
-    has none. `in_graph`: whether a graph of the job has it, or no graph is known; else TensorFlow
-    added it, or it ran outside of graphs.
+    has none. `in_graph`: whether a graph of the job has the node, or no graph is known; otherwise
+    TensorFlow added it, or it ran outside of graphs.
     """
 
     name: str
@@ -175,7 +175,7 @@ def _fold(rollup: pa.Table, devices: Mapping[int, str]) -> dict[int, _Sums]:
 
 
 def _ops(table: pa.Table) -> dict[str, str]:
-    """Return the op of each graph node by name; the first of a name counts, later ones are skipped."""
+    """Return the op of each graph node by name; of several nodes with one name, the first counts."""
     names: list[Any] = table["name"].to_pylist()
     ops: list[Any] = table["op"].to_pylist()
     return dict(zip(reversed(names), reversed(ops), strict=True))
@@ -204,8 +204,8 @@ def sums(
 
     ``rollup`` covers the selected steps, ``total`` the whole job (default: ``rollup``): op and
     canonical device are those of the whole job. ``names`` and ``graph`` have columns of NAMES and
-    GRAPH_NODES. A node's op is that of the graph, else its name; ``op_types`` has, by id, the op
-    that ran in its place: a fused Conv2D has the name of its last op, a Relu.
+    GRAPH_NODES. A node's op is that of the graph, else its name. ``op_types`` replaces it, by id,
+    with the op that ran instead: a fused Conv2D has the name of its last op, a Relu.
     """
     devices = device_names(names)
     known, types, known_facts = _ops(graph), op_types or {}, facts or {}

@@ -14,12 +14,12 @@ from .order import ordered
 from .parity import DEFAULT, Parity
 from .tree import ROOT, counter_of, sums
 
-__all__ = ["ROOT", "Entry", "OpView", "op_view"]
+__all__ = ["ROOT", "OpTypeEntry", "OpView", "op_view"]
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
-    """One op type: its picked nodes, their sums, and the running total with all accounted entries after it."""
+class OpTypeEntry:
+    """One op type: its picked nodes, their sums, and their sums plus those of all accounted entries after it."""
 
     name: str
     nodes: tuple[Node, ...]
@@ -34,13 +34,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class OpView:
-    """The shown entries in order, the total for percentages, and the counts of accounted entries not shown.
+    """The shown entries in order, the total for percentages, and the numbers of accounted entries not shown.
 
-    The latter lie before the start, after the end (by depth or trim), or are hidden by a minimum or
-    a name.
+    ``before``: entries before the start; ``after``: entries after the end (by depth or trim);
+    ``hidden``: entries that a minimum or a name hides.
     """
 
-    entries: tuple[Entry, ...]
+    entries: tuple[OpTypeEntry, ...]
     total: Stats
     accounted: int
     before: int
@@ -49,7 +49,7 @@ class OpView:
     op_types: int
 
 
-def _entries(nodes: Iterable[Node], options: Options) -> list[Entry]:
+def _entries(nodes: Iterable[Node], options: Options) -> list[OpTypeEntry]:
     """Return an entry for each op type by name; a node that n patterns match counts n times."""
     times = match_counts(options.account_type_regexes)
     by_op: dict[str, list[tuple[Node, int]]] = defaultdict(list)
@@ -59,16 +59,16 @@ def _entries(nodes: Iterable[Node], options: Options) -> list[Entry]:
     for op in sorted(by_op, key=octets):
         picked = [(node, count) for node, count in by_op[op] if count]
         own = sums([NOTHING, *[node.stats for node, count in picked for _ in repeat(None, count)]])
-        entries.append(Entry(op, tuple(node for node, _ in picked), own, own))
+        entries.append(OpTypeEntry(op, tuple(node for node, _ in picked), own, own))
     return entries
 
 
-def _ordered(entries: list[Entry], order_by: str, parity: Parity) -> list[Entry]:
+def _ordered(entries: list[OpTypeEntry], order_by: str, parity: Parity) -> list[OpTypeEntry]:
     """Return ``entries`` sorted by their own numbers; occurrence is the number of nodes."""
-    key: Callable[[Entry], Any]
+    key: Callable[[OpTypeEntry], Any]
     at = counter_of(order_by)
     if at is not None:
-        key = lambda entry: entry.own[at]  # noqa: E731  # one of two
+        key = lambda entry: entry.own[at]  # noqa: E731  # one of two functions
     elif order_by == "occurrence":
         key = lambda entry: len(entry.nodes)  # noqa: E731
     else:
@@ -76,7 +76,7 @@ def _ordered(entries: list[Entry], order_by: str, parity: Parity) -> list[Entry]
     return ordered(entries, key, descending=True, parity=parity)
 
 
-def _chained(entries: Sequence[Entry]) -> list[Entry]:
+def _chained(entries: Sequence[OpTypeEntry]) -> list[OpTypeEntry]:
     """Return the entries with running totals: each one's own numbers and those of all after it."""
     running = NOTHING
     chained = []
@@ -87,14 +87,14 @@ def _chained(entries: Sequence[Entry]) -> list[Entry]:
     return chained
 
 
-def _start(entries: Sequence[Entry], patterns: tuple[str, ...]) -> int:
+def _start(entries: Sequence[OpTypeEntry], patterns: tuple[str, ...]) -> int:
     matches = Matcher(patterns)
     if not patterns or matches.everything:
         return 0
     return next((at for at, entry in enumerate(entries) if matches(entry.name)), len(entries))
 
 
-def _filter(options: Options, parity: Parity) -> Callable[[Entry], bool]:
+def _filter(options: Options, parity: Parity) -> Callable[[OpTypeEntry], bool]:
     """Return the filter: minima apply to running totals, except occurrence to the number of nodes.
 
     Older versions compare the latter as unsigned: a negative minimum hides everything.
@@ -103,7 +103,7 @@ def _filter(options: Options, parity: Parity) -> Callable[[Entry], bool]:
     show, hide = Matcher(options.show_name_regexes), Matcher(options.hide_name_regexes, shortcut=False)
     minima = [(at, least) for counter, least in options.minima if (at := counter_of(counter)) is not None]
 
-    def shown(entry: Entry) -> bool:
+    def shown(entry: OpTypeEntry) -> bool:
         if any(entry.running[at] < least for at, least in minima) or len(entry.nodes) < fewest:
             return False
         return show(entry.name) and not hide(entry.name)

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from ..errors import UsageError
 from . import output as outputs
-from .output import Output
+from .output import OutputChoice
 
 #: Attributes that `-select` accepts, with TensorFlow's names.
 SELECTS: Final = (
@@ -90,7 +90,7 @@ def _select(name: str, value: str) -> frozenset[str]:
     return frozenset(words)
 
 
-def _output(_name: str, value: str) -> Output:
+def _output(_name: str, value: str) -> OutputChoice:
     return outputs.parse(value)
 
 
@@ -134,7 +134,7 @@ def _words(name: str, value: Any) -> frozenset[str]:
     return frozenset(_texts(name, value))
 
 
-def _place(name: str, value: Any) -> Output:
+def _place(name: str, value: Any) -> OutputChoice:
     return outputs.parse(text_of(name, value))
 
 

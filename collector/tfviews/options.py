@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from ..errors import UsageError
 from .matcher import ALL, Matcher, wrong
 from .option_values import NUMBER, ORDER, ORDERS, OUTPUT, REGEXES, SELECT, SELECTS, TRUTH, Kind, invalid, text_of
-from .output import FILE, SPELLED, Output, explained
+from .output import FILE, SPELLED, OutputChoice, explained
 
 __all__ = [
     "ALL",
@@ -18,7 +18,7 @@ __all__ = [
     "Matcher",
     "Option",
     "Options",
-    "Output",
+    "OutputChoice",
     "from_dict",
     "from_texts",
 ]
@@ -37,7 +37,7 @@ MINIMA: Final = {
     "min_occurrence": "occurrence",
 }
 _DEFAULT_SELECT: Final = frozenset({"micros"})
-_STDOUT: Final = Output()
+_STDOUT: Final = OutputChoice()
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +67,7 @@ class Options:
     hide_name_regexes: tuple[str, ...] = ()
     account_displayed_op_only: bool = False
     select: frozenset[str] = _DEFAULT_SELECT
-    output: Output = _STDOUT
+    output: OutputChoice = _STDOUT
     given: frozenset[str] = field(default=frozenset(), compare=False)
 
     @property
@@ -210,7 +210,7 @@ def _wrong_regexes(options: Options) -> Iterator[tuple[str, str, str]]:
 
 
 def _senseless(options: Options) -> Iterator[UsageError]:
-    """Yield errors for senseless values of ``options``, which the TF profiler accepts."""
+    """Yield an error for each senseless value in ``options``; the TF profiler accepts such values."""
     for option in TABLE:
         value = getattr(options, option.name)
         if option.kind is NUMBER and value < option.least:
@@ -227,8 +227,8 @@ def warnings(options: Options) -> list[str]:
 def from_texts(texts: Mapping[str, str | None], base: Options | None = None, *, exact: bool = False) -> Options:
     """Build options from strings by option name; options that are None are taken from ``base``.
 
-    Raises UsageError on the first bad value. ``exact`` accepts senseless values like the TF
-    profiler: negative numbers, invalid regexes, which match nothing, and an empty `output`.
+    Raises UsageError on the first bad value. ``exact`` accepts the senseless values that the TF
+    profiler accepts: negative numbers, invalid regexes (they match nothing), and an empty `output`.
     """
     known = {option.name: getattr(base, option.name) for option in TABLE} if base else {}
     if not exact and texts.get("output") == "":
@@ -266,5 +266,5 @@ def from_dict(given: Mapping[str, Any]) -> Options:
     }
     outfile = text_of("dump_to_file", given.get("dump_to_file", ""))
     if outfile:
-        values["output"] = Output(FILE, outfile)
+        values["output"] = OutputChoice(FILE, outfile)
     return Options(**values)  # type: ignore[arg-type]

@@ -10,7 +10,7 @@ _OUTFILE: Final = "outfile"
 
 
 class File(NamedTuple):
-    """A file that an exporter makes, the lines that are printed about it, and the warnings."""
+    """A file that an exporter makes, with the lines and warnings to print about it."""
 
     path: str
     data: bytes | Iterable[bytes]
@@ -19,10 +19,10 @@ class File(NamedTuple):
 
 
 class OutputFile(NamedTuple):
-    """A type of `-output` that writes files, by the exporter of its name (collector/exporters/NAME.py).
+    """A type of `-output` that writes files, with the exporter of that name (collector/exporters/NAME.py).
 
-    ``views``: those that it needs one of; ``refusal``: what the TF profiler says of other views; ``about``: what the
-    help adds.
+    ``views``: the views that support it; ``refusal``: the TF profiler's message about other views;
+    ``about``: a remark for the help.
     """
 
     name: str
@@ -32,7 +32,7 @@ class OutputFile(NamedTuple):
 
     @property
     def spelled(self) -> str:
-        """How it is asked for."""
+        """The spelling of the option's value."""
         return f"{self.name}:{_OUTFILE}=F"
 
 
@@ -51,7 +51,7 @@ OUTPUT_FILES: Final = (
 _WITH_FILE: Final = frozenset(row.name for row in OUTPUT_FILES)
 #: The types, in the order that the TF profiler lists them.
 TYPES: Final = tuple(sorted({STDOUT, NONE} | _WITH_FILE))
-#: What may be asked for, for an error.
+#: All spellings of the option's value, for an error message.
 SPELLED: Final = (
     f"{', '.join((STDOUT, NONE, *(row.spelled for row in OUTPUT_FILES[:-1])))} or {OUTPUT_FILES[-1].spelled}"
 )
@@ -67,7 +67,7 @@ class InvalidOutputError(UsageError):
     """An invalid `-output`; the message is the TF profiler's."""
 
 
-class Output(NamedTuple):
+class OutputChoice(NamedTuple):
     """A type of output, and its file if it has one."""
 
     type: str = STDOUT
@@ -91,14 +91,14 @@ def _outfile(kind: str, text: str) -> str:
     return outfile
 
 
-def parse(text: str) -> Output:
+def parse(text: str) -> OutputChoice:
     """Parse ``text``; InvalidOutputError with the TF profiler's message if it is invalid."""
     if not text:
-        return Output()
+        return OutputChoice()
     kind, _, rest = text.partition(":")
     if kind not in TYPES:
         raise InvalidOutputError(f"E.g. Unknown output type: {kind}, Valid types: {','.join(TYPES)}\n")
     outfile = _outfile(kind, rest)
     if kind in _WITH_FILE and not outfile:
         raise InvalidOutputError(f"Missing required output_options for {kind}\nE.g. -output {kind}:{_OUTFILE}=...\n")
-    return Output(kind, outfile)
+    return OutputChoice(kind, outfile)

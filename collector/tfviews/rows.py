@@ -1,4 +1,4 @@
-"""The rows of a view's default text: the entries with enough of the time, in the view's order."""
+"""The rows of a view in tfprof's own layout: the entries above the limit, in the view's order."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from .added import ADDED
 from .code import Call
 from .nodes import NOTHING, Node, Stats
-from .op import Entry, OpView
+from .op import OpTypeEntry, OpView
 from .own_files import is_own, own_line, stacks_of
 from .tree import Branch, TreeView, sort_key, sums
 
@@ -45,7 +45,11 @@ class Row(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows in order, the whole for shares, and counts of hidden entries: with `nothing`, `small`, in `libraries`."""
+    """Rows in order, the whole for shares, and the numbers of hidden entries.
+
+    `nothing`: entries whose selected counters are all 0; `small`: entries below the limit;
+    `libraries`: calls in libraries.
+    """
 
     rows: tuple[Row, ...]
     whole: Stats
@@ -55,7 +59,7 @@ class Rows:
 
 
 class Limit(NamedTuple):
-    """The criterion for a row: enough of the whole in any of `counters`; without counters every entry gets one."""
+    """The limit for a row: an entry needs a share of 1/PARTS in any of `counters`; no counters mean no limit."""
 
     counters: tuple[int, ...]
     whole: Stats
@@ -85,7 +89,7 @@ class _Weights:
         self.times: list[int] = []
 
     def merge(self, other: "_Weights") -> None:
-        """Add the entry below, ``other``, which must not be used afterwards."""
+        """Add ``other``, an entry below; it must not be used afterwards."""
         if len(other.ops) > len(self.ops):
             self.ops, other.ops = other.ops, self.ops
         if len(other.lines) > len(self.lines):
@@ -119,7 +123,7 @@ def _most(weights: dict[str, int]) -> str:
 
 
 def lines_of(nodes: Iterable[Node]) -> Line:
-    """Return a function that looks up the user's line of one of ``nodes``; a gradient gets its forward op's."""
+    """Return a function that looks up the user's line of one of ``nodes``; a gradient gets its forward op's line."""
     stack_of = stacks_of(nodes)
     known: dict[int, str] = {}  # by identity: nodes share their stacks and keep them alive
 
@@ -140,7 +144,7 @@ def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> Rows:
     nothing = [entry for entry in view.entries if limit.nothing(entry.own)]
     small = [entry for entry in view.entries if limit.small(entry.own) and not limit.nothing(entry.own)]
     if len(small) == 1:
-        small = []  # a row for one small entry costs no more
+        small = []  # its own row takes no more space than a row for the others
     left = {id(entry) for entry in (*nothing, *small)}
     rows = [_op_row(entry.name, [entry], times, line) for entry in view.entries if id(entry) not in left]
     if small:
@@ -148,7 +152,7 @@ def op_rows(view: OpView, times: Times, limit: Limit, line: Line) -> Rows:
     return Rows(tuple(rows), view.total, len(nothing), len(small))
 
 
-def _op_row(name: str, entries: Sequence[Entry], times: Times, line: Line) -> Row:
+def _op_row(name: str, entries: Sequence[OpTypeEntry], times: Times, line: Line) -> Row:
     weights = _Weights()
     nodes = tuple(node for entry in entries for node in entry.nodes)
     weights.add(nodes, times, line)
@@ -165,7 +169,7 @@ def _is_own(branch: Branch) -> bool:
 
 
 class Judge(NamedTuple):
-    """Decides which entries of a tree get a row; `own`: only the user's own calls do."""
+    """Decides which entries of a tree get a row; `own`: only the user's own calls get one."""
 
     view: str
     limit: Limit
@@ -176,7 +180,7 @@ class Judge(NamedTuple):
         return self.limit.nothing(self._numbers(branch))
 
     def library(self, branch: Branch) -> bool:
-        """Whether an entry is a call in a library, and those are hidden."""
+        """Whether an entry is hidden because it is a call in a library."""
         return self.own and not _is_own(branch)
 
     def keeps(self, branch: Branch) -> bool:
@@ -270,14 +274,14 @@ def tree_rows(view: TreeView, times: Times, judge: Judge, order_by: str, line: L
 def _of_node(
     branch: Branch, summary_of_top: tuple[str, str, Sequence[int]], line: Line
 ) -> tuple[str, str, Sequence[int]]:
-    """Return op type, line and times of an entry; for a node, of the node alone."""
+    """Return op type, line and times of an entry of the graph view; op type and line are the node's own."""
     if not branch.nodes or branch.name == ADDED:
         return "", "", summary_of_top[2]
     return branch.nodes[0].op, line(branch.nodes[0]), summary_of_top[2]
 
 
 def with_rest(rows: Rows, whole: Stats, limit: Limit) -> Rows:
-    """Return ``rows`` of ``whole``, with one for nodes without a call if they reach the limit."""
+    """Return ``rows`` with shares of ``whole``, and a row for nodes without a call if they reach the limit."""
     rest = Stats(*map(sub, whole, rows.whole))
     if limit.small(rest) or not any(rest):
         return replace(rows, whole=whole)

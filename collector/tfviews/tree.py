@@ -20,10 +20,10 @@ _LIMIT: Final = 1 << 63
 class Branch:
     """One shown entry with its shown children, in order.
 
-    `own`: its own numbers, even if it is not accounted (then printed as `--`), NOTHING for the root
-    and for scopes that are no node. `total`: the TF profiler's total_* numbers. `nodes`: the node
-    itself, none for the root and such scopes; in the code view the picked nodes of the call.
-    `entry`: the accounted entry, for exports.
+    `own`: its own numbers; NOTHING for the root and for scopes that are no node. If the entry is not
+    accounted they are printed as `--`. `total`: the TF profiler's total_* numbers. `nodes`: the
+    node itself, none for the root and for scopes that are no node; in the code view, the picked
+    nodes of the call. `entry`: the accounted entry, for exports.
     """
 
     name: str
@@ -40,10 +40,11 @@ class Branch:
 class TreeView:
     """The shown tree, and the counts of entries that are not shown.
 
-    Of `nodes` nodes, `accounted` match -account_type_regexes, and `unreached` lie in cycles without
-    an outside consumer. Accounting kept `kept` entries (scopes and frames too): `before` lie
-    outside -start_name_regexes, `below` are too deep or below a trimmed one, `hidden` are removed
-    by minima or names, `shown` remain.
+    `nodes`: number of nodes; `accounted`: names of those that match -account_type_regexes;
+    `unreached`: number of nodes in cycles without an outside consumer. `kept`: number of accounted
+    entries, including scopes and frames. Of these, `before` lie outside -start_name_regexes,
+    `below` are too deep or below a trimmed entry, `hidden` are hidden by minima or names, and
+    `shown` are shown.
     """
 
     root: Branch
@@ -97,7 +98,7 @@ def sums(stats: Sequence[Stats]) -> Stats:
     """Return the sums of one or more Stats, wrapped to 64 bits."""
     columns = list(
         map(add, *stats) if len(stats) == 2 else map(sum, zip(*stats, strict=True))
-    )  # the usual case of two, which is faster
+    )  # two is the usual case, and faster this way
     if min(columns) < -_LIMIT or max(columns) >= _LIMIT:
         columns = list(map(signed, columns))
     return Stats._make(columns)

@@ -13,7 +13,7 @@ from ..clock import mono
 from ..guard import guarded
 from ..pacing.orders import POLICY
 from ..tracebacks import mimic, strip_our_frames
-from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, with_level
+from .record import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
 from .roles import fed
 
 TYPE_CHECKING = False
@@ -217,19 +217,19 @@ def _begin(
     variants: _TracedVariants | None,
     key: int,
     metadata: Any,
-) -> tuple[Record, Any] | None:
+) -> tuple[TracedRun, Any] | None:
     """Return (record, ``self`` for the original), None when the call is not traced."""
     begun = mono()
     level = tracker.level(ordinal, key)
     if variants is None:
         return None  # made before the patch
     if variants.asked:
-        return Record(tracker, ordinal, key, variants.asked, True, begun), made
+        return TracedRun(tracker, ordinal, key, variants.asked, True, begun), made
     session = made._session
     if level is None or (metadata is not None and shows_statistics(session, variants.given)):
         return None
     level = chosen_level(level, tf_session)
-    record = Record(tracker, ordinal, key, level, False, begun)
+    record = TracedRun(tracker, ordinal, key, level, False, begun)
     try:
         handle, flag = variants.handle(session, level, tf_session)
     except BaseException:
@@ -240,7 +240,7 @@ def _begin(
 
 
 @guarded
-def _finish(record: Record, session: Any, raw: bytes | None, metadata: Any) -> None:
+def _finish(record: TracedRun, session: Any, raw: bytes | None, metadata: Any) -> None:
     """Return to the job the metadata that it expects, and put all of it into the channel."""
     try:
         if raw is not None and metadata is not None:

@@ -38,7 +38,7 @@ def shows_statistics(session: Any, options: bytes) -> bool:
     return config is not None and bool(config.graph_options.build_cost_model > 0)
 
 
-class Record(object):
+class TracedRun(object):
     """One traced run; ``asked``: the job itself requested the trace."""
 
     __slots__ = (

@@ -9,7 +9,7 @@ from ..guard import guarded
 from ..pacing.orders import POLICY
 from ..tracebacks import mimic, strip_our_frames
 from . import callables, tf_buffer
-from .record import STEP_STATS, TRACE_LEVEL, Record, chosen_level, shows_statistics, with_level
+from .record import STEP_STATS, TRACE_LEVEL, TracedRun, chosen_level, shows_statistics, with_level
 from .roles import fed
 from .runs import Role, Runs
 
@@ -137,7 +137,7 @@ class _TracedRun(object):
 
     __slots__ = ("metadata", "options", "own", "record", "tf_session")
 
-    def __init__(self, tf_session: Any, record: Record) -> None:
+    def __init__(self, tf_session: Any, record: TracedRun) -> None:
         self.tf_session = tf_session
         self.record = record
         self.options: Any = None
@@ -167,7 +167,7 @@ class _TracedRun(object):
             return None
         else:
             level = chosen_level(level, tf_session)
-        traced = cls(tf_session, Record(tracker, ordinal, key, level, bool(asked), begun))
+        traced = cls(tf_session, TracedRun(tracker, ordinal, key, level, bool(asked), begun))
         traced.options, traced.metadata = options, run_metadata
         if not asked:
             traced.options = traced.mine(tf_session.TF_NewBufferFromString(with_level(given, level)))

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from tfprof.agent import old_channels
-from tfprof.agent.channels import Channel
+from tfprof.agent.channels import ChannelReader
 from tfprof.collector.alerts.alert import STALL, Alert
 from tfprof.collector.errors import VersionError
 from tfprof.collector.ingest.parsing import alert_rows, profiled_step
@@ -34,7 +34,7 @@ def page() -> bytes:
     return gzip.decompress((DATA / "channel_1.gz").read_bytes())
 
 
-def _records(channel: Channel) -> list[Record]:
+def _records(channel: ChannelReader) -> list[Record]:
     batch = channel.records(0, 1 << 20)
     assert batch is not None
     assert batch.end == channel.word("head")
@@ -43,7 +43,7 @@ def _records(channel: Channel) -> list[Record]:
 
 def test_a_channel_of_version_1_is_drained(page: bytes) -> None:
     assert page[8] == 1
-    channel = Channel(fd := _fd(page))
+    channel = ChannelReader(fd := _fd(page))
     try:
         assert fcntl.fcntl(fd, fcntl.F_GET_SEALS) & fcntl.F_SEAL_SHRINK
         assert (channel.page.uid, channel.page.launch) == (0x20, 7)
@@ -67,7 +67,7 @@ def test_a_channel_of_version_1_is_drained(page: bytes) -> None:
 
 
 def test_what_version_1_does_not_count_is_not_told(page: bytes) -> None:
-    channel = Channel(_fd(page))
+    channel = ChannelReader(_fd(page))
     counters = channel.counters()
     channel.close()
     assert (counters["traced"], counters["dropped_spans"], counters["counts"]["run"]) == (5, 1, 2)
@@ -86,7 +86,7 @@ def test_a_record_that_is_too_large_now_is_passed_over() -> None:
 def test_another_version_is_refused_and_both_are_named(page: bytes, version: int) -> None:
     data = page[:8] + version.to_bytes(4, "little") + page[12:]
     with pytest.raises(VersionError, match=rf"version {version} .*speaks {CHANNEL_VERSION}"):
-        Channel(_fd(data))
+        ChannelReader(_fd(data))
 
 
 def test_adapters_lead_to_this_version_from_others() -> None:

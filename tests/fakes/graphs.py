@@ -5,8 +5,8 @@ from typing import Any
 
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.definitions import Definition, definitions
-from tfprof.collector.flops.executed import EquivalentSteps, Row, Sample
-from tfprof.collector.store.outputs import Output, encode
+from tfprof.collector.flops.executed import EquivalentSteps, ExecutionRow, Sample
+from tfprof.collector.store.outputs import OpOutput, encode
 
 FLOAT, INT32, INT64, RESOURCE = 1, 3, 9, 20
 #: Sizes of an output; None where not even the rank is known.
@@ -75,15 +75,15 @@ def read(*graphs: Iterable[graph_pb2.NodeDef]) -> list[Definition]:
 def signature(*outputs: Dims) -> bytes:
     """Return the signature of outputs of these shapes."""
     shapes = [None if dims is None else shape(dims).SerializeToString() for dims in outputs]
-    return encode(Output(slot, FLOAT, dims, True, True) for slot, dims in enumerate(shapes))
+    return encode(OpOutput(slot, FLOAT, dims, True, True) for slot, dims in enumerate(shapes))
 
 
-def row(name: str, *outputs: Dims, runs: int = 1, output_bytes: int = 0) -> Row:
+def row(name: str, *outputs: Dims, runs: int = 1, output_bytes: int = 0) -> ExecutionRow:
     """Return a node's outputs in one trace."""
-    return Row(name, signature(*outputs), output_bytes, runs)
+    return ExecutionRow(name, signature(*outputs), output_bytes, runs)
 
 
-def alike(traces: int, *rows: Row) -> EquivalentSteps:
+def alike(traces: int, *rows: ExecutionRow) -> EquivalentSteps:
     """Return traces with the same rows."""
     return EquivalentSteps(traces, rows)
 

@@ -111,11 +111,11 @@ def start(tmp_path):
         job.process.communicate()
 
 
-TELLS = {"code": "import sys; told = '%d.%d' % sys.version_info[:2]"}
+VERSION = {"code": "import sys; answer = '%d.%d' % sys.version_info[:2]"}
 
 
-def told(job, methods=METHODS):
-    return inject(processes.process(job.process.pid), TELLS, methods)
+def ask(job, methods=METHODS):
+    return inject(processes.process(job.process.pid), VERSION, methods)
 
 
 def note(**figures):
@@ -130,25 +130,25 @@ def test_a_busy_interpreter_runs_a_text_and_goes_on(start, python, kind):
     job = start(python, kind)
     time.sleep(0.05)
     for _ in range(ATTACHES):
-        done = told(job)
-        assert python.parent.parent.name.startswith(done.told)
-        note(python=done.told, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
+        done = ask(job)
+        assert python.parent.parent.name.startswith(done.answer)
+        note(python=done.answer, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
     assert "tfprof" not in Path(f"/proc/{job.process.pid}/maps").read_text()
     job.end()
 
 
 def test_a_running_thread_takes_a_pending_call_and_a_sleeping_one_a_callback(start):
-    assert told(start(INTERPRETERS[-1], "arithmetic")).method == PENDING_CALL
+    assert ask(start(INTERPRETERS[-1], "arithmetic")).method == PENDING_CALL
     asleep = start(INTERPRETERS[-1], "asleep")
     time.sleep(1)  # it has begun to sleep, for five seconds
-    assert told(asleep).method == CALLBACK
+    assert ask(asleep).method == CALLBACK
 
 
 def test_a_way_that_is_not_allowed_is_not_taken(start):
     job = start(INTERPRETERS[-1], "arithmetic")
     time.sleep(0.05)  # it is past its beginning, which reads a file
     with pytest.raises(AttachError, match="not blocked"):
-        told(job, (CALLBACK,))
+        ask(job, (CALLBACK,))
     job.end()
 
 
@@ -157,7 +157,7 @@ def test_a_stopped_job_stays_stopped_and_does_nothing_later(start):
     os.kill(job.process.pid, signal.SIGSTOP)
     time.sleep(0.1)
     with pytest.raises(AttachError) as refused:
-        told(job)
+        ask(job)
     assert refused.value.slug == "attach-unanswered"
     assert Path(f"/proc/{job.process.pid}/stat").read_text().split()[2] == "T"
     os.kill(job.process.pid, signal.SIGCONT)
@@ -191,7 +191,7 @@ def test_whoever_attaches_may_be_killed_at_any_moment(start, kind):
     before = time.monotonic()
     while time.monotonic() - before < 20:
         try:
-            told(job)
+            ask(job)
             break
         except AttachError:
             time.sleep(0.1)

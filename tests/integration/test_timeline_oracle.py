@@ -14,7 +14,7 @@ from tfprof.collector.imports.files import BINARY, parsed
 from tfprof.collector.imports.graph import graph
 from tfprof.collector.imports.op_log import op_log
 from tfprof.collector.imports.steps import step
-from tfprof.collector.imports.writing import Source, store_job
+from tfprof.collector.imports.writing import ImportSource, store_job
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto
 
 pytestmark = pytest.mark.tf
@@ -49,7 +49,7 @@ def stored(case: Mapping[str, Any], store: Path) -> None:
     known = op_log(message, frozenset(nodes["name"].to_pylist()), "op_log").rows
     steps = [step(number, data, "step") for number, data in case["steps"]]
     store_job(
-        store, "host", Source("case", nodes, [known], iter(filter(None, steps)), {"op_log": True}), lambda _: None
+        store, "host", ImportSource("case", nodes, [known], iter(filter(None, steps)), {"op_log": True}), lambda _: None
     )
 
 

@@ -10,7 +10,7 @@ import pytest
 from fakes.channel_writer import ChannelWriter
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfprof.agent.channels import Channel, ChannelError, open_file, read_page
+from tfprof.agent.channels import ChannelReader, InvalidChannelError, open_file, read_page
 from tfprof.formats import layout
 from tfprof.formats.errors import FormatError, VersionError
 from tfprof.formats.version import CHANNEL_VERSION
@@ -24,8 +24,8 @@ def writer() -> Iterator[ChannelWriter]:
 
 
 @pytest.fixture
-def channel(writer: ChannelWriter) -> Iterator[Channel]:
-    opened = Channel(os.dup(writer.fd))
+def channel(writer: ChannelWriter) -> Iterator[ChannelReader]:
+    opened = ChannelReader(os.dup(writer.fd))
     yield opened
     opened.close()
 
@@ -128,7 +128,7 @@ def test_a_successor_goes_on_from_the_words_of_its_predecessor(writer, channel) 
     end = channel.records(0, 1000).end
     channel.acked(end)
     channel.acked_spans(4)
-    other = Channel(os.dup(writer.fd))
+    other = ChannelReader(os.dup(writer.fd))
     assert (other.tail, other.span_tail) == (end, 4)
     other.close()
 
@@ -147,7 +147,7 @@ def test_only_the_agents_words_are_written(channel) -> None:
 def test_another_version_is_refused_and_both_are_named() -> None:
     writer = ChannelWriter(version=99)
     with pytest.raises(VersionError, match=f"99.*{CHANNEL_VERSION}"):
-        Channel(os.dup(writer.fd))
+        ChannelReader(os.dup(writer.fd))
     writer.close()
 
 
@@ -157,7 +157,7 @@ def test_a_channel_that_is_too_short_is_refused(size: int) -> None:
     os.ftruncate(writer.fd, size)
     fcntl.fcntl(writer.fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
     with pytest.raises(FormatError):
-        Channel(os.dup(writer.fd))
+        ChannelReader(os.dup(writer.fd))
     os.ftruncate(writer.fd, layout.RING_AT)
     writer.close()
 
@@ -165,8 +165,8 @@ def test_a_channel_that_is_too_short_is_refused(size: int) -> None:
 def test_a_channel_that_could_be_cut_short_is_refused_and_no_page_of_it_touched() -> None:
     writer = ChannelWriter(sealed=False)
     fd = os.dup(writer.fd)
-    with pytest.raises(ChannelError, match="not sealed"):
-        Channel(fd)
+    with pytest.raises(InvalidChannelError, match="not sealed"):
+        ChannelReader(fd)
     os.ftruncate(writer.fd, 0)
     os.ftruncate(writer.fd, layout.RING_AT)
     writer.close()
@@ -174,8 +174,8 @@ def test_a_channel_that_could_be_cut_short_is_refused_and_no_page_of_it_touched(
 
 def test_a_channel_of_nobody_is_refused() -> None:
     writer = ChannelWriter(uid=0)
-    with pytest.raises(ChannelError, match="without a uid"):
-        Channel(os.dup(writer.fd))
+    with pytest.raises(InvalidChannelError, match="without a uid"):
+        ChannelReader(os.dup(writer.fd))
     writer.close()
 
 
@@ -190,10 +190,10 @@ def test_a_file_that_makes_its_reader_wait_is_not_opened(tmp_path) -> None:
 def test_a_file_that_is_no_channel_is_refused() -> None:
     fd = os.memfd_create("tfprof", os.MFD_CLOEXEC)
     os.ftruncate(fd, 1 << 20)
-    with pytest.raises(ChannelError, match="magic"):
+    with pytest.raises(InvalidChannelError, match="magic"):
         read_page(fd)
-    with pytest.raises(ChannelError):
-        Channel(fd)
+    with pytest.raises(InvalidChannelError):
+        ChannelReader(fd)
     with pytest.raises(OSError, match="Bad file"):
         os.fstat(fd)
 
@@ -202,8 +202,8 @@ def test_a_file_that_is_no_channel_is_refused() -> None:
 def test_words_that_cannot_be_are_refused(writer, words: dict[str, int]) -> None:
     writer.put(b"one")
     writer.set(**({"head": 1} if "tail" in words else {}), **words)
-    opened = Channel(os.dup(writer.fd))
-    with pytest.raises(ChannelError):
+    opened = ChannelReader(os.dup(writer.fd))
+    with pytest.raises(InvalidChannelError):
         opened.records(opened.tail, 1 << 20)
     opened.close()
 
@@ -212,7 +212,7 @@ def test_words_that_cannot_be_are_refused(writer, words: dict[str, int]) -> None
 def test_a_record_of_an_impossible_size_is_refused(writer, channel, size: int) -> None:
     writer.put(b"one" * 100)
     os.pwrite(writer.fd, struct.pack("<I", size), layout.RING_AT)
-    with pytest.raises(ChannelError):
+    with pytest.raises(InvalidChannelError):
         channel.records(0, 100)
 
 
@@ -220,7 +220,7 @@ def test_records_out_of_order_are_refused(writer, channel) -> None:
     writer.put(b"one")
     writer.set(records=0)
     writer.put(b"one again")
-    with pytest.raises(ChannelError, match="record 1"):
+    with pytest.raises(InvalidChannelError, match="record 1"):
         channel.records(0, 1000)
 
 
@@ -251,7 +251,7 @@ def test_no_contents_of_a_channel_crash_a_reader_or_make_it_read_without_end(wor
     try:
         writer.put(random.Random(seed).randbytes(2000))
         os.pwrite(writer.fd, random.Random(seed + 1).randbytes(300), layout.RING_AT)
-        opened = Channel(os.dup(writer.fd))
+        opened = ChannelReader(os.dup(writer.fd))
         writer.set(**words)
         try:
             for read in (
@@ -261,7 +261,7 @@ def test_no_contents_of_a_channel_crash_a_reader_or_make_it_read_without_end(wor
             ):
                 try:
                     batch = read()
-                except ChannelError:
+                except InvalidChannelError:
                     continue
                 assert batch is None or len(batch.data) <= layout.RING_MIN
             opened.hello()

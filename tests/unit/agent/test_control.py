@@ -6,7 +6,7 @@ from collections.abc import Iterator
 import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import control
-from tfprof.agent.channels import Channel
+from tfprof.agent.channels import ChannelReader
 from tfprof.formats import layout
 from tfprof.formats.policy import Policy, PolicyError
 
@@ -19,14 +19,14 @@ def writer() -> Iterator[ChannelWriter]:
 
 
 @pytest.fixture
-def channel(writer: ChannelWriter) -> Iterator[Channel]:
-    made = Channel(os.dup(writer.fd))
+def channel(writer: ChannelWriter) -> Iterator[ChannelReader]:
+    made = ChannelReader(os.dup(writer.fd))
     yield made
     made.close()
 
 
 def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_says_so(
-    writer: ChannelWriter, channel: Channel
+    writer: ChannelWriter, channel: ChannelReader
 ) -> None:
     assert control.write_policy(channel, Policy.from_text("steps=10-20", "software"), 77, 5, 99) == 1
     words = {name: writer.word(name) for name in layout.AGENT_WORDS if name.startswith("policy")}
@@ -42,7 +42,7 @@ def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_says_so
     assert control.write_policy(channel, Policy.from_text("off")) == 2
 
 
-def test_several_ranges_are_written_into_the_table(writer: ChannelWriter, channel: Channel) -> None:
+def test_several_ranges_are_written_into_the_table(writer: ChannelWriter, channel: ChannelReader) -> None:
     control.write_policy(channel, Policy.from_text("steps=1-3,10"))
     assert writer.word("policy_ranges") == 2
     table = writer.map[layout.RANGES_AT : layout.RANGES_AT + 32]
@@ -51,7 +51,7 @@ def test_several_ranges_are_written_into_the_table(writer: ChannelWriter, channe
     assert writer.word("policy_ranges") == 0
 
 
-def test_a_policy_that_the_table_cannot_hold_is_not_written(writer: ChannelWriter, channel: Channel) -> None:
+def test_a_policy_that_the_table_cannot_hold_is_not_written(writer: ChannelWriter, channel: ChannelReader) -> None:
     most = ",".join(str(2 * number) for number in range(1, layout.RANGES_MAX + 1))
     with pytest.raises(PolicyError, match="16 ranges of steps at most"):
         control.write_policy(channel, Policy.from_text(f"steps={most},99"))
@@ -60,7 +60,7 @@ def test_a_policy_that_the_table_cannot_hold_is_not_written(writer: ChannelWrite
     assert writer.word("policy_ranges") == layout.RANGES_MAX
 
 
-def test_detach_is_a_word_that_the_next_order_takes_back(writer: ChannelWriter, channel: Channel) -> None:
+def test_detach_is_a_word_that_the_next_order_takes_back(writer: ChannelWriter, channel: ChannelReader) -> None:
     assert control.detach(channel, 5) == 1
     assert (writer.word("detach"), writer.word("policy_order")) == (1, 5)
     assert control.end_order(channel) == 2

@@ -1,4 +1,4 @@
-"""`tfprof advise`, the shell's advise and that of Python, on stores made by hand."""
+"""`tfprof advise`, the shell's advise, and the Python API, on stores made by hand."""
 
 import io
 import json
@@ -18,7 +18,7 @@ STEP = [Ran("next", 0, 700), Ran("work", 700, 300)]
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A store with a job that waits for input, and one of which nothing was traced."""
+    """A store with a job that waits for input, and an untraced job."""
     made_job(tmp_path / "store", [STEP, STEP], GRAPH)
     write_job(tmp_path / "store", 0x2222000000000000, {}, identity={"name": "other.py"})
     return tmp_path / "store"
@@ -32,7 +32,7 @@ def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
     return caller(capsys)
 
 
-def test_checkers_that_have_something_to_say_print_it_with_what_to_do(run: Run) -> None:
+def test_findings_are_printed_with_remedies(run: Run) -> None:
     code, out, err = run("advise", "train.py")
     assert (code, err) == (0, "")
     assert out.startswith("Most time: IteratorGetNext takes 70 % of the time of all ops, 700 µs in the median step;")
@@ -50,14 +50,14 @@ def test_no_line_is_wider_than_the_terminal(run: Run, monkeypatch: pytest.Monkey
     assert out.split() == whole.split()
 
 
-def test_strict_is_tfprofs_own_form_with_the_names_of_all_that_were_asked(run: Run) -> None:
+def test_exact_parity_prints_the_tf_profilers_form_with_every_checker(run: Run) -> None:
     _, out, _ = run("advise", "train.py", "--exact-tf")
     assert out.startswith("\nAcceleratorUtilizationChecker:\n\nOperationChecker:\n\nExpensiveOperationChecker:\ntop 1")
     assert "what to do" not in out
     assert "InputChecker" not in out
 
 
-def test_json_has_every_checker_with_texts_numbers_and_what_to_do(run: Run) -> None:
+def test_json_has_every_checker_with_texts_numbers_and_remedies(run: Run) -> None:
     _, out, _ = run("advise", "train.py", "--json")
     checkers = {one["name"]: one for one in json.loads(out)["checkers"]}
     (report,) = checkers["InputChecker"]["reports"]
@@ -67,7 +67,7 @@ def test_json_has_every_checker_with_texts_numbers_and_what_to_do(run: Run) -> N
     assert checkers["MemoryChecker"] == {"name": "MemoryChecker", "slug": "memory", "reports": []}
 
 
-def test_several_jobs_are_looked_at_one_by_one(run: Run) -> None:
+def test_several_jobs_are_checked_one_by_one(run: Run) -> None:
     _, out, err = run("advise", "train.py", "other.py")
     assert out.startswith("job 0000 train.py\nMost time: ")
     assert out.endswith("\n\njob 2222 other.py\n")
@@ -82,18 +82,18 @@ def test_no_job_is_refused(run: Run) -> None:
     assert "no JOB given" in err
 
 
-def test_where_there_is_nothing_to_say_that_is_said(run: Run) -> None:
+def test_a_note_says_that_there_is_no_advice(run: Run) -> None:
     _, out, err = run("advise", "other.py")
     assert out == ""
     assert err.startswith("tfprof: no traced steps")
 
 
-def test_the_shell_advises_too(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shell_prints_advice(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("advise\n"))
     assert "Input: 70 %" in run("shell", "train.py")[1]
 
 
-def test_python_gets_a_message_and_what_is_printed(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_gets_the_message_and_prints_the_text(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     job = open_store(store).job("train.py")
     message: Any = job.advise()
     assert message.checkers["InputChecker"].reports[0].startswith("70 % of the time")
@@ -102,6 +102,6 @@ def test_python_gets_a_message_and_what_is_printed(store: Path, capsys: pytest.C
     assert list(asked.checkers) == ["OperationChecker"]
 
 
-def test_advice_about_a_part_of_a_job_is_refused(store: Path) -> None:
+def test_advice_about_parts_of_a_job_is_refused(store: Path) -> None:
     with pytest.raises(UsageError, match="whole jobs"):
         open_store(store).select("train.py", steps=(1, 1)).advise()

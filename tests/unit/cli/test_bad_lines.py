@@ -1,7 +1,4 @@
-"""Command lines that cannot be carried out.
-
-Of every command, option and setting, each is refused in one line with one slug.
-"""
+"""Invalid command lines of every command, option and setting: each is refused in one line with one slug."""
 
 import os
 import re
@@ -24,10 +21,10 @@ DOCUMENTED = frozenset(re.findall(r"^## `([a-z0-9-]+)`", (ROOT / "docs/errors.md
 LONG = "x" * 5000
 ODD = ("", " ", LONG, "a\nb", "\x1b[31mred", "\udcff", "nöłé", "' OR 1=1", "%s%n", "{0}", "../../etc")
 VIEWS = ("scope", "graph", "op", "code")
-#: What each command needs before something else can be wrong with it.
+#: Arguments that each command requires before others are checked.
 BASE = {
     **dict.fromkeys((*VIEWS, "advise", "shell", "steps", "spans", "host", "show", "follow"), ("aa10",)),
-    "attach": ("4194305",),  # above all numbers of processes
+    "attach": ("4194305",),  # above all process ids
     "tag": ("aa10", "note"),
     "rm": ("nosuch",),
     "completion": ("tcsh",),
@@ -76,10 +73,10 @@ BAD_VALUES = {
         LONG,
     ),
 }
-#: What cannot be written, whichever view it is.
+#: Files that no view can be written to.
 BAD_FILES = ("folder", "loop", "missing/x", "socket", "graph/x", LONG, "/dev/full", "", "a/" * 2500)
 BAD_STORES = ("", " ", "graph", "loop", "/dev/null", "fifo", "socket", LONG, "a/" * 2500, "graph/x")
-#: Stores that some daemon may yet make something of.
+#: Paths that a daemon may turn into a store.
 NO_STORES = ("missing", "folder", "\udcff", "new\nline", "~nosuchuser/x", "loop-inside")
 DAMAGED_STORES = ("not-json", "deep-json", "no-object", "other-version", "folder-inside", "fifo-inside")
 OTHER_OPTIONS = {
@@ -113,10 +110,10 @@ OTHER_OPTIONS = {
     "method": (*ODD, "gdb"),
     "pattern": ("", " ", "x"),
     "output": (*ODD, "scope", "op"),
-    "op_log": tuple(file for file in BAD_FILES if file != "/dev/full"),  # nothing is to be written
+    "op_log": tuple(file for file in BAD_FILES if file != "/dev/full"),  # nothing is written there
 }
 BAD_WORDS = ("--nosuch", "-nosuch", "--jsn", "-x", "--store", "--=", "-é", "--json=maybe", f"--{LONG}")
-#: Of each command: what excludes each other, is one too many, or lacks something.
+#: Command lines with options that exclude each other, with too many arguments, or with too few.
 MORE = (
     *((word,) for word in ("nosuch", "statsu", "--nosuch", "-x", LONG, "", "a\nb", "--store", "\udcff")),
     *((name,) for name in (*VIEWS, "advise", "shell", "steps", "spans", "host", "profile-proto", "import")),
@@ -169,9 +166,9 @@ MORE = (
 
 
 def _options(name: str) -> Iterator[tuple[click.Option, tuple[str, ...]]]:
-    """Yield the options of a command and what none of their values can be.
+    """Yield the options of a command, each with invalid values.
 
-    Those of the store have a test of their own.
+    Values of --store have a separate test.
     """
     table = {option.name: BAD_VALUES[option.kind] for option in TABLE}
     for option in load(COMMANDS[name][0]).params:
@@ -208,7 +205,7 @@ STORES = [
 
 @pytest.fixture(scope="module")
 def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder with a store and with all that is none."""
+    """A folder with a store and with many invalid stores."""
     place = tmp_path_factory.mktemp("bad")
     asked_store.write(place / "store")
     (place / "folder").mkdir()
@@ -247,7 +244,7 @@ def run(place: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
 
 def refused(answer: tuple[int, str, str]) -> str:
-    """Return the slug of a refusal, which is one line with that slug and nothing else."""
+    """Return the slug of a refusal; it must be the only slug in a single line."""
     code, _, err = answer
     assert code in {1, 2}
     assert err.startswith("tfprof: ")
@@ -264,7 +261,7 @@ def _short(words: object) -> str:
     return ascii(" ".join(words) if isinstance(words, tuple) else words)[1:50]
 
 
-def test_there_are_some_hundreds() -> None:
+def test_there_are_hundreds_of_bad_lines() -> None:
     assert len(LINES) > 600
     assert len(STORES) > 200
 
@@ -284,9 +281,7 @@ def test_a_bad_store_is_one_line_with_one_slug(run: Run, name: str, store: str) 
 
 @pytest.mark.parametrize("variable", ["XDG_RUNTIME_DIR", "XDG_STATE_HOME", "HOME"])
 @pytest.mark.parametrize("text", ["relative", "./x", "~", " "])
-def test_a_folder_that_counts_from_nowhere_is_refused(
-    run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, text: str
-) -> None:
+def test_a_relative_folder_is_refused(run: Run, monkeypatch: pytest.MonkeyPatch, variable: str, text: str) -> None:
     for name in ("TFPROF_STORE", "XDG_STATE_HOME"):
         monkeypatch.delenv(name)
     monkeypatch.setenv(variable, text)
@@ -294,7 +289,7 @@ def test_a_folder_that_counts_from_nowhere_is_refused(
 
 
 @pytest.mark.parametrize("text", ["graph", "fifo", "socket"])
-def test_a_runtime_folder_that_is_none_is_refused(
+def test_an_unusable_runtime_directory_is_refused(
     run: Run, monkeypatch: pytest.MonkeyPatch, place: Path, text: str
 ) -> None:
     monkeypatch.setenv("XDG_RUNTIME_DIR", str(place / text))
@@ -323,8 +318,6 @@ def test_a_bad_setting_is_one_line_that_names_it(
 
 
 @pytest.mark.parametrize("text", ["0", "no", "off", "False", "", "1", "yes", "on", "TRUE"])
-def test_the_debugging_of_commands_is_switched_as_that_of_jobs(
-    run: Run, monkeypatch: pytest.MonkeyPatch, text: str
-) -> None:
+def test_debugging_is_switched_for_commands_as_for_jobs(run: Run, monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("TFPROF_DEBUG", text)
     assert ("Traceback" in run("op", "nosuch")[2]) == SETTINGS["debug"].read()

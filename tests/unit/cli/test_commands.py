@@ -1,4 +1,4 @@
-"""Every command on a store made by hand: its text, its JSON, and how it refuses."""
+"""Every command on a store made by hand: its text, its JSON, and its errors."""
 
 import json
 from pathlib import Path
@@ -21,7 +21,7 @@ GRAPH = graph_pb2.GraphDef(
 
 
 def tables() -> dict[str, Any]:
-    """Return what a job leaves that trained for two steps, both traced, and ran a session."""
+    """Return the rows of a job with two traced training steps and a session run."""
     made = traced(GRAPH.SerializeToString(), [run_metadata([b"a", b"b"]), run_metadata([b"a"])])
     spans = [span(layout.FIT, 1, 0, 100), span(layout.EPOCH, 1, 0, 100)]
     spans += [span(layout.BATCH, n, 10 * n, 5, parent=1, flags=n % 2) for n in range(1, 5)]
@@ -33,7 +33,7 @@ def tables() -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store with a job that trained, one that was killed before anything was traced, and one that runs."""
+    """A store with a job that trained, a job that was killed before it was traced, and a running job."""
     path = tmp_path_factory.mktemp("made") / "store"
     counters = {"traced": 2, "counts": {"batch": 4, "epoch": 1, "fit": 1, "run": 7}, "step_ns": 100, "self_ns": 1}
     write_job(path, TRAIN, tables(), counters=counters, end={"status": 0})
@@ -80,15 +80,15 @@ def test_jobs_lists_every_job_with_its_state(run: Run) -> None:
         (("--since", "2023-11-16 12:00"), []),
     ],
 )
-def test_jobs_lists_those_that_are_wanted(run: Run, words: tuple[str, ...], found: list[str]) -> None:
+def test_jobs_lists_only_selected_jobs(run: Run, words: tuple[str, ...], found: list[str]) -> None:
     code, out, err = run("jobs", *words)
     assert code == 0
     assert [line.split()[0] for line in out.splitlines()[1:]] == found
-    assert ("none of 3 jobs is of that state, name and time" in err) == (not found)
+    assert ("none of 3 jobs matches the state, name and time" in err) == (not found)
     assert [job["id"] for job in json.loads(run("jobs", "--json", *words)[1])["jobs"]] == found
 
 
-def test_jobs_tells_what_a_step_took_and_what_the_job_used(run: Run, tmp_path: Path) -> None:
+def test_jobs_shows_step_time_and_resource_use(run: Run, tmp_path: Path) -> None:
     counters = {"counts": {"batch": 4}, "times": {"batch": 10 * MS}, "step_ns": 10 * MS, "self_ns": MS // 10}
     write_job(tmp_path / "s", TRAIN, tables(), counters=counters)
     (job,) = json.loads(run("jobs", "--json", "--store", str(tmp_path / "s"))[1])["jobs"]
@@ -140,7 +140,7 @@ def test_op_of_one_step_has_that_step_only(run: Run) -> None:
     assert json.loads(run("op", "7f3a", "-step", "1", "--json")[1])["profile"]["total_exec_micros"] == 10
 
 
-def test_op_says_what_the_filters_left_out(run: Run) -> None:
+def test_op_explains_which_entries_the_filters_hide(run: Run) -> None:
     assert (
         run("op", "7f3a", "-max_depth", "0")[2]
         == "tfprof: 1 of 2 op types shown: 1 beyond -max_depth or -trim_name_regexes\n"
@@ -151,7 +151,7 @@ def test_op_says_what_the_filters_left_out(run: Run) -> None:
     assert (code, out, err) == (0, "", "tfprof: none of 2 op types has a node that -account_type_regexes matches\n")
 
 
-def test_steps_tells_traced_and_untraced_apart(run: Run) -> None:
+def test_steps_separates_traced_and_untraced_steps(run: Run) -> None:
     code, out, _ = run("steps", "7f3a")
     lines = [line.split() for line in out.splitlines()]
     assert code == 0
@@ -160,7 +160,7 @@ def test_steps_tells_traced_and_untraced_apart(run: Run) -> None:
     assert [line[-1] for line in lines if line and line[0] == "batch"][2:].count("traced") == 2
 
 
-def test_steps_as_json_lists_as_many_as_asked_for(run: Run) -> None:
+def test_steps_as_json_lists_the_requested_number(run: Run) -> None:
     document = json.loads(run("steps", "7f3a", "--json", "--last", "2")[1])
     assert document["entries"] == 5
     assert [(step["kind"], step["count"]) for step in document["steps"]] == [("batch", 1), ("run", 7)]
@@ -178,12 +178,12 @@ def befallen(*slugs: str) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("with_steps", [True, False])
-def test_what_befell_a_job_is_told_with_its_steps(tmp_path: Path, run: Run, with_steps: bool) -> None:
+def test_events_of_a_job_are_printed_with_its_steps(tmp_path: Path, run: Run, with_steps: bool) -> None:
     made = {**(tables() if with_steps else {}), **befallen("profiler-busy", "outside-steps")}
     write_job(tmp_path / "store", TRAIN, made)
-    told = ["?profiler-busy befell it [profiler-busy]", "?outside-steps befell it, 2 times [outside-steps]"]
+    result = ["?profiler-busy befell it [profiler-busy]", "?outside-steps befell it, 2 times [outside-steps]"]
     out = run("steps", "7f3a", "--store", str(tmp_path / "store"))[1]
-    assert [line for line in out.splitlines() if "befell" in line] == told
+    assert [line for line in out.splitlines() if "befell" in line] == result
     document = json.loads(run("steps", "7f3a", "--json", "--store", str(tmp_path / "store"))[1])
     assert [(event["slug"], event["count"]) for event in document["events"]] == [
         ("profiler-busy", 1),
@@ -193,7 +193,7 @@ def test_what_befell_a_job_is_told_with_its_steps(tmp_path: Path, run: Run, with
 
 
 @pytest.mark.parametrize(
-    ("slugs", "told"),
+    ("slugs", "result"),
     [
         ((), None),
         (("outside-steps",), None),
@@ -201,19 +201,19 @@ def test_what_befell_a_job_is_told_with_its_steps(tmp_path: Path, run: Run, with
         (("gap", "a", "b"), "?gap befell it [gap]; 2 more in: tfprof steps 7f3a112233445566"),
     ],
 )
-def test_the_report_tells_what_befell_a_job_unless_that_is_usual(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], slugs: tuple[str, ...], told: str | None
+def test_the_report_contains_unusual_events(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], slugs: tuple[str, ...], result: str | None
 ) -> None:
     write_job(tmp_path, TRAIN, {**tables(), **befallen(*slugs)}, end={"status": 0})
     assert report.main(["00000000000000aa", "--store", str(tmp_path)]) == 0
     *_, note, _ = capsys.readouterr().out.splitlines()
-    assert note == f"tfprof: {told}" if told else note.startswith("  ")
+    assert note == f"tfprof: {result}" if result else note.startswith("  ")
 
 
-def test_what_kept_steps_from_being_traced_is_the_reason_that_is_told(tmp_path: Path, run: Run) -> None:
+def test_the_event_that_prevented_tracing_is_the_reason(tmp_path: Path, run: Run) -> None:
     write_job(tmp_path / "store", TRAIN, befallen("profiler-server"))
-    said = run("op", "7f3a", "--store", str(tmp_path / "store"))[2]
-    assert said == "tfprof: no traced steps: ?profiler-server befell it [profiler-server]\n"
+    message = run("op", "7f3a", "--store", str(tmp_path / "store"))[2]
+    assert message == "tfprof: no traced steps: ?profiler-server befell it [profiler-server]\n"
 
 
 def test_spans_is_a_tree(run: Run) -> None:
@@ -247,7 +247,7 @@ def test_host_shows_the_job_and_its_host_while_it_ran(run: Run) -> None:
         ("host", "7f3b", "no samples of this job"),
     ],
 )
-def test_nothing_to_show_is_explained_and_is_valid_json(run: Run, command: str, job: str, why: str) -> None:
+def test_an_empty_result_is_explained_and_is_valid_json(run: Run, command: str, job: str, why: str) -> None:
     code, out, err = run(command, job)
     assert (code, out) == (0, "")
     assert err.startswith(f"tfprof: {why}")
@@ -255,7 +255,7 @@ def test_nothing_to_show_is_explained_and_is_valid_json(run: Run, command: str, 
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "message"),
     [
         (["nosuch"], 2, "no such command 'nosuch' (tfprof --help) [usage]"),
         (["op"], 2, "no JOB given: the start of a job's id, its name, or `last`"),
@@ -272,16 +272,16 @@ def test_nothing_to_show_is_explained_and_is_valid_json(run: Run, command: str, 
         (["host", "7f3a", "extra"], 2, "Got unexpected extra argument"),
     ],
 )
-def test_bad_input_is_one_line_with_a_slug(run: Run, words: list[str], status: int, said: str) -> None:
+def test_bad_input_is_one_line_with_a_slug(run: Run, words: list[str], status: int, message: str) -> None:
     code, out, err = run(*words)
     assert (code, out) == (status, "")
     assert err.startswith("tfprof: ")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert err.rstrip().endswith("]")
 
 
-def test_an_empty_store_says_how_to_fill_it(run: Run, tmp_path: Path) -> None:
+def test_the_note_on_an_empty_store_shows_how_to_fill_it(run: Run, tmp_path: Path) -> None:
     write_job(tmp_path / "s", TRAIN, {})
     for folder in (tmp_path / "s" / "jobs").iterdir():
         for file in folder.iterdir():
@@ -292,7 +292,7 @@ def test_an_empty_store_says_how_to_fill_it(run: Run, tmp_path: Path) -> None:
     assert "tfprof-run python train.py" in err
 
 
-def test_a_damaged_job_is_told_and_the_others_are_listed(run: Run, tmp_path: Path) -> None:
+def test_a_damaged_job_is_reported_and_the_others_are_listed(run: Run, tmp_path: Path) -> None:
     for uid in (TRAIN, KILLED):
         write_job(tmp_path / "s", uid, {})
     (tmp_path / "s" / "jobs" / f"{TRAIN:016x}" / "job.json").write_text("{")
@@ -302,7 +302,7 @@ def test_a_damaged_job_is_told_and_the_others_are_listed(run: Run, tmp_path: Pat
     assert err.rstrip().endswith("[store-damaged]")
 
 
-def test_a_traceback_is_shown_to_those_who_ask_for_it(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_traceback_is_shown_if_debugging_is_on(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TFPROF_DEBUG", "1")
     code, _, err = run("op", "nosuch")
     assert code == 1
@@ -310,7 +310,7 @@ def test_a_traceback_is_shown_to_those_who_ask_for_it(run: Run, monkeypatch: pyt
 
 
 @pytest.mark.parametrize("name", sorted(cli.COMMANDS))
-def test_every_command_of_the_table_is_there_and_explains_itself(run: Run, name: str) -> None:
+def test_every_command_in_the_table_has_help(run: Run, name: str) -> None:
     assert load(cli.COMMANDS[name][0]).name == name
     code, out, _ = run(name, "--help")
     assert code == 0
@@ -323,7 +323,7 @@ def test_without_a_command_the_help_is_printed(run: Run) -> None:
     assert all(name in out for name in cli.COMMANDS)
 
 
-def test_the_report_tells_of_the_processes_of_a_launch(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_report_lists_the_processes_of_a_launch(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert report.main(["00000000000000aa", "--store", str(store), "--problem", "one thing"]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert lines[0].startswith(
@@ -333,7 +333,7 @@ def test_the_report_tells_of_the_processes_of_a_launch(store: Path, capsys: pyte
     assert lines[-2:] == ["tfprof: more with  tfprof op 7f3a · tfprof steps 7f3a", "tfprof: one thing"]
 
 
-def test_the_report_says_why_there_is_no_profile(
+def test_the_report_explains_why_there_is_no_profile(
     store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report.main(["bb", "--store", str(store), "--problem", "no memory [memfd]"]) == 0

@@ -1,4 +1,4 @@
-"""What shells complete: asked as they ask, and by the shells themselves."""
+"""Shell completion: by requests like a shell's, and in real shells."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ import pytest
 from fakes import asked_store
 from tfprof.cli.completion import SHELLS
 
-#: A `tfprof` on the path, as it is installed beside the interpreter.
+#: A `tfprof` on the path, as installed beside the interpreter.
 BIN = Path(sys.executable).parent
 
 
@@ -23,7 +23,7 @@ def environment(store: Path) -> dict[str, str]:
 
 
 def bash(store: Path, line: str) -> list[str]:
-    """Return what a real bash has to offer at the end of ``line``."""
+    """Return the completions of ``line`` in a real bash."""
     code = f"""
         eval "$(tfprof completion bash)"
         COMP_WORDS=({line.rstrip()} {"''" if line.endswith(" ") else ""})
@@ -57,18 +57,18 @@ def bash(store: Path, line: str) -> list[str]:
         ("tfprof op --nosuch ", []),
     ],
 )
-def test_bash_offers_what_there_is(store: Path, line: str, offered: list[str]) -> None:
+def test_bash_completes_commands_options_and_jobs(store: Path, line: str, offered: list[str]) -> None:
     found = bash(store, line)
     assert set(found) == set(offered) if offered else "Error" not in " ".join(found)
 
 
-def test_without_a_store_commands_are_offered_and_nothing_is_said(tmp_path: Path) -> None:
+def test_without_a_store_commands_are_completed_without_messages(tmp_path: Path) -> None:
     assert bash(tmp_path / "none", "tfprof follow ") == []
     assert bash(tmp_path / "none", "tfprof fol") == ["follow"]
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_every_shell_takes_its_script(store: Path, shell: str) -> None:
+def test_every_shell_accepts_its_script(store: Path, shell: str) -> None:
     script = subprocess.run(
         [BIN / "tfprof", "completion", shell], env=environment(store), capture_output=True, text=True, check=True
     ).stdout
@@ -81,7 +81,7 @@ def test_every_shell_takes_its_script(store: Path, shell: str) -> None:
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_fish_offers_what_there_is(store: Path) -> None:
+def test_fish_completes_commands_options_and_jobs(store: Path) -> None:
     if shutil.which("fish") is None:
         pytest.skip("no fish here")
     code = "tfprof completion fish | source; complete -C 'tfprof show b'; complete -C 'tfprof fol'"
@@ -94,7 +94,7 @@ def test_fish_offers_what_there_is(store: Path) -> None:
     ]
 
 
-def test_zsh_offers_what_there_is(store: Path) -> None:
+def test_zsh_completes_commands_options_and_jobs(store: Path) -> None:
     if shutil.which("zsh") is None:
         pytest.skip("no zsh here")
     code = """

@@ -33,7 +33,7 @@ def run(tmp_path, monkeypatch):
 
 @pytest.fixture
 def python(tmp_path):
-    """A Python environment with files of a TensorFlow that is not there."""
+    """A Python environment with the files of a fake TensorFlow."""
     folder = tmp_path / "env"
     subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
     packages = next((folder / "lib").glob("python*")) / "site-packages"
@@ -48,11 +48,11 @@ def test_a_command_with_tensorflow_can_be_profiled(run, python):
     assert str(python) in found["python"]["text"]
 
 
-def test_an_isolated_python_is_not_seen_by_the_launcher(run, python):
+def test_an_isolated_python_cannot_be_profiled_by_the_launcher(run, python):
     assert run(str(python), "-I", "train.py")["start"]["verdict"] == "no"
 
 
-def test_a_script_is_looked_at_by_its_interpreter(run, python, tmp_path):
+def test_a_script_is_checked_with_its_interpreter(run, python, tmp_path):
     script = tmp_path / "train"
     script.write_text(f"#!{python} -E\n")
     script.chmod(0o700)
@@ -64,23 +64,23 @@ def test_a_script_is_looked_at_by_its_interpreter(run, python, tmp_path):
 @pytest.mark.parametrize(
     ("command", "part"), [((sys.executable, "x.py"), "tensorflow"), (("no such program",), "program")]
 )
-def test_what_stands_in_the_way_is_named(run, command, part):
+def test_the_obstacle_is_named(run, command, part):
     assert run(*command)[part]["verdict"] == "no"
 
 
-def test_a_python_that_does_not_run_is_told(run, tmp_path):
+def test_a_python_that_does_not_run_is_reported(run, tmp_path):
     broken = tmp_path / "python3"
     broken.write_text("#!/bin/sh\nexit 3\n")
     broken.chmod(0o700)
     assert run(str(broken), "x.py")["python"]["verdict"] == "no"
 
 
-def test_a_process_is_looked_at_and_left_alone(run):
+def test_a_process_is_checked_and_not_changed(run):
     found = run(str(os.getpid()))
     assert found["process"]["verdict"] == "ok"
     assert found["attach"]["verdict"] == "note"
     other = subprocess.Popen(["sleep", "60"])
-    # A process that has just become another program has no command line for a moment.
+    # A process that has just executed another program has no command line for a moment.
     while not Path(f"/proc/{other.pid}/cmdline").read_bytes():
         time.sleep(0.001)
     try:

@@ -1,4 +1,4 @@
-"""Profiles at the end of a launch: of what was traced, and what is said where nothing was."""
+"""Profiles at the end of a launch, and messages if nothing was traced."""
 
 from pathlib import Path
 
@@ -14,7 +14,7 @@ LAUNCH = "00000000000000aa"
 
 
 def launch(store: Path, *jobs: int, steps: int = 2) -> None:
-    """Store jobs of one launch: each made ``steps`` runs, of which the 4th, the 7th, … were traced."""
+    """Store jobs of one launch, each with ``steps`` runs, of which the 4th, the 7th, … were traced."""
     for number, uid in enumerate(jobs):
         tables = traced(GRAPH, [run_metadata([b"a"])] * steps)
         tables["traces"] = rows("traces", [trace(at, 4 + 3 * at, 1, 0) for at in range(steps)])
@@ -23,7 +23,7 @@ def launch(store: Path, *jobs: int, steps: int = 2) -> None:
 
 
 def dumped(store: Path, folder: Path, steps: str, *more: str, capsys: pytest.CaptureFixture[str]) -> list[str]:
-    """Return what the end of the launch says of profiles, paths from ``folder``."""
+    """Return the messages about profiles at the end of the launch, with paths relative to ``folder``."""
     given = [LAUNCH, "--store", str(store), "--dump-steps", steps, "--dump-dir", str(folder), *more]
     assert report.main(given) == 0
     lines = capsys.readouterr().out.replace(f"{folder}/", "").splitlines()
@@ -34,7 +34,9 @@ def steps_of(path: Path) -> list[int]:
     return list(ProfileProto.FromString(path.read_bytes()).steps)
 
 
-def test_each_profile_has_what_was_traced_up_to_its_step(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_profile_contains_the_traced_steps_up_to_its_step(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     launch(tmp_path / "s", 1)
     out = tmp_path / "new" / "folder"
     assert dumped(tmp_path / "s", out, "3,4,5,10,200", capsys=capsys) == [
@@ -54,12 +56,12 @@ def test_each_profile_has_what_was_traced_up_to_its_step(tmp_path: Path, capsys:
 
 def test_several_processes_get_a_folder_each(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path / "s", 0xAA00 << 48, 0xBB00 << 48)
-    said = dumped(tmp_path / "s", tmp_path, "4", capsys=capsys)
-    assert said == ["wrote bb00/profile_4: 1 traced step", "wrote aa00/profile_4: 1 traced step"]
+    message = dumped(tmp_path / "s", tmp_path, "4", capsys=capsys)
+    assert message == ["wrote bb00/profile_4: 1 traced step", "wrote aa00/profile_4: 1 traced step"]
     assert steps_of(tmp_path / "aa00" / "profile_4") == [4]
 
 
-def test_a_quiet_launch_hears_of_what_is_missing_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_quiet_launch_prints_only_missing_profiles(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path / "s", 1)
     assert dumped(tmp_path / "s", tmp_path, "3,4", "--quiet", capsys=capsys) == [
         "no profile_3: no step up to 3 was traced (--trace says which are)"
@@ -69,19 +71,21 @@ def test_a_quiet_launch_hears_of_what_is_missing_only(tmp_path: Path, capsys: py
 
 def test_a_job_without_traced_steps_has_no_profile(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path / "s", 1, steps=0)
-    (said,) = [line for line in dumped(tmp_path / "s", tmp_path, "4,8", "--quiet", capsys=capsys) if "profile_" in line]
-    assert said.startswith("no profile_4, profile_8: no traced steps")
+    (message,) = [
+        line for line in dumped(tmp_path / "s", tmp_path, "4,8", "--quiet", capsys=capsys) if "profile_" in line
+    ]
+    assert message.startswith("no profile_4, profile_8: no traced steps")
 
 
-def test_a_launch_that_stored_nothing_says_so_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_launch_without_data_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     write_job(tmp_path / "s", 1, {})
     given = ["00000000000000bb", "--store", str(tmp_path / "s"), "--dump-steps", "4", "--quiet"]
     assert report.main(given) == 0
     assert capsys.readouterr().out.startswith("tfprof: no profile: no data of this command reached the store")
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unwritable_folder_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     launch(tmp_path / "s", 1)
     (tmp_path / "file").touch()
-    said = dumped(tmp_path / "s", tmp_path / "file" / "sub", "4,7", capsys=capsys)
-    assert said == [f"no profile_{step}: Not a directory [io]" for step in (4, 7)]
+    message = dumped(tmp_path / "s", tmp_path / "file" / "sub", "4,7", capsys=capsys)
+    assert message == [f"no profile_{step}: Not a directory [io]" for step in (4, 7)]

@@ -1,4 +1,4 @@
-"""`tfprof import` and `tfprof profile-proto`: spellings, what is printed, what is refused."""
+"""`tfprof import` and `tfprof profile-proto`: spellings, output, errors."""
 
 import json
 from pathlib import Path
@@ -41,7 +41,7 @@ def jobs(tmp_path: Path) -> list[str]:
 
 @pytest.mark.parametrize("dashes", ["-", "--"])
 @pytest.mark.parametrize("dash", ["-", "_"])
-def test_options_are_spelled_as_in_tfprof(run: Run, tmp_path: Path, dashes: str, dash: str) -> None:
+def test_options_have_the_tf_profilers_spelling(run: Run, tmp_path: Path, dashes: str, dash: str) -> None:
     words = [f"{dashes}{name}{dash}path" for name in ("graph", f"run{dash}meta", f"op{dash}log")]
     code, out, err = run("import", words[0], "graph", f"{words[1]}=run-0,run-1", words[2], "log")
     assert code == 0
@@ -50,7 +50,7 @@ def test_options_are_spelled_as_in_tfprof(run: Run, tmp_path: Path, dashes: str,
     assert err == "tfprof: 1 entries of log have no node in the graph and are left out\n"
 
 
-def test_an_import_is_asked_about_as_any_job(run: Run) -> None:
+def test_an_imported_job_can_be_queried_like_any_other(run: Run) -> None:
     run("import", "--graph_path", "graph", "--run_meta_path", "run-0,run-1", "--op_log_path", "log", "--name", "mine")
     assert "imported" in run("jobs")[1]
     _, out, _ = run("op", "mine", "-select", "micros,occurrence,float_ops", "-order_by", "micros", "--exact-tf")
@@ -60,7 +60,7 @@ def test_an_import_is_asked_about_as_any_job(run: Run) -> None:
     assert run("scope", "mine", "-step", "1", "-select", "occurrence", "--exact-tf")[1].count("1/1|1/1") == 2
 
 
-def test_a_graph_alone_is_asked_for_parameters(run: Run) -> None:
+def test_a_graph_alone_has_parameters(run: Run) -> None:
     assert run("import", "--graph_path", "graph.pbtxt")[0] == 0
     code, out, _ = run("scope", "graph.pbtxt", "-select", "params", "-min_params", "1")
     assert code == 0
@@ -68,12 +68,12 @@ def test_a_graph_alone_is_asked_for_parameters(run: Run) -> None:
     assert run("steps", "last")[2].startswith("tfprof: no steps: the job was imported")
 
 
-def test_json_tells_the_job(run: Run, tmp_path: Path) -> None:
+def test_json_names_the_job(run: Run, tmp_path: Path) -> None:
     code, out, _ = run("import", "--graph_path", "graph", "--run_meta_path", "run-0", "--json")
-    told = json.loads(out)
+    shown = json.loads(out)
     assert code == 0
-    assert told.pop("coverage") == [pytest.approx(0.25)]
-    assert told == {"job": jobs(tmp_path)[0], "name": "graph", "nodes": 3, "steps": 1}
+    assert shown.pop("coverage") == [pytest.approx(0.25)]
+    assert shown == {"job": jobs(tmp_path)[0], "name": "graph", "nodes": 3, "steps": 1}
 
 
 def test_a_step_that_was_not_traced_is_left_out_and_keeps_its_number(run: Run) -> None:
@@ -85,7 +85,7 @@ def test_a_step_that_was_not_traced_is_left_out_and_keeps_its_number(run: Run) -
     assert "Available steps: 0 2" in run("op", "last", "-step", "1")[2]
 
 
-def test_a_profile_goes_out_and_in(run: Run, tmp_path: Path) -> None:
+def test_a_profile_is_exported_and_imported_again(run: Run, tmp_path: Path) -> None:
     run("import", "--graph_path", "graph", "--run_meta_path", "run-0,run-1", "--op_log_path", "log")
     assert run("profile-proto", "last", "-o", "p1", "--op-log", "l1") == (0, "", "")
     assert run("import", "-profile_path", "p1")[1].endswith("p1: 4 nodes, 2 steps\n")
@@ -99,7 +99,7 @@ def test_a_profile_goes_out_and_in(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "message"),
     [
         ([], 2, "nothing to import: give --profile_path, or --graph_path [usage]"),
         (["--run_meta_path", "run-0"], 2, "nothing to import"),
@@ -117,12 +117,10 @@ def test_a_profile_goes_out_and_in(run: Run, tmp_path: Path) -> None:
         (["--graph_path", "graph", "--op_log_path", "graph"], 1, "graph is no OpLogProto"),
     ],
 )
-def test_what_cannot_be_imported_leaves_nothing(
-    run: Run, tmp_path: Path, words: list[str], status: int, said: str
-) -> None:
+def test_a_failed_import_leaves_nothing(run: Run, tmp_path: Path, words: list[str], status: int, message: str) -> None:
     code, _, err = run("import", *words)
     assert (code, err.count("\n")) == (status, 1)
-    assert said in err
+    assert message in err
     assert err.startswith("tfprof: ")
     assert err.rstrip().endswith("]")
     assert jobs(tmp_path) == []
@@ -130,7 +128,7 @@ def test_what_cannot_be_imported_leaves_nothing(
 
 
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "message"),
     [
         (["last"], 2, "nothing to write: give -o FILE, or --op-log FILE [usage]"),
         (["last", "-o", "missing/p"], 1, "cannot write missing/p: No such file or directory [io]"),
@@ -139,9 +137,9 @@ def test_what_cannot_be_imported_leaves_nothing(
         (["nosuch", "-o", "p"], 1, "no job 'nosuch'"),
     ],
 )
-def test_what_cannot_be_written_is_told(run: Run, words: list[str], status: int, said: str) -> None:
+def test_a_failed_export_is_reported(run: Run, words: list[str], status: int, message: str) -> None:
     run("import", "--graph_path", "graph", "--run_meta_path", "run-0")
     code, out, err = run("profile-proto", *words)
     assert (code, out, err.count("\n")) == (status, "", 1)
-    assert said in err
+    assert message in err
     assert not Path("p").exists()

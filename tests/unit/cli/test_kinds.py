@@ -1,4 +1,4 @@
-"""A job with steps of two kinds: commands are of one of them, unless they are asked for more."""
+"""A job with steps of two kinds: commands cover one of them by default."""
 
 import json
 import zlib
@@ -26,7 +26,7 @@ TIMES = {"batch": 10**9, "test_batch": 4 * 10**9, "fit": 5 * 10**9}
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A fit with validation: MatMul takes 10 µs of a batch, Cast 90 of a test batch."""
+    """A fit with validation: MatMul takes 10 µs of a batch, Cast 90 µs of a test batch."""
     ops = {layout.BATCH: Ran("dense", 0, 10), layout.TEST_BATCH: Ran("cast", 0, 90)}
     parts = [run_metadata([ops[kind]], START_NS) for kind, _ in STEPS]
     tables = traced(graph({"dense": "MatMul", "cast": "Cast"}), parts)
@@ -49,7 +49,7 @@ def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
 
 def shown(run: Run, *words: str) -> tuple[dict[str, int], dict[str, int]]:
-    """Return the microseconds of each op type that took any, and how many steps of each kind they are of."""
+    """Return the time of each op type in µs, and the number of steps of each kind."""
     document = json.loads(run("op", "aa", "--json", *words)[1])
     found, entry = {}, document["profile"]
     while entry["children"]:
@@ -73,25 +73,25 @@ def shown(run: Run, *words: str) -> tuple[dict[str, int], dict[str, int]]:
         (("--steps", "4-6", "--kind", "all"), {"MatMul": 10, "Cast": 90}, {"batch": 1, "test_batch": 3}),
     ],
 )
-def test_a_view_is_of_the_kind_that_is_asked_for(
+def test_a_view_covers_the_selected_kind(
     run: Run, words: tuple[str, ...], micros: dict[str, int], kinds: dict[str, int]
 ) -> None:
     assert shown(run, *words) == (micros, kinds)
 
 
-def test_what_is_left_out_is_said(run: Run) -> None:
+def test_kinds_that_are_left_out_are_named(run: Run) -> None:
     heading = run("op", "aa")[1].splitlines()[:2]
     assert "3 traced batch steps" in heading[0]
-    assert heading[1].endswith("traced besides: 5 test_batch (--kind)")
+    assert heading[1].endswith("also traced: 5 test_batch (--kind)")
     assert "5 traced test_batch steps" in run("scope", "aa", "--kind", "test_batch")[1]
-    assert "traced besides" not in run("op", "aa", "--kind", "all")[1]
-    assert "traced besides" not in "".join(run("op", "aa", "--exact-tf")[1:])
+    assert "also traced" not in run("op", "aa", "--kind", "all")[1]
+    assert "also traced" not in "".join(run("op", "aa", "--exact-tf")[1:])
     file = run("op", "aa", "-output", "file:outfile=/dev/null")[2]
-    assert "shown: 3 batch steps; traced besides, and left out: 5 test_batch (--kind)" in file
+    assert "shown: 3 batch steps; also traced, and left out: 5 test_batch (--kind)" in file
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["-step", "5"], "Available steps: 3 4 90 (of the kind batch; --kind test_batch has it) [no-such-step]"),
         (["-step", "99"], "Available steps: 3 4 90 (of the kind batch) [no-such-step]"),
@@ -108,20 +108,20 @@ def test_what_is_left_out_is_said(run: Run) -> None:
         (["--kind", "all,batch"], "no kind of step is called 'all'"),
     ],
 )
-def test_what_there_is_not_is_refused(run: Run, words: list[str], said: str) -> None:
+def test_an_unknown_kind_is_refused(run: Run, words: list[str], message: str) -> None:
     status, out, err = run("op", "aa", *words)
     assert (status, out) == (2, "")
-    assert said in err
+    assert message in err
 
 
-def test_a_job_has_the_steps_of_its_kind_that_did_not_fail(run: Run) -> None:
+def test_the_steps_of_a_job_are_the_successful_ones_of_its_main_kind(run: Run) -> None:
     (job,) = json.loads(run("jobs", "--json")[1])["jobs"]
     assert (job["steps"], job["step_kind"], job["traced_of_kind"]) == (98, "batch", 3)
     heads, cells = run("jobs")[1].splitlines()
     assert cells[: heads.index("TRACED") + len("TRACED")].split()[-1] == "3"
 
 
-def test_the_shell_takes_a_kind_for_a_line_or_for_the_session(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_shell_accepts_a_kind_for_a_line_or_for_the_session(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     import io
     import sys
 
@@ -129,8 +129,8 @@ def test_the_shell_takes_a_kind_for_a_line_or_for_the_session(run: Run, monkeypa
     monkeypatch.setattr(sys, "stdin", io.StringIO(lines))
     status, out, err = run("shell", "aa", "-select", "micros", "-min_micros", "1")
     assert (status, "no kind of step is called 'nothing'" in err) == (1, True)
-    told = [line.partition(": ")[2] for line in out.splitlines() if line.startswith("op view of job ")]
-    assert [line.partition(" of ")[0] for line in told] == [
+    result = [line.partition(": ")[2] for line in out.splitlines() if line.startswith("op view of job ")]
+    assert [line.partition(" of ")[0] for line in result] == [
         "3 traced batch steps",
         "5 traced test_batch steps",
         "3 traced batch steps",
@@ -138,7 +138,7 @@ def test_the_shell_takes_a_kind_for_a_line_or_for_the_session(run: Run, monkeypa
     ]
 
 
-def test_profile_proto_writes_all_kinds_or_those_that_are_asked_for(run: Run, tmp_path: Path) -> None:
+def test_profile_proto_writes_all_or_selected_kinds(run: Run, tmp_path: Path) -> None:
     from tfprof.collector.proto.tfprof_log_pb2 import ProfileProto
 
     def steps(*words: str) -> list[int]:
@@ -151,7 +151,7 @@ def test_profile_proto_writes_all_kinds_or_those_that_are_asked_for(run: Run, tm
     assert steps("--steps", "4-5") == [4]
 
 
-def test_python_asks_for_kinds_too(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_python_can_select_kinds(store: Path, capsys: pytest.CaptureFixture[str]) -> None:
     opened = open_store(store)
     asked = {"output": "none", "account_type_regexes": [".*"], "show_name_regexes": [".*"], "max_depth": 9}
     totals = [
@@ -164,13 +164,13 @@ def test_python_asks_for_kinds_too(store: Path, capsys: pytest.CaptureFixture[st
         opened.select("aa", kind="x")
 
 
-def test_kinds_are_read_in_their_own_order() -> None:
+def test_kinds_are_parsed_in_their_fixed_order() -> None:
     assert from_text("test_batch, batch") == (layout.BATCH, layout.TEST_BATCH)
     assert from_text("all") == layout.STEP_KINDS
     assert [named(kind, NAMES) for kind in from_text("function:eval_step,batch")] == ["batch", "function:eval_step"]
 
 
-#: The keys of functions by name, and back.
+#: Keys of functions by name, and names by key.
 KEYS = {name: zlib.crc32(name.encode()) for name in ("train_step", "eval_step")}
 NAMES = {key: name for name, key in KEYS.items()}
 CALLS = [(3, "train_step"), (4, "train_step"), (5, "eval_step"), (6, "eval_step"), (7, "eval_step")]
@@ -178,7 +178,7 @@ CALLS = [(3, "train_step"), (4, "train_step"), (5, "eval_step"), (6, "eval_step"
 
 @pytest.fixture(scope="module")
 def loop(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A loop of two functions: the gradient takes 10 µs of a training step, Cast 90 of an evaluation step."""
+    """A loop of two functions: the gradient takes 10 µs of a training step, Cast 90 µs of an evaluation step."""
     ops = {"train_step": Ran("gradient_tape/dense", 0, 10), "eval_step": Ran("cast", 0, 90)}
     parts = [run_metadata([ops[name]], START_NS) for _, name in CALLS]
     tables = traced(graph({"gradient_tape/dense": "MatMul", "cast": "Cast"}), parts)
@@ -222,10 +222,10 @@ def test_each_function_is_a_kind_and_one_that_trains_comes_first(
     assert shown(run, "--store", str(loop), *words) == (micros, kinds)
 
 
-def test_functions_are_named_where_steps_of_them_are_left_out_or_missing(run: Run, loop: Path) -> None:
+def test_functions_are_named_if_their_steps_are_left_out_or_missing(run: Run, loop: Path) -> None:
     heading = run("op", "aa", "--store", str(loop))[1].splitlines()[:2]
     assert "2 traced function:train_step steps of 40" in heading[0]
-    assert heading[1].endswith("traced besides: 3 function:eval_step (--kind)")
+    assert heading[1].endswith("also traced: 3 function:eval_step (--kind)")
     missing = run("op", "aa", "-step", "6", "--store", str(loop))[2]
     assert "Available steps: 3 4 (of the kind function:train_step; --kind function:eval_step has it)" in missing
     unknown = run("op", "aa", "--kind", "function:step", "--store", str(loop))[2]

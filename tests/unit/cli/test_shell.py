@@ -1,4 +1,4 @@
-"""The shell, fed line by line."""
+"""The shell with lines from a pipe."""
 
 import io
 from pathlib import Path
@@ -16,7 +16,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def ask(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Give lines to a shell; returns exit status, stdout, stderr."""
+    """Run a shell with these lines; returns exit status, stdout, stderr."""
     monkeypatch.setenv("TFPROF_STORE", str(store))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
@@ -27,7 +27,7 @@ def ask(store: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeyp
     return call
 
 
-def test_a_query_answers_as_the_command_does(ask: Run, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_prints_the_same_as_the_command(ask: Run, capsys: pytest.CaptureFixture[str]) -> None:
     for words in (["op", "-order_by", "micros"], ["scope", "-select", "params"], ["graph", "-max_depth", "2"]):
         with pytest.raises(SystemExit):
             cli.main([words[0], "aa10", *words[1:]])
@@ -35,7 +35,7 @@ def test_a_query_answers_as_the_command_does(ask: Run, capsys: pytest.CaptureFix
         assert ask(" ".join(words) + "\n") == (0, captured.out, captured.err)
 
 
-def test_an_empty_line_and_one_of_blanks_show_the_options(ask: Run) -> None:
+def test_an_empty_line_shows_the_options(ask: Run) -> None:
     code, out, err = ask("\n   \t \n")
     lines = out.splitlines()
     assert (code, err, len(lines)) == (0, "", 42)
@@ -44,7 +44,7 @@ def test_an_empty_line_and_one_of_blanks_show_the_options(ask: Run) -> None:
     assert lines[20] == "-output                     stdout:"
 
 
-def test_options_of_a_query_are_for_that_line_and_those_of_set_for_the_session(ask: Run) -> None:
+def test_options_apply_to_one_line_and_options_of_set_to_the_session(ask: Run) -> None:
     out = ask("op -select bytes -max_depth 0\n\nset -select params,bytes -max_depth 3\n\n")[1]
     tables = [line.split() for line in out.splitlines() if line.startswith(("-select", "-max_depth"))]
     assert tables == [["-max_depth", "10"], ["-select", "micros"], ["-max_depth", "3"], ["-select", "bytes,params"]]
@@ -57,7 +57,7 @@ def test_a_refused_set_changes_nothing(ask: Run) -> None:
     assert out.splitlines()[0] == "-max_depth                  10"
 
 
-def test_options_of_the_command_line_are_the_sessions_first(ask: Run) -> None:
+def test_options_of_the_command_line_start_the_session(ask: Run) -> None:
     assert ask("\n", "aa10", "-max_depth", "5", "--select=bytes")[1].splitlines()[0] == "-max_depth                  5"
 
 
@@ -83,7 +83,7 @@ BAD_LINES = [
 
 
 @pytest.mark.parametrize(("line", "ours", "theirs"), BAD_LINES)
-def test_a_bad_line_is_told_in_one_line_and_the_next_one_is_read(ask: Run, line: str, ours: str, theirs: str) -> None:
+def test_a_bad_line_is_reported_in_one_line_and_the_next_is_read(ask: Run, line: str, ours: str, theirs: str) -> None:
     code, out, err = ask(f"{line}\nhistory\n")
     assert err.startswith(f"tfprof: {ours}")
     assert err.endswith(" [usage]\n")
@@ -112,7 +112,7 @@ def test_a_bad_line_is_told_in_one_line_and_the_next_one_is_read(ask: Run, line:
         ("op -output file:outfile=a\0b", "cannot write a\\x00b: embedded null byte [io]", "tfprof: cannot write a"),
     ],
 )
-def test_what_cannot_be_answered_is_told_in_one_line(ask: Run, line: str, ours: str, theirs: str | None) -> None:
+def test_an_error_is_reported_in_one_line(ask: Run, line: str, ours: str, theirs: str | None) -> None:
     code, _, err = ask(f"{line}\nhistory\n")
     assert err.startswith(f"tfprof: {ours}")
     assert (code, err.count("\n")) == (1, 1)
@@ -120,27 +120,27 @@ def test_what_cannot_be_answered_is_told_in_one_line(ask: Run, line: str, ours: 
 
 
 @pytest.mark.parametrize("line", ["op -step -2", "op -max_depth -1", "scope -min_bytes -1", "op -show_name_regexes (("])
-def test_what_makes_no_sense_is_refused_unless_tfprof_is_followed_exactly(ask: Run, line: str) -> None:
+def test_senseless_values_are_refused_without_exact_parity(ask: Run, line: str) -> None:
     assert (ask(f"{line}\n")[0], ask(f"{line}\n", "aa10", "--exact-tf")[0]) == (1, 0)
 
 
-def test_the_status_of_a_bad_line_is_named_as_by_the_tensorflow_that_is_followed(ask: Run) -> None:
-    said = ask("foo\n", "aa10", "--compat", "1.15", "--exact-tf")[2]
-    assert said == "E: Invalid argument: First string must be a valid command.\n"
+def test_the_status_of_a_bad_line_is_named_as_in_the_selected_tensorflow(ask: Run) -> None:
+    message = ask("foo\n", "aa10", "--compat", "1.15", "--exact-tf")[2]
+    assert message == "E: Invalid argument: First string must be a valid command.\n"
 
 
-def test_where_tfprof_is_followed_exactly_a_bad_regex_matches_nothing(ask: Run) -> None:
+def test_with_exact_parity_a_bad_regex_matches_nothing(ask: Run) -> None:
     code, _, err = ask("op -show_name_regexes ((\n", "aa10", "--exact-tf")
     assert code == 0
     assert err.startswith("tfprof: -show_name_regexes '((' matches nothing")
 
 
 @pytest.mark.parametrize("last", ["exit", "quit"])
-def test_exit_ends_it_before_the_end(ask: Run, last: str) -> None:
+def test_exit_ends_the_shell_before_the_end_of_input(ask: Run, last: str) -> None:
     assert ask(f"{last}\nfoo\n") == (0, "", "")
 
 
-def test_help_lists_commands_and_options_and_what_they_mean_in_a_view(ask: Run) -> None:
+def test_help_lists_commands_and_options_of_a_view(ask: Run) -> None:
     out = ask("help\n")[1]
     assert all(f"  {name} " in out for name in ("scope", "graph", "op", "code", "advise", "set", "help", "history"))
     assert "  -max_depth N " in out
@@ -148,7 +148,7 @@ def test_help_lists_commands_and_options_and_what_they_mean_in_a_view(ask: Run) 
     assert "Leave out entries that match, with all below them." in ask("help code\n")[1]
 
 
-def test_several_jobs_can_be_asked_together(ask: Run) -> None:
+def test_several_jobs_can_be_merged(ask: Run) -> None:
     alone, both = (
         ask("op -select micros -show_name_regexes MatMul\n", *jobs, "--exact-tf")[1]
         for jobs in (["aa10"], ["aa10", "bb10"])
@@ -162,11 +162,11 @@ def test_bytes_that_are_no_text_are_refused_like_other_words(ask: Run) -> None:
     assert "no such command" in ask("\udcff\n")[2]
 
 
-def test_an_unknown_job_is_told_before_a_line_is_read(ask: Run) -> None:
+def test_an_unknown_job_is_an_error_before_a_line_is_read(ask: Run) -> None:
     assert ask("op\n", "nosuch")[0] == 1
     assert ask("op\n", "--host", "moon")[0] == 1
 
 
-def test_lines_of_a_pipe_are_not_kept(ask: Run, tmp_path: Path) -> None:
+def test_lines_from_a_pipe_are_not_saved(ask: Run, tmp_path: Path) -> None:
     ask("op\n")
     assert not (tmp_path / "state").exists()

@@ -1,4 +1,4 @@
-"""What Tab offers in the shell."""
+"""Completion by Tab in the shell."""
 
 from collections.abc import Iterable
 
@@ -40,12 +40,12 @@ def names(view: str, option: str) -> Iterable[str]:
         ("op -max_depth ", 0, []),
     ],
 )
-def test_what_may_come_next_is_offered(text: str, length: int, offered: list[str]) -> None:
+def test_the_possible_next_words_are_offered(text: str, length: int, offered: list[str]) -> None:
     found = complete(text, names)
     assert (found.length, found.texts) == (length, offered)
 
 
-def test_words_that_go_on_are_followed_by_a_blank_and_values_are_not() -> None:
+def test_commands_and_options_are_followed_by_a_blank_and_values_are_not() -> None:
     assert complete("sc", names).ends
     assert complete("op -sel", names).ends
     assert not complete("op -select mi", names).ends
@@ -56,6 +56,6 @@ def test_an_empty_line_offers_all_commands_and_a_command_all_options() -> None:
     assert len(complete("op ", names).texts) == 22
 
 
-def test_no_more_is_offered_than_can_be_looked_at() -> None:
+def test_the_number_of_completions_is_limited() -> None:
     found = complete("op -show_name_regexes a", lambda _view, _option: (f"a{number}" for number in range(10**9)))
     assert len(found.texts) == MOST

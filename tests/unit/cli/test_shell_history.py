@@ -1,65 +1,65 @@
-"""The lines of earlier shells: kept for their user alone, never in the way."""
+"""The shell's history: readable by its user only, and optional."""
 
 from pathlib import Path
 
 import pytest
-from tfprof.cli.shell_history import KEPT, Lines, history_file
+from tfprof.cli.shell_history import KEPT, LineHistory, history_file
 
 
-def test_lines_are_kept_for_later_shells_and_for_their_user_only(tmp_path: Path) -> None:
+def test_lines_are_saved_for_later_shells_and_readable_by_their_user_only(tmp_path: Path) -> None:
     path = tmp_path / "state" / "tfprof" / "shell_history"
-    lines = Lines(path)
+    lines = LineHistory(path)
     for text in ("op", "op", "scope -step 1", "op"):
         lines.add(text)
-    assert Lines(path).texts == lines.texts == ["op", "scope -step 1", "op"]
+    assert LineHistory(path).texts == lines.texts == ["op", "scope -step 1", "op"]
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
 
 
-def test_a_file_that_others_may_read_is_closed_to_them(tmp_path: Path) -> None:
+def test_permissions_of_others_are_removed_from_the_file(tmp_path: Path) -> None:
     path = tmp_path / "history"
     path.write_text("op\n")
     path.chmod(0o644)
-    Lines(path).add("scope")
+    LineHistory(path).add("scope")
     assert path.stat().st_mode & 0o777 == 0o600
 
 
 def test_the_file_does_not_grow_for_ever(tmp_path: Path) -> None:
     path = tmp_path / "history"
-    lines = Lines(path)
+    lines = LineHistory(path)
     for number in range(KEPT + 10):
         lines.add(f"op -step {number}")
     kept = path.read_text().splitlines()
     assert len(kept) <= KEPT
     assert kept[-1] == f"op -step {KEPT + 9}"
     assert path.stat().st_mode & 0o777 == 0o600
-    assert lines.texts == kept == Lines(path).texts
+    assert lines.texts == kept == LineHistory(path).texts
 
 
-def test_without_a_file_lines_are_remembered_for_the_session(tmp_path: Path) -> None:
-    lines = Lines()
+def test_without_a_file_lines_are_kept_for_the_session(tmp_path: Path) -> None:
+    lines = LineHistory()
     lines.add("op")
     assert lines.texts == ["op"]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_place_that_cannot_be_written_is_told_of_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unwritable_file_is_reported_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "file").write_text("")
-    lines = Lines(tmp_path / "file" / "shell_history")
+    lines = LineHistory(tmp_path / "file" / "shell_history")
     lines.add("op")
     lines.add("scope")
-    said = capsys.readouterr().err.splitlines()
-    assert len(said) == 1
-    assert said[0].startswith("tfprof: lines are not saved for later shells: ")
+    message = capsys.readouterr().err.splitlines()
+    assert len(message) == 1
+    assert message[0].startswith("tfprof: lines are not saved for later shells: ")
     assert lines.texts == ["op", "scope"]
 
 
 def test_bytes_that_are_no_text_do_not_keep_a_shell_from_starting(tmp_path: Path) -> None:
     (tmp_path / "history").write_bytes(b"op\n\xff\xfe\n")
-    assert Lines(tmp_path / "history").texts[0] == "op"
+    assert LineHistory(tmp_path / "history").texts[0] == "op"
 
 
-def test_the_place_is_the_users_state_folder(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_in_the_users_state_folder(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", "/somewhere")
     assert history_file() == Path("/somewhere/tfprof/shell_history")
     monkeypatch.delenv("XDG_STATE_HOME")

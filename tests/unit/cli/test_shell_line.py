@@ -1,14 +1,14 @@
-"""The language of the shell: words between blanks, tfprof's own refusals."""
+"""Lines of the shell: words between blanks, and the TF profiler's errors."""
 
 import pytest
-from tfprof.cli.shell_line import COMMANDS, OPTIONS, Line, parse
+from tfprof.cli.shell_line import COMMANDS, OPTIONS, ParsedLine, parse
 from tfprof.collector.errors import UsageError
 from tfprof.collector.tfviews.options import TABLE
 
 
 def test_a_line_is_a_command_and_options_with_their_values() -> None:
     line = parse("  op   -max_depth 3 -select 'micros,bytes'  -step -1")
-    assert line == Line("op", {"max_depth": "3", "select": "'micros,bytes'", "step": "-1"})
+    assert line == ParsedLine("op", {"max_depth": "3", "select": "'micros,bytes'", "step": "-1"})
 
 
 @pytest.mark.parametrize("spelling", ["-max_depth 4", "--max_depth 4", "-max-depth 4", "--max-depth=4", "-max_depth=4"])
@@ -28,17 +28,17 @@ def test_a_value_may_have_equal_signs() -> None:
         ("op -account_displayed_op_only no", "no"),
     ],
 )
-def test_a_truth_option_alone_or_before_another_option_means_true(text: str, value: str) -> None:
+def test_a_boolean_option_without_a_value_means_true(text: str, value: str) -> None:
     assert parse(text).texts["account_displayed_op_only"] == value
 
 
-def test_the_last_of_an_option_given_twice_counts() -> None:
+def test_the_last_value_of_a_repeated_option_counts() -> None:
     assert parse("op -step 1 -step 2").texts == {"step": "2"}
 
 
 @pytest.mark.parametrize("command", ["help", "history", "exit", "quit"])
 def test_some_commands_take_words(command: str) -> None:
-    assert parse(f"{command} op x") == Line(command, {}, ("op", "x"))
+    assert parse(f"{command} op x") == ParsedLine(command, {}, ("op", "x"))
 
 
 def test_every_option_has_every_spelling() -> None:
@@ -48,7 +48,7 @@ def test_every_option_has_every_spelling() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("foo", "First string must be a valid command."),
         ("Op", "First string must be a valid command."),
@@ -61,7 +61,7 @@ def test_every_option_has_every_spelling() -> None:
         ("set -select", "Invalid option '-select' value: ''"),
     ],
 )
-def test_a_bad_line_is_refused_in_tfprofs_words(text: str, said: str) -> None:
+def test_a_bad_line_is_refused_with_the_tf_profilers_message(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse(text)
-    assert getattr(refused.value, "theirs", refused.value.args[0]) == said
+    assert getattr(refused.value, "theirs", refused.value.args[0]) == message

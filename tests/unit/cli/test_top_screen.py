@@ -1,4 +1,4 @@
-"""The screen of `tfprof top`, driven by keys as a person does."""
+"""The screen of `tfprof top`, driven by keys."""
 
 import asyncio
 import contextlib
@@ -13,8 +13,8 @@ from fakes.made_store import IDENTITY, MS, SECOND, rows, span
 from textual.pilot import Pilot
 from textual.widgets import Input, Static
 from tfprof.cli import top_screen
-from tfprof.cli.top_rows import Rows
-from tfprof.cli.top_screen import Jobs, Opened, Top
+from tfprof.cli.top_rows import LineList
+from tfprof.cli.top_screen import JobScreen, JobsScreen, Top
 from tfprof.collector.errors import StoreError
 from tfprof.collector.query.watching import ORDERS, Watch
 from tfprof.collector.store.reader import LocalStore
@@ -27,7 +27,7 @@ JOBS = 30
 
 @pytest.fixture
 def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
-    """A store with jobs that run: number 7 has got slower."""
+    """A store with running jobs; number 7 has become slower."""
     made = LocalStoreWriter(tmp_path / "store", HOST)
     now = time.time_ns()
     for number in range(JOBS):
@@ -43,17 +43,17 @@ def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
 
 def drive(
     writer: LocalStoreWriter,
-    act: Callable[[Pilot[None], Jobs], Coroutine[Any, Any, None]],
+    act: Callable[[Pilot[None], JobsScreen], Coroutine[Any, Any, None]],
     size: tuple[int, int] = (80, 24),
 ) -> Top:
-    """Run the screen for some keys; return the application as it ended."""
+    """Run the screen with some keys; return the application after its end."""
     store = LocalStore(writer.path)
-    jobs = Jobs(store, Watch(store), "slow", "")
+    jobs = JobsScreen(store, Watch(store), "slow", "")
     app = Top(jobs)
 
     async def run() -> None:
         async with app.run_test(size=size) as pilot:
-            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(Rows).chosen))
+            await until(pilot, lambda: app.screen is jobs and bool(jobs.query_one(LineList).chosen))
             await act(pilot, jobs)
 
     asyncio.run(run())
@@ -61,7 +61,7 @@ def drive(
 
 
 async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
-    """Wait until something is so; fail when it does not come."""
+    """Wait until a condition holds; fail after a time limit."""
     for _ in range(600):
         await pilot.pause(0.05)
         with contextlib.suppress(Exception):
@@ -70,17 +70,17 @@ async def until(pilot: Pilot[None], true: Callable[[], bool]) -> None:
     raise AssertionError("it does not come")
 
 
-def texts(jobs: Jobs) -> list[str]:
-    return [item.text for item in jobs.query_one(Rows)._items]
+def texts(jobs: JobsScreen) -> list[str]:
+    return [item.text for item in jobs.query_one(LineList)._items]
 
 
 def text_of(screen: Any, name: str) -> str:
     return str(screen.query_one(name, Static).render())
 
 
-def test_the_slow_job_is_at_the_top_and_marked(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
-        first, second, *_ = jobs.query_one(Rows)._items
+def test_the_slow_job_is_at_the_top_and_highlighted(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
+        first, second, *_ = jobs.query_one(LineList)._items
         assert "job07.py" in first.text
         assert (first.slow, second.slow) == (True, False)
         assert max(map(len, texts(jobs))) <= 80
@@ -89,8 +89,8 @@ def test_the_slow_job_is_at_the_top_and_marked(writer: LocalStoreWriter) -> None
     drive(writer, act)
 
 
-def test_keys_order_and_turn_around(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+def test_keys_change_and_reverse_the_order(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         seen = []
         for _ in ORDERS:
             seen.append(text_of(jobs, "#summary").split(" · ")[0])
@@ -106,9 +106,9 @@ def test_keys_order_and_turn_around(writer: LocalStoreWriter) -> None:
     drive(writer, act)
 
 
-def test_the_cursor_stays_with_its_job_and_scrolls(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
-        lines = jobs.query_one(Rows)
+def test_the_cursor_stays_on_its_job_and_the_list_scrolls(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
+        lines = jobs.query_one(LineList)
         await pilot.press("end")
         last = lines.chosen
         await until(pilot, lambda: lines.scroll_offset.y == JOBS - lines.size.height)
@@ -123,7 +123,7 @@ def test_the_cursor_stays_with_its_job_and_scrolls(writer: LocalStoreWriter) -> 
 
 
 def test_a_filter_narrows_while_it_is_typed_and_is_cleared(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("slash", *"job1")
         await until(pilot, lambda: len(texts(jobs)) == 10)
         await pilot.press("enter")
@@ -131,7 +131,7 @@ def test_a_filter_narrows_while_it_is_typed_and_is_cleared(writer: LocalStoreWri
         assert "like 'job1'" in text_of(jobs, "#summary")
         await pilot.press("slash", *"zzz")
         await until(pilot, lambda: texts(jobs) == [])
-        await pilot.press("enter", "t", "enter", "down")  # nothing is there to be opened or traced
+        await pilot.press("enter", "t", "enter", "down")  # no job can be opened or traced
         await pilot.press("escape")
         await until(pilot, lambda: len(texts(jobs)) == JOBS)
 
@@ -139,10 +139,10 @@ def test_a_filter_narrows_while_it_is_typed_and_is_cleared(writer: LocalStoreWri
 
 
 def test_a_job_is_opened_in_place_and_closed(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("enter")
         await until(pilot, lambda: "job07.py" in text_of(pilot.app.screen, "#job"))
-        assert isinstance(pilot.app.screen, Opened)
+        assert isinstance(pilot.app.screen, JobScreen)
         assert "MEDIAN" in text_of(pilot.app.screen, "#job")
         await pilot.press("escape")
         await until(pilot, lambda: pilot.app.screen is jobs)
@@ -150,16 +150,16 @@ def test_a_job_is_opened_in_place_and_closed(writer: LocalStoreWriter) -> None:
     drive(writer, act)
 
 
-def test_a_job_that_was_removed_is_told(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
-        pilot.app.push_screen(Opened(jobs._store, "ffff"))
+def test_a_removed_job_is_reported(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
+        pilot.app.push_screen(JobScreen(jobs._store, "ffff"))
         await until(pilot, lambda: any("no job 'ffff'" in note.message for note in pilot.app._notifications))
 
     drive(writer, act)
 
 
-def test_looking_pauses_and_goes_on(writer: LocalStoreWriter) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+def test_updates_pause_and_resume(writer: LocalStoreWriter) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("space")
         assert "paused" in text_of(jobs, "#summary")
         before = jobs._watched
@@ -171,7 +171,7 @@ def test_looking_pauses_and_goes_on(writer: LocalStoreWriter) -> None:
     drive(writer, act)
 
 
-def test_steps_are_ordered_of_the_job_at_the_cursor(writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_key_orders_steps_of_the_job_at_the_cursor(writer: LocalStoreWriter, monkeypatch: pytest.MonkeyPatch) -> None:
     ordered: list[tuple[str, str, int]] = []
 
     def trace_next(store: str, uid: str, count: int) -> Iterator[str]:
@@ -181,19 +181,19 @@ def test_steps_are_ordered_of_the_job_at_the_cursor(writer: LocalStoreWriter, mo
 
     monkeypatch.setattr(top_screen, "trace_next", trace_next)
 
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press("t")
         await until(pilot, lambda: len(pilot.app._notifications) == 2)
-        told = [note.message for note in pilot.app._notifications]
-        assert told == ["it obeys", "it does not any more [job-gone]"]
+        shown = [note.message for note in pilot.app._notifications]
+        assert shown == ["it obeys", "it does not any more [job-gone]"]
 
     drive(writer, act)
     assert ordered == [(str(writer.path), f"{8 << 48:016x}", 10)]
 
 
 @pytest.mark.parametrize("size", [(40, 8), (80, 24), (200, 50)])
-def test_every_size_is_filled_and_nothing_is_wider(writer: LocalStoreWriter, size: tuple[int, int]) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+def test_the_screen_fills_every_size_and_no_line_is_wider(writer: LocalStoreWriter, size: tuple[int, int]) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         assert max(map(len, [*texts(jobs), text_of(jobs, "#head"), text_of(jobs, "#summary")])) <= size[0]
         await pilot.resize_terminal(60, 20)
         await until(pilot, lambda: max(map(len, texts(jobs))) <= 60)
@@ -202,8 +202,8 @@ def test_every_size_is_filled_and_nothing_is_wider(writer: LocalStoreWriter, siz
 
 
 @pytest.mark.parametrize(("key", "interrupted"), [("q", False), ("ctrl+c", True)])
-def test_it_is_left_by_a_key(writer: LocalStoreWriter, key: str, interrupted: bool) -> None:
-    async def act(pilot: Pilot[None], jobs: Jobs) -> None:
+def test_a_key_quits(writer: LocalStoreWriter, key: str, interrupted: bool) -> None:
+    async def act(pilot: Pilot[None], jobs: JobsScreen) -> None:
         await pilot.press(key)
 
     assert drive(writer, act).interrupted == interrupted

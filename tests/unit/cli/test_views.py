@@ -1,4 +1,4 @@
-"""The four views as commands: jobs put together, filters, outputs, and every way to ask wrongly."""
+"""The four views as commands: merged jobs, filters, outputs, and errors."""
 
 import json
 from pathlib import Path
@@ -25,7 +25,7 @@ def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 
 
 def rows(text: str) -> list[str]:
-    """Return what follows the legend."""
+    """Return the text after the legend."""
     return text.split("Profile:\n")[1].splitlines()[1:]
 
 
@@ -58,7 +58,7 @@ def test_both_spellings_mean_the_same(run: Run) -> None:
     assert one == run("op", "--max_depth", "1", "-order-by=micros", "aa10")
 
 
-def test_jobs_are_put_together_by_names_of_nodes(run: Run) -> None:
+def test_several_jobs_are_merged_by_names_of_nodes(run: Run) -> None:
     alone, other, both = (
         json.loads(run("scope", *jobs, "--json")[1]) for jobs in (["aa10"], ["bb10"], ["aa10", "bb10"])
     )
@@ -69,7 +69,7 @@ def test_jobs_are_put_together_by_names_of_nodes(run: Run) -> None:
     assert set(found) == {"loss", "net"}
 
 
-def test_host_and_pid_narrow_and_stand_for_all_their_jobs(run: Run) -> None:
+def test_host_and_pid_select_jobs(run: Run) -> None:
     def jobs(*words: str) -> list[str]:
         return [uid[:4] for uid in json.loads(run("op", *words, "--json")[1])["jobs"]]
 
@@ -78,7 +78,7 @@ def test_host_and_pid_narrow_and_stand_for_all_their_jobs(run: Run) -> None:
     assert jobs("--host=*", "-pid", "1", "--pid", "3") == ["aa10", "cc10"]
 
 
-def test_steps_and_device_narrow_what_is_counted(run: Run) -> None:
+def test_steps_and_device_limit_the_numbers(run: Run) -> None:
     whole, part = (json.loads(run("op", "aa10", *words, "--json")[1]) for words in ([], ["--steps", "0-0"]))
     assert (whole["traces"], part["traces"], part["steps"]) == (2, 1, [0, 0])
     on_gpu = json.loads(run("op", "aa10", "bb10", "--device", "gpu:0", "--json")[1])
@@ -86,7 +86,7 @@ def test_steps_and_device_narrow_what_is_counted(run: Run) -> None:
     assert [child["name"] for child in on_gpu["profile"]["children"]] == ["MatMul"]
 
 
-def test_json_has_the_options_and_says_what_is_left_out(run: Run) -> None:
+def test_json_has_the_options_and_explains_hidden_entries(run: Run) -> None:
     document = json.loads(run("op", "aa10", "--json", "-max_depth", "0", "-select", "bytes")[1])
     assert list(document) == [
         "view",
@@ -107,7 +107,7 @@ def test_json_has_the_options_and_says_what_is_left_out(run: Run) -> None:
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["op", "cc10"], "no traced steps: TensorFlow ran no step"),
         (["scope", "cc10"], "no traced steps: TensorFlow ran no step"),
@@ -120,12 +120,12 @@ def test_json_has_the_options_and_says_what_is_left_out(run: Run) -> None:
         (["graph", "aa10", "-start_name_regexes", "net/im.*"], "1 of 4 nodes shown: 3 outside -start_name_regexes"),
     ],
 )
-def test_what_is_not_shown_is_explained(run: Run, words: list[str], said: str) -> None:
+def test_hidden_entries_are_explained(run: Run, words: list[str], message: str) -> None:
     code, _, err = run(*words)
     assert code == 0
-    assert err.startswith(f"tfprof: {said}")
+    assert err.startswith(f"tfprof: {message}")
     assert err.count("\n") == 1
-    assert json.loads(run(*words, "--json")[1])["note"].startswith(said)
+    assert json.loads(run(*words, "--json")[1])["note"].startswith(message)
 
 
 def test_several_untraced_jobs_are_explained_together(run: Run, tmp_path: Path) -> None:
@@ -137,14 +137,14 @@ def test_several_untraced_jobs_are_explained_together(run: Run, tmp_path: Path) 
     assert err == "tfprof: no traced steps in any of 2 jobs: tfprof jobs shows how many steps of each were traced\n"
 
 
-def test_a_gpu_without_the_times_of_its_kernels_is_told_of(run: Run) -> None:
-    told = "tfprof: the kernels of a GPU were not recorded"
-    assert run("op", "bb10")[2].startswith(told)
-    assert run("scope", "aa10", "bb10")[2].startswith(told)
-    assert told not in run("op", "aa10")[2]
+def test_missing_kernel_times_of_a_gpu_are_reported(run: Run) -> None:
+    result = "tfprof: the kernels of a GPU were not recorded"
+    assert run("op", "bb10")[2].startswith(result)
+    assert run("scope", "aa10", "bb10")[2].startswith(result)
+    assert result not in run("op", "aa10")[2]
 
 
-def test_tfprof_tells_of_a_gpu_without_the_times_of_its_kernels_in_its_own_words(run: Run) -> None:
+def test_with_exact_parity_missing_kernel_times_are_reported_in_the_tf_profilers_words(run: Run) -> None:
     exact = "--exact-tf"
     assert run("op", "bb10", exact)[1].startswith(
         "\n\nFound accelerator operation but misses accelerator stream stats!"
@@ -154,7 +154,7 @@ def test_tfprof_tells_of_a_gpu_without_the_times_of_its_kernels_in_its_own_words
     assert run("op", "aa10", exact)[1].startswith("\nDoc:")
 
 
-def test_a_file_gets_tfprofs_text_and_nothing_is_printed(run: Run, tmp_path: Path) -> None:
+def test_a_file_gets_the_tf_profilers_layout_and_nothing_is_printed(run: Run, tmp_path: Path) -> None:
     code, out, err = run("scope", "aa10", "-output", f"file:outfile={tmp_path}/a=b")
     assert (code, out, err) == (0, "", "")
     assert (tmp_path / "a=b").read_text() == run("scope", "aa10", "--exact-tf")[1]
@@ -164,7 +164,7 @@ def test_none_prints_nothing(run: Run) -> None:
     assert run("op", "aa10", "-output", "none") == (0, "", "")
 
 
-def test_a_timeline_of_a_graph_has_a_file_for_each_step_or_for_one(run: Run, tmp_path: Path) -> None:
+def test_a_graph_timeline_has_a_file_for_each_selected_step(run: Run, tmp_path: Path) -> None:
     code, out, err = run("graph", "aa10", "-output", f"timeline:outfile={tmp_path}/t")
     assert (code, err) == (0, "")
     assert out.count("generating trace file.") == 2
@@ -180,20 +180,20 @@ def test_a_timeline_of_a_graph_has_a_file_for_each_step_or_for_one(run: Run, tmp
     assert names >= {"net/weights", "net/MatMul", "loss"}
 
 
-def test_where_tfprof_is_followed_exactly_a_bad_regex_matches_nothing_and_is_told(run: Run) -> None:
+def test_with_exact_parity_a_bad_regex_matches_nothing_with_a_warning(run: Run) -> None:
     code, _, err = run("op", "aa10", "--exact-tf", "-show_name_regexes", "((")
     assert code == 0
     assert err.splitlines()[0] == "tfprof: -show_name_regexes '((' matches nothing: missing ): (("
 
 
-def test_the_code_view_says_what_it_ignores(run: Run) -> None:
+def test_the_code_view_prints_which_option_it_ignores(run: Run) -> None:
     err = run("code", "aa10", "-account_displayed_op_only")[2]
     assert err.endswith("tfprof: Note: code view ignores account_displayed_op_only\n")
 
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize(
-    ("words", "status", "said"),
+    ("words", "status", "message"),
     [
         ([], 2, "no JOB given"),
         (["nosuch"], 1, "no job 'nosuch'"),
@@ -233,17 +233,17 @@ def test_the_code_view_says_what_it_ignores(run: Run) -> None:
         (["aa10", "--foo", "1"], 2, "No such option '--foo'"),
     ],
 )
-def test_bad_input_is_one_line_with_a_slug(run: Run, view: str, words: list[str], status: int, said: str) -> None:
+def test_bad_input_is_one_line_with_a_slug(run: Run, view: str, words: list[str], status: int, message: str) -> None:
     code, out, err = run(view, *words)
     assert (code, out) == (status, "")
     assert err.startswith("tfprof: ")
-    assert said in err
+    assert message in err
     assert err.count("\n") == 1
     assert err.rstrip().endswith("]")
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (
             ["op", "-output", "timeline:outfile=x"],
@@ -255,10 +255,10 @@ def test_bad_input_is_one_line_with_a_slug(run: Run, view: str, words: list[str]
         (["graph", "--device", "cpu", "-output", "timeline:outfile=x"], "a timeline of the graph view is of one job"),
     ],
 )
-def test_what_a_view_cannot_be_written_as_is_refused(run: Run, words: list[str], said: str) -> None:
+def test_an_unsupported_output_is_refused(run: Run, words: list[str], message: str) -> None:
     code, out, err = run(words[0], "aa10", *words[1:])
     assert (code, out) == (2, "")
-    assert said in err
+    assert message in err
 
 
 @pytest.mark.parametrize("output", ["file", "timeline"])
@@ -270,7 +270,7 @@ def test_a_file_that_cannot_be_written_is_one_line(run: Run, output: str) -> Non
 
 
 @pytest.mark.parametrize("view", VIEWS)
-def test_help_shows_every_option_in_tfprofs_spelling_and_ours(run: Run, view: str) -> None:
+def test_help_shows_every_option_in_the_tf_profilers_spelling_and_ours(run: Run, view: str) -> None:
     out = run(view, "--help")[1]
     assert all(f"  -{option.name} {option.metavar}" in out for option in TABLE)
     assert all(f"  --{name} " in out for name in ("host", "pid", "steps", "device", "json", "compat", "exact-tf"))

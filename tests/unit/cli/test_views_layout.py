@@ -1,4 +1,4 @@
-"""The views' default text: what took most first, what took nothing left out, as wide as the terminal."""
+"""The views in tfprof's own layout: sorted by time, without empty entries, as wide as the terminal."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def rows(text: str) -> list[str]:
     return [line.split()[0] for line in table(text)[1:]]
 
 
-def test_op(run: Run) -> None:
+def test_op_view_has_a_heading_and_a_table(run: Run) -> None:
     code, out, err = run("op", "aa10")
     assert code == 0
     assert out.splitlines() == [
@@ -54,7 +54,7 @@ def test_scope_has_names_below_names(run: Run) -> None:
     assert out[2].startswith("  MatMul     10.0 µs   40 %")
 
 
-def test_graph_has_time_of_the_node_itself_beside_that_with_its_inputs(run: Run) -> None:
+def test_graph_has_own_time_beside_total_time(run: Run) -> None:
     out = table(run("graph", "aa10")[1])
     assert out[0] == "node (its inputs below)  time/step  share     self     min/median/max  calls/step  op"
     assert [line[:15].rstrip() for line in out[1:]] == ["loss", "  net/MatMul", "    net/weights"]
@@ -74,7 +74,7 @@ def test_lines_are_no_wider_than_the_terminal(run: Run, monkeypatch: pytest.Monk
     assert {"time/step", "share"} <= set(out.split())
 
 
-def test_selected_columns_are_there_and_those_of_zeros_are_not(run: Run) -> None:
+def test_selected_columns_are_shown_unless_all_values_are_0(run: Run) -> None:
     out = run("op", "aa10", "-select", "micros,params,float_ops,accelerator_micros,device,bytes")[1]
     assert out.splitlines()[2].split() == [
         "op",
@@ -95,7 +95,7 @@ def test_selected_columns_are_there_and_those_of_zeros_are_not(run: Run) -> None
     ]
 
 
-def test_the_first_selected_number_orders_and_has_the_shares(run: Run) -> None:
+def test_rows_are_sorted_by_the_first_selected_number_with_shares(run: Run) -> None:
     _, out, err = run("scope", "aa10", "-select", "params")
     assert out.splitlines()[2:] == [
         "scope        params  share",
@@ -105,7 +105,7 @@ def test_the_first_selected_number_orders_and_has_the_shares(run: Run) -> None:
     assert err == ""
 
 
-def test_an_order_that_is_given_is_obeyed(run: Run) -> None:
+def test_a_given_order_applies(run: Run) -> None:
     assert rows(run("op", "aa10", "-order_by", "name")[1]) == ["MatMul", "Mean", "VariableV2"]
     by_params = run("op", "aa10", "-order_by", "params")[1]
     assert by_params.splitlines()[2].split()[:4] == ["op", "params", "share", "time/step"]
@@ -113,20 +113,20 @@ def test_an_order_that_is_given_is_obeyed(run: Run) -> None:
     assert rows(run("scope", "aa10", "-order_by", "name")[1])[0] == "loss"
 
 
-def test_a_minimum_that_is_given_is_the_only_one(run: Run) -> None:
+def test_a_given_minimum_replaces_the_default_limit(run: Run) -> None:
     _, out, err = run("op", "aa10", "-min_micros", "0")
     assert rows(out) == ["MatMul", "Mean", "VariableV2", "Placeholder"]
     assert err == ""
     assert rows(run("scope", "aa10", "-min_micros", "6")[1]) == ["net", "MatMul", "loss"]
 
 
-def test_a_depth_that_is_given_is_obeyed_and_told(run: Run) -> None:
+def test_a_given_depth_applies_and_is_explained(run: Run) -> None:
     _, out, err = run("scope", "aa10", "-max_depth", "2")
     assert rows(out) == ["net", "loss"]
     assert err == "tfprof: 2 of 5 scopes and nodes shown: 3 beyond -max_depth or -trim_name_regexes\n"
 
 
-def test_devices_are_told_row_by_row_where_there_are_several(run: Run) -> None:
+def test_several_devices_have_a_column(run: Run) -> None:
     out = run("op", "aa10", "bb10")[1]
     assert out.splitlines()[:2] == [
         "op view of jobs aa10 train.py, bb10 train.py: 3 traced run steps",
@@ -145,14 +145,14 @@ def test_a_job_without_traced_steps_has_no_heading(run: Run) -> None:
     assert run("op", "cc10")[:2] == (0, "")
 
 
-def test_the_heading_tells_the_kinds_of_the_steps(tmp_path: Path, run: Run) -> None:
+def test_the_heading_contains_the_kinds_of_the_steps(tmp_path: Path, run: Run) -> None:
     tables = traced(asked_store.GRAPH.SerializeToString(), [run_metadata([b"loss"])] * 3)
     kinds = pa.array([layout.BATCH, layout.BATCH, layout.TEST_BATCH], pa.uint16())
     at = tables["traces"].column_names.index("kind")
     tables["traces"] = tables["traces"].set_column(at, "kind", kinds)
     write_job(tmp_path, 1, tables, counters={"counts": {"batch": 7500, "test_batch": 9}})
-    told = run("op", "last", "--store", str(tmp_path))[1].splitlines()
-    assert told[0] == "op view of job 0000 train.py: 2 traced batch steps of 7,500"
-    assert told[1].endswith("on CPU:0; traced besides: 1 test_batch (--kind)")
+    result = run("op", "last", "--store", str(tmp_path))[1].splitlines()
+    assert result[0] == "op view of job 0000 train.py: 2 traced batch steps of 7,500"
+    assert result[1].endswith("on CPU:0; also traced: 1 test_batch (--kind)")
     both = run("op", "last", "--kind", "all", "--store", str(tmp_path))[1].splitlines()
     assert both[0] == "op view of job 0000 train.py: 3 traced steps (2 batch, 1 test_batch) of 7,509"

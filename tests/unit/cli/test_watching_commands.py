@@ -1,4 +1,4 @@
-"""`show`, `follow`, `top`, `tag` and `rm` on stores made by hand: their text, their JSON, and what they refuse."""
+"""`show`, `follow`, `top`, `tag` and `rm` on stores made by hand: text, JSON, errors."""
 
 import json
 import os
@@ -33,7 +33,7 @@ def tables() -> dict[str, Any]:
 
 @pytest.fixture
 def store(tmp_path: Path) -> Path:
-    """A store with two jobs that ended."""
+    """A store with two ended jobs."""
     write_job(tmp_path, TRAIN, tables(), counters=COUNTERS, end={**COUNTERS, "status": 1})
     write_job(tmp_path, OTHER, {}, identity={"name": "other.py"})
     write_host(tmp_path, [{"t_ns": START_NS + n * SECOND, "cpus": 8, "cpu_busy_s": 3.0 * n} for n in range(40)])
@@ -42,7 +42,7 @@ def store(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def live(store: Path) -> Iterator[LocalStoreWriter]:
-    """The store, with a job of this host that runs."""
+    """The store with a running job of this host."""
     writer = LocalStoreWriter(store, socket.gethostname())
     writer.job(LIVE).identity({**IDENTITY, "name": "live.py", "host": socket.gethostname()})
     yield writer
@@ -58,7 +58,7 @@ def run(store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.Mon
 # -- show -----------------------------------------------------------------------------------------
 
 
-def test_show_has_what_is_known_of_a_job_on_one_screen(run: Run) -> None:
+def test_show_prints_the_summary_of_a_job_on_one_screen(run: Run) -> None:
     code, out, err = run("show", "train.py")
     lines = out.splitlines()
     assert code == 0
@@ -97,7 +97,7 @@ def test_show_as_json_has_every_part(run: Run) -> None:
 # -- follow ---------------------------------------------------------------------------------------
 
 
-def test_follow_tells_the_last_steps_and_the_end(run: Run) -> None:
+def test_follow_prints_the_last_steps_and_the_end(run: Run) -> None:
     code, out, err = run("follow", "7f3a", "--last", "3")
     first, *steps, last = out.splitlines()
     assert (code, err) == (0, "")
@@ -110,7 +110,7 @@ def test_follow_tells_the_last_steps_and_the_end(run: Run) -> None:
     )
 
 
-def test_follow_as_json_is_a_document_a_line(run: Run) -> None:
+def test_follow_as_json_prints_one_document_per_line(run: Run) -> None:
     found = [json.loads(line) for line in run("follow", "7f3a", "--all", "--json")[1].splitlines()]
     assert found[0]["event"] == "job"
     assert found[-1]["event"] == "end"
@@ -120,7 +120,7 @@ def test_follow_as_json_is_a_document_a_line(run: Run) -> None:
     assert {one["event"] for one in found} == {"job", "steps", "warning", "end"}
 
 
-def test_follow_of_several_jobs_says_whose_each_line_is(run: Run) -> None:
+def test_follow_of_several_jobs_prefixes_each_line_with_the_job(run: Run) -> None:
     out = run("follow", "7f3a", "7f3b")[1]
     assert any(line.startswith("7f3a  ") for line in out.splitlines())
     assert "job 7f3b other.py · exited" in out
@@ -145,7 +145,7 @@ def test_top_as_json_has_jobs_and_hosts(run: Run, live: LocalStoreWriter) -> Non
     assert json.loads(run("top", "--json", "--all", "--filter", "other")[1])["jobs"][0]["id"] == "7f3b"
 
 
-def test_top_says_where_there_is_nothing(run: Run) -> None:
+def test_top_explains_an_empty_list(run: Run) -> None:
     assert "no job of" in run("top")[2]
     assert "no job matches 'x'" in run("top", "--filter", "x")[2]
 
@@ -153,11 +153,11 @@ def test_top_says_where_there_is_nothing(run: Run) -> None:
 # -- tag ------------------------------------------------------------------------------------------
 
 
-def test_tags_are_written_on_ended_and_running_jobs(run: Run, live: LocalStoreWriter) -> None:
+def test_ended_and_running_jobs_can_be_tagged(run: Run, live: LocalStoreWriter) -> None:
     assert run("tag", "7f3a", "baseline", "lr 0.1") == (0, "baseline\nlr 0.1\n", "")
     assert run("tag", "7f3a", "baseline", "x")[1].split("\n")[:3] == ["baseline", "lr 0.1", "x"]
     run("tag", "live.py", "mine")
-    live.job(LIVE).close("exited", {})  # the record is written anew, what people wrote is not in it
+    live.job(LIVE).close("exited", {})  # closing rewrites the record, which does not contain tags
     assert run("tag", "1234")[1] == "mine\n"
     assert [job["tags"] for job in json.loads(run("jobs", "--json")[1])["jobs"]] == [
         ["baseline", "lr 0.1", "x"],
@@ -166,7 +166,7 @@ def test_tags_are_written_on_ended_and_running_jobs(run: Run, live: LocalStoreWr
     ]
 
 
-def test_tags_are_taken_away(run: Run) -> None:
+def test_tags_can_be_removed(run: Run) -> None:
     run("tag", "7f3a", "a", "b", "c")
     assert run("tag", "7f3a", "--remove", "b")[1] == "a\nc\n"
     assert (
@@ -177,7 +177,7 @@ def test_tags_are_taken_away(run: Run) -> None:
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"tags": 3}', '{"tags": [1, "kept"]}', ""])
-def test_a_file_of_tags_that_is_none_is_no_harm(run: Run, store: Path, text: str) -> None:
+def test_an_invalid_file_of_tags_does_no_harm(run: Run, store: Path, text: str) -> None:
     (catalog.job_folder(store, TRAIN) / catalog.TAGS_FILE).write_text(text)
     code, out, _ = run("jobs", "--json")
     assert code == 0
@@ -185,7 +185,7 @@ def test_a_file_of_tags_that_is_none_is_no_harm(run: Run, store: Path, text: str
     assert run("tag", "7f3a", "new")[1].endswith("new\n")
 
 
-def test_a_pipe_in_place_of_the_tags_is_not_waited_for(run: Run, store: Path) -> None:
+def test_a_pipe_instead_of_the_file_of_tags_does_not_block(run: Run, store: Path) -> None:
     os.mkfifo(catalog.job_folder(store, TRAIN) / catalog.TAGS_FILE)
     assert run("tag", "7f3a") == (0, "", "")
 
@@ -197,7 +197,7 @@ def left(store: Path) -> list[str]:
     return sorted(path.name[:4] for path in (store / "jobs").iterdir())
 
 
-def test_rm_removes_ended_jobs_and_nothing_is_left(run: Run, store: Path, live: LocalStoreWriter) -> None:
+def test_rm_removes_ended_jobs_completely(run: Run, store: Path, live: LocalStoreWriter) -> None:
     code, out, err = run("rm", "7f3a")
     assert (code, err) == (0, "")
     assert out.startswith("removed 1 job, ")
@@ -205,15 +205,13 @@ def test_rm_removes_ended_jobs_and_nothing_is_left(run: Run, store: Path, live: 
     assert json.loads(run("rm", "7f3b", "--json")[1])["removed"] == [f"{OTHER:016x}"]
 
 
-def test_rm_refuses_a_job_that_runs_and_removes_none_of_the_others(
-    run: Run, store: Path, live: LocalStoreWriter
-) -> None:
+def test_rm_refuses_a_running_job_and_removes_none(run: Run, store: Path, live: LocalStoreWriter) -> None:
     code, _, err = run("rm", "7f3a", "live.py")
     assert (code, "[job-running]" in err) == (1, True)
     assert left(store) == ["1234", "7f3a", "7f3b"]
 
 
-def test_rm_takes_those_that_are_chosen(run: Run, store: Path, live: LocalStoreWriter) -> None:
+def test_rm_removes_the_selected_jobs(run: Run, store: Path, live: LocalStoreWriter) -> None:
     assert run("rm", "--name", "OTH*", "--yes")[0] == 0
     assert left(store) == ["1234", "7f3a"]
     assert "nothing was removed" in run("rm", "--older-than", "2020-01-01", "--yes")[2]
@@ -222,13 +220,13 @@ def test_rm_takes_those_that_are_chosen(run: Run, store: Path, live: LocalStoreW
     assert "nothing was removed" in run("rm", "--all", "--yes")[2]
 
 
-def test_rm_of_many_needs_a_yes_where_nobody_can_be_asked(run: Run, store: Path) -> None:
+def test_rm_of_many_jobs_needs_yes_without_a_terminal(run: Run, store: Path) -> None:
     code, _, err = run("rm", "--all")
     assert (code, "--yes" in err) == (2, True)
     assert left(store) == ["7f3a", "7f3b"]
 
 
-def test_a_stale_job_can_be_removed_unless_its_process_is_there(run: Run, store: Path) -> None:
+def test_a_stale_job_can_be_removed_unless_its_process_is_alive(run: Run, store: Path) -> None:
     me = int(Path("/proc/self/stat").read_text().rpartition(")")[2].split()[19])
     for uid, started in ((LIVE, me), (LIVE + 1, me + 1)):
         writer = LocalStoreWriter(store, socket.gethostname())
@@ -239,7 +237,7 @@ def test_a_stale_job_can_be_removed_unless_its_process_is_there(run: Run, store:
     assert run("rm", "1.py")[0] == 0
 
 
-def test_a_removal_that_was_cut_short_is_no_hindrance(run: Run, store: Path) -> None:
+def test_the_rest_of_an_interrupted_removal_does_no_harm(run: Run, store: Path) -> None:
     rest = store / "jobs" / f".removed-{TRAIN:016x}"
     rest.mkdir()
     (rest / "spans-000000.parquet").write_text("x")

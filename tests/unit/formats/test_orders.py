@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.formats import orders
 from tfprof.formats.errors import FormatError
-from tfprof.formats.orders import Answer, Giver, Order
+from tfprof.formats.orders import Giver, Order, OrderAnswer
 
 GIVER = Giver("ann", "node7", 42)
 
@@ -34,10 +34,10 @@ def test_an_order_comes_through_whole_and_says_what_it_asks_for(order: Order, sa
 
 
 def test_an_answer_comes_through_whole() -> None:
-    answer = Answer(7, orders.ENDED, "", "", "train", 5, 10, 100, 200)
+    answer = OrderAnswer(7, orders.ENDED, "", "", "train", 5, 10, 100, 200)
     assert orders.answer_of(7, json.loads(json.dumps(answer.document()))) == answer
-    assert Answer(7, orders.REFUSED, "no-agent", "none").is_passing
-    assert not Answer(7, orders.REFUSED, "job-gone", "gone").is_passing
+    assert OrderAnswer(7, orders.REFUSED, "no-agent", "none").is_passing
+    assert not OrderAnswer(7, orders.REFUSED, "job-gone", "gone").is_passing
 
 
 @pytest.mark.parametrize(

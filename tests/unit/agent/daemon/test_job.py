@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import launches, processes
-from tfprof.agent.channels import Channel
+from tfprof.agent.channels import ChannelReader
 from tfprof.agent.daemon import job as module
 from tfprof.agent.daemon.finder import Found
 from tfprof.agent.daemon.job import COUNTERS_S, HELLO_S, LAUNCHER_WAIT_S, Job
@@ -28,7 +28,7 @@ class Bench:
     def __init__(self, place: Path, launch: Launch = LAUNCH, owner: Any = ...) -> None:
         self.place = str(place)
         self.writer = ChannelWriter(7)
-        channel = Channel(os.dup(self.writer.fd))
+        channel = ChannelReader(os.dup(self.writer.fd))
         found = Found(channel, (0, 1), processes.process(os.getpid()) if owner is ... else owner)
         self.job = Job(found, launch, "node7")
         self.now = 100.0

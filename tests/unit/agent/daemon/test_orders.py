@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import processes
-from tfprof.agent.channels import Channel
-from tfprof.agent.daemon.orders import Orders
+from tfprof.agent.channels import ChannelReader
+from tfprof.agent.daemon.orders import PendingOrders
 from tfprof.agent.transport.message_queue import Outbox
 from tfprof.formats import layout, orders, wire
-from tfprof.formats.orders import Answer, Giver, Order
+from tfprof.formats.orders import Giver, Order, OrderAnswer
 from tfprof.formats.version import CHANNEL_VERSION
 from tfprof.formats.wire import Head
 
@@ -28,7 +28,7 @@ class Target:
 
     def __init__(self, version: int = CHANNEL_VERSION) -> None:
         self.page = ChannelWriter(version=version)
-        self.channel = Channel(os.dup(self.page.fd))
+        self.channel = ChannelReader(os.dup(self.page.fd))
         self.uid = self.channel.page.uid
         self.outbox = Outbox(self.channel)
         self.is_running = True
@@ -47,14 +47,14 @@ class Target:
         self.page.close()
 
 
-class Desk:
-    """The orders of an agent with one job, on a clock of their own; ``answers`` are those that were sent."""
+class AgentOrders:
+    """The orders of an agent with one job, with a simulated clock; ``answers``: the sent answers."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
         self.jobs: dict[int, Any] = {target.uid: target}
-        self.answers: list[tuple[int, Answer]] = []
-        self.orders = Orders(self.jobs, self._send)
+        self.answers: list[tuple[int, OrderAnswer]] = []
+        self.orders = PendingOrders(self.jobs, self._send)
         self.now = 100.0
 
     def _send(self, head: Head, body: bytes) -> bool:
@@ -66,8 +66,8 @@ class Desk:
         head = Head(wire.ORDER, self.target.uid if uid is None else uid, 0, 0, number)
         self.orders.take(head, order.document(), self.now)
 
-    def look(self, after_s: float = 0.1) -> list[tuple[int, Answer]]:
-        """Return what is answered after so long."""
+    def look(self, after_s: float = 0.1) -> list[tuple[int, OrderAnswer]]:
+        """Return the answers that are sent after ``after_s`` seconds."""
         self.now += after_s
         before = len(self.answers)
         self.orders.look(self.now)
@@ -82,22 +82,22 @@ def target() -> Iterator[Target]:
 
 
 @pytest.fixture
-def desk(target: Target) -> Desk:
-    return Desk(target)
+def agent(target: Target) -> AgentOrders:
+    return AgentOrders(target)
 
 
-def test_an_order_is_obeyed_ends_and_is_stored_with_its_giver(desk: Desk, target: Target) -> None:
-    desk.give()
+def test_an_order_is_obeyed_ends_and_is_stored_with_its_giver(agent: AgentOrders, target: Target) -> None:
+    agent.give()
     assert (target.page.word("policy_mode"), target.page.word("policy_count")) == (layout.MODE_ALL, 10)
-    assert desk.look() == []
-    waited = [desk.orders.are_waiting]
+    assert agent.look() == []
+    waited = [agent.orders.are_waiting]
     target.obey(step=7)
-    [(number, answer)] = desk.look()
+    [(number, answer)] = agent.look()
     assert (number, answer.state, answer.kind, answer.step) == (1, orders.OBEYED, "train", 7)
-    assert [*waited, desk.orders.are_waiting] == [True, False]
-    assert desk.look() == []
+    assert [*waited, agent.orders.are_waiting] == [True, False]
+    assert agent.look() == []
     target.page.set(order_traced=10, order_over=1)
-    [(_, ended)] = desk.look()
+    [(_, ended)] = agent.look()
     assert (ended.state, ended.traced) == (orders.ENDED, 10)
     assert answer.from_ns == ended.from_ns <= ended.to_ns
     slugs, texts = zip(*target.events(), strict=True)
@@ -105,125 +105,125 @@ def test_an_order_is_obeyed_ends_and_is_stored_with_its_giver(desk: Desk, target
     assert "of ann on node7 (process 42), the next 10 steps: obeyed from train step 7 on" in texts[0]
 
 
-def test_the_end_is_told_when_what_was_traced_is_stored(desk: Desk, target: Target) -> None:
-    desk.give()
+def test_the_end_is_told_when_what_was_traced_is_stored(agent: AgentOrders, target: Target) -> None:
+    agent.give()
     target.obey()
-    desk.look()
+    agent.look()
     target.page.put(b"{}")
     target.page.set(order_over=1)
-    assert desk.look() == []
-    assert desk.orders.are_ending
+    assert agent.look() == []
+    assert agent.orders.are_ending
     target.outbox.records.acked = target.page.word("head")
-    assert [answer.state for _, answer in desk.look()] == [orders.ENDED]
+    assert [answer.state for _, answer in agent.look()] == [orders.ENDED]
 
 
-def test_an_order_that_comes_again_is_written_once_and_answered_again(desk: Desk, target: Target) -> None:
-    desk.give()
-    desk.give()
+def test_an_order_that_comes_again_is_written_once_and_answered_again(agent: AgentOrders, target: Target) -> None:
+    agent.give()
+    agent.give()
     assert target.page.word("policy") == 1
     target.obey()
-    desk.look()
-    desk.give()
-    assert [answer.state for _, answer in desk.answers] == [orders.OBEYED, orders.OBEYED]
+    agent.look()
+    agent.give()
+    assert [answer.state for _, answer in agent.answers] == [orders.OBEYED, orders.OBEYED]
     assert target.page.word("policy") == 1
 
 
-def test_the_next_agent_goes_on_with_an_order_that_is_on_the_page(desk: Desk, target: Target) -> None:
-    desk.give()
-    successor = Desk(target)
+def test_the_next_agent_goes_on_with_an_order_that_is_on_the_page(agent: AgentOrders, target: Target) -> None:
+    agent.give()
+    successor = AgentOrders(target)
     successor.give()
     assert target.page.word("policy") == 1
     target.obey()
     assert [answer.state for _, answer in successor.look()] == [orders.OBEYED]
 
 
-def test_a_job_without_steps_is_told_in_time_and_its_order_is_withdrawn(desk: Desk, target: Target) -> None:
-    desk.give(TEN._replace(patience_s=3.0))
-    assert desk.look(2.9) == []
-    [(_, answer)] = desk.look(0.2)
+def test_a_job_without_steps_is_told_in_time_and_its_order_is_withdrawn(agent: AgentOrders, target: Target) -> None:
+    agent.give(TEN._replace(patience_s=3.0))
+    assert agent.look(2.9) == []
+    [(_, answer)] = agent.look(0.2)
     assert (answer.state, answer.slug) == (orders.REFUSED, "no-step-began")
     assert "one long step" in answer.text
     assert target.page.word("policy") == 2
     assert 0 < target.page.word("policy_end_ns") < time.monotonic_ns()
 
 
-def test_a_stopped_process_is_named_before_the_patience_is_over(desk: Desk, target: Target) -> None:
+def test_a_stopped_process_is_named_before_the_patience_is_over(agent: AgentOrders, target: Target) -> None:
     process = subprocess.Popen(["sleep", "100"])
     try:
         target.owner = processes.process(process.pid)
-        desk.give()
-        assert desk.look() == []
+        agent.give()
+        assert agent.look() == []
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-        assert desk.look() == []
-        assert [answer.slug for _, answer in desk.look(2.5)] == ["job-stopped"]
+        assert agent.look() == []
+        assert [answer.slug for _, answer in agent.look(2.5)] == ["job-stopped"]
     finally:
         process.kill()
         process.wait()
 
 
-def test_jobs_that_end_are_told_before_and_in_an_order(desk: Desk, target: Target) -> None:
-    desk.give()
+def test_jobs_that_end_are_told_before_and_in_an_order(agent: AgentOrders, target: Target) -> None:
+    agent.give()
     target.is_running = False
-    assert [answer.slug for _, answer in desk.look()] == ["job-gone"]
-    desk.give(number=2)
-    desk.give(number=3, uid=12345)
-    assert [(number, answer.slug) for number, answer in desk.answers[1:]] == [(2, "job-gone"), (3, "job-gone")]
+    assert [answer.slug for _, answer in agent.look()] == ["job-gone"]
+    agent.give(number=2)
+    agent.give(number=3, uid=12345)
+    assert [(number, answer.slug) for number, answer in agent.answers[1:]] == [(2, "job-gone"), (3, "job-gone")]
 
 
-def test_a_job_that_ends_under_an_order_ends_it(desk: Desk, target: Target) -> None:
-    desk.give()
+def test_a_job_that_ends_under_an_order_ends_it(agent: AgentOrders, target: Target) -> None:
+    agent.give()
     target.obey()
-    desk.look()
+    agent.look()
     target.page.set(order_traced=4)
     target.is_running = False
-    assert [(answer.state, answer.traced) for _, answer in desk.look()] == [(orders.ENDED, 4)]
+    assert [(answer.state, answer.traced) for _, answer in agent.look()] == [(orders.ENDED, 4)]
 
 
-def test_a_job_that_is_dropped_is_not_read_any_more(desk: Desk, target: Target) -> None:
-    desk.give()
-    del desk.jobs[target.uid]
+def test_a_job_that_is_dropped_is_not_read_any_more(agent: AgentOrders, target: Target) -> None:
+    agent.give()
+    del agent.jobs[target.uid]
     target.channel.close()
-    assert [answer.slug for _, answer in desk.look()] == ["job-gone"]
-    target.channel = Channel(os.dup(target.page.fd))
+    assert [answer.slug for _, answer in agent.look()] == ["job-gone"]
+    target.channel = ChannelReader(os.dup(target.page.fd))
 
 
-def test_of_two_orders_before_a_step_the_last_one_is_obeyed(desk: Desk, target: Target) -> None:
-    desk.give(number=1)
-    desk.give(TEN._replace(steps=3), number=2)
+def test_of_two_orders_before_a_step_the_last_one_is_obeyed(agent: AgentOrders, target: Target) -> None:
+    agent.give(number=1)
+    agent.give(TEN._replace(steps=3), number=2)
     target.obey()
-    answers = dict(desk.look())
+    answers = dict(agent.look())
     assert answers[1].slug == "order-replaced"
     assert answers[2].state == orders.OBEYED
 
 
-def test_an_order_takes_the_place_of_the_one_in_force(desk: Desk, target: Target) -> None:
-    desk.give(number=1)
+def test_an_order_takes_the_place_of_the_one_in_force(agent: AgentOrders, target: Target) -> None:
+    agent.give(number=1)
     target.obey()
-    desk.look()
-    desk.give(Order(orders.TRACE, GIVER, "off"), number=2)
+    agent.look()
+    agent.give(Order(orders.TRACE, GIVER, "off"), number=2)
     target.obey()
-    assert sorted((number, answer.state) for number, answer in desk.look() + desk.look()) == [
+    assert sorted((number, answer.state) for number, answer in agent.look() + agent.look()) == [
         (1, orders.ENDED),
         (2, orders.OBEYED),
     ]
 
 
-def test_detach_is_obeyed_once(desk: Desk, target: Target) -> None:
-    desk.give(Order(orders.DETACH, GIVER))
+def test_detach_is_obeyed_once(agent: AgentOrders, target: Target) -> None:
+    agent.give(Order(orders.DETACH, GIVER))
     assert target.page.word("detach") == 1
     target.obey()
     target.page.set(detached=1)
-    assert [answer.state for _, answer in desk.look()] == [orders.OBEYED]
-    desk.give(number=2)
-    assert desk.answers[-1][1].slug == "job-detached"
+    assert [answer.state for _, answer in agent.look()] == [orders.OBEYED]
+    agent.give(number=2)
+    assert agent.answers[-1][1].slug == "job-detached"
 
 
 def test_a_channel_of_another_version_is_left_alone() -> None:
     old = Target(version=1)
-    desk = Desk(old)
-    desk.give()
-    [(_, answer)] = desk.answers
+    agent = AgentOrders(old)
+    agent.give()
+    [(_, answer)] = agent.answers
     assert answer.slug == "unknown-version"
     assert "version 1" in answer.text
     assert "speaks 2" in answer.text
@@ -232,20 +232,20 @@ def test_a_channel_of_another_version_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {**TEN.document(), "trace": "x"}, {**TEN.document(), "steps": "many"}])
-def test_what_is_no_order_is_refused(desk: Desk, target: Target, body: dict[str, object]) -> None:
-    desk.orders.take(Head(wire.ORDER, target.uid, 0, 0, 9), body, desk.now)
-    assert [(number, answer.state) for number, answer in desk.answers] == [(9, orders.REFUSED)]
+def test_what_is_no_order_is_refused(agent: AgentOrders, target: Target, body: dict[str, object]) -> None:
+    agent.orders.take(Head(wire.ORDER, target.uid, 0, 0, 9), body, agent.now)
+    assert [(number, answer.state) for number, answer in agent.answers] == [(9, orders.REFUSED)]
     assert target.page.word("policy") == 0
 
 
-def test_more_ranges_than_a_page_holds_are_refused_by_number(desk: Desk) -> None:
-    desk.give(TEN._replace(trace="steps=" + ",".join(str(2 * number) for number in range(1, 18))))
-    assert "16 ranges" in desk.answers[0][1].text
+def test_more_ranges_than_a_page_holds_are_refused_by_number(agent: AgentOrders) -> None:
+    agent.give(TEN._replace(trace="steps=" + ",".join(str(2 * number) for number in range(1, 18))))
+    assert "16 ranges" in agent.answers[0][1].text
 
 
-def test_what_a_lying_job_writes_does_no_harm(desk: Desk, target: Target) -> None:
-    desk.give()
+def test_what_a_lying_job_writes_does_no_harm(agent: AgentOrders, target: Target) -> None:
+    agent.give()
     target.page.set(order_kind=2**64 - 1, order_step=2**64 - 1, order_traced=2**64 - 1, policy_seen=1)
-    assert [answer.state for _, answer in desk.look()] == [orders.OBEYED]
+    assert [answer.state for _, answer in agent.look()] == [orders.OBEYED]
     target.page.set(order_over=2**64 - 1)
-    assert [answer.state for _, answer in desk.look()] == [orders.ENDED]
+    assert [answer.state for _, answer in agent.look()] == [orders.ENDED]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from fakes.channel_writer import ChannelWriter
 from tfprof.agent import processes
-from tfprof.agent.channels import Channel
+from tfprof.agent.channels import ChannelReader
 from tfprof.agent.daemon.finder import Found
 from tfprof.agent.daemon.job import Job
 from tfprof.agent.daemon.samples import QUEUE_MAX, SAMPLE_S, Sampler
@@ -39,7 +39,7 @@ def jobs(tmp_path: Path) -> Iterator[list[Job]]:
     writers = [ChannelWriter(7) for _ in range(2)]
     owner = processes.process(os.getpid())
     made = [
-        Job(Found(Channel(os.dup(writer.fd)), (0, number), owner), launch, "node7")
+        Job(Found(ChannelReader(os.dup(writer.fd)), (0, number), owner), launch, "node7")
         for number, writer in enumerate(writers)
     ]
     yield made

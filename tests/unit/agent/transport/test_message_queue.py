@@ -7,7 +7,7 @@ from itertools import pairwise
 
 import pytest
 from fakes.channel_writer import ChannelWriter
-from tfprof.agent.channels import Channel, ChannelError
+from tfprof.agent.channels import ChannelReader, InvalidChannelError
 from tfprof.agent.transport import message_queue as module
 from tfprof.agent.transport.message_queue import MessageQueue, Outbox
 from tfprof.formats import wire
@@ -40,7 +40,7 @@ def writer() -> Iterator[ChannelWriter]:
 
 @pytest.fixture
 def box(writer: ChannelWriter) -> Iterator[Outbox]:
-    channel = Channel(os.dup(writer.fd))
+    channel = ChannelReader(os.dup(writer.fd))
     made = Outbox(channel)
     made.opens.put({"uid": "x"}, 1)
     yield made
@@ -187,9 +187,9 @@ def test_a_broken_channel_is_told_and_read_no_more(writer, box) -> None:
     line = Line()
     writer.put(b"one")
     writer.set(head=1 << 50)
-    with pytest.raises(ChannelError):
+    with pytest.raises(InvalidChannelError):
         box.pump(100.0, line, ROOM)
-    box.give_up(ChannelError("a ring that cannot be"))
+    box.give_up(InvalidChannelError("a ring that cannot be"))
     box.pump(101.0, line, ROOM)
     (event,) = [json.loads(body) for head, body in line.sent if head.type == wire.EVENT]
     assert (event["slug"], event["text"], event["count"]) == ("bad-channel", "a ring that cannot be", 1)

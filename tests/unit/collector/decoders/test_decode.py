@@ -13,7 +13,7 @@ from tfprof.collector.decoders import decode, fallback, native
 from tfprof.collector.decoders.decode import Decoded, decoder
 from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.errors import UsageError
-from tfprof.collector.store.outputs import Output
+from tfprof.collector.store.outputs import OpOutput
 from tfprof.collector.store.outputs import decode as decoded_outputs
 from tfprof.collector.store.schema import NODE, NONE_ID, OPS, OUTPUTS
 
@@ -51,7 +51,7 @@ def _metadata(*nodes: bytes, device: bytes = b"cpu:0") -> bytes:
     return text(1, text(1, text(1, device) + b"".join(text(2, one) for one in nodes)))
 
 
-def _signed(interner: Interner, row: dict[str, int]) -> list[Output]:
+def _signed(interner: Interner, row: dict[str, int]) -> list[OpOutput]:
     return decoded_outputs(interner.table.get(OUTPUTS, row["outputs"]))
 
 
@@ -266,11 +266,11 @@ def test_outputs_are_summed_and_all_described(kind: str) -> None:
     first, second, third = batch.to_pylist()
     assert (first["output_bytes"], second["output_bytes"]) == (15, 0)
     assert _signed(interner, first) == [
-        Output(0, 9, shape, described=True, allocated=True),
-        Output(-7, 3, b"", described=True, allocated=True),
-        Output(0, 0, None, described=False, allocated=False),
+        OpOutput(0, 9, shape, described=True, allocated=True),
+        OpOutput(-7, 3, b"", described=True, allocated=True),
+        OpOutput(0, 0, None, described=False, allocated=False),
     ]
-    assert _signed(interner, second) == [Output(4, 0, None, described=True, allocated=False)]
+    assert _signed(interner, second) == [OpOutput(4, 0, None, described=True, allocated=False)]
     assert third["outputs"] == NONE_ID
 
 

@@ -11,7 +11,7 @@ from tfprof.collector.decoders import xspace as xspace_module
 from tfprof.collector.decoders.decode import Decoded
 from tfprof.collector.decoders.interner import Interner, name_table
 from tfprof.collector.decoders.proto.xplane_pb2 import XEvent, XSpace
-from tfprof.collector.decoders.xspace import Session, xspace
+from tfprof.collector.decoders.xspace import SessionRows, xspace
 from tfprof.collector.errors import DecodeError
 from tfprof.collector.store.schema import DEVICE, LABEL, NODE, NONE_ID, OPS
 
@@ -19,7 +19,7 @@ DATA = Path(__file__).parents[3] / "contract" / "data"
 SAMPLES = [path.read_bytes() for path in sorted(DATA.glob("*.xspace"))]
 
 
-def _read(space: XSpace, interner: Interner | None = None, trace: int = 0) -> Session:
+def _read(space: XSpace, interner: Interner | None = None, trace: int = 0) -> SessionRows:
     read = xspace(space.SerializeToString(), 0, trace, interner or Interner())
     read.ops.validate(full=True)
     return read

@@ -1,4 +1,4 @@
-"""Files that are asked for are there whole, or an error says why not and nothing is."""
+"""Files for users are written completely, or not at all with an error."""
 
 import os
 from pathlib import Path
@@ -8,7 +8,7 @@ from tfprof.collector.errors import TfprofError
 from tfprof.collector.export.files import write
 
 
-def test_a_file_is_replaced_and_nothing_lies_beside_it(tmp_path: Path) -> None:
+def test_a_file_is_replaced_without_a_left_over_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "out"
     path.write_bytes(b"a longer text than before")
     write(path, b"new")
@@ -16,7 +16,7 @@ def test_a_file_is_replaced_and_nothing_lies_beside_it(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["out"]
 
 
-def test_permissions_are_those_of_the_file_or_of_any_new_one(tmp_path: Path) -> None:
+def test_permissions_are_those_of_the_old_file_or_of_a_new_one(tmp_path: Path) -> None:
     plain, old, new = (tmp_path / name for name in ("plain", "old", "new"))
     plain.touch()
     old.touch(0o640)
@@ -34,7 +34,7 @@ def test_a_link_stays_a_link(tmp_path: Path) -> None:
     assert target.read_bytes() == b"x"
 
 
-def test_devices_are_written_to_and_a_full_one_is_said() -> None:
+def test_devices_are_written_to_and_a_full_device_is_an_error() -> None:
     write("/dev/null", b"x")
     with pytest.raises(TfprofError, match=r"cannot write /dev/full: No space left on device \[io\]"):
         write("/dev/full", b"x" * 100_000)
@@ -49,7 +49,7 @@ def test_an_open_file_is_written_into(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("path", "reason"), [("missing/out", "No such file or directory"), (".", "Is a directory"), ("a/b", "Not a dir")]
 )
-def test_what_cannot_be_written_is_named(
+def test_the_error_names_the_file_that_cannot_be_written(
     path: str, reason: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)

@@ -1,50 +1,50 @@
-"""What a GPU held, moment by moment."""
+"""Memory in use on a GPU over time."""
 
 from collections.abc import Iterable
 
 import pytest
-from tfprof.collector.export.gpu_memory import GpuMemory, Holder
+from tfprof.collector.export.gpu_memory import GpuMemory, MemoryHolder
 from tfprof.collector.tfviews.entries import Entry, MemoryRecord, Pair
 
 
 def entry(in_use: dict[int, int], allocations: Iterable[Pair] = ()) -> Entry:
-    """Return what a node did whose executions ended at some moments, with as many bytes in use."""
+    """Return the entry of a node; ``in_use``: bytes in use by the end of each execution (µs)."""
     records = [MemoryRecord(at, 0, 0, 0, 0, 0, 0, 0, 0, size, {}) for at, size in in_use.items()]
     return Entry("gpu", memory=records, allocations=list(allocations))
 
 
-def test_moments_that_are_close_are_left_out_but_count_for_the_peak() -> None:
+def test_close_points_are_left_out_but_count_for_the_peak() -> None:
     memory = GpuMemory()
     memory.add("a", entry({99: 1, 100: 2, 199: 90, 200: 3, 301: 4, 0: 500, -7: 600}), 0)
     assert [(point.at, point.bytes) for point in memory.points()] == [(100, 2), (200, 3), (301, 4)]
     assert memory.peak == 90
 
 
-def test_of_one_moment_the_last_node_counts() -> None:
+def test_of_one_moment_the_last_record_counts() -> None:
     memory = GpuMemory()
     memory.add("b", entry({100: 7}), 0)
     memory.add("a", entry({100: 5}), 0)
     assert [point.bytes for point in memory.points()] == [5]
 
 
-def test_a_node_holds_what_it_keeps_and_allocated_before() -> None:
+def test_a_node_holds_persistent_bytes_and_earlier_allocations() -> None:
     memory = GpuMemory()
     memory.add("a", entry({100: 1000, 200: 1000, 300: 1000}, [(150, 30), (200, 50), (40, 5)]), 8)
     sizes = [[holder.bytes for holder in point.holders] for point in memory.points()]
     assert sizes == [[13], [43], [93]]
 
 
-def test_holders_are_listed_from_the_largest_as_far_as_there_is_room() -> None:
+def test_holders_are_listed_from_the_largest_within_the_bytes_in_use() -> None:
     memory = GpuMemory()
     memory.add("big", entry({100: 100}), 101)
     for name, size in (("b", 40), ("ä", 40), ("a", 40), ("small", 15), ("none", 0), ("freed", -3)):
         memory.add(name, entry({}), size)
     (point,) = memory.points()
-    assert point.holders == [Holder(40, "a"), Holder(40, "b"), Holder(15, "small")]
+    assert point.holders == [MemoryHolder(40, "a"), MemoryHolder(40, "b"), MemoryHolder(15, "small")]
     assert point.rest == 5
 
 
-def test_ten_are_listed() -> None:
+def test_at_most_ten_holders_are_listed() -> None:
     memory = GpuMemory()
     memory.add("a", entry({100: 100}), 1)
     for number in range(12):
@@ -55,6 +55,6 @@ def test_ten_are_listed() -> None:
 
 
 @pytest.mark.parametrize("memory", [GpuMemory()])
-def test_nothing_has_no_peak(memory: GpuMemory) -> None:
+def test_without_allocations_the_peak_is_0(memory: GpuMemory) -> None:
     assert memory.peak == 0
     assert not list(memory.points())

@@ -1,4 +1,4 @@
-"""Views as messages: what has which field; equality with TensorFlow's own messages is an integration test."""
+"""Views as messages: their fields; an integration test compares them with TensorFlow's messages."""
 
 from dataclasses import replace
 
@@ -37,7 +37,7 @@ DESCRIPTIVE = {"name", "devices", "input_shapes"}
 
 
 def totals(*counts: dict[str, object]) -> dict[str, object]:
-    """Return the fields of totals of what has these own fields."""
+    """Return the fields of totals for these own fields."""
     return {f"total_{name}": value for fields in counts for name, value in fields.items() if name not in DESCRIPTIVE}
 
 
@@ -56,20 +56,20 @@ def plain(message: object) -> dict[str, object]:
     return found
 
 
-def test_a_graph_nests_what_is_shown_below_a_node_and_the_root_has_totals_only() -> None:
+def test_a_graph_message_nests_shown_children_and_the_root_has_only_totals() -> None:
     found = plain(tree_message(graph_view([NODE, INPUT], Options())))
     below = {**BELOW, **totals(BELOW), "total_definition_count": 1}
     top = {**OWN, **totals(OWN, BELOW), "total_definition_count": 2, "children": [below]}
     assert found == {"name": "_TFProfRoot", **totals(OWN, BELOW), "total_definition_count": 2, "children": [top]}
 
 
-def test_what_is_not_accounted_has_its_own_numbers_all_the_same() -> None:
+def test_an_entry_that_is_not_accounted_has_its_own_numbers() -> None:
     nodes = [node("a", "Conv2D", micros=2), node("a/b", "Const", "", micros=3)]
     found = tree_message(scope_view(nodes, Options(account_type_regexes=("Const",))))
     assert (found.children[0].exec_micros, found.children[0].total_exec_micros) == (2, 5)
 
 
-def test_op_types_are_a_chain_and_carry_their_nodes_with_totals_of_their_own() -> None:
+def test_op_types_are_a_chain_with_their_nodes() -> None:
     found = plain(op_message(op_view([NODE, INPUT], Options())))
     const = {**BELOW, "name": "Const", **totals(OWN, BELOW)}
     conv = {**OWN, "name": "Conv2D", **totals(OWN)}
@@ -83,7 +83,7 @@ def test_op_types_are_a_chain_and_carry_their_nodes_with_totals_of_their_own() -
     assert found == root
 
 
-def test_a_chain_of_ten_thousand_nests_as_deep() -> None:
+def test_a_chain_of_ten_thousand_entries_can_be_nested() -> None:
     size = 10_000
     facts = [NodeFacts(inputs=(f"n{at + 1:06}",)) for at in range(size)]
     nodes = [replace(INPUT, name=f"n{at:06}", stats=Stats(micros=1), facts=facts[at]) for at in range(size)]

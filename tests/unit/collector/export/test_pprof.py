@@ -1,4 +1,4 @@
-"""Files of pprof, on code views made by hand; equality with TensorFlow's own is an integration test."""
+"""pprof files of code views made by hand; an integration test compares them with TensorFlow's files."""
 
 import gzip
 from typing import Any
@@ -44,7 +44,7 @@ def samples(found: Any) -> list[Sample]:
     ]
 
 
-def test_what_the_innermost_calls_made_are_samples_with_the_lines_that_called_them() -> None:
+def test_nodes_of_the_innermost_calls_are_samples_with_their_callers_lines() -> None:
     assert samples(profile(NODES)) == [
         ("a", [1, 1], ["op.x:matmul:3", "nn:layer:9"]),
         ("c", [1, 4], ["op.x:matmul:9"]),
@@ -52,7 +52,7 @@ def test_what_the_innermost_calls_made_are_samples_with_the_lines_that_called_th
     ]
 
 
-def test_a_shown_call_stands_for_all_that_is_hidden_below_it() -> None:
+def test_a_shown_call_includes_hidden_calls_below_it() -> None:
     hidden = profile(NODES, show_name_regexes=("train.*",))
     assert samples(hidden) == [("a", [1, 1], []), ("c", [1, 4], []), ("gradients/a_grad/x", [1, 8], [])]
 
@@ -65,12 +65,12 @@ def test_nodes_that_are_not_accounted_are_no_samples() -> None:
     assert samples(profile(NODES, account_type_regexes=())) == []
 
 
-def test_a_call_whose_callees_are_not_accounted_has_no_samples_of_its_own() -> None:
+def test_a_call_with_unaccounted_callees_has_no_samples() -> None:
     nodes = [made_in(node("a", "Add"), MAIN), made_in(node("b", "Sub"), MAIN, CALL)]
     assert samples(profile(nodes, account_type_regexes=("Add",))) == []
 
 
-def test_functions_are_apart_by_file_name_and_first_line_and_have_all_three() -> None:
+def test_functions_have_file_name_and_start_line() -> None:
     found = profile(NODES)
     text = [string.decode() for string in found.string_table]
     assert [(text[one.name], text[one.filename], one.start_line, one.id) for one in found.function] == [
@@ -81,7 +81,7 @@ def test_functions_are_apart_by_file_name_and_first_line_and_have_all_three() ->
     ]
 
 
-def test_text_is_numbered_in_the_order_of_its_first_use() -> None:
+def test_strings_are_numbered_in_the_order_of_first_use() -> None:
     assert list(profile(NODES[:1]).string_table) == [
         b"",
         b"nn:layer",

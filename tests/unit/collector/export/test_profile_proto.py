@@ -1,4 +1,4 @@
-"""Jobs as ProfileProtos: what a live job has, and what an import has not."""
+"""Live and imported jobs as ProfileProtos."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -62,7 +62,7 @@ def test_nodes_are_numbered_by_the_graph_and_then_by_their_first_run(job: LocalJ
     assert named(profile)[b"_SINK"].op == b"_SINK"
 
 
-def test_inputs_are_numbers_and_unknown_ones_are_left_out(job: LocalJob) -> None:
+def test_inputs_are_node_numbers_and_unknown_inputs_are_left_out(job: LocalJob) -> None:
     new, old = named(profile_proto(job)), named(profile_proto(job, compat="1.15"))
     assert dict(new[b"x"].inputs) == {0: 0}
     assert dict(new[b"y"].inputs) == {0: 1, 1: 1, 2: 0}
@@ -70,7 +70,7 @@ def test_inputs_are_numbers_and_unknown_ones_are_left_out(job: LocalJob) -> None
     assert dict(old[b"y"].src_output_index) == {1: 2, 0: 0}
 
 
-def test_a_range_of_steps_has_what_ran_in_it(job: LocalJob) -> None:
+def test_a_range_of_steps_contains_only_their_executions(job: LocalJob) -> None:
     profile = profile_proto(job, (0, 0))
     assert list(profile.steps) == [0]
     assert ran(profile) == {b"w": [0], b"x": [], b"y": [], b"_SINK": [0]}
@@ -80,14 +80,14 @@ def test_a_range_of_steps_has_what_ran_in_it(job: LocalJob) -> None:
         profile_proto(job, (3, 9))
 
 
-def test_it_is_the_same_written_at_once_or_bit_by_bit(job: LocalJob, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_file_is_the_same_in_one_piece_or_in_several(job: LocalJob, monkeypatch: pytest.MonkeyPatch) -> None:
     whole = b"".join(pieces(job))
     monkeypatch.setattr(module, "PART_ROWS", 1)
     assert len(list(pieces(job))) > 5
     assert ProfileProto.FromString(b"".join(pieces(job))) == ProfileProto.FromString(whole)
 
 
-def test_a_live_jobs_unknown_lines_and_texts_are_those_of_tfprof(job: LocalJob) -> None:
+def test_unknown_lines_and_texts_of_a_live_job_are_spelled_like_the_tf_profilers(job: LocalJob) -> None:
     profile = profile_proto(job)
     (frame,) = named(profile)[b"w"].trace.traces
     assert (frame.file_id, frame.lineno, frame.function_id, frame.func_start_line, frame.line_id) == (1, -1, 2, -1, 0)
@@ -97,12 +97,12 @@ def test_a_live_jobs_unknown_lines_and_texts_are_those_of_tfprof(job: LocalJob) 
     assert list(named(profile)[b"w"].op_types)[-1] == b"_trainable_variables"
 
 
-def test_an_op_log_has_an_entry_for_each_node_that_something_is_known_of(job: LocalJob) -> None:
+def test_an_op_log_has_an_entry_for_each_node_with_facts(job: LocalJob) -> None:
     (entry,) = op_log(job).log_entries
     assert (entry.name, list(entry.types), len(entry.code_def.traces)) == (b"w", [b"_trainable_variables"], 1)
 
 
-def test_an_import_says_what_its_file_said() -> None:
+def test_an_imported_file_is_exported_with_the_same_content() -> None:
     stack = (Frame("", 0, "none", 0, ""),)
     codes = CodeDefs(literal=True)
     (frame,) = codes.code(stack).traces
@@ -113,7 +113,7 @@ def test_an_import_says_what_its_file_said() -> None:
     assert CodeDefs().code((Frame("a", 1 << 40, "f"),)).traces[0].lineno == (1 << 31) - 1
 
 
-def test_a_gpu_whose_kernels_are_missing_is_told(tmp_path: Path) -> None:
+def test_missing_kernels_of_a_gpu_are_recorded(tmp_path: Path) -> None:
     for uid, seen in enumerate([(0, 3), (1, 3), (3, 1)], 1):
         traces = [trace(number, number, 0, 0, accelerator=one) for number, one in enumerate(seen)]
         write_job(tmp_path / "s", uid, {"traces": rows("traces", traces)})
@@ -121,7 +121,7 @@ def test_a_gpu_whose_kernels_are_missing_is_told(tmp_path: Path) -> None:
     assert [profile_proto(job).miss_accelerator_stream for job in jobs] == [False, True, True]
 
 
-def test_a_job_that_was_not_traced_is_no_profile(tmp_path: Path) -> None:
+def test_an_untraced_job_cannot_be_exported(tmp_path: Path) -> None:
     write_job(tmp_path / "s", 1, {"graph_nodes": traced(GRAPH.SerializeToString(), [])["graph_nodes"]})
     job = LocalStore(tmp_path / "s").job("last")
     for write in (profile_proto, op_log):
@@ -148,7 +148,7 @@ def test_steps_of_a_second_kind_follow_the_first() -> None:
     assert of_kinds() == []
 
 
-def test_what_a_live_job_put_out_is_its_first_allocated_outputs(tmp_path: Path) -> None:
+def test_output_bytes_of_a_live_job_belong_to_the_first_allocated_output(tmp_path: Path) -> None:
     message = RunMetadata()
     device = message.step_stats.dev_stats.add(device="/device:CPU:0")
     stats = device.node_stats.add(node_name="x", all_start_micros=1_000, op_end_rel_micros=2)

@@ -40,7 +40,7 @@ def ran(device: str, *pairs: Pair, kernels: tuple[Pair, ...] = ()) -> Entry:
 
 
 def drawn(nodes: Mapping[Node, Entry], options: Options = WHOLE, **kept: int) -> bytes:
-    """Return the timeline of a step in which nodes ran."""
+    """Return the timeline of a step with some nodes."""
     ordered = sorted(nodes, key=lambda node: node.name)
     return graph_timeline(graph_view(ordered, options), {node.name: nodes[node] for node in nodes}, kept).data
 
@@ -48,7 +48,7 @@ def drawn(nodes: Mapping[Node, Entry], options: Options = WHOLE, **kept: int) ->
 # -- trees -----------------------------------------------------------------------------------------
 
 
-def test_a_tree_is_drawn_from_left_to_right_by_time_in_it() -> None:
+def test_children_are_drawn_from_left_to_right_as_wide_as_their_times() -> None:
     nodes = [node("a/x", micros=30), node("a/y", micros=0), node("a/z", micros=5), node("b", micros=7)]
     data = scope_timeline(scope_view(nodes, Options()))
     assert bars(data) == [
@@ -67,7 +67,7 @@ def test_a_tree_may_be_deep() -> None:
     assert len(bars(data)) == 3001
 
 
-def test_nothing_is_a_root_without_time() -> None:
+def test_an_empty_tree_is_a_root_without_time() -> None:
     assert bars(scope_timeline(scope_view([], Options()))) == [("_TFProfRoot", 0, 0, 0, 0)]
 
 
@@ -86,23 +86,23 @@ def test_devices_are_processes_in_the_order_in_which_nodes_are_shown() -> None:
     assert bars(data) == [("b", 0, 0, 20, 9), ("b", 1, 0, 10, 5), ("a", 2, 0, 1, 3)]
 
 
-def test_of_bars_that_start_together_the_first_shown_is_drawn() -> None:
+def test_of_bars_with_the_same_start_only_the_first_is_drawn() -> None:
     data = drawn({node("a"): ran(CPU, (10, 1), (10, 4)), node("b"): ran(CPU, (10, 50), (11, 2))})
     assert bars(data) == [("a", 0, 0, 10, 1), ("b", 0, 0, 11, 2)]
 
 
-def test_bars_that_overlap_are_in_lanes_of_their_own() -> None:
+def test_overlapping_bars_are_in_separate_lanes() -> None:
     pairs = ((1, 10), (5, 10), (7, 1), (11, 2), (13, 1), (15, 1))
     data = drawn({node("a"): ran(CPU, *pairs)})
     assert [(start, lane) for _, _, lane, start, _ in bars(data)] == [(1, 0), (11, 0), (13, 0), (15, 0), (5, 1), (7, 2)]
 
 
 @pytest.mark.parametrize("entry", [Entry(CPU), Entry("", 5, 0, 0, {STREAM: [(5, 1)]}, {})])
-def test_what_did_not_start_or_belongs_nowhere_is_not_drawn(entry: Entry) -> None:
+def test_entries_without_a_start_or_a_device_are_not_drawn(entry: Entry) -> None:
     assert drawn({node("a"): entry}) == b'{"traceEvents":[]}\n'
 
 
-def test_what_is_not_shown_is_not_drawn() -> None:
+def test_hidden_nodes_are_not_drawn() -> None:
     nodes = {node("a", inputs=("b",)): ran(CPU, (1, 1)), node("b"): ran(CPU, (5, 1))}
     assert [bar[0] for bar in bars(drawn(nodes, Options(max_depth=2)))] == ["a"]
 
@@ -117,7 +117,7 @@ def test_arrows_lead_from_one_device_to_another() -> None:
     assert {(event["pid"], event["tid"], event["ts"]) for event in events(data, "t")} == {(0, 0, 9)}
 
 
-def test_no_arrow_leads_from_what_is_not_accounted_or_not_drawn() -> None:
+def test_no_arrow_starts_at_an_unaccounted_or_undrawn_node() -> None:
     nodes = {node("s", GPU): ran(GPU, (1, 5)), node("t", CPU, ("s",)): ran(CPU, (9, 1))}
     assert len(events(drawn(nodes), "s")) == 1
     assert not events(drawn(nodes, Options(max_depth=10000, account_type_regexes=("t",))), "s")
@@ -125,7 +125,7 @@ def test_no_arrow_leads_from_what_is_not_accounted_or_not_drawn() -> None:
 
 
 def held(device: str, at: int, in_use: int) -> Entry:
-    """Return the entry of an execution that ended then."""
+    """Return the entry of an execution with this end."""
     return Entry(
         device, at, at, 1, {}, {device: [(at, 1)]}, memory=[MemoryRecord(at, 0, 0, 0, 0, 0, 0, 0, 0, in_use, {})]
     )
@@ -136,7 +136,7 @@ def test_a_gpu_has_two_processes_of_counters_and_a_cpu_has_none() -> None:
     view = graph_view(list(nodes), WHOLE)
     drawing = graph_timeline(view, {node.name: entry for node, entry in nodes.items()}, {"a": 1_234_567})
     assert drawing.peaks == ((GPU, 2_500_000),)
-    assert drawing.says() == ["generating trace file.", f"{GPU} peak memory: 2.50 MB"]
+    assert drawing.messages() == ["generating trace file.", f"{GPU} peak memory: 2.50 MB"]
     names = [(event["pid"], event["args"]["name"]) for event in events(drawing.data, "M")]
     assert names[2:] == [(2, f"mem usage on:{GPU}"), (3, f"mem usage on:{GPU} allocations")]
     in_use, top = events(drawing.data, "C")
@@ -158,17 +158,17 @@ def test_a_gpu_has_two_processes_of_counters_and_a_cpu_has_none() -> None:
         (123_456_789_012, "123457", "123456.789012"),
     ],
 )
-def test_megabytes_are_as_long_as_tensorflow_writes_them(size: int, new: str, old: str) -> None:
+def test_megabytes_have_the_digits_that_tensorflow_writes(size: int, new: str, old: str) -> None:
     one = node("a", GPU)
     for parity, text in ((Parity("2.21"), new), (Parity("1.15"), old)):
         drawing = graph_timeline(graph_view([one], WHOLE), {"a": held(GPU, 500, 10**16)}, {"a": size}, parity)
         assert events(drawing.data, "C")[1]["args"]["Top Allocation 00"] == f"{text} MB from a"
 
 
-def test_files_are_called_by_their_step_and_announced() -> None:
+def test_file_names_contain_the_step_and_are_printed() -> None:
     assert file_name("out/t", -1) == "out/t_-1"
     assert "Timeline file is written to out/t_3.\nOpen a Chrome browser" in written("out/t_3")
 
 
-def test_nodes_without_numbers_are_drawn_nowhere() -> None:
+def test_nodes_without_entries_are_not_drawn() -> None:
     assert not bars(graph_timeline(graph_view([Node("a", "a", (), NOTHING)], WHOLE), {}, {}).data)

@@ -1,4 +1,4 @@
-"""Trace events are spelled as TensorFlow's JSON writer spells them."""
+"""Trace events have the bytes of TensorFlow's JSON writer."""
 
 import json
 
@@ -58,5 +58,5 @@ def test_texts_are_ascii_with_the_escapes_of_jsoncpp(text: str, json_text: str) 
         (b"z\xe2", r'"z\ufffd"'),
     ],
 )
-def test_what_is_no_utf_8_comes_out_as_jsoncpp_takes_it(data: bytes, json_text: str) -> None:
+def test_invalid_utf_8_is_converted_like_jsoncpp_does(data: bytes, json_text: str) -> None:
     assert quoted(data.decode("utf-8", "surrogateescape")) == json_text

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from fakes.graphs import FLOAT, RESOURCE, alike, node, read, row, sample
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.counts import Count, Counted, Counting, Ran, registered
-from tfprof.collector.flops.definitions import Source
+from tfprof.collector.flops.definitions import InputSource
 from tfprof.collector.flops.executed import EquivalentSteps, Sample
 from tfprof.collector.flops.shapes import Agreed, Nodes, StepShapes, filled, open_nodes, sized_nodes
 from tfprof.collector.tfviews.parity import DEFAULT, Parity
@@ -157,9 +157,9 @@ def test_steps_agree_on_the_sizes_that_do_not_differ() -> None:
     nodes = Nodes(read([IMAGES, KERNEL, CONV, RELU]))
     agreed = Agreed(nodes)
     agreed.add(StepShapes(nodes, [row("_arg_x_0_0", (4, 8, 8, 6))]))
-    assert agreed.outputs()[Source("x", 0)] == (4, 8, 8, 6)
+    assert agreed.outputs()[InputSource("x", 0)] == (4, 8, 8, 6)
     agreed.add(StepShapes(nodes, [row("_arg_x_0_0", (9, 8, 8, 6))]))
-    assert agreed.outputs()[Source("x", 0)] == (-1, 8, 8, 6)
+    assert agreed.outputs()[InputSource("x", 0)] == (-1, 8, 8, 6)
 
 
 # -- as TensorFlow's Python layer --------------------------------------------------------------------

@@ -2,17 +2,23 @@
 
 import pytest
 from fakes.graphs import signature
-from tfprof.collector.flops.definitions import Source
+from tfprof.collector.flops.definitions import InputSource
 from tfprof.collector.flops.executed import LabelInfo, fed, in_order, ran, recorded
-from tfprof.collector.store.outputs import Output, encode
+from tfprof.collector.store.outputs import OpOutput, encode
 from tfprof.collector.tfviews.inlined import inlined
 
 
 @pytest.mark.parametrize(
     ("label", "said"),
     [
-        ("x = MatMul(a, b:1, ^c)", LabelInfo("MatMul", (Source("a", 0), Source("b", 1), Source("c", 0, control=True)))),
-        ("[cpu 26.3MB 26.3MB] s/x = _MklNativeFusedConv2D(a)", LabelInfo("_MklNativeFusedConv2D", (Source("a", 0),))),
+        (
+            "x = MatMul(a, b:1, ^c)",
+            LabelInfo("MatMul", (InputSource("a", 0), InputSource("b", 1), InputSource("c", 0, control=True))),
+        ),
+        (
+            "[cpu 26.3MB 26.3MB] s/x = _MklNativeFusedConv2D(a)",
+            LabelInfo("_MklNativeFusedConv2D", (InputSource("a", 0),)),
+        ),
         ("x = NoOp()", LabelInfo("NoOp", ())),
         ("_FusedConv2D", LabelInfo("_FusedConv2D", None)),
         ("id=4,device=/job:localhost/replica:0/task:0/device:CPU:0,async=false", None),
@@ -25,8 +31,8 @@ def test_a_label_says_what_ran_on_what(label: str, said: LabelInfo | None) -> No
 
 
 def test_a_fed_placeholder_runs_under_a_name_of_its_own() -> None:
-    assert fed("_arg_model/images_0_12") == Source("model/images", 0)
-    assert fed("_arg_split_2_0") == Source("split", 2)
+    assert fed("_arg_model/images_0_12") == InputSource("model/images", 0)
+    assert fed("_arg_split_2_0") == InputSource("split", 2)
     assert fed("images") is None
     assert fed("_arg_images") is None
 
@@ -40,9 +46,9 @@ def test_nodes_of_a_body_keep_their_names_behind_the_calls() -> None:
 def test_shapes_by_slot() -> None:
     assert recorded(signature((2, 3), (), None)) == ((2, 3), (), None)
     assert recorded(b"") == ()
-    outputs = [Output(1, 1, b"", True, True), Output(0, 1, b"", True, True)]
+    outputs = [OpOutput(1, 1, b"", True, True), OpOutput(0, 1, b"", True, True)]
     assert recorded(encode(outputs)) == ((),), "a slot without those before it has no place"
-    twice = [Output(0, 1, b"", True, True), Output(0, 1, None, True, True)]
+    twice = [OpOutput(0, 1, b"", True, True), OpOutput(0, 1, None, True, True)]
     assert recorded(encode(twice)) == (None,), "the last one counts"
 
 
@@ -53,5 +59,5 @@ def test_by_position_as_tensorflows_python_reads_them() -> None:
 def test_signatures_that_cannot_be_read_say_nothing() -> None:
     assert recorded(b"\x00\x01\x02\x7f") == ()
     assert in_order(b"\x80") == []
-    broken = encode([Output(0, 1, b"\xff\xff", True, True)])
+    broken = encode([OpOutput(0, 1, b"\xff\xff", True, True)])
     assert recorded(broken) == (None,)

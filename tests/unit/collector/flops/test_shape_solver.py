@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tfprof.collector.decoders.proto import graph_pb2
 from tfprof.collector.flops.batches import batch_of_arguments, batch_of_iterator
 from tfprof.collector.flops.op_rules import TABLE
-from tfprof.collector.flops.shape_solver import Evidence
+from tfprof.collector.flops.shape_solver import RecordedShape
 from tfprof.collector.flops.shapes import Nodes
 
 Graph = Sequence[graph_pb2.NodeDef]
@@ -22,7 +22,7 @@ def sizes(*graphs: Graph, batch: int = 7, examples: int = 0, **seen: Any) -> dic
     nodes = Nodes(read(*graphs))
     first = graphs[0][0].attr["_output_shapes"].list.shape[0]
     feed = (batch, *[dim.size for dim in first.dim][1:])
-    evidence = [Evidence(0, name, 0, dims) for name, dims in (seen or {"x": feed}).items()]
+    evidence = [RecordedShape(0, name, 0, dims) for name, dims in (seen or {"x": feed}).items()]
     found = nodes.open.solved(evidence, examples)
     return {name: found.shape(graph, name, 0) for graph, name in nodes.by_key}
 
@@ -226,7 +226,7 @@ def test_no_graph_makes_it_fail(op: str, inputs: list[str], outputs: list[Any], 
         node("to", "Fill", ["z", "c"], (-1, -1)),
     ]
     nodes = Nodes(read(graph, graph[:1]))
-    found = nodes.open.solved([Evidence(0, "x", 0, (2, 3)), Evidence(0, "y", 0, (4,))])
+    found = nodes.open.solved([RecordedShape(0, "x", 0, (2, 3)), RecordedShape(0, "y", 0, (4,))])
     for (number, name), each in nodes.by_key.items():
         for slot in range(len(each.outputs) + 1):
             found.shape(number, name, slot)

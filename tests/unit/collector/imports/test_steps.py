@@ -5,7 +5,7 @@ from tfprof.collector.decoders import fallback
 from tfprof.collector.decoders.decode import PythonDecoder
 from tfprof.collector.imports import steps
 from tfprof.collector.imports.files import BadFileError, NotRepresentableError
-from tfprof.collector.imports.steps import Coverage, Step, StepTables, extent, step
+from tfprof.collector.imports.steps import Coverage, ImportedStep, StepTables, extent, step
 from tfprof.collector.proto.tensorflow_pb2 import GraphDef, RunMetadata
 from tfprof.collector.proto.tfprof_log_pb2 import OpLogProto, ProfileProto
 
@@ -20,7 +20,7 @@ def metadata(*nodes: str, device: str = CPU, start: int = 1000) -> RunMetadata:
     return message
 
 
-def read(message: RunMetadata, number: int = 0) -> Step:
+def read(message: RunMetadata, number: int = 0) -> ImportedStep:
     found = step(number, message.SerializeToString(), "r")
     assert found is not None
     return found

@@ -7,7 +7,7 @@ from fakes.wire_agent import record, span
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.decoders.proto.xplane_pb2 import XSpace
 from tfprof.collector.errors import FormatError, StoreError
-from tfprof.collector.ingest.jobs import Jobs
+from tfprof.collector.ingest.jobs import OpenJobs
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalStoreWriter
@@ -26,7 +26,7 @@ class Ingest:
 
     def start(self):
         self.store = LocalStoreWriter(self.path, "testhost")
-        self.jobs = Jobs(self.store, decoder(), SelfStats().failed)
+        self.jobs = OpenJobs(self.store, decoder(), SelfStats().failed)
 
     def restart(self):
         self.store.close()

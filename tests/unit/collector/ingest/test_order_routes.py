@@ -8,13 +8,13 @@ import pytest
 from fakes.wire_agent import WireAgent
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.ingest import order_routes
-from tfprof.collector.ingest.jobs import Jobs
+from tfprof.collector.ingest.jobs import OpenJobs
 from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.writer import LocalStoreWriter
 from tfprof.formats import orders, wire
 from tfprof.formats.addresses import collector_address
-from tfprof.formats.orders import Answer, Giver, Order
+from tfprof.formats.orders import Giver, Order, OrderAnswer
 from tfprof.formats.wire import Head
 
 UID = 7
@@ -28,7 +28,7 @@ class Served:
     def __init__(self, folder: Path) -> None:
         self.stats = SelfStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
-        self.jobs = Jobs(self.store, decoder(), self.stats.failed)
+        self.jobs = OpenJobs(self.store, decoder(), self.stats.failed)
         self.receiver = Receiver(collector_address(str(folder)), self.jobs, self.stats, {"collector": "c1"})
         self.folder = folder
         self.peers: list[WireAgent] = []
@@ -88,7 +88,7 @@ def test_an_order_reaches_the_agent_and_the_answer_the_client(served: Served) ->
         (_given(100), ORDER),
     ]
     for number, state in ((99, orders.OBEYED), (99, orders.ENDED), (100, orders.REFUSED)):
-        answer = Answer(UID, state, kind="train", step=5)
+        answer = OrderAnswer(UID, state, kind="train", step=5)
         agent.send(Head(wire.ANSWER, UID, wire.ORDER, 0, number), json.dumps(answer.document()).encode())
     states = [orders.answer_of(head.uid, body).state for head, body in served.got(client)]
     assert states == [orders.OBEYED, orders.ENDED]
@@ -134,7 +134,7 @@ def test_an_order_that_is_sent_again_goes_to_the_agent_of_now(served: Served) ->
     successor = served.agent([2], "second")
     client.send(_given(), BODY)
     assert [head for head, _ in served.got(successor)] == [_given()]
-    answer = Answer(UID, orders.OBEYED)
+    answer = OrderAnswer(UID, orders.OBEYED)
     successor.send(Head(wire.ANSWER, UID, wire.ORDER, 0, 99), json.dumps(answer.document()).encode())
     assert len(served.got(client)) == 1
 
@@ -143,7 +143,7 @@ def test_only_the_agent_that_was_asked_can_answer(served: Served) -> None:
     served.agent([2])
     liar, client = served.agent([2], "liar", uid=8), served.peer()
     client.send(_given(), BODY)
-    answer = json.dumps(Answer(UID, orders.OBEYED).document()).encode()
+    answer = json.dumps(OrderAnswer(UID, orders.OBEYED).document()).encode()
     served.receiver.turn(50)
     assert served.ask(liar, Head(wire.ANSWER, UID, wire.ORDER, 0, 99), answer) == []
     assert served.got(client) == []

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import StoreError, TfprofError
 from tfprof.collector.ingest import receiver as receiver_module
-from tfprof.collector.ingest.jobs import Jobs
+from tfprof.collector.ingest.jobs import OpenJobs
 from tfprof.collector.ingest.receiver import Receiver
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.reader import LocalStore
@@ -29,7 +29,7 @@ class Served:
         self.folder = folder
         self.stats = SelfStats()
         self.store = LocalStoreWriter(folder / "store", "testhost")
-        self.jobs = Jobs(self.store, decoder(), self.stats.failed)
+        self.jobs = OpenJobs(self.store, decoder(), self.stats.failed)
         self.receiver = Receiver(collector_address(str(folder)), self.jobs, self.stats, {"collector": "c1"})
         self.agents = []
 

@@ -10,7 +10,7 @@ from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import DecodeError, FormatError
 from tfprof.collector.ingest import apart, jobs, rows
 from tfprof.collector.ingest.job import LARGE_BYTES, BusyError
-from tfprof.collector.ingest.jobs import InternalError, Jobs, QuarantinedError
+from tfprof.collector.ingest.jobs import MessageError, OpenJobs, QuarantinedError
 from tfprof.collector.selfstats import SelfStats
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
@@ -27,7 +27,7 @@ class Collecting:
         self.path = path
         self.stats = SelfStats()
         self.store = LocalStoreWriter(path, "testhost")
-        self.jobs = Jobs(self.store, decoder(), self.stats.failed)
+        self.jobs = OpenJobs(self.store, decoder(), self.stats.failed)
         for uid in (UID, OTHER):
             self.say(uid, wire.OPEN)
 
@@ -79,9 +79,9 @@ def test_a_record_that_code_fails_at_is_told_and_those_around_it_are_stored(coll
 
 def test_a_message_that_code_fails_at_is_refused_and_the_job_goes_on(collecting, monkeypatch):
     monkeypatch.setattr(LocalJobWriter, "counters", broken)
-    monkeypatch.setattr(jobs.Job, "_counters", broken)
-    monkeypatch.setitem(jobs.Job._HANDLERS, wire.COUNTERS, broken)
-    with pytest.raises(InternalError) as caught:
+    monkeypatch.setattr(jobs.OpenJob, "_counters", broken)
+    monkeypatch.setitem(jobs.OpenJob._HANDLERS, wire.COUNTERS, broken)
+    with pytest.raises(MessageError) as caught:
         collecting.say(UID, wire.COUNTERS)
     assert caught.value.slug == "internal"
     assert collecting.records(UID, 1, STEP) == [Head(wire.ACK, UID, wire.RECORDS, 0, 1)]

@@ -1,4 +1,4 @@
-"""Each checker on stores where it must speak and where it must be silent."""
+"""Each checker on stores where it must report and where it must not."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -26,13 +26,13 @@ EXACT = Parity(exact=True)
 
 
 def reports(job: LocalJob, slug: str, parity: Parity = Parity()) -> Sequence[Report]:  # noqa: B008  # a constant
-    """Return what the checker with ``slug`` says of a job."""
+    """Return the reports of the checker with ``slug`` about a job."""
     found = {checker.slug: of_one for checker, of_one in advise(gather(job, parity))}
     return found[slug]
 
 
-def said(job: LocalJob, slug: str, parity: Parity = Parity()) -> list[str]:  # noqa: B008
-    """Return the texts of what the checker with ``slug`` says."""
+def report_texts(job: LocalJob, slug: str, parity: Parity = Parity()) -> list[str]:  # noqa: B008
+    """Return the texts of the reports of the checker with ``slug``."""
     return [report.text for report in reports(job, slug, parity)]
 
 
@@ -52,12 +52,12 @@ def runs(times_ms: Iterable[float], pause_ms: float = 0.0, **other: int) -> list
     return found
 
 
-def test_of_a_job_of_which_nothing_is_known_nothing_is_said(tmp_path: Path) -> None:
+def test_without_evidence_no_checker_reports(tmp_path: Path) -> None:
     job = job_of(tmp_path)
     assert [reports for _, reports in advise(gather(job))] == [()] * len(CHECKERS)
 
 
-def test_strict_rules_ask_tfprofs_checkers_only_and_names_those_that_are_named(tmp_path: Path) -> None:
+def test_exact_parity_runs_only_the_tf_profilers_checkers_and_names_select_checkers(tmp_path: Path) -> None:
     evidence = gather(job_of(tmp_path), EXACT)
     assert [checker.name for checker, _ in advise(evidence)] == [
         "AcceleratorUtilizationChecker",
@@ -74,7 +74,7 @@ def test_every_checker_has_a_section_in_the_documentation() -> None:
     assert re.findall(r"^## `(.+)`$", page, re.MULTILINE) == [checker.slug for checker in CHECKERS]
 
 
-# -- tfprof's own ----------------------------------------------------------------------------------
+# -- checkers of the TF profiler ----------------------------------------------------------------------------------
 
 
 def kernel(name: str, start_us: int, took_us: int) -> list[Ran]:
@@ -82,33 +82,33 @@ def kernel(name: str, start_us: int, took_us: int) -> list[Ran]:
     return [Ran(name, start_us, 1, GPU), Ran(name, start_us, took_us, STREAM)]
 
 
-def test_a_gpus_utilization_is_the_time_of_kernels_from_the_first_start_to_the_last_end(tmp_path: Path) -> None:
+def test_utilization_is_kernel_time_between_the_first_start_and_the_last_end(tmp_path: Path) -> None:
     job = made_job(tmp_path, [[*kernel("a", 0, 20), *kernel("b", 60, 40)]])
     (report,) = reports(job, "utilization")
     assert report.text == "GPU:0 computes for 60 % of a step."
     assert (report.numbers["busy_micros"], report.numbers["step_micros"], report.todo) == (60, 100, "")
 
 
-def test_a_gpu_that_is_idle_for_more_than_half_of_a_step_has_a_low_one(tmp_path: Path) -> None:
+def test_a_gpu_that_is_idle_for_more_than_half_of_a_step_has_low_utilization(tmp_path: Path) -> None:
     (report,) = reports(made_job(tmp_path, [[*kernel("a", 0, 2), *kernel("b", 98, 2)]]), "utilization")
     assert report.text == "GPU:0 computes for 4.0 % of a step, which is little."
     assert "timeline" in report.todo
 
 
-def test_kernels_at_the_same_time_count_once_and_as_tfprof_counts_them_twice(tmp_path: Path) -> None:
+def test_concurrent_kernels_count_once_but_twice_with_exact_parity(tmp_path: Path) -> None:
     job = made_job(tmp_path, [[*kernel("a", 0, 100), *kernel("b", 0, 100)]])
-    assert said(job, "utilization") == ["GPU:0 computes for 100 % of a step."]
-    assert said(job, "utilization", EXACT) == [f"device: {GPU.lower()} utilization: 2.00"]
+    assert report_texts(job, "utilization") == ["GPU:0 computes for 100 % of a step."]
+    assert report_texts(job, "utilization", EXACT) == [f"device: {GPU.lower()} utilization: 2.00"]
 
 
-def test_nodes_that_ran_in_an_earlier_step_only_stretch_the_time_as_tfprof_sees_it(tmp_path: Path) -> None:
+def test_nodes_of_earlier_steps_extend_the_time_only_with_exact_parity(tmp_path: Path) -> None:
     job = made_job(tmp_path, [kernel("init", 0, 100), kernel("a", 0, 100)], step_ms=0.1)
-    assert said(job, "utilization") == ["GPU:0 computes for 100 % of a step."]
-    assert said(job, "utilization", EXACT) == [f"device: {GPU.lower()} utilization: 0.67"]
+    assert report_texts(job, "utilization") == ["GPU:0 computes for 100 % of a step."]
+    assert report_texts(job, "utilization", EXACT) == [f"device: {GPU.lower()} utilization: 0.67"]
 
 
 def test_a_job_without_a_gpu_has_no_utilization(tmp_path: Path) -> None:
-    assert said(made_job(tmp_path, [[Ran("a", 0, 5)]]), "utilization") == []
+    assert report_texts(made_job(tmp_path, [[Ran("a", 0, 5)]]), "utilization") == []
 
 
 NORM = "batch normalisation is computed by 1 ops, x/BatchNorm/mul among them; one fused op is faster."
@@ -125,18 +125,18 @@ NHWC = "1 ops on a GPU, conv among them, have data_format NHWC; in float32 NCHW 
         ({"x": "Mul"}, [], []),
     ],
 )
-def test_batch_normalisation_that_is_not_fused_is_told(
+def test_unfused_batch_normalisation_is_reported(
     tmp_path: Path, ops: dict[str, str], ours: list[str], tfprofs: list[str]
 ) -> None:
     job = made_job(tmp_path, [[Ran(name, 0, 5) for name in ops]], graph(ops))
-    assert said(job, "operations") == ours
-    assert said(job, "operations", EXACT) == tfprofs
+    assert report_texts(job, "operations") == ours
+    assert report_texts(job, "operations", EXACT) == tfprofs
 
 
-def test_the_layout_of_cpus_is_told_on_gpus_only(tmp_path: Path) -> None:
+def test_the_data_format_of_cpus_is_reported_only_for_gpus(tmp_path: Path) -> None:
     of_graph = graph({"conv": "Conv2D"}, conv="NHWC")
-    assert said(made_job(tmp_path / "gpu", [kernel("conv", 0, 5)], of_graph), "operations") == [NHWC]
-    assert said(made_job(tmp_path / "cpu", [[Ran("conv", 0, 5)]], of_graph), "operations") == []
+    assert report_texts(made_job(tmp_path / "gpu", [kernel("conv", 0, 5)], of_graph), "operations") == [NHWC]
+    assert report_texts(made_job(tmp_path / "cpu", [[Ran("conv", 0, 5)]], of_graph), "operations") == []
 
 
 NET = {"net/a": "MatMul", "net/b": "Add", "c": "Mul", "d": "Sub"}
@@ -144,7 +144,7 @@ NET_STEP = [Ran("net/a", 0, 600), Ran("net/b", 600, 200), Ran("c", 800, 150), Ra
 
 
 def test_the_most_expensive_op_types_and_scopes_are_named(tmp_path: Path) -> None:
-    types, scopes = said(made_job(tmp_path, [NET_STEP], graph(NET)), "expensive")
+    types, scopes = report_texts(made_job(tmp_path, [NET_STEP], graph(NET)), "expensive")
     assert (
         types == "MatMul takes 60 % of the time of all ops, 600 µs in the median step; then come Add 20 % and Mul 15 %."
     )
@@ -153,19 +153,19 @@ def test_the_most_expensive_op_types_and_scopes_are_named(tmp_path: Path) -> Non
 
 def test_one_slow_step_makes_no_op_the_most_expensive(tmp_path: Path) -> None:
     slow = [Ran("c", 0, 90_000)]
-    types, *_ = said(made_job(tmp_path, [NET_STEP, NET_STEP, [*NET_STEP[:2], *slow]], graph(NET)), "expensive")
+    types, *_ = report_texts(made_job(tmp_path, [NET_STEP, NET_STEP, [*NET_STEP[:2], *slow]], graph(NET)), "expensive")
     assert types.startswith("MatMul takes 60 % of the time of all ops, 600 µs in the median step; then come Add 20 %")
 
 
-def test_the_times_of_a_step_are_told_with_their_spread(tmp_path: Path) -> None:
+def test_the_report_contains_the_spread_of_step_times(tmp_path: Path) -> None:
     steps = [[Ran("a", 0, took)] for took in (200, 300, 700)]
-    assert said(made_job(tmp_path, steps, graph({"a": "MatMul"})), "expensive") == [
+    assert report_texts(made_job(tmp_path, steps, graph({"a": "MatMul"})), "expensive") == [
         "MatMul takes 100 % of the time of all ops, 300 µs in the median step (200 µs to 700 µs over all)."
     ]
 
 
-def test_strict_rules_name_them_as_tfprof_does(tmp_path: Path) -> None:
-    types, scopes = said(made_job(tmp_path, [NET_STEP], graph(NET)), "expensive", EXACT)[:2]
+def test_exact_parity_names_ops_and_scopes_in_the_tf_profilers_words(tmp_path: Path) -> None:
+    types, scopes = report_texts(made_job(tmp_path, [NET_STEP], graph(NET)), "expensive", EXACT)[:2]
     assert types.splitlines() == [
         "top 1 operation type: MatMul, cpu: 600us, accelerator: 0us, total: 600us (60.00%)",
         "top 2 operation type: Add, cpu: 200us, accelerator: 0us, total: 200us (20.00%)",
@@ -175,7 +175,7 @@ def test_strict_rules_name_them_as_tfprof_does(tmp_path: Path) -> None:
 
 
 def stacks(*frames: tuple[str, int]) -> dict[str, pa.Table]:
-    """Return FRAMES and STACKS: each (node, line) was made by a line of its own that main.py:1 called."""
+    """Return FRAMES and STACKS: each (node, line) was created by its own line, called from main.py:1."""
     made = [
         {"stack": at, "position": position, "file": "main.py", "line": line, "function": "f"}
         for at, (_, own) in enumerate(frames)
@@ -185,7 +185,7 @@ def stacks(*frames: tuple[str, int]) -> dict[str, pa.Table]:
     return {"frames": rows("frames", made), "stacks": rows("stacks", names)}
 
 
-def test_the_users_own_lines_are_named(tmp_path: Path) -> None:
+def test_the_most_expensive_lines_of_the_user_are_named(tmp_path: Path) -> None:
     job = made_job(
         tmp_path, [[Ran("a", 0, 2000), Ran("b", 0, 500)]], graph({"a": "A", "b": "B"}), **stacks(("a", 7), ("b", 9))
     )
@@ -195,20 +195,20 @@ def test_the_users_own_lines_are_named(tmp_path: Path) -> None:
         "of the lines of your own code main.py:7 (f) takes 80 % of that time, 2.00 ms in the median step;"
         " then come main.py:9 (f) 20 %."
     )
-    assert said(job, "expensive", EXACT)[2] == "main.py:7:f, cpu: 2.00ms, accelerator: 0us, total: 2.00ms"
+    assert report_texts(job, "expensive", EXACT)[2] == "main.py:7:f, cpu: 2.00ms, accelerator: 0us, total: 2.00ms"
 
 
-def test_where_no_line_takes_a_millisecond_tfprof_says_an_empty_text(tmp_path: Path) -> None:
+def test_with_exact_parity_the_text_is_empty_if_no_line_takes_a_millisecond(tmp_path: Path) -> None:
     job = made_job(
         tmp_path, [[Ran("a", 0, 200), Ran("b", 0, 300)]], graph({"a": "A", "b": "B"}), **stacks(("a", 7), ("b", 9))
     )
-    assert said(job, "expensive", EXACT)[2] == ""
+    assert report_texts(job, "expensive", EXACT)[2] == ""
 
 
 # -- input -----------------------------------------------------------------------------------------
 
 
-def test_ops_that_wait_for_input_in_a_step_are_told_with_the_slowest_stage() -> None:
+def test_waiting_for_input_within_steps_is_reported_with_the_slowest_stage() -> None:
     step = (
         OpExecution("next", "IteratorGetNext", CPU.lower(), 1, 0, 700_000),
         OpExecution("work", "MatMul", CPU.lower(), 1, 700_000, 1_000_000),
@@ -224,24 +224,24 @@ def test_ops_that_wait_for_input_in_a_step_are_told_with_the_slowest_stage() -> 
     assert "prefetch" in report.todo
 
 
-def test_what_iterators_do_on_the_waiting_ops_own_thread_is_waited_for(tmp_path: Path) -> None:
+def test_work_of_iterators_on_the_thread_of_a_waiting_op_counts_as_waiting(tmp_path: Path) -> None:
     step = [Ran("next", 0, 10), Ran("Iterator::Map", 10, 600, ITERATORS), Ran("work", 610, 390)]
     (report,) = reports(made_job(tmp_path, [step], graph({"next": "IteratorGetNext", "work": "MatMul"})), "input")
     assert report.numbers["share"] == pytest.approx(0.61)
 
 
-def test_one_batch_that_was_waited_for_makes_no_job_wait(tmp_path: Path) -> None:
+def test_waiting_for_a_single_batch_is_not_reported(tmp_path: Path) -> None:
     steps = [[Ran("next", 0, took), Ran("work", took, 100)] for took in (10, 900, 10)]
     of_graph = graph({"next": "IteratorGetNext", "work": "MatMul"})
-    assert said(made_job(tmp_path, steps, of_graph), "input") == []
+    assert report_texts(made_job(tmp_path, steps, of_graph), "input") == []
 
 
-def test_input_that_is_there_in_time_is_no_word_worth_whatever_its_pipeline_does_meanwhile(tmp_path: Path) -> None:
+def test_a_busy_pipeline_that_delivers_in_time_is_not_reported(tmp_path: Path) -> None:
     step = [Ran("next", 0, 30), Ran("work", 30, 900), Ran("Iterator::Map", 0, 900, ITERATORS, thread=7)]
-    assert said(made_job(tmp_path, [step], graph({"next": "IteratorGetNext", "work": "MatMul"})), "input") == []
+    assert report_texts(made_job(tmp_path, [step], graph({"next": "IteratorGetNext", "work": "MatMul"})), "input") == []
 
 
-def test_time_between_steps_is_told_where_it_is_long(tmp_path: Path) -> None:
+def test_long_pauses_between_steps_are_reported(tmp_path: Path) -> None:
     (report,) = reports(job_of(tmp_path, spans=runs([2.0] * 40, pause_ms=6.0)), "input")
     assert report.text == (
         "75 % of the time goes by between steps, in Python: 6.00 ms of the 8.00 ms"
@@ -254,17 +254,17 @@ def test_time_between_steps_is_told_where_it_is_long(tmp_path: Path) -> None:
     "spans",
     [
         runs([2.0] * 40, pause_ms=0.4),  # short
-        runs([20.0] * 40, pause_ms=6.0),  # beside long steps
+        runs([20.0] * 40, pause_ms=6.0),  # between long steps
         runs([2.0] * 10, pause_ms=6.0),  # few
-        runs([2.0] * 40, pause_ms=6.0, flags=layout.FLAG_TRACED),  # tracing's own
-        [span(layout.RUN, at, 8.0 * at, 2.0, thread=at % 30) for at in range(1, 41)],  # of many threads
+        runs([2.0] * 40, pause_ms=6.0, flags=layout.FLAG_TRACED),  # caused by tracing
+        [span(layout.RUN, at, 8.0 * at, 2.0, thread=at % 30) for at in range(1, 41)],  # in many threads
     ],
 )
-def test_time_between_steps_is_no_word_worth_otherwise(tmp_path: Path, spans: list[dict[str, int]]) -> None:
-    assert said(job_of(tmp_path, spans=spans), "input") == []
+def test_other_pauses_between_steps_are_not_reported(tmp_path: Path, spans: list[dict[str, int]]) -> None:
+    assert report_texts(job_of(tmp_path, spans=spans), "input") == []
 
 
-def test_short_steps_that_were_timed_together_have_their_pauses_too(tmp_path: Path) -> None:
+def test_pauses_between_steps_that_were_timed_together_count(tmp_path: Path) -> None:
     several = [span(layout.RUN, 10 * at, 20.0 * at, 4.0, count=10) for at in range(30)]
     (report,) = reports(job_of(tmp_path, spans=several), "input")
     assert (report.numbers["share"], report.numbers["between_ns"]) == (pytest.approx(0.8), pytest.approx(1.6 * MS))
@@ -273,7 +273,7 @@ def test_short_steps_that_were_timed_together_have_their_pauses_too(tmp_path: Pa
 # -- copies, placement, tiny ops -------------------------------------------------------------------
 
 
-def test_copies_that_no_kernel_hides_are_told_with_their_way(tmp_path: Path) -> None:
+def test_copies_without_a_concurrent_kernel_are_reported_with_their_direction(tmp_path: Path) -> None:
     step = [*kernel("a", 500, 400), Ran("MEMCPYHtoD", 0, 600, COPIES), Ran("MEMCPYDtoH", 600, 100, COPIES)]
     (report,) = reports(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers")
     assert report.text == (
@@ -283,18 +283,18 @@ def test_copies_that_no_kernel_hides_are_told_with_their_way(tmp_path: Path) -> 
     assert "copy_to_device" in report.todo
 
 
-def test_copies_of_newer_traces_name_their_way_on_the_stream(tmp_path: Path) -> None:
+def test_the_direction_of_a_copy_may_be_in_the_name_of_the_stream(tmp_path: Path) -> None:
     step = [*kernel("a", 300, 400), Ran("edge_5_b", 0, 300, "/device:GPU:0/stream:17<MemcpyD2H>")]
     (report,) = reports(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers")
     assert report.numbers["way"] == "device to host"
 
 
-def test_copies_behind_kernels_are_no_word_worth(tmp_path: Path) -> None:
+def test_copies_beside_kernels_are_not_reported(tmp_path: Path) -> None:
     step = [*kernel("a", 0, 900), Ran("MEMCPYHtoD", 100, 600, COPIES)]
-    assert said(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers") == []
+    assert report_texts(made_job(tmp_path, [step], graph({"a": "MatMul"})), "transfers") == []
 
 
-def test_ops_on_the_cpu_beside_a_gpu_are_told(tmp_path: Path) -> None:
+def test_ops_on_the_cpu_of_a_job_with_a_gpu_are_reported(tmp_path: Path) -> None:
     ops = {"a": "MatMul", "b": "Where", "next": "IteratorGetNext", "loss": "ScalarSummary"}
     step = [*kernel("a", 0, 500), Ran("b", 0, 400), Ran("next", 0, 900), Ran("loss", 0, 900)]
     (report,) = reports(made_job(tmp_path, [step], graph(ops)), "placement")
@@ -304,18 +304,20 @@ def test_ops_on_the_cpu_beside_a_gpu_are_told(tmp_path: Path) -> None:
     assert report.numbers["Where"] == 400
 
 
-def test_ops_on_the_cpu_are_no_word_worth_without_a_gpu_or_where_they_are_short(tmp_path: Path) -> None:
+def test_ops_on_the_cpu_are_not_reported_without_a_gpu_or_if_they_are_short(tmp_path: Path) -> None:
     of_graph = graph({"a": "MatMul", "b": "Where"})
-    assert said(made_job(tmp_path / "cpu", [[Ran("b", 0, 400)]], of_graph), "placement") == []
-    assert said(made_job(tmp_path / "gpu", [[*kernel("a", 0, 500), Ran("b", 0, 20)]], of_graph), "placement") == []
+    assert report_texts(made_job(tmp_path / "cpu", [[Ran("b", 0, 400)]], of_graph), "placement") == []
+    assert (
+        report_texts(made_job(tmp_path / "gpu", [[*kernel("a", 0, 500), Ran("b", 0, 20)]], of_graph), "placement") == []
+    )
 
 
 def small_ops(number: int, took_us: int, every_us: int) -> list[Ran]:
-    """Return a step of ops one after the other, with a pause after each."""
+    """Return a step of consecutive ops, with a pause after each."""
     return [Ran(f"op{at}", at * every_us, took_us) for at in range(number)]
 
 
-def test_many_short_ops_with_pauses_between_them_are_told(tmp_path: Path) -> None:
+def test_many_short_ops_with_pauses_are_reported(tmp_path: Path) -> None:
     (report,) = reports(made_job(tmp_path, [small_ops(400, 4, 10)], step_ms=4), "tiny")
     assert report.text == (
         "a step runs 400 ops, half of them for 4.00 µs or less; for 60 % of the step no op runs: starting ops takes"
@@ -324,25 +326,25 @@ def test_many_short_ops_with_pauses_between_them_are_told(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize(("number", "took_us", "every_us"), [(50, 4, 10), (400, 9, 10), (400, 40, 100)])
-def test_few_or_dense_or_longer_ops_are_no_word_worth(tmp_path: Path, number: int, took_us: int, every_us: int) -> None:
+def test_few_or_dense_or_longer_ops_are_not_reported(tmp_path: Path, number: int, took_us: int, every_us: int) -> None:
     job = made_job(tmp_path, [small_ops(number, took_us, every_us)], step_ms=number * every_us / 1000)
-    assert said(job, "tiny") == []
+    assert report_texts(job, "tiny") == []
 
 
 # -- memory ----------------------------------------------------------------------------------------
 
 
 def levels(megabytes: Iterable[float]) -> list[dict[str, Any]]:
-    """Return a sample a second."""
+    """Return samples, one a second."""
     return [{"t_ns": START_NS + at * SECOND, "rss_bytes": int(size * 1e6)} for at, size in enumerate(megabytes)]
 
 
 def steps_for(seconds: float, after: float = 0.0) -> list[dict[str, int]]:
-    """Return spans of runs that follow each other for a while."""
+    """Return consecutive spans of runs."""
     return [span(layout.RUN, at + 1, 1000 * after + 100 * at, 100) for at in range(int(10 * seconds))]
 
 
-def test_processes_that_grow_while_steps_run_are_told_with_the_ops_that_leave_most_behind(tmp_path: Path) -> None:
+def test_growing_memory_is_reported_with_the_ops_that_hold_most(tmp_path: Path) -> None:
     steps = [[Ran("keep", 0, 5, kept=3_000_000), Ran("other", 5, 5)]]
     samples = rows("samples", levels(1000 + 10 * at for at in range(60)))
     spans = rows("spans", steps_for(60))
@@ -366,9 +368,9 @@ def test_processes_that_grow_while_steps_run_are_told_with_the_ops_that_leave_mo
         [1000.0 if at < 40 else 1500.0 for at in range(60)],  # once
     ],
 )
-def test_other_memory_is_no_word_worth(tmp_path: Path, megabytes: list[float]) -> None:
+def test_memory_that_does_not_grow_steadily_is_not_reported(tmp_path: Path, megabytes: list[float]) -> None:
     job = job_of(tmp_path, samples=levels(megabytes), spans=steps_for(len(megabytes)))
-    assert said(job, "memory") == []
+    assert report_texts(job, "memory") == []
 
 
 @pytest.mark.parametrize(
@@ -376,19 +378,19 @@ def test_other_memory_is_no_word_worth(tmp_path: Path, megabytes: list[float]) -
     [(40, 60), (0, 15), (0, 0)],
     ids=["it grew before the first step", "after the last step", "no step was seen"],
 )
-def test_memory_that_grows_while_no_steps_run_is_no_word_worth(tmp_path: Path, first: int, last: int) -> None:
+def test_memory_that_grows_while_no_steps_run_is_not_reported(tmp_path: Path, first: int, last: int) -> None:
     grows = levels(20.0 * at if at < first or at > last else 900.0 for at in range(60))
     job = job_of(tmp_path, samples=grows, spans=steps_for(last - first, after=first))
-    assert said(job, "memory") == []
+    assert report_texts(job, "memory") == []
 
 
-def test_the_memory_of_processes_that_are_gone_is_none_of_the_jobs(tmp_path: Path) -> None:
+def test_samples_after_the_end_of_the_processes_do_not_count(tmp_path: Path) -> None:
     samples = levels([*(1000 + 10 * at for at in range(60)), 0.0])
     (report,) = reports(job_of(tmp_path, samples=samples, spans=steps_for(61)), "memory")
     assert report.numbers["last_bytes"] == 1590e6
 
 
-def test_a_gpu_whose_allocator_has_more_in_use_each_step_is_told(tmp_path: Path) -> None:
+def test_growing_gpu_memory_is_reported(tmp_path: Path) -> None:
     steps = [[Ran("a", 0, 5, GPU, kept=1, in_use=10**9 + at * 10**8)] for at in range(12)]
     (report,) = reports(made_job(tmp_path / "grows", steps, graph({"a": "MatMul"})), "memory")
     assert (
@@ -396,7 +398,7 @@ def test_a_gpu_whose_allocator_has_more_in_use_each_step_is_told(tmp_path: Path)
         == "the memory in use on a GPU grows from step to step: 2.1 GB in step 12, 62 % more than in step 4."
     )
     level = [[Ran("a", 0, 5, GPU, kept=1, in_use=10**9)] for _ in range(12)]
-    assert said(made_job(tmp_path / "level", level, graph({"a": "MatMul"})), "memory") == []
+    assert report_texts(made_job(tmp_path / "level", level, graph({"a": "MatMul"})), "memory") == []
 
 
 # -- graphs and steps ------------------------------------------------------------------------------
@@ -407,7 +409,7 @@ def function_graph(number: int, *names: str) -> list[dict[str, Any]]:
     return [{"graph": number, "name": name, "op": "Mul", "node_def": b""} for name in names]
 
 
-def test_a_function_that_was_traced_again_and_again_is_told(tmp_path: Path) -> None:
+def test_a_function_that_is_retraced_often_is_reported(tmp_path: Path) -> None:
     nodes = [row for number in range(7) for row in function_graph(number, "x", "y", "z")]
     (report,) = reports(job_of(tmp_path, graph_nodes=nodes), "retracing")
     assert report.text == (
@@ -415,34 +417,34 @@ def test_a_function_that_was_traced_again_and_again_is_told(tmp_path: Path) -> N
     )
 
 
-def test_parts_of_a_model_that_are_alike_are_not_traced_again(tmp_path: Path) -> None:
+def test_equal_parts_of_a_model_are_not_retraced_functions(tmp_path: Path) -> None:
     parts = [row for number in range(7) for row in function_graph(number, "x", "y")]
     model = function_graph(9, "x", "y", "z")
-    assert said(job_of(tmp_path, graph_nodes=[*parts, *model]), "retracing") == []
+    assert report_texts(job_of(tmp_path, graph_nodes=[*parts, *model]), "retracing") == []
 
 
-def test_steps_that_run_ops_that_no_step_had_before_are_told(tmp_path: Path) -> None:
+def test_steps_that_keep_running_new_ops_are_reported(tmp_path: Path) -> None:
     grows = [[Ran("a", 0, 5), Ran(f"a_{at}", 5, 5)] for at in range(20)]
     (report,) = reports(made_job(tmp_path / "grows", grows), "retracing")
     assert report.text == "10 of 10 late traced steps ran ops that no step before had, 10 in all: the graph grows."
     same = [[Ran("a", 0, 5), Ran(f"a_{at % 5}", 5, 5)] for at in range(20)]
-    assert said(made_job(tmp_path / "same", same), "retracing") == []
+    assert report_texts(made_job(tmp_path / "same", same), "retracing") == []
 
 
-def test_steps_that_do_something_else_may_run_other_ops(tmp_path: Path) -> None:
+def test_steps_of_another_call_may_run_other_ops(tmp_path: Path) -> None:
     evidence = gather(made_job(tmp_path, [[Ran(f"a_{at}", 5, 5)] for at in range(20)]))
     apart = replace(evidence, new=tuple(NewNodes((1, at), new.nodes) for at, new in enumerate(evidence.new)))
     assert retracing.check(apart) == []
 
 
-def test_a_few_shapes_of_many_steps_are_not_ever_new_ones(tmp_path: Path) -> None:
+def test_steps_with_a_few_recurring_shapes_are_not_reported(tmp_path: Path) -> None:
     nodes = [row for number in range(5) for row in function_graph(number, "x", "y", "z")]
     evidence = gather(job_of(tmp_path, graph_nodes=nodes))
     assert retracing.check(evidence)
     assert retracing.check(replace(evidence, new=(NewNodes((1, 1), 0),) * 20)) == []
 
 
-def test_functions_that_come_up_late_are_told(tmp_path: Path) -> None:
+def test_functions_that_are_first_called_late_are_reported(tmp_path: Path) -> None:
     calls = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at if at > 30 else 1) for at in range(1, 41)]
     (report,) = reports(job_of(tmp_path / "late", spans=calls), "retracing")
     assert (
@@ -450,10 +452,10 @@ def test_functions_that_come_up_late_are_told(tmp_path: Path) -> None:
         == "10 functions were called for the first time in the second half of the job; each was traced then."
     )
     early = [span(layout.FUNCTION, at, 10.0 * at, 5.0, key=at % 8) for at in range(1, 41)]
-    assert said(job_of(tmp_path / "early", spans=early), "retracing") == []
+    assert report_texts(job_of(tmp_path / "early", spans=early), "retracing") == []
 
 
-def test_steps_that_take_far_longer_are_told_with_how_often_they_come(tmp_path: Path) -> None:
+def test_much_longer_steps_are_reported_with_their_interval(tmp_path: Path) -> None:
     times = [20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)]
     (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
     assert report.text == (
@@ -463,13 +465,13 @@ def test_steps_that_take_far_longer_are_told_with_how_often_they_come(tmp_path: 
     assert "checkpoints" in report.todo
 
 
-def test_the_interval_is_that_of_the_longest_steps(tmp_path: Path) -> None:
+def test_the_interval_is_taken_from_the_longest_steps(tmp_path: Path) -> None:
     times = [20.0 if at % 25 == 0 else 4.0 if at % 7 == 0 else 1.0 for at in range(1, 201)]
     (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
     assert report.numbers["every"] == 25
 
 
-def test_long_steps_without_an_interval_have_none(tmp_path: Path) -> None:
+def test_irregular_long_steps_have_no_interval(tmp_path: Path) -> None:
     times = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)]
     (report,) = reports(job_of(tmp_path, spans=runs(times)), "uneven")
     assert "They come every" not in report.text
@@ -487,29 +489,29 @@ def test_long_steps_without_an_interval_have_none(tmp_path: Path) -> None:
         [20.0 if at % 10 == 0 else 1.0 for at in range(40)],  # few
     ],
 )
-def test_other_steps_are_even_enough(tmp_path: Path, times: list[float]) -> None:
-    assert said(job_of(tmp_path, spans=runs(times)), "uneven") == []
+def test_other_step_times_are_not_reported(tmp_path: Path, times: list[float]) -> None:
+    assert report_texts(job_of(tmp_path, spans=runs(times)), "uneven") == []
 
 
-def test_traced_steps_are_never_among_the_long_ones(tmp_path: Path) -> None:
+def test_traced_steps_never_count_as_long_steps(tmp_path: Path) -> None:
     spans = runs([20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)])
     for one in spans:
         one["flags"] = layout.FLAG_TRACED if one["ordinal"] % 25 == 0 else 0
-    assert said(job_of(tmp_path, spans=spans), "uneven") == []
+    assert report_texts(job_of(tmp_path, spans=spans), "uneven") == []
 
 
 OUTLIERS = [20.0 if at in {10, 17, 60, 61, 140} else 1.0 for at in range(1, 201)]
 
 
 def on_host(store: Path, cores: float, own: float, times: Iterable[float]) -> LocalJob:
-    """Return a job on a host of two CPUs of which so many are busy, some of them with the job."""
+    """Return a job on a host with two CPUs, of which ``cores`` are busy and ``own`` are used by the job."""
     at = [START_NS + SECOND * (second - 1) for second in range(10)]
     write_host(store, [{"t_ns": t_ns, "cpus": 2, "cpu_busy_s": cores * second} for second, t_ns in enumerate(at)])
     samples = [{"t_ns": t_ns, "cpu_user_s": own * second, "rss_bytes": 1} for second, t_ns in enumerate(at)]
     return job_of(store, spans=runs(times), samples=samples)
 
 
-def test_where_other_processes_leave_no_cpu_free_the_host_is_called_the_reason(tmp_path: Path) -> None:
+def test_a_host_without_a_free_cpu_is_named_as_the_reason(tmp_path: Path) -> None:
     (report,) = reports(on_host(tmp_path, 1.9, 0.7, OUTLIERS), "uneven")
     assert report.text.endswith(
         " of the time in steps. The likely reason is the host, not the job: while they ran, other processes used 1.2"
@@ -522,20 +524,20 @@ def test_where_other_processes_leave_no_cpu_free_the_host_is_called_the_reason(t
 @pytest.mark.parametrize(
     ("cores", "own"), [(1.0, 0.2), (1.9, 1.8), (0.0, 0.0)], ids=["a CPU is free", "the job has them", "no load"]
 )
-def test_where_the_host_is_not_busy_it_is_not_called_the_reason(tmp_path: Path, cores: float, own: float) -> None:
+def test_a_host_that_is_not_busy_is_not_named_as_the_reason(tmp_path: Path, cores: float, own: float) -> None:
     (report,) = reports(on_host(tmp_path, cores, own, OUTLIERS), "uneven")
     assert "host, not the job" not in report.text
     assert "shapes" in report.todo
 
 
-def test_steps_that_come_at_intervals_are_the_jobs_own_on_a_busy_host_too(tmp_path: Path) -> None:
+def test_regular_long_steps_are_due_to_the_job_even_on_a_busy_host(tmp_path: Path) -> None:
     times = [20.0 if at % 25 == 0 else 1.0 for at in range(1, 201)]
     (report,) = reports(on_host(tmp_path, 1.9, 0.7, times), "uneven")
     assert report.text.endswith("They come every 25 steps.")
 
 
-def test_steps_are_compared_with_those_that_do_the_same(tmp_path: Path) -> None:
+def test_steps_are_compared_with_steps_of_the_same_call(tmp_path: Path) -> None:
     spans = runs([20.0 if at % 9 == 0 else 1.0 for at in range(1, 201)])
     for one in spans:
         one["key"] = int(one["total_ns"] > MS)
-    assert said(job_of(tmp_path, spans=spans), "uneven") == []
+    assert report_texts(job_of(tmp_path, spans=spans), "uneven") == []

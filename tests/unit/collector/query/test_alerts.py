@@ -55,12 +55,12 @@ def test_without_traced_steps_on_both_sides_the_reason_is_given(store, step, why
     assert f"No step was {why}" in run(store)
 
 
-def test_steps_whose_ops_take_no_longer_are_slow_elsewhere(store):
+def test_if_no_op_takes_longer_the_alert_names_none(store):
     job(store, alert(SLOWER, 4), steps=[500] * 6)
     assert "The ops of traced steps are not slower" in run(store)
 
 
-def test_alerts_come_in_the_order_in_which_they_were_found_and_the_last_can_be_asked_for(store):
+def test_alerts_are_in_order_of_detection_and_last_limits_them(store):
     job(store, alert(STALL, 9), alert(SLOWER, 4))
     printed = run(store)
     assert printed.index("[slower]") < printed.index("[stall]")

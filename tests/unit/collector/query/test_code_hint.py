@@ -1,7 +1,7 @@
-"""What is said beside a code view: how to see one's own lines, and what has no place."""
+"""Notes beside a code view: how to show only the user's lines, and gradients without a call."""
 
 from fakes.nodes import made_in, node
-from tfprof.collector.query.engine import VIEWS, About, Answer
+from tfprof.collector.query.engine import VIEWS, Answer, Selection
 from tfprof.collector.query.explanations import hint, why
 from tfprof.collector.query.profile import Profile
 from tfprof.collector.tfviews.code import code_view
@@ -15,34 +15,34 @@ NODES = [made_in(node("a", "Add", micros=1), OWN, FOREIGN)]
 def answer(nodes: list[Node], **options: object) -> Answer:
     """Return the code view of ``nodes``."""
     asked = Options(**options)  # type: ignore[arg-type]
-    return Answer(About(()), VIEWS["code"], asked, Profile(nodes, 1), code_view(nodes, asked))
+    return Answer(Selection(()), VIEWS["code"], asked, Profile(nodes, 1), code_view(nodes, asked))
 
 
-def test_ones_own_files_are_named_as_patterns() -> None:
+def test_the_users_files_are_suggested_as_patterns() -> None:
     assert hint(answer(NODES)) == r"your own lines alone: -max_depth 1000 -show_name_regexes 'my\.model\.py:.*'"
 
 
-def test_of_many_files_some_are_named() -> None:
+def test_only_some_of_many_files_are_named() -> None:
     many = [made_in(node("a", "Add"), *(Frame(f"/ada/f{number}.py", 1, "f") for number in range(9)))]
-    said = hint(answer(many))
-    assert said is not None
-    assert said.endswith(r"f0\.py:.*,f1\.py:.*,f2\.py:.*,f3\.py:.*', and so on for 5 more files")
+    message = hint(answer(many))
+    assert message is not None
+    assert message.endswith(r"f0\.py:.*,f1\.py:.*,f2\.py:.*,f3\.py:.*', and so on for 5 more files")
 
 
-def test_a_name_that_no_list_of_patterns_can_have_is_left_out() -> None:
+def test_a_name_with_a_comma_is_left_out() -> None:
     assert hint(answer([made_in(node("a", "Add"), Frame("a,b.py", 1, "f"))])) is None
 
 
-def test_who_chose_lines_and_who_has_none_is_told_nothing() -> None:
+def test_there_is_no_hint_if_lines_are_selected_or_none_is_the_users() -> None:
     assert hint(answer(NODES, show_name_regexes=("my.*",))) is None
     assert hint(answer([made_in(node("a", "Add"), FOREIGN)])) is None
 
 
-def test_gradients_without_a_place_are_counted() -> None:
+def test_gradients_without_a_forward_stack_are_counted() -> None:
     lost = made_in(node("gradients/b_grad/x", "Add"), OWN)
     assert why(answer(NODES)) is None
     assert why(answer([*NODES, lost])) == ("1 gradient nodes not accounted: their forward ops have no stack")
 
 
-def test_no_stack_is_no_code_trace() -> None:
+def test_without_a_stack_there_is_no_code_trace() -> None:
     assert why(answer([node("a", "Add")])) == "No code trace information"

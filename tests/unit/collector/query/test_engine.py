@@ -1,4 +1,4 @@
-"""Questions to views: what of nodes each looks at, what is kept from one to the next."""
+"""Queries: the facts that each requires, and the cache of profiles."""
 
 import re
 from collections.abc import Iterator
@@ -12,7 +12,7 @@ from tfprof.collector.exporters.table import EXPORTERS, outputs
 from tfprof.collector.forms import FORMS, empty_message
 from tfprof.collector.loader import load
 from tfprof.collector.query import engine
-from tfprof.collector.query.engine import VIEWS, About, Desk, needs
+from tfprof.collector.query.engine import VIEWS, QueryEngine, Selection, needs
 from tfprof.collector.query.required_facts import EVERYTHING, FLOAT_OPS, GRAPH, SHAPES, STACKS
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.tfviews.options import TABLE, from_texts
@@ -28,7 +28,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
 
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
-    """What was read of the store: (step, needs) each time."""
+    """The reads of the store, each as (step, needs)."""
     read: list[Any] = []
     real = engine.profile
 
@@ -57,47 +57,47 @@ def reads(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Any]]:
         ("code", {}, {STACKS}),
     ],
 )
-def test_a_question_looks_at_no_more_than_it_shows(view: str, texts: dict[str, str], wanted: set[str]) -> None:
+def test_a_query_requires_only_the_facts_that_it_shows(view: str, texts: dict[str, str], wanted: set[str]) -> None:
     assert needs(VIEWS[view], from_texts(texts), whole=False) == wanted
 
 
-def test_a_message_has_all_but_stacks_which_only_the_code_view_shows() -> None:
+def test_a_message_requires_all_facts_but_stacks_only_in_the_code_view() -> None:
     assert needs(VIEWS["op"], from_texts({}), whole=True) == EVERYTHING - {STACKS}
     assert needs(VIEWS["code"], from_texts({}), whole=True) == EVERYTHING
 
 
-def test_a_job_that_has_ended_is_read_once_for_what_is_asked_again(store: LocalStore, reads: list[Any]) -> None:
-    desk, about = Desk(), About((store.job("aa10"),))
-    first = desk.ask(about, "op", from_texts({"select": "params"}))
-    again = desk.ask(About((store.job("aa10"),)), "scope", from_texts({}))
+def test_an_ended_job_is_read_once_for_repeated_queries(store: LocalStore, reads: list[Any]) -> None:
+    engine, selection = QueryEngine(), Selection((store.job("aa10"),))
+    first = engine.ask(selection, "op", from_texts({"select": "params"}))
+    again = engine.ask(Selection((store.job("aa10"),)), "scope", from_texts({}))
     assert first.profile is again.profile
-    desk.ask(about, "graph", from_texts({}))
+    engine.ask(selection, "graph", from_texts({}))
     assert reads == [(-1, {GRAPH})]
-    desk.ask(about, "op", from_texts({"select": "float_ops"}))
-    desk.ask(about, "op", from_texts({"step": "1"}))
-    desk.ask(About((store.job("bb10"),)), "op", from_texts({}))
+    engine.ask(selection, "op", from_texts({"select": "float_ops"}))
+    engine.ask(selection, "op", from_texts({"step": "1"}))
+    engine.ask(Selection((store.job("bb10"),)), "op", from_texts({}))
     assert reads[1:] == [(-1, {GRAPH, FLOAT_OPS}), (1, set()), (-1, set())]
 
 
 def test_a_running_job_is_read_each_time(store: LocalStore, reads: list[Any]) -> None:
-    desk, about = Desk(), About((store.job("live.py"),))
-    assert desk.ask(about, "op", from_texts({})).profile is None
-    desk.ask(about, "op", from_texts({}))
+    engine, selection = QueryEngine(), Selection((store.job("live.py"),))
+    assert engine.ask(selection, "op", from_texts({})).profile is None
+    engine.ask(selection, "op", from_texts({}))
     assert len(reads) == 2
 
 
-def test_not_more_is_kept_than_a_few_answers(store: LocalStore, reads: list[Any]) -> None:
-    desk, job = Desk(), store.job("aa10")
+def test_only_a_few_profiles_are_cached(store: LocalStore, reads: list[Any]) -> None:
+    engine, job = QueryEngine(), store.job("aa10")
     for last in range(10, 30):
-        desk.ask(About((job,), steps=(0, last)), "op", from_texts({}))
-    desk.ask(About((job,), steps=(0, 29)), "op", from_texts({}))
+        engine.ask(Selection((job,), steps=(0, last)), "op", from_texts({}))
+    engine.ask(Selection((job,), steps=(0, 29)), "op", from_texts({}))
     assert len(reads) == 20
-    desk.ask(About((job,), steps=(0, 10)), "op", from_texts({}))
+    engine.ask(Selection((job,), steps=(0, 10)), "op", from_texts({}))
     assert len(reads) == 21
 
 
 @pytest.mark.parametrize("name", ["scope", "graph", "op", "code"])
-def test_every_view_of_the_table_is_there_with_its_message(name: str) -> None:
+def test_every_view_in_the_table_can_be_loaded_with_its_message(name: str) -> None:
     form = FORMS[name]
     assert all(callable(load(target)) for target in (VIEWS[name].fold, form.lines, form.message))
     assert outputs(name) <= set(TYPES)
@@ -114,7 +114,7 @@ def test_help_and_docs_name_the_exporters_of_the_table(name: str) -> None:
     assert {*EXPORTERS, "none", "stdout"} == set(TYPES)
 
 
-def test_every_exporter_is_one_file_and_one_row() -> None:
+def test_every_exporter_is_one_module_and_one_row() -> None:
     import tfprof.collector.exporters.table as exporters
     from tfprof.collector.exporters.of_jobs import JOB_FILES
 

@@ -1,4 +1,4 @@
-"""Executions are read of the traces that are asked for, sealed or not."""
+"""Executions of selected traces are read, whether sealed or not."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -15,7 +15,7 @@ from tfprof.collector.tfviews.entries import Entry
 from tfprof.formats import layout
 
 CPU, GPU = (stored.DEVICES[number].decode().lower() for number in (stored.CPU, stored.GPU))
-#: The step of each trace; of another kind are EPOCH's. Generations are sealed after the traces 1, 3 and 5.
+#: The step of each trace; trace OTHER is of another kind. Generations are sealed after the traces 1, 3 and 5.
 STEPS = (0, 10, 20, 20, 3, 40, 50, 20)
 OTHER = 6
 SEALED_AFTER = (1, 3, 5)
@@ -38,7 +38,7 @@ def ops(trace: int) -> list[dict[str, int]]:
 
 @pytest.fixture
 def job(tmp_path: Path) -> Iterator[LocalJob]:
-    """A job of eight traces in four generations, the last of them in a log."""
+    """A job of eight traces in four generations, the last one in a write-ahead log."""
     names = [{"kind": schema.NODE, "id": number, "text": b"n%d" % number} for number in range(NODES)]
     writer = LocalStoreWriter(tmp_path / "store", "here")
     job = writer.job(1)
@@ -57,11 +57,11 @@ def job(tmp_path: Path) -> Iterator[LocalJob]:
 
 
 def lasted(entry: Entry) -> list[int]:
-    """Return how long the executions of an entry took (µs)."""
+    """Return the durations of an entry's executions (µs)."""
     return [lasted for pairs in (*entry.cpu.values(), *entry.accelerator.values()) for _, lasted in pairs]
 
 
-def test_steps_are_those_of_the_first_kind_with_their_traces(job: LocalJob) -> None:
+def test_steps_of_the_main_kind_have_their_traces(job: LocalJob) -> None:
     assert step_traces(job) == {0: (0,), 3: (4,), 10: (1,), 20: (2, 3, 7), 40: (5,)}
 
 
@@ -93,15 +93,13 @@ def test_only_the_generations_of_the_traces_are_read(job: LocalJob, monkeypatch:
     assert sorted(opened) == [("allocations-000001.parquet", [3]), ("ops-000001.parquet", [3])]
 
 
-def test_nothing_is_asked_for_and_nothing_is_found(job: LocalJob) -> None:
+def test_without_traces_nothing_is_read(job: LocalJob) -> None:
     assert read(job, []) == {}
     assert read(job, [99]) == {}
 
 
 @pytest.mark.parametrize("rows", [1, 9, 200_000])
-def test_steps_come_in_order_however_many_are_read_at_once(
-    job: LocalJob, rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_steps_are_in_order_whatever_the_batch_size(job: LocalJob, rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(executions, "BATCH_ROWS", rows)
     found = list(by_step(job))
     assert [step for step, _ in found] == [0, 3, 10, 20, 40]
@@ -109,12 +107,12 @@ def test_steps_come_in_order_however_many_are_read_at_once(
     assert [step for step, _ in by_step(job, [40, 7, 3, 50])] == [3, 40]
 
 
-def test_a_node_keeps_the_most_that_it_kept_in_any_step(job: LocalJob) -> None:
-    """Of executions that began, on a GPU: step 20 has three."""
+def test_persistent_bytes_are_the_maximum_over_steps(job: LocalJob) -> None:
+    """Only executions on a GPU with a start count; step 20 has three."""
     assert persistent_bytes(job) == {"n1": 2 + 3 + 7}
 
 
-def test_without_a_gpu_nothing_is_kept(tmp_path: Path) -> None:
+def test_without_a_gpu_there_are_no_persistent_bytes(tmp_path: Path) -> None:
     writer = LocalStoreWriter(tmp_path / "store", "here")
     job = writer.job(1)
     job.identity({"name": "train.py"})

@@ -1,4 +1,4 @@
-"""Why nothing of a job was traced: what is said is what was the case."""
+"""Explanations why nothing of a job was traced."""
 
 import errno
 from pathlib import Path
@@ -17,21 +17,25 @@ def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) ->
 
 
 @pytest.mark.parametrize(
-    ("policy", "counters", "said"),
+    ("policy", "counters", "message"),
     [
         ("", {}, "TensorFlow ran no step: no session"),
         ("all", {"counts": {"epoch": 3}}, "TensorFlow ran no step: no session"),
         ("all", {"counts": {"partial_run": 4}}, "TensorFlow has no way to trace its 4 partial runs"),
         ("off", {"counts": {"run": 40}}, "its 40 steps were only timed, as requested (--trace off)"),
-        ("steps=100-200", {"counts": {"eager": 40}}, "none of its 40 steps is among those that were asked for"),
-        ("every=50", {"counts": {"call": 1}}, "none of its only step is among those that were asked for"),
-        ("budget=1%", {"counts": {"batch": 2}}, "its 2 steps ran before the first that is traced under a budget"),
-        ("", {"counts": {"batch": 2}}, "its 2 steps ran before the first that is traced under a budget"),
-        ("off", {"counts": {"run": 40}, "policy_seen": 3}, "its 40 steps ran before the first that an order asked for"),
+        ("steps=100-200", {"counts": {"eager": 40}}, "none of its 40 steps was selected"),
+        ("every=50", {"counts": {"call": 1}}, "none of its only step was selected"),
+        ("budget=1%", {"counts": {"batch": 2}}, "its 2 steps ran before the first one that is traced under a budget"),
+        ("", {"counts": {"batch": 2}}, "its 2 steps ran before the first one that is traced under a budget"),
+        (
+            "off",
+            {"counts": {"run": 40}, "policy_seen": 3},
+            "its 40 steps ran before the first one that an order selected",
+        ),
         (
             "all",
             {"counts": {"batch": 9}, "missed": 9},
-            "9 steps that were asked for were not traced: TensorFlow records",
+            "9 selected steps were not traced: TensorFlow records",
         ),
         (
             "all",
@@ -51,17 +55,19 @@ def made(folder: Path, policy: str = "", tables: Any = None, **counters: Any) ->
         ),
     ],
 )
-def test_the_reason_is_what_was_the_case(tmp_path: Path, policy: str, counters: dict[str, Any], said: str) -> None:
-    assert untraced(made(tmp_path, policy, **counters)).startswith(f"no traced steps: {said}")
+def test_the_explanation_names_the_actual_reason(
+    tmp_path: Path, policy: str, counters: dict[str, Any], message: str
+) -> None:
+    assert untraced(made(tmp_path, policy, **counters)).startswith(f"no traced steps: {message}")
 
 
-def test_steps_without_an_op_of_the_process_are_no_lost_ones(tmp_path: Path) -> None:
+def test_traced_steps_without_ops_in_the_process_are_not_lost(tmp_path: Path) -> None:
     tables = {"traces": rows("traces", [trace(number, number + 1, 0, 1) for number in range(2)])}
     there = untraced(made(tmp_path, "all", tables, traced=2))
     assert there == "no traced steps: 2 were recorded, and no op ran in this process: XLA or a remote server ran them"
     assert "did not reach the store" in untraced(made(tmp_path / "other", "all", traced=2))
 
 
-def test_steps_that_were_missed_are_counted(tmp_path: Path) -> None:
+def test_missed_steps_are_counted(tmp_path: Path) -> None:
     assert missed(made(tmp_path)) is None
-    assert str(missed(made(tmp_path / "other", missed=112))).startswith("112 steps that were asked for were not traced")
+    assert str(missed(made(tmp_path / "other", missed=112))).startswith("112 selected steps were not traced")

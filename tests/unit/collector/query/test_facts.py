@@ -1,4 +1,4 @@
-"""What is read of a job's nodes besides what they cost: op logs, recorded shapes, operation counts."""
+"""Static facts about a job's nodes: op logs, recorded shapes, operation counts."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,12 +30,12 @@ GRAPH_NODES = (
     node("grown", "Sub", ["y", "y"], (-1, 7)),
     node("user", "Neg", ["two:1", "^z"], (-1, 4)),
 )
-#: A matrix product of one row with w.
+#: Operations of a matrix product of one row with w.
 ROW = 2 * 5 * 7
 
 
 def definition() -> bytes:
-    """Return the graph; variables and placeholders have the attribute that makes parameters."""
+    """Return the graph; variables and placeholders have the attribute that defines parameters."""
     graph = graph_pb2.GraphDef(node=GRAPH_NODES)
     for each in graph.node:
         if each.op in {"Placeholder", "VariableV2"}:
@@ -44,9 +44,9 @@ def definition() -> bytes:
 
 
 def step(batch: int, *, loop: int = 1, label: str = "", device: bytes = CPU, also: str = "") -> bytes:
-    """Return the RunMetadata of a step with such a batch.
+    """Return the RunMetadata of a step with a batch of size ``batch``.
 
-    In it z ran ``loop`` times, and ``also`` once, as large as w.
+    z runs ``loop`` times; ``also`` runs once and is as large as w.
     """
     message = RunMetadata()
     stats = message.step_stats.dev_stats.add(device=device)
@@ -83,12 +83,12 @@ def nodes(found: Profile | None) -> dict[str, Node]:
 
 
 def counts(of: LocalJob, number: int = -1, *, parity: Parity = DEFAULT, averaged: bool = True) -> dict[str, int]:
-    """Return the operations of each node that has any."""
+    """Return the operations of each node with any."""
     found = nodes(profile(of, number, needs={FLOAT_OPS}, parity=parity, averaged=averaged))
     return {name: each.stats.float_ops for name, each in found.items() if each.stats.float_ops}
 
 
-def test_every_step_counts_by_what_it_recorded(tmp_path: Path) -> None:
+def test_operations_are_counted_from_the_shapes_of_each_step(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2), step(2), step(8, loop=3)])
     assert counts(mine, 0) == {"y": 2 * ROW, "z": 14, "user": 8}
     assert counts(mine, 2) == {"y": 8 * ROW, "z": 3 * 56, "user": 32}
@@ -96,27 +96,27 @@ def test_every_step_counts_by_what_it_recorded(tmp_path: Path) -> None:
     assert counts(mine, averaged=False) == {"y": 12 * ROW, "z": 196, "user": 48}
 
 
-def test_a_range_of_steps_counts_these(tmp_path: Path) -> None:
+def test_a_range_of_steps_counts_only_its_steps(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2), step(8), step(4)])
     found = nodes(profile(mine, steps=(1, 2), needs={FLOAT_OPS}, averaged=False))
     assert found["y"].stats.float_ops == 12 * ROW
     assert found["y"].facts.float_ops == 8 * ROW, "of one execution, the most"
 
 
-def test_several_jobs_are_added_up(tmp_path: Path) -> None:
+def test_operations_of_several_jobs_add_up(tmp_path: Path) -> None:
     both = [job(tmp_path / "a", [step(2)]), job(tmp_path / "b", [step(8), step(8)])]
     found = nodes(profile(both, needs={FLOAT_OPS}, averaged=False))
     assert found["y"].stats.float_ops == 18 * ROW
 
 
-def test_exactly_the_first_step_counts_for_all_and_nothing_behind_the_placeholder(tmp_path: Path) -> None:
+def test_with_exact_parity_the_first_step_counts_for_all_and_placeholders_hide_shapes(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2), step(8, loop=3)])
     assert counts(mine, 0, parity=EXACT) == {"z": 14, "user": 8, "never": 35}
     assert counts(mine, 1, parity=EXACT) == {"z": 42, "user": 8, "never": 35}
     assert counts(mine, parity=EXACT) == {"z": 14 * 2, "user": 8, "never": 35}, "4 turns in 2 steps are 2 a step"
 
 
-def test_exactly_a_loops_first_turn_counts_for_all_of_them(tmp_path: Path) -> None:
+def test_with_exact_parity_the_first_iteration_of_a_loop_counts_for_all(tmp_path: Path) -> None:
     turns = RunMetadata.FromString(step(2))
     for made in (6, 2, 4, 2):
         turn = turns.step_stats.dev_stats[0].node_stats.add(node_name=b"grown", all_start_micros=10)
@@ -127,17 +127,17 @@ def test_exactly_a_loops_first_turn_counts_for_all_of_them(tmp_path: Path) -> No
     assert counts(mine, 1)["grown"] == (6 + 2 + 4 + 2) * 7
 
 
-def test_executions_on_streams_and_hosts_do_not_count(tmp_path: Path) -> None:
+def test_executions_on_streams_and_host_devices_do_not_count(tmp_path: Path) -> None:
     both = step(2) + step(2, device=b"/host:CPU") + step(2, device=b"/device:GPU:0/stream:all")
     assert counts(job(tmp_path, [both])) == {"y": 2 * ROW, "z": 14, "user": 8}
 
 
-def test_of_steps_of_one_batch_each_counts_its_own_turns(tmp_path: Path) -> None:
+def test_steps_with_one_batch_size_count_their_own_iterations(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2), step(2, loop=3), step(8)])
     assert counts(mine, averaged=False)["z"] == (2 + 3 * 2 + 8) * 7
 
 
-def test_copies_on_streams_are_no_executions_in_steps_of_several_batches(tmp_path: Path) -> None:
+def test_copies_on_streams_do_not_count_in_steps_of_several_batch_sizes(tmp_path: Path) -> None:
     steps = [step(batch) + step(batch, device=b"/device:GPU:0/stream:all") for batch in (2, 8)]
     assert counts(job(tmp_path, steps), averaged=False)["z"] == (2 + 8) * 7
 
@@ -148,37 +148,37 @@ def test_a_node_that_runs_in_a_later_step_of_the_same_kind_is_counted(tmp_path: 
     assert "never" not in counts(mine, 0)
 
 
-def test_exactly_the_first_shape_may_come_late(tmp_path: Path) -> None:
+def test_with_exact_parity_the_first_shape_may_be_in_a_late_step(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2)] * 70 + [step(2, also="grown")])
     assert counts(mine, 70, parity=EXACT)["grown"] == 35
 
 
-def test_what_an_op_log_tells_goes_first(tmp_path: Path) -> None:
+def test_an_op_log_takes_precedence(tmp_path: Path) -> None:
     log = [{"name": "z", "float_ops": 1000}, {"name": "never", "float_ops": 7}, {"name": "gone", "float_ops": 9}]
     mine = job(tmp_path, [step(2, loop=3)], log=log)
     assert counts(mine) == {"y": 2 * ROW, "z": 3000, "user": 8}
     assert counts(mine, parity=EXACT) == {"z": 3000, "user": 8, "never": 7}
 
 
-def test_exactly_a_job_that_was_imported_with_an_op_log_has_nothing_else(tmp_path: Path) -> None:
+def test_with_exact_parity_an_imported_op_log_is_the_only_source(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2, loop=3)], log=[{"name": "z", "float_ops": 1000}], op_log=True, state=IMPORTED)
     assert counts(mine, parity=EXACT) == {"z": 3000}
     assert counts(mine) == {"y": 2 * ROW, "z": 3000, "user": 8}
 
 
-def test_a_mere_graph_counts_each_node_once(tmp_path: Path) -> None:
+def test_in_a_graph_without_steps_each_node_counts_once(tmp_path: Path) -> None:
     mine = job(tmp_path, [], log=[{"name": "y", "float_ops": 7}], state=IMPORTED)
     assert counts(mine) == counts(mine, parity=EXACT) == {"never": 35, "y": 7}
 
 
-def test_types_are_known_without_counting_and_told_once(tmp_path: Path) -> None:
+def test_types_are_read_without_counting_and_without_duplicates(tmp_path: Path) -> None:
     log = [{"name": "w", "types": ["_trainable_variables", "mine"]}, {"name": "w", "types": ["mine"]}]
     found = nodes(profile(job(tmp_path, [step(2)], log=log), needs={GRAPH}))
     assert found["w"].op_types == (CPU.decode().lower(), "VariableV2", "_trainable_variables", "mine")
     assert found["w"].facts.types == ("_trainable_variables", "mine")
 
 
-def test_placeholders_have_parameters_only_where_they_stand_for_a_variable(tmp_path: Path) -> None:
+def test_placeholders_have_parameters_only_if_they_stand_for_a_variable(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2)], log=[{"name": "x", "shape": [3, 3], "types": ["_trainable_variables"]}])
     found = nodes(profile(mine, needs={GRAPH}))
     assert {name: found[name].stats.params for name in ("x", "known", "w")} == {"x": 9, "known": 0, "w": 35}
@@ -186,17 +186,17 @@ def test_placeholders_have_parameters_only_where_they_stand_for_a_variable(tmp_p
     assert {name: exactly[name].stats.params for name in ("x", "known", "w")} == {"x": 0, "known": 20, "w": 35}
 
 
-def test_what_is_none_of_a_model_has_no_parameters_and_what_it_does_not_train_is_not_trainable(tmp_path: Path) -> None:
+def test_variables_outside_of_models_have_no_parameters_and_untrained_ones_are_not_trainable(tmp_path: Path) -> None:
     log = [{"name": "w", "types": [each]} for each in ("_trainable_variables", "_tfprof_untrained")]
     frozen = job(tmp_path / "frozen", [step(2)], log=log)
     made = job(tmp_path / "made", [step(2)], log=[{"name": "w", "types": ["_tfprof_state"]}])
-    told = {
+    shown = {
         (mine, parity): nodes(profile(mine, needs={GRAPH}, parity=parity))["w"]
         for mine in (frozen, made)
         for parity in (DEFAULT, EXACT)
     }
-    assert [node.stats.params for node in told.values()] == [35, 35, 0, 35]
-    assert [node.facts.types for node in told.values()] == [(), ("_trainable_variables",), (), ()]
+    assert [node.stats.params for node in shown.values()] == [35, 35, 0, 35]
+    assert [node.facts.types for node in shown.values()] == [(), ("_trainable_variables",), (), ()]
 
 
 def test_only_variables_have_parameters(tmp_path: Path) -> None:
@@ -205,11 +205,11 @@ def test_only_variables_have_parameters(tmp_path: Path) -> None:
     tables = traced(graph_pb2.GraphDef(node=[summed]).SerializeToString(), [step(2)])
     write_job(tmp_path / "store", 1, {name: table for name, table in tables.items() if table.num_rows}, state="exited")
     mine = LocalStore(tmp_path / "store").job("last")
-    told = [nodes(profile(mine, needs={GRAPH}, parity=parity))["summed"].stats.params for parity in (DEFAULT, EXACT)]
-    assert told == [0, 35]
+    shown = [nodes(profile(mine, needs={GRAPH}, parity=parity))["summed"].stats.params for parity in (DEFAULT, EXACT)]
+    assert shown == [0, 35]
 
 
-def test_input_shapes_are_those_recorded_of_the_output_that_is_meant(tmp_path: Path) -> None:
+def test_input_shapes_are_the_recorded_shapes_of_the_right_output(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2), step(8)])
     one = nodes(profile(mine, 0, needs={GRAPH, SHAPES}))
     assert one["y"].facts.input_shapes == ((2, 5), (5, 7))
@@ -220,7 +220,7 @@ def test_input_shapes_are_those_recorded_of_the_output_that_is_meant(tmp_path: P
     assert exactly["user"].facts.input_shapes == ((-1, 3), (-1, 7))
 
 
-def test_nodes_that_could_not_be_counted_are_counted(tmp_path: Path) -> None:
+def test_the_number_of_uncounted_nodes_is_known(tmp_path: Path) -> None:
     mine = job(tmp_path, [step(2, label="y = Einsum(_arg_x_0_0, w)")])
     found = profile(mine, needs={FLOAT_OPS})
     assert found is not None
@@ -236,7 +236,7 @@ def test_a_running_job_is_counted_from_its_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("parity", [DEFAULT, EXACT])
-def test_a_job_whose_graph_never_came_has_no_facts(tmp_path: Path, parity: Parity) -> None:
+def test_a_job_without_a_graph_has_no_facts(tmp_path: Path, parity: Parity) -> None:
     tables: dict[str, Any] = traced(definition(), [step(2)])
     del tables["graph_nodes"]
     write_job(tmp_path / "store", 1, tables)
@@ -245,13 +245,13 @@ def test_a_job_whose_graph_never_came_has_no_facts(tmp_path: Path, parity: Parit
     assert all(not each.facts.inputs for each in found.values())
 
 
-def test_many_kinds_of_steps_are_read_lot_by_lot(tmp_path: Path) -> None:
+def test_many_kinds_of_steps_are_read_in_batches(tmp_path: Path) -> None:
     batches = range(1, 300)
     mine = job(tmp_path, [step(batch) for batch in batches])
     assert counts(mine, averaged=False)["y"] == sum(batches) * ROW
 
 
-def test_nodes_that_came_since_names_were_read_do_no_harm(tmp_path: Path) -> None:
+def test_nodes_stored_after_the_names_were_read_do_no_harm(tmp_path: Path) -> None:
     from tfprof.collector.query.recorded_shapes import read_shapes
 
     mine = job(tmp_path, [step(2)])
@@ -260,5 +260,7 @@ def test_nodes_that_came_since_names_were_read_do_no_harm(tmp_path: Path) -> Non
         [each for each in names.to_pylist() if each["text"] in {b"y", b"w"}], schema=names.schema
     )
     for ids in (few, names):
-        found = read_shapes(mine, ids, mine.table("traces"), None, lambda reader: list(reader.alike(["y"], ())))
+        found = read_shapes(
+            mine, ids, mine.table("traces"), None, lambda reader: list(reader.equivalent_steps(["y"], ()))
+        )
         assert sum(each.traces for each in found) == 1

@@ -21,9 +21,9 @@ IN_BODY = "while/body/_1/while/MatMul"
 
 @pytest.fixture
 def job(tmp_path: Path) -> LocalJob:
-    """A job of a graph with node a and one with the body of a loop.
+    """A job with two graphs: one with node a, one with the body of a loop.
 
-    What it traced is of a, of the body, of nothing known.
+    Node a, a node of the body and an unknown node were traced.
     """
     node = graph_pb2.NodeDef
     graph = graph_pb2.GraphDef(node=[node(name="a", op="Add"), node(name="while/MatMul", op="MatMul")])
@@ -44,7 +44,7 @@ def made_in(job: LocalJob, *needs: str, parity: Parity = DEFAULT) -> dict[str, t
 
 
 @pytest.mark.parametrize("needs", [[STACKS], [STACKS, GRAPH], EVERYTHING])
-def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_a_loops_body(
+def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_the_body_of_a_loop(
     job: LocalJob, needs: list[str]
 ) -> None:
     assert made_in(job, *needs) == {
@@ -55,7 +55,7 @@ def test_a_node_has_the_stack_of_its_name_in_the_first_graph_or_in_a_loops_body(
     }
 
 
-def test_in_tfprof_a_name_is_a_name(job: LocalJob) -> None:
+def test_with_exact_parity_stacks_go_by_the_exact_name(job: LocalJob) -> None:
     assert made_in(job, STACKS, parity=Parity(exact=True))[IN_BODY] is None
 
 

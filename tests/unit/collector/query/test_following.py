@@ -1,4 +1,4 @@
-"""Jobs that are followed: each step once, until they end, whatever their collector does."""
+"""Jobs are followed to their ends, each step once, even if the collector restarts."""
 
 import socket
 from collections.abc import Iterator
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from fakes.made_store import IDENTITY, SECOND, START_NS, rows, span
 from tfprof.collector.errors import NoSuchJobError
-from tfprof.collector.query.documents import happening_document
-from tfprof.collector.query.following import PATIENCE_NS, Following, Happening
+from tfprof.collector.query.documents import change_document
+from tfprof.collector.query.following import PATIENCE_NS, Following, JobChange
 from tfprof.collector.store.reader import LocalStore
 from tfprof.collector.store.retention import remove
 from tfprof.collector.store.writer import LocalJobWriter, LocalStoreWriter
@@ -38,7 +38,7 @@ def step(made: LocalJobWriter, first: int, number: int = 1) -> None:
     made.append({"spans": rows("spans", entries)})
 
 
-def brief(found: list[Happening]) -> list[tuple[Any, ...]]:
+def brief(found: list[JobChange]) -> list[tuple[Any, ...]]:
     return [(one.what, one.row.id, one.line.first) if one.line else (one.what, one.row.id) for one in found]
 
 
@@ -46,7 +46,7 @@ def following(writer: LocalStoreWriter, *selectors: str, past: int | None = None
     return Following(LocalStore(writer.path), selectors, NOW, each=False, past=past)
 
 
-def test_steps_come_as_they_are_stored_and_the_end_ends_it(writer: LocalStoreWriter) -> None:
+def test_steps_are_followed_as_they_are_stored_until_the_end(writer: LocalStoreWriter) -> None:
     one = job(writer, 0xA << 60)
     step(one, 1, 2)
     follow = following(writer, "train.py")
@@ -61,14 +61,14 @@ def test_steps_come_as_they_are_stored_and_the_end_ends_it(writer: LocalStoreWri
     assert (end.what, end.row.status, end.median_ns, follow.is_over) == ("end", 3, 900 * 10**6, True)
 
 
-def test_of_the_past_as_many_lines_come_as_are_asked_for(writer: LocalStoreWriter) -> None:
+def test_the_number_of_past_lines_is_limited(writer: LocalStoreWriter) -> None:
     step(job(writer, 1), 1, 30)
     assert [one.line.first for one in following(writer, "last", past=2).look(NOW)[1:]] == [29, 30]
     assert following(writer, "last", past=0).look(NOW)[1:] == []
     assert len(following(writer, "last").look(NOW)[1:]) == 30
 
 
-def test_a_name_means_all_that_run_and_an_ended_job_only_where_none_does(writer: LocalStoreWriter) -> None:
+def test_a_name_selects_all_running_jobs_or_else_an_ended_one(writer: LocalStoreWriter) -> None:
     for uid in (0xA << 60, 0xB << 60, 0xC << 60):
         step(job(writer, uid), 1)
     writer.job(0xC << 60).close("exited", {})
@@ -80,7 +80,7 @@ def test_a_name_means_all_that_run_and_an_ended_job_only_where_none_does(writer:
         following(writer, "nosuch")
 
 
-def test_processes_of_a_launch_are_followed_when_they_come(writer: LocalStoreWriter) -> None:
+def test_later_jobs_of_a_launch_are_followed(writer: LocalStoreWriter) -> None:
     launch = "00000000000000bb"
     job(writer, 0xA << 60, launch=launch)
     job(writer, 0xD << 60, launch="00000000000000cc")
@@ -93,7 +93,7 @@ def test_processes_of_a_launch_are_followed_when_they_come(writer: LocalStoreWri
     assert not follow.is_over
 
 
-def test_a_collector_that_comes_back_is_no_end_and_one_that_does_not_is(writer: LocalStoreWriter) -> None:
+def test_only_a_collector_that_does_not_come_back_ends_a_job(writer: LocalStoreWriter) -> None:
     step(job(writer, 0xA << 60), 1)
     follow = following(writer, "last")
     follow.look(NOW)
@@ -113,7 +113,7 @@ def test_a_collector_that_comes_back_is_no_end_and_one_that_does_not_is(writer: 
     assert (end.what, end.row.state, follow.is_over) == ("end", "stale", True)
 
 
-def test_a_job_that_is_removed_is_said_so(writer: LocalStoreWriter) -> None:
+def test_a_removed_job_is_an_error(writer: LocalStoreWriter) -> None:
     one = job(writer, 0xA << 60)
     follow = following(writer, "last")
     follow.look(NOW)
@@ -123,12 +123,12 @@ def test_a_job_that_is_removed_is_said_so(writer: LocalStoreWriter) -> None:
         follow.look(NOW + SECOND)
 
 
-def test_what_befell_a_job_is_told_unless_it_is_usual(writer: LocalStoreWriter) -> None:
+def test_only_unusual_events_are_reported(writer: LocalStoreWriter) -> None:
     one = job(writer, 0xA << 60)
     follow = following(writer, "last")
     follow.look(NOW)
     events = [{"t_ns": NOW, "slug": slug, "text": "it", "count": 1} for slug in ("gap", "outside-steps")]
     one.append({"events": rows("events", events)})
-    (told,) = follow.look(NOW + SECOND)
-    assert (told.what, told.event.slug) == ("warning", "gap")
-    assert happening_document(told)["slug"] == "gap"
+    (shown,) = follow.look(NOW + SECOND)
+    assert (shown.what, shown.event.slug) == ("warning", "gap")
+    assert change_document(shown)["slug"] == "gap"

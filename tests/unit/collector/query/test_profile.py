@@ -1,4 +1,4 @@
-"""What is read of jobs for the views: which steps, which jobs, which devices."""
+"""Selection of steps, jobs and devices for the views."""
 
 from pathlib import Path
 
@@ -34,12 +34,12 @@ def numbers(found: Profile | None) -> dict[str, tuple[int, int]]:
     return {node.name: (node.stats.runs, node.stats.micros) for node in found.nodes}
 
 
-def test_averages_are_over_the_steps_in_which_a_node_ran(jobs: list[LocalJob]) -> None:
+def test_averages_cover_the_steps_in_which_a_node_ran(jobs: list[LocalJob]) -> None:
     assert numbers(profile(jobs[0])) == {"a": (1, 12), "b": (1, 10)}
     assert numbers(profile(jobs[0], averaged=False)) == {"a": (6, 60), "b": (2, 20)}
 
 
-def test_one_step_has_the_nodes_of_all_with_nothing_where_they_did_not_run(jobs: list[LocalJob]) -> None:
+def test_one_step_contains_all_nodes_also_those_that_did_not_run(jobs: list[LocalJob]) -> None:
     found = profile(jobs[0], 2)
     assert numbers(found) == {"a": (2, 20), "b": (0, 0)}
     assert found is not None
@@ -54,7 +54,7 @@ def test_a_range_of_steps(jobs: list[LocalJob]) -> None:
     assert found.traces == 3
 
 
-def test_steps_that_were_not_traced_are_refused_with_those_that_were(jobs: list[LocalJob]) -> None:
+def test_the_error_about_untraced_steps_lists_the_traced_ones(jobs: list[LocalJob]) -> None:
     with pytest.raises(UsageError, match=r"-step=9 not found. Available steps: 0 1 2 3 4"):
         profile(jobs[0], 9)
     with pytest.raises(UsageError, match=r"-step=7-9 not found"):
@@ -63,7 +63,7 @@ def test_steps_that_were_not_traced_are_refused_with_those_that_were(jobs: list[
         profile(jobs[0], 1, steps=(2, 3))
 
 
-def test_several_jobs_count_their_steps_together(jobs: list[LocalJob]) -> None:
+def test_the_steps_of_several_jobs_add_up(jobs: list[LocalJob]) -> None:
     found = profile(jobs, averaged=False)
     assert numbers(found) == {"a": (7, 80), "b": (2, 20), "only": (1, 10)}
     assert found is not None
@@ -72,7 +72,7 @@ def test_several_jobs_count_their_steps_together(jobs: list[LocalJob]) -> None:
     assert len(found.nodes[0].devices) == 2
 
 
-def test_a_step_that_only_some_of_the_jobs_have_is_of_those(jobs: list[LocalJob]) -> None:
+def test_a_step_covers_only_the_jobs_that_have_it(jobs: list[LocalJob]) -> None:
     found = profile(jobs, 4)
     assert found is not None
     assert found.traces == 1
@@ -80,13 +80,13 @@ def test_a_step_that_only_some_of_the_jobs_have_is_of_those(jobs: list[LocalJob]
 
 
 @pytest.mark.parametrize("pattern", ["gpu:0", "GPU:0", "*gpu:?", "/device:gpu:0/stream:all"])
-def test_a_device_narrows_to_what_ran_there(jobs: list[LocalJob], pattern: str) -> None:
+def test_a_device_selects_the_nodes_that_ran_there(jobs: list[LocalJob], pattern: str) -> None:
     found = numbers(profile(jobs, device=pattern))
     assert found["a"][1] == (10 if "stream" in pattern else 10 if pattern == "*gpu:?" else 20)
     assert "b" not in found
 
 
-def test_a_device_on_which_nothing_ran_is_refused_with_those_that_there_are(jobs: list[LocalJob]) -> None:
+def test_the_error_about_a_device_lists_the_known_devices(jobs: list[LocalJob]) -> None:
     with pytest.raises(UsageError, match=r"like 'tpu'; there are .*device:CPU:0"):
         profile(jobs[0], device="tpu")
 

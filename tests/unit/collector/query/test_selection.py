@@ -1,4 +1,4 @@
-"""Which jobs are meant: by selectors, hosts and process ids."""
+"""Selection of jobs by selectors, hosts and process ids."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -14,7 +14,7 @@ A, B, C, D = 0xAA00000000000001, 0xBB00000000000002, 0xBB00000000000003, 0xDD000
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
-    """Four jobs: a and b on node7, c and d on node8; b and c have one name, and d the pid of a."""
+    """Four jobs: a and b on node7, c and d on node8; b and c have the same name, d and a the same pid."""
     path = tmp_path_factory.mktemp("selection") / "store"
     for uid, name, host, pid in (
         (A, "a.py", "node7", 1),
@@ -32,18 +32,18 @@ def chosen(
     return [job.info.uid for job in choose(store, selectors, hosts, pids)]
 
 
-def test_each_selector_means_one_job_and_a_job_comes_once(store: LocalStore) -> None:
+def test_each_selector_names_one_job_and_jobs_are_not_repeated(store: LocalStore) -> None:
     assert chosen(store, ["last", "a.py", "aa", "bb00000000000002"]) == [D, A, B]
 
 
-def test_without_a_selector_all_jobs_of_hosts_and_processes_are_meant(store: LocalStore) -> None:
+def test_without_a_selector_all_jobs_of_hosts_and_processes_are_selected(store: LocalStore) -> None:
     assert chosen(store, [], ["node7"]) == [A, B]
     assert chosen(store, [], ["NODE8"]) == [C, D]
     assert chosen(store, [], ["*7", "node8"], [1]) == [A, D]
     assert chosen(store, [], [], [2, 3]) == [B, C]
 
 
-def test_a_selector_is_looked_for_among_the_jobs_of_hosts_and_processes_only(store: LocalStore) -> None:
+def test_selectors_apply_only_to_jobs_of_hosts_and_processes(store: LocalStore) -> None:
     assert chosen(store, ["b.py"], ["node7"]) == [B]
     assert chosen(store, ["last"], [], [1]) == [D]
     with pytest.raises(NoSuchJobError, match=r"'b\.py' means 2 jobs"):
@@ -52,7 +52,7 @@ def test_a_selector_is_looked_for_among_the_jobs_of_hosts_and_processes_only(sto
         choose(store, ["a.py"], ["node8"])
 
 
-def test_what_there_is_not_is_told_with_what_there_is(store: LocalStore) -> None:
+def test_the_error_about_a_missing_job_lists_what_exists(store: LocalStore) -> None:
     with pytest.raises(NoSuchJobError, match="no job of host moon: there are jobs of Node8 node7 node8"):
         choose(store, [], ["moon"])
     with pytest.raises(NoSuchJobError, match="no job of pid 9"):
@@ -61,14 +61,14 @@ def test_what_there_is_not_is_told_with_what_there_is(store: LocalStore) -> None
         choose(store, [], ["node7"], [3])
 
 
-def test_nothing_given_means_nothing(store: LocalStore) -> None:
+def test_a_selection_is_required(store: LocalStore) -> None:
     with pytest.raises(UsageError, match="no JOB given"):
         choose(store, [])
     check(["last"])
     check([], [], [0])
 
 
-def test_a_job_that_cannot_be_read_is_told_of_when_it_is_asked_for(tmp_path: Path) -> None:
+def test_an_unreadable_job_is_an_error_when_it_is_selected(tmp_path: Path) -> None:
     write_job(tmp_path / "s", A, {})
     (tmp_path / "s" / "jobs" / f"{A:016x}" / "job.json").write_text("{")
     with pytest.raises(StoreError):

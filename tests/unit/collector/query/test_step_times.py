@@ -1,4 +1,4 @@
-"""How long nodes ran in each traced step."""
+"""Times of nodes in each traced step."""
 
 from pathlib import Path
 
@@ -16,7 +16,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> LocalStore:
     return LocalStore(asked_store.write(tmp_path_factory.mktemp("times") / "store"))
 
 
-def test_they_are_of_all_jobs_one_after_the_other_and_add_up_to_the_profiles(store: LocalStore) -> None:
+def test_times_of_all_jobs_follow_each_other_and_add_up_to_the_profile(store: LocalStore) -> None:
     found = profile([store.job("aa10"), store.job("bb10")], averaged=False, needs=())
     assert found is not None
     times = step_times(found)
@@ -27,7 +27,7 @@ def test_they_are_of_all_jobs_one_after_the_other_and_add_up_to_the_profiles(sto
     }
 
 
-def test_they_are_of_the_steps_and_the_device_that_the_profile_is_of(store: LocalStore) -> None:
+def test_times_cover_the_steps_and_the_device_of_the_profile(store: LocalStore) -> None:
     jobs = [store.job("aa10"), store.job("bb10")]
     one = profile(jobs[0], 1, averaged=False, needs=())
     on_gpu = profile(jobs, device="GPU", averaged=False, needs=())
@@ -37,7 +37,7 @@ def test_they_are_of_the_steps_and_the_device_that_the_profile_is_of(store: Loca
     assert step_times(on_gpu, "GPU") == (3, {"net/MatMul": [0, 0, 10]})
 
 
-def test_of_many_steps_some_are_looked_at_evenly_spaced(tmp_path: Path) -> None:
+def test_of_many_steps_an_evenly_spaced_selection_is_read(tmp_path: Path) -> None:
     assert spaced(range(MOST)) == range(MOST)
     some = spaced(range(1000))
     assert (len(some), some[0], some[-1]) == (MOST, 0, 999)
@@ -49,7 +49,7 @@ def test_of_many_steps_some_are_looked_at_evenly_spaced(tmp_path: Path) -> None:
     assert step_times(found) == (MOST, {"loss": [10] * MOST})
 
 
-def test_nodes_that_get_one_name_have_their_times_added_up(store: LocalStore) -> None:
+def test_times_of_nodes_that_get_the_same_name_add_up(store: LocalStore) -> None:
     found = profile(store.job("aa10"), averaged=False, needs=())
     assert found is not None
     renamed = step_times(found).renamed({"loss": "all", "net/weights": "all"})

@@ -1,4 +1,4 @@
-"""All jobs just now: what is new is read, the slow ones are found."""
+"""The current state of all jobs: new rows are read, slow jobs are found."""
 
 import shutil
 import socket
@@ -28,7 +28,7 @@ def writer(tmp_path: Path) -> Iterator[LocalStoreWriter]:
 def run(
     writer: LocalStoreWriter, uid: int, *stretches: tuple[int, float], name: str = "train.py", samples: int = 10
 ) -> None:
-    """Have a job run until NOW: stretches of so many steps of so many ms each, which are the last ones."""
+    """Store a job that runs until NOW; ``stretches``: (number of steps, ms per step), the last one ends at NOW."""
     job = writer.job(uid)
     job.identity({**IDENTITY, "name": name, "host": HOST})
     at = 300_000 - sum(number * ms for number, ms in stretches)
@@ -45,7 +45,7 @@ def watched(watch: Watch, now_ns: int = NOW) -> dict[str, WatchedJob]:
     return {one.row.id: one for one in watch.look(now_ns).jobs}
 
 
-def test_a_job_has_its_pace_and_its_use(writer: LocalStoreWriter) -> None:
+def test_a_job_has_its_pace_and_its_resource_use(writer: LocalStoreWriter) -> None:
     run(writer, 0xA << 60, (1000, 100))
     one = watched(Watch(LocalStore(writer.path)))["a000"]
     assert (one.row.phase, one.row.step_kind, one.row.steps) == ("running", "batch", 1000)
@@ -85,7 +85,7 @@ def test_a_recent_alert_is_shown_and_brings_its_job_forward(writer: LocalStoreWr
     assert watched(watch, NOW + 601 * SECOND)["b000"].alert is None
 
 
-def test_each_look_takes_what_is_new(writer: LocalStoreWriter) -> None:
+def test_each_update_reads_only_new_rows(writer: LocalStoreWriter) -> None:
     run(writer, 0xA << 60, (1000, 100))
     watch = Watch(LocalStore(writer.path))
     watched(watch)
@@ -97,7 +97,7 @@ def test_each_look_takes_what_is_new(writer: LocalStoreWriter) -> None:
     assert one.use.cpu_cores is None, "the last sample is old"
 
 
-def test_ended_jobs_are_shown_for_some_minutes_or_if_all_are_asked_for(writer: LocalStoreWriter) -> None:
+def test_ended_jobs_are_shown_for_some_minutes_or_if_all_are_requested(writer: LocalStoreWriter) -> None:
     run(writer, 0xA << 60, (10, 100))
     watch = Watch(LocalStore(writer.path))
     assert watched(watch)["a000"].row.phase == "running"
@@ -108,7 +108,7 @@ def test_ended_jobs_are_shown_for_some_minutes_or_if_all_are_asked_for(writer: L
     assert watched(watch, NOW + 700 * SECOND)["a000"].row.state == "exited"
 
 
-def test_a_job_that_goes_or_is_damaged_hurts_no_other(writer: LocalStoreWriter) -> None:
+def test_a_removed_or_damaged_job_does_not_affect_others(writer: LocalStoreWriter) -> None:
     for uid in (0xA << 60, 0xB << 60, 0xC << 60):
         run(writer, uid, (10, 100))
     watch = Watch(LocalStore(writer.path))
@@ -122,14 +122,14 @@ def test_a_job_that_goes_or_is_damaged_hurts_no_other(writer: LocalStoreWriter) 
     assert found.damaged == 1
 
 
-def test_a_job_whose_collector_is_gone_is_stale(writer: LocalStoreWriter) -> None:
+def test_a_job_without_a_collector_is_stale(writer: LocalStoreWriter) -> None:
     run(writer, 0xA << 60, (10, 100))
     watch = Watch(LocalStore(writer.path))
     writer.close()
     assert watched(watch)["a000"].row.state == "stale"
 
 
-def test_the_host_is_shown_while_it_tells(writer: LocalStoreWriter) -> None:
+def test_a_host_is_shown_while_it_sends_samples(writer: LocalStoreWriter) -> None:
     samples = [
         {"t_ns": NOW + (n - 5) * SECOND, "cpus": 8, "cpu_busy_s": 3.0 * n, "load_1m": 2.5, "memory_total_bytes": 10**10}
         for n in range(6)
@@ -142,7 +142,7 @@ def test_the_host_is_shown_while_it_tells(writer: LocalStoreWriter) -> None:
 
 
 @pytest.mark.parametrize("order", ORDERS)
-def test_every_order_takes_every_job_and_ended_ones_come_last(writer: LocalStoreWriter, order: str) -> None:
+def test_every_order_sorts_all_jobs_and_puts_ended_ones_last(writer: LocalStoreWriter, order: str) -> None:
     run(writer, 0xA << 60, (10, 100))
     run(writer, 0xB << 60)
     job = writer.job(0xC << 60)
@@ -157,7 +157,7 @@ def watch_all(writer: LocalStoreWriter) -> list[WatchedJob]:
     return list(Watch(LocalStore(writer.path)).look(NOW).jobs)
 
 
-def test_jobs_are_found_by_any_of_their_words(writer: LocalStoreWriter) -> None:
+def test_jobs_are_found_by_name_user_host_id_and_state(writer: LocalStoreWriter) -> None:
     run(writer, 0xA << 60, (10, 100), name="bert_large.py")
     run(writer, 0xB << 60, name="mnist.py")
     jobs = watch_all(writer)

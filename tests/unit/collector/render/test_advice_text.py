@@ -8,13 +8,13 @@ TEXT = "70 % of the time in 2 traced steps is spent waiting for input: 700 µs a
 
 
 def advice(text: str = TEXT, line: str = "train.py:12 (main)", todo: str = "prepare batches ahead") -> list[Advice]:
-    """Return what one checker says."""
+    """Return the text of one checker."""
     checker = Checker("InputChecker", "input", "Input", lambda _: [])
     silent = Checker("MemoryChecker", "memory", "Memory", lambda _: [])
     return [Advice(silent, ()), Advice(checker, (Report(text, {}, todo, line),))]
 
 
-def test_a_finding_is_its_sentences_the_line_and_what_to_do() -> None:
+def test_a_finding_has_its_text_the_users_line_and_the_remedy() -> None:
     assert list(lines(advice())) == [
         f"Input: {TEXT}",
         "  your line:  train.py:12 (main)",
@@ -22,11 +22,11 @@ def test_a_finding_is_its_sentences_the_line_and_what_to_do() -> None:
     ]
 
 
-def test_what_is_not_known_has_no_line_of_its_own() -> None:
+def test_unknown_parts_have_no_line() -> None:
     assert list(lines(advice(line="", todo=""))) == [f"Input: {TEXT}"]
 
 
-def test_findings_are_apart() -> None:
+def test_an_empty_line_separates_findings() -> None:
     assert list(lines([*advice(todo=""), *advice(line="", todo="")])) == [
         f"Input: {TEXT}",
         "  your line:  train.py:12 (main)",
@@ -36,16 +36,16 @@ def test_findings_are_apart() -> None:
 
 
 @pytest.mark.parametrize("width", range(30, 121))
-def test_lines_fit_and_no_number_is_parted_from_its_unit(width: int) -> None:
-    told = list(lines(advice(), width))
-    assert max(map(len, told)) <= width
-    assert " ".join(" ".join(told).split()) == " ".join(" ".join(lines(advice())).split())
-    assert not any(line.strip().startswith(("%", "µs", "GB")) for line in told)
+def test_lines_fit_and_numbers_stay_with_their_units(width: int) -> None:
+    shown = list(lines(advice(), width))
+    assert max(map(len, shown)) <= width
+    assert " ".join(" ".join(shown).split()) == " ".join(" ".join(lines(advice())).split())
+    assert not any(line.strip().startswith(("%", "µs", "GB")) for line in shown)
 
 
-def test_what_a_job_calls_things_moves_no_cursor() -> None:
+def test_names_of_a_job_cannot_move_the_cursor() -> None:
     assert "\x1b" not in "".join(lines(advice(text="a\x1b[2Jb", line="\x1b.py:1")))
 
 
-def test_tfprofs_own_form_has_every_checker_and_no_more_than_the_texts() -> None:
+def test_with_exact_parity_every_checker_is_listed_with_texts_only() -> None:
     assert list(lines(advice(), exact=True)) == ["", "MemoryChecker:", "", "InputChecker:", TEXT]

@@ -1,6 +1,6 @@
 """The code view's text and message.
 
-Tests what the comparison with TensorFlow's own leaves to us or reaches by chance only.
+Covers cases that the comparison with TensorFlow's own text misses or reaches only by chance.
 """
 
 from fakes.nodes import CPU, GPU, made_in, node
@@ -22,7 +22,7 @@ NODES = [
 
 
 def rows(nodes: list[Node], *select: str, **options: object) -> list[str]:
-    """Return what the code view says from the legend on."""
+    """Return the text of the code view from the legend on."""
     asked = Options(select=frozenset(select), **options)  # type: ignore[arg-type]
     text = list(lines("code", code_view(nodes, asked), asked.select))
     return text[text.index("Profile:") + 1 :]
@@ -37,7 +37,7 @@ def test_columns_are_those_of_the_op_view_in_its_order() -> None:
     ]
 
 
-def test_devices_and_types_are_those_of_all_nodes_of_a_line_and_a_line_without_nodes_has_no_device() -> None:
+def test_devices_and_types_cover_all_nodes_of_a_line() -> None:
     inner = [one for one in NODES if one.name != "c"]
     assert rows(inner, "device", "op_types") == [
         "node name | assigned devices | op types",
@@ -47,7 +47,7 @@ def test_devices_and_types_are_those_of_all_nodes_of_a_line_and_a_line_without_n
     ]
 
 
-def test_numbers_of_nodes_and_input_shapes_are_not_told() -> None:
+def test_numbers_of_nodes_and_input_shapes_are_not_available() -> None:
     assert rows(NODES[2:], "occurrence", "input_shapes") == [
         "node name | op occurrence (run|defined) | input shapes",
         "_TFProfRoot (occurrence N/A in code view, input_shapes N/A in code view)",
@@ -55,7 +55,7 @@ def test_numbers_of_nodes_and_input_shapes_are_not_told() -> None:
     ]
 
 
-def test_lines_without_accounted_nodes_have_no_number_of_their_own() -> None:
+def test_lines_without_accounted_nodes_have_no_own_numbers() -> None:
     assert rows(NODES, "cpu_micros", account_type_regexes=("Conv2D",))[1:] == [
         "_TFProfRoot (--/500us)",
         "  train.py:9:main (--/500us)",
@@ -63,13 +63,13 @@ def test_lines_without_accounted_nodes_have_no_number_of_their_own() -> None:
     ]
 
 
-def test_half_a_character_of_a_long_name_prints_and_is_told_as_what_it_is_not() -> None:
+def test_half_a_character_of_a_long_name_is_printed_and_replaced_in_messages() -> None:
     nodes = [made_in(node("a", "Add"), Frame("é.py", 1, "é" * 10))]
     assert rows(nodes, "cpu_micros")[2] == f"  é.py:1:{'é' * 8}?... (0us/0us)"
     assert code_message(code_view(nodes, Options())).children[0].name == f"é.py:1:{'é' * 8}\ufffd..."
 
 
-def test_stacks_of_a_thousand_calls_are_printed_and_told() -> None:
+def test_stacks_of_a_thousand_calls_are_printed_and_exported() -> None:
     nodes = [made_in(node("a", "Add", micros=3), *(Frame("deep.py", line, "call") for line in range(1000)))]
     printed = rows(nodes, *SELECTS, max_depth=2000)
     assert len(printed) == 1002

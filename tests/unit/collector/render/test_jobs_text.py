@@ -13,7 +13,7 @@ def row(name: str = "train.py", how: str = "exited", **end: int) -> JobRow:
     return job_row(info, "7f3a", START_NS)
 
 
-def test_a_narrow_terminal_first_loses_columns_and_then_the_middle_of_names() -> None:
+def test_a_narrow_terminal_drops_columns_before_it_shortens_names() -> None:
     names = ("a_rather_long_name_of_a_program.py", "a_rather_long_name_of_a_problem.py")
     rows = [Listing(row(name), UNKNOWN) for name in names]
     wide = lines(rows, START_NS, None)
@@ -28,14 +28,14 @@ def test_a_narrow_terminal_first_loses_columns_and_then_the_middle_of_names() ->
     assert "a_rather_long_name_of_a_program.py" in lines(rows, START_NS, 60)[1]
 
 
-def test_a_state_says_what_the_job_ended_with() -> None:
+def test_a_state_contains_exit_status_or_signal() -> None:
     assert state(row(how="killed", signal=9)) == "killed SIGKILL"
     assert state(row(how="killed", signal=99)) == "killed 99"
     assert state(row(status=3)) == "exited 3"
     assert state(row(status=0)) == "exited"
 
 
-def test_what_is_written_on_jobs_has_a_column_where_there_is_any() -> None:
+def test_tags_have_a_column_if_any_job_has_tags() -> None:
     plain, tagged = Listing(row("a.py"), UNKNOWN), Listing(row("b.py"), UNKNOWN, ("baseline", "lr 0.1"))
     assert "TAGS" not in lines([plain], START_NS, None)[0]
     heads, first, second = lines([plain, tagged], START_NS, None)

@@ -33,7 +33,7 @@ def test_the_text_is_the_message_by_protobufs_own_reading() -> None:
     assert ParseDict(json.loads(text(entry)), MultiGraphNodeProto()) == entry
 
 
-def test_numbers_are_numbers_and_there_where_they_are_0() -> None:
+def test_numbers_are_json_numbers_even_if_0() -> None:
     document = json.loads(text(tree()))
     assert (document["total_exec_micros"], document["total_requested_bytes"], document["exec_micros"]) == (
         1 << 62,
@@ -46,7 +46,7 @@ def test_numbers_are_numbers_and_there_where_they_are_0() -> None:
     assert "tensor_value" not in document
 
 
-def test_each_entry_is_on_a_line_of_its_own() -> None:
+def test_each_entry_has_its_own_line() -> None:
     lines = text(tree()).strip().splitlines()
     assert [line.split(",")[0] for line in lines] == [
         '{"name":"root"',
@@ -56,7 +56,7 @@ def test_each_entry_is_on_a_line_of_its_own() -> None:
     ]
 
 
-def test_a_chain_is_written_at_any_depth_and_can_be_read_by_those_who_allow_it() -> None:
+def test_a_chain_is_written_at_any_depth_and_can_be_parsed() -> None:
     root = message = MultiGraphNodeProto(name="0")
     for number in range(1, 5000):
         message = message.children.add(name=str(number), exec_micros=number)
@@ -74,7 +74,7 @@ def test_a_chain_is_written_at_any_depth_and_can_be_read_by_those_who_allow_it()
     assert done.stdout.split() == ["5000", "4999", "4999"]
 
 
-def test_options_are_there_by_name_as_they_were_given() -> None:
+def test_options_are_listed_by_name_with_their_values() -> None:
     given = {"select": "micros,bytes", "show_name_regexes": "a,b", "output": "file:outfile=x", "max_depth": "3"}
     document = options_document(from_texts(given))
     assert list(document) == [option.name for option in TABLE]

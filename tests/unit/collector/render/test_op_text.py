@@ -1,4 +1,4 @@
-"""The op view's text in corners that the comparison with TensorFlow's own does not reach."""
+"""The op view's text in cases that the comparison with TensorFlow's own text does not cover."""
 
 from fakes.nodes import GPU, STREAM, node
 from tfprof.collector.render.frame import HEADINGS, columns
@@ -8,22 +8,22 @@ from tfprof.collector.tfviews.options import SELECTS, Options
 
 
 def rows(*nodes: object, select: set[str]) -> list[str]:
-    """Return what follows the legend."""
+    """Return the text after the legend."""
     options = Options(select=frozenset(select))
     text = list(lines(op_view(nodes, options), options.select))  # type: ignore[arg-type]
     return text[text.index("Profile:") + 2 :]
 
 
 def test_every_selectable_column_has_a_heading_in_the_order_of_the_legend() -> None:
-    assert set(HEADINGS) == set(SELECTS) - {"tensor_value"}  # which is no column, as in tfprof
+    assert set(HEADINGS) == set(SELECTS) - {"tensor_value"}  # no column, as in the TF profiler
     assert columns(frozenset({"occurrence", "bytes", "device"})) == ["bytes", "device", "occurrence"]
 
 
-def test_micros_brings_both_of_its_parts() -> None:
+def test_micros_adds_both_of_its_parts() -> None:
     assert columns(frozenset({"micros"})) == ["micros", "accelerator_micros", "cpu_micros"]
 
 
-def test_shares_are_0_where_the_own_bytes_or_the_running_time_are_not_positive() -> None:
+def test_shares_are_0_if_own_bytes_or_running_time_are_not_positive() -> None:
     text = rows(
         node("a", "Add", bytes=-5, cpu_micros=0),
         node("b", "Mul", bytes=10, cpu_micros=4),

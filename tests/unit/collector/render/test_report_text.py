@@ -13,29 +13,29 @@ OPS = [TopOp(f"Op{n}", "CPU:0", 3800, 4000, 4300, 0.125, 71.4, 1000, f"train.py:
 
 
 def summary(state: str = "exited", end: dict[str, int] | None = None, **counters: object) -> Summary:
-    """Return a process with some last words."""
+    """Return a process with some last channel words."""
     info = JobInfo(0x7F3A << 48, state, IDENTITY, counters, end or {})
     return Summary(job_row(info, "7f3a", 0), 41_200_000.0)
 
 
-def test_it_tells_how_far_the_job_came_what_was_traced_at_what_cost_and_what_was_lost() -> None:
-    told = summary(traced=14, self_ns=6, extra_ns=0, step_ns=1000, counts={"batch": 1240, "epoch": 2})
-    said = (
+def test_a_process_has_a_line_with_progress_traced_steps_cost_and_losses() -> None:
+    shown = summary(traced=14, self_ns=6, extra_ns=0, step_ns=1000, counts={"batch": 1240, "epoch": 2})
+    message = (
         "tfprof: job 7f3a train.py · 2 epochs, 1,240 steps · median step 41.2 ms"
         " · 14 steps traced (cost 0.6 %) · 0 lost"
     )
-    assert next(lines([told], [], [], None)) == said
-    narrow = list(lines([told], [], ["a note as long as two lines of a narrow terminal, or so"], 60))
+    assert next(lines([shown], [], [], None)) == message
+    narrow = list(lines([shown], [], ["a note as long as two lines of a narrow terminal, or so"], 60))
     assert max(map(len, narrow)) <= 60
-    assert " ".join(line.strip() for line in narrow).startswith(said)
+    assert " ".join(line.strip() for line in narrow).startswith(message)
 
 
-def test_the_function_is_named_whose_median_it_is() -> None:
-    told = replace(summary(counts={"function": 520}), function="function:train_step")
-    assert "520 steps · median function:train_step 41.2 ms" in next(lines([told], [], [], None))
+def test_the_function_of_the_median_is_named() -> None:
+    shown = replace(summary(counts={"function": 520}), function="function:train_step")
+    assert "520 steps · median function:train_step 41.2 ms" in next(lines([shown], [], [], None))
 
 
-def test_it_is_at_most_twelve_lines_each_its_own_or_a_row_of_the_table() -> None:
+def test_the_report_has_at_most_twelve_lines() -> None:
     text = list(lines([summary()] * 9, OPS, ["something to know"], None))
     assert len(text) <= 12
     assert all(line.startswith(("tfprof: ", "  ")) for line in text)
@@ -44,7 +44,7 @@ def test_it_is_at_most_twelve_lines_each_its_own_or_a_row_of_the_table() -> None
     assert text[-1] == "tfprof: more with  tfprof op 7f3a · tfprof steps 7f3a"
 
 
-def test_ops_have_their_calls_times_share_and_memory_in_a_step_and_the_line() -> None:
+def test_ops_have_calls_times_share_memory_and_line() -> None:
     text = list(lines([summary()], OPS, [], 120))
     assert text[1].split() == ["op", "device", "calls/step", "time/step", "share", "min", "max", "memory/step", "line"]
     assert text[2].split() == [
@@ -75,25 +75,25 @@ def test_ops_have_their_calls_times_share_and_memory_in_a_step_and_the_line() ->
         (40, "op time/step share line"),
     ],
 )
-def test_a_narrow_terminal_has_fewer_columns_never_half_a_name(width: int, headings: str) -> None:
+def test_a_narrow_terminal_drops_columns_and_does_not_cut_names(width: int, headings: str) -> None:
     (heading, *table) = list(lines([replace(summary(), median_ns=None)], OPS, [], width))[-7:-1]
     assert heading.split() == headings.split()
     assert max(map(len, [heading, *table])) <= width
     assert "…" not in "".join(table)
 
 
-def test_memory_that_tensorflow_told_nothing_of_is_not_said_to_be_none() -> None:
-    told, untold = (TopOp("A", "CPU:0", 9, 9, 9, 0.9, 1, size, "") for size in (5, 0))
-    both, one = (list(lines([summary()], ops, [], None)) for ops in ([told, untold], [untold]))
+def test_unrecorded_memory_is_not_shown_as_0() -> None:
+    shown, unrecorded = (TopOp("A", "CPU:0", 9, 9, 9, 0.9, 1, size, "") for size in (5, 0))
+    both, one = (list(lines([summary()], ops, [], None)) for ops in ([shown, unrecorded], [unrecorded]))
     assert [line.split()[-2:] for line in both[2:4]] == [["5", "B"], ["0", "B"]]
     assert one[2].split()[-1] == "-"
 
 
-def test_calls_of_some_steps_only_have_a_fraction() -> None:
+def test_calls_in_only_some_steps_have_a_fraction() -> None:
     some = TopOp("A", "CPU:0", 0, 9, 9, 0.9, 0.25, 5, "")
     assert list(lines([summary()], [some], [], None))[2].split()[:3] == ["A", "CPU:0", "0.2"]
 
 
-def test_a_job_that_did_not_end_well_is_told_so() -> None:
+def test_a_failed_job_has_its_state_in_the_report() -> None:
     assert next(lines([summary("killed", {"signal": 9})], [], [], None)).endswith("· killed SIGKILL")
     assert next(lines([summary("exited", {"status": 3})], [], [], None)).endswith("· exited 3")

@@ -3,7 +3,7 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from tfprof.collector.render.short import DOTS, shortened, told_apart
+from tfprof.collector.render.short import DOTS, shortened, shortened_distinctly
 
 LONG = "gradient_tape/sequential_1/conv2d_1_2/convolution/Conv2DBackpropFilter"
 
@@ -27,16 +27,16 @@ def test_the_first_part_and_the_last_ones_stay(text: str, width: int, short: str
 
 
 @given(st.text(" ab/", max_size=40), st.integers(0, 45))
-def test_a_name_fits_and_is_left_alone_where_it_did(text: str, width: int) -> None:
+def test_names_fit_and_short_names_are_unchanged(text: str, width: int) -> None:
     short = shortened(text, width)
     assert len(short) <= width or short == text
     assert (short == text) == (len(text) <= width)
     assert text.endswith(short.rpartition(DOTS)[2]) or not short.strip()
 
 
-def test_different_names_never_look_the_same_where_their_ends_differ() -> None:
+def test_different_names_stay_different_if_their_ends_differ() -> None:
     names = ["  MaxPool_grad/MaxPoolGrad", "  MaxPool_1_grad/MaxPoolGrad", "  MaxPool_1_grad/MaxPoolGrad", "Relu"]
-    assert told_apart(names, 23) == [
+    assert shortened_distinctly(names, 23) == [
         "  …ool_grad/MaxPoolGrad",
         "  …l_1_grad/MaxPoolGrad",
         "  …l_1_grad/MaxPoolGrad",

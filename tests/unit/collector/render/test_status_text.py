@@ -3,7 +3,7 @@
 from tfprof.collector.render.status_text import lines
 
 
-def test_a_daemon_that_does_not_run_is_said_to_come_when_needed() -> None:
+def test_a_daemon_that_does_not_run_is_started_when_needed() -> None:
     text = list(lines("/s", {"agent": {"alive": False}, "collector": {"alive": False, "decoder": "walker"}}))
     assert text[1:] == [
         "agent: not running (started when needed)",
@@ -11,7 +11,7 @@ def test_a_daemon_that_does_not_run_is_said_to_come_when_needed() -> None:
     ]
 
 
-def test_a_stall_is_told_with_its_slug_and_what_is_not_known_is_left_out() -> None:
+def test_a_stall_is_shown_with_its_slug_and_unknown_values_are_left_out() -> None:
     status = {
         "alive": True,
         "pid": 5,
@@ -24,7 +24,7 @@ def test_a_stall_is_told_with_its_slug_and_what_is_not_known_is_left_out() -> No
     assert [line.split() for line in text[2:]] == [["stalls", "3"], ["stalled", "by", "no", "space", "[store-full]"]]
 
 
-def test_an_agent_tells_of_its_jobs_losses_and_refusals() -> None:
+def test_the_state_of_an_agent_contains_jobs_losses_and_refusals() -> None:
     jobs = {"aa": {"dropped_records": 2, "dropped_spans": 3}, "bb": {"dropped_records": 1}}
     refusals = [{"slug": "x", "text": "old"}, {"slug": "unknown-version", "text": "version 9"}]
     status = {"alive": True, "pid": 5, "jobs": jobs, "refused": 7, "refusals": refusals, "stall": None, "lag_bytes": 0}
@@ -32,7 +32,7 @@ def test_an_agent_tells_of_its_jobs_losses_and_refusals() -> None:
     assert text[2:] == ["open jobs 2", "lag 0 B", "lost 6", "refusals 7", "last refusal version 9 [unknown-version]"]
 
 
-def test_a_narrow_terminal_breaks_lines() -> None:
+def test_lines_are_wrapped_on_a_narrow_terminal() -> None:
     stalled = {"slug": "store-full", "text": "no space is left where the store lies, so that nothing is stored now"}
     statuses = {
         "agent": {"alive": True, "pid": 5, "stalled": stalled},

@@ -1,6 +1,6 @@
 """The scope and the graph view's text.
 
-Tests what the comparison with TensorFlow's own leaves to us or reaches by chance only.
+Covers cases that the comparison with TensorFlow's own text misses or reaches only by chance.
 """
 
 from dataclasses import replace
@@ -23,13 +23,13 @@ UNPLACED = node("b", "NoOp", "")
 
 
 def rows(*nodes: Node, select: set[str], **options: object) -> list[str]:
-    """Return what the scope view says from the legend on."""
+    """Return the text of the scope view from the legend on."""
     asked = Options(select=frozenset(select), **options)  # type: ignore[arg-type]
     text = list(lines("scope", scope_view(nodes, asked), asked.select))
     return text[text.index("Profile:") + 1 :]
 
 
-def test_a_row_has_own_and_total_of_each_column_below_the_root_and_its_scopes() -> None:
+def test_a_row_has_own_and_total_numbers_of_each_column() -> None:
     assert rows(PLACED, UNPLACED, select={"micros", "bytes"}) == [
         "node name | requested bytes | total execution time | accelerator execution time | cpu execution time",
         "_TFProfRoot (--/2.00MB, --/1.50ms, --/0us, --/1.50ms)",
@@ -39,7 +39,7 @@ def test_a_row_has_own_and_total_of_each_column_below_the_root_and_its_scopes() 
     ]
 
 
-def test_what_is_static_comes_first_and_a_device_that_is_not_known_leaves_no_column() -> None:
+def test_static_columns_come_first_and_an_unknown_device_has_no_text() -> None:
     select = {"params", "float_ops", "device", "op_types", "occurrence", "input_shapes"}
     device = CPU.lower()
     assert rows(PLACED, UNPLACED, select=select) == [
@@ -54,7 +54,7 @@ def test_what_is_static_comes_first_and_a_device_that_is_not_known_leaves_no_col
     ]
 
 
-def test_what_is_not_accounted_has_dashes_for_its_own_numbers_though_they_count() -> None:
+def test_entries_that_are_not_accounted_have_dashes_as_own_numbers() -> None:
     nodes = [node("a", "Add", micros=1, params=7), node("a/b", "Mul", micros=2)]
     assert rows(*nodes, select={"accelerator_micros", "params", "occurrence"}, account_type_regexes=("Mul",))[1:] == [
         "_TFProfRoot (--/7 params, --/0us, --/0|--/2)",
@@ -63,18 +63,18 @@ def test_what_is_not_accounted_has_dashes_for_its_own_numbers_though_they_count(
     ]
 
 
-def test_nothing_selected_leaves_empty_parentheses() -> None:
+def test_an_empty_selection_leaves_empty_parentheses() -> None:
     assert rows(UNPLACED, select=set()) == ["node name | ", "_TFProfRoot ()", "  b ()"]
 
 
-def test_a_value_of_a_tensor_is_no_column_and_said_to_be_none() -> None:
+def test_a_tensor_value_is_no_column() -> None:
     view = graph_view([UNPLACED], Options())
     text = list(lines("graph", view, frozenset({"tensor_value"})))
     assert text[3].startswith("tensor_value: no column")
     assert text[4:] == ["", "Profile:", "node name | ", "_TFProfRoot ()", "  b ()"]
 
 
-def test_columns_are_in_the_order_of_the_legend_and_all_words_have_one() -> None:
+def test_columns_are_in_the_order_of_the_legend() -> None:
     assert set(TREE_ORDER) == set(SELECTS) - {"tensor_value"}
     assert columns(frozenset({"bytes", "float_ops", "params"}), TREE_ORDER) == ["params", "float_ops", "bytes"]
 
@@ -86,7 +86,7 @@ def test_columns_are_in_the_order_of_the_legend_and_all_words_have_one() -> None
         (Parity("2.21"), "consider to post to discuss@tensorflow.org!"),
     ],
 )
-def test_the_notice_of_a_missing_stream_comes_first_and_its_hint_is_the_versions(parity: Parity, hint: str) -> None:
+def test_the_notice_of_a_missing_stream_comes_first_with_the_hint_of_the_version(parity: Parity, hint: str) -> None:
     view = scope_view([], Options())
     text = "\n".join(lines("scope", view, frozenset(), missing_stream=True, parity=parity))
     assert text.startswith("\n\nFound accelerator operation but misses accelerator stream stats!\n\nIt's likely")

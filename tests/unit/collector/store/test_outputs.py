@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tfprof.collector.errors import FormatError
-from tfprof.collector.store.outputs import Output, decode, encode
+from tfprof.collector.store.outputs import OpOutput, decode, encode
 
-SCALAR = Output(0, 1, b"", described=True, allocated=True)
+SCALAR = OpOutput(0, 1, b"", described=True, allocated=True)
 OUTPUTS = st.builds(
-    Output,
+    OpOutput,
     st.integers(-(1 << 31), (1 << 31) - 1),
     st.integers(0, (1 << 32) - 1),
     st.none() | st.binary(max_size=300),
@@ -18,7 +18,7 @@ OUTPUTS = st.builds(
 
 
 def test_the_bytes_are_the_documented_ones():
-    unknown = Output(-1, 300, None, described=True, allocated=False)
+    unknown = OpOutput(-1, 300, None, described=True, allocated=False)
     shape = b"\x12\x02\x08\x05"
     assert encode([SCALAR]) == bytes([0, 1, 7, 0])
     assert encode([unknown]) == b"\xff\xff\xff\xff\x0f" + b"\xac\x02" + b"\x01"

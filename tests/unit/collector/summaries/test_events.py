@@ -1,10 +1,10 @@
-"""What befell a job."""
+"""Events of a job."""
 
 from fakes.made_store import rows
-from tfprof.collector.summaries.events import Event, events
+from tfprof.collector.summaries.events import EventSummary, events
 
 
-def test_events_are_put_together_by_slug_and_come_as_they_first_befell() -> None:
+def test_events_are_merged_by_slug_in_order_of_first_occurrence() -> None:
     table = rows(
         "events",
         [
@@ -14,9 +14,9 @@ def test_events_are_put_together_by_slug_and_come_as_they_first_befell() -> None
         ],
     )
     found = events(table)
-    assert found == (Event("gap", "3 records", 5, 10, 30), Event("outside-steps", "ops", 7, 20, 20))
+    assert found == (EventSummary("gap", "3 records", 5, 10, 30), EventSummary("outside-steps", "ops", 7, 20, 20))
     assert [event.usual for event in found] == [False, True]
 
 
-def test_a_job_that_nothing_befell_has_none() -> None:
+def test_a_job_without_events_has_none() -> None:
     assert events(rows("events", [])) == ()

@@ -22,13 +22,13 @@ def test_counters_become_rates_over_the_time_between_samples() -> None:
     assert (series["cpu_cores"].mean, series["cpu_cores"].most) == (0.75, 1.5)
 
 
-def test_levels_are_as_they_are_and_samples_are_taken_in_order_of_time() -> None:
+def test_levels_are_unchanged_and_samples_are_sorted_by_time() -> None:
     samples = [{"t_ns": at(1), "rss_bytes": 30}, {"t_ns": at(0), "rss_bytes": 10}]
     series = {one.name: one.values for one in job_series(rows("samples", samples))}
     assert series["rss_bytes"] == (10.0, 30.0)
 
 
-def test_a_counter_that_goes_back_is_no_negative_rate() -> None:
+def test_a_decreasing_counter_is_no_negative_rate() -> None:
     samples = [{"t_ns": at(0), "write_bytes": 5}, {"t_ns": at(1), "write_bytes": 1}]
     series = {one.name: one.values for one in job_series(rows("samples", samples))}
     assert series["write_bytes_per_s"] == (0.0,)
@@ -40,7 +40,7 @@ def test_used_memory_is_what_is_not_available() -> None:
     assert cpus(samples) == 4
 
 
-def test_samples_of_a_while_come_with_the_one_before_it() -> None:
+def test_samples_of_an_interval_include_the_one_before_it() -> None:
     samples = rows("host_samples", [{"t_ns": at(second)} for second in range(10)])
     assert between(samples, at(3), at(5))["t_ns"].to_pylist() == [at(2), at(3), at(4), at(5)]
 
@@ -51,23 +51,23 @@ def test_a_series_without_samples_has_no_mean() -> None:
     assert cpus(rows("host_samples", [])) is None
 
 
-def test_no_more_cores_are_busy_than_there_are_what_is_told_late_was_used_before() -> None:
-    told = [(0, 0.0), (1, 1.0), (2, 2.0), (3, 4.1)]
-    samples = [{"t_ns": at(second), "cpus": 2, "cpu_busy_s": busy} for second, busy in told]
+def test_use_above_the_number_of_cores_is_moved_to_earlier_intervals() -> None:
+    shown = [(0, 0.0), (1, 1.0), (2, 2.0), (3, 4.1)]
+    samples = [{"t_ns": at(second), "cpus": 2, "cpu_busy_s": busy} for second, busy in shown]
     (busy, *_) = host_series(rows("host_samples", samples))
     assert busy.name == "cpu_cores"
     assert busy.values == pytest.approx((1.0, 1.1, 2.0))
     assert busy.mean == pytest.approx(4.1 / 3)
 
 
-def test_a_process_that_is_found_late_brings_no_more_cores_than_the_host_has() -> None:
-    told = [(0, 0.0), (1, 0.5), (2, 1.0), (3, 6.0)]
-    samples = rows("samples", [{"t_ns": at(second), "cpu_user_s": used} for second, used in told])
+def test_a_process_that_is_found_late_adds_at_most_the_cores_of_the_host() -> None:
+    shown = [(0, 0.0), (1, 0.5), (2, 1.0), (3, 6.0)]
+    samples = rows("samples", [{"t_ns": at(second), "cpu_user_s": used} for second, used in shown])
     assert job_series(samples, 2)[0].values == pytest.approx((2.0, 2.0, 2.0))
     assert job_series(samples)[0].most == pytest.approx(5.0)
 
 
-def test_processes_that_are_gone_have_no_memory_and_what_they_used_counts_to_their_end() -> None:
+def test_ended_processes_have_no_memory_and_their_use_counts_to_the_end() -> None:
     samples = [
         {"t_ns": at(0), "processes": 1, "rss_bytes": 10},
         {"t_ns": at(1), "processes": 1, "rss_bytes": 20, "cpu_user_s": 0.5},

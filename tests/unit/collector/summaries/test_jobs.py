@@ -1,4 +1,4 @@
-"""One line a job."""
+"""One row for each job."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ COUNTERS = {
 }
 
 
-def test_ids_are_as_short_as_they_can_be_from_four_digits_on() -> None:
+def test_ids_are_as_short_as_possible_with_at_least_four_digits() -> None:
     assert short_ids(["7f3a000000000000", "7f3b000000000000", "12340000000000aa", "12340000000000ab"]) == {
         "7f3a000000000000": "7f3a",
         "7f3b000000000000": "7f3b",
@@ -27,7 +27,7 @@ def test_ids_are_as_short_as_they_can_be_from_four_digits_on() -> None:
     }
 
 
-def test_a_job_is_told_from_its_identity_and_its_last_words() -> None:
+def test_a_row_is_built_from_identity_and_last_words() -> None:
     info = JobInfo(
         0x7F3A << 48, "exited", IDENTITY, COUNTERS, {"t_ns": START_NS + 5 * SECOND, "status": 3, "traced": 4}
     )
@@ -43,7 +43,7 @@ def test_a_running_job_has_run_until_now() -> None:
     assert (row.ended_ns, row.duration_ns) == (None, 9 * SECOND)
 
 
-def test_a_job_that_never_said_who_it_is_still_has_a_line() -> None:
+def test_a_job_without_an_identity_has_a_row() -> None:
     (row,) = job_rows([JobInfo(1, "running", opened_ns=START_NS)], START_NS)
     assert (row.name, row.pid, row.steps, row.lost, row.cost, row.started_ns) == ("", None, 0, 0, None, START_NS)
 
@@ -71,7 +71,7 @@ def test_a_cost_above_the_budget_is_explained(trace: str, traced: int, cost: flo
     assert found is None if why is None else why in (found or "")
 
 
-def test_of_a_short_job_the_times_behind_its_cost_are_told() -> None:
+def test_the_note_on_a_short_job_contains_the_times() -> None:
     row = replace(job_row(JobInfo(1), "0001", 0), traced=3, cost=0.15, steps_ns=400 * 10**6)
     assert over_budget(row) == (
         "the first steps of each kind are always traced, and the job is short: 60.0 ms for 400 ms of steps"
@@ -79,7 +79,7 @@ def test_of_a_short_job_the_times_behind_its_cost_are_told() -> None:
     assert over_budget(replace(row, steps_ns=3600 * 10**9)) == "the first steps of each kind are always traced"
 
 
-def test_a_jobs_functions_have_names_by_their_keys() -> None:
+def test_functions_of_a_job_have_names_by_key() -> None:
     assert functions_of(JobInfo(1, identity={"functions": {"7": "train_step", "x": "no"}})) == {7: "train_step"}
     assert functions_of(JobInfo(1, identity={"functions": "odd"})) == {}
     assert functions_of(JobInfo(1)) == {}

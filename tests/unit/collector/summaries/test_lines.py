@@ -1,64 +1,64 @@
-"""Steps as lines: one each, or one a second, whenever they come."""
+"""Steps as lines: one for each step, or one for each second."""
 
 from typing import Any
 
 from fakes.made_store import MS, SECOND, START_NS, span
-from tfprof.collector.summaries.lines import Line, Lines
+from tfprof.collector.summaries.lines import StepLine, StepLines
 from tfprof.formats import layout
 
 
 def steps(first: int, number: int, each_ms: float, at_ms: float = 0.0, **other: int) -> list[dict[str, int]]:
-    """Return entries of batches, one after the other."""
+    """Return entries of consecutive batches."""
     return [span(layout.BATCH, first + n, at_ms + n * each_ms, each_ms, **other) for n in range(number)]
 
 
-def brief(lines: list[Line]) -> list[tuple[Any, ...]]:
+def brief(lines: list[StepLine]) -> list[tuple[Any, ...]]:
     return [(one.kind, one.first, one.last, one.count) for one in lines]
 
 
-def test_few_steps_a_second_have_a_line_each_and_many_share_one() -> None:
-    lines = Lines()
+def test_few_steps_a_second_get_a_line_each_and_many_share_one() -> None:
+    lines = StepLines()
     found = lines.add([*steps(1, 8, 200), *steps(9, 40, 20, 3000)], START_NS) + lines.rest()
     assert brief(found) == [*(("batch", n, n, 1) for n in range(1, 9)), ("batch", 9, 48, 40)]
     assert found[-1].mean_ns == 20 * MS
 
 
-def test_a_second_waits_until_a_later_one_has_begun_or_its_time_is_up() -> None:
-    lines = Lines()
+def test_a_second_is_complete_when_a_later_one_begins_or_after_a_time_limit() -> None:
+    lines = StepLines()
     assert lines.add(steps(1, 3, 100), START_NS) == []
     assert brief(lines.add(steps(4, 1, 100, 1100), START_NS)) == [("batch", n, n, 1) for n in (1, 2, 3)]
     assert lines.add([], START_NS + 3 * SECOND) == []
     assert brief(lines.add([], START_NS + 7 * SECOND)) == [("batch", 4, 4, 1)]
 
 
-def test_a_long_step_is_told_when_it_ends() -> None:
-    lines = Lines()
+def test_a_long_step_gets_its_line_when_it_ends() -> None:
+    lines = StepLines()
     assert brief(lines.add(steps(1, 1, 30_000), START_NS + 34 * SECOND)) == []
     (one,) = lines.add([], START_NS + 36 * SECOND)
     assert (one.end_ns - START_NS, one.mean_ns) == (30 * SECOND, 30 * SECOND)
 
 
-def test_an_entry_that_comes_late_has_a_line_of_its_own() -> None:
-    lines = Lines()
+def test_a_late_entry_gets_its_own_line() -> None:
+    lines = StepLines()
     lines.add(steps(1, 30, 100), START_NS)
     (late,) = lines.add([span(layout.RUN, 7, 10, 1)], START_NS)
     assert (late.kind, late.first) == ("run", 7)
 
 
-def test_each_entry_has_a_line_where_that_is_asked_for() -> None:
-    found = Lines(each=True).add(steps(1, 500, 1), START_NS)
+def test_each_entry_has_a_line_if_requested() -> None:
+    found = StepLines(each=True).add(steps(1, 500, 1), START_NS)
     assert brief(found) == [("batch", n, n, 1) for n in range(1, 501)]
 
 
-def test_a_line_says_how_many_were_traced_failed_set_up_and_timed() -> None:
+def test_a_line_counts_traced_failed_setup_and_timed_steps() -> None:
     flags = (layout.FLAG_TRACED, layout.FLAG_FAILED, layout.FLAG_SETUP, layout.FLAG_SAMPLED, 0)
     rows = [span(layout.RUN, 1 + 4 * n, n, 2, flags=flag, count=4) for n, flag in enumerate(flags)]
-    (one,) = Lines().add([*rows, *steps(1, 1, 10, 1500)], START_NS)
+    (one,) = StepLines().add([*rows, *steps(1, 1, 10, 1500)], START_NS)
     assert (one.traced, one.failed, one.setup, one.count, one.timed, one.entries) == (4, 4, 4, 20, 17, 5)
     assert (one.first, one.last, one.min_ns, one.max_ns) == (1, 20, 2 * MS, 2 * MS)
 
 
 def test_steps_that_were_only_counted_and_failed_have_no_time() -> None:
     row = span(layout.RUN, 5, 1, 0, flags=layout.FLAG_FAILED | layout.FLAG_SAMPLED)
-    (one,) = Lines(each=True).add([row], START_NS)
+    (one,) = StepLines(each=True).add([row], START_NS)
     assert (one.timed, one.max_ns, one.failed) == (0, 0, 1)

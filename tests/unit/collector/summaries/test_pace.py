@@ -1,15 +1,15 @@
-"""How fast steps come just now, and whether that is as before."""
+"""The current step time and rate, compared with the usual ones."""
 
 from fakes.made_store import MS, SECOND, START_NS, rows, span
-from tfprof.collector.summaries.pace import PaceKeeper, Row, curve
+from tfprof.collector.summaries.pace import PaceKeeper, SpanRow, curve
 from tfprof.formats import layout
 
 
 def kept(*stretches: tuple[int, int, int]) -> tuple[PaceKeeper, int]:
-    """Return a keeper of stretches: so many steps, of so many ms, one every so many ms; and when the last one ended."""
+    """Return a keeper and the end of the last step; stretches: (number of steps, ms per step, ms between starts)."""
     keeper, now = PaceKeeper(), START_NS
     for number, took, every in stretches:
-        keeper.add(Row(now + n * every * MS, took * MS, 1, 0) for n in range(number))
+        keeper.add(SpanRow(now + n * every * MS, took * MS, 1, 0) for n in range(number))
         now += number * every * MS
     return keeper, now - stretches[-1][2] * MS + stretches[-1][1] * MS
 
@@ -22,7 +22,7 @@ def test_a_steady_job_has_its_rate_and_no_change() -> None:
     assert pace.trend == (40.0 * MS,) * 8
 
 
-def test_a_job_that_gets_slower_is_so_within_seconds() -> None:
+def test_a_slowdown_shows_within_seconds() -> None:
     keeper, now = kept((2000, 40, 50), (60, 160, 200))
     pace = keeper.pace(now, 8)
     assert pace.change == 4.0
@@ -30,41 +30,41 @@ def test_a_job_that_gets_slower_is_so_within_seconds() -> None:
     assert pace.trend[0] == 40 * MS
 
 
-def test_long_steps_are_compared_as_short_ones_are() -> None:
+def test_long_steps_are_compared_like_short_ones() -> None:
     keeper, now = kept((10, 30_000, 31_000), (3, 90_000, 91_000))
     pace = keeper.pace(now + 20 * SECOND, 8)
     assert pace.change == 3.0
     assert pace.per_s > 0
 
 
-def test_a_job_without_a_step_for_long_has_no_pace() -> None:
+def test_a_job_without_steps_for_long_has_a_rate_of_0() -> None:
     keeper, now = kept((100, 40, 50))
     assert keeper.pace(now + 9 * SECOND, 8).per_s > 0
     assert keeper.pace(now + 11 * SECOND, 8).per_s == 0.0
 
 
-def test_too_little_is_known_at_first() -> None:
+def test_at_first_no_usual_time_is_known() -> None:
     assert PaceKeeper().pace(START_NS, 8).per_s is None
     keeper, now = kept((10, 40, 50))
     pace = keeper.pace(now, 8)
     assert (pace.step_ns, pace.usual_ns, pace.change) == (40 * MS, None, None)
 
 
-def test_traced_failed_and_first_steps_tell_nothing_of_step_times() -> None:
+def test_traced_failed_and_setup_steps_do_not_count() -> None:
     keeper, now = kept((2000, 40, 50))
     for flag in (layout.FLAG_TRACED, layout.FLAG_FAILED, layout.FLAG_SETUP):
-        keeper.add(Row(now + n * 50 * MS, 900 * MS, 1, flag) for n in range(400))
+        keeper.add(SpanRow(now + n * 50 * MS, 900 * MS, 1, flag) for n in range(400))
     assert keeper.pace(now, 8).change == 1.0
 
 
-def test_rows_out_of_order_are_taken() -> None:
+def test_rows_may_be_out_of_order() -> None:
     keeper, now = kept((200, 40, 50))
-    keeper.add([Row(START_NS - SECOND, 40 * MS, 1, 0), Row(START_NS + SECOND, 40 * MS, 1, 0)])
+    keeper.add([SpanRow(START_NS - SECOND, 40 * MS, 1, 0), SpanRow(START_NS + SECOND, 40 * MS, 1, 0)])
     assert keeper.pace(now, 8).step_ns == 40 * MS
     assert keeper.last_ns == now
 
 
-def test_a_curve_is_of_equal_parts_of_the_time() -> None:
+def test_a_curve_has_equal_parts_of_the_time() -> None:
     table = rows("spans", [span(layout.BATCH, n, n * 10, 5 if n < 50 else 8) for n in range(100)])
     assert curve(table, 2) == [5.0 * MS, 8.0 * MS]
     assert curve(table.slice(0, 0), 4) == []

@@ -6,12 +6,12 @@ from tfprof.formats import layout
 
 
 def lines(tree: list[Phase]) -> list[tuple[int, str, str, int, int]]:
-    """Return what a phase is, how many there were and how long they took, in ms."""
+    """Return kind and label of a phase, its number of spans, and their total time in ms."""
     return [(phase.depth, phase.kind, phase.label, phase.count, phase.total_ns // MS) for phase in tree]
 
 
 def fit(ordinal: int, start: float, epochs: int) -> list[dict[str, int]]:
-    """Return a fit of 100 ms an epoch, four batches of 20 ms in each."""
+    """Return a fit with epochs of 100 ms, each with four batches of 20 ms."""
     spans = [span(layout.FIT, ordinal, start, 100 * epochs)]
     for epoch in range(epochs):
         number, at = 10 * ordinal + epoch, start + 100 * epoch
@@ -20,7 +20,7 @@ def fit(ordinal: int, start: float, epochs: int) -> list[dict[str, int]]:
     return spans
 
 
-def test_batches_are_put_below_their_epochs_and_those_below_their_fits() -> None:
+def test_batches_are_below_epochs_and_epochs_below_fits() -> None:
     tree = phases(rows("spans", [*fit(1, 0, 2), *fit(2, 500, 1)]), live=False)
     assert lines(tree) == [
         (0, "fit", "1", 1, 200),
@@ -35,7 +35,7 @@ def test_batches_are_put_below_their_epochs_and_those_below_their_fits() -> None
     assert tree[2].mean_ns == 20 * MS
 
 
-def test_what_has_not_ended_is_shown_as_such_around_what_has() -> None:
+def test_running_phases_enclose_ended_ones() -> None:
     spans = [row for row in fit(1, 0, 2) if row["kind"] != layout.FIT and row["ordinal"] != 11]
     tree = phases(rows("spans", spans), live=True)
     assert [(phase.kind, phase.label, phase.running) for phase in tree] == [
@@ -49,12 +49,12 @@ def test_what_has_not_ended_is_shown_as_such_around_what_has() -> None:
     assert tree[0].mean_ns is None
 
 
-def test_batches_outside_of_an_epoch_are_told_apart() -> None:
+def test_batches_outside_of_an_epoch_are_separate() -> None:
     tree = phases(rows("spans", [span(layout.BATCH, 1, 0, 5)]), live=False)
     assert lines(tree) == [(0, "batch", "outside of an epoch", 1, 5)]
 
 
-def test_session_runs_are_one_line_a_key_the_longest_first() -> None:
+def test_session_runs_have_one_line_per_key_the_longest_first() -> None:
     spans = [span(layout.RUN, 1, 0, 1, key=1 << 20), span(layout.RUN, 2, 1, 9, key=1 << 24, count=3)]
     assert lines(phases(rows("spans", spans), live=False)) == [
         (0, "run", "1 fetch", 3, 9),
@@ -67,5 +67,5 @@ def test_steps_of_an_evaluation_are_below_it() -> None:
     assert lines(phases(rows("spans", spans), live=False)) == [(0, "evaluate", "", 1, 10), (1, "test_batch", "", 2, 8)]
 
 
-def test_no_spans_are_no_lines() -> None:
+def test_without_spans_there_are_no_lines() -> None:
     assert phases(rows("spans", []), live=True) == []

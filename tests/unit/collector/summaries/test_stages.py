@@ -1,4 +1,4 @@
-"""What the time of a job went into."""
+"""The stages of a job and their times."""
 
 from dataclasses import replace
 
@@ -12,7 +12,7 @@ from tfprof.formats import layout
 
 
 def row(state: str = "exited", seconds: int = 60) -> JobRow:
-    """Return a job that began at START_NS and ended some seconds later."""
+    """Return a job that started at START_NS and ended some seconds later."""
     info = JobInfo(1, state, IDENTITY, {"counts": {"batch": 1}}, {"t_ns": START_NS + seconds * SECOND})
     return job_row(info, "0001", START_NS + seconds * SECOND)
 
@@ -30,7 +30,7 @@ SPANS = rows(
 )
 
 
-def test_the_stages_are_those_of_the_job() -> None:
+def test_stages_are_start_phases_and_end() -> None:
     found = stages(row(), phases(SPANS, live=False), SPANS, START_NS)
     assert [(one.name, one.count, one.total_ns // MS, one.running) for one in found] == [
         ("starting", 1, 5_000, False),
@@ -40,7 +40,7 @@ def test_the_stages_are_those_of_the_job() -> None:
     ]
 
 
-def test_a_fit_that_goes_on_has_the_time_of_its_epochs_so_far() -> None:
+def test_a_running_fit_has_the_time_of_its_epochs_so_far() -> None:
     open_fit = rows("spans", [span(layout.EPOCH, 1, 5_000, 10_000), span(layout.BATCH, 1, 15_000, 2_000, parent=2)])
     found = stages(row("running", 20), phases(open_fit, live=True), open_fit, START_NS + 20 * SECOND)
     assert [(one.name, one.total_ns // MS, one.running) for one in found] == [
@@ -51,7 +51,7 @@ def test_a_fit_that_goes_on_has_the_time_of_its_epochs_so_far() -> None:
 
 
 @pytest.mark.parametrize("state", ["running", "exited"])
-def test_a_job_without_a_step_is_starting_all_the_time(state: str) -> None:
+def test_a_job_without_steps_has_only_the_starting_stage(state: str) -> None:
     nothing = SPANS.slice(0, 0)
     job = replace(row(state, 7), phase="starting" if state == "running" else "ended")
     (only,) = stages(job, [], nothing, START_NS + 7 * SECOND)

@@ -1,4 +1,4 @@
-"""Step times: percentiles of untraced steps, traced ones apart."""
+"""Step times: percentiles of untraced steps, and separately of traced ones."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from tfprof.formats import layout
 RUN, BATCH = layout.RUN, layout.BATCH
 
 
-def test_percentiles_are_of_single_steps() -> None:
+def test_percentiles_cover_single_steps() -> None:
     found = spread(rows("spans", [span(RUN, at, at, at) for at in range(1, 102)]))
     assert found is not None
     assert [found.p50_ns, found.p90_ns, found.p99_ns] == [51 * MS, 91 * MS, 100 * MS]
@@ -24,13 +24,13 @@ def test_percentiles_are_of_single_steps() -> None:
     ("number", "percentiles"),
     [(1, [1, 1, 1]), (2, [1, 2, 2]), (3, [2, 3, 3]), (9, [5, 9, 9]), (10, [5, 9, 10]), (11, [6, 10, 11])],
 )
-def test_of_few_times_the_high_percentiles_are_the_longest(number: int, percentiles: list[int]) -> None:
+def test_high_percentiles_of_few_times_are_the_longest(number: int, percentiles: list[int]) -> None:
     found = spread(rows("spans", [span(RUN, at, at, at) for at in range(1, number + 1)]))
     assert found is not None
     assert [found.p50_ns, found.p90_ns, found.p99_ns] == [at * MS for at in percentiles]
 
 
-def test_a_row_that_stands_for_many_steps_weighs_as_many() -> None:
+def test_a_row_of_many_steps_counts_as_many() -> None:
     many = span(RUN, 1, 0, 1, count=9, min_ns=5, max_ns=MS)
     found = spread(rows("spans", [many, span(RUN, 10, 1, 50)]))
     assert found is not None
@@ -39,11 +39,11 @@ def test_a_row_that_stands_for_many_steps_weighs_as_many() -> None:
     assert found.mean_ns == pytest.approx(5.1 * MS)
 
 
-def test_nothing_has_no_spread() -> None:
+def test_without_spans_there_is_no_spread() -> None:
     assert spread(rows("spans", [])) is None
 
 
-def test_traced_failed_and_set_up_steps_are_kept_out_of_the_times() -> None:
+def test_traced_failed_and_setup_steps_are_separate() -> None:
     flags = [0, 0, layout.FLAG_TRACED, layout.FLAG_FAILED, layout.FLAG_SETUP | layout.FLAG_TRACED]
     (group,) = steps(rows("spans", [span(RUN, at, at, 10 + at, flags=flag) for at, flag in enumerate(flags)]), 0).groups
     assert group.untraced is not None
@@ -54,7 +54,7 @@ def test_traced_failed_and_set_up_steps_are_kept_out_of_the_times() -> None:
 
 
 def _cost(times: Sequence[tuple[float, bool]]) -> StepCost | None:
-    """Return the cost of tracing where steps took so many ms, and were traced or not."""
+    """Return the cost of tracing for steps with times in ms, traced or not."""
     spans = [
         span(RUN, at, 100 * at, ms, flags=layout.FLAG_TRACED if traced else 0) for at, (ms, traced) in enumerate(times)
     ]
@@ -62,7 +62,7 @@ def _cost(times: Sequence[tuple[float, bool]]) -> StepCost | None:
     return group.cost
 
 
-def test_a_traced_step_is_compared_with_those_beside_it_not_with_all_of_the_job() -> None:
+def test_a_traced_step_is_compared_with_its_neighbours() -> None:
     slow = [(1000.0, False), (1000.0, False), (1100.0, True)] * 5
     found = _cost([*slow, *[(1.0, False)] * 100])
     assert found is not None
@@ -79,23 +79,23 @@ def test_a_traced_step_is_compared_with_those_beside_it_not_with_all_of_the_job(
     ],
     ids=["none-traced", "all-traced", "one-traced", "no-neighbours"],
 )
-def test_of_few_steps_that_can_be_compared_nothing_is_said(times: Sequence[tuple[float, bool]]) -> None:
+def test_too_few_comparable_steps_have_no_cost(times: Sequence[tuple[float, bool]]) -> None:
     assert _cost(times) is None
 
 
-def test_what_tracing_costs_is_told_in_words() -> None:
-    def told(traced_ms: float) -> str | None:
+def test_the_cost_of_tracing_has_a_sentence() -> None:
+    def shown(traced_ms: float) -> str | None:
         times = [(10.0, False), (10.0, False), (traced_ms, True)] * 6
         flags = [layout.FLAG_TRACED if traced else 0 for _, traced in times]
         spans = [span(RUN, at, 100 * at, ms, flags=flags[at]) for at, (ms, _) in enumerate(times)]
         (group,) = steps(rows("spans", spans), 0).groups
         return costs(group)
 
-    assert told(11) == "a traced run takes 1.00 ms (10 %) longer than the steps beside it, by the median of 6"
-    assert told(9) == "a traced run takes no longer than the steps beside it, by the median of 6"
+    assert shown(11) == "a traced run takes 1.00 ms (10 %) longer than the steps beside it, by the median of 6"
+    assert shown(9) == "a traced run takes no longer than the steps beside it, by the median of 6"
 
 
-def test_kinds_and_keys_are_groups_batches_first_and_then_by_time() -> None:
+def test_kinds_and_keys_are_groups_in_order_of_importance() -> None:
     spans = [span(RUN, 1, 0, 1, key=1), span(RUN, 2, 1, 50, key=2), span(BATCH, 1, 0, 1), span(layout.EPOCH, 1, 0, 99)]
     assert [(group.kind, group.key) for group in steps(rows("spans", spans), 0).groups] == [
         ("batch", 0),
@@ -111,7 +111,7 @@ def test_the_last_steps_are_listed_in_order_of_time() -> None:
     assert len(steps(rows("spans", [span(RUN, at, at, 1) for at in range(5)]), None).steps) == 5
 
 
-def test_a_session_runs_key_is_told_in_words() -> None:
+def test_the_key_of_a_session_run_has_a_text() -> None:
     assert call(RUN, (2 << 28) | (1 << 24) | (1 << 20) | 0xABC) == "2 feeds, 1 fetch, 1 target"
     assert call(layout.TRAIN, 15 << 24) == "15+ fetches"
     assert call(layout.FUNCTION, 7) == "#7"
@@ -119,6 +119,6 @@ def test_a_session_runs_key_is_told_in_words() -> None:
     assert call(BATCH, 0) == ""
 
 
-def test_the_steps_of_a_function_go_by_its_name() -> None:
+def test_steps_of_a_function_have_its_name() -> None:
     spans = rows("spans", [span(layout.FUNCTION, 1, 0, 5, key=7), span(layout.FUNCTION, 2, 9, 1, key=8)])
     assert [group.call for group in steps(spans, 0, {7: "train_step"}).groups] == ["train_step", "#8"]

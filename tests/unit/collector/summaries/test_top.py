@@ -1,4 +1,4 @@
-"""Ops by what they take of a step."""
+"""Ops ranked by their time in a step."""
 
 from dataclasses import replace
 
@@ -13,12 +13,12 @@ GPU = "/job:localhost/replica:0/task:0/device:gpu:1"
 
 
 def made(name: str, *frames: tuple[str, int, str]) -> Node:
-    """Return a node that these calls made, outermost first."""
+    """Return a node that these calls created, outermost first."""
     plain = node(name, "MatMul")
     return replace(plain, facts=replace(plain.facts, stack=tuple(Frame(*frame) for frame in frames)))
 
 
-def test_ops_are_put_together_by_type_and_device_and_ranked_by_the_median_step() -> None:
+def test_ops_are_grouped_by_type_and_device_and_ranked_by_the_median_step() -> None:
     nodes = [node("a", "Add"), node("b", "Add", GPU), node("c", "Add"), node("d", "Mul")]
     times = {"a": [10, 10, 10], "b": [60, 50, 70], "c": [20, 21, 19], "d": [10, 10, 1000]}
     found = top_ops(nodes, times, 3)
@@ -29,23 +29,23 @@ def test_ops_are_put_together_by_type_and_device_and_ranked_by_the_median_step()
     ]
 
 
-def test_calls_and_bytes_are_those_of_a_step() -> None:
+def test_calls_and_bytes_are_per_step() -> None:
     one = node("a", "Add")
     (found,) = top_ops([replace(one, stats=one.stats._replace(runs=8, bytes=400))], {"a": [1, 1, 1, 1]}, 4)
     assert (found.calls, found.bytes) == (2, 100)
 
 
-def test_ops_that_took_no_time_are_left_out() -> None:
+def test_ops_without_time_are_left_out() -> None:
     assert top_ops([node("a", "Const")], {}, 1) == []
     assert top_ops([node("a", "Const")], {"a": [0, 0]}, 2) == []
 
 
-def test_where_nothing_runs_in_half_of_the_steps_shares_are_of_the_sums() -> None:
+def test_if_nothing_runs_in_half_of_the_steps_shares_refer_to_sums() -> None:
     found = shares([("A", "a"), ("B", "b")], {"a": [30, 0, 0], "b": [0, 10, 0]})
     assert [(one.key, one.median_us, one.share) for one in found] == [("A", 0, 0.75), ("B", 0, 0.25)]
 
 
-def test_the_line_is_the_users_own_that_most_of_the_time_comes_from() -> None:
+def test_the_line_is_the_users_line_with_most_time() -> None:
     keras = ("/venv/lib/python3.11/site-packages/keras/src/trainer.py", 399, "fit")
     nodes = [
         made("a", ("/home/ada/train.py", 40, "<module>"), ("/home/ada/train.py", 30, "main"), keras),
@@ -57,7 +57,7 @@ def test_the_line_is_the_users_own_that_most_of_the_time_comes_from() -> None:
     assert top_line(nodes[2:], {"c": [99, 99]}, stacks_of(nodes)) == ""
 
 
-def test_a_gradient_has_the_line_of_what_it_is_the_gradient_of() -> None:
+def test_a_gradient_has_the_line_of_its_forward_op() -> None:
     nodes = [
         made("dense/MatMul", ("/home/ada/train.py", 19, "model")),
         made("gradients/dense/MatMul_grad/MatMul", ("/home/ada/train.py", 38, "minimize")),
@@ -65,6 +65,6 @@ def test_a_gradient_has_the_line_of_what_it_is_the_gradient_of() -> None:
     assert top_line(nodes[1:], {nodes[1].name: [9]}, stacks_of(nodes)) == "train.py:19"
 
 
-@pytest.mark.parametrize(("name", "told"), [("/job:a/task:0/cpu:0", "CPU:0"), ("", "-"), ("/device:gpu:3", "GPU:3")])
-def test_devices_are_told_by_their_end(name: str, told: str) -> None:
-    assert short_device(name) == told
+@pytest.mark.parametrize(("name", "shown"), [("/job:a/task:0/cpu:0", "CPU:0"), ("", "-"), ("/device:gpu:3", "GPU:3")])
+def test_devices_have_short_names(name: str, shown: str) -> None:
+    assert short_device(name) == shown

@@ -1,4 +1,4 @@
-"""Nodes that TensorFlow put into a graph."""
+"""Nodes that TensorFlow added to a graph."""
 
 from dataclasses import replace
 
@@ -29,17 +29,17 @@ def absent(name: str, op: str, device: str = CPU, micros: int = 1) -> Node:
         ("anything", "_HostRecv"),
     ],
 )
-def test_names_and_types_of_tensorflows_making(name: str, op: str) -> None:
+def test_nodes_with_tensorflows_names_or_types_are_added(name: str, op: str) -> None:
     assert is_added(absent(name, op))
     assert not is_added(node(name, op))  # the graph has it: it is the user's
 
 
 @pytest.mark.parametrize(("name", "op"), [("MatMul", "MatMul"), ("GatherV2_1", "GatherV2"), ("while/body/_1/a", "Mul")])
-def test_what_ran_outside_of_graphs_or_in_a_function_of_the_users_is_not_put_in(name: str, op: str) -> None:
+def test_the_users_eager_ops_and_functions_are_not_added(name: str, op: str) -> None:
     assert not is_added(absent(name, op))
 
 
-def test_they_are_one_node_for_each_op_type() -> None:
+def test_added_nodes_are_merged_by_op_type() -> None:
     nodes = [absent("ConstantFolding/a", "Const", micros=2), absent("ConstantFolding/b", "Const", GPU, micros=3)]
     found, names = grouped([*nodes, absent("_arg_a_0_0", "_Arg"), node("a", "Mul", micros=5)])
     assert [(one.name, one.op, one.stats.micros) for one in found] == [
@@ -55,7 +55,7 @@ def test_they_are_one_node_for_each_op_type() -> None:
     }
 
 
-def test_where_it_matters_they_are_inputs_of_one_node() -> None:
+def test_merged_nodes_can_be_inputs_of_one_node() -> None:
     found, _ = grouped([absent("ConstantFolding/a", "Const"), node("a", "Mul")], linked=True)
     assert {one.name: one.facts.inputs for one in found}[ADDED] == (f"{ADDED}/Const",)
     assert [one.name for one in grouped([node("a", "Mul")], linked=True)[0]] == ["a"]

@@ -1,4 +1,4 @@
-"""The code view's rules, on nodes made by hand; equality with TensorFlow's own is an integration test."""
+"""The code view's rules, on nodes made by hand; an integration test compares it with TensorFlow's own."""
 
 from dataclasses import replace
 
@@ -38,7 +38,7 @@ def text(branch: Branch) -> str:
     return f"{branch.name}{'' if branch.accounted else '?'}:{branch.total.micros}" + (f"({below})" if below else "")
 
 
-def test_nodes_are_where_they_were_made_and_gradients_beside_their_forward_nodes() -> None:
+def test_nodes_are_below_their_calls_and_gradients_beside_their_forward_nodes() -> None:
     found = view()
     assert text(found.root) == EVERYTHING
     assert (found.nodes, len(found.accounted), found.kept, found.unreached) == (6, 6, 6, 0)
@@ -50,7 +50,7 @@ def test_nodes_are_where_they_were_made_and_gradients_beside_their_forward_nodes
     assert gradients.children[0].nodes == (NODES[4],)
 
 
-def test_calls_are_in_order_of_first_use_unless_they_are_sorted() -> None:
+def test_unsorted_calls_are_in_order_of_first_use() -> None:
     later = [made_in(node("a", "Add"), TRAIN, LOSS), made_in(node("b", "Add"), TRAIN, LAYER)]
     in_order = code_view(later, Options(order_by=""), EXACT).root.children[0]
     assert [call.name for call in in_order.children] == ["nn.py:5:loss", "nn.py:3:layer"]
@@ -60,26 +60,26 @@ def test_calls_are_in_order_of_first_use_unless_they_are_sorted() -> None:
     assert [len(call.nodes) for call in by_nodes.children] == [2, 1]
 
 
-def test_a_call_without_picked_nodes_stays_for_those_below_it() -> None:
+def test_a_call_without_picked_nodes_stays_above_its_accounted_callees() -> None:
     assert text(view(account_type_regexes=("MatMul",)).root) == (
         "_TFProfRoot?:17(train.py:9:main?:1(nn.py:3:layer:1)"
         " train.py:9:main (gradient)?:16(nn.py:3:layer (gradient):16))"
     )
 
 
-def test_a_node_that_two_patterns_match_counts_twice_and_is_there_once() -> None:
+def test_a_node_that_two_patterns_match_counts_twice_but_is_listed_once() -> None:
     call = view(account_type_regexes=("MatMul", "M.*")).root.children[0].children[0]
     assert (call.own.micros, call.total.micros) == (2, 2)
     assert call.nodes == (NODES[0],)
 
 
-def test_calls_of_the_same_text_under_one_caller_are_one() -> None:
+def test_calls_with_the_same_text_below_one_caller_are_merged() -> None:
     other = Frame("/elsewhere/nn.py", 3, "layer", start_line=1)
     found = code_view([*NODES[:1], made_in(node("z", "Sub", micros=100), TRAIN, other)], Options(), EXACT)
     assert text(found.root) == "_TFProfRoot?:101(train.py:9:main:101(nn.py:3:layer:101))"
 
 
-def test_gradients_of_what_has_no_stack_are_lost_and_counted() -> None:
+def test_gradients_of_nodes_without_a_stack_are_only_counted() -> None:
     lost = [
         made_in(node("gradients/without_grad/x", "Neg", micros=1), TRAIN),
         made_in(node("gradients/without_grad/y", "Neg", micros=1), TRAIN),
@@ -89,14 +89,14 @@ def test_gradients_of_what_has_no_stack_are_lost_and_counted() -> None:
     assert found.unreached == 2
 
 
-def test_gradients_of_two_forward_nodes_of_one_line_are_in_the_order_of_names() -> None:
+def test_gradients_of_one_line_are_in_name_order() -> None:
     names = ("gradients/a_grad/z", "tower/gradients/b_grad/x", "gradients/b_grad/y")
     nodes = [made_in(node(name, "Add"), TRAIN) for name in sorted(("a", "b", *names))]
     gradient = code_view(nodes, Options(), EXACT).root.children[1]
     assert [one.name for one in gradient.nodes] == sorted(names)
 
 
-def test_a_trimmed_call_goes_with_all_below_it_and_a_hidden_one_does_not() -> None:
+def test_trimming_a_call_removes_its_callees_and_hiding_does_not() -> None:
     assert text(view(trim_name_regexes=("train.*main",)).root).startswith("_TFProfRoot?:63(train.py:9:main (gradient)")
     hidden = view(hide_name_regexes=("train.*",))
     assert [call.name for call in hidden.root.children] == [
@@ -109,7 +109,7 @@ def test_a_trimmed_call_goes_with_all_below_it_and_a_hidden_one_does_not() -> No
 
 
 @pytest.mark.parametrize("options", [{"max_depth": 0}, {"max_depth": 1}, {"trim_name_regexes": ("_TFProfRoot",)}])
-def test_a_bare_root_is_answered_where_tfprof_dies(options: dict[str, object]) -> None:
+def test_a_bare_root_is_returned_where_the_tf_profiler_crashes(options: dict[str, object]) -> None:
     assert text(view(**options).root) == "_TFProfRoot?:63"
 
 
@@ -117,7 +117,7 @@ def test_hidden_calls_use_up_depth() -> None:
     assert text(view(max_depth=2, hide_name_regexes=("train.*",)).root) == "_TFProfRoot?:63"
 
 
-def test_a_minimum_looks_at_totals_and_that_of_runs_at_nothing() -> None:
+def test_minima_apply_to_totals_and_the_minimum_of_runs_has_no_effect() -> None:
     assert text(view(min_micros=4, min_occurrence=99).root) == EVERYTHING.replace("nn.py:3:layer:3 ", "")
     with_params = [replace(one, stats=one.stats._replace(params=one.stats.micros)) for one in NODES]
     found = code_view(with_params, Options(min_params=5), EXACT)
@@ -125,7 +125,7 @@ def test_a_minimum_looks_at_totals_and_that_of_runs_at_nothing() -> None:
     assert "train.py:9:main:15" in text(found.root)
 
 
-def test_totals_are_never_of_what_is_displayed_only() -> None:
+def test_totals_always_include_hidden_entries() -> None:
     shown = view(account_displayed_op_only=True, show_name_regexes=(".*main",))
     assert text(shown.root) == "_TFProfRoot?:63(train.py:9:main:15)"
 
@@ -136,19 +136,19 @@ def test_the_start_is_the_topmost_match() -> None:
     )
 
 
-def test_no_node_with_a_stack_is_no_code_trace() -> None:
+def test_without_stacks_there_is_no_code_trace() -> None:
     for nodes in ([], [node("a", "Add")], [made_in(node("a", "Add"))]):
         found = code_view(nodes, Options())
         assert (found.nodes, found.kept) == (0, 0)
         assert text(found.root) == "_TFProfRoot?:0"
 
 
-def test_gradients_alone_have_nowhere_to_be() -> None:
+def test_gradients_without_forward_nodes_have_no_call() -> None:
     found = code_view([made_in(node("gradients/a_grad/x", "Add"), TRAIN)], Options())
     assert (found.nodes, found.unreached, text(found.root)) == (1, 1, "_TFProfRoot?:0")
 
 
-def test_what_ran_in_a_loop_is_a_gradient_by_its_name_in_the_body() -> None:
+def test_a_node_in_a_loop_is_a_gradient_by_its_name_in_the_body() -> None:
     name = "gradient_tape/while/while_grad/body/_6/gradient_tape/while/gradients/a/MatMul_grad/MatMul"
     nodes = [*NODES[:1], made_in(node(name, "MatMul", micros=5), LOSS)]
     assert text(code_view(nodes, Options()).root).endswith("train.py:9:main (gradient):5(nn.py:3:layer (gradient):5))")
@@ -197,7 +197,7 @@ def test_the_forward_node_is_between_gradients_and_grad(name: str, forward: str 
         ("<stdin>", "<stdin>"),
     ],
 )
-def test_a_file_is_called_by_what_follows_its_last_slash(file: str, base: str) -> None:
+def test_the_base_name_follows_the_last_slash(file: str, base: str) -> None:
     assert basename(file) == base
 
 
@@ -211,5 +211,5 @@ def test_a_file_is_called_by_what_follows_its_last_slash(file: str, base: str) -
         ("", ""),
     ],
 )
-def test_a_function_of_twenty_bytes_is_cut(function: str, shown: str) -> None:
+def test_long_names_of_functions_are_truncated(function: str, shown: str) -> None:
     assert frame_text(Frame("/a/b.py", -1, function)) == f"b.py:-1:{shown}"

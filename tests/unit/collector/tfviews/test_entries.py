@@ -1,4 +1,4 @@
-"""Entries are tfprof's: of a node and a step, device by device, in order of arrival."""
+"""The TF profiler's entries of a node and a step: by device, in order of arrival."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -38,7 +38,7 @@ def folded(
     )
 
 
-def test_times_of_a_loop_are_a_pair_each_in_order_of_arrival() -> None:
+def test_each_iteration_of_a_loop_is_a_pair_in_order_of_arrival() -> None:
     rows = [
         stored.op(0, 0, start_ns=start, op_end_ns=lasted) for start, lasted in ((5000, 2999), (1000, 400), (5000, 7000))
     ]
@@ -48,7 +48,7 @@ def test_times_of_a_loop_are_a_pair_each_in_order_of_arrival() -> None:
     assert (entry.device, entry.devices, entry.accelerator) == (CPU, {CPU}, {})
 
 
-def test_kernels_are_apart_from_their_launches_and_other_devices_only_widen() -> None:
+def test_kernels_are_separate_from_launches_and_other_devices_only_extend_the_time() -> None:
     rows = [
         stored.op(0, 1, stored.GPU, start_ns=10_000, op_end_ns=5000),
         stored.op(0, 1, stored.STREAM, start_ns=20_000, op_end_ns=0),
@@ -72,12 +72,12 @@ def test_kernels_are_apart_from_their_launches_and_other_devices_only_widen() ->
         ({"start_ns": 0, "op_end_ns": -5000}, (0, -5)),
     ],
 )
-def test_microseconds_are_those_that_tensorflow_said(columns: dict[str, int], pair: tuple[int, int]) -> None:
+def test_microseconds_are_those_of_tensorflow(columns: dict[str, int], pair: tuple[int, int]) -> None:
     start, lasted = pair
     assert folded([stored.op(0, 0, **columns)])["a"][0].cpu == {CPU: [(BASE_US + start, lasted)]}
 
 
-def test_what_has_no_start_has_an_entry_and_nothing_in_it() -> None:
+def test_an_execution_without_a_start_has_an_empty_entry() -> None:
     rows = [
         stored.op(0, 0, start_ns=-stored.BASE_NS, total_bytes=7),
         stored.op(1, 0, stored.HOST, start_ns=-stored.BASE_NS),
@@ -85,17 +85,17 @@ def test_what_has_no_start_has_an_entry_and_nothing_in_it() -> None:
     assert folded(rows)["a"] == {0: Entry(CPU, devices={CPU}), 1: Entry(CPU, devices={HOST})}
 
 
-def test_another_cpu_or_gpu_than_its_own_is_not_looked_at() -> None:
+def test_executions_on_other_cpus_or_gpus_do_not_count() -> None:
     assert folded([stored.op(0, 0, stored.GPU), stored.op(0, 1, stored.CPU)]) == {}
 
 
-def test_a_device_is_its_own_in_any_spelling() -> None:
+def test_device_names_ignore_case() -> None:
     entry = folded([stored.op(0, 0, len(stored.DEVICES)), stored.op(0, 0)])["a"][0]
     assert entry.cpu == {CPU: [(BASE_US, 1), (BASE_US, 1)]}
     assert len(entry.memory) == 2
 
 
-def test_a_node_on_no_cpu_or_gpu_belongs_to_none() -> None:
+def test_a_node_without_a_cpu_or_gpu_has_no_canonical_device() -> None:
     entry = folded([stored.op(0, 1, stored.STREAM, total_bytes=5)], canonical={})["b"][0]
     assert (entry.device, entry.runs, entry.memory) == ("", 0, [])
     assert entry.accelerator == {STREAM: [(BASE_US, 1)]}
@@ -104,7 +104,7 @@ def test_a_node_on_no_cpu_or_gpu_belongs_to_none() -> None:
 SIZES = {"total_bytes": 100, "peak_bytes": 50, "live_bytes": -20, "output_bytes": 9, "in_use_bytes": 7}
 
 
-def test_memory_is_told_by_the_devices_that_a_node_belongs_to() -> None:
+def test_memory_is_recorded_on_the_canonical_device() -> None:
     kept = {"temp_bytes": 3, "persistent_bytes": 4}
     rows = [
         stored.op(0, node, device, **SIZES, **kept)
@@ -119,7 +119,7 @@ def test_memory_is_told_by_the_devices_that_a_node_belongs_to() -> None:
     assert found["b"][0].memory == [MemoryRecord(micros=BASE_US + 1, **on_gpu, **sizes)]
 
 
-def test_memory_is_of_the_moment_when_an_execution_ended_be_it_when_it_began() -> None:
+def test_memory_is_recorded_at_the_end_of_an_execution() -> None:
     (record,) = folded([stored.op(0, 0, op_end_ns=999)])["a"][0].memory
     assert record.micros == BASE_US
 
@@ -137,7 +137,7 @@ def test_outputs_belong_to_their_execution() -> None:
     assert [record.output_memory for record in found[1].memory] == [{1: (3, 0)}]
 
 
-def test_allocations_are_those_on_its_own_device_in_order() -> None:
+def test_allocations_are_those_on_the_canonical_device_in_order() -> None:
     rows = [stored.op(0, 1, stored.GPU), stored.op(0, 1, stored.STREAM)]
     allocations = [
         {"trace": 0, "node": 1, "device": device, "t_us": at, "bytes": size}
@@ -157,7 +157,7 @@ def test_traces_of_one_step_add_up_and_others_are_left_out() -> None:
 
 
 def test_sums_are_those_of_the_rollup() -> None:
-    """The same rows, folded in two ways."""
+    """The same rows are folded in two ways."""
     rows = [row for trace in range(8) for row in stored.random_ops(trace, 1, nodes=2, seed=trace)]
     bases = dict.fromkeys(range(8), stored.BASE_NS)
     rolled = stored.plain_rollup(rows, bases)

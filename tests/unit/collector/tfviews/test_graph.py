@@ -1,4 +1,4 @@
-"""The graph view's rules, on nodes made by hand; equality with TensorFlow's own is an integration test."""
+"""The graph view's rules, on nodes made by hand; an integration test compares it with TensorFlow's own."""
 
 from collections.abc import Iterable
 
@@ -29,42 +29,42 @@ def text(branch: Branch) -> str:
 DIAMOND = (node("out", ["right", "left"]), node("left", ["in"]), node("right", ["in"]), node("in", op="Const"))
 
 
-def test_inputs_are_below_their_consumer_in_input_order_and_a_shared_one_below_the_first() -> None:
+def test_inputs_are_below_their_first_consumer_in_input_order() -> None:
     assert text(view(*DIAMOND, order_by="").root) == "root:4(out:4(right:2(in:1) left:1))"
     assert text(view(*DIAMOND).root) == "root:4(out:4(left:1 right:2(in:1)))"
 
 
-def test_what_is_nobodys_input_is_on_top_in_name_order() -> None:
+def test_nodes_without_consumers_are_at_the_top_in_name_order() -> None:
     assert text(view(node("b", ["x"]), node("a", ["x"]), node("x")).root) == "root:3(a:2(x:1) b:1)"
 
 
-def test_an_input_met_deeper_first_is_there_and_not_again() -> None:
+def test_an_input_appears_only_where_it_is_first_met() -> None:
     assert text(view(node("a", ["b", "c"]), node("b", ["c"]), node("c")).root) == "root:3(a:3(b:2(c:1)))"
 
 
-def test_what_is_not_accounted_is_dropped_with_its_numbers_and_what_is_below_moves_up() -> None:
+def test_nodes_below_dropped_ones_move_up() -> None:
     found = view(*DIAMOND, account_type_regexes=("Const",))
     assert text(found.root) == "root:1(in:1)"
     assert found.accounted == {"in"}
     assert (found.nodes, found.kept) == (4, 1)
 
 
-def test_names_that_are_no_nodes_and_repeated_inputs_are_no_matter() -> None:
+def test_unknown_names_and_repeated_inputs_are_ignored() -> None:
     assert text(view(node("a", ["b", "nothing", "b"]), node("b")).root) == "root:2(a:2(b:1))"
 
 
-def test_a_cycle_that_something_consumes_is_walked_once() -> None:
+def test_a_cycle_with_a_consumer_is_walked_once() -> None:
     assert text(view(node("out", ["a"]), node("a", ["b"]), node("b", ["a"])).root) == "root:3(out:3(a:2(b:1)))"
 
 
-def test_a_cycle_that_nothing_consumes_is_never_reached_and_is_counted() -> None:
+def test_a_cycle_without_a_consumer_is_counted_as_unreached() -> None:
     found = view(node("a", ["b"]), node("b", ["a"]), node("c"))
     assert text(found.root) == "root:1(c:1)"
     assert found.unreached == 2
     assert found.accounted == {"c"}
 
 
-def test_a_chain_of_a_hundred_thousand_is_walked() -> None:
+def test_a_chain_of_a_hundred_thousand_entries_is_walked() -> None:
     size = 100_000
     nodes = [node(f"n{at:06}", [f"n{at + 1:06}"] if at < size - 1 else []) for at in range(size)]
     found = graph_view(nodes, Options(max_depth=10**6))

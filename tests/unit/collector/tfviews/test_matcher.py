@@ -1,4 +1,4 @@
-"""Regexes as RE2 has them: whole names, UTF-8, no backtracking, and none where there is no regex."""
+"""Regexes with RE2's semantics: whole names, UTF-8, no backtracking."""
 
 import subprocess
 import sys
@@ -16,8 +16,8 @@ from tfprof.collector.tfviews.matcher import Matcher, wrong
         ("Mat.*", "MatMul", True),
         ("", "", True),
         ("", "a", False),
-        ("a$", "a\n", False),  # Python's $ would
-        (".*", "a\nb", False),  # as one of several, it is a regex like any other
+        ("a$", "a\n", False),  # Python's $ would match
+        (".*", "a\nb", False),  # in a longer list it is an ordinary regex
         ("(?i)matmul", "MatMul", True),
         (r"\d+", "١٢", False),  # ASCII digits only
         (r"\w+", "é", False),
@@ -31,29 +31,29 @@ def test_a_regex_matches_whole_names_as_re2_does(pattern: str, name: str, matche
 
 
 @pytest.mark.parametrize("pattern", ["((", "*", r"(a)\1", "(?=a)b", "(?<!a)b", "a{1001}", "\\", "\udcff"])
-def test_what_re2_does_not_take_matches_nothing_and_says_why(pattern: str) -> None:
+def test_an_invalid_regex_matches_nothing_and_has_an_error(pattern: str) -> None:
     assert wrong(pattern)
     assert not Matcher((pattern,))("a")
     assert not Matcher((pattern,))(pattern)
 
 
-def test_no_regex_matches_nothing_and_the_one_of_all_everything() -> None:
+def test_an_empty_list_matches_nothing_and_all_everything() -> None:
     assert not Matcher(())("Conv2D")
     assert not Matcher(())("")
     assert Matcher((".*",))("any\nthing")
     assert Matcher((".*",)).everything
 
 
-def test_a_name_that_is_no_utf_8_is_matched_as_the_bytes_that_it_is() -> None:
+def test_a_name_that_is_no_utf_8_is_matched_as_bytes() -> None:
     assert Matcher(("a", "(?s:a\\C)"))("a\udcff")
     assert not Matcher(("a", "a."))("a\udcff")
 
 
-def test_a_regex_that_makes_others_hang_takes_no_time() -> None:
+def test_a_regex_that_backtracks_elsewhere_takes_no_time() -> None:
     assert not Matcher(("(a*)*b", "(a|aa)+$"))("a" * 5000 + "c")
 
 
-def test_the_engine_is_loaded_for_a_regex_only_and_says_nothing_of_bad_ones() -> None:
+def test_re2_is_loaded_only_for_regexes_and_logs_no_errors() -> None:
     code = (
         "import sys; from tfprof.collector.tfviews.options import Matcher, Options\n"
         "Matcher(('.*',))('a'), Matcher(())('a'); print('re2' in sys.modules)\n"

@@ -1,4 +1,4 @@
-"""Node statistics as tfprof counts them."""
+"""Node statistics as the TF profiler counts them."""
 
 from fakes.nodes import CPU, GPU, STREAM, entry, graph, names, rollup
 from tfprof.collector.tfviews.nodes import average, finished, sums, total
@@ -14,20 +14,20 @@ def test_counters_are_divided_by_the_traces_in_which_the_node_has_an_entry() -> 
     assert (node.stats.runs, node.stats.cpu_micros, node.stats.micros, node.stats.bytes) == (2, 5, 5, 3)
 
 
-def test_sums_are_left_whole_when_asked_for() -> None:
+def test_sums_are_not_divided_on_request() -> None:
     rows = rollup([{"node": 0, "device": 0, "runs": 5, "sum_us": 11}, entry(0, 2, 0)])
     (node,) = build(rows, names(["a"], [CPU]), graph(), averaged=False)
     assert (node.stats.runs, node.stats.micros) == (5, 11)
 
 
-def test_a_negative_total_of_several_steps_wraps_as_in_tfprof() -> None:
+def test_a_negative_total_of_several_steps_wraps_as_in_the_tf_profiler() -> None:
     assert average(-3, 1) == -3
     assert average(-3, 2) == (2**64 - 3) // 2
     assert average(7, 2) == 3
     assert average(7, 0) == 0
 
 
-def test_rows_of_another_cpu_or_gpu_than_the_first_one_do_not_count() -> None:
+def test_only_rows_of_the_canonical_device_count() -> None:
     rows = rollup(
         [
             {"node": 0, "device": 0, "runs": 1, "sum_us": 10, "output_bytes": 8},
@@ -53,24 +53,24 @@ def test_streams_of_all_kernels_are_accelerator_time_and_other_streams_are_not()
     assert (stats.cpu_micros, stats.accelerator_micros, stats.micros, stats.runs) == (10, 300, 310, 1)
 
 
-def test_a_node_that_no_graph_holds_is_an_op_type_of_its_own() -> None:
+def test_a_node_without_a_graph_has_its_name_as_op_type() -> None:
     rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, entry(0, 1, 0)])
     assert [node.op for node in build(rows, names(["_arg_x_0_0"], [CPU]), graph())] == ["_arg_x_0_0"]
 
 
-def test_a_node_that_no_graph_holds_has_the_type_that_a_profiler_event_named() -> None:
+def test_a_node_without_a_graph_has_the_op_type_from_the_profiler() -> None:
     rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, entry(0, 1, 0)])
     assert [node.op for node in build(rows, names(["dense/MatMul"], [CPU]), graph(), {0: "MatMul"})] == ["MatMul"]
 
 
-def test_receives_sources_and_copies_are_no_nodes_unless_a_graph_holds_them() -> None:
+def test_receives_sources_and_copies_are_nodes_only_in_a_graph() -> None:
     unknown = ["RecvTensor", "_SOURCE", "MEMCPYHtoD"]
     rows = rollup([entry(number, 1, 0) for number in range(3)])
     assert build(rows, names(unknown, [CPU]), graph()) == []
     assert [node.op for node in build(rows, names(unknown, [CPU]), graph(("_SOURCE", "NoOp")))] == ["NoOp"]
 
 
-def test_nodes_that_never_ran_are_there_with_nothing_and_all_are_in_name_order() -> None:
+def test_nodes_that_never_ran_are_included_and_all_are_in_name_order() -> None:
     rows = rollup([{"node": 0, "device": 0, "runs": 1, "sum_us": 1}, entry(0, 1, 0)])
     nodes = build(rows, names(["b"], [CPU]), graph(("c", "Const"), ("a", "Const"), ("a", "Add")))
     assert [(node.name, node.op, node.devices) for node in nodes] == [

@@ -1,4 +1,4 @@
-"""The op view's rules, on nodes made by hand; equality with TensorFlow's own is an integration test."""
+"""The op view's rules, on nodes made by hand; an integration test compares it with TensorFlow's own."""
 
 from fakes.nodes import node
 from tfprof.collector.tfviews.nodes import Stats
@@ -18,7 +18,7 @@ def shown(**options: object) -> list[str]:
     return [entry.name for entry in op_view(NODES, Options(**options)).entries]  # type: ignore[arg-type]
 
 
-def test_there_is_one_entry_a_type_by_name_with_its_own_sums_and_the_running_total_of_what_follows() -> None:
+def test_each_op_type_has_own_sums_and_a_running_total() -> None:
     view = op_view(NODES, Options())
     assert [(e.name, e.own.micros, e.running.micros) for e in view.entries] == [
         ("Const", 0, 120),
@@ -34,25 +34,25 @@ def test_order_is_by_own_values_descending_and_ties_keep_the_name_order() -> Non
     assert shown(order_by="params") == ["Const", "Conv2D", "MatMul"]
 
 
-def test_depth_counts_from_the_entry_that_is_started_from() -> None:
+def test_depth_counts_from_the_start_entry() -> None:
     assert shown(max_depth=1) == ["Const", "Conv2D"]
     assert shown(max_depth=1, start_name_regexes=("Conv2D",)) == ["Conv2D", "MatMul"]
     assert shown(max_depth=0, start_name_regexes=("Conv2D",)) == ["Conv2D"]
 
 
-def test_minima_are_of_running_totals_but_occurrence_of_nodes() -> None:
+def test_minima_apply_to_running_totals_and_occurrence_to_nodes() -> None:
     assert shown(min_bytes=1) == ["Const", "Conv2D", "MatMul"]
     assert shown(min_bytes=6) == ["Const", "Conv2D"]
     assert shown(min_occurrence=2) == ["Conv2D"]
 
 
-def test_trim_stops_and_hide_leaves_out() -> None:
+def test_trim_stops_the_list_and_hide_omits_an_entry() -> None:
     assert shown(trim_name_regexes=("Conv.*",)) == ["Const"]
     assert shown(hide_name_regexes=("Conv.*",)) == ["Const", "MatMul"]
     assert shown(show_name_regexes=("M.*",)) == ["MatMul"]
 
 
-def test_a_start_that_matches_nothing_shows_nothing_and_an_empty_one_everything() -> None:
+def test_a_start_without_a_match_shows_nothing_and_an_empty_start_everything() -> None:
     assert shown(start_name_regexes=("Nothing",)) == []
     assert shown(start_name_regexes=()) == ["Const", "Conv2D", "MatMul"]
 
@@ -67,12 +67,12 @@ def test_devices_are_op_types_too() -> None:
     assert [entry.name for entry in view.entries] == ["Conv2D", "MatMul"]
 
 
-def test_totals_may_be_of_the_shown_entries_only() -> None:
+def test_totals_can_cover_shown_entries_only() -> None:
     view = op_view(NODES, Options(show_name_regexes=("M.*",), account_displayed_op_only=True))
     assert view.total.micros == 50
     assert op_view(NODES, Options(show_name_regexes=("M.*",))).total.micros == 120
 
 
-def test_the_view_of_nothing_is_empty() -> None:
+def test_a_view_without_nodes_is_empty() -> None:
     view = op_view([], Options())
     assert (view.entries, view.total, view.op_types) == ((), Stats(), 0)

@@ -1,12 +1,21 @@
-"""tfprof's options: texts to values, defaults, refusals."""
+"""The TF profiler's options: parsing, defaults, errors."""
 
 import pytest
 from tfprof.collector.errors import UsageError
 from tfprof.collector.tfviews.option_values import pieces
-from tfprof.collector.tfviews.options import ORDERS, SELECTS, TABLE, Options, Output, from_dict, from_texts, warnings
+from tfprof.collector.tfviews.options import (
+    ORDERS,
+    SELECTS,
+    TABLE,
+    Options,
+    OutputChoice,
+    from_dict,
+    from_texts,
+    warnings,
+)
 
 
-def test_options_not_given_have_the_defaults_of_tfprofs_shell() -> None:
+def test_omitted_options_have_the_defaults_of_the_tf_profilers_shell() -> None:
     assert from_texts({}) == Options()
     assert (Options().max_depth, Options().step, Options().order_by, Options().select) == (10, -1, "name", {"micros"})
 
@@ -49,7 +58,7 @@ def test_every_order_is_accepted(order: str) -> None:
         ("account_displayed_op_only", "perhaps", "true or false"),
     ],
 )
-def test_a_bad_value_is_refused_in_tfprofs_words_with_a_hint(name: str, text: str, hint: str) -> None:
+def test_a_bad_value_is_refused_with_the_tf_profilers_message_and_a_hint(name: str, text: str, hint: str) -> None:
     with pytest.raises(UsageError) as refused:
         from_texts({name: text})
     assert f"Invalid option '-{name}' value: '" in str(refused.value)
@@ -58,36 +67,36 @@ def test_a_bad_value_is_refused_in_tfprofs_words_with_a_hint(name: str, text: st
 
 
 @pytest.mark.parametrize(("text", "value"), [("true", True), ("T", True), ("1", True), ("no", False), ("F", False)])
-def test_truth_may_be_spelled_as_in_tfprofs_shell(text: str, value: bool) -> None:
+def test_booleans_are_spelled_as_in_the_tf_profilers_shell(text: str, value: bool) -> None:
     assert from_texts({"account_displayed_op_only": text}).account_displayed_op_only is value
 
 
-def test_every_minimum_is_looked_at_so_that_negative_totals_are_hidden() -> None:
+def test_every_minimum_applies_so_that_negative_totals_are_hidden() -> None:
     minima = dict(from_texts({"min_bytes": "1"}).minima)
     assert minima.pop("bytes") == 1
     assert set(minima.values()) == {0}
 
 
-def test_numbers_may_be_as_large_as_64_bits_hold_and_negative() -> None:
+def test_numbers_may_have_64_bits_and_be_negative() -> None:
     options = from_texts(
         {"min_micros": "9223372036854775807", "step": "-9223372036854775808", "max_depth": " 7 "}, exact=True
     )
     assert (options.min_micros, options.step, options.max_depth) == (2**63 - 1, -(2**63), 7)
 
 
-def test_what_is_not_given_is_as_in_the_options_that_one_starts_from() -> None:
+def test_omitted_options_are_taken_from_the_base() -> None:
     base = from_texts({"max_depth": "4", "select": "bytes"})
     options = from_texts({"select": "micros"}, base)
     assert (options.max_depth, options.select) == (4, {"micros"})
 
 
-def test_where_tfprof_is_followed_exactly_a_bad_regex_is_a_warning() -> None:
+def test_with_exact_parity_a_bad_regex_is_a_warning() -> None:
     options = from_texts({"show_name_regexes": "((,a"}, exact=True)
     assert options.show_name_regexes == ("((", "a")
     assert warnings(options) == ["-show_name_regexes '((' matches nothing: missing ): (("]
 
 
-def test_every_option_has_its_row_in_the_order_of_the_record_and_is_explained_for_every_view() -> None:
+def test_every_option_has_a_row_and_help_for_every_view() -> None:
     assert [*(option.name for option in TABLE), "given"] == list(Options.__dataclass_fields__)
     assert all(
         option.explained(view).endswith(".") or "(" in option.help for option in TABLE for view in ("op", "code")
@@ -98,14 +107,14 @@ def test_every_option_has_its_row_in_the_order_of_the_record_and_is_explained_fo
     )
 
 
-def test_an_empty_dict_means_what_it_means_to_tensorflows_python() -> None:
+def test_an_empty_dict_has_the_defaults_of_tensorflows_python() -> None:
     options = from_dict({})
     assert (options.max_depth, options.step, options.order_by, options.select) == (10, -1, "name", set())
     assert options.account_type_regexes == options.start_name_regexes == options.show_name_regexes == ()
-    assert (options.output, options.account_displayed_op_only) == (Output(), False)
+    assert (options.output, options.account_displayed_op_only) == (OutputChoice(), False)
 
 
-def test_a_dict_is_neither_checked_for_orders_and_columns_nor_for_keys() -> None:
+def test_orders_columns_and_keys_of_a_dict_are_not_checked() -> None:
     given = {
         "order_by": "colour",
         "select": ["colour"],
@@ -118,9 +127,9 @@ def test_a_dict_is_neither_checked_for_orders_and_columns_nor_for_keys() -> None
     assert options.trim_name_regexes == ("a",)
 
 
-def test_the_old_way_to_name_a_file_wins() -> None:
-    assert from_dict({"output": "none", "dump_to_file": "f"}).output == Output("file", "f")
-    assert from_dict({"output": "none", "dump_to_file": ""}).output == Output("none")
+def test_dump_to_file_takes_precedence() -> None:
+    assert from_dict({"output": "none", "dump_to_file": "f"}).output == OutputChoice("file", "f")
+    assert from_dict({"output": "none", "dump_to_file": ""}).output == OutputChoice("none")
 
 
 @pytest.mark.parametrize(

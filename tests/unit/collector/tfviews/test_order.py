@@ -1,4 +1,4 @@
-"""The order of entries whose values are equal: as it was, or as std::sort of TensorFlow 1.15 leaves it."""
+"""The order of entries with equal values: stable, or that of std::sort in TensorFlow 1.15."""
 
 import random
 from typing import Any
@@ -21,14 +21,14 @@ def test_equal_entries_keep_their_order() -> None:
     assert by(values, parity=Parity()) == sorted(range(40), key=lambda at: -values[at])
 
 
-def test_older_versions_keep_it_too_up_to_sixteen_entries() -> None:
+def test_older_versions_sort_up_to_sixteen_entries_stably() -> None:
     assert by([1] * 16, parity=OLD) == list(range(16))
 
 
-#: What a program with GCC's std::sort printed for the same values.
+#: The output of a program with GCC's std::sort for the same values.
 EQUAL = "10 19 18 17 16 15 14 13 12 11 0 9 8 7 6 5 4 3 2 1"
 THREE_VALUES = "23 2 20 5 17 8 14 11 1 22 19 16 13 10 7 4 12 15 9 18 6 21 3 0"
-#: Values whose medians of three are always near the end, and what it printed for them.
+#: Values whose medians of three are always near the end, and the program's output for them.
 DECEIVING = (
     "-38 -1 -36 -3 -34 -5 -32 -7 -37 -9 -33 -11 -38 -13 -31 -15 -35 -17 -20 -19 "
     "0 -2 -4 -6 -8 -10 -12 -14 -16 -18 -30 -27 -28 -25 -26 -23 -24 -21 -22 -29"
@@ -43,12 +43,12 @@ def numbers(text: str) -> list[int]:
     return list(map(int, text.split()))
 
 
-def test_beyond_them_it_is_that_of_std_sort() -> None:
+def test_more_entries_have_the_order_of_std_sort() -> None:
     assert by([1] * 20, parity=OLD) == numbers(EQUAL)
     assert by([at * 7 % 3 for at in range(24)], parity=OLD) == numbers(THREE_VALUES)
 
 
-def test_where_quicksort_goes_too_deep_it_is_that_of_its_heap_sort(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_too_deep_quicksort_has_the_order_of_its_heap_sort(monkeypatch: pytest.MonkeyPatch) -> None:
     heaps: list[int] = []
     heap_sort = order._heap_sort
 
@@ -61,7 +61,7 @@ def test_where_quicksort_goes_too_deep_it_is_that_of_its_heap_sort(monkeypatch: 
     assert heaps
 
 
-def test_whatever_the_values_nothing_gets_lost_and_they_are_in_order() -> None:
+def test_any_values_are_sorted_without_loss() -> None:
     chance = random.Random(0)
     for _ in range(200):
         values = [chance.randint(0, 9) for _ in range(chance.randint(0, 120))]

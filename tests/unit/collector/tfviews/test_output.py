@@ -1,24 +1,24 @@
-"""`-output`: what it may be, and tfprof's own words for what it may not."""
+"""`-output`: valid values, and the TF profiler's messages about invalid ones."""
 
 import pytest
 from tfprof.collector.errors import UsageError
-from tfprof.collector.tfviews.output import Output, parse
+from tfprof.collector.tfviews.output import OutputChoice, parse
 
 
 @pytest.mark.parametrize(
     ("text", "output", "shown"),
     [
-        ("", Output("stdout"), "stdout:"),
-        ("stdout", Output("stdout"), "stdout:"),
-        ("stdout:", Output("stdout"), "stdout:"),
-        ("none", Output("none"), "none:"),
-        ("file:outfile=a=b:c", Output("file", "a=b:c"), "file:outfile=a=b:c"),
-        ("file:,outfile=a,outfile=b,", Output("file", "b"), "file:outfile=b"),
-        ("timeline:outfile=t.json", Output("timeline", "t.json"), "timeline:outfile=t.json"),
-        ("pprof:outfile=p.gz", Output("pprof", "p.gz"), "pprof:outfile=p.gz"),
+        ("", OutputChoice("stdout"), "stdout:"),
+        ("stdout", OutputChoice("stdout"), "stdout:"),
+        ("stdout:", OutputChoice("stdout"), "stdout:"),
+        ("none", OutputChoice("none"), "none:"),
+        ("file:outfile=a=b:c", OutputChoice("file", "a=b:c"), "file:outfile=a=b:c"),
+        ("file:,outfile=a,outfile=b,", OutputChoice("file", "b"), "file:outfile=b"),
+        ("timeline:outfile=t.json", OutputChoice("timeline", "t.json"), "timeline:outfile=t.json"),
+        ("pprof:outfile=p.gz", OutputChoice("pprof", "p.gz"), "pprof:outfile=p.gz"),
     ],
 )
-def test_an_output_is_a_type_and_where_it_needs_one_a_file(text: str, output: Output, shown: str) -> None:
+def test_an_output_is_a_type_with_a_file_if_needed(text: str, output: OutputChoice, shown: str) -> None:
     assert parse(text) == output
     assert str(output) == shown
 
@@ -28,7 +28,7 @@ UNKNOWN = "E.g. Unknown output type: {}, Valid types: file,none,pprof,stdout,tim
 
 
 @pytest.mark.parametrize(
-    ("text", "said"),
+    ("text", "message"),
     [
         ("foo", UNKNOWN.format("foo")),
         (" file:outfile=x", UNKNOWN.format(" file")),
@@ -47,7 +47,7 @@ UNKNOWN = "E.g. Unknown output type: {}, Valid types: file,none,pprof,stdout,tim
         ("stdout:outfile=x", "Unrecognized options outfile for output_type: stdout\n"),
     ],
 )
-def test_a_bad_output_is_refused_in_tfprofs_words(text: str, said: str) -> None:
+def test_a_bad_output_is_refused_with_the_tf_profilers_message(text: str, message: str) -> None:
     with pytest.raises(UsageError) as refused:
         parse(text)
-    assert refused.value.args[0] == said
+    assert refused.value.args[0] == message

@@ -1,4 +1,4 @@
-"""Which files of stacks are a user's."""
+"""The user's files in stacks."""
 
 from fakes.nodes import made_in, node
 from tfprof.collector.tfviews.nodes import Frame
@@ -6,11 +6,11 @@ from tfprof.collector.tfviews.own_files import own_files
 
 
 def named(*files: str) -> list[str]:
-    """Return the own ones of ``files``, each a frame's of one node."""
+    """Return the user's files among ``files``; each is the file of a frame of one node."""
     return own_files([made_in(node("a", "Add"), *(Frame(file, 1, "f") for file in files)), node("b", "Add")])
 
 
-def test_files_of_packages_of_python_and_of_nothing_are_not_the_users() -> None:
+def test_files_of_packages_and_of_python_are_not_the_users() -> None:
     own = ["/home/ada/python/train.py", "nets/model.py", "/srv/lib/python/data.py"]
     foreign = [
         "/venv/lib/python3.11/site-packages/tensorflow/python/framework/ops.py",
@@ -24,5 +24,5 @@ def test_files_of_packages_of_python_and_of_nothing_are_not_the_users() -> None:
     assert named(*foreign) == []
 
 
-def test_each_name_is_told_once_in_order_of_first_use() -> None:
+def test_each_name_is_listed_once_in_order_of_first_use() -> None:
     assert named("b/m.py", "a/m.py", "a/l.py", "b/m.py") == ["m.py", "l.py"]

@@ -1,4 +1,4 @@
-"""The rows of the views' default text."""
+"""The rows of views in tfprof's own layout."""
 
 from dataclasses import replace
 
@@ -26,7 +26,7 @@ def names(rows: Rows) -> list[tuple[int, str, int]]:
     return [(row.depth, row.name, row.total.micros) for row in rows.rows]
 
 
-def test_op_types_come_in_order_of_time_and_the_small_ones_share_a_row() -> None:
+def test_op_types_are_in_order_of_time_and_small_ones_share_a_row() -> None:
     nodes = [
         node("a", "Add", micros=3, runs=1),
         node("b", "Mul", micros=992, runs=2),
@@ -39,25 +39,25 @@ def test_op_types_come_in_order_of_time_and_the_small_ones_share_a_row() -> None
     assert sum(row.total.micros for row in rows.rows) == rows.whole.micros == 1000
 
 
-def test_one_small_op_type_has_a_row_of_its_own() -> None:
+def test_a_single_small_op_type_has_its_own_row() -> None:
     nodes = [node("a", "Add", micros=1), node("b", "Mul", micros=999)]
     rows = op_rows(op_view(nodes, ORDER), {}, limit(nodes), lines_of(nodes))
     assert names(rows) == [(0, "Mul", 999), (0, "Add", 1)]
 
 
-def test_without_a_limit_all_have_rows() -> None:
+def test_without_a_limit_every_entry_has_a_row() -> None:
     nodes = [node("a", "Add"), node("b", "Mul", micros=999)]
     rows = op_rows(op_view(nodes, ORDER), {}, Limit((), total(nodes)), lines_of(nodes))
     assert names(rows) == [(0, "Mul", 999), (0, "Add", 0)]
 
 
-def test_a_row_is_kept_for_any_number_that_is_asked_for() -> None:
+def test_a_row_is_kept_for_any_selected_counter() -> None:
     nodes = [node("a", "Add", micros=9), node("b", "VariableV2", params=5)]
     both = limit(nodes, MICROS, Stats._fields.index("params"))
     assert len(op_rows(op_view(nodes, ORDER), {}, both, lines_of(nodes)).rows) == 2
 
 
-def test_times_of_steps_are_those_of_all_nodes_of_a_row() -> None:
+def test_step_times_cover_all_nodes_of_a_row() -> None:
     nodes = [node("a", "Add", micros=9), node("b", "Add", micros=3), node("c", "Sub", micros=1)]
     rows = op_rows(op_view(nodes, ORDER), {"a": [4, 5], "b": [3, 0]}, limit(nodes), lines_of(nodes))
     assert [row.times for row in rows.rows] == [(7, 5), ()]
@@ -68,7 +68,7 @@ def scope(nodes: list[Node], times: dict[str, list[int]] | None = None) -> Rows:
     return tree_rows(scope_view(nodes, ORDER), times or {}, judge, "micros", lines_of(nodes))
 
 
-def test_scopes_with_one_child_that_is_all_of_them_are_one_row() -> None:
+def test_a_scope_and_an_only_child_with_all_its_time_share_a_row() -> None:
     nodes = [node("net/conv/Conv2D", "Conv2D", micros=600), node("net/conv/bias/Add", "Add", micros=300)]
     nodes += [node("net/conv/shape", "Const"), node("loss/a/b/Mean", "Mean", micros=99), node("z", "Mul", micros=1)]
     rows = scope(nodes, {"net/conv/Conv2D": [1, 2], "net/conv/bias/Add": [10, 20]})
@@ -79,12 +79,12 @@ def test_scopes_with_one_child_that_is_all_of_them_are_one_row() -> None:
     assert rows.rows[0].key == "net/conv"
 
 
-def test_a_scope_with_time_of_its_own_is_not_joined() -> None:
+def test_a_scope_with_own_time_keeps_its_row() -> None:
     nodes = [node("a", "Mul", micros=100), node("a/b", "Add", micros=100)]
     assert names(scope(nodes)) == [(0, "a", 200), (1, "b", 100)]
 
 
-def test_of_a_graph_what_takes_no_time_goes_and_its_inputs_move_up_in_order_of_time() -> None:
+def test_graph_nodes_without_time_are_left_out_and_their_inputs_move_up() -> None:
     def linked(one: Node, *inputs: str) -> Node:
         return replace(one, facts=replace(one.facts, inputs=inputs))
 
@@ -100,7 +100,7 @@ def test_of_a_graph_what_takes_no_time_goes_and_its_inputs_move_up_in_order_of_t
     assert (rows.nothing, rows.small) == (1, 0)
 
 
-def test_what_tensorflow_put_in_is_together_in_the_scope_and_the_graph_view() -> None:
+def test_added_nodes_are_grouped_in_the_scope_and_the_graph_view() -> None:
     added = replace(node("ConstantFolding/x", "Const", micros=4), in_graph=False)
     other = replace(node("_arg_x_0_0", "_Arg", micros=2), in_graph=False)
     for name, view in (("scope", scope_view), ("graph", graph_view)):
@@ -116,7 +116,7 @@ def test_what_tensorflow_put_in_is_together_in_the_scope_and_the_graph_view() ->
         ]
 
 
-def test_of_calls_those_in_the_users_own_files_can_be_asked_for_alone() -> None:
+def test_the_code_view_can_show_only_the_users_own_calls() -> None:
     nodes = [
         made_in(node("a", "Conv2D", micros=60), MAIN, KERAS, NET, KERAS),
         made_in(node("b", "Add", micros=30), MAIN, KERAS),
@@ -134,7 +134,7 @@ def test_of_calls_those_in_the_users_own_files_can_be_asked_for_alone() -> None:
     assert rest.whole.micros == 100
 
 
-def test_the_line_of_a_row_is_the_users_own_innermost_one_and_of_a_gradient_that_of_the_forward_node() -> None:
+def test_the_line_of_a_row_is_the_users_innermost_line_or_the_forward_nodes() -> None:
     nodes = [
         made_in(node("conv", "Conv2D", micros=60), MAIN, NET, KERAS),
         made_in(node("gradients/conv_grad/Filter", "Filter", micros=50), MAIN, KERAS),

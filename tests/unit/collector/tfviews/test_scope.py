@@ -1,4 +1,4 @@
-"""The scope view's rules, on nodes made by hand; equality with TensorFlow's own is an integration test."""
+"""The scope view's rules, on nodes made by hand; an integration test compares it with TensorFlow's own."""
 
 from fakes.nodes import node
 from tfprof.collector.tfviews.options import Options
@@ -25,7 +25,7 @@ def text(branch: Branch) -> str:
     return f"{branch.name}{'' if branch.accounted else '?'}:{branch.total.micros}" + (f"({below})" if below else "")
 
 
-def test_names_without_a_node_are_scopes_of_the_tree_and_count_as_definitions() -> None:
+def test_names_without_a_node_are_scopes_and_count_as_definitions() -> None:
     found = view()
     assert text(found.root) == "_TFProfRoot?:15(a:3(a/x:3(a/x/one:1 a/x/two:2)) b:12(b/three:8) c:0)"
     assert found.root.definitions == 7
@@ -33,18 +33,18 @@ def test_names_without_a_node_are_scopes_of_the_tree_and_count_as_definitions() 
     assert found.root.children[1].nodes == (NODES[2],)
 
 
-def test_what_is_not_accounted_stays_for_what_is_below_it_and_its_numbers_count() -> None:
+def test_an_unaccounted_entry_stays_above_accounted_ones_and_its_numbers_count() -> None:
     found = view(account_type_regexes=("Conv2D",))
     assert text(found.root) == "_TFProfRoot?:13(a?:1(a/x?:1(a/x/one:1)) b?:12(b/three:8))"
     assert found.accounted == {"a/x/one", "b/three"}
     assert (found.nodes, found.kept) == (5, 5)
 
 
-def test_scopes_have_a_type_of_their_own_to_be_accounted_by() -> None:
+def test_scopes_have_their_own_op_type() -> None:
     assert text(view(account_type_regexes=("_kTFScopeParent",)).root) == "_TFProfRoot?:0(a:0(a/x:0))"
 
 
-def test_nothing_accounted_leaves_the_root() -> None:
+def test_without_accounted_nodes_only_the_root_is_left() -> None:
     assert text(view(account_type_regexes=()).root) == "_TFProfRoot?:0"
     assert text(scope_view([], Options()).root) == "_TFProfRoot?:0"
 

@@ -1,4 +1,4 @@
-"""Stacks of nodes out of the store's rows."""
+"""Stacks of nodes from rows of the store."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -27,25 +27,25 @@ def noded(graph: int, **numbers: int) -> list[dict[str, Any]]:
     return [{"graph": graph, "name": name, "stack": stack} for name, stack in numbers.items()]
 
 
-def test_each_node_has_its_frames_outermost_first_and_shares_them() -> None:
+def test_nodes_share_frames_which_are_outermost_first() -> None:
     found = stacks(rows("frames", framed(0, [A, B, C], [A, C])), rows("stacks", noded(0, x=0, y=1, z=0)))
     assert found == {"x": (A, B, C), "y": (A, C), "z": (A, B, C)}
     assert found["x"] is found["z"]
     assert found["x"][0] is found["y"][0]
 
 
-def test_of_a_name_in_two_graphs_the_first_counts() -> None:
+def test_if_two_graphs_have_a_name_the_first_counts() -> None:
     made = rows("frames", [*framed(1, [A]), *framed(4, [B], [C])])
     assert stacks(made, rows("stacks", [*noded(1, x=0), *noded(4, x=0, y=1)])) == {"x": (A,), "y": (C,)}
 
 
-def test_frames_that_differ_in_one_thing_are_not_put_together() -> None:
+def test_frames_that_differ_in_any_field_are_not_shared() -> None:
     alike = [A, *(A._replace(**{name: value}) for name, value in C._asdict().items() if value != getattr(A, name))]
     assert len(alike) == 5
     assert stacks(rows("frames", framed(0, alike)), rows("stacks", noded(0, x=0))) == {"x": tuple(alike)}
 
 
-def test_more_files_lines_and_functions_than_fit_one_number_are_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_files_lines_and_functions_are_distinguished(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tfprof.collector.tfviews.stacks._ROOM", 4)
     made = [Frame(f"{n % 2}.py", n % 3, f"f{n % 5}") for n in range(30)]
     assert stacks(rows("frames", framed(0, made, made[::-1])), rows("stacks", noded(0, x=0, y=1))) == {
@@ -54,7 +54,7 @@ def test_more_files_lines_and_functions_than_fit_one_number_are_told_apart(monke
     }
 
 
-def test_an_empty_stack_and_one_that_is_missing_are_empty() -> None:
+def test_an_empty_and_a_missing_stack_are_empty() -> None:
     assert stacks(FRAMES.empty_table(), rows("stacks", noded(0, x=0))) == {"x": ()}
     assert stacks(rows("frames", framed(0, [], [A])), rows("stacks", noded(0, x=0, y=1, z=7))) == {
         "x": (),
@@ -64,16 +64,16 @@ def test_an_empty_stack_and_one_that_is_missing_are_empty() -> None:
     assert stacks(FRAMES.empty_table(), STACKS.empty_table()) == {}
 
 
-def test_rows_may_come_in_several_pieces_with_columns_left_out() -> None:
+def test_tables_may_be_chunked_and_lack_columns() -> None:
     made = [rows("frames", framed(graph, [A, B], [C])).select(FRAME_COLUMNS) for graph in (0, 1)]
     named = pa.concat_tables([rows("stacks", noded(0, x=1)), rows("stacks", noded(1, y=0))])
     assert stacks(pa.concat_tables(made), named) == {"x": (C,), "y": (A, B)}
 
 
-def test_what_a_job_sends_comes_out_as_it_was() -> None:
+def test_a_sent_stack_is_read_back_unchanged() -> None:
     sent = b"""{"files": ["t.py"], "functions": ["f", "g"], "frames": [[0, 3, 0], [0, 4, 1]],
         "stacks": [[0, 1], [1]], "nodes": {"x": 0, "y": 1, "z": 0}}"""
-    told = frames(sent, 2)
-    found = stacks(pa.Table.from_batches([told.frames]), pa.Table.from_batches([told.stacks]))
+    shown = frames(sent, 2)
+    found = stacks(pa.Table.from_batches([shown.frames]), pa.Table.from_batches([shown.stacks]))
     outer, inner = Frame("t.py", 3, "f"), Frame("t.py", 4, "g")
     assert found == {"x": (outer, inner), "y": (inner,), "z": (outer, inner)}

@@ -32,7 +32,7 @@ def test_a_value_is_written_in_nested_brackets(tensor: Tensor, text: str) -> Non
     assert tensor.text() == text
 
 
-def test_a_long_value_is_cut_and_says_so() -> None:
+def test_a_long_value_is_truncated_with_a_note() -> None:
     text = floats(*range(4000), shape=(40, 100)).text()
     assert text.startswith("[[0.00 1.00 ")
     assert text.endswith("],\n...omitted from display\n\n")
@@ -40,11 +40,11 @@ def test_a_long_value_is_cut_and_says_so() -> None:
 
 
 @pytest.mark.parametrize(("count", "omitted"), [(1999, False), (2000, True)])
-def test_a_value_is_cut_where_tfprof_cuts_it(count: int, omitted: bool) -> None:
+def test_a_value_is_truncated_at_the_tf_profilers_length(count: int, omitted: bool) -> None:
     assert ("omitted" in floats(*[1.0] * count).text()) == omitted
 
 
-def test_messages_have_all_values_by_kind() -> None:
+def test_messages_contain_all_values_by_type() -> None:
     assert list(tensor_message(floats(0.1, 123456789)).value_double) == [0.1, 123457000.0]
     assert tensor_message(floats(0.1)).dtype == FLOAT
     doubles = tensor_message(Tensor(DOUBLE, (1,), struct.pack("<d", 1 / 3)))

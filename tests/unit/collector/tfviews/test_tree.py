@@ -1,4 +1,4 @@
-"""What the scope and the graph view share: what is shown of a tree, in what order, with which totals."""
+"""The tree of scope, graph and code view: shown entries, order, totals."""
 
 from tfprof.collector.tfviews.nodes import NOTHING, Stats
 from tfprof.collector.tfviews.options import Options
@@ -39,7 +39,7 @@ def shown(**options: object) -> str:
 WHOLE = "root:31:5(a:31:5(b:26:3(d:8:1 e:16:1) c:4:1))"
 
 
-def test_a_total_is_ones_own_and_those_of_all_below_and_the_root_is_no_definition() -> None:
+def test_a_total_includes_all_entries_below_and_the_root_is_no_definition() -> None:
     assert shown() == WHOLE
 
 
@@ -48,12 +48,12 @@ def test_depth_counts_from_the_root_which_is_always_shown() -> None:
     assert shown(max_depth=1) == shown(max_depth=0) == shown(max_depth=-1) == "root:31:5"
 
 
-def test_what_is_hidden_gives_its_place_to_what_is_shown_below_it_and_uses_up_depth() -> None:
+def test_children_of_a_hidden_entry_move_up_and_it_uses_up_depth() -> None:
     assert shown(hide_name_regexes=("b",)) == "root:31:5(a:31:5(c:4:1 d:8:1 e:16:1))"
     assert shown(hide_name_regexes=("a", "b"), max_depth=3) == "root:31:5(c:4:1)"
 
 
-def test_minima_look_at_totals_but_for_runs_parameters_and_float_ops() -> None:
+def test_minima_apply_to_totals_except_runs_parameters_and_float_ops() -> None:
     assert shown(min_micros=5) == "root:31:5(a:31:5(b:26:3(d:8:1 e:16:1)))"
     assert shown(min_bytes=5) == "root:31:5(a:31:5(b:26:3(e:16:1)))"
     assert shown(min_params=1) == shown(min_occurrence=2) == "root:31:5(e:16:1)"
@@ -65,23 +65,23 @@ def test_a_trim_hides_what_is_below_a_match_not_the_match() -> None:
     assert shown(trim_name_regexes=("_TFProfRoot",)) == "root:31:5"
 
 
-def test_a_start_replaces_what_is_below_the_root_and_leaves_its_totals() -> None:
+def test_a_start_replaces_the_entries_below_the_root_and_keeps_its_totals() -> None:
     assert shown(start_name_regexes=("b", "c", "d")) == "root:31:5(b:26:3(d:8:1 e:16:1) c:4:1)"
     assert shown(start_name_regexes=("x",)) == shown(start_name_regexes=()) == "root:31:5"
 
 
-def test_totals_of_what_is_displayed_only_count_the_root_too() -> None:
+def test_totals_of_displayed_entries_include_the_root() -> None:
     assert shown(account_displayed_op_only=True, hide_name_regexes=("b",)) == "root:29:5(a:29:4(c:4:1 d:8:1 e:16:1))"
 
 
-def test_children_are_in_the_order_of_totals_or_of_names_and_without_an_order_as_they_were() -> None:
+def test_children_are_sorted_by_totals_or_names_or_not_at_all() -> None:
     assert shown(order_by="micros") == "root:31:5(a:31:5(b:26:3(e:16:1 d:8:1) c:4:1))"
     assert shown(order_by="cpu_micros", hide_name_regexes=("b",)) == "root:31:5(a:31:5(d:8:1 e:16:1 c:4:1))"
     assert shown(order_by="occurrence", hide_name_regexes=("b",)) == "root:31:5(a:31:5(c:4:1 d:8:1 e:16:1))"
     assert shown(order_by="", hide_name_regexes=("b",)) == "root:31:5(a:31:5(d:8:1 e:16:1 c:4:1))"
 
 
-def test_equal_children_are_in_the_order_of_the_version_that_is_asked_for() -> None:
+def test_equal_children_are_in_the_order_of_the_selected_version() -> None:
     names = [f"n{at:02}" for at in range(20)]
     root = root_of([kept(name) for name in names])
     asked = Options(order_by="micros")
@@ -95,7 +95,7 @@ def test_equal_children_are_in_the_order_of_the_version_that_is_asked_for() -> N
     assert orders["1.15"][:4] == ["n10", "n19", "n18", "n17"]
 
 
-def test_sums_wrap_in_64_bits_as_tfprofs_do() -> None:
+def test_sums_wrap_in_64_bits_as_in_the_tf_profiler() -> None:
     root = root_of([kept("a", bytes=2**63 - 1), kept("b", bytes=1)])
     assert root.total.bytes == -(2**63)
 
@@ -106,14 +106,14 @@ def test_a_minimum_of_0_hides_a_negative_total() -> None:
     assert names == ["b"]
 
 
-def test_the_view_says_why_the_rest_is_not_shown() -> None:
+def test_the_view_counts_the_entries_that_are_not_shown() -> None:
     found = view(start_name_regexes=("b",), hide_name_regexes=("b",), max_depth=2)
     assert (found.nodes, found.kept, found.before, found.below, found.hidden, found.shown) == (5, 5, 2, 2, 1, 0)
     found = view(trim_name_regexes=("b",), min_micros=5)
     assert (found.kept, found.before, found.below, found.hidden, found.shown) == (5, 0, 2, 1, 2)
 
 
-def test_a_chain_of_a_hundred_thousand_is_walked() -> None:
+def test_a_chain_of_a_hundred_thousand_entries_is_walked() -> None:
     entry = kept("n", micros=1)
     for _ in range(100_000 - 1):
         entry = kept("n", entry, micros=1)

@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 import click
 
 from ..collector.errors import UsageError
-from ..collector.query.engine import About
+from ..collector.query.engine import Selection
 from ..collector.query.selection import check, choose
 from ..collector.store.reader import open_reader
 from ..collector.summaries.kinds import from_text
@@ -40,7 +40,7 @@ def step_range(_context: click.Context, _parameter: click.Parameter, value: str 
 
 
 def step_kinds(_context: click.Context, _parameter: click.Parameter, value: str | None) -> tuple[int, ...] | None:
-    """Read the value of `--kind`."""
+    """Parse the value of `--kind`."""
     return None if value is None else from_text(value)
 
 
@@ -50,7 +50,7 @@ kind_option: Callable[[Any], Any] = click.option(
     metavar="KIND",
     callback=step_kinds,
     help="Only steps of this kind, as batch, train or function:NAME, or of several (KIND,KIND), or all;"
-    " else those the jobs are about.",
+    " default: the main kind.",
 )
 _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
     jobs_argument,
@@ -87,7 +87,7 @@ _OPTIONS: Final[tuple[Callable[[Any], Any], ...]] = (
 )
 
 
-def about_options(command: F) -> F:
+def selection_options(command: F) -> F:
     """Add to ``command`` the options that select jobs, steps and devices."""
     for option in reversed((*_OPTIONS, store_option)):
         command = option(command)
@@ -106,7 +106,7 @@ def view_options(view: str) -> Callable[[F], F]:
     return decorate
 
 
-def about(
+def selection_from(
     jobs: Sequence[str],
     store: str,
     *,
@@ -116,10 +116,10 @@ def about(
     steps: tuple[int, int] | None,
     device: str | None,
     parity: Parity,
-) -> About:
+) -> Selection:
     """Return the selection; NoSuchJobError, StoreError or UsageError if it is invalid."""
     check(jobs, hosts, pids)
-    return About(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds)
+    return Selection(tuple(choose(open_reader(store), jobs, hosts, pids)), steps, device, parity, kinds)
 
 
 class TfprofCommand(click.Command):
@@ -143,7 +143,7 @@ class TfprofCommand(click.Command):
             if listed:
                 with formatter.section(heading):
                     formatter.write_dl(listed)
-        with formatter.section("Else"):
+        with formatter.section("Other"):
             formatter.write_dl(list(rows.values()))
 
     @staticmethod

@@ -1,0 +1,20 @@
+"""Prints the answer of a view, for commands and the shell."""
+
+from ..collector.query.explanations import hint, left_out, why
+from ..collector.write_output import AnswerText
+from .command import note, print_lines
+
+
+def print_answer(printed: AnswerText) -> None:
+    """Print the lines of an answer; on standard error, print its warnings and why it is empty or incomplete."""
+    answer = printed.answer
+    if answer.shows_something:
+        print_lines(printed.lines)
+    for text in printed.warnings:
+        note(text)
+    reasons = (why(answer),) if printed.for_people else (left_out(answer), why(answer))
+    for reason in (*reasons, hint(answer) if answer.shows_something and not printed.for_people else None):
+        if reason:
+            note(reason)
+    if answer.view.name == "code" and answer.options.account_displayed_op_only:
+        note("Note: code view ignores account_displayed_op_only")
