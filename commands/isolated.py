@@ -42,7 +42,7 @@ def _is_found() -> bool:
 
 
 def release_interrupt() -> None:
-    """Let Ctrl-C end the process silently during imports; starter.c blocked it so far."""
+    """Let Ctrl-C end the process silently during imports; starter.c has blocked it until now."""
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     if sys._xoptions.get("tfprof") == "held":
@@ -50,7 +50,10 @@ def release_interrupt() -> None:
 
 
 def occupy_standard() -> None:
-    """Keep files opened later off descriptors 0, 1 and 2; child programs get them closed."""
+    """Keep files opened later off descriptors 0, 1 and 2.
+
+    Closed standard descriptors are closed in child programs, too.
+    """
     while True:
         fd = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         if fd > 2:

@@ -18,7 +18,7 @@ LEVELS = {"auto": layout.LEVEL_AUTO, "software": layout.LEVEL_SOFTWARE, "full": 
 
 
 class PolicyError(TfprofError):
-    """A text or words that are no valid policy."""
+    """An invalid policy."""
 
     slug = "trace-policy"
     exit_code = 2
@@ -79,7 +79,7 @@ class Policy(object):
 
     @classmethod
     def from_words(cls, words: Sequence[int], ranges: tuple[tuple[int, int], ...] = ()) -> Policy:
-        """Return the policy in the agent's words and its table of ranges; PolicyError when they are invalid."""
+        """Return the policy in the agent's words and table of ranges; PolicyError when invalid."""
         mode, level, first, last, every, budget = words
         wrong = (
             mode not in (layout.MODE_OFF, layout.MODE_BUDGET, layout.MODE_ALL, layout.MODE_EVERY, layout.MODE_STEPS)

@@ -8,8 +8,8 @@ import stat
 from .errors import TfprofError, UsageError
 from .private_files import read_file
 
-ANNOUNCE = "announce"  # one file a channel, written by the shim: docs/channel.md
-LAUNCHES = "launches"  # one JSON file a tfprof-run
+ANNOUNCE = "announce"  # one file for each channel, written by the shim: docs/channel.md
+LAUNCHES = "launches"  # one JSON file for each launch
 COLLECTOR_SOCKET = "collector.sock"
 _PATH_MAX = 4096
 #: Maximum length of a local socket's path (bytes).
@@ -31,12 +31,15 @@ def store_path(given: str) -> str:
         return os.path.abspath(os.path.expanduser(given))
     except OSError as error:
         raise PlaceError(
-            "the working folder, which %r counts from, is gone: %s" % (given, error.strerror), "io"
+            "the working folder, which %r is relative to, is gone: %s" % (given, error.strerror), "io"
         ) from None
 
 
 def default_store() -> str:
-    """Return the user's store: $TFPROF_STORE, else below the state folder; see ``absolute``."""
+    """Return the user's store: $TFPROF_STORE, else tfprof in the state folder.
+
+    The path may be relative: see ``absolute``.
+    """
     given = os.environ.get("TFPROF_STORE")
     return store_path(given) if given else os.path.join(state_home(), "tfprof")
 
@@ -47,7 +50,7 @@ def state_home() -> str:
 
 
 def absolute(store: str) -> str:
-    """Return ``store``; PlaceError when it follows from a variable with a relative path."""
+    """Return ``store``; PlaceError when it is relative, since a variable has a relative path."""
     if not os.path.isabs(store):
         name = "XDG_STATE_HOME" if os.environ.get("XDG_STATE_HOME") else "HOME"
         raise PlaceError("%s is %r, which is no absolute path" % (name, os.environ.get(name, "")))
@@ -67,7 +70,7 @@ def runtime_root() -> str:
         raise PlaceError("XDG_RUNTIME_DIR is %r, which is not a folder" % base)
     if base:
         return os.path.join(base, "tfprof")
-    import tempfile  # a tenth of the launcher's start, seldom needed
+    import tempfile  # imported late: it takes a tenth of the launcher's start and is seldom needed
 
     try:
         return os.path.join(tempfile.gettempdir(), "tfprof-%d" % os.getuid())
@@ -81,13 +84,16 @@ def instance_dir(store: str) -> str:
 
 
 def _digest(path: str) -> str:
-    import hashlib  # slow to load, and few commands need a runtime folder
+    import hashlib  # imported late: it is slow, and few commands need a runtime folder
 
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
 
 
 def make_private(path: str) -> str:
-    """Create ``path`` with mode 0700 if needed and return it; refuse one that is not private."""
+    """Create the folder ``path`` with mode 0700 if needed and return it.
+
+    PlaceError when that fails, or when the folder is not private to this user.
+    """
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         info = os.lstat(path)
@@ -106,11 +112,11 @@ def make_instance(store: str) -> str:
     place = make_private(instance_dir(store))
     for name in (ANNOUNCE, LAUNCHES):
         make_private(os.path.join(place, name))
-    _note_store(place, os.path.realpath(store))
+    _record_store(place, os.path.realpath(store))
     return place
 
 
-def _note_store(place: str, store: str) -> None:
+def _record_store(place: str, store: str) -> None:
     try:
         fd = os.open(os.path.join(place, _STORE), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:

@@ -21,7 +21,7 @@ class NoValueError(ValueError):
 
 
 def whole(text: str) -> int | None:
-    """Return the number ≥ 0 in ``text``, written in the digits 0 to 9; None if it is none."""
+    """Return the number in ``text``, which has only the digits 0 to 9; None if it is no number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else None
 
 
@@ -36,7 +36,7 @@ def size(text: str) -> int:
 
 
 def count(text: str) -> int:
-    """Return the number that ``text`` is; NoValueError if it is no whole number from 0."""
+    """Return the number in ``text``; NoValueError if it is no whole number from 0."""
     number = whole(text.strip())
     if number is None:
         raise NoValueError("%r is no whole number from 0" % text)
@@ -44,7 +44,7 @@ def count(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """Return the seconds in ``text``; NoValueError unless it is a number above 0 and at most a hundred years."""
+    """Return the seconds in ``text``, above 0 and at most a hundred years; else NoValueError."""
     number = decimal(text)
     if not 0 < number <= SECONDS_MAX:
         raise NoValueError("%r is no time in seconds: a number above 0" % text)
@@ -52,7 +52,7 @@ def seconds(text: str) -> float:
 
 
 def days(text: str) -> float:
-    """Return the days in ``text``; NoValueError unless it is a number above 0 and at most a hundred years."""
+    """Return the days in ``text``, above 0 and at most a hundred years; else NoValueError."""
     number = decimal(text)
     if not 0 < number <= DAYS_MAX:
         raise NoValueError("%r is no time in days: a number above 0" % text)
@@ -60,9 +60,9 @@ def days(text: str) -> float:
 
 
 def duration(text: str) -> float:
-    """Return the seconds that ``text`` means.
+    """Return the duration in ``text`` in seconds; NoValueError if it is invalid.
 
-    It is a number above 0, with ms, s, m, h or d behind it, or no unit; else NoValueError.
+    ``text`` is a number above 0, with the unit ms, s, m, h or d. Without a unit it is in seconds.
     """
     word = text.strip().lower()
     unit = next((unit for unit in ("ms", "s", "m", "h", "d") if word.endswith(unit)), "")
@@ -73,7 +73,7 @@ def duration(text: str) -> float:
 
 
 def decimal(text: str) -> float:
-    """Return the number in ``text``, such as 0.5 or 1e3; -1 if it is none."""
+    """Return the number in ``text``, such as 0.5 or 1e3; -1 if it is no number."""
     word = text.strip().lower()
     digits, e, exponent = word.partition("e")
     is_number = digits.replace(".", "", 1).isdigit() and (not e or exponent.lstrip("+-").isdigit())
@@ -100,5 +100,5 @@ def flag(text: str) -> bool:
 
 
 def limit(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser like ``parse`` that accepts an empty text, too: None, for no limit."""
+    """Return a parser like ``parse`` that returns None, for no limit, for an empty text."""
     return lambda text: parse(text) if text.strip() else None
