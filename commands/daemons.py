@@ -245,7 +245,7 @@ def _open_log(path: str) -> int:
 
 
 def _above_standard(fd: int) -> int:
-    """Return a descriptor of the same file above 2: ``fd`` may be a closed standard one's number."""
+    """Return a descriptor above 2 of the same file; ``fd`` may be 0, 1 or 2 if it was closed."""
     if fd > 2:
         return fd
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)

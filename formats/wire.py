@@ -67,7 +67,7 @@ def shared(theirs: Sequence[int]) -> int:
 
 
 def version_of(kind: int) -> int:
-    """Return the version that added messages of type ``kind``: only peers that speak it take them."""
+    """Return the version that added messages of type ``kind``; a peer must speak it to take them."""
     return _BROUGHT_BY.get(kind, 1)
 
 
@@ -77,7 +77,10 @@ def pack(head: Head) -> bytes:
 
 
 def unpack(data: bytes) -> Head:
-    """Return the head in ``data``; FormatError if invalid, VersionError if of an unknown version."""
+    """Return the head in ``data``.
+
+    FormatError if it is invalid, VersionError if it is of an unknown version.
+    """
     if len(data) < 6 or data[:4] != MAGIC:
         raise FormatError("not a tfprof message")
     version = int.from_bytes(data[4:6], "little")

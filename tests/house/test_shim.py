@@ -70,7 +70,7 @@ def _asks(handler: ast.ExceptHandler) -> bool:
         return True
     called = (node.func for node in ast.walk(handler) if isinstance(node, ast.Call))
     calls = (call.value if isinstance(call, ast.Subscript) else call for call in called)
-    # `handlers` of shim/lasting.py has `interrupted` of the fence, or nothing.
+    # `handlers` of shim/process_events.py has `interrupted` of the fence, or nothing.
     asking = {"stop", "theirs", "interrupted", "handlers"}
     return any(getattr(call, "id", getattr(call, "attr", "")) in asking for call in calls)
 

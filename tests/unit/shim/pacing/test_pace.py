@@ -200,7 +200,7 @@ def test_traces_that_leave_steps_with_more_page_faults_are_followed_by_others_un
     assert runs_of(job.traced) == [WARM_UP + 1 + EACH * run for run in range(times + 1)]
     assert len(job.traced) == FIRST * (times + 1)
     assert job.slow == EACH * times
-    assert not job.pace.lasting
+    assert not job.pace.lasting_faults
 
 
 def test_what_steps_were_slower_for_a_trace_is_part_of_its_cost():
@@ -217,7 +217,7 @@ def test_the_cost_is_known_though_the_first_traces_of_all_made_steps_slow():
 
 def test_what_further_traces_do_not_undo_is_told_and_left():
     job = TippedJob("budget=1%", lambda run: run >= 5).steps(30_000)
-    assert job.pace.lasting == 17_000 - 10
+    assert job.pace.lasting_faults == 17_000 - 10
     before = len(job.traced)
     job.steps(60_000)
     assert len(job.traced) - before == pytest.approx(1500, rel=0.1)  # 0.8 ms each of 1 % of 120 s

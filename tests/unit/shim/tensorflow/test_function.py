@@ -16,7 +16,7 @@ def functions(monkeypatch, armed):
     monkeypatch.setattr(window, "current", None)
     function.patch(module)
     yield module
-    window.give_way()
+    window.drop_current()
     assert not function.scope.calling
     assert not function.inside
 

@@ -197,7 +197,7 @@ def test_a_graph_tells_what_a_model_that_runs_does_not_train(sent, reader):
     made.collections["variables"] = [kernel, frozen, count]
     model.weights, model.trainable_weights = [kernel, frozen, count], [kernel]
     graph.ensure_sent(Graph(op("b")), sent)
-    models.note(model)
+    models.remember(model)
     graph.ensure_sent(made, sent)
     record = json.loads(reader.take().records[3].data)
     assert record["variables"] == {"kernel": None, "frozen": None}

@@ -17,7 +17,7 @@ def kit(monkeypatch, armed):
     keras.patch_model(module)
     function.patch(functions)
     yield profiler, functions, module
-    window.give_way()
+    window.drop_current()
     assert not keras._open
     assert not function.scope.keras_calls
 

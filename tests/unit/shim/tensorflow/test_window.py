@@ -34,7 +34,7 @@ def fake(monkeypatch, armed):
     for name, value in fresh.items():
         monkeypatch.setattr(window, name, value)
     yield state
-    window.give_way()
+    window.drop_current()
 
 
 def run(count, kind=layout.BATCH, before=lambda number: None):
@@ -277,7 +277,7 @@ def test_a_forked_child_leaves_the_parents_window_alone(fake, read, monkeypatch)
     pid = os.fork()
     if pid == 0:
         step.end()
-        window.give_way()
+        window.drop_current()
         os._exit(0 if window.current is None and fake.log == ["start"] else 1)
     assert os.waitpid(pid, 0)[1] == 0
     step.end()

@@ -5,7 +5,7 @@ import sys
 
 SCRIPT = """
 import atexit
-from tfprof.shim.lasting import at_end
+from tfprof.shim.process_events import at_end
 
 class Never:
     def __call__(self):
