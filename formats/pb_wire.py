@@ -66,7 +66,7 @@ def without(data: bytes, number: int) -> bytes:
 
 
 def last(data: bytes, number: int, default: int = 0) -> int:
-    """Return the value of the last field ``number`` in ``data``: in protobuf the last one counts."""
+    """Return the value of the last field ``number`` in ``data``: in protobuf the last counts."""
     for field, _, _, value in fields(data):
         if field == number:
             default = value

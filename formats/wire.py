@@ -67,7 +67,7 @@ def shared(theirs: Sequence[int]) -> int:
 
 
 def version_of(kind: int) -> int:
-    """Return the version that added messages of type ``kind``; a peer must speak it to take them."""
+    """Return the version that added the type ``kind``; a peer must speak it to take a message."""
     return _BROUGHT_BY.get(kind, 1)
 
 

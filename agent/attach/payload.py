@@ -1,4 +1,4 @@
-"""The injected work: arming the shim, with all its files, or disarming it."""
+"""The injected work: it arms the shim, whose files are sent along, or disarms it."""
 
 import functools
 import json
@@ -17,8 +17,11 @@ _CALL: Final = "\ntold = act(data)\n"
 _NO_MODULE: Final = "__init__.py"
 
 
-class Told(NamedTuple):
-    """The answer of a job: whether it is armed, was armed before, has a channel, or could not make one."""
+class Outcome(NamedTuple):
+    """The answer of a job.
+
+    It says whether the job is armed, was armed before, has a channel, or could not create one.
+    """
 
     armed: bool
     before: bool
@@ -36,10 +39,10 @@ def disarming() -> dict[str, Any]:
     return {"code": _text(_ACTING) + _CALL, "action": "disarm"}
 
 
-def told(text: str) -> Told:
-    """Parse the answer of a job; AttachError if it is invalid."""
+def parse_outcome(text: str) -> Outcome:
+    """Return the outcome in the answer of a job; AttachError if it is invalid."""
     try:
-        return Told(**{name: bool(value) for name, value in json.loads(text).items()})
+        return Outcome(**{name: bool(value) for name, value in json.loads(text).items()})
     except (ValueError, TypeError, AttributeError, RecursionError):
         raise AttachError("the process sent an invalid answer") from None
 

@@ -321,7 +321,7 @@ class Agent:
         self._try_write(self._check_launches)
         living = self._results.living
         if living - self._living:
-            self._collector.soon()
+            self._collector.reset_delay()
         self._living = living
         if self.jobs:
             self._keep_collector()
@@ -347,10 +347,10 @@ class Agent:
 
     def _keep_collector(self) -> None:
         try:
-            self._collector.look()
+            self._collector.ensure_running()
         except daemons.DaemonError as error:
             self._error = str(error)
-        self._link.met(self._collector.pid)
+        self._link.note_collector(self._collector.pid)
 
     def _stall(self) -> dict[str, str] | None:
         """Why nothing is stored for any job, None when data is stored."""

@@ -68,7 +68,7 @@ class ChannelHolder:
     def revive(self) -> bool:
         """Return whether the agent runs; start it when it does not."""
         try:
-            return self._supervisor.look()
+            return self._supervisor.ensure_running()
         except TfprofError as error:
             self.refusal = {"slug": error.slug, "text": error.args[0]}
             return False

@@ -96,7 +96,7 @@ class Tracker(_Counted):
 
     def forget(self) -> None:
         """Start again, as in a forked child: without a channel, at step 1."""
-        # Protects the pace. A forked child needs a new one: a thread of the parent may hold the old.
+        # Protects the pace. A forked child needs a new one: a thread of the parent may hold this.
         self._pacer_guard = ReentrantGuard()
         self.channel: Channel | None = None
         self.account = Account()

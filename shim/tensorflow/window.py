@@ -86,7 +86,7 @@ class Window(object):
         return self.tracker is step.tracker and self.ordinal == step.ordinal
 
     def deliver(self, step: Step, duration: int, count: int) -> None:
-        """Stop recording and put the data as the record of ``step``; count it as lost on failure."""
+        """Stop recording and put the data as the record of ``step``; count a loss on failure."""
         start = clock.mono()
         kept = False
         try:

@@ -123,7 +123,7 @@ def test_a_refusal_ends_all_sending_until_a_welcome_and_is_asked_about_ever_more
     assert waits == sorted(waits)
     assert waits[0] <= 2 * GREET_S
     assert waits[-1] == REFUSED_GREET_S
-    line.link.met(4711)  # another process has the collector's lock
+    line.link.note_collector(4711)  # another process has the collector's lock
     line.link.greet(now + GREET_S)
     assert line.link._greeted_s == now + GREET_S
     line.say(Head(wire.WELCOME), {**WELCOME, "collector": "c2"})
