@@ -66,7 +66,7 @@ class ThreadState(NamedTuple):
 
 
 class Frame(NamedTuple):
-    """A frame: ``data`` for the address ``at``; rsp is ``context_at`` when `rt_sigreturn` starts."""
+    """A frame: ``data`` for the address ``at``, and the rsp with which `rt_sigreturn` starts."""
 
     at: int
     data: bytes

@@ -43,7 +43,7 @@ class NoPythonError(RefusedError):
 
 
 class Functions(NamedTuple):
-    """Addresses in a process: its interpreter's functions, `mmap`, `mprotect`, an `rt_sigreturn`."""
+    """Addresses in a process: functions of Python, `mmap`, `mprotect`, and an `rt_sigreturn`."""
 
     python: Mapping[str, int]
     mmap: int

@@ -5,19 +5,19 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-#: The one folder that goes on a job's module path.
+#: The folder that is added to a job's module path.
 INJECT: Final = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 3)[0], "shim", "inject")
 
 _PYTHON: Final = re.compile(r"(python|pypy)[0-9.]*")
-#: Options of Python that keep it from looking at PYTHONPATH or from loading sitecustomize.
+#: Options with which Python ignores PYTHONPATH or does not load sitecustomize.
 _ISOLATING: Final = frozenset("IES")
-#: Options whose value is what follows; after -c and -m the rest is the program's.
+#: Options with a value, which follows; after -c and -m the rest belongs to the program.
 _WITH_VALUE: Final = frozenset("WX")
 _ENDS_OPTIONS: Final = frozenset("cm")
 
 
 def given() -> dict[str, str]:
-    """Return the initial environment of this process; Python adds LC_CTYPE in a C locale."""
+    """Return the initial environment of this process; os.environ may have LC_CTYPE from Python."""
     try:
         with open("/proc/self/environ", "rb") as file:
             pairs = [os.fsdecode(entry).partition("=") for entry in file.read().split(b"\0")]
@@ -38,7 +38,7 @@ def job_environment(environ: Mapping[str, str], run: str, settings: Mapping[str,
 
 
 def isolating_option(command: Sequence[str]) -> str | None:
-    """Return the option that keeps the Python in ``command`` from loading the shim, or None."""
+    """Return the option with which the Python in ``command`` does not load the shim, or None."""
     if not _PYTHON.fullmatch(os.path.basename(command[0])):
         return None
     skip = False

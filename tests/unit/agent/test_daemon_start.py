@@ -78,7 +78,7 @@ def test_one_that_says_why_it_cannot_is_told_of_at_once_and_not_tried_again_soon
     clock.now += daemon_start.LAST_DELAY_S - 1
     supervisor.ensure_running()
     assert len(starts) == 1
-    supervisor.soon()
+    supervisor.reset_delay()
     supervisor.ensure_running()
     assert len(starts) == 2
     assert slug(supervisor) is None

@@ -56,7 +56,7 @@ class Bench:
 
     def end(self, wait_s: float = 0.0) -> dict[str, Any] | None:
         """Return the CLOSE that is queued so long after the end of the process, None for none."""
-        self.job.gone(self.now)
+        self.job.note_gone(self.now)
         self.turn()
         self.now += wait_s
         self.job.close_if_over(self.place, self.now)
@@ -111,7 +111,7 @@ def test_a_new_hello_opens_it_anew_once_a_second_at_most(bench: Bench) -> None:
     bench.turn(HELLO_S)
     assert len(bench.of(wire.OPEN)) == 2
     bench.writer.hello({"name": "last.py", "framework": "tensorflow"})
-    bench.job.gone(bench.now)
+    bench.job.note_gone(bench.now)
     bench.turn(0.01)
     assert len(bench.of(wire.OPEN)) == 3, "what it said last is sent at its end, too"
 
@@ -135,7 +135,7 @@ def test_it_is_closed_when_all_that_it_put_is_acked_and_not_before(bench: Bench)
     bench.writer.put(b"one")
     bench.turn()
     bench.writer.put(b"two")
-    bench.job.gone(bench.now)
+    bench.job.note_gone(bench.now)
     bench.job.close_if_over(bench.place, bench.now + 60)
     assert not bench.of(wire.CLOSE)
     bench.turn()
@@ -209,7 +209,7 @@ def test_a_channel_that_goes_bad_is_lost_and_read_no_more(bench: Bench) -> None:
 
 def test_a_channel_that_goes_bad_at_the_end_is_lost_too(bench: Bench) -> None:
     bench.turn()
-    bench.job.gone(bench.now)
+    bench.job.note_gone(bench.now)
     bench.writer.set(head=1 << 60)
     assert bench.job.is_moving, "the next turn finds it"
     assert bench.job.has_more_to_do
@@ -222,7 +222,7 @@ def test_it_is_active_as_long_as_it_moves_and_a_while_after(bench: Bench) -> Non
     bench.turn()
     bench.now = time.monotonic() + 10_000.0
     assert not bench.job.is_active(bench.now)
-    bench.job.gone(bench.now)
+    bench.job.note_gone(bench.now)
     assert bench.job.is_active(bench.now)
     assert bench.job.is_active(bench.now + module.ACTIVE_S - 0.1)
     assert not bench.job.is_active(bench.now + module.ACTIVE_S + 0.1)
@@ -233,5 +233,5 @@ def test_after_its_end_it_used_what_it_used_last(bench: Bench) -> None:
     bench.job.sample(tree, frozenset({os.getpid()}))
     last = bench.job.sample(tree, frozenset({os.getpid()}))
     assert last["processes"] >= 1
-    bench.job.gone(bench.now)
+    bench.job.note_gone(bench.now)
     assert bench.job.sample(ProcessTree({}, {}), frozenset()) == last

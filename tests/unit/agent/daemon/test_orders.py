@@ -70,7 +70,7 @@ class Desk:
         """Return what is answered after so long."""
         self.now += after_s
         before = len(self.answers)
-        self.orders.look(self.now)
+        self.orders.check(self.now)
         return self.answers[before:]
 
 
@@ -90,11 +90,11 @@ def test_an_order_is_obeyed_ends_and_is_stored_with_its_giver(desk: Desk, target
     desk.give()
     assert (target.page.word("policy_mode"), target.page.word("policy_count")) == (layout.MODE_ALL, 10)
     assert desk.look() == []
-    waited = [desk.orders.are_waiting]
+    waited = [desk.orders.has_pending]
     target.obey(step=7)
     [(number, answer)] = desk.look()
     assert (number, answer.state, answer.kind, answer.step) == (1, orders.OBEYED, "train", 7)
-    assert [*waited, desk.orders.are_waiting] == [True, False]
+    assert [*waited, desk.orders.has_pending] == [True, False]
     assert desk.look() == []
     target.page.set(order_traced=10, order_over=1)
     [(_, ended)] = desk.look()
@@ -112,7 +112,7 @@ def test_the_end_is_told_when_what_was_traced_is_stored(desk: Desk, target: Targ
     target.page.put(b"{}")
     target.page.set(order_over=1)
     assert desk.look() == []
-    assert desk.orders.are_ending
+    assert desk.orders.has_ending
     target.outbox.records.acked = target.page.word("head")
     assert [answer.state for _, answer in desk.look()] == [orders.ENDED]
 

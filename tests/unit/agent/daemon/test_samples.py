@@ -76,7 +76,7 @@ def test_without_a_job_there_is_nothing_to_tell(line: Line) -> None:
 def test_a_job_that_begins_or_ends_is_sampled_at_once(jobs: list[Job], line: Line) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
-    sampler.soon()
+    sampler.make_due()
     sampler.take(jobs, 100.1)
     sampler.pump(line, 100.1)
     assert len(line.sent) == 2
@@ -133,8 +133,8 @@ def test_while_no_collector_is_there_the_latest_samples_are_kept(jobs: list[Job]
 def test_a_process_that_has_ended_is_sampled_with_what_it_used_last(jobs: list[Job], line: Line) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
-    jobs[0].gone(100.0)
-    sampler.soon()
+    jobs[0].note_gone(100.0)
+    sampler.make_due()
     sampler.take(jobs, 100.1)
     sampler.pump(line, 100.1)
     first, last = (said["jobs"][jobs[0].hex] for _, said in line.sent)
