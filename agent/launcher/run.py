@@ -138,9 +138,7 @@ def _dump(steps: str | None, folder: str | None) -> Dump | None:
     try:
         target = os.path.abspath(folder or ".")
     except OSError as error:
-        raise UsageError(
-            f"the working folder, where the profiles would be written, is gone: {error.strerror}"
-        ) from None
+        raise UsageError(f"the working folder, which the profiles would go to, is gone: {error.strerror}") from None
     if os.path.exists(target) and not os.path.isdir(target):
         raise UsageError(f"--dump-dir {target} is not a folder")
     return Dump(sorted(set(numbers)), target)

@@ -1,4 +1,4 @@
-"""A daemon is started when it does not live: once, and again ever later when it does not come up."""
+"""A daemon that does not run is started, and started again with a growing delay if it fails."""
 
 import os
 import time
@@ -51,7 +51,9 @@ def fails(place: Path) -> None:
     private_files.write_json(str(place / f"{NAME}.json"), status)
 
 
-def test_one_that_does_not_come_up_is_tried_ever_later_and_told_of_after_some_tries(tmp_path, clock, starts) -> None:
+def test_a_daemon_that_does_not_come_up_is_retried_with_growing_delay_and_then_reported(
+    tmp_path, clock, starts
+) -> None:
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     (tmp_path / f"{NAME}.log").write_text("first\nlast words\n")
     tried = []
@@ -68,8 +70,8 @@ def test_one_that_does_not_come_up_is_tried_ever_later_and_told_of_after_some_tr
     assert "last words" in trouble["text"]
 
 
-def test_one_that_says_why_it_cannot_is_told_of_at_once_and_not_tried_again_soon(tmp_path, clock, starts) -> None:
-    fails(tmp_path)  # some other day
+def test_a_daemon_that_reports_its_failure_is_reported_at_once_and_retried_late(tmp_path, clock, starts) -> None:
+    fails(tmp_path)  # an earlier failure
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     supervisor.ensure_running()
     assert slug(supervisor) is None
@@ -84,7 +86,7 @@ def test_one_that_says_why_it_cannot_is_told_of_at_once_and_not_tried_again_soon
     assert slug(supervisor) is None
 
 
-def test_one_that_holds_its_lock_and_then_fails_has_not_come_up(tmp_path, clock, starts) -> None:
+def test_a_daemon_that_holds_its_lock_and_then_fails_has_not_come_up(tmp_path, clock, starts) -> None:
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     supervisor.ensure_running()
     lock = daemons.Lock(str(tmp_path), NAME)
@@ -98,7 +100,7 @@ def test_one_that_holds_its_lock_and_then_fails_has_not_come_up(tmp_path, clock,
     assert len(starts) == 1
 
 
-def test_one_that_came_up_and_was_killed_is_started_anew_at_once(tmp_path, clock, starts) -> None:
+def test_a_daemon_that_came_up_and_was_killed_is_restarted_at_once(tmp_path, clock, starts) -> None:
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     supervisor.ensure_running()
     (tmp_path / f"{NAME}.pid").write_text("77\n")
@@ -108,7 +110,7 @@ def test_one_that_came_up_and_was_killed_is_started_anew_at_once(tmp_path, clock
     assert (len(starts), supervisor.pid) == (2, 77)
 
 
-def test_one_that_cannot_even_be_started_is_told_of(tmp_path, clock) -> None:
+def test_a_daemon_that_cannot_be_started_is_reported(tmp_path, clock) -> None:
     os.mkfifo(tmp_path / f"{NAME}.log")
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     with pytest.raises(daemons.DaemonError):
@@ -120,11 +122,11 @@ def test_one_that_cannot_even_be_started_is_told_of(tmp_path, clock) -> None:
         supervisor.ensure_running()
 
 
-def test_last_words_with_a_slug_are_told_with_that_slug_alone_and_old_ones_not_at_all(tmp_path) -> None:
+def test_the_slug_of_the_last_log_line_is_used_once_and_old_lines_are_not_used(tmp_path) -> None:
     log = tmp_path / "collector.log"
     log.write_text("tfprof: one thing [store]\ntfprof: another collector serves it [store-in-use]\n")
-    told = daemon_start.failure_from_log(str(tmp_path), "collector")
-    assert told == {
+    failure = daemon_start.failure_from_log(str(tmp_path), "collector")
+    assert failure == {
         "slug": "store-in-use",
         "text": f"the collector does not start: another collector serves it (see {log})",
     }
