@@ -42,7 +42,7 @@ LOCK_PATIENCE_S = 0.5
 LOG_MAX = 1 << 20
 #: The script that starts daemons and reports, isolated from the job's Python settings.
 ISOLATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated.py")
-#: Status key of a daemon that failed to start; `last_error` says why.
+#: Status key of a daemon that failed to start; `last_error` has the reason.
 FAILED = "failed"
 
 

@@ -20,7 +20,7 @@ _NO_MODULE: Final = "__init__.py"
 class Outcome(NamedTuple):
     """The answer of a job.
 
-    It says whether the job is armed, was armed before, has a channel, or could not create one.
+    The job is armed, was armed before, has a channel, or could not create one.
     """
 
     armed: bool

@@ -11,7 +11,7 @@ INJECT: Final = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 3)[0], "sh
 _PYTHON: Final = re.compile(r"(python|pypy)[0-9.]*")
 #: Options with which Python ignores PYTHONPATH or does not load sitecustomize.
 _ISOLATING: Final = frozenset("IES")
-#: Options with a value, which follows; after -c and -m the rest belongs to the program.
+#: Options that a value follows. After -c and -m the rest belongs to the program.
 _WITH_VALUE: Final = frozenset("WX")
 _ENDS_OPTIONS: Final = frozenset("cm")
 

@@ -28,7 +28,7 @@ _DOUBT_NS = 5 * 10**9
 
 
 class Orders(object):
-    """The policy in force, which an order, the end of an order, or the loss of the agent changes.
+    """The policy in force; an order, the end of an order, or the loss of the agent changes it.
 
     ``revision`` grows with each change. ``generation`` is the last one read from the channel.
     ``most`` is the maximum number of traced steps of each kind under the order in force, 0 for no

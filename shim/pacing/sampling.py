@@ -15,7 +15,7 @@ _LEAST_NS = 1000
 
 
 class Sampling(object):
-    """How many steps are only counted after a timed one.
+    """Chooses the number of steps that are only counted after a timed one.
 
     The number varies randomly around a mean, so that timed steps do not coincide with a period of
     the job. The mean at most doubles from one timed step to the next, and falls at once when a

@@ -209,7 +209,7 @@ def test_with_the_setting_raise_our_errors_are_raised(monkeypatch):
 
 
 def test_an_error_without_arguments_from_tensorflows_compiled_parts_is_ours(monkeypatch):
-    """Such errors have their text elsewhere. Errors set by another thread have no arguments, too."""
+    """Such errors have their text elsewhere. Errors of another thread have no arguments, either."""
     monkeypatch.setattr(guard, "_raise", False)
     kinds = {name: type("Error", (Exception,), {"__module__": name}) for name in ("tensorflow.errors", "theirs")}
 
