@@ -78,7 +78,7 @@ def of_command(command: Sequence[str]) -> Iterator[Finding]:
     else:
         isolating = environment.isolating_option(command if python == [program] else [*python, ""])
         if isolating is not None:
-            text = f"with the option {isolating} Python ignores tfprof-run: start the command, then tfprof attach PID"
+            text = f"with {isolating} Python ignores tfprof-run: start the command, then tfprof attach PID"
             yield Finding("start", NO, text)
         yield from _of_interpreter(python)
     yield from _fenced("memory", lambda: _memory("/"))

@@ -131,8 +131,8 @@ def test_a_busy_interpreter_runs_a_text_and_goes_on(start, python, kind):
     time.sleep(0.05)
     for _ in range(ATTACHES):
         done = told(job)
-        assert python.parent.parent.name.startswith(done.told)
-        note(python=done.told, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
+        assert python.parent.parent.name.startswith(done.answer)
+        note(python=done.answer, kind=kind, method=done.method, stopped_ns=done.stopped_ns)
     assert "tfprof" not in Path(f"/proc/{job.process.pid}/maps").read_text()
     job.end()
 
