@@ -18,7 +18,7 @@ from ..formats import orders
 from ..formats.orders import Answer, Giver, Order
 from ..formats.policy import Policy, PolicyError
 from ..formats.runtime_dir import make_instance
-from ..formats.values import NoValueError, duration, whole
+from ..formats.values import InvalidValueError, duration, whole
 from .command import json_option, print_json, print_lines, store_option, width
 from .daemons import bring_up
 from .job_names import complete_jobs
@@ -175,7 +175,7 @@ def _patience(wait: str) -> float:
 def _seconds(option: str, text: str) -> float:
     try:
         return duration(text)
-    except NoValueError as error:
+    except InvalidValueError as error:
         raise UsageError(f"{option}: {error}") from None
 
 

@@ -203,6 +203,6 @@ class OpenStore:
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
     """Open the store at ``path``, or that of the commands: $TFPROF_STORE, a settings file's, ~/.local/state/tfprof.
 
-    StoreError when it is none; SettingsFileError, PlaceError when nothing says which it is.
+    StoreError when it is none; SettingsFileError, FolderError when nothing says which it is.
     """
     return OpenStore(runtime_dir.absolute(settings_files.named_store()) if path is None else path)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..formats.errors import TfprofError
 from ..formats.private_files import open_regular, read_json, write_json
-from ..formats.runtime_dir import PlaceError, make_instance
+from ..formats.runtime_dir import FolderError, make_instance
 from . import settings_files
 
 if TYPE_CHECKING:
@@ -162,17 +162,17 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
         if not lock.acquire():
             _say("another %s serves %s [store-in-use]" % (name, store))
             return 1
-    except PlaceError as error:
+    except FolderError as error:
         _say(str(error))
         return error.exit_code
     except OSError as error:
-        return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
+        return _failed(place, name, FolderError("cannot use %s: %s" % (error.filename, error.strerror)))
     try:
         return serve()
     except TfprofError as error:
         return _failed(place, name, error)
     except OSError as error:
-        return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
+        return _failed(place, name, FolderError("cannot use %s: %s" % (error.filename, error.strerror)))
     finally:
         lock.release()
 

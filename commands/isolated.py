@@ -49,7 +49,7 @@ def release_interrupt() -> None:
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGINT])
 
 
-def occupy_standard() -> None:
+def reserve_standard_fds() -> None:
     """Keep files opened later off descriptors 0, 1 and 2.
 
     Closed standard descriptors are closed in child programs, too.
@@ -64,7 +64,7 @@ def occupy_standard() -> None:
 def main() -> None:
     """Run the command that the command line names; never returns."""
     release_interrupt()
-    occupy_standard()
+    reserve_standard_fds()
     set_up_path()
     del sys.argv[0]
     name = sys.argv[0]

@@ -12,7 +12,7 @@ TRACE, END, DETACH = "trace", "end", "detach"
 #: States of an answer: the order is in force, it has ended, it was refused.
 OBEYED, ENDED, REFUSED = "obeyed", "ended", "refused"
 #: Slugs of temporary refusals: the agent is starting, or the job is being opened again.
-PASSING = ("no-agent",)
+TEMPORARY = ("no-agent",)
 #: Maximum size of the body of an order or an answer (bytes).
 BODY_MAX = 1 << 16
 #: Maximum time for a job to apply an order (seconds).
@@ -98,9 +98,9 @@ class Answer(NamedTuple):
     to_ns: int = 0
 
     @property
-    def is_passing(self) -> bool:
-        """Whether the refusal is temporary."""
-        return self.state == REFUSED and self.slug in PASSING
+    def is_temporary(self) -> bool:
+        """Whether this is a temporary refusal."""
+        return self.state == REFUSED and self.slug in TEMPORARY
 
     def document(self) -> dict[str, Any]:
         """Return the answer as a JSON object; the uid of the job is in the message's head."""

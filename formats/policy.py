@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import layout
 from .errors import TfprofError
-from .values import NoValueError, decimal
+from .values import InvalidValueError, decimal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ class Policy(object):
             return cls(MODES[word], chosen)
         try:
             return cls(level=chosen, **_VALUES.get(word, _unknown)(value))
-        except NoValueError:
+        except InvalidValueError:
             raise PolicyError("%r is no trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
 
     @classmethod
@@ -95,7 +95,7 @@ class Policy(object):
 
 
 def _unknown(value: str) -> dict[str, Any]:
-    raise NoValueError(value)
+    raise InvalidValueError(value)
 
 
 def _every(value: str) -> dict[str, Any]:
@@ -113,23 +113,23 @@ def _range(value: str) -> tuple[int, int]:
     low = _positive(first)
     high = _positive(last) if dash else low
     if high < low:
-        raise NoValueError
+        raise InvalidValueError
     return low, high
 
 
 def _budget(value: str) -> dict[str, Any]:
     if not value.endswith("%"):
-        raise NoValueError
+        raise InvalidValueError
     share = decimal(value[:-1])
     if not 0 < share <= 100:
-        raise NoValueError
+        raise InvalidValueError
     return {"mode": layout.MODE_BUDGET, "budget": max(1, int(share * MILLION / 100))}
 
 
 def _positive(value: str) -> int:
     number = int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
     if not 0 < number < NEVER:
-        raise NoValueError
+        raise InvalidValueError
     return number
 
 

@@ -17,8 +17,8 @@ SOCKET_PATH_MAX = 107
 _STORE = "store"  # the path of the store that the folder is for
 
 
-class PlaceError(TfprofError):
-    """A folder of tfprof's cannot be used: wrong owner, not private, or not writable."""
+class FolderError(TfprofError):
+    """A folder cannot be used: wrong owner, not private, not writable, or no absolute path."""
 
     slug = "runtime-dir"
 
@@ -30,7 +30,7 @@ def store_path(given: str) -> str:
     try:
         return os.path.abspath(os.path.expanduser(given))
     except OSError as error:
-        raise PlaceError(
+        raise FolderError(
             "the working folder, which %r is relative to, is gone: %s" % (given, error.strerror), "io"
         ) from None
 
@@ -50,24 +50,24 @@ def state_home() -> str:
 
 
 def absolute(store: str) -> str:
-    """Return ``store``; PlaceError when it is relative, since a variable has a relative path."""
+    """Return ``store``; FolderError when it is relative, since a variable has a relative path."""
     if not os.path.isabs(store):
         name = "XDG_STATE_HOME" if os.environ.get("XDG_STATE_HOME") else "HOME"
-        raise PlaceError("%s is %r, which is no absolute path" % (name, os.environ.get(name, "")))
+        raise FolderError("%s is %r, which is no absolute path" % (name, os.environ.get(name, "")))
     return store
 
 
 def runtime_root() -> str:
     """Return the user's folder of runtime files.
 
-    It is $XDG_RUNTIME_DIR/tfprof, else tfprof-UID in the temporary folder. PlaceError when neither
+    It is $XDG_RUNTIME_DIR/tfprof, else tfprof-UID in the temporary folder. FolderError when neither
     is possible.
     """
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base and not os.path.isabs(base):
-        raise PlaceError("XDG_RUNTIME_DIR is %r, which is no absolute path" % base)
+        raise FolderError("XDG_RUNTIME_DIR is %r, which is no absolute path" % base)
     if base and os.path.exists(base) and not os.path.isdir(base):
-        raise PlaceError("XDG_RUNTIME_DIR is %r, which is not a folder" % base)
+        raise FolderError("XDG_RUNTIME_DIR is %r, which is not a folder" % base)
     if base:
         return os.path.join(base, "tfprof")
     import tempfile  # imported late: it takes a tenth of the launcher's start and is seldom needed
@@ -75,7 +75,7 @@ def runtime_root() -> str:
     try:
         return os.path.join(tempfile.gettempdir(), "tfprof-%d" % os.getuid())
     except OSError as error:
-        raise PlaceError("there is no temporary folder: %s" % error.strerror) from None
+        raise FolderError("there is no temporary folder: %s" % error.strerror) from None
 
 
 def instance_dir(store: str) -> str:
@@ -92,17 +92,17 @@ def _digest(path: str) -> str:
 def make_private(path: str) -> str:
     """Create the folder ``path`` with mode 0700 if needed and return it.
 
-    PlaceError when that fails, or when the folder is not private to this user.
+    FolderError when that fails, or when the folder is not private to this user.
     """
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         info = os.lstat(path)
     except OSError as error:
-        raise PlaceError("cannot create %s: %s" % (path, error.strerror)) from None
+        raise FolderError("cannot create %s: %s" % (path, error.strerror)) from None
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-        raise PlaceError("%s is not a folder of yours: remove it, or set XDG_RUNTIME_DIR" % path)
+        raise FolderError("%s is not a folder of yours: remove it, or set XDG_RUNTIME_DIR" % path)
     if info.st_mode & 0o077:
-        raise PlaceError("%s is open to other users: chmod 700 it" % path)
+        raise FolderError("%s is open to other users: chmod 700 it" % path)
     return path
 
 
@@ -122,7 +122,7 @@ def _record_store(place: str, store: str) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise PlaceError("cannot write in %s: %s" % (place, error.strerror)) from None
+        raise FolderError("cannot write in %s: %s" % (place, error.strerror)) from None
     try:
         os.write(fd, os.fsencode(store))
     finally:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .errors import UsageError
-from .values import NoValueError, count, days, flag, limit, seconds, size
+from .values import InvalidValueError, count, days, flag, limit, seconds, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ class Setting(object):
         """Return the value of ``text``; SettingError if it is invalid."""
         try:
             return self.parse(text or self.default)
-        except NoValueError as error:
+        except InvalidValueError as error:
             raise SettingError("%s: %s" % (self.variable, error)) from None
 
 

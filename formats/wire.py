@@ -53,7 +53,7 @@ class Head(NamedTuple):
     last: int = 0
 
 
-def shared(theirs: Sequence[int]) -> int:
+def common_version(theirs: Sequence[int]) -> int:
     """Return the highest version that this build and ``theirs`` have in common.
 
     VersionError with both sides' versions if there is none, FormatError if ``theirs`` is empty.

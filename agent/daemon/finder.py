@@ -79,7 +79,7 @@ class Finder:
         """Whether it is time for the next scan of /proc."""
         return now >= self._next_scan_s
 
-    def scan_soon(self) -> None:
+    def make_scan_due(self) -> None:
         """Make the next scan due now."""
         self._next_scan_s = 0.0
 

@@ -345,7 +345,7 @@ class Agent:
         settled = abs(time.time_ns() - changed_ns) > 100_000_000
         self._launches_changed_ns = changed_ns if settled else -1
         if self._results.refresh(self._finder.scans):
-            self._finder.scan_soon()
+            self._finder.make_scan_due()
 
     def _keep_collector(self) -> None:
         try:

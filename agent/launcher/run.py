@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from ...commands import settings_files, streams
-from ...commands.isolated import occupy_standard
+from ...commands.isolated import reserve_standard_fds
 from ...formats import layout, runtime_dir, settings, values
 from ...formats.errors import TfprofError, UsageError
 from ...formats.policy import Policy
@@ -182,7 +182,7 @@ class Run:
         options = self._options
         instance_dir = runtime_dir.make_instance(options.store)
         if len(os.fsencode(os.path.join(instance_dir, runtime_dir.COLLECTOR_SOCKET))) > runtime_dir.SOCKET_PATH_MAX:
-            raise runtime_dir.PlaceError(f"{instance_dir} is too long a path: set XDG_RUNTIME_DIR to a shorter one")
+            raise runtime_dir.FolderError(f"{instance_dir} is too long a path: set XDG_RUNTIME_DIR to a shorter one")
         launch = Launch(
             launch=int.from_bytes(os.urandom(8), "little") or 1,
             pid=os.getpid(),
@@ -318,8 +318,8 @@ def _parsed(argv: Sequence[str]) -> Options:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``argv`` (by default the command line); return the job's exit code, 2 for bad usage."""
-    occupy_standard()
-    streams.stand_in()
+    reserve_standard_fds()
+    streams.replace_closed()
     try:
         options = _parsed(sys.argv[1:] if argv is None else argv)
         run = Run(options, supervise.take_signals())

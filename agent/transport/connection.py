@@ -123,7 +123,7 @@ class Link:
         """
         chosen = body.get("wire") if head.type == wire.WELCOME else None
         if chosen is not None:
-            wire.shared([chosen] if isinstance(chosen, int) else [])
+            wire.common_version([chosen] if isinstance(chosen, int) else [])
 
     def _refused(self, slug: str, text: str) -> None:
         self.collector = None

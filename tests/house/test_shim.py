@@ -46,7 +46,7 @@ def test_only_the_fence_catches_everything() -> None:
 
 
 #: Errors that nobody but us raises.
-OWN = {"ChannelError", "NoValueError", "PolicyError", "NoisyError", "TooLargeError"}
+OWN = {"ChannelError", "InvalidValueError", "PolicyError", "NoisyError", "TooLargeError"}
 
 
 def test_every_handler_in_a_job_tells_our_errors_from_the_jobs() -> None:

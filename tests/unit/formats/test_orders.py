@@ -36,8 +36,8 @@ def test_an_order_round_trips_and_has_a_text(order: Order, text: str, ends: bool
 def test_an_answer_round_trips() -> None:
     answer = Answer(7, orders.ENDED, "", "", "train", 5, 10, 100, 200)
     assert orders.answer_of(7, json.loads(json.dumps(answer.document()))) == answer
-    assert Answer(7, orders.REFUSED, "no-agent", "none").is_passing
-    assert not Answer(7, orders.REFUSED, "job-gone", "gone").is_passing
+    assert Answer(7, orders.REFUSED, "no-agent", "none").is_temporary
+    assert not Answer(7, orders.REFUSED, "job-gone", "gone").is_temporary
 
 
 @pytest.mark.parametrize(

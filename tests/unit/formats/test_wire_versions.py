@@ -8,15 +8,15 @@ from tfprof.formats.wire import Head
 
 def test_the_highest_common_version_is_chosen(monkeypatch):
     monkeypatch.setattr(wire, "SPOKEN", (1, 2))
-    assert wire.shared([1, 2, 3]) == 2
-    assert wire.shared([1]) == 1
+    assert wire.common_version([1, 2, 3]) == 2
+    assert wire.common_version([1]) == 1
 
 
 def test_without_a_common_version_the_error_names_both_sides():
     with pytest.raises(VersionError, match=r"version 9 .*speaks 2"):
-        wire.shared([8, 9])
+        wire.common_version([8, 9])
     with pytest.raises(FormatError, match="no wire version"):
-        wire.shared([])
+        wire.common_version([])
 
 
 def test_a_head_has_the_version_that_added_its_type():

@@ -189,7 +189,7 @@ def test_the_interval_of_scans_follows_their_cost(place) -> None:
     assert place.finder.scan_is_due(time.monotonic())
     place.finder.scan()
     assert not place.finder.scan_is_due(time.monotonic())
-    place.finder.scan_soon()
+    place.finder.make_scan_due()
     assert place.finder.scan_is_due(time.monotonic())
 
 

@@ -15,8 +15,8 @@ from tfprof.agent.launcher import witness
 LAUNCHER = """
 import os, signal, subprocess, sys, time
 from tfprof.agent.launcher import witness
-from tfprof.commands.isolated import occupy_standard
-occupy_standard()
+from tfprof.commands.isolated import reserve_standard_fds
+reserve_standard_fds()
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 watched = witness.begin(lambda pid: open(sys.argv[1], "w").write(str(pid)))
 job = os.fork()
