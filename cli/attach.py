@@ -53,7 +53,7 @@ class Arrivals:
         if time.monotonic() < self._looked_s + ARRIVALS_S:
             return []
         attached = []
-        for found in targets.mine(self._pattern, self._known):
+        for found in targets.matching(self._pattern, self._known):
             self._known.add(found.process)
             try:
                 attached.append(_attachment(self._plan, found.process, counted=self._counted))

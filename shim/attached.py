@@ -1,7 +1,7 @@
 """Arms and disarms a running process; the source texts come from memory, not from files.
 
-It is sent to the process with a call of ``act`` at its end (agent/attach/payload.py), and runs in a
-thread there, with `__name__` `_tfprof_attach`. Only the modules below `_tfprof` remain.
+This file is sent to the process with a call of ``act`` at its end (agent/attach/payload.py). It
+runs in a thread there, with `__name__` `_tfprof_attach`. Only the modules below `_tfprof` remain.
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import os
 
 from .guard import called_back, guarded, interrupted
 
-TYPE_CHECKING = False  # types are quoted here: even __future__ would make every interpreter start slower
+TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
     from typing import Any, Callable
 

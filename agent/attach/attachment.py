@@ -137,7 +137,7 @@ class Attachment:
 
     @property
     def is_ours(self) -> bool:
-        """Whether this attachment made the job profiled."""
+        """Whether this attachment started the profiling of the job."""
         return self._launch is not None
 
     def detach(self) -> None:

@@ -18,10 +18,7 @@ _NO_MODULE: Final = "__init__.py"
 
 
 class Outcome(NamedTuple):
-    """The answer of a job.
-
-    The job is armed, was armed before, has a channel, or could not create one.
-    """
+    """The answer of a job: is it armed, was it before, has it a channel, was that refused."""
 
     armed: bool
     before: bool

@@ -67,7 +67,7 @@ def program(command: Sequence[str]) -> str:
     return interpreter
 
 
-def mine(pattern: str, known: Container[Process]) -> list[Target]:
+def matching(pattern: str, known: Container[Process]) -> list[Target]:
     """Return this user's attachable processes whose program matches ``pattern``.
 
     Processes in ``known`` are left out. Of processes that do not match, only the command line is

@@ -11,7 +11,7 @@ from ..processes import Process
 
 
 class Wakeup(NamedTuple):
-    """Why a wait ended; all fields are False after a timeout."""
+    """The events that ended a wait; all fields are False after a timeout."""
 
     answered: bool
     ended: bool

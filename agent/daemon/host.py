@@ -96,7 +96,7 @@ class HostSampler:
         """Return a row of the store's `host_samples`, without its time (now)."""
         # user, nice, system, idle, iowait, irq, softirq, steal; user time includes guest time
         ticks = [int(field) for field in self._stat.lines()[0].split()[1:9]]
-        self._refresh_slow(time.monotonic())  # after the ticks, whose time is now: it takes long
+        self._refresh_slow(time.monotonic())  # slow, so only after the ticks are read
         memory = dict(line.split()[:2] for line in self._memory.lines()[:_MEMORY_LINES])
         disks = [fields for line in self._disk_stats.lines() if (fields := line.split())[2] in self._disks]
         nets = [line.rpartition(b":")[2].split() for line in self._net.lines()[2:]]

@@ -111,7 +111,7 @@ class Job:
 
     @property
     def has_more_to_do(self) -> bool:
-        """Whether an answer must be handled at once: the job has much to send, or it has ended."""
+        """Whether an answer allows more work at once: the job has much to send, or it has ended."""
         return not self.is_running or self._ask_outbox(lambda: self.outbox.is_full)
 
     def _ask_outbox(self, ask: Callable[[], bool]) -> bool:

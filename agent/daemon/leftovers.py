@@ -44,11 +44,11 @@ def remove_instances(own: str) -> None:
     root = runtime_dir.runtime_root()
     for name in _names(root):
         instance_dir = os.path.join(root, name)
-        if _INSTANCE.fullmatch(name) and instance_dir != own and _is_folder(instance_dir) and _is_left(instance_dir):
+        if _INSTANCE.fullmatch(name) and instance_dir != own and _is_folder(instance_dir) and _is_stale(instance_dir):
             _remove(instance_dir)
 
 
-def _is_left(instance_dir: str) -> bool:
+def _is_stale(instance_dir: str) -> bool:
     """Whether the store of the instance is gone and no process uses the instance."""
     store = runtime_dir.store_of(instance_dir)
     if store is None or os.path.lexists(store) or _is_recent(instance_dir):

@@ -29,7 +29,7 @@ _ran: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 class Weights(object):
     """The weights of ``models``: ``trained`` maps the id of a variable to whether it is trained.
 
-    ``copies`` are the ids of their copies on other devices.
+    ``copies`` are the ids of copies of these variables on other devices.
     """
 
     def __init__(self, models: list[Any]) -> None:
