@@ -9,16 +9,16 @@ from distutils.command.build_scripts import build_scripts  # isort: skip
 from distutils.errors import CCompilerError  # isort: skip
 from distutils.sysconfig import customize_compiler  # isort: skip
 
-#: What each command of tfprof is started by, where there is a compiler and where there is none.
+#: The starter of the commands: the program, and the script that replaces it without a compiler.
 STARTERS = ("commands/starter.c", "commands/starter.sh")
 COMMANDS = ("tfprof", "tfprof-run")
 
 
 def extension(name: str, source: str, *headers: str) -> Extension:
-    """Return a C part, which is optional.
+    """Return an optional C extension.
 
-    Without a compiler Python takes over, slower and equal (`tfprof status` says which decoder
-    runs).
+    Without a compiler, slower Python code gives the same results. `tfprof status` shows which
+    decoder runs.
     """
     return Extension(
         f"tfprof.collector.{name}",
@@ -33,7 +33,10 @@ def extension(name: str, source: str, *headers: str) -> Extension:
 
 
 class BuildCommands(build_scripts):
-    """Makes the commands, and the Python file beside them in the first line of which an installer names its Python."""
+    """Builds the commands and the file ``tfprof-isolated`` beside them.
+
+    The installer writes the path of its Python into the first line of ``tfprof-isolated``.
+    """
 
     def run(self) -> None:
         """Write all files into the build folder."""
@@ -60,7 +63,7 @@ class BuildCommands(build_scripts):
         return (work / "starter").read_bytes()
 
     def get_source_files(self) -> list[str]:
-        """Return what a source distribution has to have."""
+        """Return the files that a source distribution must include."""
         return [*self.scripts, *STARTERS]
 
 

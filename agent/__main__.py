@@ -11,7 +11,7 @@ from ..formats.settings import SETTINGS
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run an agent until it is stopped or idle; return the exit status, which is 0 if one runs already."""
+    """Run an agent until it is stopped or idle; return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m tfprof.agent", description=main.__doc__)
     parser.add_argument("--store", default=None, help="folder that results are kept in")
     given = parser.parse_args(arguments).store

@@ -15,9 +15,9 @@ from ..formats.private_files import read_file
 
 _NAME: Final = re.compile(r"(\d{1,9})-([0-9a-f]{16})")
 _TEXT_MAX: Final = 1024
-#: A folder changed this recently may change again without a new time stamp.
+#: A folder that changed this recently may change again without a new time stamp (seconds).
 _COARSE_S: Final = 0.1
-#: Limits of files listed and of announcements returned at a time; scans find the other channels.
+#: Maximum files listed and announcements returned at a time; scans find the other channels.
 FILES_MAX: Final = 10_000
 NEWS_MAX: Final = 250
 #: Attempts to read an incomplete file.
@@ -68,7 +68,7 @@ class AnnounceFolder:
         self._seen &= names
         self._tries = {name: tries for name, tries in self._tries.items() if name in names}
         found = [one for name in sorted(names - self._seen)[:NEWS_MAX] if (one := self._news_in(name)) is not None]
-        # A time stamp of another day, after a change of the clock, is as good as any.
+        # After a change of the clock, a time stamp in the future counts as old, too.
         settled = abs(time.time_ns() - changed_ns) > _COARSE_S * 1e9 and self._seen == names
         self._changed_ns = changed_ns if settled else -1
         return found
@@ -95,7 +95,7 @@ class AnnounceFolder:
         return None
 
     def remove(self, announcement: Announcement) -> None:
-        """Remove the file of an announcement that was handled."""
+        """Remove the file of an announcement that has been handled."""
         with contextlib.suppress(OSError):
             os.unlink(os.path.join(self._folder, _file_name(announcement)))
 

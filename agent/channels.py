@@ -35,7 +35,10 @@ class InvalidChannelError(FormatError):
 
 
 class Batch(NamedTuple):
-    """Whole records or entries copied from a ring, numbered `first` to `last`; the ring is read up to `end`."""
+    """Whole records or entries from a ring, numbered `first` to `last`.
+
+    `end` is the position in the ring after the last one.
+    """
 
     data: bytes
     first: int
@@ -52,7 +55,10 @@ class ChannelIdentity(NamedTuple):
 
 
 def read_page(fd: int) -> ChannelIdentity:
-    """Return the identity of the channel ``fd``; FormatError if it is none, VersionError if its version is unknown."""
+    """Return the identity of the channel ``fd``.
+
+    FormatError if it is no channel, VersionError if its version is unknown.
+    """
     data = os.pread(fd, layout.PAGE, 0)
     if len(data) < layout.PAGE:
         raise InvalidChannelError(f"a channel of {len(data)} bytes")
@@ -75,14 +81,15 @@ def read_page(fd: int) -> ChannelIdentity:
 
 
 def agent_of(fd: int) -> int:
-    """Return the pid of the agent that last took the channel ``fd``, 0 if none has."""
+    """Return the pid of the agent that last opened the channel ``fd``, 0 if none has."""
     return int.from_bytes(os.pread(fd, 8, layout.AGENT_WORDS["agent_pid"]), "little")
 
 
 def open_file(path: str, flags: int) -> int:
-    """Return a descriptor of the channel at ``path``, a link below /proc; OSError if it is no memory file any more.
+    """Return a descriptor of the channel at ``path``, a link below /proc.
 
-    The descriptor may belong to another file by now, for example a pipe that blocks its reader.
+    The link may lead to another file by now, for example a pipe that blocks its reader. OSError if
+    it is no longer a regular file.
     """
     fd = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
     if stat.S_ISREG(os.fstat(fd).st_mode):
@@ -92,11 +99,11 @@ def open_file(path: str, flags: int) -> int:
 
 
 class ChannelReader:
-    """The channel behind ``fd``, which it owns; words are read through a mapping, everything else by pread.
+    """The channel of ``fd``, which it owns.
 
-    Only the control page is mapped, so the rings of fifty jobs do not count as this process's
-    memory. FormatError if it is no channel of a known version. Later reads raise InvalidChannelError on
-    impossible content.
+    Only the control page is mapped; everything else is read by pread. So the rings of many jobs do
+    not count as this process's memory. FormatError if it is no channel of a known version. Later
+    reads raise InvalidChannelError on impossible content.
     """
 
     def __init__(self, fd: int) -> None:
@@ -114,7 +121,7 @@ class ChannelReader:
     def _open(self) -> None:
         self.page = read_page(self._fd)
         self._old = adapter_of(int.from_bytes(os.pread(self._fd, 4, 8), "little"))
-        if self._old is not None:  # in version 1 the reader seals
+        if self._old is not None:  # in version 1 the reader seals the file
             fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK)
         # No page of an unsealed file may be touched: if it is truncated, SIGBUS ends this process
         # or the job.
@@ -155,7 +162,7 @@ class ChannelReader:
         self._words[_WORD[name]] = value
 
     def set_ranges(self, ranges: Sequence[tuple[int, int]]) -> None:
-        """Write the first and last step of each of ``ranges``, `RANGES_MAX` at most, into the agent's table."""
+        """Write ``ranges``, at most `RANGES_MAX` pairs of first and last step, into the table."""
         for at, step in enumerate(step for one in ranges[: layout.RANGES_MAX] for step in one):
             self._words[layout.RANGES_AT // 8 + at] = step
 
@@ -165,7 +172,7 @@ class ChannelReader:
         return int.from_bytes(self._view[8:12], "little")
 
     def counters(self) -> dict[str, Any]:
-        """Return the job's words by name, and of the spans of each kind `counts`, `times` (ns), and how many `failed`.
+        """Return the job's words by name, and `counts`, `times` (ns) and `failed` by span kind.
 
         A channel of an earlier version lacks the newer counters.
         """
@@ -236,7 +243,7 @@ class ChannelReader:
         return batch if self._old is None else batch._replace(data=self._old.records(batch.data))
 
     def _ring(self) -> int:
-        """Return the size of the record ring, which is checked against the file once and not read again."""
+        """Return the size of the record ring; it is read once and checked against the file."""
         if not self._ring_size:
             size, file_size = self._words[_RING_SIZE], os.fstat(self._fd).st_size
             if not layout.RING_MIN <= size <= layout.RING_MAX or layout.RING_AT + size > file_size:
@@ -257,7 +264,10 @@ class ChannelReader:
 
     # -- spans -----------------------------------------------------------------------------------
     def unread_spans(self, start: int, *, ended: bool) -> int:
-        """Return the number of span entries from ``start`` on; if the job has ``ended``, with the one being filled."""
+        """Return the number of span entries from ``start`` on.
+
+        If the job has ``ended``, the entry that was being filled counts, too.
+        """
         head: int = self._words[_SPAN_HEAD]
         unread = head - start
         if ended and self._words[_SPAN_OPEN] == head + 1 and unread < layout.SPAN_COUNT:
@@ -267,7 +277,10 @@ class ChannelReader:
         return unread
 
     def spans(self, start: int, limit: int, *, ended: bool) -> Batch | None:
-        """Return at most ``limit`` span entries from ``start`` on, numbered from 1; None if there are none."""
+        """Return at most ``limit`` span entries from ``start`` on, None if there are none.
+
+        The entries are numbered from 1.
+        """
         unread = min(self.unread_spans(start, ended=ended), limit)
         if not unread:
             return None
@@ -289,7 +302,7 @@ class ChannelReader:
 
 
 def _cut(data: bytes, start: int) -> Batch | None:
-    """Return the whole records at the beginning of ``data``, None if the first one is incomplete."""
+    """Return the whole records at the start of ``data``, None if the first one is incomplete."""
     at, first, last = 0, 0, 0
     header = layout.RECORD
     while len(data) - at >= header.size:

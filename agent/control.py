@@ -27,7 +27,7 @@ def end_order(channel: ChannelReader, order: int = 0) -> int:
 
 
 def detach(channel: ChannelReader, order: int = 0) -> int:
-    """Make the job put everything back, which it confirms in `detached`; return the new generation."""
+    """Make the job disarm the shim; return the new generation. The job confirms in `detached`."""
     return _write(channel, Policy(layout.MODE_OFF), order, 0, 0, detach=1)
 
 
@@ -46,7 +46,7 @@ def _write(channel: ChannelReader, policy: Policy, order: int, count: int, end_n
     ):
         channel.set_word(name, value)
     generation = channel.word("policy") + 1
-    # A current beat: the job takes its agent for alive.
+    # A current beat shows the job that an agent is alive.
     channel.set_word("agent_beat_ns", time.monotonic_ns())
     channel.set_word("policy", generation)
     channel.set_word("policy_writing", 0)
@@ -59,5 +59,5 @@ def has_order(channel: ChannelReader) -> bool:
 
 
 def is_seen(channel: ChannelReader, generation: int = 0) -> bool:
-    """Return whether the job follows the policy of ``generation``, by default the last written one."""
+    """Return whether the job follows the policy of ``generation``, by default the last one."""
     return channel.word("policy_seen") >= (generation or channel.word("policy"))

@@ -11,14 +11,15 @@ from ..formats.private_files import read_file
 AGENT: Final = "agent"
 COLLECTOR: Final = "collector"
 _MODULES: Final = {AGENT: "tfprof.agent.__main__", COLLECTOR: "tfprof.collector.__main__"}
-#: Slug of a daemon that does not start and gives no reason.
+#: A log line with a slug at its end.
 _SLUG: Final = re.compile(r"(?:tfprof: )?(.*) \[([a-z-]+)\]")
+#: Slug of a daemon that does not start and gives no reason.
 _DEFAULT_SLUGS: Final = {AGENT: {"slug": "agent"}, COLLECTOR: {"slug": "collector"}}
-#: First and longest delay before a restart; the delay doubles each time. A daemon that reports why
-#: it fails is restarted after the longest one (seconds).
+#: First and longest delay before a restart (seconds); the delay doubles each time. A daemon that
+#: reports why it fails is restarted after the longest delay.
 FIRST_DELAY_S: Final = 1.0
 LAST_DELAY_S: Final = 300.0
-#: Failed starts without a reason before they are reported.
+#: Number of failed starts without a known reason after which they are reported.
 TRIES: Final = 3
 
 
@@ -33,9 +34,9 @@ def start(instance_dir: str, store: str, name: str) -> None:
 
 
 def last_log_line(instance_dir: str, name: str, since_ns: int = 0) -> str:
-    """Return the last line in the log of daemon ``name``, written at ``since_ns`` or later.
+    """Return the last line in the log of daemon ``name``, empty when there is none.
 
-    It is empty when there is none. ``since_ns`` is real time.
+    It is also empty when the log was last written before ``since_ns`` (real time).
     """
     path = log_path(instance_dir, name)
     try:
@@ -48,19 +49,19 @@ def last_log_line(instance_dir: str, name: str, since_ns: int = 0) -> str:
     return next((line.strip() for line in reversed(lines) if line.strip()), "")
 
 
-def silent(instance_dir: str, name: str, since_ns: int = 0) -> dict[str, str]:
+def failure_from_log(instance_dir: str, name: str, since_ns: int = 0) -> dict[str, str]:
     """Return slug and text for a daemon that failed without a status, from its log."""
-    words = last_log_line(instance_dir, name, since_ns) or "it says nothing"
-    match = _SLUG.fullmatch(words)
+    line = last_log_line(instance_dir, name, since_ns) or "its log is empty"
+    match = _SLUG.fullmatch(line)
     slug = {"slug": match[2]} if match else _DEFAULT_SLUGS[name]
     return {
         **slug,
-        "text": f"the {name} does not start: {match[1] if match else words} (see {log_path(instance_dir, name)})",
+        "text": f"the {name} does not start: {match[1] if match else line} (see {log_path(instance_dir, name)})",
     }
 
 
 class DaemonSupervisor:
-    """Keeps daemon ``name`` running; restarts are delayed ever longer while it fails."""
+    """Keeps the daemon ``name`` running; the delay before a restart grows while it fails."""
 
     def __init__(self, instance_dir: str, store: str, name: str) -> None:
         self._instance_dir = instance_dir
@@ -74,25 +75,25 @@ class DaemonSupervisor:
         self.starts = 0
 
     def is_running(self) -> bool:
-        """Return whether it runs, and note a new process that came up."""
+        """Return whether the daemon runs; reset the delay when a new process has come up."""
         is_running = bool(daemons.holder(self._instance_dir, self._name))
-        #: The process that is it, or was it last; 0 after one that ended in order.
+        #: The last process of the daemon, running or not; 0 after one that ended in order.
         self.pid = daemons.last_pid(self._instance_dir, self._name)
-        # One that came up and was killed since: its successor need not wait.
+        # If a process came up and was killed since, its successor need not wait.
         if self.pid != self._came_up and daemons.is_up(self._instance_dir, self._name, self.pid):
             self._came_up = self.pid
-            self.soon()
+            self.reset_delay()
         return is_running
 
-    def soon(self) -> None:
+    def reset_delay(self) -> None:
         """Reset the delay: the cause of earlier failures may be gone."""
         self.starts = 0
         self._spawn_failure = None
         self._delay = FIRST_DELAY_S
         self._started_s = -LAST_DELAY_S
 
-    def look(self) -> bool:
-        """Return whether it runs; start it if it does not and a start is due.
+    def ensure_running(self) -> bool:
+        """Return whether the daemon runs; start it if it does not and a start is due.
 
         DaemonError when it cannot be started.
         """
@@ -113,15 +114,15 @@ class DaemonSupervisor:
 
     @property
     def trouble(self) -> dict[str, str] | None:
-        """The reason why it does not run, as slug and text.
+        """The reason why the daemon does not run, as slug and text.
 
-        None when no reason is known and it was started fewer than `TRIES` times.
+        None when no reason is known and the daemon was started fewer than `TRIES` times.
         """
         failure = self._spawn_failure or self._reported_failure()
         if failure is not None or self.starts < TRIES:
             return failure
-        return silent(self._instance_dir, self._name)
+        return failure_from_log(self._instance_dir, self._name)
 
     def _reported_failure(self) -> dict[str, str] | None:
-        """Return the failure that its last start reported, None where there is none."""
+        """Return the failure that the daemon reported since its last start, None without one."""
         return daemons.failure(self._instance_dir, self._name, self._started_ns) if self.starts else None

@@ -1,4 +1,4 @@
-"""What would be seen of a process or a command, and what stands in the way; nothing is changed."""
+"""Checks what tfprof can profile of a process, a command or this host; changes nothing."""
 
 import json
 import os
@@ -16,18 +16,18 @@ from . import python_command
 from .attach import maps, targets
 from .attach.targets import Target
 
-#: The part can be profiled, it can with a limit that the text names, it cannot.
+#: Verdicts: the part can be profiled, it can with a limit that the text names, it cannot.
 OK, NOTE, NO = "ok", "note", "no"
 #: Versions of CPython whose functions the shim can patch in place.
 PYTHONS: Final = ((3, 7), (3, 13))
-#: Maximum time of the one start of a command's interpreter (seconds).
+#: Time limit of the start of a command's interpreter (seconds).
 PROBE_S: Final = 30.0
 _PROBE: Final = (
     "import json, sys; print(json.dumps([sys.implementation.name, sys.version_info[:3], sys.executable, sys.path]))"
 )
 _PACKAGE: Final = re.compile(r"(?:tensorflow(?:_cpu|_gpu|_intel|_macos|_rocm)?|tf_nightly\w*)-([0-9][^-]*)\.dist-info")
-#: Oldest TensorFlow of each row, and what is seen of it.
-_SEEN: Final = (
+#: Oldest TensorFlow of each row, and the steps that are profiled there.
+_PROFILED: Final = (
     ((2, 0), "session runs, Keras, functions and eager training steps"),
     ((1, 15), "session runs and Keras; functions are timed only"),
 )
@@ -36,11 +36,11 @@ _LINE_MAX: Final = 256
 
 
 Found = tuple[str, str] | None
-LookAt = Callable[[], Found]
+Check = Callable[[], Found]
 
 
 class Finding(NamedTuple):
-    """One part of what is looked at, with a verdict and one sentence."""
+    """The result of one check: the part that was checked, a verdict, and one sentence."""
 
     part: str
     verdict: str
@@ -62,7 +62,10 @@ def of_process(pid: int) -> Iterator[Finding]:
 
 
 def of_command(command: Sequence[str]) -> Iterator[Finding]:
-    """Yield the findings about ``command``; its interpreter is started once, without the command's script."""
+    """Yield the findings about ``command``.
+
+    The interpreter of the command is started once, without its script.
+    """
     program = shutil.which(command[0])
     if program is None:
         yield Finding("program", NO, f"{command[0]} is not found, or cannot be executed")
@@ -70,41 +73,41 @@ def of_command(command: Sequence[str]) -> Iterator[Finding]:
     yield Finding("program", *_program(program))
     python = _python_of(program)
     if python is None:
-        yield Finding("python", NOTE, "not known: each Python that the program starts with its environment is profiled")
+        yield Finding("python", NOTE, "unknown: each Python that the program starts with its environment is profiled")
     else:
         parsed = python_command.parse(command if python == [program] else python)
         if parsed is not None and parsed.isolating is not None:
-            text = f"the option {parsed.isolating} keeps tfprof-run out: start the command, then tfprof attach PID"
+            text = f"with {parsed.isolating} Python ignores tfprof-run: start the command, then tfprof attach PID"
             yield Finding("start", NO, text)
         yield from _of_interpreter(python)
     yield from _fenced("memory", lambda: _memory("/"))
 
 
 def of_host(store: str) -> Iterator[Finding]:
-    """Yield the findings about the folders that daemons and jobs share, and the room for results."""
+    """Yield the findings about the folders that daemons and jobs share, and about free space."""
     yield from _fenced("runtime", lambda: _runtime(store))
     yield from _fenced("store", lambda: _room(store))
 
 
-def _fenced(part: str, look: LookAt) -> Iterator[Finding]:
+def _fenced(part: str, check: Check) -> Iterator[Finding]:
     try:
-        found = look()
+        found = check()
     except TfprofError as error:
         found = (NO, str(error))
     except OSError as error:
-        found = (NOTE, f"cannot be seen: {error.strerror}")
+        found = (NOTE, f"cannot be read: {error.strerror}")
     if found is not None:
         yield Finding(part, *found)
 
 
 def _program(path: str) -> tuple[str, str]:
     if os.stat(path).st_mode & (stat.S_ISUID | stat.S_ISGID):
-        return NO, f"{path} runs with another user's rights (setuid), and is left alone"
+        return NO, f"{path} runs with another user's rights (setuid): tfprof does not touch such programs"
     return OK, path
 
 
 def _python_of(path: str) -> list[str] | None:
-    """Return the Python that runs the program at ``path`` with its options, None if it is no Python."""
+    """Return the Python that runs the program at ``path``, with its options; None without one."""
     if python_command.is_python(path):
         return [path]
     try:
@@ -131,19 +134,19 @@ def _of_interpreter(python: Sequence[str]) -> Iterator[Finding]:
     if found is None:
         yield Finding("tensorflow", NO, "it is not installed for this interpreter")
     else:
-        yield Finding("tensorflow", *_seen(*found))
+        yield Finding("tensorflow", *_profiled(*found))
 
 
 def _attaching(target: Target) -> Found:
     if target.state == targets.PROFILED:
-        return OK, "it is profiled already: tfprof trace orders steps of it"
+        return OK, "it is already profiled: tfprof trace has more of its steps traced"
     refusal = targets.refusal_of(target.process.pid)
     if target.has_tensorflow is False and not maps.has_python(target.process.pid):
-        return NO, "it is no Python that shows its functions"
+        return NO, "it is no CPython that exports its functions"
     if refusal is not None:
         return NO, str(refusal.args[0])
     if target.has_tensorflow is False:
-        return NOTE, f"once it has loaded TensorFlow: tfprof attach {target.process.pid}"
+        return NOTE, f"after it has loaded TensorFlow: tfprof attach {target.process.pid}"
     return OK, f"tfprof attach {target.process.pid}"
 
 
@@ -162,22 +165,22 @@ def _supported(name: str, version: Sequence[int], executable: str) -> tuple[str,
     if tuple(version[:2]) < low:
         return NO, f"Python {number} is too old: the shim needs {low[0]}.{low[1]} or later"
     if tuple(version[:2]) > high:
-        return NOTE, f"Python {number} at {executable} is newer than those that were tried: some steps may be missed"
+        return NOTE, f"Python {number} at {executable} is newer than the tested versions: some steps may be missed"
     return OK, f"CPython {number} at {executable}"
 
 
 def _tensorflow_of(pid: int, is_loaded: bool | None) -> Found:
     if not is_loaded:
-        return NOTE, "it is not loaded yet" if is_loaded is False else "its files cannot be seen"
+        return NOTE, "it is not loaded yet" if is_loaded is False else "the process's files cannot be read"
     folders = dict.fromkeys(
         one.path.partition("/tensorflow")[0] for one in maps.mappings(pid) if "/tensorflow" in one.path
     )
     found = _tensorflow_in(f"/proc/{pid}/root{folder}" for folder in folders)
-    return (NOTE, "its version is not known") if found is None else _seen(found[0], next(iter(folders)))
+    return (NOTE, "its version is unknown") if found is None else _profiled(found[0], next(iter(folders)))
 
 
 def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:
-    """Return the version of the TensorFlow installed in one of ``folders``, and that folder; None if there is none."""
+    """Return (version, folder) of the TensorFlow in one of ``folders``, None if there is none."""
     for folder in folders:
         try:
             names = os.listdir(folder or ".")
@@ -189,17 +192,17 @@ def _tensorflow_in(folders: Iterable[str]) -> tuple[str, str] | None:
     return None
 
 
-def _seen(version: str, folder: str) -> tuple[str, str]:
+def _profiled(version: str, folder: str) -> tuple[str, str]:
     number = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
-    for least, text in _SEEN:
+    for least, text in _PROFILED:
         if number >= least:
             return OK, f"{version} in {folder}: {text}"
-    return NOTE, f"{version} in {folder} is older than 1.15, with which tfprof was tried last"
+    return NOTE, f"{version} in {folder} is older than 1.15, the oldest tested version"
 
 
 def _namespaces(pid: int) -> Found:
     apart = [name for name in ("mnt", "pid", "user") if _namespace(pid, name) != _namespace(os.getpid(), name)]
-    return (OK, f"its own ({', '.join(apart)}): files of the host need not be visible there") if apart else None
+    return (OK, f"its own ({', '.join(apart)}): files of the host may not be visible there") if apart else None
 
 
 def _namespace(pid: int, name: str) -> str:
@@ -215,7 +218,7 @@ def _memory(root: str) -> Found:
     if allowed is not None and allowed < 4 * size:
         return (
             NOTE,
-            f"the container has {allowed:,} bytes, and records take {size:,} of each process: --ring takes less",
+            f"the container has {allowed:,} bytes, and records take {size:,} in each process: --ring sets less",
         )
     return OK, f"{size:,} bytes for records in each process"
 
@@ -233,7 +236,7 @@ def _runtime(store: str) -> Found:
     place = runtime_dir.instance_dir(store)
     try:
         addresses.check_length(addresses.collector_address(place))
-    except runtime_dir.PlaceError as error:
+    except runtime_dir.FolderError as error:
         return NO, str(error.args[0])
     there = _existing(place)
     info = os.stat(there)
@@ -255,7 +258,7 @@ def _room(store: str) -> Found:
 
 
 def _existing(path: str) -> str:
-    """Return the first folder on the way up from ``path`` that exists."""
+    """Return ``path`` or the nearest folder above it that exists."""
     while not os.path.isdir(path):
         path = os.path.dirname(path)
     return path

@@ -1,6 +1,6 @@
 """Wakes a waiting process when a file appears in a folder.
 
-A short-lived process is announced only moments before its end, so polling is too slow.
+A short-lived process is announced moments before its end, so polling would be too slow.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ _READ_BYTES: Final = 1 << 16
 
 
 class FolderWatch:
-    """``fd`` becomes readable when a file appears in ``folder``; -1 without inotify."""
+    """Watches ``folder``: ``fd`` becomes readable when a file appears; it is -1 without inotify."""
 
     def __init__(self, folder: str) -> None:
         self.fd = _watched(folder)
@@ -34,7 +34,7 @@ class FolderWatch:
 
 def _watched(folder: str) -> int:
     try:
-        import ctypes  # noqa: PLC0415 - the launcher does without until its job runs
+        import ctypes  # noqa: PLC0415 - the launcher needs it only after the start of the job
     except ImportError:
         return -1
     libc = ctypes.CDLL(None)

@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-#: Environment variables that become tags. No others are ever put into a message.
+#: Environment variables that become tags. No other variable is ever put into a message.
 TAGS: Final[Mapping[str, str]] = {
     "SLURM_JOB_ID": "slurm_job_id",
     "SLURM_JOB_NAME": "slurm_job_name",
@@ -47,7 +47,7 @@ _CONTAINER: Final = re.compile(r"(?<![0-9a-f])([0-9a-f]{64})(?![0-9a-f])")
 
 
 def tags(environ: Mapping[str, str]) -> dict[str, str]:
-    """Return the tags in ``environ``: allow-listed names, and the task of TF_CONFIG."""
+    """Return the tags in ``environ``: the variables of `TAGS`, and the task of TF_CONFIG."""
     found = {tag: environ[name][:_TEXT_MAX] for name, tag in TAGS.items() if environ.get(name)}
     task = _tf_task(environ.get("TF_CONFIG", ""))
     return found | ({"tf_task": task} if task else {})

@@ -15,7 +15,7 @@ RETENTION_S: Final = 24 * 3600.0
 
 
 class Launch(NamedTuple):
-    """One `tfprof-run`: its command, owner and, from `ended_ns` on, how it ended.
+    """One `tfprof-run`: its command, its owner and, after its end, the time and status of the end.
 
     ``job_pid`` is the launcher's child, or the launcher itself after --exec. Exactly one of
     ``status`` and ``signal`` is set once a child has ended.
@@ -37,11 +37,11 @@ class Launch(NamedTuple):
 
     @property
     def has_become_job(self) -> bool:
-        """Whether the launcher became the job, so that nobody reports how it ends."""
+        """Whether the launcher became the job, so that no process reports its exit status."""
         return self.job_pid == self.pid
 
 
-#: What kind of value each field of a description has.
+#: Type of each field of a description.
 _KINDS: Final[Mapping[str, Any]] = {
     **dict.fromkeys(("launch", "pid", "started_ns", "job_pid", "ended_ns"), int),
     **dict.fromkeys(("store", "host", "user"), str),
@@ -53,9 +53,9 @@ _KINDS: Final[Mapping[str, Any]] = {
 
 
 class Dump(NamedTuple):
-    """A request to write profiles at the end of a launch.
+    """A request to write profiles into ``folder`` at the end of a launch.
 
-    Each holds what was traced up to one of ``steps``; they go into ``folder``.
+    There is one profile for each of ``steps``, with all steps that were traced up to it.
     """
 
     steps: list[int]
@@ -63,11 +63,11 @@ class Dump(NamedTuple):
 
 
 class Result(NamedTuple):
-    """What became of a launch's processes, as the agent sees it.
+    """The agent's report about the processes of a launch.
 
-    ``complete`` is set once everything of ended processes is stored. ``progress`` grows with every
-    answer of the collector; ``stall`` says why it does not. Each of ``jobs`` has uid, pid, state
-    and the words of its channel.
+    ``complete`` is set once all data of ended processes is stored. ``progress`` grows with every
+    answer of the collector; ``stall`` is the reason why it does not. Each of ``jobs`` has uid, pid,
+    state and the words of its channel.
     """
 
     launch: int
@@ -136,7 +136,7 @@ def forget_old(instance_dir: str, now_s: float, living: set[int]) -> None:
     names = {name_of(launch) for launch in living}
     with os.scandir(os.path.join(instance_dir, runtime_dir.LAUNCHES)) as entries:
         for entry in entries:
-            with contextlib.suppress(OSError):  # a folder: not ours, and harmless
+            with contextlib.suppress(OSError):  # a folder is not ours, and harmless
                 if entry.name[:16] not in names and entry.stat(follow_symlinks=False).st_mtime < now_s - RETENTION_S:
                     os.unlink(entry.path)
 

@@ -1,4 +1,4 @@
-"""Adapters for channels of earlier versions, so that jobs started before an upgrade are read to their end.
+"""Adapters for channels of earlier versions: jobs started before an upgrade are read to their end.
 
 An adapter converts the content of a channel from one version to the next. Fields that the old
 version lacks are left out.
@@ -27,7 +27,10 @@ _NOT_IN_1: Final = (
 
 
 class Adapter(NamedTuple):
-    """Converters from one version to another: for the counters, whole records, and the header of a too large record."""
+    """Converters from one version to another.
+
+    They are for the counters, for whole records, and for the header of a record that is too large.
+    """
 
     counters: Callable[[dict[str, Any]], dict[str, Any]]
     records: Callable[[bytes], bytes]
@@ -45,7 +48,7 @@ def _counters_of_1(counters: dict[str, Any]) -> dict[str, Any]:
 
 def _too_large_of_1(header: bytes) -> bytes:
     size = layout.RECORD.unpack_from(header)[0]
-    return refused(header, "record-too-large", f"a record of {size} bytes: {layout.RECORD_MAX} are taken")
+    return refused(header, "record-too-large", f"a record of {size} bytes: the limit is {layout.RECORD_MAX}")
 
 
 #: By (from, to): a version without a row is refused.

@@ -33,13 +33,13 @@ class Process(NamedTuple):
 
     @property
     def is_alive(self) -> bool:
-        """Whether it still runs; a zombie does not."""
+        """Whether the process still runs; a zombie does not."""
         found = _stat(self.pid)
         return found is not None and found.started == self.started and not found.is_over
 
     @property
     def is_stopped(self) -> bool:
-        """Whether it is stopped, by SIGSTOP or by a debugger."""
+        """Whether the process is stopped, by SIGSTOP or by a debugger."""
         found = _stat(self.pid)
         return found is not None and found.started == self.started and found.is_stopped
 
@@ -121,12 +121,12 @@ def process(pid: int) -> Process | None:
 
 
 def age_s(process: Process) -> float:
-    """Return how long ago ``process`` began (seconds)."""
+    """Return the age of ``process`` (seconds)."""
     return time.clock_gettime(time.CLOCK_BOOTTIME) - process.started * _TICK_S
 
 
 def ran_at(pid: int, real_ns: int) -> bool:
-    """Return whether process ``pid`` is alive and was already at ``real_ns``.
+    """Return whether process ``pid`` is alive and was already alive at ``real_ns``.
 
     Clock changes of up to a minute are tolerated.
     """
@@ -204,7 +204,7 @@ def channels_of(pid: int) -> dict[Inode, str]:
 
 
 def scan(uid: int) -> dict[Inode, list[Holder]]:
-    """Return all channels held by other processes visible to ``uid``; takes some ms."""
+    """Return all channels that other processes visible to ``uid`` hold; this takes some ms."""
     found: dict[Inode, list[Holder]] = {}
     for pid in visible(uid):
         if pid != os.getpid():
@@ -224,7 +224,7 @@ def ns_pid(pid: int) -> int:
 
 
 def still_maps(pid: int, inode: Inode) -> bool:
-    """Return whether process ``pid`` maps the channel ``inode``; after an exec it does not."""
+    """Return whether process ``pid`` maps the channel ``inode``; an exec removes the mapping."""
     try:
         with open(f"/proc/{pid}/maps", encoding="utf-8", errors="replace") as file:
             return any(_LINK in line and int(line.split()[4]) == inode[1] for line in file)

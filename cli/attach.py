@@ -12,8 +12,8 @@ from click.core import ParameterSource
 
 from ..agent.attach import targets
 from ..agent.attach.attachment import LADDER, Attachment, Plan
-from ..agent.attach.helper import answer_apart, ask_elsewhere
-from ..agent.attach.identities import Answer, as_user, user_to_be
+from ..agent.attach.helper import answer_in_process, set_answerer
+from ..agent.attach.identities import Answer, as_user, user_to_become
 from ..agent.launches import name_of
 from ..agent.processes import Process, process
 from ..collector.numbers import duration
@@ -53,7 +53,7 @@ class Arrivals:
         if time.monotonic() < self._looked_s + ARRIVALS_S:
             return []
         attached = []
-        for found in targets.mine(self._pattern, self._known):
+        for found in targets.matching(self._pattern, self._known):
             self._known.add(found.process)
             try:
                 attached.append(_attachment(self._plan, found.process, counted=self._counted))
@@ -120,17 +120,17 @@ def attach(
         return _run(
             plan, Arrivals(plan, pattern, follows=follow, counted=count is not None), count, output, no_wait=no_wait
         )
-    user_id = user_to_be(list(pids))
+    user_id = user_to_become(list(pids))
     if user_id is not None:
-        return as_user(user_id, pids[0], partial(_as_user, plan, pids, count, output, no_wait), answer_apart)
+        return as_user(user_id, pids[0], partial(_as_user, plan, pids, count, output, no_wait), answer_in_process)
     return _run(plan, pids, count, output, no_wait=no_wait)
 
 
 def _as_user(
     plan: Plan, pids: Sequence[int], count: int | None, output: str | None, no_wait: bool, answer: Answer
 ) -> int:
-    """Run the command with another user's identity."""
-    ask_elsewhere(answer)
+    """Do the command with another user's identity."""
+    set_answerer(answer)
     given = click.get_current_context().get_parameter_source("store")
     if given != ParameterSource.COMMANDLINE:
         plan = plan._replace(store=default_store())
@@ -237,7 +237,7 @@ def _watch(attached: list[Attachment], count: int | None, arrivals: Arrivals | N
                     _detach(one)
             if attached and time.monotonic() > looked_s + AGENT_S:
                 looked_s = time.monotonic()
-                attached[0].look_after_agent()
+                attached[0].ensure_agent()
             time.sleep(LOOK_S)
         show()
     except KeyboardInterrupt:

@@ -10,7 +10,7 @@ import click
 
 from ..collector.loader import load
 from ..commands import settings_files, streams
-from ..commands.isolated import occupy_standard
+from ..commands.isolated import reserve_standard_fds
 from ..formats.errors import TfprofError, UsageError
 from ..formats.settings import SETTINGS
 from ..formats.version import VERSION
@@ -194,7 +194,7 @@ def _run(arguments: list[str], stretch: Interruptible) -> int:
         result = tfprof.main(arguments or ["--help"], prog_name="tfprof", standalone_mode=False)
         streams.flush_output()
     except ReaderGoneError:
-        streams.let_go(sys.stdout)
+        streams.redirect_to_null(sys.stdout)
         return 0
     except Exception as error:
         if stretch.came:
@@ -214,8 +214,8 @@ def _settled(code: int) -> int:
 
 def main(arguments: list[str] | None = None) -> None:
     """Run one command and exit with its status."""
-    occupy_standard()
-    streams.stand_in()
+    reserve_standard_fds()
+    streams.replace_closed()
     try:
         settings_files.take()
         SETTINGS["debug"].read()

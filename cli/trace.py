@@ -19,7 +19,7 @@ from ..formats.addresses import collector_address
 from ..formats.orders import Giver, Order, OrderAnswer
 from ..formats.policy import Policy, PolicyError
 from ..formats.runtime_dir import make_instance
-from ..formats.values import NoValueError, duration, whole
+from ..formats.values import InvalidValueError, duration, whole
 from .command import json_option, print_json, print_lines, store_option, width
 from .daemons import bring_up
 from .job_names import complete_jobs
@@ -177,7 +177,7 @@ def _patience(wait: str) -> float:
 def _seconds(option: str, text: str) -> float:
     try:
         return duration(text)
-    except NoValueError as error:
+    except InvalidValueError as error:
         raise UsageError(f"{option}: {error}") from None
 
 

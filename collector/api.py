@@ -203,6 +203,6 @@ class OpenStore:
 def open_store(path: str | os.PathLike[str] | None = None) -> OpenStore:
     """Open the store at ``path``, or that of the commands: $TFPROF_STORE, a settings file's, ~/.local/state/tfprof.
 
-    StoreError if it is no store; SettingsFileError or PlaceError if none of these names a path.
+    StoreError if it is no store; SettingsFileError or FolderError if none of these names a path.
     """
     return OpenStore(runtime_dir.absolute(settings_files.named_store()) if path is None else path)

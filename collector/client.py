@@ -72,11 +72,11 @@ class Client:
                 resend_s = now + RESEND_S
                 self._send(waiting, body)
             for number, answer in self._answers(min(resend_s, deadline) - now, waiting):
-                if answer.is_passing and number not in obeyed:
+                if answer.is_temporary and number not in obeyed:
                     passing[number] = answer
                     continue
                 if number in waiting and not (
-                    answer.is_passing or (number in obeyed and answer.state == orders.OBEYED)
+                    answer.is_temporary or (number in obeyed and answer.state == orders.OBEYED)
                 ):
                     obeyed.add(number)
                     if not (to_the_end and answer.state == orders.OBEYED and order.ends):

@@ -1,1 +1,1 @@
-"""Starts commands and daemons, and holds what they share. Standard library only."""
+"""Starts commands and daemons; code that both share. Standard library only."""

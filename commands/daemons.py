@@ -1,4 +1,4 @@
-"""The daemon parts of agent and collector: locked pid file, status file, detached start."""
+"""Daemon functions of agent and collector: locked pid file, status file, detached start."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..formats.errors import TfprofError
 from ..formats.private_files import open_regular, read_json, write_json
-from ..formats.runtime_dir import PlaceError, make_instance
+from ..formats.runtime_dir import FolderError, make_instance
 from . import settings_files
 
 if TYPE_CHECKING:
@@ -37,12 +37,12 @@ ENVIRONMENT = frozenset(
 OWN_PREFIX = "TFPROF_"
 #: Settings of jobs that daemons do not get.
 JOB_ONLY = frozenset(["TFPROF_RUN", "TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPROF_RING"])
-#: Timeout of a lock (seconds): a query whether the daemon runs holds it for microseconds.
+#: Timeout for the lock (seconds). A check whether the daemon runs holds it for microseconds.
 LOCK_PATIENCE_S = 0.5
 LOG_MAX = 1 << 20
 #: The script that starts daemons and reports, isolated from the job's Python settings.
 ISOLATED = os.path.join(os.path.dirname(os.path.abspath(__file__)), "isolated.py")
-#: Status key of a daemon that failed to start; `last_error` says why.
+#: Status key of a daemon that failed to start; `last_error` has the reason.
 FAILED = "failed"
 
 
@@ -117,9 +117,9 @@ def _pid(place: str, name: str, is_alive: bool) -> int:
 
 
 def read_status(place: str, name: str) -> dict[str, Any] | None:
-    """Return the last status of the daemon ``name`` with ``alive`` set.
+    """Return the last status of the daemon ``name``, with ``alive`` set.
 
-    None when it never wrote one and does not run.
+    None when the daemon never wrote a status and does not run.
     """
     status = read_json(os.path.join(place, name + ".json"))
     pid = holder(place, name)
@@ -152,9 +152,9 @@ def failure(place: str, name: str, since_ns: int) -> dict[str, str] | None:
 def run(name: str, store: str, serve: Callable[[], int]) -> int:
     """Run ``serve`` as the daemon ``name`` of ``store`` and return its exit status.
 
-    It is 1 when one runs already. The lock is taken before slow work such as the daemon's own
-    imports in ``serve``, so that no second one is started meanwhile. The status file records why it
-    failed.
+    The exit status is 1 when such a daemon already runs. The lock is taken before slow work, such
+    as the imports in ``serve``, so that no second daemon starts meanwhile. After a failure the
+    status file holds the reason.
     """
     try:
         place = make_instance(store)
@@ -162,17 +162,17 @@ def run(name: str, store: str, serve: Callable[[], int]) -> int:
         if not lock.acquire():
             _print_error("another %s serves %s [store-in-use]" % (name, store))
             return 1
-    except PlaceError as error:
+    except FolderError as error:
         _print_error(str(error))
         return error.exit_code
     except OSError as error:
-        return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
+        return _failed(place, name, FolderError("cannot use %s: %s" % (error.filename, error.strerror)))
     try:
         return serve()
     except TfprofError as error:
         return _failed(place, name, error)
     except OSError as error:
-        return _failed(place, name, PlaceError("cannot use %s: %s" % (error.filename, error.strerror)))
+        return _failed(place, name, FolderError("cannot use %s: %s" % (error.filename, error.strerror)))
     finally:
         lock.release()
 
@@ -197,7 +197,7 @@ def _failed(place: str, name: str, error: TfprofError) -> int:
 def spawn(module: str, args: list[str], log: str) -> None:
     """Start `main` of ``module`` as a detached daemon with output to ``log``; return at once.
 
-    Its lock shows whether it came up. DaemonError when nothing could be started.
+    The daemon's lock shows whether it runs. DaemonError when no process could be started.
     """
     command = isolated(module, args)
     environment = daemon_environment(settings_files.without_taken(os.environ))
@@ -218,7 +218,7 @@ def isolated(module: str, args: list[str]) -> list[str]:
 
 
 def daemon_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """Return the part of ``environment`` that a daemon gets: the allow-list."""
+    """Return the variables of ``environment`` that a daemon gets."""
     return {
         name: text
         for name, text in environment.items()
@@ -235,7 +235,7 @@ def _flock(fd: int, how: int) -> bool:
 
 
 def _open_log(path: str) -> int:
-    """Open the log for appending; rotate a large one."""
+    """Open the log for appending; rename a large one to .old first."""
     try:
         if os.stat(path).st_size > LOG_MAX:
             os.replace(path, path + ".old")
@@ -245,7 +245,7 @@ def _open_log(path: str) -> int:
 
 
 def _above_standard(fd: int) -> int:
-    """Return a descriptor of the same file above 2, where standard ones were closed."""
+    """Return a descriptor above 2 of the same file; ``fd`` may be 0, 1 or 2 if it was closed."""
     if fd > 2:
         return fd
     moved = fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3)
@@ -270,7 +270,7 @@ def _become_daemon(command: list[str], environment: dict[str, str], log_fd: int)
                 signal.signal(number, signal.SIG_DFL)
         signal.pthread_sigmask(signal.SIG_SETMASK, [])
         os.execve(command[0], command, environment)
-    except BaseException as error:  # whatever it is, the caller's code must not go on in this child
+    except BaseException as error:  # the caller's code must never continue in this child
         os.write(2, ("cannot start: %r\n" % (error,)).encode())
     finally:
         os._exit(127)

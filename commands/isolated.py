@@ -42,15 +42,18 @@ def _is_found() -> bool:
 
 
 def release_interrupt() -> None:
-    """Let Ctrl-C end the process silently during imports; starter.c blocked it so far."""
+    """Let Ctrl-C end the process silently during imports; starter.c has blocked it until now."""
     if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
         _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     if sys._xoptions.get("tfprof") == "held":
         _signal.pthread_sigmask(_signal.SIG_UNBLOCK, [_signal.SIGINT])
 
 
-def occupy_standard() -> None:
-    """Keep files opened later off descriptors 0, 1 and 2; child programs get them closed."""
+def reserve_standard_fds() -> None:
+    """Keep files opened later off descriptors 0, 1 and 2.
+
+    Closed standard descriptors are closed in child programs, too.
+    """
     while True:
         fd = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         if fd > 2:
@@ -61,7 +64,7 @@ def occupy_standard() -> None:
 def main() -> None:
     """Run the command that the command line names; never returns."""
     release_interrupt()
-    occupy_standard()
+    reserve_standard_fds()
     set_up_path()
     del sys.argv[0]
     name = sys.argv[0]

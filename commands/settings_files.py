@@ -1,6 +1,7 @@
-"""Settings from files: the user's before the host's, both after the environment (docs/settings.md).
+"""Settings from files (docs/settings.md).
 
-Launcher, daemons and commands read them; a job gets the values in its environment.
+The environment overrides the user's file, and the user's file overrides the host's. Launcher,
+daemons and commands read the files. A job gets the values in its environment.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ if TYPE_CHECKING:
 
 HOST_FILE = "/etc/tfprof/config.toml"
 FILE_MAX = 64 << 10
-#: Settings that only the environment may have: they concern one job.
+#: Settings that are read from the environment only: they concern one job.
 NOT_IN_FILES = frozenset(["run", "raise"])
 
-#: Variables of this process that were set by a file: variable -> path.
+#: Variables of this process that a file has set: variable -> path of the file.
 taken: dict[str, str] = {}
 
 
 class SettingsFileError(UsageError):
-    """A settings file that cannot be used; the message names the file, and the key where one is wrong."""
+    """A settings file that cannot be used; the message names the file and an invalid key."""
 
     slug = "settings-file"
 
 
 def paths() -> list[str]:
-    """Return the files that may hold settings, the strongest first."""
+    """Return the paths of the settings files, highest precedence first."""
     base = os.environ.get("XDG_CONFIG_HOME") or ""
     if not os.path.isabs(base):  # the XDG specification: relative paths are ignored
         base = os.path.expanduser("~/.config")
@@ -41,9 +42,9 @@ def paths() -> list[str]:
 
 
 def take() -> dict[str, str]:
-    """Set each variable that files give a value and the environment does not; return these variables.
+    """Set the variables that files have a value for and the environment has not; return them.
 
-    Raises SettingsFileError. A second call does as the first.
+    A second call reads the files again. Raises SettingsFileError.
     """
     environ = os.environ
     for variable in taken:
@@ -60,13 +61,16 @@ def take() -> dict[str, str]:
 
 
 def store() -> str:
-    """Return the store named by the environment, the files or the default."""
+    """Return the store that the environment or a file names, else the default store."""
     take()
     return default_store()
 
 
 def named_store() -> str:
-    """Return the store that ``store`` does, and leave the environment as it is: it is another program's."""
+    """Return the same store as ``store``, without changing the environment.
+
+    The environment belongs to the program that uses tfprof as a library.
+    """
     row = SETTINGS["store"]
     texts = [text for path in paths() if (text := read(path).get(row.name))]
     return default_store() if os.environ.get(row.variable) or not texts else store_path(row.parse(texts[0]))
@@ -92,14 +96,17 @@ def read(path: str) -> dict[str, str]:
 
 
 def _data(path: str) -> bytes | None:
-    """Return the bytes of the regular file ``path``, a link to one included; None where none can be seen."""
+    """Return the bytes of the regular file ``path``; None if it is missing or cannot be reached.
+
+    Links are followed. SettingsFileError if the file cannot be used.
+    """
     try:
         mode = os.stat(path).st_mode
-    except (FileNotFoundError, NotADirectoryError, PermissionError):  # the last: of a folder, as another user's home
+    except (FileNotFoundError, NotADirectoryError, PermissionError):  # no permission to search a folder above it
         return None
     except OSError as error:
         raise SettingsFileError("%s cannot be read: %s" % (path, error.strerror)) from None
-    if not stat.S_ISREG(mode):  # to open a device may do something by itself
+    if not stat.S_ISREG(mode):  # opening a device may have side effects
         raise SettingsFileError("%s is not a regular file" % path)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY)
@@ -123,7 +130,7 @@ def _data(path: str) -> bytes | None:
 
 
 def _text(path: str, name: str, value: object) -> str:
-    """Return ``value`` as the text that the variable of the setting ``name`` would have."""
+    """Return ``value`` as the variable of the setting ``name`` would hold it."""
     row = SETTINGS.get(name)
     if row is None:
         raise SettingsFileError("%s: %s is no setting" % (path, name))
@@ -149,7 +156,7 @@ def _any(value: Any) -> None:
 
 
 def _trace(value: str) -> None:
-    from ..formats.policy import Policy  # few files have such a setting; likewise below
+    from ..formats.policy import Policy  # imported late, here and below: few files have such a setting
 
     Policy.from_text(value, SETTINGS["trace-level"].default)
 

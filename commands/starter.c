@@ -1,7 +1,8 @@
-/* Starts the command that it is called as in Python without the variables that Python reads.
+/* Starts a command of tfprof in a Python that ignores its own environment variables.
  *
- * A program, since those variables act before any Python does, and a shell would not hand the environment on as it is.
- * Beside it lies tfprof-isolated, the first line of which names the Python that tfprof was installed with. */
+ * The name of this file is the name of the command. It is a program because Python's variables act
+ * before any Python code runs, and because a shell may change the environment. The file
+ * tfprof-isolated lies beside it; its first line names the Python that tfprof was installed with. */
 #include <errno.h>
 #include <limits.h>
 #include <signal.h>
@@ -18,7 +19,7 @@ static int fail(const char *what) {
     return 127;
 }
 
-/* Puts the interpreter that the first line of `path` names into `python`: "#!/a/b/python". */
+/* Copies the path of the interpreter from the first line of `path`, "#!/a/b/python", to `python`. */
 static void read_interpreter(const char *path, char *python) {
     char line[PATH_MAX + 4];
     FILE *file = fopen(path, "re");
@@ -26,14 +27,14 @@ static void read_interpreter(const char *path, char *python) {
         return;
     if (fgets(line, sizeof line, file) != NULL && strncmp(line, "#!/", 3) == 0) {
         line[strcspn(line, "\r\n")] = '\0';
-        /* An installer's way around a path that is too long for a first line. */
+        /* Installers write "#!/bin/sh" where the path of Python is too long for a first line. */
         if (strncmp(line, "#!/bin/sh", 9) != 0 && strlen(line + 2) < PATH_MAX)
             strcpy(python, line + 2);
     }
     fclose(file);
 }
 
-/* Holds back Ctrl-C until Python lets it end the process without a word; returns whether it was not held back already. */
+/* Blocks Ctrl-C until isolated.py lets it end the process silently. Returns whether it was unblocked before. */
 static int hold_interrupt(void) {
     sigset_t interrupt, before;
     sigemptyset(&interrupt);
@@ -44,7 +45,7 @@ static int hold_interrupt(void) {
 int main(int argc, char **argv) {
     struct stat input;
     if (fstat(STDIN_FILENO, &input) == 0 && S_ISDIR(input.st_mode)) {
-        /* Python would end with several lines about itself. */
+        /* Python itself would fail with a message of several lines. */
         fprintf(stderr, "tfprof: standard input is a folder [usage]\n");
         return 2;
     }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Starts the command that it is called as in Python without the variables that Python reads. Stands in for starter.c where
-# there is no compiler: a shell takes a millisecond more, and passes no variable on of which the name is none to a shell.
+# Starts a command of tfprof in a Python that ignores its own environment variables. Replaces starter.c where there is
+# no compiler. A shell takes a millisecond more and drops variables whose names are not valid in a shell.
 [ -d /dev/stdin ] && echo "tfprof: standard input is a folder [usage]" >&2 && exit 2
 self=$0
 while [ -h "$self" ]; do
@@ -14,6 +14,6 @@ folder=${self%/*}
 python=
 IFS= read -r line < "$folder/tfprof-isolated" && python=${line#"#!"}
 case $python in
-    /bin/sh*) python= ;; # an installer's way around a path that is too long for a first line
+    /bin/sh*) python= ;; # installers write this where the path of Python is too long for a first line
 esac
 exec "${python:-$folder/python3}" -I -S "$folder/tfprof-isolated" "${self##*/}" "$@"

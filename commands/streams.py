@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from typing import TextIO
 
 
-def stand_in() -> None:
+def replace_closed() -> None:
     """Replace closed standard streams by ones that fail like a closed descriptor."""
     if sys.stdin is None:
         sys.stdin = os.fdopen(os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC), "r")
@@ -28,9 +28,9 @@ def flush_output() -> None:
     try:
         sys.stdout.flush()
     except BrokenPipeError:
-        let_go(sys.stdout)
+        redirect_to_null(sys.stdout)
     except OSError as error:
-        let_go(sys.stdout)
+        redirect_to_null(sys.stdout)
         raise unwritten(error) from None
 
 
@@ -47,10 +47,10 @@ def say(text: str) -> None:
             sys.stderr.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
             sys.stderr.flush()
         except OSError:
-            let_go(sys.stderr)
+            redirect_to_null(sys.stderr)
 
 
-def let_go(stream: TextIO) -> None:
+def redirect_to_null(stream: TextIO) -> None:
     """Redirect ``stream`` to /dev/null, so that the interpreter's last flush succeeds."""
     null = os.open(os.devnull, os.O_WRONLY | os.O_CLOEXEC)
     try:

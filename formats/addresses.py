@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from .runtime_dir import PlaceError
+from .runtime_dir import FolderError
 
 _LOCAL = "ipc://"
 _SOCKET = "collector.sock"
@@ -27,8 +27,8 @@ def socket_file(address: str) -> Optional[str]:
 
 
 def check_length(address: str) -> None:
-    """Raise PlaceError if the path of a local socket at ``address`` is too long for the system."""
+    """Raise FolderError if the path of a local socket at ``address`` is too long for the system."""
     path = socket_file(address)
     if path is not None and len(os.fsencode(path)) > _PATH_MAX:
         folder = os.path.dirname(path)
-        raise PlaceError("%s is too long a path for a socket: set XDG_RUNTIME_DIR to a shorter one" % folder)
+        raise FolderError("%s is too long a path for a socket: set XDG_RUNTIME_DIR to a shorter one" % folder)

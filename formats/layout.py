@@ -32,7 +32,7 @@ JOB_WORDS = {
     "ring_size": 64,  # 0 until the first record
     "head": 72,  # bytes ever written to the ring
     "records": 80,  # sequence number of the last record put
-    "dropped_records": 88,  # including those of traced steps that produced none
+    "dropped_records": 88,  # records dropped, and traced steps that put none
     "dropped_bytes": 96,
     "dropped_traces": 104,  # traced steps whose data was dropped
     "span_head": 112,  # span entries ever written
@@ -51,8 +51,8 @@ JOB_WORDS = {
     "order_kind": 216,  # kind of that step
     "order_traced": 224,  # steps traced under that policy
     "order_over": 232,  # generation of the last order that ended: the policy before it is in force again
-    "policy_refused": 240,  # generation of the last words that were no policy
-    "agent_lost": 248,  # 1 while no step is traced, since no agent was there
+    "policy_refused": 240,  # generation of the last invalid policy
+    "agent_lost": 248,  # 1 while no step is traced because the agent is silent
     "ring_error": 256,  # errno of the failed attempt to create the record ring, 0 when none failed
 }
 #: Maximum number of span kinds in the tables below.
@@ -77,17 +77,17 @@ AGENT_WORDS = {
     "policy_last": 1088,
     "policy_every": 1096,
     "policy_budget": 1104,  # parts per million
-    "policy_count": 1112,  # traced steps after which the order ends, 0: no number
-    "policy_end_ns": 1120,  # monotonic time at which it ends, 0: none
-    "policy_ranges": 1128,  # ranges of steps in the table, 0: the first and the last step are the only one
+    "policy_count": 1112,  # traced steps after which the order ends, 0: no limit
+    "policy_end_ns": 1120,  # monotonic time at which the order ends, 0: no limit
+    "policy_ranges": 1128,  # number of step ranges in the table, 0: one, from policy_first to policy_last
     "policy_order": 1136,  # id of the order
     "policy_writing": 1144,  # 1 while these words and the table are being changed
-    "detach": 1152,  # 1: put everything back, instead of following a policy
+    "detach": 1152,  # 1: the shim disarms itself and ignores the policy
 }
-#: The table of ranges of steps: first and last step of each, u64.
+#: The table of step ranges: first and last step of each, u64.
 RANGES_AT = 1280
 RANGES_MAX = 16
-#: How long the agent may be silent until steps are traced no more (ns).
+#: Maximum silence of the agent (ns): after it no step is traced.
 AGENT_SILENCE_NS = 30 * 10**9
 #: First traceback that the fence stopped: u32 length, then UTF-8.
 FAULT_AT = 2048
@@ -141,7 +141,7 @@ SPAN_NAMES = {
 }
 #: Kinds of a session's runs.
 RUN_KINDS = (TRAIN, RUN, SUMMARY, CHECKPOINT, INIT, INPUT)
-#: Kinds that are steps, and the weights of their times in the choice of the leading kind.
+#: Step kinds, with the weight of each kind's time in the choice of the leading kind.
 STEP_WEIGHTS = {
     BATCH: 10,
     TRAIN: 10,
@@ -160,7 +160,7 @@ STEP_KINDS = tuple(STEP_WEIGHTS)
 FLAG_TRACED = 1  # op tracing was on in the span: never mixed into averages of step times
 FLAG_FAILED = 2  # it ended by an exception
 FLAG_SETUP = 4  # it includes one-off work of ours (sending a graph, making a traced callable)
-FLAG_SAMPLED = 8  # one step of the entry was timed, the last: total is its time times count. With FLAG_FAILED: none was
+FLAG_SAMPLED = 8  # only the last step of the entry was timed: total = its time * count. With FLAG_FAILED none was
 
 # -- records -------------------------------------------------------------------------------------
 #: size with this header, kind, flags, seq, step, start (monotonic ns), start (real ns), duration
@@ -177,10 +177,10 @@ RECORD = struct.Struct("<IHHQQQQQII")
     BYE,  # on the wire only (from the agent)
     FRAMES,  # JSON: op -> Python frames of a graph; step = graph number
 ) = range(1, 10)
-#: Header before the bytes of an XSPACE: start of the session (real ns), how many steps the step
-#: stands for, and the low 32 bits of the id that the step's thread has as a line of the XSpace (0:
-#: not known), but for the lowest: XSPACE_OTHERS, whether other threads were in calls when the
-#: session began
+#: Header before the bytes of an XSPACE: start of the session (real ns), number of steps that the
+#: step stands for, and the low 32 bits of the line id of the step's thread in the XSpace (0:
+#: unknown). The lowest bit is not part of the id: XSPACE_OTHERS is set if other threads were in
+#: calls when the session began.
 XSPACE_HEAD = struct.Struct("<QII")
 XSPACE_OTHERS = 1
 RECORD_NAMES = {

@@ -1,4 +1,4 @@
-"""Records of tfprof 0.2.0 in today's form: from its channels (version 1) and from its agents (wire version 1)."""
+"""Converts records of tfprof 0.2.0: of its channels (version 1) and its agents (wire version 1)."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from .errors import FormatError
 
 
 def converted(data: bytes) -> bytes:
-    """Return whole records with each profiler session in today's form; FormatError if ``data`` is cut short.
+    """Return the records in ``data`` with each profiler session in today's form.
 
-    The records keep their sequence numbers.
+    The records keep their sequence numbers. FormatError if ``data`` is cut short.
     """
     at, parts, header = 0, [], layout.RECORD
     while at < len(data):
@@ -25,10 +25,10 @@ def converted(data: bytes) -> bytes:
 
 
 def _session(record: bytes) -> bytes:
-    """Return a session of one step with the head of its step; a session of several steps becomes a refusal.
+    """Return a session of one step in today's form; a session of several steps becomes a refusal.
 
-    ``step`` and ``key`` of the old form are the first step and the number of steps; the span key of
-    the step is not known and the step's time is that of the session.
+    In the old form ``step`` is the first step and ``key`` the number of steps. The step gets the
+    start and duration of the session, and 0 as its key, which is unknown.
     """
     steps = layout.RECORD.unpack_from(record)[-1]
     if steps != 1:

@@ -11,8 +11,8 @@ from .policy import NEVER, Policy, PolicyError
 TRACE, END, DETACH = "trace", "end", "detach"
 #: States of an answer: the order is in force, it has ended, it was refused.
 OBEYED, ENDED, REFUSED = "obeyed", "ended", "refused"
-#: Slugs of temporary refusals: an agent starts, a job is opened again.
-PASSING = ("no-agent",)
+#: Slugs of temporary refusals: the agent is starting, or the job is being opened again.
+TEMPORARY = ("no-agent",)
 #: Maximum size of the body of an order or an answer (bytes).
 BODY_MAX = 1 << 16
 #: Maximum time for a job to apply an order (seconds).
@@ -73,11 +73,11 @@ class Order(NamedTuple):
     def __str__(self) -> str:
         if self.action != TRACE:
             return {END: "the order in force ends", DETACH: "detach"}[self.action]
-        says = _says(self.trace)
+        text = _policy_in_words(self.trace)
         if self.steps:
             number = "step" if self.steps == 1 else "%d steps" % self.steps
-            says = "the next %s" % number if self.trace == "all" else "%s, %s" % (says, number)
-        return says + (" for %g s" % (self.for_ns / 1e9) if self.for_ns else "")
+            text = "the next %s" % number if self.trace == "all" else "%s, %s" % (text, number)
+        return text + (" for %g s" % (self.for_ns / 1e9) if self.for_ns else "")
 
 
 class OrderAnswer(NamedTuple):
@@ -98,12 +98,12 @@ class OrderAnswer(NamedTuple):
     to_ns: int = 0
 
     @property
-    def is_passing(self) -> bool:
-        """Whether the refusal is temporary."""
-        return self.state == REFUSED and self.slug in PASSING
+    def is_temporary(self) -> bool:
+        """Whether this is a temporary refusal."""
+        return self.state == REFUSED and self.slug in TEMPORARY
 
     def document(self) -> dict[str, Any]:
-        """Return the answer as a JSON object, without the job, which is in the head."""
+        """Return the answer as a JSON object; the uid of the job is in the message's head."""
         values = dict(self._asdict())
         del values["uid"]
         return values
@@ -144,19 +144,19 @@ def answer_of(uid: int, values: Mapping[str, Any]) -> OrderAnswer:
     )
 
 
-def _says(trace: str) -> str:
-    """Return a policy's text in words."""
+def _policy_in_words(trace: str) -> str:
+    """Return the policy in ``trace``, a text of --trace, in words."""
     word, _, value = trace.strip().partition("=")
     if word == "every" and value == "1":
         return "every step"
-    says = {
+    phrases = {
         "off": "no step",
         "all": "every step",
         "steps": "steps %s",
         "budget": "a budget of %s",
         "every": "one step in %s",
     }
-    text = says.get(word, word)
+    text = phrases.get(word, word)
     return text % value if "%s" in text else text
 
 

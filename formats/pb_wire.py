@@ -35,9 +35,10 @@ def encoded(value: int) -> bytes:
 
 
 def fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
-    """Yield (number, start, end, value) for each field; ValueError when it is cut short.
+    """Yield (number, start, end, value) for each field.
 
-    The value is a varint's value, else the offset of the content.
+    The value is a varint's value, else the offset of the content. ValueError when a field is cut
+    short or of an unknown type.
     """
     at = 0
     while at < len(data):
@@ -60,12 +61,12 @@ def fields(data: bytes) -> Iterator[tuple[int, int, int, int]]:
 
 
 def without(data: bytes, number: int) -> bytes:
-    """Return ``data`` without fields ``number``."""
+    """Return ``data`` without the fields ``number``."""
     return b"".join(data[start:end] for field, start, end, _ in fields(data) if field != number)
 
 
 def last(data: bytes, number: int, default: int = 0) -> int:
-    """Return the value of the last field ``number`` in ``data``: the last one counts."""
+    """Return the value of the last field ``number`` in ``data``: in protobuf the last counts."""
     for field, _, _, value in fields(data):
         if field == number:
             default = value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import layout
 from .errors import TfprofError
-from .values import NoValueError, decimal
+from .values import InvalidValueError, decimal
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ LEVELS = {"auto": layout.LEVEL_AUTO, "software": layout.LEVEL_SOFTWARE, "full": 
 
 
 class PolicyError(TfprofError):
-    """A text or words that are no valid policy."""
+    """An invalid policy."""
 
     slug = "trace-policy"
     exit_code = 2
@@ -74,12 +74,12 @@ class Policy(object):
             return cls(MODES[word], chosen)
         try:
             return cls(level=chosen, **_VALUES.get(word, _unknown)(value))
-        except NoValueError:
+        except InvalidValueError:
             raise PolicyError("%r is no trace policy: off, all, every=N, steps=A-B or budget=P%%" % trace) from None
 
     @classmethod
     def from_words(cls, words: Sequence[int], ranges: tuple[tuple[int, int], ...] = ()) -> Policy:
-        """Return the policy in the agent's words and its table of ranges; PolicyError when they are invalid."""
+        """Return the policy in the agent's words and table of ranges; PolicyError when invalid."""
         mode, level, first, last, every, budget = words
         wrong = (
             mode not in (layout.MODE_OFF, layout.MODE_BUDGET, layout.MODE_ALL, layout.MODE_EVERY, layout.MODE_STEPS)
@@ -95,7 +95,7 @@ class Policy(object):
 
 
 def _unknown(value: str) -> dict[str, Any]:
-    raise NoValueError(value)
+    raise InvalidValueError(value)
 
 
 def _every(value: str) -> dict[str, Any]:
@@ -113,23 +113,23 @@ def _range(value: str) -> tuple[int, int]:
     low = _positive(first)
     high = _positive(last) if dash else low
     if high < low:
-        raise NoValueError
+        raise InvalidValueError
     return low, high
 
 
 def _budget(value: str) -> dict[str, Any]:
     if not value.endswith("%"):
-        raise NoValueError
+        raise InvalidValueError
     share = decimal(value[:-1])
     if not 0 < share <= 100:
-        raise NoValueError
+        raise InvalidValueError
     return {"mode": layout.MODE_BUDGET, "budget": max(1, int(share * MILLION / 100))}
 
 
 def _positive(value: str) -> int:
     number = int(value) if value.isascii() and value.isdigit() and len(value) < 20 else 0
     if not 0 < number < NEVER:
-        raise NoValueError
+        raise InvalidValueError
     return number
 
 

@@ -11,8 +11,7 @@ import os
 import stat
 from typing import Any
 
-#: A file of ours is never larger than this: the result of a launch with some ten thousand
-#: processes.
+#: Maximum size of a file (bytes): the result of a launch with ten thousand processes is smaller.
 FILE_MAX = 16 << 20
 
 
@@ -33,7 +32,7 @@ def open_regular(path: str, flags: int) -> int:
 def read_file(path: str, limit: int, last: bool = False) -> bytes | None:
     """Return the first (or ``last``) ``limit`` bytes of the regular file ``path``, or None."""
     try:
-        if not stat.S_ISREG(os.lstat(path).st_mode):  # to open a device may do something by itself
+        if not stat.S_ISREG(os.lstat(path).st_mode):  # opening a device may have side effects
             return None
         fd = open_regular(path, os.O_RDONLY)
     except OSError:
@@ -49,12 +48,12 @@ def read_file(path: str, limit: int, last: bool = False) -> bytes | None:
 
 def write_json(path: str, value: dict[str, Any]) -> None:
     """Replace the file ``path`` by ``value`` atomically; OSError when that fails."""
-    import json  # not loaded by commands that read no such file
+    import json  # imported late: many commands use no such file
 
     text = json.dumps(value)  # in one piece: json.dump takes ten times as long
     temporary = "%s.%d.tmp" % (path, os.getpid())
     try:
-        os.unlink(temporary)  # of an earlier process with this number
+        os.unlink(temporary)  # left by an earlier process with the same pid
     except FileNotFoundError:
         pass
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
@@ -72,7 +71,7 @@ def read_json(path: str) -> dict[str, Any] | None:
     data = read_file(path, FILE_MAX)
     if data is None:
         return None
-    import json  # as above
+    import json  # imported late, as above
 
     try:
         value = json.loads(data)

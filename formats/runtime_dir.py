@@ -8,14 +8,14 @@ import stat
 from .errors import TfprofError, UsageError
 from .private_files import read_file
 
-ANNOUNCE = "announce"  # one file a channel, written by the shim: docs/channel.md
-LAUNCHES = "launches"  # one JSON file a tfprof-run
+ANNOUNCE = "announce"  # one file for each channel, written by the shim: docs/channel.md
+LAUNCHES = "launches"  # one JSON file for each launch
 _PATH_MAX = 4096
 _STORE = "store"  # the path of the store that the folder is for
 
 
-class PlaceError(TfprofError):
-    """A folder of tfprof's cannot be used: wrong owner, not private, or not writable."""
+class FolderError(TfprofError):
+    """A folder cannot be used: wrong owner, not private, not writable, or no absolute path."""
 
     slug = "runtime-dir"
 
@@ -27,13 +27,16 @@ def store_path(given: str) -> str:
     try:
         return os.path.abspath(os.path.expanduser(given))
     except OSError as error:
-        raise PlaceError(
-            "the working folder, which %r counts from, is gone: %s" % (given, error.strerror), "io"
+        raise FolderError(
+            "the working folder, which %r is relative to, is gone: %s" % (given, error.strerror), "io"
         ) from None
 
 
 def default_store() -> str:
-    """Return the user's store: $TFPROF_STORE, else below the state folder; see ``absolute``."""
+    """Return the user's store: $TFPROF_STORE, else tfprof in the state folder.
+
+    The path may be relative: see ``absolute``.
+    """
     given = os.environ.get("TFPROF_STORE")
     return store_path(given) if given else os.path.join(state_home(), "tfprof")
 
@@ -44,32 +47,32 @@ def state_home() -> str:
 
 
 def absolute(store: str) -> str:
-    """Return ``store``; PlaceError when it follows from a variable with a relative path."""
+    """Return ``store``; FolderError when it is relative, since a variable has a relative path."""
     if not os.path.isabs(store):
         name = "XDG_STATE_HOME" if os.environ.get("XDG_STATE_HOME") else "HOME"
-        raise PlaceError("%s is %r, which is no absolute path" % (name, os.environ.get(name, "")))
+        raise FolderError("%s is %r, which is no absolute path" % (name, os.environ.get(name, "")))
     return store
 
 
 def runtime_root() -> str:
     """Return the user's folder of runtime files.
 
-    It is $XDG_RUNTIME_DIR/tfprof, else tfprof-UID in the temporary folder. PlaceError when neither
+    It is $XDG_RUNTIME_DIR/tfprof, else tfprof-UID in the temporary folder. FolderError when neither
     is possible.
     """
     base = os.environ.get("XDG_RUNTIME_DIR")
     if base and not os.path.isabs(base):
-        raise PlaceError("XDG_RUNTIME_DIR is %r, which is no absolute path" % base)
+        raise FolderError("XDG_RUNTIME_DIR is %r, which is no absolute path" % base)
     if base and os.path.exists(base) and not os.path.isdir(base):
-        raise PlaceError("XDG_RUNTIME_DIR is %r, which is not a folder" % base)
+        raise FolderError("XDG_RUNTIME_DIR is %r, which is not a folder" % base)
     if base:
         return os.path.join(base, "tfprof")
-    import tempfile  # a tenth of the launcher's start, seldom needed
+    import tempfile  # imported late: it takes a tenth of the launcher's start and is seldom needed
 
     try:
         return os.path.join(tempfile.gettempdir(), "tfprof-%d" % os.getuid())
     except OSError as error:
-        raise PlaceError("there is no temporary folder: %s" % error.strerror) from None
+        raise FolderError("there is no temporary folder: %s" % error.strerror) from None
 
 
 def instance_dir(store: str) -> str:
@@ -78,22 +81,25 @@ def instance_dir(store: str) -> str:
 
 
 def _digest(path: str) -> str:
-    import hashlib  # slow to load, and few commands need a runtime folder
+    import hashlib  # imported late: it is slow, and few commands need a runtime folder
 
     return hashlib.sha256(os.fsencode(path)).hexdigest()[:12]
 
 
 def make_private(path: str) -> str:
-    """Create ``path`` with mode 0700 if needed and return it; refuse one that is not private."""
+    """Create the folder ``path`` with mode 0700 if needed and return it.
+
+    FolderError when that fails, or when the folder is not private to this user.
+    """
     try:
         os.makedirs(path, mode=0o700, exist_ok=True)
         info = os.lstat(path)
     except OSError as error:
-        raise PlaceError("cannot create %s: %s" % (path, error.strerror)) from None
+        raise FolderError("cannot create %s: %s" % (path, error.strerror)) from None
     if not stat.S_ISDIR(info.st_mode) or info.st_uid != os.geteuid():
-        raise PlaceError("%s is not a folder of yours: remove it, or set XDG_RUNTIME_DIR" % path)
+        raise FolderError("%s is not a folder of yours: remove it, or set XDG_RUNTIME_DIR" % path)
     if info.st_mode & 0o077:
-        raise PlaceError("%s is open to other users: chmod 700 it" % path)
+        raise FolderError("%s is open to other users: chmod 700 it" % path)
     return path
 
 
@@ -103,17 +109,17 @@ def make_instance(store: str) -> str:
     place = make_private(instance_dir(store))
     for name in (ANNOUNCE, LAUNCHES):
         make_private(os.path.join(place, name))
-    _note_store(place, os.path.realpath(store))
+    _record_store(place, os.path.realpath(store))
     return place
 
 
-def _note_store(place: str, store: str) -> None:
+def _record_store(place: str, store: str) -> None:
     try:
         fd = os.open(os.path.join(place, _STORE), os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
         return
     except OSError as error:
-        raise PlaceError("cannot write in %s: %s" % (place, error.strerror)) from None
+        raise FolderError("cannot write in %s: %s" % (place, error.strerror)) from None
     try:
         os.write(fd, os.fsencode(store))
     finally:

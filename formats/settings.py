@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 
 from .errors import UsageError
-from .values import NoValueError, count, days, flag, limit, seconds, size
+from .values import InvalidValueError, count, days, flag, limit, seconds, size
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,7 +17,11 @@ class SettingError(UsageError, ValueError):
 
 
 class Setting(object):
-    """One setting: name (as option and in files), variable, default, parser, readers, and a sentence for the docs."""
+    """One setting.
+
+    ``name`` is its name as an option and in files, ``variable`` its environment variable. ``users``
+    are the parts that read it. ``sentence`` describes it in docs/settings.md.
+    """
 
     __slots__ = ("default", "name", "parse", "sentence", "users", "variable")
 
@@ -42,7 +46,7 @@ class Setting(object):
         """Return the value of ``text``; SettingError if it is invalid."""
         try:
             return self.parse(text or self.default)
-        except NoValueError as error:
+        except InvalidValueError as error:
             raise SettingError("%s: %s" % (self.variable, error)) from None
 
 
@@ -69,7 +73,7 @@ _ROWS = (
         "16M",
         size,
         ("shim", "launcher"),
-        "Memory for records that the agent has not taken yet, a process; from 1M to 1G.",
+        "Size of the record ring of each process, from 1M to 1G.",
     ),
     Setting(
         "run",
@@ -85,7 +89,7 @@ _ROWS = (
         "",
         flag,
         ("shim", "commands"),
-        "Print what went wrong inside the job's process, or in a command, on its standard error.",
+        "Print tracebacks of errors, of the shim in a job or of a command, on standard error.",
     ),
     Setting(
         "raise",
@@ -109,7 +113,7 @@ _ROWS = (
         "60",
         seconds,
         ("agent",),
-        "Seconds that the agent stays when there is no job for it.",
+        "Seconds without a job after which the agent ends.",
     ),
     Setting(
         "collector-idle",
@@ -117,7 +121,7 @@ _ROWS = (
         "60",
         seconds,
         ("collector",),
-        "Seconds that the collector stays when no agent is heard of.",
+        "Seconds without an agent after which the collector ends.",
     ),
     Setting(
         "keep-days",

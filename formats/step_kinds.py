@@ -1,4 +1,4 @@
-"""Chooses the leading kind of steps of a job."""
+"""Chooses the leading step kind of a job."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ if TYPE_CHECKING:
 
 
 def leading(times: Mapping[int, int]) -> int | None:
-    """Return the leading kind of steps by the time in each (ns), None without steps.
+    """Return the leading step kind by the time in each kind (ns), None without steps.
 
-    It is the kind with the most weighted time: training counts ten times, initialising and saving
-    only if there is nothing else.
+    It is the kind with the most weighted time. Training counts ten times. Initialising and saving
+    count only if there is nothing else.
     """
     weights = layout.STEP_WEIGHTS
     there = [kind for kind in layout.STEP_KINDS if kind in times]

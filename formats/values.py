@@ -16,64 +16,73 @@ DAYS_MAX = SECONDS_MAX / 86400
 NAME_MAX = 200
 
 
-class NoValueError(ValueError):
-    """An invalid text; the message describes valid ones."""
+class InvalidValueError(ValueError):
+    """A text that is invalid for its parser; the message describes valid ones."""
 
 
 def whole(text: str) -> int | None:
-    """Return the number ≥ 0 in ``text``, written in the digits 0 to 9; None if it is none."""
+    """Return the number in ``text``, which has only the digits 0 to 9; None if it is no number."""
     return int(text) if text.isascii() and text.isdigit() and len(text) <= DIGITS_MAX else None
 
 
 def size(text: str) -> int:
-    """Return the bytes in ``text``, a number with or without K, M or G; NoValueError if invalid."""
+    """Return the size in ``text``, a number with or without K, M or G, in bytes.
+
+    InvalidValueError if it is invalid.
+    """
     word = text.strip().lower()
     unit = UNITS.get(word[-1:], 1)
     number = whole(word[:-1] if unit != 1 else word)
     if not number:
-        raise NoValueError("%r is no size: a number from 1, with or without K, M or G" % text)
+        raise InvalidValueError("%r is no size: a number from 1, with or without K, M or G" % text)
     return number * unit
 
 
 def count(text: str) -> int:
-    """Return the number that ``text`` is; NoValueError if it is no whole number from 0."""
+    """Return the number in ``text``; InvalidValueError if it is no whole number from 0."""
     number = whole(text.strip())
     if number is None:
-        raise NoValueError("%r is no whole number from 0" % text)
+        raise InvalidValueError("%r is no whole number from 0" % text)
     return number
 
 
 def seconds(text: str) -> float:
-    """Return the seconds in ``text``; NoValueError unless it is a number above 0 and at most a hundred years."""
+    """Return the seconds in ``text``.
+
+    InvalidValueError unless it is a number above 0 and at most a hundred years.
+    """
     number = decimal(text)
     if not 0 < number <= SECONDS_MAX:
-        raise NoValueError("%r is no time in seconds: a number above 0" % text)
+        raise InvalidValueError("%r is no time in seconds: a number above 0" % text)
     return number
 
 
 def days(text: str) -> float:
-    """Return the days in ``text``; NoValueError unless it is a number above 0 and at most a hundred years."""
+    """Return the days in ``text``.
+
+    InvalidValueError unless it is a number above 0 and at most a hundred years.
+    """
     number = decimal(text)
     if not 0 < number <= DAYS_MAX:
-        raise NoValueError("%r is no time in days: a number above 0" % text)
+        raise InvalidValueError("%r is no time in days: a number above 0" % text)
     return number
 
 
 def duration(text: str) -> float:
-    """Return the seconds that ``text`` means.
+    """Return the duration in ``text`` in seconds; InvalidValueError if it is invalid.
 
-    It is a number above 0, with ms, s, m, h or d behind it, or no unit; else NoValueError.
+    ``text`` is a number above 0, with the unit ms, s, m, h or d. Without a unit it is in seconds.
     """
     word = text.strip().lower()
     unit = next((unit for unit in ("ms", "s", "m", "h", "d") if word.endswith(unit)), "")
     number = decimal(word[: len(word) - len(unit)]) * TIMES[unit]
     if not 0 < number <= SECONDS_MAX:
-        raise NoValueError("%r is no time: a number above 0, as 5s, 500ms, 10m or 1h" % text)
+        raise InvalidValueError("%r is no time: a number above 0, as 5s, 500ms, 10m or 1h" % text)
     return number
 
 
 def decimal(text: str) -> float:
-    """Return the number in ``text``, such as 0.5 or 1e3; -1 if it is none."""
+    """Return the number in ``text``, such as 0.5 or 1e3; -1 if it is no number."""
     word = text.strip().lower()
     digits, e, exponent = word.partition("e")
     is_number = digits.replace(".", "", 1).isdigit() and (not e or exponent.lstrip("+-").isdigit())
@@ -81,24 +90,27 @@ def decimal(text: str) -> float:
 
 
 def job_name(text: str) -> str:
-    """Return the job name ``text``; NoValueError if it is not printable, too long or reserved."""
+    """Return the job name ``text``.
+
+    InvalidValueError if it is empty, not printable, too long or reserved.
+    """
     if not text.strip() or not text.isprintable() or len(text) > NAME_MAX:
-        raise NoValueError("%r is no name for a job: 1 to %d printable characters" % (text, NAME_MAX))
+        raise InvalidValueError("%r is no name for a job: 1 to %d printable characters" % (text, NAME_MAX))
     if text == "last":
-        raise NoValueError("'last' is no name for a job: it stands for the last one")
+        raise InvalidValueError("'last' is no name for a job: it stands for the last one")
     return text
 
 
 def flag(text: str) -> bool:
-    """Return whether ``text`` means yes; NoValueError if it means neither yes nor no."""
+    """Return whether ``text`` means yes; InvalidValueError if it means neither yes nor no."""
     word = text.strip().lower()
     if word in ("1", "yes", "true", "on"):
         return True
     if word in ("", "0", "no", "false", "off"):
         return False
-    raise NoValueError("%r is neither yes nor no" % text)
+    raise InvalidValueError("%r is neither yes nor no" % text)
 
 
 def limit(parse: Callable[[str], Any]) -> Callable[[str], Any]:
-    """Return a parser like ``parse`` that accepts an empty text, too: None, for no limit."""
+    """Return a parser like ``parse`` that returns None, for no limit, for an empty text."""
     return lambda text: parse(text) if text.strip() else None

@@ -4,7 +4,7 @@ VERSION = "0.2.0"
 
 #: Layout of the shared memory between a job and the agent (docs/channel.md).
 #: 1: control page, hello page, span ring, record ring.
-#: 2: an XSpace has one step, after a header with the facts needed to cut it.
+#: 2: an XSpace has one step, and follows a header (XSPACE_HEAD).
 CHANNEL_VERSION = 2
 
 #: Messages between agent and collector (docs/wire.md).

@@ -1,4 +1,7 @@
-"""The messages between agent and collector: a fixed head and one body that routing never parses (docs/wire.md)."""
+"""The messages between agent and collector: a fixed head and one body (docs/wire.md).
+
+Routing reads the head only.
+"""
 
 import struct
 from typing import NamedTuple, Sequence
@@ -12,8 +15,8 @@ MAGIC = b"TFPW"
 SPOKEN = tuple(range(1, WIRE_VERSION + 1))
 #: magic, version, type, uid, about (the type an ACK answers), first, last
 HEAD = struct.Struct("<4sHHQQQQ")
-#: Maximum size of a body; larger ones are refused unread. No record is larger, and only small ones
-#: are batched.
+#: Maximum size of a body; larger ones are refused unread. The largest record fits, and only small
+#: records are batched.
 BODY_MAX = layout.RECORD_MAX + (1 << 20)
 
 # agent -> collector
@@ -34,9 +37,9 @@ STALL = 130  # JSON {"slug", "text"}: cannot be stored now, send it again later
 REFUSE = 131  # JSON {"slug", "text"}: will never be accepted
 REOPEN = 132  # job uid is not known: send OPEN, then everything not acked
 # agent -> collector -> client
-ANSWER = 133  # JSON of what became of order `last` to job uid
+ANSWER = 133  # JSON of the result of order `last` to job uid
 
-#: Types that version 1 does not have, each with the version that brought it; heads of it have that version.
+#: Types that a later version added, with that version. The heads of such messages carry it.
 _BROUGHT_BY = {ORDER: 2, ANSWER: 2}
 
 
@@ -50,8 +53,11 @@ class Head(NamedTuple):
     last: int = 0
 
 
-def shared(theirs: Sequence[int]) -> int:
-    """Return the highest common version with ``theirs``; FormatError, naming both sides' versions, if there is none."""
+def common_version(theirs: Sequence[int]) -> int:
+    """Return the highest version that this build and ``theirs`` have in common.
+
+    VersionError with both sides' versions if there is none, FormatError if ``theirs`` is empty.
+    """
     both = set(SPOKEN).intersection(theirs)
     if both:
         return max(both)
@@ -61,7 +67,7 @@ def shared(theirs: Sequence[int]) -> int:
 
 
 def version_of(kind: int) -> int:
-    """Return the version that brought messages of type ``kind``: a peer must speak it to take them."""
+    """Return the version that added the type ``kind``; a peer must speak it to take a message."""
     return _BROUGHT_BY.get(kind, 1)
 
 
@@ -71,7 +77,10 @@ def pack(head: Head) -> bytes:
 
 
 def unpack(data: bytes) -> Head:
-    """Return the head in ``data``; FormatError if it is invalid, VersionError if it is of another version."""
+    """Return the head in ``data``.
+
+    FormatError if it is invalid, VersionError if it is of an unknown version.
+    """
     if len(data) < 6 or data[:4] != MAGIC:
         raise FormatError("not a tfprof message")
     version = int.from_bytes(data[4:6], "little")

@@ -1,7 +1,7 @@
-"""Arms and disarms a running process by texts in its memory: nothing of ours is in its files.
+"""Arms and disarms a running process; the source texts come from memory, not from files.
 
-This file runs by itself in a thread of the process, as `__name__` `_tfprof_attach`, with ``data``
-from outside (agent/attach). Only what is below `_tfprof` in `sys.modules` stays of it.
+This file is sent to the process with a call of ``act`` at its end (agent/attach/payload.py). It
+runs in a thread there, with `__name__` `_tfprof_attach`. Only the modules below `_tfprof` remain.
 """
 
 from __future__ import annotations
@@ -14,12 +14,12 @@ if TYPE_CHECKING:
     from typing import Any, Mapping
 
 _ROOT = "_tfprof"
-#: Where the packages of the shim seem to lie: a place that is not there.
+#: The path of the shim's packages; no such folder exists.
 _PLACE = "/<tfprof>"
 
 
 class _Loader(object):
-    """Loads a module from its text; its file is named as those of frozen modules are."""
+    """Loads a module from its text; the file name looks like that of a frozen module."""
 
     def __init__(self, text: str, name: str) -> None:
         self._text = text
@@ -50,7 +50,7 @@ class _Finder(object):
 
 
 def _make_packages(sources: Mapping[str, str]) -> None:
-    """Put the packages that ``sources`` are in into `sys.modules`."""
+    """Add the packages of ``sources`` to `sys.modules`."""
     folders = {path.rpartition("/")[0] for path in sources}
     for folder in sorted(folders | {""}):
         name = "%s/%s" % (_ROOT, folder) if folder else _ROOT
@@ -62,7 +62,7 @@ def _make_packages(sources: Mapping[str, str]) -> None:
 
 
 def _remove() -> None:
-    """Remove all of ours that can be imported."""
+    """Remove our modules and finders from the import system."""
     for name in [name for name in sys.modules if name.partition(".")[0] == _ROOT]:
         del sys.modules[name]
     for place in [place for place in sys.path_importer_cache if str(place).startswith(_PLACE)]:
@@ -74,7 +74,7 @@ def _core() -> Any:
 
 
 def _arm(given: dict[str, Any]) -> dict[str, Any]:
-    """Arm the process with the settings in ``given``; tell whether it has a channel."""
+    """Arm the process with the settings in ``given``; return whether it has a channel."""
     armed = _core()
     if armed is not None and armed.state() is not None:
         return {"armed": True, "before": True}
@@ -97,7 +97,7 @@ def _arm(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _disarm(_given: dict[str, Any]) -> dict[str, Any]:
-    """Put everything back."""
+    """Disarm the process; return whether it was armed."""
     core = _core()
     if core is None or core.state() is None:
         return {"armed": False, "before": False}
@@ -109,7 +109,7 @@ _ACTIONS = {"arm": _arm, "disarm": _disarm}
 
 
 def act(given: dict[str, Any]) -> str:
-    """Do the action that ``given`` names; return what came of it, as JSON."""
+    """Run the action that ``given`` names; return its result as JSON."""
     import json
 
     return json.dumps(_ACTIONS[given["action"]](given))

@@ -4,7 +4,7 @@ import _thread
 import os
 import sys
 
-from . import clock, guard, hook, lasting
+from . import clock, guard, hook, process_events
 from .tensorflow import patches as tensorflow
 
 TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
@@ -23,16 +23,16 @@ if TYPE_CHECKING:
 FRAMEWORKS = (tensorflow,)
 
 
-_IN_JOBS = "_tfprof"  # what the shim is called in jobs
+_IN_JOBS = "_tfprof"  # name of the root package in jobs
 
 
 class State(object):
     """One process's state.
 
-    ``environ`` has the settings. ``attached``: the process was running before. ``framework`` is the
-    row of the framework that was imported first; ``trackers`` are the trackers of each kind of step
-    in use; ``replaced`` is the undo list of the patches, ``undone`` what else is called to undo
-    things.
+    ``environ`` has the settings. ``attached``: the shim was armed in a running process.
+    ``framework`` is the row of the framework that was imported first. ``trackers`` has one tracker
+    for each step kind in use. ``replaced`` is the undo list of the patches. ``undo_calls`` are
+    further functions that ``disarm`` calls.
     """
 
     def __init__(self, launch: int, folder: str, environ: "Mapping[str, str]", attached: bool) -> None:
@@ -45,11 +45,11 @@ class State(object):
         self.trackers: "dict[int, Tracker]" = {}
         self.budgeted_kinds: "set[int]" = set()
         self.replaced: "list[tuple[Any, str, Any, Any]]" = []
-        self.undone: "list[Callable[[], object]]" = []
+        self.undo_calls: "list[Callable[[], object]]" = []
         self.forget()
 
     def forget(self) -> None:
-        """Reset the channel: the process has none yet, or was forked."""
+        """Reset the channel: the process has none yet, or is a forked child."""
         self.pid = clock.getpid()
         self.threads: "clock.ThreadId | None" = None
         self.channel: "Channel | None" = None
@@ -69,7 +69,7 @@ def state() -> "State | None":
 def arm(environ: "Mapping[str, str]", attached: bool = False) -> None:
     """Arm the shim if ``environ`` asks for it; patch loaded modules now. Idempotent.
 
-    ``attached``: the process was running before, and what it has begun is met in the middle.
+    ``attached``: the process was already running, perhaps in the middle of a step.
     """
     global _state
     run = _run(environ)
@@ -78,15 +78,15 @@ def arm(environ: "Mapping[str, str]", attached: bool = False) -> None:
     if os.getuid() != os.geteuid() or os.getgid() != os.getegid():
         return
     _state = State(*run, environ=environ, attached=attached)
-    lasting.in_child(_forked)
+    process_events.in_child(_forked)
     hook.install({name: row for row in FRAMEWORKS for name in row.PATCHES}, _patch)
 
 
 def disarm() -> None:
     """Undo everything: patches, import hook, descriptor, modules.
 
-    Objects of ours that others still hold do nothing from now on. The channel's memory goes when
-    nothing refers to it any more.
+    Our objects that the job still refers to do nothing from now on. The channel's memory is freed
+    when nothing refers to it any more.
     """
     global _state
     if _state is None:
@@ -98,9 +98,9 @@ def disarm() -> None:
             setattr(owner, name, original)
     for tracker in old.trackers.values():
         tracker.stop()
-    for undo in old.undone:
+    for undo in old.undo_calls:
         guard.guarded(undo)()
-    lasting.forget()
+    process_events.forget()
     if old.channel is not None:
         old.channel.detach()
     guard.watch(None)
@@ -109,8 +109,8 @@ def disarm() -> None:
 
 def at_disarm(call: "Callable[[], object]") -> None:
     """Call ``call`` when the shim is disarmed, guarded; idempotent."""
-    if _state is not None and call not in _state.undone:
-        _state.undone.append(call)
+    if _state is not None and call not in _state.undo_calls:
+        _state.undo_calls.append(call)
 
 
 def replace(owner: "Any", name: str, make: "Callable[[Any], Any]") -> None:
@@ -177,7 +177,7 @@ def _make() -> "Made | None":
     if _state.put is None:
         from .channel import channel_setup
 
-        with _state.lock:  # another thread may be doing it: wait for it
+        with _state.lock:  # another thread may be creating the channel
             if _state.channel is None and not _state.refused:
                 channel_setup.open_channel(_state)
     channel, put, orders = _state.channel, _state.put, _state.orders
@@ -201,7 +201,10 @@ def _forked() -> None:
 
 
 def _remove_modules() -> None:
-    """Remove our modules and their finders from the import system, where they are the job's."""
+    """Remove our modules and their finders from the import system of a job.
+
+    Outside of a job, where the root package has another name, they stay.
+    """
     root = __package__.partition(".")[0]
     if root != _IN_JOBS:
         return

@@ -20,9 +20,9 @@ _ROOT = "/"
 
 
 class StandardFdsReserved(object):
-    """While entered, new descriptors are 3 or above: closed ones of 0, 1 and 2 are taken.
+    """While entered, new descriptors are 3 or above: placeholders occupy closed ones of 0, 1 and 2.
 
-    The placeholders can be neither read nor written, so that the job's own calls on them fail with
+    Placeholders can be neither read nor written, so that the job's own calls on them fail with
     EBADF as before.
     """
 
@@ -73,7 +73,7 @@ def write(fd: int, data: bytes) -> None:
     except OSError as error:
         if theirs(error):
             raise
-        return  # closed, full, or broken: lost, as it would be without tfprof
+        return  # closed, full or broken: the data is lost, as it would be without tfprof
 
 
 def open_file(path: str, flags: int, mode: Any = 0o600) -> int:

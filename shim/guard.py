@@ -80,9 +80,9 @@ def interrupted() -> None:
 
 
 def stop(error: BaseException) -> bool:
-    """Count ``error``, which is being handled, and return True; False when it is the job's own.
+    """Count ``error``, which is being handled, and return True.
 
-    The caller raises it again then.
+    Return False when it is the job's own; the caller then raises it again.
     """
     global _raise
     if theirs(error):
@@ -101,11 +101,11 @@ def stop(error: BaseException) -> bool:
 
 
 def theirs(error: BaseException) -> bool:
-    """Return whether the job raised ``error`` while our code ran; every handler of ours asks.
+    """Return whether the job raised ``error`` while our code ran; every except clause of ours asks.
 
-    The job's signal handlers and trace functions may raise in our code: these get the interrupted
-    frame as an argument. Another thread may also set an exception: such an instance has no
-    arguments and no statement raised it.
+    The job's signal handlers and trace functions may raise in our code. They get the interrupted
+    frame as an argument. Another thread may also set an exception in this one. Such an exception
+    has no arguments, and no raise statement raised it.
     """
     if not isinstance(error, Exception):
         return True
@@ -123,9 +123,10 @@ def theirs(error: BaseException) -> bool:
 
 
 def _interrupts(frame: "FrameType", caller: "FrameType") -> bool:
-    """Return whether ``frame`` is of a known handler or got ``caller`` as an argument.
+    """Return whether ``frame`` is that of a signal handler, or got ``caller`` as an argument.
 
-    Some versions pass the caller of a function that has only just been entered.
+    In some versions of Python, a function that has only just been entered is not yet the
+    interrupted frame: the handler gets the frame of its caller.
     """
     code = frame.f_code
     if (code.co_filename, code.co_name) in _handlers():
@@ -201,7 +202,7 @@ def _is_ours(frame: "FrameType") -> bool:
 
 
 def _switch(name: str) -> bool:
-    """Return whether the job was started with the setting ``name`` on; invalid texts mean off."""
+    """Return whether the setting ``name`` was on at the job's start; an invalid value means off."""
     from ..formats.settings import SETTINGS
 
     try:

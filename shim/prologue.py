@@ -22,16 +22,16 @@ if TYPE_CHECKING:
 
 _VERSION = sys.version_info[:2]
 _KNOWN = sys.implementation.name == "cpython" and (3, 7) <= _VERSION <= (3, 13)
-#: Units of two bytes that the interpreter keeps for itself behind an instruction.
+#: Inline cache of an instruction, in units of two bytes.
 _CACHES = {(3, 11): {"PRECALL": 1, "CALL": 4}}.get(_VERSION, {"CALL": 3} if _VERSION > (3, 11) else {})
 #: CPython 3.11.0 exposes a partly cleared frame to finalisers (GH-99729).
 _KEEPS = sys.version_info < (3, 11) or sys.version_info >= (3, 11, 1)
-#: These versions do not release remaining values at a return: there the code itself releases the
-#: kept one.
-_LETS_GO = ((3, 9), (3, 10))
-_LETTING_GO = ("ROT_TWO", "POP_TOP")
+#: These versions do not release values left on the stack at a return: there the code itself
+#: releases the kept value.
+_MUST_RELEASE = ((3, 9), (3, 10))
+_RELEASE = ("ROT_TWO", "POP_TOP")
 _RELATIVE = _VERSION >= (3, 11)  # jumps are relative, or exception handlers are in a table
-_GENERATORS = 0x20 | 0x80 | 0x200  # flags of generators and coroutines: a call runs none of the code
+_GENERATORS = 0x20 | 0x80 | 0x200  # flags of generators and coroutines: calling one runs none of its code
 _VARARGS = 0x04
 _ARG_MAX = 0xFF  # maximum argument of an instruction without extension
 #: Forms of a location table entry: line offset 0, 1 or 2; any offset without columns; both.
@@ -41,10 +41,10 @@ _SHORT, _LINE, _LINE_AND_COLUMNS = (10, 11, 12), 13, 14
 def with_call(
     code: types.CodeType, called: Callable[..., Any], count: int, keep: bool = False
 ) -> types.CodeType | None:
-    """Return ``code`` that begins with ``called(its first count arguments)``, None if impossible.
+    """Return ``code`` with the call ``called(its first count arguments)`` in front.
 
-    Where it has fewer arguments, the last may be the tuple of all others. ``keep``: the result of
-    the call is released when the code ends.
+    The last argument may be the tuple ``*args`` of the code. ``keep``: the result of the call is
+    kept until the code ends. None if the code cannot be changed.
     """
     if (
         (keep and not _KEEPS)
@@ -65,9 +65,9 @@ def with_call(
     if _VERSION < (3, 11):
         from . import relocation
 
-        kept = keep and _VERSION in _LETS_GO
-        letting_go = b"".join(bytes((numbers[name], 0)) for name in _LETTING_GO if kept)
-        body, place = relocation.moved(code.co_code, len(call), letting_go)
+        must_release = keep and _VERSION in _MUST_RELEASE
+        release = b"".join(bytes((numbers[name], 0)) for name in _RELEASE if must_release)
+        body, place = relocation.moved(code.co_code, len(call), release)
         fields["co_code"] = call + body
         table = "lnotab" if _VERSION < (3, 10) else "linetable"
         fields["co_" + table] = getattr(relocation, table)(getattr(code, "co_" + table), place)
@@ -115,13 +115,13 @@ def _body(code: bytes, numbers: dict[str, int]) -> int:
     return next(at for at in range(0, len(code), 2) if code[at] == numbers["RESUME"]) + 2
 
 
-# -- since Python 3.11: tables of variable-length numbers -------------------------------------------
+# -- since Python 3.11: tables of variable-length numbers ----------------------------------------
 
 
 def _places_moved(table: bytes, at: int, units: int) -> bytes | None:
-    """Return the location table with ``units`` more after the first ``at``.
+    """Return the location table for code with ``units`` inserted after its first ``at`` units.
 
-    They are on the line of what follows. None where no entry ends at ``at``.
+    The inserted code is on the line of the code that follows. None where no entry ends at ``at``.
     """
     covered = index = 0
     while covered < at and index < len(table):

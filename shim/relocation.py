@@ -1,6 +1,6 @@
-"""Moves bytecode of Python 3.7 to 3.10, where jumps count from the beginning.
+"""Moves bytecode of Python 3.7 to 3.10, where some jumps have absolute targets.
 
-A larger jump may need a longer instruction.
+A jump to a larger offset may need a longer instruction.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class _Instruction(object):
 def moved(code: bytes, size: int, before_return: bytes = b"") -> tuple[bytes, Place]:
     """Return ``code`` moved by ``size`` bytes, and the mapping of old offsets to new ones.
 
-    ``before_return`` holds instructions to run just before it returns.
+    ``before_return`` holds instructions that are inserted before each return.
     """
     import opcode
 

@@ -41,7 +41,7 @@ _PREAMBLE = b"WARNING: All log messages before absl::InitializeLog() is called a
 
 
 class NoisyError(Exception):
-    """TensorFlow's log lines cannot be redirected, so that no profiler session is started."""
+    """TensorFlow's log lines cannot be redirected, so no profiler session is started."""
 
 
 class Captured(object):

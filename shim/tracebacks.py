@@ -1,8 +1,9 @@
 """Keeps our frames out of the job's tracebacks.
 
-From Python 3.11 on a handler can drop its own entry before it raises again. Before, the entry of
-the handling frame stays, but entries below it can be dropped: there the wrapper's code carries the
-file, name and line of the function that it wraps, and that function's own entry is dropped instead.
+From Python 3.11 on, an except clause can drop the entry of its own frame before it raises again.
+Before Python 3.11 this entry stays, but entries below it can be dropped. There the wrapper's code
+has the file, name and line of the function that it wraps, and the entry of that function is
+dropped.
 """
 
 from __future__ import annotations
@@ -19,16 +20,16 @@ if TYPE_CHECKING:
 
     F = TypeVar("F", bound=Callable[..., Any])
 
-_LOOKS = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
+_METADATA = ("__module__", "__name__", "__qualname__", "__doc__", "__defaults__", "__kwdefaults__", "__annotations__")
 _DROPS = sys.version_info >= (3, 11)
 #: Before 3.8 a call that spans lines is at its last one.
 _LAST_LINE = sys.version_info < (3, 8)
 
 
 def mimic(ours: F, original: Any, marker: str) -> F:
-    """Return ``ours`` with the metadata of ``original`` and, if needed, its place in tracebacks.
+    """Return ``ours`` with the metadata of ``original`` and, before Python 3.11, its source line.
 
-    The place is the line at which ``original`` calls ``marker``.
+    This is the line at which ``original`` calls ``marker``.
     """
     copy_metadata(ours, original)
     code = getattr(original, "__code__", None)
@@ -39,7 +40,7 @@ def mimic(ours: F, original: Any, marker: str) -> F:
 
 def copy_metadata(ours: Any, original: Any) -> None:
     """Copy names, defaults and annotations of ``original`` to ``ours``; set ``__wrapped__``."""
-    for name in _LOOKS:
+    for name in _METADATA:
         if hasattr(original, name):
             setattr(ours, name, getattr(original, name))
     ours.__wrapped__ = original
@@ -62,7 +63,7 @@ def strip_our_frames(error: BaseException, original: Any) -> None:
 
 
 def _placed(code: types.CodeType, original: types.CodeType, line: int) -> types.CodeType:
-    """Return ``code`` with the file, name and first line of ``original``, all of it at ``line``."""
+    """Return ``code`` with file, name and first line of ``original``, all of it at ``line``."""
     table = "co_lnotab" if sys.version_info < (3, 10) else "co_linetable"
     fields: dict[str, Any] = {
         "co_filename": original.co_filename,

@@ -12,7 +12,7 @@ from ..processes import Process
 from . import payload
 from .inject import inject
 
-_FORBIDDEN: Final = "the system forbids it; a container has to be started with --cap-add=SYS_PTRACE for it"
+_FORBIDDEN: Final = "the system forbids it; a container must be started with --cap-add=SYS_PTRACE"
 
 
 def _work(request: dict[str, Any]) -> dict[str, Any]:
@@ -24,11 +24,8 @@ def answer(request: dict[str, Any]) -> dict[str, Any]:
     try:
         process = Process(request["pid"], request["started"])
         done = inject(process, _work(request), tuple(request["methods"]), request.get("user_id"))
-        return {
-            "method": done.method,
-            "stopped_ns": done.stopped_ns,
-            "told": payload.parse_answer(done.answer)._asdict(),
-        }
+        answer = payload.parse_answer(done.answer)
+        return {"method": done.method, "stopped_ns": done.stopped_ns, "told": answer._asdict()}
     except TfprofError as error:
         return {"slug": error.slug, "text": error.args[0]}
     except PermissionError:

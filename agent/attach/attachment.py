@@ -19,8 +19,8 @@ from .payload import ShimAnswer
 #: The method without an attach: the job already has a channel.
 CHANNEL: Final = "channel"
 LADDER: Final = (CHANNEL, *METHODS)
-#: Time limits for a new channel, for storing a job's data, and for the step at which a job detaches;
-#: the poll interval (seconds).
+#: Time limits for a new channel, for storing a job's data, and for the step at which a job
+#: detaches; the poll interval (seconds).
 CHANNEL_S: Final = 5.0
 STORED_S: Final = 15.0
 DETACH_S: Final = 1.0
@@ -28,7 +28,7 @@ POLL_S: Final = 0.05
 
 
 class Plan(NamedTuple):
-    """How to attach: the store, the job's name, its settings by variable, the methods to try."""
+    """How to attach: store, name of the job, its settings by variable, methods to try."""
 
     store: str
     name: str | None = None
@@ -58,13 +58,13 @@ class Attachment:
         if found is not None:
             if CHANNEL not in self._plan.methods:
                 found.close()
-                raise RefusedError("it is profiled already", "already-profiled")
+                raise RefusedError("it is already profiled", "already-profiled")
             return found
         if not methods:
             raise RefusedError("it has no channel", "no-channel-there")
         self._launch = self._make_launch()
         try:
-            self.look_after_agent()
+            self.ensure_agent()
         except BaseException:
             self.close_launch()
             raise
@@ -97,9 +97,9 @@ class Attachment:
 
     def _new_channel(self, answer: ShimAnswer) -> ChannelReader:
         if not answer.armed:
-            raise RefusedError("it runs with another user's rights (setuid), and is left alone", "set-uid")
+            raise RefusedError(targets.SETUID, "set-uid")
         if answer.refused:
-            raise AttachError("the process can make no channel: it lacks memory, or memory files", "channel-memory")
+            raise AttachError("the process cannot create a channel: it gets no memory for it", "channel-memory")
         deadline = time.monotonic() + CHANNEL_S
         while answer.channel and time.monotonic() < deadline:
             found = _channel(self.process)
@@ -110,9 +110,9 @@ class Attachment:
         raise AttachError("it has not loaded TensorFlow", "no-tensorflow")
 
     def _announce(self, channel: ChannelReader) -> None:
-        """Announce a channel for its process, which may not see the folder for it."""
+        """Announce a channel for its process, which may not see the folder of announcements."""
         name = f"{self.process.pid}-{channel.page.uid:016x}"
-        with contextlib.suppress(OSError):  # it exists
+        with contextlib.suppress(OSError):  # the process has announced it
             fd = os.open(
                 os.path.join(self._instance_dir, runtime_dir.ANNOUNCE, name),
                 os.O_WRONLY | os.O_CREAT | os.O_EXCL,
@@ -131,17 +131,17 @@ class Attachment:
         """Whether the job runs with this channel."""
         return self.process.is_alive and not self.channel.word("detached")
 
-    def look_after_agent(self) -> None:
+    def ensure_agent(self) -> None:
         """Start the agent if none runs; DaemonError if that fails."""
-        self._supervisor.look()
+        self._supervisor.ensure_running()
 
     @property
     def is_ours(self) -> bool:
-        """Whether this attachment made the job profiled."""
+        """Whether this attachment started the profiling of the job."""
         return self._launch is not None
 
     def detach(self) -> None:
-        """Make the job put everything back, at its next step or at once; AttachError if it does not."""
+        """Disarm the shim in the job, at its next step or directly; AttachError if that fails."""
         control.detach(self.channel)
         deadline = time.monotonic() + DETACH_S
         while self.is_alive and time.monotonic() < deadline:
@@ -155,22 +155,22 @@ class Attachment:
         self.close_launch()
 
     def close_launch(self) -> None:
-        """End the launch: the agent reports its result after all is stored (`stored`)."""
+        """End the launch; the agent writes its result after all data is stored (see `stored`)."""
         if self._launch is not None and not self._launch.ended_ns:
             self._launch = self._launch._replace(ended_ns=time.time_ns())
             with contextlib.suppress(OSError):
                 launches.write(self._instance_dir, self._launch)
 
-    def stored(self, patience_s: float = STORED_S, look: Callable[[float], None] = time.sleep) -> Result | None:
+    def stored(self, patience_s: float = STORED_S, sleep: Callable[[float], None] = time.sleep) -> Result | None:
         """Wait until the ended launch is stored; return the agent's result, None without one."""
         deadline = time.monotonic() + patience_s
         result = None
         while time.monotonic() < deadline:
-            self.look_after_agent()
+            self.ensure_agent()
             result = launches.read_result(self._instance_dir, self.launch)
             if result is not None and result.complete:
                 break
-            look(POLL_S)
+            sleep(POLL_S)
         return result
 
 

@@ -1,7 +1,7 @@
 """Calls of functions in a stopped thread of another process.
 
-At any moment the thread is either as it was, or on a way that leads back to it by itself
-(`frame`): this process may end wherever it is.
+At any moment the thread is either unchanged, or returns to its old state by itself (`frame`). So
+this process may end at any point.
 """
 
 import os
@@ -25,8 +25,8 @@ _ERRORS_FROM: Final = (1 << 64) - 4096
 #: Maximum number of system calls of a called function, such as those of a contended lock.
 _SYSCALLS_MAX: Final = 10_000
 
-#: Called with the registers at each system call that a called function makes.
-Note = Callable[[Registers], None]
+#: A callback that gets the registers at each system call of a called function.
+OnSyscall = Callable[[Registers], None]
 
 
 class BackedOutError(AttachError):
@@ -75,28 +75,28 @@ class StoppedThread:
             self.state = SavedState(thread.registers(), thread.extended_state(), thread.signal_mask())
             self._frame = build(self.state)
         except BaseException:
-            self._thread.let_go()
+            self._thread.release()
             raise
         if self.state.registers.cs != _CODE_64_BIT:
-            self._thread.let_go()
+            self._thread.release()
             raise AttachError("the process does not run 64-bit code", "other-architecture")
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._thread.let_go()
+        self._thread.release()
 
     def map(self, mmap: int, size: int, *, executable: bool = False) -> int:
         """Call ``mmap`` for ``size`` new bytes and return their address."""
         access = _PROT_READ | (_PROT_EXEC if executable else _PROT_WRITE)
         results: list[int] = []
 
-        def note(registers: Registers) -> None:
+        def keep_result(registers: Registers) -> None:
             if registers.orig_rax == _MMAP:
                 results.append(registers.rax)
 
-        self.call(mmap, (0, size, access, _PRIVATE_ANONYMOUS, _NO_CALL, 0), note=note)
+        self.call(mmap, (0, size, access, _PRIVATE_ANONYMOUS, _NO_CALL, 0), on_syscall=keep_result)
         if not results or results[-1] >= _ERRORS_FROM:
             raise AttachError("the process gets no memory from the system")
         return results[-1]
@@ -106,7 +106,7 @@ class StoppedThread:
         function: int,
         arguments: tuple[int, ...],
         timeout_s: float = 1.0,
-        note: Note | None = None,
+        on_syscall: OnSyscall | None = None,
         **others: int,
     ) -> Registers:
         """Call ``function`` and return the registers after it has returned, except rax.
@@ -123,11 +123,11 @@ class StoppedThread:
             setattr(registers, name, value)
         for name, value in others.items():
             setattr(registers, name, value)
-        # At a function's start the stack is 8 bytes below alignment, and holds the return address.
+        # At a function's start the stack is 8 bytes below alignment and holds the return address.
         registers.rsp = frame.context_at - 8
         self._memory.write(frame.at, frame.data)
         self._memory.write(registers.rsp, struct.pack("<Q", self._restorer))
-        return self._made(frame, registers, timeout_s, note)
+        return self._make_call(frame, registers, timeout_s, on_syscall)
 
     def run(self, code: int, timeout_s: float, **registers: int) -> Registers:
         """Run machine code that ends with `rt_sigreturn`; return the registers there."""
@@ -138,14 +138,16 @@ class StoppedThread:
         for name, value in registers.items():
             setattr(first, name, value)
         self._memory.write(frame.at, frame.data)
-        return self._made(frame, first, timeout_s, None)
+        return self._make_call(frame, first, timeout_s, None)
 
-    def _made(self, frame: SignalFrame, registers: Registers, timeout_s: float, note: Note | None) -> Registers:
+    def _make_call(
+        self, frame: SignalFrame, registers: Registers, timeout_s: float, on_syscall: OnSyscall | None
+    ) -> Registers:
         thread = self._thread
         thread.set_registers(registers)  # from here on the thread restores itself
         thread.set_signal_mask(ALL_BLOCKED)
         try:
-            returned = self._until_return(timeout_s, note)
+            returned = self._until_return(timeout_s, on_syscall)
         except NotStoppingError:
             thread.interrupt(self._timeout_s)
             self._restore()
@@ -153,8 +155,8 @@ class StoppedThread:
         except AttachError:
             self._restore()
             raise
-        # The system call that would restore the thread is skipped. It would be restarted if this
-        # process ended now. Only at the stop that follows can an interrupted call be restarted exactly.
+        # The system call that would restore the thread is skipped; if this process ends now, it is
+        # restarted. Only after the next stop can an interrupted system call be restarted exactly.
         again = returned.copy()
         again.orig_rax, again.rip = _NO_CALL, self._restorer
         again.rsp = frame.context_at
@@ -163,13 +165,13 @@ class StoppedThread:
         self._restore()
         return returned
 
-    def _until_return(self, timeout_s: float, note: Note | None) -> Registers:
+    def _until_return(self, timeout_s: float, on_syscall: OnSyscall | None) -> Registers:
         for _ in range(_SYSCALLS_MAX):
             registers = self._thread.next_syscall(timeout_s)
             if registers.orig_rax == _RT_SIGRETURN and registers.rsp == self._frame.context_at:
                 return registers
-            if note is not None:
-                note(registers)
+            if on_syscall is not None:
+                on_syscall(registers)
         raise AttachError("the function called in the process does not return")
 
     def _restore(self) -> None:

@@ -1,8 +1,8 @@
 """A signal frame on a thread's stack, with which the thread restores itself.
 
-A call in another process is made as the kernel calls a signal handler: below the stack lies a frame
-with the whole state of the thread, and the call returns into `rt_sigreturn`, which takes the state
-back from there. So the thread is restored even when nobody traces it any more.
+A call in another process is made as the kernel calls a signal handler. Below the stack lies a frame
+with the whole state of the thread. The call returns into `rt_sigreturn`, which restores the state
+from there. So the thread is restored even when no process traces it any more.
 """
 
 import struct
@@ -18,7 +18,7 @@ _ALIGNMENT: Final = 64
 
 #: uc_flags: extended state is present, and the stack segment is restored strictly.
 _FLAGS: Final = 1 | 2 | 4
-#: An alternate stack that the kernel refuses to set, so that the thread's own stays.
+#: An alternate stack that the kernel refuses to set, so that the thread keeps its own.
 _NO_STACK: Final = (0, 0x7FFF, 0)
 _CONTEXT: Final = struct.Struct("<QQQiiQ16QQQHHHHQQQQQ64sQ")
 _ORDER: Final = [
@@ -44,8 +44,8 @@ _ORDER: Final = [
 _SOFTWARE_AT: Final = 464
 _SOFTWARE: Final = struct.Struct("<IIQI")
 _MAGIC_1, _MAGIC_2 = 0x46505853, 0x46505845
-#: The tiles of AMX: their feature bit and their offset. Frames of programs that never used them have
-#: no room for them.
+#: The tiles of AMX: feature bit and offset. Frames of programs that never used the tiles have no
+#: room for them.
 _TILES: Final = 1 << 18
 _TILES_AT: Final = 2816
 _USED_AT: Final = 512
@@ -66,7 +66,7 @@ class SavedState(NamedTuple):
 
 
 class SignalFrame(NamedTuple):
-    """A frame: ``data`` to be written at ``at``; `rt_sigreturn` is to be entered with rsp = ``context_at``."""
+    """A frame: ``data`` for the address ``at``, and the rsp with which `rt_sigreturn` starts."""
 
     at: int
     data: bytes
@@ -76,10 +76,10 @@ class SignalFrame(NamedTuple):
 def build(state: SavedState) -> SignalFrame:
     """Return the frame that restores ``state``; it ends below the red zone."""
     registers = state.registers
-    extended = _as_on_stacks(state.extended)
+    extended = _in_stack_layout(state.extended)
     extended_at = (registers.rsp - _DISTANCE - len(extended)) // _ALIGNMENT * _ALIGNMENT
     context_at = (extended_at - _CONTEXT.size) // _ALIGNMENT * _ALIGNMENT
-    restored = _restarting(registers)
+    restored = _restarted(registers)
     values = [getattr(restored, name) for name in _ORDER]
     context = _CONTEXT.pack(
         _FLAGS,
@@ -106,8 +106,8 @@ def build(state: SavedState) -> SignalFrame:
     return SignalFrame(context_at, context + bytes(gap) + extended, context_at)
 
 
-def _as_on_stacks(extended: bytes) -> bytes:
-    """Return the extended state in the kernel's stack layout, with its size and two magic numbers."""
+def _in_stack_layout(extended: bytes) -> bytes:
+    """Return the extended state in the kernel's stack layout: with size and two magic numbers."""
     features = int.from_bytes(extended[_SOFTWARE_AT : _SOFTWARE_AT + 8], "little")
     if not int.from_bytes(extended[_USED_AT : _USED_AT + 8], "little") & _TILES:
         features &= ~_TILES
@@ -117,11 +117,11 @@ def _as_on_stacks(extended: bytes) -> bytes:
     return head + extended[512:] + _MAGIC_2.to_bytes(4, "little")
 
 
-def _restarting(registers: Registers) -> Registers:
+def _restarted(registers: Registers) -> Registers:
     """Return the registers that restart an interrupted system call.
 
     A call that would continue with its remaining time ends as after a signal: only the kernel knows
-    that time, and drops it.
+    the remaining time, and drops it.
     """
     restored = registers.copy()
     if registers.orig_rax >> 63:

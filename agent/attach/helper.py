@@ -18,20 +18,20 @@ _PATIENCE_S: Final = 120.0
 
 
 class Injected(NamedTuple):
-    """The result in a job: the ``method``, the stop time of its main thread (ns), and its answer."""
+    """The result of an injection: method, stop time of the main thread (ns), outcome."""
 
     method: str
     stopped_ns: int
     answer: ShimAnswer
 
 
-#: Asks another process to answer requests, where this one may not attach itself.
-_elsewhere: list[Answer] = []
+#: Answers requests instead of a short-lived process, if this process may not attach itself.
+_answerer: list[Answer] = []
 
 
-def ask_elsewhere(answer: Answer) -> None:
-    """Have ``answer`` asked from now on instead of a process of our own."""
-    _elsewhere[:] = [answer]
+def set_answerer(answer: Answer) -> None:
+    """Send requests to ``answer`` from now on, instead of starting a process for each."""
+    _answerer[:] = [answer]
 
 
 def arm(process: Process, environ: Mapping[str, str], methods: tuple[str, ...] = METHODS) -> Injected:
@@ -46,13 +46,13 @@ def disarm(process: Process, methods: tuple[str, ...] = METHODS) -> Injected:
 
 def _ask(request: dict[str, Any], process: Process, methods: tuple[str, ...]) -> Injected:
     whole = {**request, "pid": process.pid, "started": process.started, "methods": methods}
-    answer = (_elsewhere or [answer_apart])[0](whole)
+    answer = (_answerer or [answer_in_process])[0](whole)
     if "slug" in answer:
         raise AttachError(answer["text"], answer["slug"])
     return Injected(answer["method"], answer["stopped_ns"], ShimAnswer(**answer["told"]))
 
 
-def answer_apart(request: dict[str, Any]) -> dict[str, Any]:
+def answer_in_process(request: dict[str, Any]) -> dict[str, Any]:
     """Return the answer of a short-lived process to ``request``."""
     try:
         ended = subprocess.run(

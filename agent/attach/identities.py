@@ -1,4 +1,7 @@
-"""Root attaches with the identity of the job's user, so that no file of root is written among that user's files."""
+"""Lets root attach with the identity of the job's user.
+
+So root writes no file among the files of that user.
+"""
 
 import contextlib
 import json
@@ -29,7 +32,7 @@ def owner_of(pid: int) -> int | None:
         return None
 
 
-def user_to_be(pids: list[int]) -> int | None:
+def user_to_become(pids: list[int]) -> int | None:
     """Return the user whose identity root takes on for ``pids``, None if that is not needed.
 
     RefusedError if they belong to several users.
@@ -38,7 +41,7 @@ def user_to_be(pids: list[int]) -> int | None:
         return None
     owners = {owner for pid in pids if (owner := owner_of(pid)) is not None}
     if len(owners) > 1:
-        raise RefusedError("these are several users' processes: attach to those of one user at a time", "several-users")
+        raise RefusedError("they belong to several users: attach to processes of one user at a time", "several-users")
     return next(iter(owners - {0}), None)
 
 
@@ -57,7 +60,7 @@ def as_user(user_id: int, pid: int, work: Callable[[Answer], int], answer: Answe
         _become(user_id, environ)
         return work(lambda request: _asked(theirs, request))
     theirs.close()
-    with _passing_on(child), ours:
+    with _signals_forwarded(child), ours:
         _serve(ours, user_id, answer)
         _, status = os.waitpid(child, 0)
     return os.waitstatus_to_exitcode(status)
@@ -87,7 +90,8 @@ def _become(user_id: int, environ: Mapping[str, str]) -> None:
 def _asked(connection: socket.socket, request: dict[str, Any]) -> dict[str, Any]:
     connection.sendall(json.dumps(request).encode() + b"\n")
     with connection.makefile("rb") as file:
-        found: dict[str, Any] = json.loads(file.readline() or b'{"slug": "attach-failed", "text": "root is gone"}')
+        line = file.readline() or b'{"slug": "attach-failed", "text": "the process of root has ended"}'
+    found: dict[str, Any] = json.loads(line)
     return found
 
 
@@ -103,15 +107,15 @@ def _serve(connection: socket.socket, user_id: int, answer: Answer) -> None:
 
 
 @contextlib.contextmanager
-def _passing_on(child: int) -> Any:
-    """Ignore Ctrl-C, which the child gets too, and forward SIGTERM."""
+def _signals_forwarded(child: int) -> Any:
+    """Ignore Ctrl-C, which the child gets, too, and forward SIGTERM to it."""
 
-    def passed(number: int, _frame: FrameType | None) -> None:
+    def forward(number: int, _frame: FrameType | None) -> None:
         os.kill(child, number)
 
     before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
     signal.signal(signal.SIGINT, lambda *_: None)
-    signal.signal(signal.SIGTERM, passed)
+    signal.signal(signal.SIGTERM, forward)
     try:
         yield
     finally:

@@ -1,4 +1,4 @@
-"""Runs code in a running job: the methods that make its interpreter run a text."""
+"""Runs code in a running job: the methods that make its interpreter run a source text."""
 
 import os
 import time
@@ -17,7 +17,7 @@ STOP_S: Final = 2.0
 CALL_S: Final = 0.25
 CALLBACK_S: Final = 10.0
 WORK_S: Final = 60.0
-#: Wait for a queued text before the main thread counts as blocked (seconds).
+#: Maximum wait for a queued text before the main thread counts as blocked (seconds).
 BEGIN_S: Final = 2.0
 #: A thread is blocked if it stays in one system call for this time (seconds).
 BLOCKED_S: Final = 0.15
@@ -52,7 +52,10 @@ class NoAnswerError(AttachError):
 
 
 class HoldsLockError(AttachError):
-    """The main thread is in a system call and holds the interpreter's lock: nothing can run until it returns."""
+    """The main thread is in a system call and holds the interpreter's lock.
+
+    Nothing can run in the interpreter until the call returns.
+    """
 
     slug = "holds-gil"
 
@@ -66,21 +69,21 @@ def inject(
 ) -> Done:
     """Run ``work`` (`page.Page`) in ``process`` by one of ``methods``; AttachError if that fails.
 
-    It is not done if the process is not of ``user_id``, where that is given. OSError if the
+    RefusedError if ``user_id`` is given and the process belongs to another user. OSError if the
     system forbids it.
     """
     memory = ProcessMemory(process.pid)
     try:
         found = _Injection(process, work, memory)
         if user_id is not None and found.owner != str(user_id):
-            raise RefusedError("it is another user's", "other-user")
+            raise RefusedError("it belongs to another user", "other-user")
         return found.run(methods)
     finally:
         memory.close()
 
 
 class _Injection:
-    """One attempt."""
+    """One injection into ``process``."""
 
     def __init__(self, process: Process, work: Mapping[str, Any], memory: ProcessMemory) -> None:
         self._pid = process.pid
@@ -108,7 +111,7 @@ class _Injection:
         return Done(method, self._stopped_ns, _answer_text(answer))
 
     def _begin(self, methods: tuple[str, ...]) -> str:
-        """Make the interpreter run the text at once or soon; return the method."""
+        """Make the interpreter run the text, at once or soon; return the method."""
         if CALLBACK in methods and (PENDING_CALL not in methods or is_blocked(self._pid)):
             try:
                 self._stopped(lambda thread: self._call_back(thread, self._page.text_at))
@@ -129,7 +132,10 @@ class _Injection:
         return PENDING_CALL
 
     def _begin_queued(self) -> str:
-        """Run an empty text in a blocked main thread: the interpreter runs queued calls before it."""
+        """Run an empty text in a blocked main thread; the interpreter runs queued calls first.
+
+        Return the method.
+        """
         if is_blocked(self._pid):
             try:
                 self._stopped(lambda thread: self._call_back(thread, self._page.nothing_at))
@@ -139,8 +145,8 @@ class _Injection:
                 return CALLBACK
         return PENDING_CALL
 
-    def _stopped(self, ask: Callable[[StoppedThread], None]) -> None:
-        """Stop the main thread for ``ask``; the first call also places the page."""
+    def _stopped(self, work: Callable[[StoppedThread], None]) -> None:
+        """Stop the main thread for ``work``; the first call also places the page."""
         begun = time.monotonic_ns()
         try:
             with StoppedThread(self._pid, self._memory, self._functions.restorer, STOP_S) as thread:
@@ -149,7 +155,7 @@ class _Injection:
                 if not self._page.at:
                     at = thread.map(self._functions.mmap, self._page.size + PAGE)
                     self._page.place(self._memory, at)
-                ask(thread)
+                work(thread)
         finally:
             self._stopped_ns += time.monotonic_ns() - begun
 
@@ -173,16 +179,16 @@ class _Injection:
             rbp=text_at,
         )
         if after.r12:
-            raise HoldsLockError("its main thread waits in the system and holds Python's lock: nothing can run there")
+            raise HoldsLockError("its main thread is in a system call and holds Python's lock: no other code can run")
 
 
 def _answer_text(answer: WorkProgress) -> str:
-    """Return the answer of the work; AttachError if it failed or did not start."""
+    """Return the text of the answer; AttachError if the work failed or did not start."""
     if answer.state == WorkState.DONE:
         return answer.text
     if answer.state == WorkState.FAILED:
-        raise AttachError(f"the process cannot do it: {answer.text}")
-    raise NoAnswerError("its main thread did not come back to Python in time; nothing was changed")
+        raise AttachError(f"the code failed in the process: {answer.text}")
+    raise NoAnswerError("its main thread did not return to Python in time; nothing was changed")
 
 
 def is_blocked(pid: int) -> bool:
@@ -205,7 +211,10 @@ def _syscall(pid: int) -> str | None:
 
 
 def _image(process: Process) -> tuple[str, ...]:
-    """Return values that change when the process executes another program: owner, stack base, start time."""
+    """Return values that change when the process executes another program.
+
+    They are the owner and the addresses of code and stack.
+    """
     try:
         with open(f"/proc/{process.pid}/stat", "rb") as file:
             fields = file.read().rpartition(b")")[2].split()

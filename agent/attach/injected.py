@@ -11,7 +11,7 @@ except BaseException:
 """
 
 #: Runs in the job's main thread, between two of its own instructions, and starts a thread for the
-#: work, which no signal handler, trace function or lock of the job's affects. An exception
+#: work. No signal handler, trace function or lock of the job's affects that thread. An exception
 #: that a signal handler of the job's raises meanwhile is raised in the job afterwards.
 _START: Final = """\
 def run():
@@ -33,8 +33,8 @@ def run():
 run()
 """
 
-#: Runs in that thread: executes the work in the page's archive, writes the answer, waits until it is
-#: read, and frees the page.
+#: Runs in that thread. It executes the work in the archive of the page, writes the answer, waits
+#: until the answer is read, and frees the page.
 _WORK: Final = """\
 import ctypes, sys, time
 words = (ctypes.c_uint32 * 4).from_address({page})

@@ -18,7 +18,7 @@ _DELETED: Final = " (deleted)"
 _RESTORER: Final = b"\x48\xc7\xc0\x0f\x00\x00\x00\x0f\x05"
 _TEXT_MAX: Final = 64 << 20
 
-#: What an interpreter of CPython exports, and is called.
+#: Functions that CPython exports and that are called here.
 PYTHON_FUNCTIONS: Final = frozenset(
     ("Py_AddPendingCall", "PyRun_SimpleString", "PyGILState_Check", "PyGILState_Ensure", "PyGILState_Release")
 )
@@ -43,7 +43,7 @@ class NoPythonError(RefusedError):
 
 
 class Functions(NamedTuple):
-    """Addresses in a process: its interpreter's functions, two of the system's, and an `rt_sigreturn`."""
+    """Addresses in a process: functions of Python, `mmap`, `mprotect`, and an `rt_sigreturn`."""
 
     python: Mapping[str, int]
     mmap: int
@@ -69,13 +69,16 @@ def has_tensorflow(pid: int) -> bool:
 
 
 def python_version(pid: int) -> int | None:
-    """Return the minor version of the Python 3 that process ``pid`` runs, None if no file name shows it."""
+    """Return the minor version of Python 3 in process ``pid``, None if no file name shows it."""
     found = [_VERSION.search(path) for path in (os.readlink(f"/proc/{pid}/exe"), *(one.path for one in mappings(pid)))]
     return next((int(match[1]) for match in found if match is not None), None)
 
 
 def has_python(pid: int) -> bool:
-    """Return whether process ``pid`` runs a CPython that exports its functions; OSError if it may not be read."""
+    """Return whether process ``pid`` runs a CPython that exports its functions.
+
+    OSError if the process may not be read.
+    """
     mapped = list(mappings(pid))
     return any(_symbols(pid, mapped, path, PYTHON_FUNCTIONS) for path in _pythons(pid, mapped))
 
@@ -95,18 +98,21 @@ def functions(pid: int, memory: ProcessMemory) -> Functions:
         if len(python) == len(PYTHON_FUNCTIONS):
             break
     else:
-        raise NoPythonError(f"{executable} is no CPython that shows its functions")
+        raise NoPythonError(f"{executable} is no CPython that exports its functions")
     libraries = [path for path in dict.fromkeys(one.path for one in mapped) if _LIBC.search(path)]
     for path in (*libraries, executable):
         system = _symbols(pid, mapped, path, _SYSTEM_FUNCTIONS)
         restorer = _restorer(mapped, path, memory)
         if len(system) == len(_SYSTEM_FUNCTIONS) and restorer:
             return Functions(python, **system, restorer=restorer)
-    raise AttachError("the process has no C library that is known here", "not-python")
+    raise AttachError("the process has no known C library", "not-python")
 
 
 def _symbols(pid: int, mapped: list[MappedFile], path: str, wanted: frozenset[str]) -> dict[str, int]:
-    """Return addresses of the symbols of the file at ``path`` in the process's own view of files."""
+    """Return the addresses of those ``wanted`` symbols that the mapped file ``path`` defines.
+
+    ``path`` is a path as the process sees it.
+    """
     first = next((one for one in mapped if one.path == path), None)
     if first is None:
         return {}
@@ -116,7 +122,7 @@ def _symbols(pid: int, mapped: list[MappedFile], path: str, wanted: frozenset[st
         return {}
     try:
         if file.inode != first.inode:
-            return {}  # replaced since, for example by an upgrade: its addresses are not those of the process
+            return {}  # replaced since, for example by an upgrade: the process has other addresses
         return {name: first.start - first.offset + at for name, at in file.symbols(wanted).items()}
     except AttachError:
         return {}
@@ -125,7 +131,7 @@ def _symbols(pid: int, mapped: list[MappedFile], path: str, wanted: frozenset[st
 
 
 def _place(pid: int, path: str) -> str:
-    """Return a path that opens the mapped file itself, even if its name now leads to another file."""
+    """Return a path that opens the mapped file itself, even if it was deleted or replaced."""
     if path.endswith(_DELETED) and os.readlink(f"/proc/{pid}/exe") == path:
         return f"/proc/{pid}/exe"
     return f"/proc/{pid}/root{path.removesuffix(_DELETED)}"

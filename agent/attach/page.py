@@ -3,7 +3,7 @@
 | bytes | what |
 |---|---|
 | 0 - 3 | progress: a `WorkState` |
-| 4 - 7 | written by tfprof: 1 after the answer is read, or is no longer waited for |
+| 4 - 7 | written by tfprof: 1 after the answer was read, or after the time limit |
 | 8 - 15 | offset and size of the archive |
 | 16 - 4095 | the answer: UTF-8, terminated by a zero |
 | 4096 - | the text to run, terminated by a zero, an empty text, then the archive |
@@ -43,21 +43,21 @@ class WorkState(enum.IntEnum):
 
 
 class WorkProgress(NamedTuple):
-    """The progress or result of the work, and its answer."""
+    """The progress of the work, and the text of its answer or error."""
 
     state: WorkState
     text: str
 
 
 class Page:
-    """The page of process memory for ``work``: at first its size, then its address and contents.
+    """The page for ``work``: at first its size only, after `place` its address and content.
 
-    ``work`` is the content of the archive: its `code` runs with all of it as `data`, and may bind the
-    answer as `answer`, a text.
+    ``work`` is the content of the archive. Its `code` runs with the whole archive as `data`, and
+    may bind its answer, a text, to `answer`.
     """
 
     def __init__(self, work: Mapping[str, Any]) -> None:
-        # Version 2 of the format is read by every Python 3.
+        # Every Python 3 reads version 2 of the format.
         self._archive = zlib.compress(marshal.dumps(dict(work), 2), 6)
         self.size = -(-(PAGE + len(self._text(_HIGHEST, _HIGHEST)) + len(_NOTHING) + len(self._archive)) // PAGE) * PAGE
         self.at = 0
@@ -72,7 +72,7 @@ class Page:
         memory.write(at, _WORDS.pack(WorkState.QUEUED, 0, archive_at - at, len(self._archive)))
 
     def wait(self, memory: ProcessMemory, patience_s: float, until: WorkState = WorkState.DONE) -> WorkProgress:
-        """Wait until the work reaches ``until``, at most ``patience_s``; return its progress and answer."""
+        """Wait until the work reaches ``until``, at most ``patience_s``; return the answer."""
         deadline = time.monotonic() + patience_s
         while True:
             answer = self._answer(memory)

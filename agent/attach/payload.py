@@ -1,4 +1,4 @@
-"""The injected work: arming the shim, with all its files, or disarming it."""
+"""The injected work: it arms the shim, whose files are sent along, or disarms it."""
 
 import functools
 import json
@@ -18,7 +18,7 @@ _NO_MODULE: Final = "__init__.py"
 
 
 class ShimAnswer(NamedTuple):
-    """The answer of a job: whether it is armed, was armed before, has a channel, or could not make one."""
+    """The answer of a job: is it armed, was it before, has it a channel, was that refused."""
 
     armed: bool
     before: bool
@@ -37,7 +37,7 @@ def disarming() -> dict[str, Any]:
 
 
 def parse_answer(text: str) -> ShimAnswer:
-    """Parse the answer of a job; AttachError if it is invalid."""
+    """Return the answer in the answer of a job; AttachError if it is invalid."""
     try:
         return ShimAnswer(**{name: bool(value) for name, value in json.loads(text).items()})
     except (ValueError, TypeError, AttributeError, RecursionError):

@@ -26,7 +26,7 @@ _EVENT_STOP: Final = 128
 _SYSCALL_STOP: Final = signal.SIGTRAP | 0x80
 #: Signals that an instruction causes; blocking them would hide a fault.
 _SYNCHRONOUS: Final = (signal.SIGSEGV, signal.SIGBUS, signal.SIGILL, signal.SIGFPE, signal.SIGTRAP)
-#: Duration of polling without a pause for a thread, and the pause after that (seconds).
+#: Duration of polling without a pause, and the pause between polls after that (seconds).
 _SPIN_S: Final = 0.002
 _PAUSE_S: Final = 0.0002
 
@@ -117,7 +117,10 @@ class CrashedError(AttachError):
 
 
 class TracedThread:
-    """Thread ``tid``, traced from `seize` to `let_go`; the kernel releases it when this process ends."""
+    """Thread ``tid``, traced from `seize` to `release`.
+
+    The kernel releases it when this process ends.
+    """
 
     def __init__(self, tid: int) -> None:
         self.tid = tid
@@ -131,7 +134,7 @@ class TracedThread:
         try:
             self.interrupt(timeout_s)
         except NotStoppingError:
-            self.let_go()
+            self.release()
             raise
 
     def interrupt(self, timeout_s: float) -> None:
@@ -142,7 +145,7 @@ class TracedThread:
         while self._wait(timeout_s) != _EVENT_STOP:
             self._resume(_CONT)
 
-    def let_go(self) -> None:
+    def release(self) -> None:
         """Release the thread."""
         if self._stopped:
             with contextlib.suppress(OSError):
@@ -203,13 +206,13 @@ class TracedThread:
         self._ask(_SETSIGMASK, 8, ctypes.addressof(value))
 
     def _resume(self, how: int) -> None:
-        """Continue the thread; deliver the signal that stopped it, except during an injected call."""
+        """Continue the thread; deliver the signal that stopped it, except in a called function."""
         number, self._signal = self._signal, 0
         self._ask(how, 0, number if how == _CONT else 0)
         self._stopped = False
 
     def _wait(self, timeout_s: float) -> int:
-        """Wait for the next stop and return its kind: `_EVENT_STOP`, `_SYSCALL_STOP`, or a signal."""
+        """Wait for the next stop; return its kind: `_EVENT_STOP`, `_SYSCALL_STOP`, or a signal."""
         begun = time.monotonic()
         while True:
             pid, status = os.waitpid(self.tid, os.WNOHANG | _WALL)

@@ -14,7 +14,7 @@ from .errors import AttachError, RefusedError
 ARCHITECTURE: Final = "x86_64"
 #: The oldest Python that the shim runs in.
 PYTHON_MIN: Final = 7
-#: Minimum size of another user's Python process that is listed, since its files cannot be seen (bytes).
+#: Minimum size (bytes) of another user's Python process that is listed: its files cannot be read.
 LARGE: Final = 200 << 20
 
 _SCOPE: Final = "/proc/sys/kernel/yama/ptrace_scope"
@@ -22,12 +22,14 @@ _SYS_PTRACE: Final = 19  # bit number of the capability
 _COMMAND_MAX: Final = 1 << 16
 
 PROFILED, ATTACHABLE, REFUSED = "profiled", "attachable", "refused"
+#: Reason of a refusal.
+SETUID: Final = "it runs with another user's rights (setuid): tfprof does not touch such processes"
 
 
 class Target(NamedTuple):
     """One process: ``state`` is PROFILED, ATTACHABLE, or REFUSED with ``slug`` and ``reason``.
 
-    ``age_s`` is its age (seconds); ``has_tensorflow`` is None if that cannot be seen.
+    ``age_s`` is its age (seconds). ``has_tensorflow`` is None if that is unknown.
     """
 
     process: Process
@@ -48,15 +50,16 @@ def survey() -> list[Target]:
 
 
 def program(command: Sequence[str]) -> str:
-    """Return the name of what ``command`` runs: the script or module of a Python, else the program."""
+    """Return the name of the script or module that ``command`` runs in Python, else its program."""
     python = python_command.parse(command)
     return os.path.basename(command[0] if python is None or python.runs is None else python.runs)
 
 
-def mine(pattern: str, known: Container[Process]) -> list[Target]:
-    """Return the attachable processes of this user whose program matches ``pattern``, without those that are ``known``.
+def matching(pattern: str, known: Container[Process]) -> list[Target]:
+    """Return this user's attachable processes whose program matches ``pattern``.
 
-    Other processes cost a look at their command line only.
+    Processes in ``known`` are left out. Of processes that do not match, only the command line is
+    read.
     """
     found = []
     for pid in sorted(processes.all_pids()):
@@ -105,7 +108,10 @@ def refusal_of(pid: int) -> RefusedError | None:
 
 
 def command_of(pid: int) -> list[str]:
-    """Return the command line of process ``pid``, empty for a kernel thread; OSError if it is gone."""
+    """Return the command line of process ``pid``, empty for a kernel thread.
+
+    OSError if the process is gone.
+    """
     with open(f"/proc/{pid}/cmdline", "rb") as file:
         data = file.read(_COMMAND_MAX)
     return [os.fsdecode(word) for word in data.rstrip(b"\0").split(b"\0")] if data else []
@@ -140,7 +146,7 @@ def _other_user(pid: int, status: dict[str, str]) -> RefusedError | None:
 def _setuid(_pid: int, status: dict[str, str]) -> RefusedError | None:
     for ids in (status["Uid"].split(), status["Gid"].split()):
         if len(set(ids[:3])) > 1:
-            return RefusedError("it runs with another user's rights (setuid), and is left alone", "set-uid")
+            return RefusedError(SETUID, "set-uid")
     return None
 
 
@@ -150,7 +156,7 @@ def _not_dumpable(pid: int, _status: dict[str, str]) -> RefusedError | None:
     try:
         os.readlink(f"/proc/{pid}/exe")
     except PermissionError:
-        text = "it forbids others to look at it (PR_SET_DUMPABLE, or a file capability); root can attach to it"
+        text = "it forbids other processes to read it (PR_SET_DUMPABLE, or a file capability); root can attach to it"
         return RefusedError(text, "not-dumpable")
     except OSError:
         return None
@@ -161,7 +167,7 @@ def _traced(_pid: int, status: dict[str, str]) -> RefusedError | None:
     tracer = int(status.get("TracerPid", "0"))
     if not tracer:
         return None
-    return RefusedError(f"a debugger or tracer holds it: process {tracer}", "held-by-tracer")
+    return RefusedError(f"process {tracer}, a debugger or tracer, traces it", "held-by-tracer")
 
 
 def _scope_forbids(pid: int, _status: dict[str, str]) -> RefusedError | None:
@@ -174,7 +180,7 @@ def _scope_forbids(pid: int, _status: dict[str, str]) -> RefusedError | None:
         return RefusedError("this host forbids ptrace until the next boot (ptrace_scope 3)", "ptrace-scope")
     if scope == 0 or _has_capability():
         return None
-    text = f"this host lets only root attach to running processes (ptrace_scope {scope}): sudo tfprof attach {pid}"
+    text = f"on this host only root can attach to running processes (ptrace_scope {scope}): sudo tfprof attach {pid}"
     return RefusedError(text, "ptrace-scope")
 
 
@@ -193,7 +199,7 @@ def _architecture(pid: int, _status: dict[str, str]) -> RefusedError | None:
     file.close()
     if machine == file.machine == ARCHITECTURE:
         return None
-    text = f"attaching is for {ARCHITECTURE}, this is {file.machine}: start the job with tfprof-run"
+    text = f"attaching needs {ARCHITECTURE}, this is {file.machine}: start the job with tfprof-run"
     return RefusedError(text, "other-architecture")
 
 
@@ -204,7 +210,7 @@ def _not_python(pid: int, _status: dict[str, str]) -> RefusedError | None:
     except OSError:
         return None
     if not is_python:
-        return RefusedError("it runs TensorFlow without a CPython", "not-python")
+        return RefusedError("it is no CPython that exports its functions", "not-python")
     if version is not None and version < PYTHON_MIN:
         return RefusedError(f"it runs Python 3.{version}, and the shim needs 3.{PYTHON_MIN}", "old-python")
     return None

@@ -11,7 +11,7 @@ from ..processes import Process
 
 
 class Wakeup(NamedTuple):
-    """Why a wait ended; all fields are False after a timeout."""
+    """The events that ended a wait; all fields are False after a timeout."""
 
     answered: bool
     ended: bool
@@ -25,7 +25,7 @@ class EventWaiter:
     """The wait between two turns of the agent."""
 
     def __init__(self, socket: "zmq.Socket[bytes]", announcements: FolderWatch) -> None:
-        # select.poll also waits without descriptors; zmq's poller returns at once then.
+        # Without descriptors select.poll still waits, but zmq's poller returns at once.
         self._ends = select.poll()
         self._both = zmq.Poller()
         self._both.register(socket, zmq.POLLIN)
@@ -39,7 +39,7 @@ class EventWaiter:
         """Wake once at the end of ``process`` if it still runs and the kernel has pidfds."""
         try:
             fd = os.pidfd_open(process.pid)
-        except (OSError, AttributeError):  # an old kernel, or a Python that was built on one
+        except (OSError, AttributeError):  # the kernel is old, or Python was built on an old one
             return
         if not process.is_alive:  # another process may have its pid by now
             os.close(fd)
@@ -50,7 +50,7 @@ class EventWaiter:
         self._both.register(fd, zmq.POLLIN)
 
     def watches(self, uid: int) -> bool:
-        """Whether the end of this process wakes the agent; if not, it must be polled."""
+        """Whether the end of this process wakes the agent; if not, the process must be polled."""
         return uid in self._fds
 
     def forget(self, uid: int) -> None:

@@ -16,7 +16,7 @@ from .refusals import Refusals
 #: Share of a core for scans, and the bounds of their interval (seconds).
 SCAN_SHARE: Final = 0.0004
 SCAN_BOUNDS_S: Final = (2.0, 20.0)
-#: Minimum interval of scans for processes in containers, whose announced pid differs (seconds).
+#: Minimum interval of scans for processes in containers: there the announced pid differs (seconds).
 SCAN_SOONEST_S: Final = 0.25
 #: Attempts before an invalid channel is refused: it may still be under construction.
 TRIES: Final = 3
@@ -44,7 +44,7 @@ class TooManyError(FormatError):
 
 
 class Finder:
-    """Finds each channel of the instance's launches that user ``uid`` may open, once."""
+    """Finds the channels of the instance's launches that user ``uid`` may open, each once."""
 
     def __init__(self, instance_dir: str, uid: int) -> None:
         self._instance_dir = instance_dir
@@ -62,7 +62,7 @@ class Finder:
         self.scans = 0
 
     def announced(self) -> list[Found]:
-        """Return announced and queued channels, a few at a time, taken from processes in turn."""
+        """Return announced and queued channels, a few at a time, from each process in turn."""
         news = self._folder.news()
         self._announced += news
         for one in news:
@@ -76,15 +76,15 @@ class Finder:
         return self._next()
 
     def scan_is_due(self, now: float) -> bool:
-        """Whether it is time to look through /proc again."""
+        """Whether it is time for the next scan of /proc."""
         return now >= self._next_scan_s
 
-    def scan_soon(self) -> None:
+    def make_scan_due(self) -> None:
         """Make the next scan due now."""
         self._next_scan_s = 0.0
 
     def scan(self) -> list[Found]:
-        """Scan /proc and return new channels; at most TAKEN_MAX, the rest stay queued."""
+        """Scan /proc and return at most TAKEN_MAX new channels; the others stay queued."""
         started = time.monotonic()
         self.holders = processes.scan(self._uid)
         self._not_ours &= self.holders.keys()
@@ -99,7 +99,7 @@ class Finder:
 
     @property
     def waiting(self) -> int:
-        """How many channels are queued."""
+        """The number of queued channels."""
         return len(self._waiting)
 
     def holds(self, pid: int, inode: Inode) -> bool:
@@ -107,7 +107,7 @@ class Finder:
         return any(holder.pid == pid for holder in self.holders.get(inode, ())) or processes.still_maps(pid, inode)
 
     def forget(self, inode: Inode) -> None:
-        """Note that the channel ``inode`` is finished and closed."""
+        """Record that the channel ``inode`` is finished and closed."""
         self._open.pop(inode, None)
         self._not_ours.add(inode)
 
@@ -208,9 +208,9 @@ def _in_turn(waiting: dict[Inode, list[Holder]]) -> list[Inode]:
 
 
 def _owner(holders: list[Holder], inner: int, launch: Launch) -> Process | None:
-    """Return the process that made the channel.
+    """Return the process that created the channel, None when it is gone.
 
-    Forked children hold it too, and so does the launcher unless it became the job.
+    Forked children hold the channel, too, and so does the launcher unless it became the job.
     """
     for holder in holders:
         if (holder.pid != launch.pid or launch.has_become_job) and processes.ns_pid(holder.pid) == inner:

@@ -10,7 +10,7 @@ import psutil
 
 from ..processes import Process, ProcessUsage, usage
 
-#: Interval of swap, disk and CPU queries: these are slow and change rarely (seconds).
+#: Interval of swap, disk and CPU queries (seconds): they are slow, and the values change rarely.
 SLOW_S: Final = 10.0
 _SECTOR: Final = 512  # unit of /proc/diskstats, independent of the disk
 _TICK_S: Final = 1 / os.sysconf("SC_CLK_TCK")
@@ -93,11 +93,10 @@ class HostSampler:
         self._disk_stats, self._net = _ProcFile("/proc/diskstats"), _ProcFile("/proc/net/dev")
 
     def sample(self) -> dict[str, float]:
-        """Return a row of the store's `host_samples`, without its time, which is now."""
-        # user, nice, system, idle, iowait, irq, softirq, steal; guest time is part of user time
-        # already
+        """Return a row of the store's `host_samples`, without its time (now)."""
+        # user, nice, system, idle, iowait, irq, softirq, steal; user time includes guest time
         ticks = [int(field) for field in self._stat.lines()[0].split()[1:9]]
-        self._refresh_slow(time.monotonic())  # takes long, and the clock was read just now
+        self._refresh_slow(time.monotonic())  # slow, so only after the ticks are read
         memory = dict(line.split()[:2] for line in self._memory.lines()[:_MEMORY_LINES])
         disks = [fields for line in self._disk_stats.lines() if (fields := line.split())[2] in self._disks]
         nets = [line.rpartition(b":")[2].split() for line in self._net.lines()[2:]]

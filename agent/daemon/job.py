@@ -17,9 +17,9 @@ from .host import TreeSampler
 COUNTERS_S: Final = 2.0
 #: Minimum interval of OPEN messages after a changed hello (seconds).
 HELLO_S: Final = 1.0
-#: How long a job counts as active after its end or the last answer about it (seconds).
+#: Time for which a job counts as active after its end or the last answer about it (seconds).
 ACTIVE_S: Final = 5.0
-#: How long the launcher may take to report how its child ended (seconds).
+#: Maximum wait for the launcher's report of how its child ended (seconds).
 LAUNCHER_WAIT_S: Final = 2.0
 
 
@@ -32,7 +32,7 @@ class Job:
         self.owner = found.owner
         self.uid = found.channel.page.uid
         self.launch = launch.launch
-        # Of a process that was gone before it was found only its own number for itself is left.
+        # If the process was gone before it was found, only the pid in its own namespace is known.
         self.pid = found.owner.pid if found.owner else found.channel.page.pid
         self.outbox = Outbox(found.channel)
         self.state = "running"
@@ -60,7 +60,7 @@ class Job:
         return not self._gone_s
 
     def queue_changes(self, now: float) -> None:
-        """Queue what changed: the identity after a new hello, the counters every COUNTERS_S."""
+        """Queue changes: the identity after a new hello, the counters every COUNTERS_S."""
         generation = self.channel.hello_generation()
         if generation != self._sent_generation and (now >= self._hello_s or not self.is_running):
             self._hello_s = now + HELLO_S
@@ -78,15 +78,15 @@ class Job:
                 self.outbox.counters.put(counters)
 
     def _note_lost_agent(self) -> None:
-        """Store an event where the job traces no more, since no agent was there for long."""
+        """Queue an event if the job has stopped tracing because no agent was running."""
         lost = self.channel.word("agent_lost")
         if lost and not self._lost_agent:
-            text = "no agent was there for 30 s: no step is traced until there is another order (tfprof trace)"
+            text = "no agent ran for 30 s: no step is traced until the next order (tfprof trace)"
             self.outbox.events.put({"slug": "agent-lost", "text": text, "count": 1, "t_ns": time.time_ns()})
         self._lost_agent = lost
 
     def pump(self, now: float, send: Send, room: int, share: int) -> int:
-        """Send what is due and return the bytes sent; a broken channel is not read again."""
+        """Send due messages and return the bytes sent; a broken channel is not read again."""
         try:
             return self.outbox.pump(now, send, room, share)
         except InvalidChannelError as error:
@@ -111,37 +111,37 @@ class Job:
 
     @property
     def has_more_to_do(self) -> bool:
-        """Whether an answer lets the job go on: it has much to send, or it has ended."""
+        """Whether an answer allows more work at once: the job has much to send, or it has ended."""
         return not self.is_running or self._ask_outbox(lambda: self.outbox.is_full)
 
     def _ask_outbox(self, ask: Callable[[], bool]) -> bool:
         try:
             return ask()
         except InvalidChannelError:
-            return True  # the next pump will find it, too, and read the channel no more
+            return True  # the next pump finds the error, too, and gives the channel up
 
     def is_active(self, now: float) -> bool:
-        """Whether the job has just ended or had an answer, and the collector accepts its data."""
+        """Whether the job has just ended or got an answer, and the collector accepts its data."""
         return self.outbox.stall is None and now < max(self._gone_s, self.outbox.moved_s) + ACTIVE_S
 
     def has_just_ended(self, now: float) -> bool:
-        """Whether its launcher is about to report how it ended and to ask for the result."""
+        """Whether the launcher may still report how the job ended and ask for the result."""
         return not self.is_running and now < self._gone_s + LAUNCHER_WAIT_S
 
     def sample(self, tree: ProcessTree, apart: frozenset[int]) -> dict[str, float]:
-        """Return the current usage of its processes; after their end, the last one."""
+        """Return the current usage of the job's processes; after their end, the last one."""
         if self.is_running and self.owner is not None:
             self._sample = self._tree.sample(tree.below(self.owner.pid, apart - {self.owner.pid}))
         return self._sample
 
     @property
     def is_detached(self) -> bool:
-        """Whether the shim has put everything back, so that nothing more comes."""
+        """Whether the shim is disarmed, so that no more data follows."""
         return bool(self.channel.word("detached"))
 
     # -- the end ---------------------------------------------------------------------------------
-    def gone(self, now: float) -> None:
-        """Note that its process ended or executed another program: it writes no more."""
+    def note_gone(self, now: float) -> None:
+        """Record that the process ended, or executed another program, and writes no more."""
         self._gone_s, self._gone_ns = now, time.time_ns()
         self.outbox.end()
 

@@ -21,7 +21,7 @@ class LaunchResults:
         self._written: dict[int, Result] = {}
 
     def refresh(self, scans: int) -> bool:
-        """Read descriptions that may have changed; return whether a launch has ended since.
+        """Read descriptions that may have changed; return whether a launch has newly ended.
 
         ``scans`` is the number of scans so far.
         """
@@ -67,7 +67,7 @@ class LaunchResults:
         return any(at >= scans for at in self._scanned_at.values())
 
     def closed(self, job: Job) -> None:
-        """Note a job whose end is stored."""
+        """Record a job whose end is stored."""
         self._closed.setdefault(job.launch, []).append(job.summary())
 
     def write(self, jobs: Iterable[Job], refusals: Iterable[Refusal], stall: dict[str, str] | None, scans: int) -> None:

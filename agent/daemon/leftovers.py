@@ -1,4 +1,4 @@
-"""Removes stale folders: of killed jobs' profiler sessions and of deleted stores."""
+"""Removes stale folders: those of profiler sessions of killed jobs, and those of deleted stores."""
 
 import os
 import re
@@ -23,7 +23,7 @@ RECENT_S: Final = 60.0
 def remove_exports(pid: int | None = None) -> None:
     """Remove the folders of profiler sessions whose process is gone.
 
-    Those of ``pid``, which is known to be gone, are removed even if they are recent.
+    The process ``pid`` is known to be gone: its folders are removed even if they are recent.
     """
     for path, owner in _exports():
         if owner == pid or (processes.process(owner) is None and not _is_recent(path)):
@@ -44,12 +44,12 @@ def remove_instances(own: str) -> None:
     root = runtime_dir.runtime_root()
     for name in _names(root):
         instance_dir = os.path.join(root, name)
-        if _INSTANCE.fullmatch(name) and instance_dir != own and _is_folder(instance_dir) and _is_left(instance_dir):
+        if _INSTANCE.fullmatch(name) and instance_dir != own and _is_folder(instance_dir) and _is_stale(instance_dir):
             _remove(instance_dir)
 
 
-def _is_left(instance_dir: str) -> bool:
-    """Whether the store of the instance is gone and no process works for it."""
+def _is_stale(instance_dir: str) -> bool:
+    """Whether the store of the instance is gone and no process uses the instance."""
     store = runtime_dir.store_of(instance_dir)
     if store is None or os.path.lexists(store) or _is_recent(instance_dir):
         return False
@@ -60,7 +60,7 @@ def _is_left(instance_dir: str) -> bool:
 
 
 def _remove(instance_dir: str) -> None:
-    """Remove the instance unless a daemon is taking it."""
+    """Remove the instance unless a daemon has taken its lock meanwhile."""
     locks = [daemons.Lock(instance_dir, name) for name in (daemon_start.AGENT, daemon_start.COLLECTOR)]
     try:
         if all(lock.acquire() for lock in locks):

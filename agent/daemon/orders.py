@@ -1,4 +1,4 @@
-"""Orders to the jobs of this agent: each is written, watched and answered in bounded time."""
+"""Orders to the jobs of this agent: each is written, checked and answered in bounded time."""
 
 import time
 from collections import OrderedDict
@@ -17,7 +17,7 @@ from ..channels import ChannelReader
 from ..transport.message_queue import Send, encode
 from .job import Job
 
-#: An order is refused when the job was stopped for this time (seconds).
+#: An order is refused when the job has been stopped for this time (seconds).
 STOPPED_S: Final = 2.0
 #: Maximum number of remembered orders; a repeated order gets the same answer.
 REMEMBERED: Final = 256
@@ -63,7 +63,7 @@ class OrderInForceError(TfprofError):
 
 @dataclass
 class _PendingOrder:
-    """One pending order: its generation, the time at which it was written (real ns), the last answer."""
+    """One order: its generation, when it was written (real ns), and the last answer."""
 
     job: Job
     order: Order
@@ -73,19 +73,19 @@ class _PendingOrder:
     counts: Mapping[str, int]
     stopped_s: float = 0.0
     answer: OrderAnswer | None = None
-    ended: OrderAnswer | None = None  # the answer after all its steps are stored
-    stored_at: int = 0  # position in the ring that must be acked for that
+    ended: OrderAnswer | None = None  # the answer that is sent once all traced steps are stored
+    stored_at: int = 0  # position in the ring that must be acked before
     stored_s: float = 0.0
     is_done: bool = False
 
     @property
-    def waits(self) -> bool:
+    def is_pending(self) -> bool:
         """Whether the job has not applied the order yet."""
         return self.answer is None
 
 
 class PendingOrders:
-    """The orders of one agent; `take` accepts one, `look` checks all of them in each loop."""
+    """The orders of one agent; `take` accepts one, `check` checks all of them in each turn."""
 
     def __init__(self, jobs: Mapping[int, Job], send: Send) -> None:
         self._jobs = jobs
@@ -93,17 +93,17 @@ class PendingOrders:
         self._given: OrderedDict[int, _PendingOrder] = OrderedDict()
 
     @property
-    def are_waiting(self) -> bool:
+    def has_pending(self) -> bool:
         """Whether any order is not applied yet."""
-        return any(one.waits for one in self._given.values())
+        return any(one.is_pending for one in self._given.values())
 
     @property
-    def are_ending(self) -> bool:
+    def has_ending(self) -> bool:
         """Whether the traced steps of an ended order are being stored."""
         return any(one.ended is not None and not one.is_done for one in self._given.values())
 
     def take(self, head: Head, body: Mapping[str, Any], now: float) -> None:
-        """Give the order ``head.last`` to job ``head.uid``; a repeated order gets its answer again."""
+        """Write the order ``head.last`` for job ``head.uid``; answer a repeated order again."""
         known = self._given.get(head.last)
         if known is not None:
             if known.answer is not None:
@@ -114,13 +114,13 @@ class PendingOrders:
         except TfprofError as error:
             self._send_answer(head.last, OrderAnswer(head.uid, orders.REFUSED, error.slug, error.args[0]))
 
-    def look(self, now: float) -> None:
-        """Answer orders that were applied, that timed out, and that have ended."""
+    def check(self, now: float) -> None:
+        """Answer orders that were applied, have timed out, or have ended."""
         for number, one in list(self._given.items()):
             if one.is_done:
                 continue
             try:
-                (self._await if one.waits else self._follow)(number, one, now)
+                (self._await if one.is_pending else self._follow)(number, one, now)
             except FormatError as error:  # the channel is damaged
                 self._refuse(number, one, error)
         while len(self._given) > REMEMBERED:
@@ -147,7 +147,7 @@ class PendingOrders:
     def _await(self, number: int, one: _PendingOrder, now: float) -> None:
         """Check whether the job applies the order; withdraw the order after its time limit."""
         channel = one.job.channel
-        if self._jobs.get(one.job.uid) is not one.job:  # and its channel is closed
+        if self._jobs.get(one.job.uid) is not one.job:  # the channel is closed, too
             self._refuse(number, one, JobGoneError("the job is gone"))
             return
         seen = channel.word("policy_seen")
@@ -158,7 +158,7 @@ class PendingOrders:
             self._answer(number, one, answer, f"obeyed from {kind} step {step} on")
             one.is_done = not one.order.ends
         elif channel.word("policy_refused") == one.generation:
-            self._refuse(number, one, FormatError("the job takes it for no policy", "trace-policy"))
+            self._refuse(number, one, FormatError("the job finds the policy invalid", "trace-policy"))
         elif channel.word("policy") != one.generation:
             self._refuse(number, one, ReplacedError("another order was given before a step began"))
         elif (error := _obstacle(one, now)) is not None:
@@ -192,11 +192,11 @@ class PendingOrders:
         self._answer(number, one, answer, f"not obeyed, {error.args[0]}")
         one.is_done = True
 
-    def _answer(self, number: int, one: _PendingOrder, answer: OrderAnswer, says: str) -> None:
-        """Answer, and store an event of the job."""
+    def _answer(self, number: int, one: _PendingOrder, answer: OrderAnswer, result: str) -> None:
+        """Send the answer, and queue an event of the job with the ``result``."""
         one.answer = answer
         if self._jobs.get(one.job.uid) is one.job:
-            text = f"order {number:016x} of {one.order.giver}, {one.order}: {says}"
+            text = f"order {number:016x} of {one.order.giver}, {one.order}: {result}"
             one.job.outbox.events.put({"slug": _EVENTS[answer.state], "text": text, "count": 1, "t_ns": time.time_ns()})
         self._send_answer(number, answer)
 
@@ -206,7 +206,7 @@ class PendingOrders:
 
 
 def _limited(channel: ChannelReader, name: str) -> int:
-    """Return a word of the job, limited to the range of an answer."""
+    """Return the word ``name`` of the job, limited to the range of numbers in an answer."""
     return min(channel.word(name), NEVER - 1)
 
 

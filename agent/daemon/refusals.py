@@ -9,7 +9,7 @@ _TEXT_MAX: Final = 512
 
 
 class Refusal(NamedTuple):
-    """Why something of a process was refused and how often; ``launch`` is 0 if unknown."""
+    """A reason for which a process was refused, and how often; ``launch`` is 0 if unknown."""
 
     launch: int
     pid: int
@@ -19,7 +19,7 @@ class Refusal(NamedTuple):
 
 
 class Refusals:
-    """All refusals of one agent, latest last; its length is their total count."""
+    """All refusals of one agent, the latest last; the length is their total count."""
 
     def __init__(self) -> None:
         self._reasons: dict[tuple[int, int, str], Refusal] = {}

@@ -15,7 +15,7 @@ SAMPLE_S: Final = 1.0
 #: (seconds).
 TREE_SHARE: Final = 0.0004
 TREE_BOUNDS_S: Final = (5.0, 30.0)
-#: Queued samples; when a collector is away for longer, the oldest are dropped and counted.
+#: Maximum number of queued samples; beyond it the oldest are dropped and counted.
 QUEUE_MAX: Final = 600
 
 
@@ -31,8 +31,8 @@ class Sampler:
         self._not_before = 0.0
         self._silent_since = 0.0
 
-    def soon(self) -> None:
-        """Make the next sample due now: a short job needs two."""
+    def make_due(self) -> None:
+        """Make the next sample due now: even a short job needs two samples."""
         self._next_s = self._tree_s = 0.0
 
     def take(self, jobs: list[Job], now: float) -> None:
@@ -52,9 +52,9 @@ class Sampler:
         )
 
     def _process_tree(self, now: float) -> ProcessTree:
-        """Return the process tree, at most some seconds old.
+        """Return a process tree that is a few seconds old at most.
 
-        Processes that ended since are noticed when they are measured.
+        Processes that have ended since are noticed when they are measured.
         """
         if now >= self._tree_s:
             began = time.monotonic()

@@ -31,14 +31,15 @@ from .samples import Sampler
 TICK_S: Final = 0.5
 BUSY_TICK_S: Final = 0.2
 ENDING_TICK_S: Final = 0.05
-#: Poll interval of a job that has yet to obey an order, and how long an order may lie unread (seconds).
+#: Poll interval while a job has not applied an order yet, and the time for which answers are
+#: collected before they are read (seconds).
 ORDER_TICK_S: Final = 0.02
 LISTEN_S: Final = 0.02
 #: Interval of checks for ended jobs and of launch results (seconds).
 CHECK_S: Final = 1.0
 STATUS_S: Final = 2.0
-#: Maximum bytes in flight, all jobs together. Each job always has its share, so that none waits for
-#: the others.
+#: Maximum bytes in flight, all jobs together. Each job always has its share, so that no job waits
+#: for the others.
 WINDOW_BYTES: Final = 16 << 20
 #: Maximum number of ended jobs that send at a time, so that they do not delay running jobs.
 ENDED_AT_ONCE: Final = 16
@@ -53,8 +54,9 @@ DESCRIPTORS: Final = 4096
 class Agent:
     """The daemon of the instance that serves ``store``; its lock is already held.
 
-    Call `start`, then `serve` until it returns, then `stop`. ``idle_s`` is how long the agent stays
-    without a running job, a living launcher and a collector that accepts the data of ended jobs.
+    Call `start`, `serve` and `stop`, in this order. The agent ends after ``idle_s`` without a
+    running job, without a living launcher, and without a collector that accepts the data of ended
+    jobs.
     """
 
     def __init__(self, store: str, idle_s: float) -> None:
@@ -103,7 +105,7 @@ class Agent:
         }
 
     def serve(self) -> None:
-        """Run the main loop until the agent is stopped or has been idle for long."""
+        """Run the main loop until the agent is stopped or idle."""
         while not self._stopping:
             begun = time.monotonic()
             self.turn(begun)
@@ -117,10 +119,10 @@ class Agent:
         It is short while something is in progress or has just ended, and long when the collector
         accepts nothing.
         """
-        if self._orders.are_waiting:
+        if self._orders.has_pending:
             return ORDER_TICK_S
         wanted = self._results.wants_scan(self._finder.scans)
-        if wanted or self._orders.are_ending or any(job.has_just_ended(now) for job in self.jobs.values()):
+        if wanted or self._orders.has_ending or any(job.has_just_ended(now) for job in self.jobs.values()):
             return ENDING_TICK_S
         jobs = [job for job in self.jobs.values() if job.is_active(now)] if self._link.is_taking(now) else []
         if any(not job.is_running for job in jobs):
@@ -128,14 +130,14 @@ class Agent:
         return BUSY_TICK_S if any(job.is_moving for job in jobs) else TICK_S
 
     def _wait_until(self, until: float) -> None:
-        """Wait for the next turn; return early when an answer or event lets work go on."""
+        """Wait for the next turn; return early on an urgent answer or an event."""
         left = until - time.monotonic()
         while not self._stopping:
-            # Acks come in flocks: they are taken together, and an order does not wait for long.
-            deaf_s = 0.0 if self._wants_answers() else min(LISTEN_S, left)
-            wakeup = self._waiter.wait(deaf_s, listening=False) if deaf_s > 0 else NOTHING
+            # Many acks arrive at about the same time: wait a little and read them together.
+            collect_s = 0.0 if self._wants_answers() else min(LISTEN_S, left)
+            wakeup = self._waiter.wait(collect_s, listening=False) if collect_s > 0 else NOTHING
             if not wakeup.ended and not wakeup.announced:
-                wakeup = self._waiter.wait(left - deaf_s, listening=True)
+                wakeup = self._waiter.wait(left - collect_s, listening=True)
             if wakeup.ended:
                 self._next_check_s = 0.0
             if (wakeup.answered and self._receive(time.monotonic())) or wakeup.ended or wakeup.announced:
@@ -148,12 +150,12 @@ class Agent:
         return self._link.collector is None or any(job.wants_answers for job in self.jobs.values())
 
     def stop(self) -> None:
-        """Close everything; unacked data of running jobs stays in their rings for a successor."""
+        """Close everything; unacked data of running jobs stays in the rings for the next agent."""
         left = [job for job in self.jobs.values() if not job.is_running]
         if left:
             lost = sum(max(0, job.summary()["records"] - job.outbox.acked_records) for job in left)
-            stall = self._stall() or {"text": "it was told to stop"}
-            self._error = f"let go of {len(left)} ended jobs, {lost} records not stored: {stall['text']}"
+            stall = self._stall() or {"text": "the agent was stopped"}
+            self._error = f"{len(left)} ended jobs given up, {lost} records not stored: {stall['text']}"
         self._write_status()
         for job in self.jobs.values():
             job.channel.close()
@@ -161,14 +163,14 @@ class Agent:
         self._link.close()
 
     def hand_over(self) -> None:
-        """Start a successor if a launch began while this agent was shutting down as idle."""
+        """Start another agent if a launch began while this one was ending because it was idle."""
         if not self._stopping:
             self._try_write(self._check_launches)
         if not self._stopping and self._results.living:
             daemon_start.start(self.instance_dir, self._store, daemon_start.AGENT)
 
     def turn(self, now: float) -> None:
-        """Do everything that is due, once."""
+        """Do one turn: receive, find channels, check jobs, send."""
         self._receive(now)
         self._adopt(self._finder.announced())
         if self._finder.scan_is_due(now):
@@ -178,7 +180,7 @@ class Agent:
             self._check(now)
             tick_s = self._tick_s(now)
             self._next_check_s = now + (tick_s if tick_s < TICK_S else CHECK_S)
-        self._orders.look(now)
+        self._orders.check(now)
         self._send_due(now)
         if now >= self._status_s:
             self._status_s = now + STATUS_S
@@ -189,7 +191,7 @@ class Agent:
         """Handle all answers; return whether one of them was urgent."""
         refusal = self._link.refusal
         urgent = self._handle_answers(now)
-        if self._link.refusal is not None and refusal is None:  # launchers learn why nothing is stored
+        if self._link.refusal is not None and refusal is None:  # report to launchers why nothing is stored
             self._next_check_s = 0.0
             urgent = True
         return urgent
@@ -284,10 +286,10 @@ class Agent:
             job = self.jobs[one.channel.page.uid] = Job(one, launch, self._host)
             job.queue_changes(time.monotonic())
             if one.owner is None:
-                job.gone(time.monotonic())
+                job.note_gone(time.monotonic())
             else:
                 self._waiter.watch(job.uid, one.owner)
-            self._sampler.soon()
+            self._sampler.make_due()
 
     def _close(self, job: Job) -> None:
         self._results.closed(job)
@@ -296,7 +298,7 @@ class Agent:
         self._drop(job)
 
     def _refuse(self, job: Job, error: FormatError) -> None:
-        """Drop a job that the collector refuses: it would refuse all else about it, too."""
+        """Drop a job that the collector refuses: it would refuse all further messages about it."""
         self._drop(job)
         self._finder.refuse(job.inode, job.launch, job.pid, error)
 
@@ -307,22 +309,22 @@ class Agent:
         self._finder.forget(job.inode)
 
     def _check_for_exec(self, now: float) -> None:
-        """Note the processes that executed another program and so lost their channel."""
+        """Find jobs whose process executed another program and so lost its channel."""
         for job in self.jobs.values():
             if job.is_running and job.owner is not None and not self._finder.holds(job.owner.pid, job.inode):
-                job.gone(now)
+                job.note_gone(now)
 
     def _check(self, now: float) -> None:
         """Detect ended processes, update launch results, keep the collector running."""
         for job in self.jobs.values():
             watched = self._waiter.watches(job.uid)
             if job.is_running and (job.is_detached or (not watched and (job.owner is None or not job.owner.is_alive))):
-                job.gone(now)
-                self._sampler.soon()
+                job.note_gone(now)
+                self._sampler.make_due()
         self._try_write(self._check_launches)
         living = self._results.living
         if living - self._living:
-            self._collector.soon()
+            self._collector.reset_delay()
         self._living = living
         if self.jobs:
             self._keep_collector()
@@ -344,17 +346,17 @@ class Agent:
         settled = abs(time.time_ns() - changed_ns) > 100_000_000
         self._launches_changed_ns = changed_ns if settled else -1
         if self._results.refresh(self._finder.scans):
-            self._finder.scan_soon()
+            self._finder.make_scan_due()
 
     def _keep_collector(self) -> None:
         try:
-            self._collector.look()
+            self._collector.ensure_running()
         except daemons.DaemonError as error:
             self._error = str(error)
-        self._link.met(self._collector.pid)
+        self._link.note_collector(self._collector.pid)
 
     def _stall(self) -> dict[str, str] | None:
-        """Why nothing is stored for any job, None when data is stored."""
+        """Return the reason why no job's data is stored, None when data is stored."""
         if self._link.refusal is not None:
             return self._link.refusal
         return self._collector.trouble
@@ -422,9 +424,9 @@ def _rss_bytes() -> int:
 
 
 def serve(store: str, idle_s: float) -> int:
-    """Run an agent of ``store``, whose lock is held, and return the exit status.
+    """Run an agent of ``store``, whose lock is held, until it is stopped or idle.
 
-    It ends when it is told to stop or has been idle for long.
+    Return the exit status.
     """
     agent = Agent(store, idle_s)
     agent.start()

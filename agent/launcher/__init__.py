@@ -1,1 +1,1 @@
-"""tfprof-run: starts a job, passes signals on, reports at its end."""
+"""tfprof-run: starts a job, forwards signals to it, prints a report at its end."""

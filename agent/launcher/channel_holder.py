@@ -15,11 +15,11 @@ from ..channels import agent_of, open_file, read_page
 from ..folder_watch import FolderWatch
 from ..launches import Launch
 
-#: Poll intervals of new channels and of the agent's life (seconds): after the start or a new
-#: channel, and later.
+#: Poll intervals for new channels and for the agent (seconds): after the start or a new channel,
+#: and later.
 SOON_S, LATER_S = 0.1, 0.5
 AGENT_SOON_S, AGENT_LATER_S = 0.25, 1.0
-#: How long the short intervals are used (seconds).
+#: Time for which the short intervals are used (seconds).
 ACTIVE_S: Final = 10.0
 
 _ChannelsOf = Callable[[int], dict[processes.Inode, str]]
@@ -27,15 +27,15 @@ _Scan = Callable[[int], dict[processes.Inode, list[processes.Holder]]]
 
 
 class ChannelHolder:
-    """The channels of ``launch``: open here, they outlive their processes without an agent."""
+    """The channels of ``launch``: open here, they outlive their processes even without an agent."""
 
     def __init__(self, instance_dir: str, launch: Launch) -> None:
         self._instance_dir = instance_dir
         self._launch = launch.launch
-        # Files keep coarser time than the clock.
+        # Time stamps of files are coarser than the clock.
         self._since_ns = launch.started_ns - 100_000_000
         self._folder = AnnounceFolder(instance_dir)
-        #: Wakes for announcements; without it they are looked for.
+        #: Wakes the launcher for announcements; without inotify they are polled.
         self.announcements = FolderWatch(os.path.join(instance_dir, runtime_dir.ANNOUNCE))
         self._fds: dict[processes.Inode, int] = {}
         self._supervisor = daemon_start.DaemonSupervisor(instance_dir, launch.store, daemon_start.AGENT)
@@ -43,15 +43,15 @@ class ChannelHolder:
         self._active_until_s = time.monotonic() + ACTIVE_S
         self._is_begun = False
         self.refusal: dict[str, str] | None = None
-        #: Announcements of this launch, and those whose process is gone, of this launch or another.
+        #: Number of announcements of this launch, and of those without a channel, of any launch.
         self.announced = 0
         self.missed = 0
 
-    def look(self) -> float:
+    def update(self) -> float:
         """Open newly announced channels, check the agent, return the seconds to the next call."""
         now = time.monotonic()
         self.announcements.clear()
-        # However many were announced, the system is asked once.
+        # Each query of the system is made once, however many channels were announced.
         channels_of, scan = functools.cache(processes.channels_of), functools.cache(processes.scan)
         for one in self._folder.news():
             if one.made_ns >= self._since_ns:
@@ -61,21 +61,21 @@ class ChannelHolder:
         if now >= self._next_check_s:
             self._next_check_s = now + (AGENT_SOON_S if active else AGENT_LATER_S)
             if not (self._supervisor.is_running() or self._was_stopped()):
-                self.revive()
+                self.ensure_agent()
             self._is_begun = True
         return SOON_S if active else LATER_S
 
-    def revive(self) -> bool:
+    def ensure_agent(self) -> bool:
         """Return whether the agent runs; start it when it does not."""
         try:
-            return self._supervisor.look()
+            return self._supervisor.ensure_running()
         except TfprofError as error:
             self.refusal = {"slug": error.slug, "text": error.args[0]}
             return False
 
     @property
     def trouble(self) -> dict[str, str] | None:
-        """Why no agent comes up, None while it may."""
+        """The reason why no agent comes up, None while one still may."""
         return self._supervisor.trouble
 
     @property
@@ -85,7 +85,7 @@ class ChannelHolder:
         return all(agent_of(fd) == agent != 0 for fd in self._fds.values())
 
     def _was_stopped(self) -> bool:
-        """Whether a user stopped the agent: then it is not restarted."""
+        """Whether a user stopped the agent; it is not restarted then."""
         status = private_files.read_json(os.path.join(self._instance_dir, "agent.json"))
         return self._is_begun and status is not None and bool(status.get("stopped")) and self._supervisor.starts == 0
 
@@ -100,14 +100,14 @@ class ChannelHolder:
             self._find_by_scan(one.uid, scan)
 
     def _find_by_scan(self, uid: int, scan: _Scan) -> None:
-        """Scan all processes for the channel ``uid``: its pid differs in a container."""
+        """Scan all processes for the channel ``uid``: in a container the announced pid differs."""
         for inode, holders in scan(os.geteuid()).items():
             if self._open(inode, holders[0].path, uid):
                 return
         self.missed += 1
 
     def _open(self, inode: processes.Inode, path: str, uid: int) -> bool:
-        """Return whether the channel at ``path`` has this uid; keep it if it is of this launch."""
+        """Return whether the channel at ``path`` has ``uid``; keep it open if it is ours."""
         if inode in self._fds:
             return False
         try:
@@ -117,7 +117,7 @@ class ChannelHolder:
         try:
             page = read_page(fd)
         except (OSError, FormatError):
-            page = None  # the agent says what is wrong with it
+            page = None  # the agent reports what is wrong with it
         if page is not None and page.launch == self._launch:
             self._fds[inode] = fd
             self.announced += 1

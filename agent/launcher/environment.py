@@ -4,12 +4,12 @@ import os
 from collections.abc import Mapping
 from typing import Final
 
-#: The one folder that goes on a job's module path.
+#: The folder that is added to a job's module path.
 INJECT: Final = os.path.join(os.path.abspath(__file__).rsplit(os.sep, 3)[0], "shim", "inject")
 
 
 def given() -> dict[str, str]:
-    """Return the initial environment of this process; Python adds LC_CTYPE in a C locale."""
+    """Return the initial environment of this process; os.environ may have LC_CTYPE from Python."""
     try:
         with open("/proc/self/environ", "rb") as file:
             pairs = [os.fsdecode(entry).partition("=") for entry in file.read().split(b"\0")]

@@ -10,7 +10,7 @@ from .inbox import Signal
 #: Equal signals that arrive within this time are merged, as for a process that wakes slowly
 #: (seconds).
 SETTLE_S: Final = 0.002
-#: How long a service manager may take to signal its processes one after the other (seconds).
+#: Time in which a service manager signals its processes one after the other (seconds).
 GRACE_S: Final = 0.03
 _STOPS: Final = frozenset([signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU])
 #: Signals that the kernel discards when another arrives: SIGCONT and the stop signals.
@@ -24,11 +24,11 @@ _NEVER: Final = float("inf")
 
 
 class _Waiting(NamedTuple):
-    """A signal of this process; it is decided at ``until`` and first checked at ``look``."""
+    """A signal of this process; it is next checked at ``check_at`` and decided at ``until``."""
 
     info: Signal
     since: float
-    look: float
+    check_at: float
     from_job: bool
 
     @property
@@ -39,8 +39,8 @@ class _Waiting(NamedTuple):
 class Forwarding:
     """Recent signals; each is matched with one that the witness saw, or forwarded.
 
-    ``witness`` returns the signals of the group since its last call, or None. ``is_of_job`` tells
-    whether a pid belongs to the job: what the job sends to its parent is not forwarded.
+    ``witness`` returns the signals of the group since its last call, or None. ``is_of_job`` returns
+    whether a pid belongs to the job: signals from the job to its parent are not forwarded.
     """
 
     def __init__(self, witness: Callable[[], list[int] | None], is_of_job: Callable[[int], bool]) -> None:
@@ -66,8 +66,8 @@ class Forwarding:
 
     @property
     def due(self) -> float:
-        """When `ready` must be called next; infinite when no signal waits."""
-        return min((one.look for one in self._waiting), default=_NEVER)
+        """The time at which `ready` must be called next; infinite when no signal waits."""
+        return min((one.check_at for one in self._waiting), default=_NEVER)
 
     def awaits(self, number: int) -> bool:
         """Whether a signal ``number`` may still be forwarded."""
@@ -79,13 +79,13 @@ class Forwarding:
             return []
         group_signals = self._witness()
         if group_signals is None:
-            # Without a witness: the terminal and the kernel signal the group, people one process.
+            # Without a witness: terminal and kernel signal the whole group, users a single process.
             over = [one for one in self._waiting if one.info.code <= 0]
             self._waiting = []
         else:
             self._match(group_signals, now)
             over = [one for one in self._waiting if one.until <= now]
-            self._waiting = [one._replace(look=one.until) for one in self._waiting if one.until > now]
+            self._waiting = [one._replace(check_at=one.until) for one in self._waiting if one.until > now]
         return [one.info for one in over if not one.from_job]
 
     def _match(self, group_signals: list[int], now: float) -> None:

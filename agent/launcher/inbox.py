@@ -28,9 +28,9 @@ class Signal(NamedTuple):
 class Inbox:
     """The pending signals of this process.
 
-    It reads a signalfd. Python's sigtimedwait returns uninitialized memory when the process was
-    stopped while it waited. It is used only in a Python without ctypes, where invalid numbers are
-    filtered.
+    They are read from a signalfd. Python's sigtimedwait returns uninitialized memory when the
+    process is stopped during the wait. So it is used only in a Python without ctypes, where invalid
+    numbers are filtered.
     """
 
     def __init__(self) -> None:
@@ -54,7 +54,7 @@ class Inbox:
             return None
         try:
             fields = _RECORD.unpack_from(os.read(self._fd, _SIZE))
-        except BlockingIOError:  # another signal took it back: SIGCONT takes stops
+        except BlockingIOError:  # another signal discarded it: SIGCONT discards stop signals
             return None
         return Signal(fields[0], fields[2], fields[3], fields[12])
 
@@ -62,7 +62,7 @@ class Inbox:
 def _signal_fd() -> int | None:
     """Return a descriptor that signals can be read from, None when Python lacks ctypes."""
     try:
-        import ctypes  # noqa: PLC0415 - not before the job runs
+        import ctypes  # noqa: PLC0415 - imported only after the start of the job
     except ImportError:
         return None
     mask = sum(1 << (number - 1) for number in ALL).to_bytes(128, "little")

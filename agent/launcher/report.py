@@ -1,4 +1,4 @@
-"""The end of a launch: waits until its data is stored, then runs the collector's report."""
+"""The end of a launch: waits until its data is stored, then runs the report."""
 
 import os
 import signal
@@ -18,15 +18,15 @@ REPORT: Final = "tfprof.cli.report"
 PATIENCE_S: Final = 15.0
 #: Waiting ends early after this time without progress (seconds).
 STANDSTILL_S: Final = 5.0
-#: The same when the reason is known.
+#: The same when the reason is known (seconds).
 STALLED_S: Final = 1.0
 POLL_S: Final = 0.02
-#: A shorter command without a channel has not loaded TensorFlow: the agent is not asked (seconds).
+#: A command that ended sooner and has no channel did not load TensorFlow (seconds).
 TOO_SHORT_S: Final = 2.0
 _REPORT_S: Final = 20.0
-#: Profiles of large jobs take their time.
+#: Writing the profiles of large jobs may take minutes.
 _DUMP_S: Final = 600.0
-#: Environment variables about the terminal that a report gets.
+#: Environment variables of the terminal that the report gets.
 _TERMINAL: Final = ("TERM", "COLUMNS", "NO_COLOR")
 
 NOT_TAKEN: Final[Mapping[str, str]] = {
@@ -62,7 +62,7 @@ def _log(path: str) -> int:
 
 
 def no_profile(why: Mapping[str, Any]) -> None:
-    """Print why there is no profile."""
+    """Print the reason why there is no profile."""
     say(f"no profile: {why['text']} [{why['slug']}]")
 
 
@@ -80,15 +80,15 @@ def _missing(result: Result) -> str:
 def _has_progress(before: Result | None, now: Result | None) -> bool:
     """Return whether there is progress.
 
-    Where ``now`` names a reason why nothing is stored, only stored data counts.
+    If ``now`` has a reason why nothing is stored, only stored data counts as progress.
     """
     return now is None or now.stall is None or now.progress != (before.progress if before is not None else 0)
 
 
 class JobEnd:
-    """What remains to be done for ``launch`` after its job; ``holder`` has its channels.
+    """The work after the end of the job of ``launch``; ``holder`` has its channels.
 
-    With ``quiet`` only errors that concern ``dump`` are printed.
+    With ``quiet`` only errors about ``dump`` are printed.
     """
 
     def __init__(
@@ -103,7 +103,7 @@ class JobEnd:
         self._interrupted = False
 
     def report(self, took_s: float) -> None:
-        """Wait for the data to be stored, then print the report or why there is none."""
+        """Wait until the data is stored, then print the report or the reason why there is none."""
         if not self._channel_holder.announced and not self._channel_holder.missed and took_s < TOO_SHORT_S:
             no_profile(NO_TENSORFLOW)
             return
@@ -117,7 +117,7 @@ class JobEnd:
             no_profile(problem or self._why_nothing_taken())
 
     def _why_nothing_taken(self) -> Mapping[str, str]:
-        """Return why a finished agent has no process of this launch."""
+        """Return the reason why the agent's result has no process of this launch."""
         if self._channel_holder.announced:
             return NOT_TAKEN
         return TOO_SHORT if self._channel_holder.missed else NO_TENSORFLOW
@@ -126,17 +126,17 @@ class JobEnd:
         """Wait until the agent holds the channels: this process closes them when it ends."""
         deadline = time.monotonic() + STANDSTILL_S
         while not self._channel_holder.is_taken and not self._channel_holder.trouble and time.monotonic() < deadline:
-            self._channel_holder.look()
+            self._channel_holder.update()
             if supervise.is_interrupted(POLL_S):
                 return
 
     def _wait(self) -> None:
-        """Wait for the agent's result, starting an agent where there is none."""
+        """Wait for the agent's result; start an agent if none runs."""
         deadline = time.monotonic() + PATIENCE_S
         moved = time.monotonic()
         while time.monotonic() < min(deadline, moved + (STALLED_S if self._stall() else STANDSTILL_S)):
-            self._channel_holder.look()
-            self._channel_holder.revive()
+            self._channel_holder.update()
+            self._channel_holder.ensure_agent()
             result = launches.read_result(self._instance_dir, self._launch.launch)
             if result != self._result:
                 moved = time.monotonic() if _has_progress(self._result, result) else moved
@@ -148,11 +148,11 @@ class JobEnd:
                 return
 
     def _stall(self) -> dict[str, str] | None:
-        """Return why there is no progress, None where that is unknown."""
+        """Return the reason why there is no progress, None when it is unknown."""
         return self._channel_holder.trouble if self._result is None else self._result.stall
 
     def _problem(self) -> dict[str, str] | None:
-        """Return what went wrong, None when everything is stored."""
+        """Return the reason why data is missing, None when all data is stored."""
         result = self._result
         if result is None:
             return (
@@ -160,7 +160,10 @@ class JobEnd:
             )
         if result.complete:
             return result.refused[0] if result.refused and not result.jobs else None
-        why = self._stall() or {"slug": "not-stored", "text": "not everything was stored in time; it may be later"}
+        why = self._stall() or {
+            "slug": "not-stored",
+            "text": "some data was not stored in time; it may be stored later",
+        }
         return {**why, "text": f"{why['text']} ({_missing(result)})"}
 
     def _print(self, problem: dict[str, str] | None) -> None:
@@ -192,7 +195,7 @@ class JobEnd:
             say(f"no report: {why['text']}, see {log} [{why['slug']}]")
 
     def _wait_for_report(self, pid: int) -> Mapping[str, str] | None:
-        """Wait for the report with a limit; return why it failed, None if that is not shown."""
+        """Wait for the report, with a limit; return the error to print, None if there is none."""
         deadline = time.monotonic() + (_REPORT_S if self._dump is None else _DUMP_S)
         while True:
             done, status = os.waitpid(pid, os.WNOHANG)

@@ -1,4 +1,4 @@
-"""`tfprof-run`: runs a command transparently and has the TensorFlow in it profiled."""
+"""`tfprof-run`: runs a command transparently and profiles the TensorFlow in it."""
 
 import argparse
 import os
@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
 
 from ...commands import settings_files, streams
-from ...commands.isolated import occupy_standard
+from ...commands.isolated import reserve_standard_fds
 from ...formats import addresses, layout, runtime_dir, settings, values
 from ...formats.errors import TfprofError, UsageError
 from ...formats.policy import Policy
@@ -30,10 +30,10 @@ NEVER_S: Final = 3600.0
 EXAMPLES: Final = """\
 examples:
   tfprof-run python train.py --epochs 2         profile a script; a report follows its output
-  tfprof-run --trace all python train.py        trace every step, whatever it costs
-  tfprof-run --trace steps=100-120 ./train.sh   trace these steps, of whatever the command starts
+  tfprof-run --trace all python train.py        trace every step, without a budget
+  tfprof-run --trace steps=100-120 ./train.sh   trace these steps of each process that the command starts
   tfprof-run --trace steps=10,20 --dump-steps 10,20 python train.py    write profile_10 and profile_20 at the end
-  tfprof-run --name nightly --quiet make bench  give it a name, print no report
+  tfprof-run --name nightly --quiet make bench  name the job, print no report
 """
 
 
@@ -45,7 +45,7 @@ class _Parser(argparse.ArgumentParser):
 
 
 class RunOptions(NamedTuple):
-    """A checked command line; ``changes`` are the variables that the job is given."""
+    """A checked command line; ``changes`` are variables that are set for the job."""
 
     command: list[str]
     store: str
@@ -74,17 +74,17 @@ def _parser() -> _Parser:
     )
     add("--trace-level", metavar="LEVEL", help="auto (default), software, or full")
     add("--store", metavar="DIR", help="folder for the results (default: $XDG_STATE_HOME/tfprof)")
-    add("--name", metavar="NAME", help="what to call the job (default: its script's name)")
-    add("--ring", metavar="BYTES", help="memory for records on their way, a process, such as 64M (default: 16M)")
-    add("--dump-steps", metavar="N,M", help="write profile_N for TensorFlow's tfprof: what was traced up to step N")
-    add("--dump-dir", metavar="DIR", help="folder for what --dump-steps writes (default: the working folder)")
+    add("--name", metavar="NAME", help="name of the job (default: the name of its script)")
+    add("--ring", metavar="BYTES", help="size of the record ring of each process, such as 64M (default: 16M)")
+    add("--dump-steps", metavar="N,M", help="write profile_N for the TF profiler, with all steps traced up to step N")
+    add("--dump-dir", metavar="DIR", help="folder for the files of --dump-steps (default: the working folder)")
     add("--record-command", action="store_true", help="keep the command line with the results")
     add("--no-report", "--quiet", dest="quiet", action="store_true", help="print nothing at the end")
     add(
         "--exec",
         dest="execute",
         action="store_true",
-        help="become the command, for supervisors that mind the pid; no report",
+        help="replace tfprof-run by the command, for supervisors that watch the pid; no report",
     )
     add("--version", action="version", version=f"tfprof {VERSION}")
     add("command", nargs=argparse.REMAINDER, metavar="COMMAND", help=argparse.SUPPRESS)
@@ -92,7 +92,7 @@ def _parser() -> _Parser:
 
 
 def parse(argv: Sequence[str]) -> RunOptions:
-    """Return the checked options in ``argv``; UsageError, or another of exit code 2, if wrong."""
+    """Return the checked options in ``argv``; UsageError or PolicyError if they are invalid."""
     given = _parser().parse_args(list(argv))
     command = given.command[1:] if given.command[:1] == ["--"] else given.command
     if not command:
@@ -112,7 +112,7 @@ def parse(argv: Sequence[str]) -> RunOptions:
     dump = _dump(given.dump_steps, given.dump_dir)
     if dump is not None and given.execute:
         raise UsageError(
-            "--dump-steps writes at the end, when with --exec nobody is there: `tfprof profile-proto` writes later"
+            "--dump-steps needs tfprof-run at the end, and --exec replaces it: use `tfprof profile-proto` afterwards"
         )
     return RunOptions(
         command=command,
@@ -130,7 +130,7 @@ def _dump(steps: str | None, folder: str | None) -> Dump | None:
     """Return the profiles to write at the end, None when none are requested."""
     if steps is None:
         if folder is not None:
-            raise UsageError("--dump-dir without --dump-steps: which steps are to be written?")
+            raise UsageError("--dump-dir needs --dump-steps")
         return None
     numbers = [number for part in steps.split(",") if (number := values.whole(part))]
     if len(numbers) != len(steps.split(",")):
@@ -138,9 +138,7 @@ def _dump(steps: str | None, folder: str | None) -> Dump | None:
     try:
         target = os.path.abspath(folder or ".")
     except OSError as error:
-        raise UsageError(
-            f"the working folder, which profiles were to be written to, is gone: {error.strerror}"
-        ) from None
+        raise UsageError(f"the working folder, which the profiles would go to, is gone: {error.strerror}") from None
     if os.path.exists(target) and not os.path.isdir(target):
         raise UsageError(f"--dump-dir {target} is not a folder")
     return Dump(sorted(set(numbers)), target)
@@ -163,7 +161,7 @@ def _check_settings(environ: dict[str, str]) -> None:
 
 
 class Run:
-    """One launch. The command runs even when the preparation fails."""
+    """One launch; the command runs even when the preparation fails."""
 
     def __init__(self, options: RunOptions, inherited: supervise.Inherited) -> None:
         self._options = options
@@ -205,7 +203,7 @@ class Run:
         self._note(job_pid=os.getpid())
         holder = self._channel_holder()
         if holder is not None:
-            holder.revive()
+            holder.ensure_agent()
         if self._problem is not None:
             self._explain(self._problem)
         try:
@@ -216,7 +214,7 @@ class Run:
             raise failed from None
 
     def supervise(self) -> int:
-        """Run the command to its end, report, and return its exit code."""
+        """Run the command to its end, print the report, and return the exit code."""
         begun = time.monotonic()
         python = python_command.parse(self._options.command)
         isolating = python.isolating if python is not None else None
@@ -226,7 +224,7 @@ class Run:
         finally:
             watched.dismiss()
         if holder is not None:
-            holder.look()
+            holder.update()
         if isolating is None or (holder is not None and holder.announced):
             self._report(holder, time.monotonic() - begun)
         return outcome.exit_code
@@ -243,7 +241,7 @@ class Run:
         watched.signals()  # signals sent before the job existed must still reach it
         self._note(job_pid=pid)
         if isolating is not None:
-            self._explain({"slug": "not-armed", "text": f"python {isolating} keeps everything out that is not its own"})
+            self._explain({"slug": "not-armed", "text": f"python {isolating} does not load the shim"})
         holder = self._channel_holder()
         forwarding = Forwarding(
             watched.signals, lambda sender: sender == watched.pid or processes.is_descendant(sender, pid)
@@ -251,19 +249,19 @@ class Run:
         if holder is None:
             outcome = supervise.wait(pid, _never, forwarding, watched.stopping)
         else:
-            outcome = supervise.wait(pid, holder.look, forwarding, watched.stopping, holder.announcements.fd)
+            outcome = supervise.wait(pid, holder.update, forwarding, watched.stopping, holder.announcements.fd)
         self._note(ended_ns=time.time_ns(), status=outcome.status, signal=outcome.signal)
         return outcome, holder
 
     def _was_killed(self, pid: int) -> None:
-        """Record how the job ended on behalf of this process, which was killed."""
+        """Record the end of the job; the witness calls this after the launcher was killed."""
         self._note(job_pid=pid, ended_ns=time.time_ns(), signal=int(signal.SIGKILL))
 
     def _channel_holder(self) -> "ChannelHolder | None":
         """Return the holder of the channels, None where the launch is not profiled."""
         if self._launch is None:
             return None
-        from .channel_holder import ChannelHolder  # noqa: PLC0415 - the job runs already and does not wait for this
+        from .channel_holder import ChannelHolder  # noqa: PLC0415 - imported late, so that the job starts earlier
 
         return ChannelHolder(self._instance_dir, self._launch)
 
@@ -290,7 +288,7 @@ class Run:
 
     def _report(self, holder: "ChannelHolder | None", took_s: float) -> None:
         if self._problem is not None or holder is None or self._launch is None:
-            self._explain(self._problem or {"slug": "runtime-dir", "text": "no folder for it"})
+            self._explain(self._problem or {"slug": "runtime-dir", "text": "there is no runtime folder"})
         else:
             from . import report  # noqa: PLC0415 - not before it is needed
 
@@ -316,8 +314,8 @@ def _parsed(argv: Sequence[str]) -> RunOptions:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run ``argv`` (by default the command line); return the job's exit code, 2 for bad usage."""
-    occupy_standard()
-    streams.stand_in()
+    reserve_standard_fds()
+    streams.replace_closed()
     try:
         options = _parsed(sys.argv[1:] if argv is None else argv)
         run = Run(options, supervise.take_signals())

@@ -1,4 +1,4 @@
-"""Runs the job as a transparent parent: signals, stops and the exit status pass unchanged."""
+"""Runs the job as a transparent parent: passes signals, stops and the exit status unchanged."""
 
 import contextlib
 import errno
@@ -13,7 +13,7 @@ from ...formats.errors import TfprofError
 from .forwarding import Forwarding
 from .inbox import ALL, Inbox, Signal
 
-#: Python ignores these in itself; a job starts with their default.
+#: Signals that Python itself ignores; a job starts with their default action.
 _PYTHONS_OWN: Final = (signal.SIGPIPE, signal.SIGXFSZ)
 #: si_code of a signal with a value: SI_QUEUE of <bits/siginfo-consts.h>.
 _SI_QUEUE: Final = -1
@@ -22,7 +22,7 @@ _SI_QUEUE: Final = -1
 class NotStartedError(TfprofError):
     """The command cannot be executed.
 
-    `exit_code` is that of a shell: 127 not found, 126 not executable.
+    `exit_code` is that of a shell: 127 for not found, 126 for not executable.
     """
 
     slug = "not-started"
@@ -33,7 +33,7 @@ class NotStartedError(TfprofError):
 
 
 class Outcome(NamedTuple):
-    """How a job ended: exactly one of exit status and signal."""
+    """The end of a job: exactly one of exit status and signal is set."""
 
     status: int | None
     signal: int | None
@@ -45,14 +45,14 @@ class Outcome(NamedTuple):
 
 
 class Inherited(NamedTuple):
-    """The signal mask and dispositions that this process inherited, as far as Python shows them."""
+    """The signal mask and dispositions that this process inherited, as far as Python has them."""
 
     mask: set[signal.Signals]
     ignores_children: bool
 
 
 def take_signals() -> Inherited:
-    """Block every signal from now on; return what a job must get back."""
+    """Block every signal from now on; return the settings that a job must get back."""
     mask = signal.pthread_sigmask(signal.SIG_BLOCK, ALL)
     ignores_children = signal.getsignal(signal.SIGCHLD) is signal.SIG_IGN
     if ignores_children:
@@ -120,8 +120,8 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited: Inher
             os.execve(path, list(command), dict(environ))
         except OSError as error:
             if error.errno == errno.ENOEXEC:
-                # A script without a first line that names its interpreter: every shell takes it as
-                # one of its own.
+                # A script without a first line that names its interpreter: shells run it
+                # themselves.
                 os.execve("/bin/sh", ["sh", path, *command[1:]], dict(environ))
             if failure is None or failure.errno in (errno.ENOENT, errno.ENOTDIR):
                 failure = error
@@ -129,14 +129,14 @@ def execute(command: Sequence[str], environ: Mapping[str, str], inherited: Inher
 
 
 def _paths(name: str, environ: Mapping[str, str]) -> list[str]:
-    """Return the files that a command may be, the first one first."""
+    """Return the paths at which the command ``name`` is searched, in order."""
     if "/" in name:
         return [name]
     return [os.path.join(folder, name) for folder in os.get_exec_path(dict(environ))]
 
 
 def not_started(name: str, code: int) -> NotStartedError:
-    """Return a shell's error for a command ``name`` whose execution failed with ``code``."""
+    """Return the error of a shell for a command ``name`` whose execution failed with ``code``."""
     if code == errno.ENOENT:
         if "/" not in name:
             return NotStartedError(f"{name}: command not found", 127)
@@ -157,16 +157,16 @@ def wait(
     watch: Callable[[], float],
     forwarding: Forwarding,
     stopping: Callable[[], contextlib.AbstractContextManager[object]],
-    news: int = -1,
+    wake_fd: int = -1,
 ) -> Outcome:
-    """Supervise the job to its end: forward signals, stop when it stops.
+    """Supervise the job to its end: forward signals, stop when the job stops.
 
-    ``watch`` returns the seconds to its next call. It is called at once when the descriptor
-    ``news`` becomes readable. ``stopping`` returns the context in which this process stops.
+    ``watch`` returns the seconds to its next call. It is called at once when ``wake_fd`` becomes
+    readable. ``stopping`` returns the context in which this process stops.
     """
     due = time.monotonic()
     child, inbox = _Child(pid), _inbox()
-    inbox.listen(news)
+    inbox.listen(wake_fd)
     while True:
         until = min(due, forwarding.due)
         came = inbox.next(until - time.monotonic())
@@ -174,13 +174,13 @@ def wait(
         if came is None and now < until:
             due = now
         if came is not None and came.number == signal.SIGCHLD:
-            outcome = child.look()
+            outcome = child.poll()
             if outcome is not None:
                 return outcome
         if came is not None and not (came.number == signal.SIGCHLD and came.code > 0):
             forwarding.add(came, now)
         for one in forwarding.ready(now):
-            _pass_on(one, child)
+            _forward(one, child)
         if child.stopped_by and not forwarding.awaits(signal.SIGCONT) and signal.SIGCONT not in signal.sigpending():
             with stopping():
                 child.stop_together()
@@ -189,13 +189,13 @@ def wait(
 
 
 class _Child:
-    """The state of the job: stopped, and by which signal, or ended."""
+    """The state of the job; ``stopped_by`` is the signal that stopped it, 0 while it runs."""
 
     def __init__(self, pid: int) -> None:
         self.pid = pid
         self.stopped_by = 0
 
-    def look(self) -> Outcome | None:
+    def poll(self) -> Outcome | None:
         """Read status changes of the job; return its outcome, None while it runs."""
         while True:
             done, status = os.waitpid(self.pid, os.WNOHANG | os.WUNTRACED | os.WCONTINUED)
@@ -211,16 +211,16 @@ class _Child:
                 return Outcome(os.WEXITSTATUS(status), None)
 
     def stop_together(self) -> None:
-        """Stop this process as the job did; return when this process is continued."""
+        """Stop this process by the signal that stopped the job; return when it is continued."""
         number, self.stopped_by = self.stopped_by, 0
         _stop_like(number)
 
 
-def _pass_on(one: Signal, child: _Child) -> None:
+def _forward(one: Signal, child: _Child) -> None:
     """Forward a signal to the job, with its value."""
     if one.number == signal.SIGCONT:
         child.stopped_by = 0
-    with contextlib.suppress(PermissionError, ProcessLookupError):  # it runs as another user now
+    with contextlib.suppress(PermissionError, ProcessLookupError):  # the job may run as another user
         if one.code != _SI_QUEUE or not _queue(one, child.pid):
             os.kill(child.pid, one.number)
 
@@ -235,7 +235,7 @@ def _queue(one: Signal, pid: int) -> bool:
 
 
 def is_interrupted(seconds: float) -> bool:
-    """Wait ``seconds``; True at once on a terminating signal. Used after the job."""
+    """Wait ``seconds``, after the job; return True at once on a terminating signal."""
     deadline, inbox = time.monotonic() + seconds, _inbox()
     while (left := deadline - time.monotonic()) > 0:
         came = inbox.next(left)
@@ -245,7 +245,7 @@ def is_interrupted(seconds: float) -> bool:
 
 
 def _stop_like(number: int) -> None:
-    """Stop as the job did, so that a shell sees it; return when continued."""
+    """Stop this process by the signal ``number``, visibly for a shell; return when continued."""
     if number == signal.SIGSTOP:
         os.kill(os.getpid(), number)
         return

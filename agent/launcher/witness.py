@@ -1,8 +1,9 @@
-"""A silent process in the job's process group that sees which signals the whole group gets.
+"""A process in the job's process group that records which signals the whole group gets.
 
-The job has received these signals already. The witness outlives the launcher briefly: when the
-launcher is killed, the witness kills the job, as `kill -9` of the job alone would have. When the
-launcher stops because the job was stopped, the witness continues it as soon as the job runs again.
+The job has received these signals, too, so the launcher does not forward them. When the launcher is
+killed, the witness kills the job: `kill -9` of the launcher has the effect of `kill -9` of the job.
+When the launcher has stopped because the job was stopped, the witness continues it as soon as the
+job runs again.
 """
 
 import contextlib
@@ -15,7 +16,7 @@ from typing import Final, NoReturn
 
 from .. import processes
 
-#: Timeout of an answer; a witness that exceeds it was stopped and is sent SIGCONT (seconds).
+#: Time limit of an answer (seconds); a witness that exceeds it is stopped and gets SIGCONT.
 PATIENCE_S: Final = 0.2
 #: Interval of looks at a stopped job (seconds).
 STOPPED_LOOK_S: Final = 0.1
@@ -23,48 +24,48 @@ _ALL: Final = signal.valid_signals()
 #: Requests to the witness: a numbered question, the job's pid, the launcher's stop and its end, dismissal.
 _QUESTION, _JOB, _STOP, _CONTINUED, _LEAVE = b"?", b"J", b"S", b"C", b"."
 _REQUEST: Final = struct.Struct("<cI")
-#: Head of an answer: the question's number and the count of signals that follow, a byte each.
+#: Head of an answer: number of the question and number of the signals that follow, a byte each.
 _ANSWER: Final = struct.Struct("<II")
 
 
 class Witness:
     """A running witness: a child of this process, connected by two pipes."""
 
-    def __init__(self, pid: int, ask: int, hear: int) -> None:
+    def __init__(self, pid: int, requests: int, replies: int) -> None:
         self.pid = pid
-        self._ask = ask
-        self._hear = hear
+        self._requests = requests
+        self._replies = replies
         self._number = 0
         self._rest = b""
 
     def announce_job(self) -> None:
         """Register this process as the job; called in the child before it executes the command."""
-        with contextlib.suppress(OSError):  # it has ended: the job runs without a witness
-            os.write(self._ask, _REQUEST.pack(_JOB, os.getpid()))
+        with contextlib.suppress(OSError):  # the witness has ended: the job runs without one
+            os.write(self._requests, _REQUEST.pack(_JOB, os.getpid()))
 
     def signals(self) -> list[int] | None:
-        """Return the signals of the witness since the last call; None when it does not answer.
+        """Return the signals that the witness got since the last call; None without an answer.
 
-        Signals sent to the group before one of them reached this process are included.
+        All signals to the group that have reached this process are included.
         """
         _pass_barrier()
         self._number += 1
         try:
-            os.write(self._ask, _REQUEST.pack(_QUESTION, self._number))
+            os.write(self._requests, _REQUEST.pack(_QUESTION, self._number))
             return self._answer()
-        except OSError:  # it has ended
+        except OSError:  # the witness has ended
             return None
 
     def _answer(self) -> list[int] | None:
         poll = select.poll()
-        poll.register(self._hear, select.POLLIN)
+        poll.register(self._replies, select.POLLIN)
         signals: list[int] = []
         while True:
             while len(self._rest) < _ANSWER.size or len(self._rest) < _ANSWER.size + self._length():
                 if not poll.poll(1000 * PATIENCE_S):
                     os.kill(self.pid, signal.SIGCONT)
                     return None
-                data = os.read(self._hear, 1 << 16)
+                data = os.read(self._replies, 1 << 16)
                 if not data:
                     return None
                 self._rest += data
@@ -86,15 +87,15 @@ class Witness:
 
     def _say(self, kind: bytes) -> None:
         with contextlib.suppress(OSError):  # it has ended
-            os.write(self._ask, _REQUEST.pack(kind, 0))
+            os.write(self._requests, _REQUEST.pack(kind, 0))
 
     def dismiss(self) -> None:
         """End the witness after the job."""
         with contextlib.suppress(OSError):
-            os.write(self._ask, _REQUEST.pack(_LEAVE, 0))
+            os.write(self._requests, _REQUEST.pack(_LEAVE, 0))
             os.kill(self.pid, signal.SIGCONT)
-        os.close(self._ask)
-        os.close(self._hear)
+        os.close(self._requests)
+        os.close(self._replies)
         os.waitpid(self.pid, 0)
 
 
@@ -120,17 +121,16 @@ class Absent:
 def _pass_barrier() -> None:
     """Return when no signal to the group is still being delivered."""
     try:
-        os.setpgid(
-            0, os.getpgrp()
-        )  # waits for the lock under which the system goes through a group, and changes nothing
+        # This changes nothing, but it waits for the lock under which the kernel signals a group.
+        os.setpgid(0, os.getpgrp())
     except OSError:
-        return  # one that leads its session may not even do that, but has waited
+        return  # a session leader gets an error, but it has waited, too
 
 
-def begin(orphaned: Callable[[int], object]) -> Witness | Absent:
-    """Start a witness; Absent when that fails.
+def begin(on_orphaned: Callable[[int], object]) -> Witness | Absent:
+    """Start a witness and return it; Absent when that fails.
 
-    It calls ``orphaned`` with the job's pid after it killed the job.
+    The witness calls ``on_orphaned`` with the job's pid after it has killed the job.
     """
     ours, theirs = os.pipe(), os.pipe()
     try:
@@ -140,13 +140,13 @@ def begin(orphaned: Callable[[int], object]) -> Witness | Absent:
             os.close(fd)
         return Absent()
     if pid == 0:
-        _serve(ours[0], theirs[1], orphaned)
+        _serve(ours[0], theirs[1], on_orphaned)
     os.close(ours[0])
     os.close(theirs[1])
     return Witness(pid, ours[1], theirs[0])
 
 
-def _serve(requests: int, replies: int, orphaned: Callable[[int], object]) -> NoReturn:
+def _serve(requests: int, replies: int, on_orphaned: Callable[[int], object]) -> NoReturn:
     """Run as the witness until dismissed or orphaned."""
     try:
         signal.pthread_sigmask(signal.SIG_BLOCK, _ALL)
@@ -165,7 +165,7 @@ def _serve(requests: int, replies: int, orphaned: Callable[[int], object]) -> No
                 os.write(replies, _answer_to(number, launcher))
         if job is not None and job.is_alive:
             os.kill(job.pid, signal.SIGKILL)
-            orphaned(job.pid)
+            on_orphaned(job.pid)
     finally:
         os._exit(0)
 
@@ -188,7 +188,7 @@ def _answer_to(number: int, launcher: int) -> bytes:
 
 
 def _keep_only(*wanted: int) -> None:
-    """Close all inherited descriptors, so that pipes of the job's parent can end."""
+    """Close all descriptors except ``wanted``: inherited pipes could not end otherwise."""
     null = os.open(os.devnull, os.O_RDWR)
     for fd in range(3):
         os.dup2(null, fd)

@@ -1,4 +1,4 @@
-"""The agent's end of the wire: one DEALER, greeting until it is welcomed (docs/wire.md)."""
+"""The agent's end of the wire: a DEALER socket that greets until it is welcomed (docs/wire.md)."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -12,8 +12,8 @@ from ...formats.wire import Head
 from .message_queue import encode
 
 #: Silence of the collector after which it is greeted again (seconds). After a refusal the interval
-#: doubles up to the limit, which exceeds a collector's idle time: a refusing one can end, and one of
-#: our version take its place.
+#: doubles up to the limit. The limit exceeds a collector's idle time, so that a collector that
+#: refuses this agent can end and be replaced by one of this version.
 GREET_S: Final = 1.0
 REFUSED_GREET_S: Final = 128.0
 #: Time since the last message after which a collector counts as absent (seconds).
@@ -59,8 +59,8 @@ class Link:
             self._refused_s = min(2 * self._refused_s, REFUSED_GREET_S)
         self._put(Head(wire.GREETING), self._greeting)
 
-    def met(self, pid: int) -> None:
-        """Note that the collector is process ``pid`` now; greet it at once if another process refused us."""
+    def note_collector(self, pid: int) -> None:
+        """Reset the delay after a refusal if ``pid``, the current collector, is a new process."""
         if pid and pid != self._pid:
             self._pid = pid
             self._refused_s = GREET_S
@@ -83,8 +83,8 @@ class Link:
     def answers(self, now: float) -> Iterator[tuple[Head, dict[str, Any]]]:
         """Yield the answers of the collector; a WELCOME only from a new collector.
 
-        An answer of another version, or the refusal of ours, stops all sending until a collector
-        sends WELCOME; `refusal` has the reason.
+        An answer of another version, or the refusal of our greeting, stops all sending until a
+        collector sends WELCOME; `refusal` has the reason.
         """
         while True:
             try:
@@ -99,7 +99,7 @@ class Link:
             except FormatError:
                 continue
             self.heard_s = now
-            if head.type == wire.ACK:  # proof that it stores data, which a WELCOME is not
+            if head.type == wire.ACK:  # it stores data; a WELCOME alone does not prove that
                 self._refused_s = GREET_S
             try:
                 self._check_version(head, body)
@@ -108,7 +108,7 @@ class Link:
                 continue
             if head.type == wire.WELCOME and not self._is_new(body):
                 continue
-            if head.type == wire.WELCOME and "wire" not in body:  # of one that does not know yet what is spoken here
+            if head.type == wire.WELCOME and "wire" not in body:  # a collector that has not read our versions yet
                 self._put(Head(wire.GREETING), self._greeting)
             if head.type == wire.REFUSE and head.about in (0, wire.GREETING):
                 self._refused(str(body.get("slug")), str(body.get("text")))
@@ -117,10 +117,13 @@ class Link:
 
     @staticmethod
     def _check_version(head: Head, body: dict[str, Any]) -> None:
-        """Raise FormatError if a WELCOME names an unknown version; 0.2.0 names none, and its head's version counts."""
+        """Raise FormatError if a WELCOME names an unknown version.
+
+        Release 0.2.0 names none; there the version of the head counts.
+        """
         chosen = body.get("wire") if head.type == wire.WELCOME else None
         if chosen is not None:
-            wire.shared([chosen] if isinstance(chosen, int) else [])
+            wire.common_version([chosen] if isinstance(chosen, int) else [])
 
     def _refused(self, slug: str, text: str) -> None:
         self.collector = None

@@ -1,6 +1,7 @@
-"""The outgoing messages of one job: read from its rings when they can be sent, released when they are acked.
+"""The outgoing messages of one job.
 
-Bodies of records and spans are not kept: unacked data stays in the ring and is read again.
+Records and spans are read from the rings when they can be sent, and released when they are acked.
+Their bodies are not kept: unacked data stays in the ring and is read again.
 """
 
 import json
@@ -17,17 +18,18 @@ from ..channels import Batch, ChannelReader, InvalidChannelError
 BATCH_BYTES: Final = 4 << 20
 #: Maximum bytes in flight, per job.
 WINDOW_BYTES: Final = 8 << 20
-#: Records are sent at once from this many bytes on, or if the ring is PRESSING; spans from this
-#: many entries on; otherwise FLUSH_S after the last ones: a message with two steps costs the
-#: collector hardly more than one with a single step.
+#: Records are sent at once when there are FLUSH_BYTES of them or the ring is filled to PRESSING,
+#: spans when there are FLUSH_SPANS of them. Otherwise they are sent FLUSH_S (seconds) after the
+#: last ones: a message with two steps costs the collector hardly more than one with one step.
 FLUSH_BYTES: Final = 1 << 20
 FLUSH_SPANS: Final = 1024
 FLUSH_S: Final = 2.0
-#: Share of unacked data in a ring from which on acks are urgent.
+#: Share of a ring: with so much unacked data, acks are urgent.
 PRESSING: Final = 0.25
-#: Delay before unanswered messages are sent again; it doubles each time, up to the limit.
+#: Delay before unanswered messages are sent again (seconds); it doubles each time, up to the limit.
 SILENCE_S: Final = 5.0
 SILENCE_MAX_S: Final = 20.0
+#: Delay before data is sent again after a STALL (seconds).
 STALL_S: Final = 1.0
 #: Minimum interval between full resends to a collector that does not know the job (seconds).
 REOPEN_S: Final = 0.25
@@ -43,7 +45,7 @@ def encode(value: Mapping[str, Any]) -> bytes:
 
 
 class MessageQueue:
-    """Messages of one type, kept until acked; beyond ``keep`` the oldest are dropped, counted."""
+    """Messages of one type, kept until acked; of more than ``keep`` the oldest are dropped."""
 
     def __init__(self, kind: int, uid: int, keep: int) -> None:
         self.kind = kind
@@ -55,7 +57,10 @@ class MessageQueue:
         self._last = 0
 
     def put(self, value: Mapping[str, Any], number: int | None = None) -> None:
-        """Queue ``value``; by default its number is the clock, so that numbers grow over restarts of the agent."""
+        """Queue ``value`` with ``number``, by default the clock in ns.
+
+        So numbers grow even over restarts of the agent.
+        """
         self._last = max(self._last + 1, time.time_ns()) if number is None else number
         first = 0 if self.kind == wire.OPEN else self._last
         self._waiting.append((Head(self.kind, self.uid, 0, first, self._last), encode(value)))
@@ -140,14 +145,14 @@ class Cursor:
         return len(self._batches)
 
     def note_sent(self, batch: Batch, now: float) -> None:
-        """Note that ``batch`` was sent."""
+        """Record that ``batch`` was sent."""
         self._batches.append(_InFlight(batch.last, batch.end, len(batch.data)))
         self.sent = batch.end
         self.in_flight += len(batch.data)
         self.last_sent_s = now
 
     def note_acked(self, last: int) -> None:
-        """Note that everything up to number ``last`` is stored."""
+        """Record that everything up to number ``last`` is stored."""
         while self._batches and self._batches[0].last <= last:
             flight = self._batches.popleft()
             self.acked = flight.end
@@ -196,10 +201,10 @@ class Outbox:
 
     # -- sending ---------------------------------------------------------------------------------
     def pump(self, now: float, send: Send, room: int, share: int = 0) -> int:
-        """Send due messages; return the bytes of records sent; InvalidChannelError if the channel is broken.
+        """Send due messages; return the bytes of records sent.
 
         Records are limited to about ``room`` bytes, but up to ``share`` bytes of the job may always
-        be in flight.
+        be in flight. InvalidChannelError if the channel is broken.
         """
         if now < self._not_before or (self.opens.is_due and not self.opens.pump(send)):
             return 0
@@ -240,7 +245,7 @@ class Outbox:
         return self._ended or (not self._broken and self._channel.filled(self.records.acked) >= PRESSING)
 
     def hurry(self) -> None:
-        """Send at once what waits for more to be sent with it."""
+        """Send waiting records and spans at once, even if they are few."""
         self.records.last_sent_s = self.spans.last_sent_s = 0.0
 
     @property
@@ -253,7 +258,7 @@ class Outbox:
         return unread > 0 and (self._ended or now >= self.records.last_sent_s + FLUSH_S or self.is_full)
 
     def _spans_due(self, now: float) -> bool:
-        if self.spans.unanswered:  # one message at a time: spans take the collector long, and other jobs would wait
+        if self.spans.unanswered:  # one message at a time: spans take the collector long, while other jobs wait
             return False
         unread = self._channel.unread_spans(self.spans.sent, ended=self._ended)
         return unread > 0 and (self._ended or unread >= FLUSH_SPANS or now >= self.spans.last_sent_s + FLUSH_S)
@@ -280,7 +285,7 @@ class Outbox:
 
     # -- answers ---------------------------------------------------------------------------------
     def note_acked(self, about: int, last: int) -> None:
-        """Handle an ACK: release the ring's bytes, forget the messages."""
+        """Handle an ACK: release the bytes of the ring, forget the messages."""
         self.stall = None
         self.progress += 1
         self.moved_s = time.monotonic()
@@ -302,13 +307,13 @@ class Outbox:
         self.note_acked(about, last)
 
     def stalled(self, stall: dict[str, str], now: float) -> None:
-        """Handle a STALL: send everything again in a second."""
+        """Handle a STALL: send everything again after STALL_S."""
         self.stall = stall
         self._not_before = now + STALL_S
         self.rewind()
 
     def reopened(self, now: float) -> None:
-        """Handle a REOPEN: send everything again, unless that was just done."""
+        """Handle a REOPEN: send everything again, at most once within REOPEN_S."""
         if not self._reopening:
             self._reopening = True
             self._not_before = max(self._not_before, min(now, self._reopened_s) + REOPEN_S)

@@ -168,7 +168,7 @@ class Receiver:
         if offered is None:  # an agent of 0.2.0: it speaks the version of its head
             welcome = self._welcome
         elif isinstance(offered, list) and all(type(version) is int for version in offered):
-            chosen = wire.shared(offered)
+            chosen = wire.common_version(offered)
             welcome = json.dumps({**json.loads(self._welcome), "wire": chosen}).encode()
         else:
             raise FormatError("a greeting with no list of wire versions")

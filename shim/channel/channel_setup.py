@@ -25,9 +25,9 @@ _FUNCTIONS = len(', "functions": {}')
 
 
 def open_channel(state: State) -> None:
-    """Give ``state`` a channel, put and orders; announce a refusal where that fails.
+    """Set the channel, put and orders of ``state``; announce a refusal where that fails.
 
-    If an exception of the job's interrupts it, nothing is left behind and the next step tries
+    If an exception of the job's interrupts it, nothing is left behind, and the next step tries
     again.
     """
     state.refused = True
@@ -75,7 +75,7 @@ def announce(folder: str, pid: int, uid: int, text: str) -> None:
     except OSError as error:
         if guard.theirs(error):
             raise
-        return  # no such folder, or not ours: the agent finds channels without
+        return  # no such folder, or not ours: the agent finds channels without announcements, too
     try:
         os.write(fd, text.encode("utf-8", "replace"))
     finally:
@@ -119,7 +119,7 @@ def _version(framework: ModuleType | None) -> Any:
 
 
 def _name() -> str:
-    """Return the program's name: of its module when it was started as one, else of its script."""
+    """Return the name of the program: of its module if started as one, else of its script."""
     main = sys.modules.get("__main__")
     spec = getattr(main, "__spec__", None)
     if spec is not None and spec.name:

@@ -33,8 +33,8 @@ def create(name: str) -> int:
 def reserve(fd: int, size: int) -> None:
     """Allocate the first ``size`` bytes of ``fd``; OSError when that fails.
 
-    Beyond the limit of file sizes the kernel would send SIGXFSZ, which ends a job that restored its
-    default action.
+    The limit of file sizes is checked first: beyond it the kernel would send SIGXFSZ, which ends a
+    job that restored the signal's default action.
     """
     limits = ctypes.create_string_buffer(16)  # soft and hard
     if libc.plain.getrlimit(_RLIMIT_FSIZE, limits) == 0 and size > int.from_bytes(limits.raw[:8], sys.byteorder):

@@ -28,7 +28,7 @@ WORD = {name: at // 8 for name, at in list(layout.JOB_WORDS.items()) + list(layo
 
 _ADD_SEALS, _SEAL_SHRINK, _SEAL_GROW = 1033, 2, 4
 _SHARED_READ_WRITE = (3, 1)
-_WAIT = 1.0  # seconds that a writer waits for another thread's: far more than a switch between busy threads takes
+_WAIT = 1.0  # maximum wait for another writer (seconds): far more than a switch between busy threads takes
 
 _HEAD, _TAIL, _RECORDS = WORD["head"], WORD["tail"], WORD["records"]
 _DROPPED_TRACES, _RING_ERROR = WORD["dropped_traces"], WORD["ring_error"]
@@ -64,7 +64,7 @@ class ReentrantGuard(object):
         return None
 
     def fast_path(self) -> tuple[Callable[[], bool], Callable[[bool], bool], Callable[[], None]]:
-        """Return the parts of ``take`` that never wait: is it owned, acquire, release."""
+        """Return the parts of ``take`` that never wait: is_owned, acquire, release."""
         lock = self._lock
         return lock._is_owned, lock.acquire, lock.release  # type: ignore[attr-defined]
 
@@ -83,7 +83,7 @@ class Channel(object):
         self.ring_bytes = ring_bytes
         self.room = min(ring_bytes, layout.RECORD_MAX) - layout.RECORD.size  # bytes of data that a record may have
         self.ring: memoryview[int] | None = None
-        self.broken: tuple[str, str] | None = None  # reason why there will never be a record ring: (slug, text)
+        self.broken: tuple[str, str] | None = None  # (slug, text): why there will never be a record ring
         self.names: dict[int, str] = {}  # names of called functions, by span key
         self.names_lock = _thread.allocate_lock()  # held while names are added
         self._guard = ReentrantGuard()
@@ -210,7 +210,10 @@ class Channel(object):
             os.close(self._fd)
 
     def detach(self) -> None:
-        """Say that nothing more comes, and close the descriptor; the memory goes with the last reference."""
+        """Mark the channel as detached and close its descriptor.
+
+        The memory is freed with the last reference to it.
+        """
         self.words[WORD["detached"]] = 1
         self.broken = ("detached", "the shim was disarmed")
         self.abandon()
@@ -275,7 +278,7 @@ class _Mapped(object):
 def _mapping(fd: int, size: int) -> memoryview[int]:
     """Map ``size`` bytes of ``fd`` for as long as the result is used, without a second descriptor.
 
-    Python's own mmap keeps one, and closes it by number.
+    Python's own mmap keeps a second one and closes it by its number.
     """
     mmap = libc.with_errno.mmap
     mmap.restype = ctypes.c_void_p

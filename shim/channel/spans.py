@@ -28,7 +28,7 @@ if TYPE_CHECKING:
             __count: int = 1,
             __others: int = 0,
         ) -> None:
-            """Put it."""
+            """Put the span."""
 
 
 SHORT = 1000000  # ns of merged short steps that fill an entry
@@ -45,10 +45,10 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     Times are in ns, start is on the monotonic clock. ``others`` is the number of steps before this
     one that were only counted; they are assumed to have taken as long.
 
-    ``budgeted_kinds`` is the set of kinds whose time counts as the job's steps; ``threads`` knows
-    the calling thread's ``tid``. The function is a closure over plain variables and caches what
-    only it writes. It runs after every step, when the core's caches are cold, so each object that
-    it touches costs more than the work on it.
+    ``budgeted_kinds`` is the set of kinds whose time counts as time in steps. ``threads`` has the
+    calling thread's ``tid``. The function is a closure over plain variables, which cache the words
+    that only it writes. It runs after every step, when the core's caches are cold. So each object
+    that it touches costs more than the work on it.
     """
     words, view, pack, counts, short = channel.words, channel.view, layout.SPAN.pack_into, _COUNTS, SHORT
     times, failed, ended_badly = _TIMES, _FAILED, layout.FLAG_FAILED
@@ -62,7 +62,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
     # none.
     o_next = o_kind = o_key = o_flags = o_parent = o_thread = 0
     o_at = o_total = o_tag = o_low = o_high = 0
-    busy = False  # whether the lock is in use; an exception may interrupt a thread just after it took it
+    busy = False  # whether a put is under way; an exception may interrupt a thread just after it took the lock
 
     def wait(count: int) -> Callable[[], None] | None:
         """Slow path: wait for the lock and return its release; else drop the span, return None."""
@@ -124,7 +124,7 @@ def writer(channel: Channel, budgeted_kinds: set[int], threads: ThreadId) -> Put
         try:
             thread = threads.tid
             free = wait(count + others) if owned() or not acquire(False) else release
-            # Steps that are only counted raise it without the lock.
+            # Steps that are only counted raise this word without the lock.
             if words[counts + kind] < ordinal + count - 1:  # noqa: PLR1730
                 words[counts + kind] = ordinal + count - 1
             if flags & ended_badly:

@@ -1,4 +1,4 @@
-# Arms a job that tfprof-run started, then runs the sitecustomize that this file shadows. Valid in Python 2.7 and 3.x.
+# Arms a job, then runs the sitecustomize that this file shadows. Valid in Python 2.7 and 3.x.
 import sys
 
 
@@ -15,7 +15,7 @@ def _tfprof():
     import _frozen_importlib_external as external
     import _imp
 
-    def rename(code, path):  # named like code of frozen modules, which tools ignore
+    def rename(code, path):  # like the code of frozen modules, which tools ignore
         getattr(_imp, "_fix_co_filename")(code, "<tfprof/%s>" % os.path.basename(path))  # noqa: B009 - no stub has it
         return code
 
@@ -46,8 +46,8 @@ try:
 except Exception:
     pass  # no error of ours reaches the job
 
-# Errors of the shadowed one are site's business. importlib takes this module out of sys.modules by its name when
-# it is done, so that something must be there under it.
+# site handles the errors of the shadowed module. At the end importlib removes "sitecustomize" from
+# sys.modules and needs an entry with that name.
 _tfprof_self = sys.modules.pop("sitecustomize", None)
 try:
     import sitecustomize

@@ -17,7 +17,7 @@ _TIMES = layout.TIMES_AT // 8
 
 
 class Account(object):
-    """The cost of one kind: ns ``spent``, steps ``traced``, whether any is ``traceable``."""
+    """The cost of one step kind: ns ``spent``, steps ``traced``, whether any is ``traceable``."""
 
     __slots__ = ("spent", "traceable", "traced")
 

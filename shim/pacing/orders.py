@@ -1,4 +1,7 @@
-"""The policy in force in one process, from its environment or the agent's last order (docs/channel.md)."""
+"""The policy in force in one process (docs/channel.md).
+
+It comes from the environment or from the agent's last order.
+"""
 
 from __future__ import annotations
 
@@ -20,16 +23,16 @@ _STEP, _KIND, _TRACED, _OVER = (WORD["order_" + name] for name in ("step", "kind
 _TABLE = layout.RANGES_AT // 8
 _TIMES = layout.TIMES_AT // 8
 _OFF = Policy(layout.MODE_OFF)
-#: Extra wait before a silent agent counts as lost: a stopped agent beats when it continues (ns).
+#: Extra wait (ns) before a silent agent counts as lost: a suspended one beats when it continues.
 _DOUBT_NS = 5 * 10**9
 
 
 class Orders(object):
-    """The policy in force, with its changes: an order, the end of an order, the loss of the agent.
+    """The policy in force; an order, the end of an order, or the loss of the agent changes it.
 
     ``revision`` grows with each change. ``generation`` is the last one read from the channel.
     ``most`` is the maximum number of traced steps of each kind under the order in force, 0 for no
-    limit. ``is_bounded`` says whether the order ends by itself. ``detach`` puts everything back.
+    limit. ``is_bounded``: the order ends by itself. ``detach`` disarms the shim.
     """
 
     def __init__(
@@ -46,25 +49,28 @@ class Orders(object):
         self.most = 0
         self.is_bounded = False
         self._words = words
-        self._standing = policy  # in force again after an order that ends
+        self._base_policy = policy  # in force again after the end of an order
         self._refuse = refuse
         self._detach = detach
         self._end_ns = 0
         self._times: dict[int, int] = {}  # time in steps by kind at the order's start
-        self._kinds: set[int] = set()  # kinds with steps since then, without steps that consist of others
+        self._kinds: set[int] = set()  # kinds with steps since then; not kinds whose steps consist of others
         self._beat = 0
         self._beat_ns = created_ns  # local time of the agent's last beat; at first the channel's creation
         self._doubt_ns = 0
         self._guard = ReentrantGuard()
 
-    def look(self, now: int, kind: int, ordinal: int) -> None:
-        """Apply a new order at step ``ordinal`` of ``kind``; end an order that has expired at ``now`` (ns)."""
+    def update(self, now: int, kind: int, ordinal: int) -> None:
+        """Apply a new order at step ``ordinal`` of ``kind``; end an order that expired by ``now``.
+
+        ``now`` is in ns on the monotonic clock.
+        """
         lock = self._guard.take()
         if lock is None:
             return
         try:
             if self._words[POLICY] != self.generation:
-                self._take(kind, ordinal, now)
+                self._apply(kind, ordinal, now)
             self._kinds.add(kind)
             if self._end_ns and now >= self._end_ns:
                 self._end()
@@ -77,7 +83,10 @@ class Orders(object):
             self._words[_TRACED] += 1
 
     def finished(self, kind: int, revision: int) -> None:
-        """End the order of ``revision`` if ``kind``, which is traced completely, leads since the order's start."""
+        """End the order of ``revision`` if ``kind`` is the leading kind since the order's start.
+
+        No more steps of ``kind`` are to be traced.
+        """
         lock = self._guard.take()
         if lock is None:
             return
@@ -88,18 +97,18 @@ class Orders(object):
             lock.release()
 
     def _leading(self, otherwise: int) -> int | None:
-        """Return the leading kind of the steps since the order's start, ``otherwise`` if there are none."""
+        """Return the leading kind since the order's start, ``otherwise`` without steps."""
         spent = {each: self._words[_TIMES + each] - self._times[each] for each in self._kinds if each in self._times}
         return leading({each: time for each, time in spent.items() if time} or {otherwise: 1})
 
     def is_attended(self, now: int) -> bool:
-        """Return whether the agent, or its successor, receives records at ``now`` (ns).
+        """Return whether an agent receives records at ``now`` (ns).
 
         An agent that stays silent is lost: no step is traced until the next order.
         """
         beat = self._words[_BEAT]
         if beat != self._beat:
-            # Local time: the clock of an agent outside of a container may differ.
+            # Local time, since the clock of an agent outside of a container may differ.
             self._beat, self._beat_ns = beat, (now if self._doubt_ns else min(now, max(beat, self._beat_ns)))
             self._doubt_ns = 0
         if now - self._beat_ns < layout.AGENT_SILENCE_NS:
@@ -112,8 +121,8 @@ class Orders(object):
             self._follow(_OFF)
         return False
 
-    def _take(self, kind: int, ordinal: int, now: int) -> None:
-        """Apply the policy in the agent's words; an invalid policy is refused and changes nothing."""
+    def _apply(self, kind: int, ordinal: int, now: int) -> None:
+        """Apply the policy in the agent's words; an invalid one is refused and changes nothing."""
         words = self._words
         generation = words[POLICY]
         asked, count, end_ns, detach = [words[at] for at in _ASKED], words[_COUNT], words[_END], words[_DETACH]
@@ -139,14 +148,14 @@ class Orders(object):
         self.most, self._end_ns = count, end_ns
         self.is_bounded = bool(count or end_ns or policy.mode == layout.MODE_STEPS)
         if not self.is_bounded:
-            self._standing = policy
+            self._base_policy = policy
         self._follow(policy)
 
     def _end(self) -> None:
         """Return to the policy before the order."""
         self.most, self._end_ns, self.is_bounded = 0, 0, False
         self._words[_OVER] = self.generation
-        self._follow(self._standing)
+        self._follow(self._base_policy)
 
     def _follow(self, policy: Policy) -> None:
         self.policy = policy

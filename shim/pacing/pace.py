@@ -46,14 +46,14 @@ class TracePacer(object):
     """Decides for the steps of one kind which ones are traced.
 
     ``totals`` returns (time of the steps, cost of tracing) so far, ns. A step whose ordinal is
-    below ``trigger`` and whose key is in ``known`` is not traced, without a call. All others call
-    ``should_trace``, then ``traced`` or ``untraced`` with their duration. Of each key, ``first``
-    steps are traced soon.
+    below ``trigger`` and whose key is in ``known`` is not traced; its caller need not ask. All
+    others call ``should_trace``, then ``traced`` or ``untraced`` with their duration. Under a
+    budget, the ``first`` steps of each key after its warm-up are traced.
 
     Under a budget, when steps take more page faults after a trace than before, the next steps are
-    traced at once: this usually restores the old memory layout. Otherwise ``lasting`` becomes the
-    additional faults per step. ``faults`` returns the process's page faults so far.
-    ``should_yield`` returns whether steps of another kind are traced first.
+    traced at once: this usually restores the old memory layout. If it does not, ``lasting_faults``
+    becomes the additional page faults per step. ``faults`` returns the process's page faults so
+    far. ``should_yield`` returns whether steps of another kind are traced first.
     """
 
     def __init__(
@@ -65,43 +65,46 @@ class TracePacer(object):
         should_yield: Callable[[], bool] = bool,
     ) -> None:
         self.known: set[int] = set()
-        self.lasting = 0
+        self.lasting_faults = 0
         self._totals = totals
         self._first_traces = first
         self._should_yield = should_yield
-        self._retry_steps = 1  # steps until it is checked again
+        self._retry_steps = 1  # steps until it is called again
         self._keys: dict[int, _KeyStats] = {}
         self._costs: deque[int] = deque(maxlen=SAMPLES)  # of the last traces
         self._probe_steps = 0  # untraced steps to measure before the next trace
         self._last = NEVER  # ordinal of the last selected step
-        self._after_trace = False  # whether the last step directly followed it
-        self._unbooked = 0  # ns: unreported extra time of such steps; negative if they took less
+        self._after_trace = False  # whether the current step directly follows it
+        self._unbooked = 0  # ns: unreported extra time of steps directly after a trace; negative if they took less
         self._count_faults = faults
         self._watched: list[tuple[_KeyStats, int]] = []  # steps since the last trace that are not yet classified
         self.follow(policy)
 
     def follow(self, policy: Policy, most: int = NEVER) -> None:
-        """Follow ``policy`` from now on, for at most ``most`` traced steps; what was measured is kept."""
+        """Follow ``policy`` for at most ``most`` traced steps; measurements are kept."""
         self._classify_watched(False)
         self.policy = policy
         self._left = most  # steps that may still be traced
         self._faults = PageFaultMonitor(self._count_faults)  # used only under a budget
         self._tries = 0
-        self._retraces_left = 0  # steps that are still to be traced in this try
+        self._retraces_left = 0  # steps still to be traced in this try
         self._plan = _PLANS[policy.mode]
         self.known.clear()
         self.trigger = self._plan(self, 0)
 
     def is_finished(self, ordinal: int) -> bool:
-        """Return whether no step after ``ordinal`` is traced: as many as may be were, or the last range is over."""
+        """Return whether no step after ``ordinal`` is traced.
+
+        That is so when the maximum number is reached, or the end of the last range.
+        """
         return self._left <= 0 or (self.policy.mode == layout.MODE_STEPS and ordinal >= self.policy.last)
 
     @property
     def last(self) -> int:
-        """The last step that was to be traced, 0 for none."""
+        """Ordinal of the last selected step, 0 for none."""
         return self._last if self._last != NEVER else 0
 
-    def names(self, ordinal: int) -> bool:
+    def selects(self, ordinal: int) -> bool:
         """Return whether the policy selects step ``ordinal`` by its number; a budget never does."""
         policy = self.policy
         if self._left <= 0:
@@ -124,14 +127,14 @@ class TracePacer(object):
             return False
         if self.policy.mode == layout.MODE_BUDGET:
             self._faults.begin(ordinal)
-        wanted = (key not in self.known and self._first(key, entry)) or self._undo()
+        wanted = (key not in self.known and self._first(key, entry)) or self._should_retrace()
         if not wanted and ordinal >= self.trigger:
             wanted = _DECISIONS[self.policy.mode](self, ordinal)
             if not wanted and (self._after_trace or self._faults.watching):
-                self.trigger = ordinal + 1  # the next step is asked, too: it shows the effect of the trace
+                self.trigger = ordinal + 1  # measure the next step, too: it shows the effect of the trace
         if wanted:
             # The trigger stays: steps of other threads may have begun before this one. The next
-            # step asks, too: it is slower, since it finds cold caches and returned memory.
+            # step is measured, too: it is slower, since it finds cold caches and returned memory.
             self._last, self._probe_steps = ordinal, PROBE_STEPS
             self._left -= 1
             self._classify_watched(False)
@@ -155,7 +158,7 @@ class TracePacer(object):
         if len(entry.base) < SAMPLES:
             return 0
         if entry.first >= self._first_traces or entry.postponed or self.policy.mode != layout.MODE_BUDGET:
-            self._settle(key)
+            self._mark_known(key)
         postponed = [self._extra(entry, each) for each in entry.pending]
         self._costs.extend(postponed)
         base = median(entry.base)
@@ -180,7 +183,7 @@ class TracePacer(object):
     def _first(self, key: int, entry: _KeyStats) -> bool:
         """Return whether this is one of the first steps of its key, traced under a budget."""
         if (self.policy.mode == layout.MODE_OFF and not entry.pending) or len(self._keys) > KEYS:
-            self._settle(key)
+            self._mark_known(key)
             return False
         if self.policy.mode != layout.MODE_BUDGET or entry.seen <= WARM_UP or entry.first >= self._first_traces:
             return False
@@ -190,15 +193,15 @@ class TracePacer(object):
         entry.first += 1
         return True
 
-    def _settle(self, key: int) -> None:
-        # The set is bounded, even if a job has ever new keys.
+    def _mark_known(self, key: int) -> None:
+        # The set is bounded, even if a job uses new keys all the time.
         if len(self.known) < 4096:
             self.known.add(key)
 
-    # -- what a trace leaves behind --------------------------------------------------------------
+    # -- effects of a trace on later steps -------------------------------------------------------
 
-    def _undo(self) -> bool:
-        """Return whether to trace again, since steps take more page faults since the last trace."""
+    def _should_retrace(self) -> bool:
+        """Return whether to trace again, since steps take more page faults than before a trace."""
         faults = self._faults
         if not faults.watching:
             return False
@@ -215,7 +218,7 @@ class TracePacer(object):
             self._retraces_left = FIRST - 1
             return True
         if risen:
-            self.lasting = rise
+            self.lasting_faults = rise
         self._tries = 0
         faults.accept()
         return False
@@ -237,7 +240,7 @@ class TracePacer(object):
     def _extra_after(self, entry: _KeyStats, duration: int) -> int:
         """Return the extra time of the step after a traced one.
 
-        A step that took less is set off against the next.
+        The time that a shorter step saved is subtracted from the next one's extra time.
         """
         if len(entry.base) < SAMPLES:
             entry.slow.append(duration)
@@ -253,7 +256,7 @@ class TracePacer(object):
     def _base(self) -> int:
         return median([median(entry.base) for entry in self._keys.values() if entry.base] or [0])
 
-    # -- decisions and plans, one each a mode ----------------------------------------------------
+    # -- decisions and plans, one of each per mode -----------------------------------------------
 
     def _trace_none(self, _ordinal: int) -> bool:
         return False
@@ -305,7 +308,7 @@ class TracePacer(object):
     def _plan_budget(self, ordinal: int) -> int:
         """Return the step at which another trace fits the budget.
 
-        A varying delay is added, so that traces do not fall into step with the job.
+        A varying delay is added, so that traces do not coincide with a period of the job.
         """
         self._probe_steps = PROBE_STEPS
         base = self._base()

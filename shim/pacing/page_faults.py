@@ -1,8 +1,8 @@
 """Page faults of steps: after a trace, a job may have more of them than before.
 
-The positions of small buffers decide whether a step's large ones fit into the allocator's memory,
-or are returned to the system and requested again. The profiler's allocations in a step move the
-small ones.
+The positions of small buffers decide whether the large buffers of a step fit into the allocator's
+memory, or are returned to the system and requested again. The profiler's allocations in a traced
+step move the small buffers.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Callable, Iterable
 
-SETTLE = 2  # steps after a trace that always take more: memory was returned when it ended
+SETTLE = 2  # steps after a trace that always take more page faults: memory was returned when it ended
 AFTER = 4  # the next steps, which are compared with those before the trace
 HISTORY = 9
 
@@ -40,7 +40,7 @@ def peak_kib() -> int:
 class PageFaultMonitor(object):
     """Compares the page faults of steps after a trace with those before.
 
-    ``count`` returns the faults so far. The monitor is told when each step around a trace begins.
+    ``count`` returns the faults so far. ``begin`` is called when each step around a trace begins.
     ``watching``: the comparison after a trace is still pending.
     """
 
@@ -49,9 +49,9 @@ class PageFaultMonitor(object):
     def __init__(self, count: Callable[[], int] = fault_count) -> None:
         self.watching = False
         self._count = count
-        self._before: deque[int] = deque(maxlen=HISTORY)  # faults a step
+        self._before: deque[int] = deque(maxlen=HISTORY)  # faults per step
         self._after: deque[int] = deque(maxlen=HISTORY)
-        self._at = (0, 0)  # the last step, and the count at its begin
+        self._at = (0, 0)  # the last step, and the count at its start
         self._settled = 1  # the last step with unusual faults: the first one compiles
 
     def begin(self, ordinal: int) -> None:

@@ -7,19 +7,19 @@ from ...formats.policy import DEFAULT, MILLION
 SHARE = 4  # timing may use 1/SHARE of the budget
 FIRST = 256  # steps that are all timed, so that a short job shows all of its calls
 MOST = 256  # one in MOST of the shortest steps is timed, on average
-MARGIN = 8  # steps before the next trace that are all timed: other threads take ordinals, too
+MARGIN = 8  # steps before the next trace that are all timed, since other threads take ordinals, too
 COUNTED_NS = 200  # ns: approximate cost of counting a step
-LOOK_NS = 1000  # ns: approximate cost of a step that looks for orders, and is counted besides
+CHECK_NS = 1000  # ns: approximate cost of a counted step that also checks for orders
 _OWN_NS = 3000  # ns: assumed cost of timing a step, until it is measured
 _LEAST_NS = 1000
 
 
 class Sampling(object):
-    """How many steps are only counted after a timed one.
+    """Chooses the number of steps that are only counted after a timed one.
 
-    The number varies randomly around a mean, so that it does not fall into step with the job. The
-    mean at most doubles from one timed step to the next, and falls at once when a timed step is
-    longer.
+    The number varies randomly around a mean, so that timed steps do not coincide with a period of
+    the job. The mean at most doubles from one timed step to the next, and falls at once when a
+    timed step is longer.
     """
 
     __slots__ = ("_each", "_mean", "_own")
@@ -32,19 +32,22 @@ class Sampling(object):
     def cost(self, own: int, others: int) -> int:
         """Return the cost (ns) of a timed step and ``others`` that were only counted.
 
-        ``own`` is the time that the timing took. Its usual value follows the median: it takes far
-        longer where another process uses the core.
+        ``own`` is the time that the timing took. Its usual value follows the median, since the
+        timing takes far longer while another process uses the core.
         """
         usual = self._own
         self._own = max(_LEAST_NS, usual + (usual if own > usual else -usual) // 16)
         return min(own, 2 * usual) + others * COUNTED_NS
 
-    def apart(self, budget: int) -> int:
-        """Return how many steps are at least to pass from one that only looks for orders to the next."""
-        return LOOK_NS * SHARE * MILLION // (budget or DEFAULT.budget) // max(self._mean, 1)
+    def check_interval(self, budget: int) -> int:
+        """Return the minimum number of steps from one check for orders to the next.
+
+        ``budget`` is in parts per million.
+        """
+        return CHECK_NS * SHARE * MILLION // (budget or DEFAULT.budget) // max(self._mean, 1)
 
     def skip(self, ordinal: int, duration: int, budget: int) -> int:
-        """Return how many steps to only count after step ``ordinal`` of ``duration`` ns.
+        """Return how many steps are only counted after step ``ordinal`` of ``duration`` ns.
 
         ``budget`` is in parts per million.
         """

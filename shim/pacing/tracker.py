@@ -26,9 +26,9 @@ if TYPE_CHECKING:
     from .accounts import Accounts
     from .orders import Orders
 
-_LOOK_NS = 250000000  # time between two looks at an order that ends by itself, estimated by the steps before
-_UNSEEN_NS = 75000000  # an order may be unseen for so long, by steps that are only counted
-_LOOK_STEPS = 256  # and at most so many steps, for these may become longer
+_CHECK_NS = 250000000  # time between two checks whether a bounded order has ended, estimated from earlier steps
+_CHECK_STEPS = 256  # maximum steps between two such checks: steps may become longer
+_UNSEEN_NS = 75000000  # maximum time for which counted steps may not notice an order
 _LASTING_FAULTS = "each step takes %d more page faults since some were traced, and further traces did not undo this"
 _MISSED = WORD["missed"]
 _missed_guard = ReentrantGuard()  # protects the count of missed steps of all kinds
@@ -49,7 +49,7 @@ class _Counted(object):
 
 
 class Tracker(_Counted):
-    """Steps of ``kind``, as the wrappers around the job's calls see them.
+    """Steps of ``kind``; the wrappers around the job's calls use its fields directly.
 
     A step that begins may take its ordinal from ``left``. It is then only counted, by
     ``words[count_at] = ordinal``, and reported again only if it fails (``failed``). When ``left``
@@ -61,12 +61,12 @@ class Tracker(_Counted):
     """
 
     __slots__ = (
+        "_check_at",
+        "_checked",
         "_chosen",
         "_counter",
         "_each",
         "_first",
-        "_look_at",
-        "_looked",
         "_make",
         "_orders",
         "_others",
@@ -96,25 +96,24 @@ class Tracker(_Counted):
 
     def forget(self) -> None:
         """Start again, as in a forked child: without a channel, at step 1."""
-        self._pacer_guard = (
-            ReentrantGuard()
-        )  # protects the pace; a forked child makes its own, since a thread of the parent may hold this one
+        # Protects the pace. A forked child needs a new one: a thread of the parent may hold this.
+        self._pacer_guard = ReentrantGuard()
         self.channel: Channel | None = None
         self.account = Account()
         self.put: Put = _discard
         self._skip_lock = _thread.allocate_lock()
         self._sampling = Sampling()
-        self._chosen = (0, 0)  # the last step that was timed to choose how many are skipped, and when
-        self._rest = 0  # steps that are still to be only counted, after one that looks for orders
-        self._each = 0  # steps from one that looks to the next
-        self._others = 0  # steps that are, or may be, counted and are in no entry yet
+        self._chosen = (0, 0)  # the last step after which a number of counted steps was chosen, and its end (ns)
+        self._rest = 0  # steps that are still only counted after the next check for orders
+        self._each = 0  # steps from one check for orders to the next
+        self._others = 0  # counted steps that are in no entry yet, including those still to come
         self.left = _NOTHING
         self.words = _NO_WORDS
         self.generation = 0
         self._orders: Orders | None = None
         self._revision = 0  # of the orders that the pace follows
-        self._look_at = NEVER  # step that looks whether the order in force has ended
-        self._looked = (0, 0)  # the last step that looked, and when
+        self._check_at = NEVER  # step that checks whether the order in force has ended
+        self._checked = (0, 0)  # the last step that checked, and when (ns)
         self.known: Container[int] = frozenset()
         self.names = Names()
         self.pace: TracePacer | None = None
@@ -132,12 +131,12 @@ class Tracker(_Counted):
     def timed(self, start: int, duration: int, ordinal: int, key: int, left: Iterator[int]) -> None:
         """Put the span of a plain step that found ``left`` empty, and of those counted before it.
 
-        Then choose how many next steps are only counted, if they are too short to time each.
+        If steps are too short to time each one, choose how many of the next are only counted.
         """
         others = 0
         try:
             # Without the lock, as on re-entry from a signal handler, only this step's span is put.
-            # If ``left`` differs by now, another thread has done this.
+            # If ``left`` has changed meanwhile, another thread has done this.
             if self._skip_lock.acquire(False):
                 try:
                     if self.left is left:
@@ -155,7 +154,7 @@ class Tracker(_Counted):
             if not stop(error):
                 raise
         self.put(self.kind, start, duration, ordinal, key, 0, 0, 1, others)
-        own = 2 * (mono() - start - duration)  # as much again before the step
+        own = 2 * (mono() - start - duration)  # our work before the step took about as long
         self.spend(self._sampling.cost(own, others))
 
     def spend(self, own: int, extra: int = 0) -> None:
@@ -189,8 +188,8 @@ class Tracker(_Counted):
         if orders is None or pace is None or channel is None:  # stopped meanwhile by another thread
             return None
         if self.words[POLICY] != self.generation or orders.is_bounded:
-            self._look(orders, pace, ordinal, now)
-            if self.channel is None:  # that was the order to put everything back
+            self._check_orders(orders, pace, ordinal, now)
+            if self.channel is None:  # the order was to detach
                 return None
         is_attended = orders.is_attended(now)
         if orders.revision != self._revision:
@@ -198,17 +197,17 @@ class Tracker(_Counted):
         if not is_attended and pace.policy.mode != layout.MODE_OFF:
             return None
         wanted = self._paced(pace.should_trace, ordinal, key)
-        self.trigger = min(pace.trigger, self._look_at)
-        if pace.lasting:
-            channel.refuse("page-faults", _LASTING_FAULTS % pace.lasting)
-            pace.lasting = 0
+        self.trigger = min(pace.trigger, self._check_at)
+        if pace.lasting_faults:
+            channel.refuse("page-faults", _LASTING_FAULTS % pace.lasting_faults)
+            pace.lasting_faults = 0
         # A trace without room for its record would only cost time.
         return pace.policy.level if wanted and channel.broken is None else None
 
     def missed(self, ordinal: int) -> None:
         """Count step ``ordinal`` as missed if the policy selects it by its number."""
         pace = self.pace
-        lock = _missed_guard.take() if pace is not None and pace.names(ordinal) else None
+        lock = _missed_guard.take() if pace is not None and pace.selects(ordinal) else None
         if lock is not None:
             try:
                 self.words[_MISSED] += 1
@@ -263,19 +262,19 @@ class Tracker(_Counted):
         number = min(number, self.trigger - ordinal - MARGIN)
         if number > 0:
             period = max(1, (now - then) // max(1, ordinal - chosen))
-            self._each = max(_UNSEEN_NS // period, self._sampling.apart(pace.policy.budget))
+            self._each = max(_UNSEEN_NS // period, self._sampling.check_interval(pace.policy.budget))
             self._rest = number
             self._skip()
 
     def _count_further(self, ordinal: int) -> None:
-        """Count step ``ordinal``, which saw that there is no order, and let further ones be only counted."""
+        """Count step ``ordinal``, which found no new order, and let more steps be only counted."""
         self.words[self.count_at] = max(self.words[self.count_at], ordinal)
         self._others += 1
         self._rest = min(self._rest - 1, self.trigger - ordinal - MARGIN)
         self._skip()
 
     def _skip(self) -> None:
-        """Let the next steps be only counted, as many as may pass until one looks for orders."""
+        """Let the next steps be only counted, until one must check for orders."""
         number = max(0, min(self._rest, self._each))
         self._rest -= number
         self._others += number
@@ -293,23 +292,23 @@ class Tracker(_Counted):
         self.channel = channel  # last: after an exception, everything begins again
         return True
 
-    def _look(self, orders: Orders, pace: TracePacer, ordinal: int, now: int) -> None:
-        """Look for a new order, and whether the one in force has ended; choose the step to look at again."""
+    def _check_orders(self, orders: Orders, pace: TracePacer, ordinal: int, now: int) -> None:
+        """Check for a new order and for the end of the one in force; choose the next check."""
         if orders.is_bounded and orders.revision == self._revision and pace.is_finished(ordinal - 1):
             orders.finished(self.kind, self._revision)
-        orders.look(now, self.kind, ordinal)
+        orders.update(now, self.kind, ordinal)
         if self.channel is None:
             return
         self.generation = orders.generation
-        (step, then), self._looked = self._looked, (ordinal, now)
-        ahead = (ordinal - step) * _LOOK_NS // max(now - then, 1)
-        self._look_at = ordinal + max(1, min(ahead, _LOOK_STEPS))
+        (step, then), self._checked = self._checked, (ordinal, now)
+        ahead = (ordinal - step) * _CHECK_NS // max(now - then, 1)
+        self._check_at = ordinal + max(1, min(ahead, _CHECK_STEPS))
 
     def _follow(self, orders: Orders, pace: TracePacer) -> None:
-        """Have the pace follow the policy that is in force now."""
+        """Pass the policy in force to the pacer."""
         self._revision = orders.revision
         if not orders.is_bounded:
-            self._look_at = NEVER
+            self._check_at = NEVER
         self._paced(pace.follow, orders.policy, orders.most or NEVER)
 
     def _start_pacer(self, orders: Orders, accounts: Accounts) -> None:

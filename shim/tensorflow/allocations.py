@@ -1,6 +1,6 @@
 """Makes TensorFlow report CPU allocations to a profiler session.
 
-By itself it reports only those of accelerators.
+By default TensorFlow reports only those of accelerators.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import ctypes
 import sys
 
-from ..lasting import in_child
+from ..process_events import in_child
 from . import tf_library
 
 TYPE_CHECKING = False
@@ -36,9 +36,9 @@ _off: Callable[[], object] | None = None  # function that turns the switch off, 
 def enable() -> None:
     """Report allocations until ``disable``.
 
-    Nothing happens where there is an accelerator or no such switch, or where the job turned it on
-    itself. The allocator takes a lock for its statistics, which a forked child could find locked
-    for ever: there they are off.
+    Nothing happens if there is an accelerator or no such switch, or if the job turned the switch on
+    itself. In a forked child the switch is turned off: the allocator takes a lock for its
+    statistics, and the child could find it locked for ever.
     """
     global _off
     library = None if accelerated() else tf_library.library()
@@ -58,7 +58,7 @@ def disable() -> None:
     """Turn off what ``enable`` turned on."""
     global _off
     if _off is not None:
-        _off()  # cleared only afterwards: a child forked meanwhile must know that it was on
+        _off()  # cleared only afterwards: a child forked meanwhile must turn it off, too
         _off = None
 
 

@@ -29,10 +29,10 @@ _FAILED, _SETUP = layout.FLAG_FAILED, layout.FLAG_SETUP
 _OPTIONS = 4  # CallableOptions.run_options
 _VARIANTS = "_tfprof_variants"
 
-asked: list[bool] = []  # not empty once the job made a callable with tracing: from then on each one is checked
+asked: list[bool] = []  # not empty once the job has made a callable with tracing: from then on each call is checked
 
 
-#: Callables that have an attribute of ours, by identity.
+#: Callables that have an attribute of ours, by id.
 _made: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
@@ -89,7 +89,7 @@ class _CallProxy(object):
 
 
 class _BytesSink(object):
-    """Takes the place of the caller's RunMetadata and keeps the bytes."""
+    """Stands for the caller's RunMetadata and keeps its bytes."""
 
     __slots__ = ("raw",)
 
@@ -260,7 +260,7 @@ def _del(original: Original, tf_session: Any) -> Original:
 
 
 def _forget(tf_session: Any) -> None:
-    """Remove our attribute and what it holds from all callables."""
+    """Remove our attribute from all callables, and release their variants."""
     for made in list(_made.values()):
         variants = vars(made).pop(_VARIANTS, None)
         if variants is not None and variants.handles:

@@ -18,18 +18,18 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable
 
-#: A returning frame is already gone when its kept values are released.
+#: Whether a returning frame is already gone when its kept value is released.
 _FRAME_GONE_FIRST = sys.version_info >= (3, 11)
-#: Before 3.11: instructions that release the value when a function returns. In 3.7 the last may
-#: also raise.
+#: Before 3.11: instructions that release the kept value when a function returns. In 3.7 the last
+#: one may also raise.
 _RETURNS = ("RETURN_VALUE", "POP_TOP", "END_FINALLY")
 _FUNCTION = 3  # frames from ours to the function, including the fence and the fenced callback
 
 
 class EndCallback(object):
-    """A callback returns this to learn when its function ends: ``then(failed)`` is called then.
+    """The result of a callback that observes the end of a call, too: it calls ``then(failed)``.
 
-    The callback must create it itself, so that the function's frame is found.
+    The callback must create it itself, so that the frame of the observed function is found.
     """
 
     __slots__ = ("_frame", "_then", "failed")
@@ -57,7 +57,7 @@ def _raises(number: int) -> bool:
 def observe(owner: Any, name: str, callback: Callable[..., object], count: int = 1, ends: bool = False) -> None:
     """Call ``callback`` with the first ``count`` arguments of each call of ``owner.name``.
 
-    This lasts until ``disarm``. Errors of ``callback`` do not reach the job. Nothing happens where
+    This lasts until ``disarm``. Errors of ``callback`` do not reach the job. Nothing happens if
     ``owner`` itself has no such function. ``ends``: the callback may return an ``EndCallback``.
     """
     guarded_callback, function = guarded(callback), _innermost(owner.__dict__.get(name))

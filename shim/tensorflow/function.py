@@ -35,7 +35,7 @@ _BEGINS, _ENDS = {"enabled", "_traceme"}, {"_traceme", "Stop"}
 _DEEPEST = 32  # maximum frames between a function and the Keras method whose batch it runs
 
 
-def nobody() -> None:
+def no_call() -> None:
     """Stand for a dead weak reference."""
 
 
@@ -46,15 +46,16 @@ class ThreadState(object):
 
     def __init__(self) -> None:
         self.keras_calls: list[KerasCall] = []
-        #: weakly, so that a call whose annotation is never entered does not count
-        self.outermost: Callable[[], object] = nobody
+        #: a weak reference, so that a call whose annotation is never entered does not count
+        self.outermost: Callable[[], object] = no_call
         self.taped: TapeStep | None = None  # the current training step
         self.applies = False  # whether an optimizer applied the last gradients that a tape recorded
-        self.applying = False  # whether one is applying them now
-        #: the number of function calls before its last step, and the calls since
+        self.applying = False  # whether an optimizer is applying gradients now
+        #: the number of function calls at the last training step, and the ids of the optimizers
+        #: that have applied gradients since
         self.optimizers: tuple[int, list[int]] = (0, [])
-        #: span kind that the next outermost call is to have if it is made below this code of
-        #: Keras's
+        #: (kind, code): span kind of the next outermost call if ``code``, a method of Keras, is
+        #: among its callers
         self.pending_kind: tuple[int, types.CodeType] | None = None
 
     @property
@@ -63,7 +64,7 @@ class ThreadState(object):
         return self.outermost() is not None
 
     def changed(self) -> None:
-        """Update ``inside``: it holds the threads in which a call may not be a step of its own."""
+        """Update ``inside``: it holds the threads in which a call may be part of another step."""
         if self.keras_calls or self.pending_kind is not None or self.calling:
             inside.add(self)
         else:
@@ -98,9 +99,9 @@ scope = Scope()
 
 
 def patch(module: ModuleType) -> None:
-    """Observe calls of functions through TensorFlow's module of them.
+    """Observe calls of functions; ``module`` defines them.
 
-    Versions without the annotation have their functions patched.
+    In versions without the annotation the functions themselves are patched.
     """
     trace = getattr(module, "trace", None)
     if isinstance(getattr(trace, "Trace", None), type):
@@ -138,13 +139,13 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
     ``graphs`` is TensorFlow's stack of the graphs that the calling thread builds; a call within one
     is no step.
     """
-    # A function, or a variable that TensorFlow sets.
+    # ``enabled`` is a function or, in other versions, a variable.
     enabled = original.enabled if callable(original.enabled) else partial(vars(original).__getitem__, "enabled")
 
-    # Every call pays for this function: it creates and keeps nothing. TensorFlow evicts the caches
-    # between two calls, so each object that is read costs as much as ten instructions: all of them
-    # lie in one tuple, the defaults. ``left`` is filled only after an eager call, so that no graph
-    # means eager.
+    # Every call pays for this function, so it creates and keeps nothing. TensorFlow evicts the
+    # caches between two calls, so each object that is read costs as much as ten instructions. All
+    # of them lie in one tuple, the defaults. ``left`` is filled only after an eager call, so an
+    # empty stack of graphs means eager execution.
     def Trace(  # noqa: N802 - it replaces the class
         name: str,
         inside: set[ThreadState] = inside,
@@ -167,7 +168,7 @@ def _counting(original: Any, tracker: Tracker, measured: Callable[..., object], 
 def _inert(base: Any) -> object:
     """Return an annotation that is not recorded and can be used by any number of calls at once.
 
-    No profiler session is active when one begins, so no window needs its function.
+    No profiler session is active when such a call begins, so no window needs its function.
     """
 
     class Inert(base):  # type: ignore[misc]  # known at run time only
@@ -187,9 +188,9 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
     executing_eagerly = sys.modules[_CONTEXT].executing_eagerly
 
     class Measured(base):  # type: ignore[misc]  # known at run time only
-        """TensorFlow's own annotation, telling us when it is entered and left."""
+        """TensorFlow's own annotation, which reports to us when it is entered and left."""
 
-        _call: Any = None  # the step, or the ordinal of one that is only counted; None where it is none
+        _call: Any = None  # the step, or the ordinal of a counted one; None if the call is no step
 
         def __init__(self, name: str, **kwargs: Any) -> None:
             enter(self, name, **kwargs)
@@ -210,7 +211,7 @@ def _measured(base: Any, tracker: Tracker) -> Callable[..., object]:  # noqa: C9
             done = leave(self, kind, value, trace)
             here: ThreadState = scope.thread_state
             if here.outermost() is self:
-                here.outermost = nobody
+                here.outermost = no_call
                 here.changed()
                 if window.current is not None:
                     window.called(sys._getframe(1).f_locals)
@@ -263,7 +264,7 @@ def _begin(here: ThreadState, name: object, left: Iterator[int]) -> Step:
 def take_pending_kind(here: ThreadState, otherwise: int = layout.FUNCTION) -> int:
     """Return the kind set for the next call and clear it.
 
-    ``otherwise`` is returned where this is not that call.
+    Return ``otherwise`` if the kind was set for another call.
     """
     assert here.pending_kind is not None
     (kind, code), here.pending_kind = here.pending_kind, None

@@ -20,9 +20,10 @@ if TYPE_CHECKING:
     from .variables import Sizes
 
     K = TypeVar("K")
-    Dims = Optional[Tuple[int, ...]]  # sizes, -1 unknown; None: not even the rank is known
+    Dims = Optional[Tuple[int, ...]]  # sizes, -1 unknown; None: unknown rank
 
-#: Maximum bytes of an attribute; larger ones are weights and left out: readers need only shapes.
+#: Maximum bytes of an attribute. Larger ones are weights; they are left out, since readers need
+#: shapes only.
 ATTR_MAX = 4096
 _NODE, _LIBRARY = 1, 2  # fields of a GraphDef
 _ATTR = 5  # field of a NodeDef
@@ -76,8 +77,8 @@ class _SentGraphs(object):
 def ensure_sent(graph: Any, channel: Channel) -> int:
     """Send the new parts of ``graph`` into ``channel``; return the ns spent, 0 if there were none.
 
-    It never waits: a graph that another thread holds, or a full ring, is tried again at a later
-    call.
+    It never waits. If another thread holds the graph, or if the ring is full, a later call tries
+    again.
     """
     sent = _sent_into(channel)
     if not sent.lock.acquire(False):
@@ -91,8 +92,7 @@ def ensure_sent(graph: Any, channel: Channel) -> int:
 def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
     """Send a function's graph and those of its callees; return the ns spent.
 
-    ``call`` leads to the models: TensorFlow's function, whose Python refers to some, and its
-    arguments.
+    ``call`` is TensorFlow's function and its arguments; models are searched from there.
     """
     sent = _sent_into(channel)
     if not sent.lock.acquire(False):
@@ -103,7 +103,7 @@ def ensure_functions_sent(graph: Any, channel: Channel, call: Any = ()) -> int:
         entries = [(each, sent.known(each)) for each in graphs]
         new = [(each, known) for each, known in entries if known.version < 0]
         weights = models.Weights(models.of(call) if new else [])
-        for each, known in reversed(new):  # innermost first: there a variable's placeholder has the most specific name
+        for each, known in reversed(new):  # innermost first: there the names of placeholders are most specific
             known.add(variables.captured(each, sent.variables, weights))
         return clock.mono() - start + sum(_ensure(each, sent) for each in graphs)
     finally:
@@ -128,7 +128,7 @@ def _reachable(graph: Any) -> list[Any]:
             continue
         found[id(each)] = each
         for function in list(getattr(each, "_functions", {}).values()):
-            # Newer versions would make a graph from a definition when asked for one.
+            # In newer versions the attribute ``graph`` would make a graph from a definition.
             inner = getattr(function, "_cached_graph" if hasattr(function, "_cached_graph") else "graph", None)
             if hasattr(inner, "_lock"):
                 waiting.append(inner)
@@ -163,7 +163,7 @@ def _send(graph: Any, known: _GraphState, channel: Channel, version: int) -> Non
         known.version, known.library = version, library
         known.nodes += len(ops)
         record = frames(ops)
-        known.add(variables.own(graph, ops, known.seen))
+        known.add(variables.of_graph(graph, ops, known.seen))
         record.update(known.variables)
         known.variables = {}
         known.pending = json.dumps(record, separators=(",", ":")).encode()
@@ -175,7 +175,7 @@ def _put(channel: Channel, known: _GraphState, kind: int, data: bytes) -> bool:
     """Put one record of a graph; a graph with a record that is too large is refused for good."""
     if len(data) > channel.room:
         known.refused, known.pending = True, None
-        text = "graph %d: a record of %d bytes, of which the ring takes %d" % (known.number, len(data), channel.room)
+        text = "graph %d: a record of %d bytes, and the ring has room for %d" % (known.number, len(data), channel.room)
         channel.refuse("graph-too-large", text)
         return False
     return channel.put(kind, data, step=known.number, start_mono=clock.mono(), start_real=clock.real())
@@ -197,7 +197,7 @@ def serialized(graph: Any) -> bytes:
         tf_session.TF_DeleteBuffer(buffer)
 
 
-# -- shapes, written into the bytes: a protobuf in Python would cost ten times as much ------------
+# -- shapes, written into the bytes: protobuf in Python would take ten times as long -------------
 
 
 def _field(tag: int, data: bytes) -> bytes:

@@ -1,8 +1,8 @@
 """Keras: fits, evaluations and predictions, their epochs and batches.
 
-Every version of Keras calls its list of callbacks at each begin and end. We observe these calls. A
-Keras call (a fit, an evaluation, a prediction) without an end call has failed; this is noticed when
-its list of callbacks is deleted.
+Every version of Keras calls its list of callbacks at each start and end. These calls are observed.
+If a Keras call (a fit, an evaluation, a prediction) never calls its callbacks at its end, it has
+failed. This is noticed when its list of callbacks is deleted.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ import weakref
 from ...formats import layout
 from .. import clock, core
 from ..guard import called_back
-from ..lasting import at_end
+from ..process_events import at_end
 from . import entry, models, window
-from .function import nobody, scope
+from .function import no_call, scope
 from .outside import OutermostStep
 from .step import Step
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from ..pacing.tracker import Tracker
     from .function import ThreadState
 
-    Note = Callable[..., object]
+    Callback = Callable[..., object]
 
 _CONTEXT = "tensorflow.python.eager.context"
 #: Word for an outer span in method names -> its kind, and the kind of its batches.
@@ -37,10 +37,10 @@ _MODES = {
     "test": (layout.EVALUATE, layout.TEST_BATCH),
     "predict": (layout.PREDICT, layout.PREDICT_BATCH),
 }
-_DEEPEST = 64  # maximum frames to search for those of an outer Keras call
+_DEEPEST = 64  # maximum frames searched for those of an outer Keras call
 _CALLER = 3  # frames from a callback to the caller of the observed function, with the fence between
 
-_LASTING = 2  # frames that identify a Keras call, including that of Keras's loop
+_FRAMES = 2  # number of frames that identify a Keras call; one of them is that of Keras's loop
 _GENERATOR = 0x20  # flag of a generator's code
 
 _open: set[KerasCall] = set()  # all open Keras calls of this process
@@ -66,7 +66,7 @@ class KerasCall(object):
         self.batch: Step | None = None
         self.has_batch_methods = False  # whether batches have separate callback methods
         model = getattr(callbacks, "model", None)
-        models.note(model)
+        models.remember(model)
         self.each = _steps_per_execution(model)
         self.left: int | None = None  # remaining batches of the epoch, if known
         self.start = clock.mono()
@@ -125,7 +125,7 @@ class KerasCall(object):
         if self not in _open:
             return
         _open.discard(self)
-        self.callbacks = nobody  # no weak reference callback after the end
+        self.callbacks = no_call  # no weak reference callback after the end
         if self in self.thread_state.keras_calls:
             self.thread_state.keras_calls.remove(self)
             self.thread_state.changed()
@@ -138,7 +138,7 @@ class KerasCall(object):
         self.drop_batch()
         self.tracker.put(self.kind, self.start, clock.mono() - self.start, self.ordinal, 0, flags, self.parent)
 
-    def under(self, frame: FrameType | None) -> bool:
+    def may_enclose(self, frame: FrameType | None) -> bool:
         """Return whether code called by ``frame`` may run inside of this Keras call."""
         for _ in range(_DEEPEST):
             frame = frame.f_back if frame is not None else None
@@ -155,13 +155,13 @@ class KerasCall(object):
 
 
 def _lasting_frames(frame: FrameType | None) -> list[tuple[int, CodeType]]:
-    """Return the two next frames above ``frame`` that last as long as the Keras call.
+    """Return (id, code) of the next two frames from ``frame`` on that last until the call's end.
 
-    Version 1.15 begins a fit in a context manager made of a generator, whose frames end when it is
-    entered.
+    TensorFlow 1.15 begins a fit in a context manager that is a generator. The frames of its entry
+    do not last.
     """
     found: list[tuple[int, CodeType]] = []
-    while frame is not None and len(found) < _LASTING:
+    while frame is not None and len(found) < _FRAMES:
         code = frame.f_code
         if not code.co_flags & _GENERATOR and code.co_name != "__enter__":
             found.append((id(frame), code))
@@ -169,7 +169,7 @@ def _lasting_frames(frame: FrameType | None) -> list[tuple[int, CodeType]]:
     return found
 
 
-def _begin(mode: str) -> Note:
+def _begin(mode: str) -> Callback:
     def callback(callbacks: Any) -> None:
         _begun(callbacks, mode, sys._getframe(_CALLER))
 
@@ -179,12 +179,12 @@ def _begin(mode: str) -> Note:
 def _begun(callbacks: Any, mode: str, frame: FrameType) -> KerasCall:
     """Return the new Keras call of ``callbacks``, whose method ``frame`` called."""
     # A Keras call whose frame is gone ended by an exception that is still being handled.
-    while scope.keras_calls and not scope.keras_calls[-1].under(frame):
+    while scope.keras_calls and not scope.keras_calls[-1].may_enclose(frame):
         scope.keras_calls[-1].end(layout.FLAG_FAILED)
     return KerasCall(callbacks, *_MODES[mode], frame)
 
 
-def _end(mode: str) -> Note:
+def _end(mode: str) -> Callback:
     kind = _MODES[mode][0]
 
     def callback(callbacks: Any) -> None:
@@ -205,7 +205,7 @@ def _of(callbacks: object) -> KerasCall | None:
 
 
 def _adopted(callbacks: Any, mode: str, frame: FrameType) -> KerasCall | None:
-    """Return the Keras call of ``callbacks``; one that began before the shim was armed begins now."""
+    """Return the Keras call of ``callbacks``; begin it if the shim was attached during the call."""
     found, state = _of(callbacks), core.state()
     if found is not None or state is None or not state.attached:
         return found
@@ -226,7 +226,7 @@ def _end_epoch(callbacks: Any) -> None:
         keras_call.end_epoch()
 
 
-def _begin_batch(mode: str) -> Note:
+def _begin_batch(mode: str) -> Callback:
     def callback(callbacks: Any) -> None:
         keras_call = _adopted(callbacks, mode, sys._getframe(_CALLER))
         if keras_call is not None:
@@ -254,23 +254,27 @@ def _batch_hook(callbacks: Any, mode: str, hook: str) -> None:
         keras_call.end_batch()
 
 
-_NOTES: dict[str, Note] = {"on_epoch_begin": _begin_epoch, "on_epoch_end": _end_epoch, "_call_batch_hook": _batch_hook}
+_CALLBACKS: dict[str, Callback] = {
+    "on_epoch_begin": _begin_epoch,
+    "on_epoch_end": _end_epoch,
+    "_call_batch_hook": _batch_hook,
+}
 for _mode in _MODES:
-    _NOTES["on_%s_begin" % _mode] = _begin(_mode)
-    _NOTES["on_%s_end" % _mode] = _end(_mode)
-    _NOTES["on_%s_batch_begin" % _mode] = _begin_batch(_mode)
-    _NOTES["on_%s_batch_end" % _mode] = _end_batch
+    _CALLBACKS["on_%s_begin" % _mode] = _begin(_mode)
+    _CALLBACKS["on_%s_end" % _mode] = _end(_mode)
+    _CALLBACKS["on_%s_batch_begin" % _mode] = _begin_batch(_mode)
+    _CALLBACKS["on_%s_batch_end" % _mode] = _end_batch
 
 
 def patch_callbacks(module: ModuleType) -> None:
-    """Observe the list of callbacks in a version's module of it."""
+    """Observe the list of callbacks, which ``module`` defines."""
     cls = getattr(module, "CallbackList", None)
     if isinstance(cls, type) and cls.__module__ == module.__name__:
-        for name, callback in _NOTES.items():
+        for name, callback in _CALLBACKS.items():
             entry.observe(cls, name, callback, 3 if callback is _batch_hook else 1)
 
 
-# -- steps by hand: train_on_batch and the like --------------------------------------------------
+# -- single batches: train_on_batch and the like -------------------------------------------------
 
 _BY_HAND = {
     "train_on_batch": layout.BATCH,
@@ -280,7 +284,7 @@ _BY_HAND = {
 
 
 def patch_model(module: ModuleType) -> None:
-    """Observe the methods for single batches in a version's module of models."""
+    """Observe the methods for single batches; ``module`` defines the models."""
     for cls in (getattr(module, "TensorFlowTrainer", None), getattr(module, "Model", None)):
         if not isinstance(cls, type) or cls.__module__ != module.__name__:
             continue
@@ -289,8 +293,8 @@ def patch_model(module: ModuleType) -> None:
             entry.observe(cls, name, _started(kind) if old else _pending(kind), ends=old)
 
 
-def _pending(kind: int) -> Note:
-    """Return a callback that makes the next function called below the method a batch."""
+def _pending(kind: int) -> Callback:
+    """Return a callback that makes the next function call within the method a batch."""
 
     def callback(_model: object) -> None:
         if not scope.keras_calls and not scope.calling:
@@ -300,11 +304,11 @@ def _pending(kind: int) -> Note:
     return callback
 
 
-def _started(kind: int) -> Note:
+def _started(kind: int) -> Callback:
     """Return a callback that begins a batch now, for versions that call no function."""
 
     def callback(model: object) -> entry.EndCallback | None:
-        models.note(model)
+        models.remember(model)
         here: ThreadState = scope.thread_state
         return (
             None

@@ -1,4 +1,4 @@
-"""Models: which ones a function refers to, and which variables are their weights."""
+"""Finds the models that a function refers to, and their weights."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ _WEIGHTS = (("weights", "trainable_weights"), ("variables", "trainable_variables
 _PACKAGES = ("keras", "tensorflow", "tensorflow_core", "tf_keras", "numpy")
 
 
-#: Models of Keras that ran, by identity: a model need not hash.
+#: Keras models that ran, by id: a model may not be hashable.
 _ran: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 
 
 class Weights(object):
-    """The weights of some models, by the id of their variables: whether each is trained.
+    """The weights of ``models``: ``trained`` maps the id of a variable to whether it is trained.
 
-    Without a model, no variable is known.
+    ``copies`` are the ids of copies of these variables on other devices.
     """
 
     def __init__(self, models: list[Any]) -> None:
@@ -52,8 +52,8 @@ class Weights(object):
 
 
 @guarded
-def note(model: Any) -> None:
-    """Remember, weakly, that a Keras model runs."""
+def remember(model: Any) -> None:
+    """Remember a Keras model that runs, by a weak reference."""
     if model is not None and len(_ran) < _MOST:
         _ran[id(model)] = model
 
@@ -82,7 +82,7 @@ def _properties(kind: type) -> tuple[str, str] | None:
 
 
 def _referred(call: Any) -> Iterator[Any]:
-    """Yield the objects that a call refers to, recursively for functions and plain objects; each once."""
+    """Yield each object that a call refers to, directly or through functions and plain objects."""
     seen: set[int] = set()
     kept: list[Any] = []
     waiting = [(call, 0)]
@@ -93,7 +93,7 @@ def _referred(call: Any) -> Iterator[Any]:
         if each is None or id(each) in seen:
             continue
         seen.add(id(each))
-        kept.append(each)  # or another object could have its identity
+        kept.append(each)  # keep it alive, so that no other object gets its id
         yield each
         if depth < _DEEPEST:
             waiting.extend((inner, depth + 1) for inner in _within(each, depth))

@@ -14,7 +14,10 @@ LENGTH_MAX = 64
 
 
 class Names(object):
-    """The names of the functions that steps of one kind call, by span key; ``known`` are published."""
+    """The names of the functions that steps of one kind call, by span key.
+
+    ``known`` are the keys of published names.
+    """
 
     __slots__ = ("known",)
 
@@ -25,7 +28,7 @@ class Names(object):
     def publish(self, key: int, name: str) -> int:
         """Publish ``name`` for ``key`` in the hello and return the ns spent.
 
-        It is tried again later where another thread is publishing.
+        If another thread is publishing, return 0; a later step tries again.
         """
         start = mono()
         channel, state = core.channel(), core.state()
@@ -44,7 +47,7 @@ class Names(object):
 
 
 def fitting(names: dict[int, str], room: int) -> dict[str, str]:
-    """Return the first of ``names`` that fit into ``room`` bytes of JSON."""
+    """Return as many of ``names``, from the first on, as fit into ``room`` bytes of JSON."""
     found = {}
     for key, name in names.items():
         room -= len(json.dumps({str(key): name}))

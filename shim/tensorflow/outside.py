@@ -2,7 +2,7 @@
 
 These are training steps of eager ops, and direct calls of models and concrete functions. A training
 step begins when a gradient tape is entered and ends when an optimizer has applied the gradients.
-Calls in between belong to it. Where no optimizer applies them, it ended when the gradients were
+Calls in between belong to it. If no optimizer applies the gradients, the step ends when they are
 computed.
 """
 
@@ -14,9 +14,9 @@ import weakref
 from ...formats import layout
 from .. import core
 from ..clock import mono
-from ..lasting import at_end
+from ..process_events import at_end
 from . import entry, window
-from .function import key_of, nobody, scope, take_pending_kind
+from .function import key_of, no_call, scope, take_pending_kind
 from .step import Step
 
 TYPE_CHECKING = False
@@ -29,10 +29,10 @@ if TYPE_CHECKING:
 
 _CONTEXT = "tensorflow.python.eager.context"
 _FAILED = layout.FLAG_FAILED
-_INITIALIZER = "initialize_variables"  # TensorFlow's own function, run before the first call of others
+_INITIALIZER = "initialize_variables"  # TensorFlow's own function, which runs before the first call of others
 _MODEL = "predict_on_batch"  # a method of models, but not of other layers
-_SYMBOLIC = ("Tensor", "SymbolicTensor")  # classes of symbolic inputs; other class names end with the second
-_OF_KERAS = "KerasTensor"
+_SYMBOLIC = ("Tensor", "SymbolicTensor")  # class names of symbolic inputs
+_OF_KERAS = "KerasTensor"  # end of the class names of Keras's symbolic inputs
 
 
 class OutermostStep(object):
@@ -59,7 +59,7 @@ class OutermostStep(object):
     def leave(self) -> None:
         """Let other steps begin in the thread, even if this one has not ended; idempotent."""
         if self.here.outermost() is self:
-            self.here.outermost = nobody
+            self.here.outermost = no_call
             self.here.changed()
 
     def end(self, failed: bool, ended: int = 0) -> None:
@@ -84,11 +84,11 @@ def _idle() -> ThreadState | None:
     return here
 
 
-# -- models and concrete functions that are called by hand ---------------------------------------------
+# -- direct calls of models and concrete functions -----------------------------------------------
 
 
 def patch_layers(module: ModuleType) -> None:
-    """Observe calls of models in a version's module of layers."""
+    """Observe calls of models; ``module`` defines the layers of a version of Keras."""
     _observe(vars(module).get("Layer"), "__call__", _model_called, 2)
 
 
@@ -110,8 +110,8 @@ def _symbolic(inputs: Any) -> bool:
 
 
 def patch_concrete(module: ModuleType) -> None:
-    """Observe direct calls of concrete functions in a version's module of them."""
-    # A coordinator of parameter servers goes past ``__call__`` in some versions.
+    """Observe direct calls of concrete functions, which ``module`` defines."""
+    # In some versions the coordinator of parameter servers bypasses ``__call__``.
     _observe(vars(module).get("ConcreteFunction"), "_call_impl", _function_called)
 
 
@@ -139,11 +139,14 @@ def _function_called(function: Any) -> entry.EndCallback | None:
     return entry.EndCallback(call.end)
 
 
-# -- training steps of eager ops -----------------------------------------------------------------------
+# -- training steps of eager ops -----------------------------------------------------------------
 
 
 class TapeStep(OutermostStep):
-    """A training step; ``tape`` records until left, ``ended`` is when gradients were computed."""
+    """A training step; ``recording`` is true until ``tape`` is left.
+
+    ``ended`` is the time when the tape was left or, later, when the gradients were computed (ns).
+    """
 
     __slots__ = ("ended", "recording", "tape")
 
@@ -154,12 +157,12 @@ class TapeStep(OutermostStep):
         super().__init__(here, kind)
         at_end(_at_exit)
 
-    def gone(self) -> bool:
-        """Return whether its tape has stopped recording."""
+    def has_stopped(self) -> bool:
+        """Return whether the tape has stopped recording."""
         return not self.recording or self.tape() is None
 
     def differentiated(self, _failed: bool) -> None:
-        """Note the time at which the gradients were computed."""
+        """Record the time at which the gradients were computed."""
         self.ended = mono()
 
     def end(self, failed: bool, ended: int = 0) -> None:
@@ -170,7 +173,7 @@ class TapeStep(OutermostStep):
 
 
 def patch_tape(module: ModuleType) -> None:
-    """Observe gradient tapes in TensorFlow's module of them."""
+    """Observe gradient tapes, which ``module`` defines."""
     tape = vars(module).get("GradientTape")
     _observe(tape, "__enter__", _entered)
     _observe(tape, "__exit__", _left, 2)
@@ -180,8 +183,8 @@ def patch_tape(module: ModuleType) -> None:
 def _entered(tape: Any) -> None:
     here: ThreadState = scope.thread_state
     taped = here.taped
-    if taped is not None and taped.gone() and here.outermost() in (None, taped):
-        here.applies = False  # nobody applied its gradients
+    if taped is not None and taped.has_stopped() and here.outermost() in (None, taped):
+        here.applies = False  # no optimizer applied its gradients
         taped.end(False, taped.ended)
     if here.taped is None and _idle() is not None:
         here.taped = TapeStep(
@@ -205,13 +208,13 @@ def _left(tape: Any, error: Any) -> None:
 def _differentiated(_tape: Any) -> entry.EndCallback | None:
     here: ThreadState = scope.thread_state
     taped = here.taped
-    if taped is None or not taped.gone() or here.applies:
+    if taped is None or not taped.has_stopped() or here.applies:
         return None
     return entry.EndCallback(taped.differentiated)
 
 
 def patch_optimizer(module: ModuleType) -> None:
-    """Observe optimizers that apply gradients, in a version's module of them."""
+    """Observe optimizers that apply gradients; ``module`` defines them."""
     for cls in list(vars(module).values()):
         if isinstance(cls, type) and cls.__module__ == module.__name__:
             for name in ("apply_gradients", "apply"):
@@ -226,16 +229,16 @@ def _applying(optimizer: Any) -> entry.EndCallback | None:
     if not sys.modules[_CONTEXT].executing_eagerly():
         return None
     here.applying = True
-    step = _alone(here, id(optimizer)) if taped is None else taped
+    step = _begin_without_tape(here, id(optimizer)) if taped is None else taped
     if step is taped:
         here.optimizers = (_functions(), [id(optimizer)])
     return entry.EndCallback(lambda failed: _applied(here, step, failed))
 
 
-def _alone(here: ThreadState, optimizer: int) -> OutermostStep | None:
+def _begin_without_tape(here: ThreadState, optimizer: int) -> OutermostStep | None:
     """Begin a step of an optimizer that applies gradients without a tape, and return it.
 
-    None where the gradients came from a function call, or another optimizer ended the step.
+    None if the gradients came from a function call, or if another optimizer ended the step.
     """
     functions, known = here.optimizers
     if functions != _functions():
@@ -249,7 +252,7 @@ def _alone(here: ThreadState, optimizer: int) -> OutermostStep | None:
 
 
 def _functions() -> int:
-    """Return how many function calls were steps so far."""
+    """Return the number of function calls that were steps so far."""
     tracker = core.tracker(layout.FUNCTION)
     return tracker.words[tracker.count_at]
 
@@ -262,7 +265,7 @@ def _applied(here: ThreadState, step: OutermostStep | None, failed: bool) -> Non
 
 
 def _at_exit() -> None:
-    """End a training step whose gradients were never applied at the end of the process."""
+    """At the end of the process, end a training step whose gradients were never applied."""
     taped = scope.thread_state.taped
-    if taped is not None and taped.gone():
+    if taped is not None and taped.has_stopped():
         taped.end(False, taped.ended)

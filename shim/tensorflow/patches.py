@@ -1,10 +1,10 @@
-"""TensorFlow's row in the table of frameworks (core.py): its name, its version, what is patched."""
+"""TensorFlow's row in the table of frameworks (core.py): name, version and patches."""
 
 #: The framework's name in the hello.
 NAME = "tensorflow"
 #: Where the job finds its version: (module, attribute).
 VERSION = ("tensorflow.python.framework.versions", "VERSION")
-#: Module of the job -> (our module in this folder, its function that patches the job's module).
+#: Module of the job -> (our module in this folder, the function there that patches it).
 PATCHES = {
     "tensorflow.python.client.session": ("session", "patch"),
     "tensorflow.python.eager.def_function": ("function", "patch"),

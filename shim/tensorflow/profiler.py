@@ -1,9 +1,9 @@
 """One session of the TF profiler; the thread of the step starts and exports it.
 
-A step may exceed the time or memory of a recording. A second thread drops the session then. That
-thread runs no Python code: it is a chain of built-in functions, made before it starts, that
-allocates nothing that is collected. No finaliser, signal handler, trace function or hook of the
-job's can run in it.
+When a step exceeds the time or memory limit of a recording, a second thread drops the session. That
+thread runs no Python code. It is a chain of built-in functions, made before it starts, and it
+allocates nothing that is garbage-collected. So no finaliser, signal handler, trace function or hook
+of the job's can run in it.
 """
 
 from __future__ import annotations
@@ -30,13 +30,13 @@ _FOLDERS = ("/dev/shm", "/tmp")  # noqa: S108 - the folder is private and has a 
 _SUFFIX = ".xplane.pb"
 _LEVEL = 3  # the default, 2, omits ops of less than about 8,000 cycles
 _BUSY = ("AlreadyExistsError", "UnavailableError")
-_BUSY_REASON = ("profiler-busy", "another profiler session is active: batches run untraced meanwhile")
+_BUSY_REASON = ("profiler-busy", "another profiler session is active: steps are not traced meanwhile")
 _SIGNALS = frozenset(range(1, _signal.NSIG)) - {32, 33}  # all but those that the C library reserves
 _DROP_WAIT = 10000000000  # ns to wait for a session that is being dropped
 _POLL_S = 0.05  # seconds between checks of the process's size
 _Usage = ctypes.c_long * 18  # struct rusage; kept, since the job's garbage collection would have to free the class
-_PEAK = 4  # index of the peak resident size in it (KiB)
-_DROP_PAUSE = 0.002  # seconds between checks of it
+_PEAK = 4  # index of the peak resident size (KiB) in it
+_DROP_PAUSE = 0.002  # seconds between checks whether the session is dropped
 
 
 class TooLargeError(Exception):
@@ -64,8 +64,8 @@ _OPTIONS = {"host_tracer_level": _Number(_LEVEL)}
 class Session(object):
     """A session that records from ``open`` to ``export`` or ``drop``.
 
-    It lasts at most ``seconds``, and until the process has ``kib``. ``began`` and ``ended`` are
-    monotonic ns, ``began_real`` real ns.
+    ``open`` limits its duration and the size of the process. ``began`` and ``ended`` are monotonic
+    ns, ``began_real`` real ns.
     """
 
     __slots__ = ("_folder", "_gone", "_held", "_log", "_over", "_stop_token", "began", "began_real", "ended")
@@ -81,7 +81,10 @@ class Session(object):
         self._gone: Any = _queue.SimpleQueue()  # has an entry once the session is gone
 
     def open(self, seconds: float, kib: int) -> tuple[str, str] | None:
-        """Start recording; return (slug, text) of an obstacle, else None."""
+        """Start recording; return (slug, text) of an obstacle, else None.
+
+        The session is dropped after ``seconds``, or when the process is larger than ``kib``.
+        """
         made = sys.modules[MODULE].ProfilerSession
         self._folder = _folder()
         try:
@@ -194,7 +197,10 @@ class Session(object):
             _signal.pthread_sigmask(_signal.SIG_SETMASK, mask)
 
     def _take(self) -> bool:
-        """Return whether the caller stops the session; else wait until the other thread has."""
+        """Return whether the caller is to stop the session.
+
+        If another thread stops it, wait until that is done.
+        """
         taken = not self._stop_token.pop(0, True)
         if self._over.locked():
             self._over.release()
@@ -215,7 +221,7 @@ def _reason(error: Exception) -> tuple[str, str]:
     if type(error).__name__ in _BUSY:
         return _BUSY_REASON
     if isinstance(error, stderr_guard.NoisyError):
-        return ("profiler-noisy", "TensorFlow's log lines about a session cannot be kept away: %s" % error)
+        return ("profiler-noisy", "TensorFlow's log lines cannot be kept off standard error: %s" % error)
     return ("profiler-failed", "%s: %s" % (type(error).__name__, error))
 
 

@@ -1,6 +1,7 @@
-"""A lock of the process's TF profiler session.
+"""Locks the process's TF profiler session.
 
-TensorFlow allows one session per process, so it is taken only if it is provably free.
+TensorFlow allows one session per process, so the lock is taken only if the session is provably
+free.
 """
 
 from __future__ import annotations
@@ -21,7 +22,10 @@ _pid = clock.getpid()
 
 
 def take(tf_session: Any) -> bool:
-    """Return whether the profiler session is free and now locked; then call ``release`` later."""
+    """Lock the profiler session if it is free; return whether it is now locked.
+
+    The caller then calls ``release``.
+    """
     global _lock, _pid
     if _pid != clock.getpid():
         _lock, _pid = _thread.allocate_lock(), clock.getpid()
@@ -33,11 +37,11 @@ def take(tf_session: Any) -> bool:
     return False
 
 
-def make_room() -> None:
-    """Close our window for a run that the job itself traces with the profiler session."""
+def drop_window() -> None:
+    """Drop our window before a run that the job itself traces with the profiler session."""
     window = sys.modules.get(__package__ + ".window")  # loaded only if windows are possible
     if window is not None:
-        window.give_way()
+        window.drop_current()
 
 
 def release() -> None:

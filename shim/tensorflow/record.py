@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .step import Step
 
 _SCOPE = __package__ + ".function"  # loaded only if TensorFlow has functions
-_OF_BATCHES = (layout.TRAIN, layout.RUN)  # kinds of runs that a batch of Keras's consists of
+_OF_BATCHES = (layout.TRAIN, layout.RUN)  # kinds of runs that a Keras batch consists of
 #: Numbers of TensorFlow's fields: RunOptions.trace_level,
 #: RunOptions.report_tensor_allocations_upon_oom, RunMetadata.step_stats.
 TRACE_LEVEL, REPORT_ON_OOM, STEP_STATS = 1, 7, 1
@@ -65,15 +65,15 @@ class TracedRun(object):
         self.flags = layout.FLAG_TRACED
         self.start = self.start_real = self.duration = self.own = 0
         if asked and level > layout.LEVEL_SOFTWARE:
-            profiler_lock.make_room()
+            profiler_lock.drop_window()
 
     def starts(self) -> None:
-        """Note that the run starts."""
+        """Record the start of the run."""
         self.start_real, self.start = real(), mono()
         self.own = self.start - self.begun
 
     def ends(self, flags: int = 0) -> None:
-        """Note that the run has ended, with further span flags."""
+        """Record the end of the run, with further span flags."""
         self.duration = mono() - self.start
         self.flags |= flags
         if self.level == layout.LEVEL_FULL and not self.asked:
@@ -107,7 +107,7 @@ class TracedRun(object):
 
 
 def _batch() -> Step | None:
-    """Return the Keras batch of the calling thread, once: its run gets the batch's number."""
+    """Return the calling thread's Keras batch for its first run, which gets the batch's number."""
     scope = getattr(sys.modules.get(_SCOPE), "scope", None)  # another thread may be about to load the module
     if scope is None:
         return None

@@ -1,6 +1,6 @@
-"""The purpose of a session run: its span kind, by the ops that it fetches and targets.
+"""The purpose of a session run, its span kind, follows from the ops that it fetches and targets.
 
-Each set of fetches and targets is examined once. Ops are known only by the table of op types.
+Each set of fetches and targets is examined once. The table of op types decides.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 MOST = 256  # maximum ops examined of those that a run waits for
 _VALUE = 64  # maximum ops examined of those that an assigned value depends on
-_SPEAK = 8  # maximum assignments of a group examined; the others count as equal
+_ASSIGNMENTS = 8  # maximum assignments of a group examined; the others count as equal
 _FETCHES = 64  # maximum fetches and targets examined; the others count as equal
 
 #: Ops with the purpose of their inputs or control inputs.
@@ -84,7 +84,7 @@ def _purpose(op: Any, steps: set[str], plain: list[Any]) -> int:
     for each in _walk([op], MOST, groups=True):
         if each.type in _ASSIGN:
             assigned += 1
-            if assigned <= _SPEAK:
+            if assigned <= _ASSIGNMENTS:
                 found.add(_of_assignment(each))
         elif each.type not in _GROUPS:
             kind = _of_type(each, steps)

@@ -39,7 +39,7 @@ class Runs(object):
         self.tf_session = tf_session
         self.trackers = {kind: core.tracker(kind) for kind in layout.RUN_KINDS}
         self.unknown = Role(None, [], 0, self.trackers[layout.RUN])  # matches no run
-        self._sessions: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # that have attributes
+        self._sessions: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()  # with our attributes
         core.at_disarm(self._forget)
 
     def find(self, session: Any, fetches: list[Any], targets: list[Any]) -> Role:
@@ -76,18 +76,18 @@ class Runs(object):
         at = (tuple(map(id, fetches)), tuple(map(id, targets)))
         role = known.get(at)
         if role is None:
-            role = self._look(session.graph, fetches, targets)
+            role = self._examine(session.graph, fetches, targets)
             if len(known) >= _MOST:
                 known.clear()
             known[at] = role
         return role
 
-    def _look(self, graph: Any, fetches: list[Any], targets: list[Any]) -> Role:
+    def _examine(self, graph: Any, fetches: list[Any], targets: list[Any]) -> Role:
         name = self.tf_session.TF_OperationName
         outputs = ["%s:%d" % (name(each.oper), each.index) for each in fetches]
         role = self.of_names(graph, outputs, list(map(name, targets)))
-        # The ids of these objects are the key: keep them alive, so that no other object gets such
-        # an id.
+        # The ids of these objects are the key. Keep them alive, so that no other object gets the
+        # same id.
         role.fetches, role.targets = list(fetches), list(targets)
         return role
 

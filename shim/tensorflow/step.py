@@ -20,12 +20,12 @@ _TRACED = WORD["traced"]
 class Step(object):
     """A step that has begun; ``flags`` say whether it is traced.
 
-    ``windows``: only a window can trace it; otherwise it consists of session runs, and counts as
-    traced if one of them is. ``left`` is the tracker's empty iterator when the step began, for
+    ``windows``: only a window can trace it. Otherwise it consists of session runs, and counts as
+    traced if one of them is. ``left`` is the tracker's empty iterator at the step's start, for
     kinds of which some steps are only counted.
     """
 
-    __slots__ = ("asked", "before", "flags", "has_run", "key", "left", "ordinal", "start", "tracker", "windows")
+    __slots__ = ("before", "flags", "has_run", "is_paced", "key", "left", "ordinal", "start", "tracker", "windows")
 
     def __init__(
         self, tracker: Tracker, ordinal: int, key: int, windows: bool, left: Iterator[int] | None = None
@@ -34,38 +34,38 @@ class Step(object):
         self.ordinal = ordinal
         self.key = key
         self.flags = 0
-        self.asked = False
+        self.is_paced = False  # whether the pacer gets its duration
         self.has_run = False  # whether a run is recorded as this step
         self.windows = windows
         self.left = left
         if window.current is not None or not (
             ordinal < tracker.trigger and tracker.words[POLICY] == tracker.generation and key in tracker.known
         ):
-            self._ask(windows)
+            self._decide(windows)
         self.before = tracker.words[_TRACED]
         self.start = mono()
 
     def end(self, flags: int = 0, parent: int = 0, count: int = 1, ended: int = 0) -> None:
-        """Put the step's span for ``count`` steps; it ends now unless it ``ended`` before."""
+        """Put the step's span for ``count`` steps; it ends now, or at ``ended`` (ns) if given."""
         duration = (ended or mono()) - self.start
         tracker = self.tracker
         for _ in range(count - 1):
             tracker.next()
         if self.flags:
             window.traced(self, duration, count)
-        elif self.asked:
+        elif self.is_paced:
             tracker.untraced(self.key, duration)
         elif not self.windows and tracker.words[_TRACED] != self.before:
             flags |= layout.FLAG_TRACED
         flags |= self.flags
-        if self.left is None or flags or self.asked or ended:
+        if self.left is None or flags or self.is_paced or ended:
             tracker.put(tracker.kind, self.start, duration, self.ordinal, self.key, flags, parent, count)
         else:
             tracker.timed(self.start, duration, self.ordinal, self.key, self.left)
 
-    def _ask(self, windows: bool) -> None:
+    def _decide(self, windows: bool) -> None:
         if windows:
-            self.asked, traced = window.ask(self.tracker, self.ordinal, self.key)
+            self.is_paced, traced = window.begin(self.tracker, self.ordinal, self.key)
             self.flags = layout.FLAG_TRACED if traced else 0
         elif self.tracker.channel is None:
             self.tracker.level(self.ordinal, self.key)

@@ -23,7 +23,7 @@ _usable: bool | None = None
 
 
 def usable(tf_session: Any) -> bool:
-    """Return whether this TensorFlow's buffers can be written; tested once, on our own."""
+    """Return whether this TensorFlow's buffers can be written; tested once, on a buffer of ours."""
     global _usable
     if _usable is None:
         _usable = _probe(tf_session)

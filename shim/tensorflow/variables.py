@@ -1,4 +1,4 @@
-"""Parameters: which nodes of a graph they are, which are trained, which variables are not."""
+"""Variables of graphs: which nodes are parameters, and which of these are trained."""
 
 from __future__ import annotations
 
@@ -55,11 +55,11 @@ class _Variable(object):
         self.copies = [str(each.op.name) for each in copies]
 
 
-def own(graph: Any, ops: list[Any], seen: set[tuple[str, str]]) -> dict[str, dict[str, Sizes]]:
-    """Return the nodes of the graph's variables by key, except ``seen``, and add them there.
+def of_graph(graph: Any, ops: list[Any], seen: set[tuple[str, str]]) -> dict[str, dict[str, Sizes]]:
+    """Return the nodes of the graph's variables by key, except ``seen``, and add them to ``seen``.
 
-    The values are sizes. ``ops`` are the graph's new ones. A variable that cannot be examined hides
-    no other; a graph without variables keeps its nodes' frames.
+    The values are sizes. ``ops`` are the new ops of the graph. A variable that cannot be examined
+    is left out; it affects neither other variables nor the frames of nodes.
     """
     found: dict[str, dict[str, Sizes]] = {}
     roles = _of_collections(graph)
@@ -106,8 +106,8 @@ def _made(ops: list[Any]) -> list[str]:
 def captured(graph: Any, seen: set[str], weights: Weights) -> dict[str, dict[str, Sizes]]:
     """Return the placeholders of parameters in a function's graph by key, with their sizes.
 
-    Untrained ones are frozen weights or moving statistics. ``seen`` holds the variables that were
-    returned before, of any graph, and is updated.
+    Untrained ones are frozen weights or moving statistics. ``seen`` holds the variables of any
+    graph that were returned before; it is updated.
     """
     found: dict[str, dict[str, Sizes]] = {}
     inner = _placeholders(graph) or {}
@@ -135,7 +135,7 @@ def _described(variable: Any, graph: Any) -> _Variable | None:
 
 @guarded
 def _placeholders(graph: Any) -> dict[int, Any]:
-    """Return the tensors of a function's graph that stand for outer ones, by the outer id."""
+    """Return the placeholders of a function's graph, by the id of the tensor that each replaces."""
     captures = getattr(graph, "_function_captures", None)
     if captures is not None:
         return dict(captures.by_val_internal)

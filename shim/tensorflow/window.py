@@ -1,7 +1,7 @@
 """Windows: single steps recorded by a profiler session, where no session run can be traced.
 
 The thread of the step opens and closes its window. So nothing of ours runs between steps, and the
-data of a traced step is in the ring when the job goes on.
+data of a traced step is in the ring when the job continues.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from ...formats import layout
 from .. import clock, core, guard
 from ..channel.ring import ChannelError
 from ..guard import guarded
-from ..lasting import at_end, in_child
 from ..pacing import page_faults
+from ..process_events import at_end, in_child
 from . import entry, graph, models, profiler, threads
 
 TYPE_CHECKING = False
@@ -33,7 +33,7 @@ _FIRST = 1.0  # maximum seconds while the growth of its data is unknown
 _GROWTH = 32 << 10  # KiB by which the process may grow in a window after a failed one
 _MOST = 256 << 10  # KiB by which the process may grow in the first try, which includes the step's own memory
 _SHORTEST = 0.25  # minimum of the limit in seconds, however fast its data grows
-_RATE_MIN_BYTES = 1 << 16  # bytes from which on the growth is measured: each session has a constant part
+_RATE_MIN_BYTES = 1 << 16  # minimum bytes for a measurement of the growth: each session has a constant part
 _TRIES = 3  # maximum consecutive failed windows: a first step may compile for long
 
 #: The process's one window.
@@ -47,12 +47,12 @@ _ending = False  # the process ends: no window is opened any more
 
 
 class Window(object):
-    """The recording of step ``ordinal`` of ``tracker``, of kind and ``key``."""
+    """The recording of one step of ``tracker``, with ``ordinal`` and ``key``."""
 
     __slots__ = (
-        "caller",
         "channel",
         "functions",
+        "head_word",
         "key",
         "most",
         "ordinal",
@@ -74,11 +74,11 @@ class Window(object):
         self.key = key
         self.pid = clock.getpid()
         self.thread = _thread.get_ident()
-        self.caller = threads.caller(self.thread)
-        #: functions called during it, and their models
+        self.head_word = threads.head_word(self.thread)
+        #: the functions called so far, and their models
         self.functions: list[tuple[weakref.ref[Any], list[weakref.ref[Any]]]] = []
         self.own = 0  # our work for it, ns
-        self.put = False  # whether a record was put, or dropped
+        self.put = False  # whether a record was put or dropped
         self.session = profiler.Session()
 
     def is_of(self, step: Step) -> bool:
@@ -86,7 +86,7 @@ class Window(object):
         return self.tracker is step.tracker and self.ordinal == step.ordinal
 
     def deliver(self, step: Step, duration: int, count: int) -> None:
-        """Stop recording and put the data as the record of ``step``; count it if that fails."""
+        """Stop recording and put the data as the record of ``step``; count a loss on failure."""
         start = clock.mono()
         kept = False
         try:
@@ -107,16 +107,16 @@ class Window(object):
             self._refuse("window-too-large", text)
             return False
         if data is None:
-            self._given_up(page_faults.peak_kib() - self.size)
+            self._report_dropped(page_faults.peak_kib() - self.size)
             return False
         _failed_windows.pop((kind, self.key), None)
         if len(data) >= _RATE_MIN_BYTES or session.ended - session.began > _FIRST * 5e8:
             _rate = max(_rate, len(data) * 1e9 / max(session.ended - session.began, 1))
-        self.send_graphs()  # first: graphs say where the ops are placed
+        self.send_graphs()  # first: the graphs hold the placement of the ops
         self.put = True
         return channel.put(
             layout.XSPACE,
-            layout.XSPACE_HEAD.pack(session.began_real, count, self.caller) + data,
+            layout.XSPACE_HEAD.pack(session.began_real, count, self.head_word) + data,
             self.ordinal,
             step.start,
             session.began_real + step.start - session.began,
@@ -134,7 +134,7 @@ class Window(object):
             for concrete in concretes(function):
                 graph.ensure_functions_sent(concrete.graph, self.channel, (function, given))
 
-    def _given_up(self, growth: int) -> None:
+    def _report_dropped(self, growth: int) -> None:
         """Report why the recording was dropped; the process grew by ``growth`` KiB."""
         if growth > self.most:
             text = "the process grew by %d MiB while a step was recorded, more than %d"
@@ -168,7 +168,7 @@ def refuse_once(channel: Channel, slug: str, text: str) -> None:
 
 
 @guarded
-def _ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None:
+def _begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None:
     global current
     if not _opening.acquire(False):
         tracker.missed(ordinal)
@@ -186,9 +186,12 @@ def _ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool] | None:
         _opening.release()
 
 
-def ask(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool]:
-    """Return (whether to record the step's time, whether it is traced in an open window)."""
-    return _ask(tracker, ordinal, key) or (False, False)
+def begin(tracker: Tracker, ordinal: int, key: int) -> tuple[bool, bool]:
+    """Open a window for the step if the tracker selects it.
+
+    Return (whether the pacer gets the step's duration, whether the window is open).
+    """
+    return _begin(tracker, ordinal, key) or (False, False)
 
 
 def traced(step: Step, duration: int, count: int) -> None:
@@ -214,7 +217,7 @@ def _close(step: Step, duration: int, count: int) -> int:
 
 @guarded
 def called(call: dict[str, Any]) -> None:
-    """Note a called function for the open window, by the call's ``self`` and ``args``."""
+    """Add a called function to the open window; ``call`` has the call's ``self`` and ``args``."""
     window = current
     function = call.get("self")
     if window is not None and function is not None:
@@ -233,8 +236,8 @@ def drop(step: Step) -> None:
 
 
 @guarded
-def give_way() -> None:
-    """Drop any open window: the job is about to start a profiler session, or ends."""
+def drop_current() -> None:
+    """Drop any open window: the job is about to start a profiler session, or it ends."""
     global current
     window = current
     if window is None or window.pid != clock.getpid():
@@ -247,7 +250,7 @@ def give_way() -> None:
 
 
 def _is_left_over(window: Window) -> bool:
-    """Close and report ``window`` if an exception kept this thread from closing it."""
+    """Free ``window`` and return True if an exception kept this thread from closing it."""
     if window.thread != _thread.get_ident() or not window.session.is_stopped:
         return False
     window.session.free()
@@ -283,17 +286,17 @@ def _open(tracker: Tracker, ordinal: int, key: int, level: int) -> bool:
 def _refusal_reason(channel: Channel, kind: int, key: int, level: int) -> tuple[str, str] | None:
     """Return (slug, text) of an obstacle to a window, None without one.
 
-    The slug is empty when it was reported before.
+    The slug is empty if the obstacle is not to be reported.
     """
     if _ending or _failed_windows.get((kind, key), 0) >= _TRIES:
         return ("", "")
     if level == layout.LEVEL_SOFTWARE:
-        return ("profiler-off", "steps that only a profiler session can trace are not, with --trace-level software")
+        return ("profiler-off", "with --trace-level software, steps that need a profiler session are not traced")
     if _server_started:
         return ("profiler-server", "the job runs a profiler server, which a session of ours would disturb")
     at_end(_end)
     in_child(_forked)
-    core.at_disarm(give_way)
+    core.at_disarm(drop_current)
     try:
         module = importlib.import_module(profiler.MODULE)
         channel.grow()
@@ -312,7 +315,7 @@ def _end() -> None:
     """Drop the windows of other threads before the interpreter ends."""
     global _ending
     _ending = True
-    give_way()
+    drop_current()
 
 
 def _forked() -> None:
@@ -336,14 +339,14 @@ def concretes(function: Any) -> list[Any]:
 
 
 def patch(module: ModuleType) -> None:
-    """Give way to the job's own profiler sessions, in TensorFlow's module of them."""
+    """Drop our window when the job starts a profiler session or server of ``module``."""
     session = getattr(module, "ProfilerSession", None)
     if session is not None:
-        entry.observe(session, "start", lambda _session: give_way())
+        entry.observe(session, "start", lambda _session: drop_current())
     entry.observe(module, "start_server", _serving)
 
 
 def _serving(_port: int) -> None:
     global _server_started
     _server_started = True
-    give_way()
+    drop_current()

@@ -46,7 +46,7 @@ def test_only_the_fence_catches_everything() -> None:
 
 
 #: Errors that nobody but us raises.
-OWN = {"ChannelError", "NoValueError", "PolicyError", "NoisyError", "TooLargeError"}
+OWN = {"ChannelError", "InvalidValueError", "PolicyError", "NoisyError", "TooLargeError"}
 
 
 def test_every_handler_in_a_job_tells_our_errors_from_the_jobs() -> None:
@@ -70,7 +70,7 @@ def _asks(handler: ast.ExceptHandler) -> bool:
         return True
     called = (node.func for node in ast.walk(handler) if isinstance(node, ast.Call))
     calls = (call.value if isinstance(call, ast.Subscript) else call for call in called)
-    # `handlers` of shim/lasting.py has `interrupted` of the fence, or nothing.
+    # `handlers` of shim/process_events.py has `interrupted` of the fence, or nothing.
     asking = {"stop", "theirs", "interrupted", "handlers"}
     return any(getattr(call, "id", getattr(call, "attr", "")) in asking for call in calls)
 

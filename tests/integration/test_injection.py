@@ -150,7 +150,7 @@ def test_an_armed_interpreter_loads_little_and_keeps_bytecode(run, python, tmp_p
     command = [str(python), "-c", say]
     done = subprocess.run(command, env=environ, capture_output=True, text=True, timeout=60, check=True)
     loaded = done.stdout.partition(" ")[2]
-    own = ("shim.clock", "shim.core", "shim.guard", "shim.hook", "shim.lasting", "shim.tensorflow.patches")
+    own = ("shim.clock", "shim.core", "shim.guard", "shim.hook", "shim.process_events", "shim.tensorflow.patches")
     assert loaded.strip() == str(sorted(["_tfprof", *("_tfprof." + name for name in (*ROOMS, *own))]))
     alone = run(python, "-c", say, armed=False)[1]
     assert int(done.stdout.split()[0]) <= int(alone.split()[0]) + 14  # ours, sitecustomize, time

@@ -420,7 +420,7 @@ def main(shim, share, way):
     core.disarm()
     sys.modules.update(ours)  # disarming removes them; each case arms anew
     called_back.append(sys.modules["_tfprof.shim.guard"].called_back(main).__code__)
-    called_back.append(sys.modules["_tfprof.shim.lasting"]._run.__code__)
+    called_back.append(sys.modules["_tfprof.shim.process_events"]._run.__code__)
     turn = [each for each in classes() if way != "outside" or not issubclass(each, SPEECHLESS)]
     gc.freeze()  # or each child's first collection copies all of its memory
     cases = missed = 0

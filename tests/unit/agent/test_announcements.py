@@ -1,4 +1,4 @@
-"""The folder of announcements tells each of them once."""
+"""The folder of announcements: each one is returned once."""
 
 import os
 from pathlib import Path
@@ -13,7 +13,7 @@ def place(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_each_announcement_is_told_once(place) -> None:
+def test_each_announcement_is_returned_once(place) -> None:
     folder = AnnounceFolder(str(place))
     assert folder.news() == []
     (place / "announce" / "12-00000000000000ff").write_text("channel\n")
@@ -30,7 +30,7 @@ def test_a_refusal_has_a_slug_and_a_text(place) -> None:
     assert one.refusal == {"slug": "memfd-refused", "text": "no such call"}
 
 
-def test_a_file_that_is_half_written_is_told_when_it_is_whole(place) -> None:
+def test_an_incomplete_file_is_returned_once_it_is_complete(place) -> None:
     folder = AnnounceFolder(str(place))
     path = place / "announce" / "12-00000000000000ff"
     path.write_text("refu")
@@ -43,12 +43,12 @@ def test_a_file_that_is_half_written_is_told_when_it_is_whole(place) -> None:
 @pytest.mark.parametrize(
     "name", ["x", "12", "12-ff", "-1-00000000000000ff", "12-00000000000000fg", "12-00000000000000ff.tmp"]
 )
-def test_other_files_are_none(place, name: str) -> None:
+def test_other_files_are_no_announcements(place, name: str) -> None:
     (place / "announce" / name).write_text("channel\n")
     assert AnnounceFolder(str(place)).news() == []
 
 
-def test_a_name_that_comes_again_is_told_again(place) -> None:
+def test_a_name_that_appears_again_is_returned_again(place) -> None:
     folder = AnnounceFolder(str(place))
     path = place / "announce" / "12-00000000000000ff"
     path.write_text("channel\n")
@@ -60,5 +60,5 @@ def test_a_name_that_comes_again_is_told_again(place) -> None:
     assert [again.pid for again in folder.news()] == [one.pid]
 
 
-def test_a_folder_that_is_gone_is_silent(tmp_path) -> None:
+def test_a_missing_folder_has_no_announcements(tmp_path) -> None:
     assert AnnounceFolder(str(tmp_path)).news() == []

@@ -1,3 +1,5 @@
+"""Names of commands in the list of processes."""
+
 import pytest
 from tfprof.agent.attach.targets import program
 
@@ -13,5 +15,5 @@ from tfprof.agent.attach.targets import program
         (["/opt/serving/model_server", "--port=1"], "model_server"),
     ],
 )
-def test_a_command_goes_by_its_script_module_or_program(command: list[str], name: str) -> None:
+def test_a_command_is_named_by_its_script_module_or_program(command: list[str], name: str) -> None:
     assert program(command) == name

@@ -1,4 +1,4 @@
-"""A channel is read as it was written, and believed in nothing."""
+"""A channel is read as it was written, and nothing in it is trusted."""
 
 import fcntl
 import os
@@ -39,13 +39,13 @@ def texts(batch) -> list[bytes]:
     return found
 
 
-def test_the_page_says_whose_channel_it_is(writer, channel) -> None:
+def test_the_page_identifies_the_channel(writer, channel) -> None:
     assert (channel.page.uid, channel.page.pid, channel.page.launch) == (5, os.getpid(), 7)
     assert channel.user_id == os.geteuid()
     assert channel.hello()["name"] == "fake.py"
 
 
-def test_records_come_out_whole_and_numbered(writer, channel) -> None:
+def test_records_are_read_whole_and_numbered(writer, channel) -> None:
     for text in (b"one", b"two", b"three"):
         writer.put(text)
     batch = channel.records(0, 1 << 20)
@@ -61,7 +61,7 @@ def test_a_batch_ends_at_the_last_record_that_fits_the_limit(writer, channel) ->
     assert texts(channel.records(batch.end, 500))[0] == b"\x03" * 100
 
 
-def test_a_record_larger_than_the_limit_comes_alone(writer, channel) -> None:
+def test_a_record_larger_than_the_limit_is_returned_alone(writer, channel) -> None:
     writer.put(b"x" * 5000)
     writer.put(b"y")
     batch = channel.records(0, 1000)
@@ -69,7 +69,7 @@ def test_a_record_larger_than_the_limit_comes_alone(writer, channel) -> None:
     assert texts(channel.records(batch.end, 1000)) == [b"y"]
 
 
-def test_records_that_wrap_at_the_end_of_the_ring_come_out_whole(writer, channel) -> None:
+def test_records_that_wrap_at_the_end_of_the_ring_are_read_whole(writer, channel) -> None:
     position, seen = 0, []
     for number in range(40):
         assert writer.put(bytes([number]) * 100_000)
@@ -81,7 +81,7 @@ def test_records_that_wrap_at_the_end_of_the_ring_come_out_whole(writer, channel
     assert position > 3 * layout.RING_MIN
 
 
-def test_what_is_acked_makes_room_for_the_job(writer, channel) -> None:
+def test_an_ack_makes_room_for_the_job(writer, channel) -> None:
     while writer.put(b"z" * 10_000):
         pass
     assert writer.word("dropped_records") == 1
@@ -114,7 +114,7 @@ def test_an_entry_being_filled_counts_only_when_the_job_has_ended(writer, channe
     assert channel.unread_spans(ended.end, ended=True) == 0
 
 
-def test_counters_tell_the_words_and_the_spans_of_each_kind(writer, channel) -> None:
+def test_counters_have_the_words_and_the_spans_of_each_kind(writer, channel) -> None:
     writer.put_span(1, layout.EPOCH)
     writer.set(traced=3)
     counters = channel.counters()
@@ -123,7 +123,7 @@ def test_counters_tell_the_words_and_the_spans_of_each_kind(writer, channel) -> 
     assert counters["counts"]["run"] == 0
 
 
-def test_a_successor_goes_on_from_the_words_of_its_predecessor(writer, channel) -> None:
+def test_the_next_agent_continues_from_the_tails(writer, channel) -> None:
     writer.put(b"one")
     end = channel.records(0, 1000).end
     channel.acked(end)
@@ -133,7 +133,7 @@ def test_a_successor_goes_on_from_the_words_of_its_predecessor(writer, channel) 
     other.close()
 
 
-def test_the_job_cannot_cut_an_open_channel_short(writer, channel) -> None:
+def test_the_job_cannot_truncate_an_open_channel(writer, channel) -> None:
     with pytest.raises(PermissionError):
         os.ftruncate(writer.fd, 0)
     assert writer.put(b"it can still grow")
@@ -144,7 +144,7 @@ def test_only_the_agents_words_are_written(channel) -> None:
         channel.set_word("head", 1)
 
 
-def test_another_version_is_refused_and_both_are_named() -> None:
+def test_another_version_is_refused_with_both_versions() -> None:
     writer = ChannelWriter(version=99)
     with pytest.raises(VersionError, match=f"99.*{CHANNEL_VERSION}"):
         ChannelReader(os.dup(writer.fd))
@@ -162,7 +162,7 @@ def test_a_channel_that_is_too_short_is_refused(size: int) -> None:
     writer.close()
 
 
-def test_a_channel_that_could_be_cut_short_is_refused_and_no_page_of_it_touched() -> None:
+def test_a_channel_that_could_be_truncated_is_refused_unread() -> None:
     writer = ChannelWriter(sealed=False)
     fd = os.dup(writer.fd)
     with pytest.raises(InvalidChannelError, match="not sealed"):
@@ -172,14 +172,14 @@ def test_a_channel_that_could_be_cut_short_is_refused_and_no_page_of_it_touched(
     writer.close()
 
 
-def test_a_channel_of_nobody_is_refused() -> None:
+def test_a_channel_without_a_uid_is_refused() -> None:
     writer = ChannelWriter(uid=0)
     with pytest.raises(InvalidChannelError, match="without a uid"):
         ChannelReader(os.dup(writer.fd))
     writer.close()
 
 
-def test_a_file_that_makes_its_reader_wait_is_not_opened(tmp_path) -> None:
+def test_a_file_that_blocks_its_reader_is_not_opened(tmp_path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with pytest.raises(OSError, match="not a regular file"):
         open_file(str(tmp_path / "fifo"), os.O_RDONLY)
@@ -199,7 +199,7 @@ def test_a_file_that_is_no_channel_is_refused() -> None:
 
 
 @pytest.mark.parametrize("words", [{"ring_size": 1 << 40}, {"ring_size": 1}, {"head": 1 << 63}, {"tail": 5}])
-def test_words_that_cannot_be_are_refused(writer, words: dict[str, int]) -> None:
+def test_impossible_words_are_refused(writer, words: dict[str, int]) -> None:
     writer.put(b"one")
     writer.set(**({"head": 1} if "tail" in words else {}), **words)
     opened = ChannelReader(os.dup(writer.fd))
@@ -246,7 +246,7 @@ _POISON = st.one_of(st.integers(0, (1 << 64) - 1), st.sampled_from([0, 1, 56, 40
     seed=st.integers(0, 1 << 32),
     ended=st.booleans(),
 )
-def test_no_contents_of_a_channel_crash_a_reader_or_make_it_read_without_end(words, tails, seed, ended) -> None:
+def test_any_content_of_a_channel_is_read_in_bounded_time_or_refused(words, tails, seed, ended) -> None:
     writer = ChannelWriter()
     try:
         writer.put(random.Random(seed).randbytes(2000))

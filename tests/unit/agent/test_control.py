@@ -1,4 +1,4 @@
-"""Orders reach the words that the job looks at."""
+"""Orders in the words that the job reads."""
 
 import os
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ def channel(writer: ChannelWriter) -> Iterator[ChannelReader]:
     made.close()
 
 
-def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_says_so(
+def test_a_policy_is_written_before_its_generation_and_seen_when_the_job_confirms_it(
     writer: ChannelWriter, channel: ChannelReader
 ) -> None:
     assert control.write_policy(channel, Policy.from_text("steps=10-20", "software"), 77, 5, 99) == 1
@@ -60,7 +60,7 @@ def test_a_policy_that_the_table_cannot_hold_is_not_written(writer: ChannelWrite
     assert writer.word("policy_ranges") == layout.RANGES_MAX
 
 
-def test_detach_is_a_word_that_the_next_order_takes_back(writer: ChannelWriter, channel: ChannelReader) -> None:
+def test_the_next_order_clears_the_word_detach(writer: ChannelWriter, channel: ChannelReader) -> None:
     assert control.detach(channel, 5) == 1
     assert (writer.word("detach"), writer.word("policy_order")) == (1, 5)
     assert control.end_order(channel) == 2

@@ -1,4 +1,4 @@
-"""A daemon is started when it does not live: once, and again ever later when it does not come up."""
+"""A daemon that does not run is started, and started again with a growing delay if it fails."""
 
 import os
 import time
@@ -51,13 +51,15 @@ def fails(place: Path) -> None:
     private_files.write_json(str(place / f"{NAME}.json"), status)
 
 
-def test_one_that_does_not_come_up_is_tried_ever_later_and_told_of_after_some_tries(tmp_path, clock, starts) -> None:
+def test_a_daemon_that_does_not_come_up_is_retried_with_growing_delay_and_then_reported(
+    tmp_path, clock, starts
+) -> None:
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     (tmp_path / f"{NAME}.log").write_text("first\nlast words\n")
     tried = []
     for _ in range(80):
         before = len(starts)
-        assert not supervisor.look()
+        assert not supervisor.ensure_running()
         if len(starts) > before:
             tried.append(round(clock.now, 1))
         clock.now += 0.1
@@ -68,68 +70,68 @@ def test_one_that_does_not_come_up_is_tried_ever_later_and_told_of_after_some_tr
     assert "last words" in trouble["text"]
 
 
-def test_one_that_says_why_it_cannot_is_told_of_at_once_and_not_tried_again_soon(tmp_path, clock, starts) -> None:
-    fails(tmp_path)  # some other day
+def test_a_daemon_that_reports_its_failure_is_reported_at_once_and_retried_late(tmp_path, clock, starts) -> None:
+    fails(tmp_path)  # an earlier failure
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
-    supervisor.look()
+    supervisor.ensure_running()
     assert slug(supervisor) is None
     fails(tmp_path)
     assert supervisor.trouble == {"slug": "store", "text": "no"}
     clock.now += daemon_start.LAST_DELAY_S - 1
-    supervisor.look()
+    supervisor.ensure_running()
     assert len(starts) == 1
-    supervisor.soon()
-    supervisor.look()
+    supervisor.reset_delay()
+    supervisor.ensure_running()
     assert len(starts) == 2
     assert slug(supervisor) is None
 
 
-def test_one_that_holds_its_lock_and_then_fails_has_not_come_up(tmp_path, clock, starts) -> None:
+def test_a_daemon_that_holds_its_lock_and_then_fails_has_not_come_up(tmp_path, clock, starts) -> None:
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
-    supervisor.look()
+    supervisor.ensure_running()
     lock = daemons.Lock(str(tmp_path), NAME)
     assert lock.acquire()
     clock.now += 10
-    assert supervisor.look()
+    assert supervisor.ensure_running()
     fails(tmp_path)
     lock.release()
-    assert not supervisor.look()
+    assert not supervisor.ensure_running()
     assert slug(supervisor) == "store"
     assert len(starts) == 1
 
 
-def test_one_that_came_up_and_was_killed_is_started_anew_at_once(tmp_path, clock, starts) -> None:
+def test_a_daemon_that_came_up_and_was_killed_is_restarted_at_once(tmp_path, clock, starts) -> None:
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
-    supervisor.look()
+    supervisor.ensure_running()
     (tmp_path / f"{NAME}.pid").write_text("77\n")
     private_files.write_json(str(tmp_path / f"{NAME}.json"), {"pid": 77})
     clock.now += 0.1
-    supervisor.look()
+    supervisor.ensure_running()
     assert (len(starts), supervisor.pid) == (2, 77)
 
 
-def test_one_that_cannot_even_be_started_is_told_of(tmp_path, clock) -> None:
+def test_a_daemon_that_cannot_be_started_is_reported(tmp_path, clock) -> None:
     os.mkfifo(tmp_path / f"{NAME}.log")
     supervisor = DaemonSupervisor(str(tmp_path), "/s", NAME)
     with pytest.raises(daemons.DaemonError):
-        supervisor.look()
+        supervisor.ensure_running()
     assert slug(supervisor) == "daemon"
-    assert not supervisor.look()
+    assert not supervisor.ensure_running()
     clock.now += daemon_start.FIRST_DELAY_S
     with pytest.raises(daemons.DaemonError):
-        supervisor.look()
+        supervisor.ensure_running()
 
 
-def test_last_words_with_a_slug_are_told_with_that_slug_alone_and_old_ones_not_at_all(tmp_path) -> None:
+def test_the_slug_of_the_last_log_line_is_used_once_and_old_lines_are_not_used(tmp_path) -> None:
     log = tmp_path / "collector.log"
     log.write_text("tfprof: one thing [store]\ntfprof: another collector serves it [store-in-use]\n")
-    told = daemon_start.silent(str(tmp_path), "collector")
-    assert told == {
+    failure = daemon_start.failure_from_log(str(tmp_path), "collector")
+    assert failure == {
         "slug": "store-in-use",
         "text": f"the collector does not start: another collector serves it (see {log})",
     }
     log.write_text("Killed\n")
-    assert daemon_start.silent(str(tmp_path), "collector")["slug"] == "collector"
+    assert daemon_start.failure_from_log(str(tmp_path), "collector")["slug"] == "collector"
     later_ns = log.stat().st_mtime_ns + 1
-    assert "it says nothing" in daemon_start.silent(str(tmp_path), "collector", later_ns)["text"]
-    assert "it says nothing" in daemon_start.silent(str(tmp_path), "agent")["text"]
+    assert "its log is empty" in daemon_start.failure_from_log(str(tmp_path), "collector", later_ns)["text"]
+    assert "its log is empty" in daemon_start.failure_from_log(str(tmp_path), "agent")["text"]

@@ -1,4 +1,4 @@
-"""Only what is on the list leaves an environment."""
+"""The identity of a job: only listed parts of its environment and hello are used."""
 
 import json
 import os
@@ -18,13 +18,13 @@ def test_only_names_on_the_list_become_tags() -> None:
     assert identity.tags(environ) == {"slurm_job_id": "42", "pod_name": "worker-3"}
 
 
-def test_of_tf_config_only_the_task_is_taken() -> None:
+def test_only_the_task_of_tf_config_is_used() -> None:
     config = {"cluster": {"worker": ["10.0.0.1:2222"]}, "task": {"type": "worker", "index": 1}, "password": "hush"}
     assert identity.tags({"TF_CONFIG": json.dumps(config)}) == {"tf_task": "worker:1"}
 
 
 @pytest.mark.parametrize("config", ["", "{", "[]", "{}", '{"task": 3}', '{"task": {"type": "w", "index": "x"}}'])
-def test_a_tf_config_that_is_none_gives_no_tag(config: str) -> None:
+def test_an_invalid_tf_config_gives_no_tag(config: str) -> None:
     assert identity.tags({"TF_CONFIG": config}) == {}
 
 
@@ -39,7 +39,7 @@ def test_a_tf_config_that_is_none_gives_no_tag(config: str) -> None:
         ({}, None),
     ],
 )
-def test_the_most_telling_rank_wins(environ: dict[str, str], rank: int | None) -> None:
+def test_the_most_specific_rank_wins(environ: dict[str, str], rank: int | None) -> None:
     assert identity.rank(environ) == rank
 
 
@@ -56,17 +56,17 @@ def test_the_environment_of_a_process_is_read_from_outside() -> None:
     assert identity.environment_of(1 << 30) == {}
 
 
-def test_a_hello_is_believed_in_text_of_a_bounded_length_alone() -> None:
+def test_only_texts_of_a_bounded_length_are_accepted_from_a_hello() -> None:
     hello = {"name": "x" * 5000, "framework": ["tensorflow"], "python": "3.11", "secret": "hush"}
     assert identity.hello_part(hello) == {"name": "x" * 512, "python": "3.11"}
 
 
-def test_a_user_without_a_name_goes_by_number() -> None:
+def test_a_user_without_a_name_is_shown_by_number() -> None:
     assert identity.user_name(0) == "root"
     assert identity.user_name(3999999999) == "3999999999"
 
 
-def test_the_names_of_functions_are_believed_by_their_keys() -> None:
+def test_names_of_functions_are_accepted_by_their_keys() -> None:
     functions = {"710": "train_step", "x": "no key", "7" * 11: "too long a key", "8": 8, "9": "n" * 5000}
     assert identity.hello_part({"functions": functions}) == {"functions": {"710": "train_step", "9": "n" * 512}}
     assert identity.hello_part({"functions": ["train_step"]}) == {}

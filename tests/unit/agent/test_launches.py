@@ -1,4 +1,4 @@
-"""What launcher and agent write about a launch is read back as it was."""
+"""The files of a launch: description and result."""
 
 import json
 import os
@@ -19,13 +19,13 @@ def place(tmp_path: Path) -> str:
 LAUNCH = Launch(0xAB, 12, 34, "/store", "host", "user", "name", ["a", "b"], {"rank": "1"}, 13, 99, None, 9)
 
 
-def test_a_description_is_read_back_as_it_was(place) -> None:
+def test_a_description_round_trips(place) -> None:
     launches.write(place, LAUNCH)
     assert launches.read(place, 0xAB) == LAUNCH
     assert launches.listed(place) == [0xAB]
 
 
-def test_a_result_is_read_back_as_it_was(place) -> None:
+def test_a_result_round_trips(place) -> None:
     result = Result(0xAB, True, 7, [{"uid": "ff", "state": "exited"}], [], {"slug": "store-full", "text": "full"})
     launches.write_result(place, result)
     assert launches.read_result(place, 0xAB) == result
@@ -39,7 +39,7 @@ def test_a_result_is_read_back_as_it_was(place) -> None:
         *({"ended_ns": None}, {"launch": 0xAC}, {"started_ns": "now"}, {"name": 7}, {"status": []}),
     ],
 )
-def test_a_description_with_a_field_of_another_kind_is_none(place, change) -> None:
+def test_a_description_with_a_field_of_another_type_is_invalid(place, change) -> None:
     launches.write(place, LAUNCH)
     assert launches.read(place, 0xAB) is not None
     text = json.dumps({**LAUNCH._asdict(), **change})
@@ -48,7 +48,7 @@ def test_a_description_with_a_field_of_another_kind_is_none(place, change) -> No
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"launch": 1, "strange": 2}'])
-def test_what_is_no_description_is_none(place, text: str) -> None:
+def test_an_invalid_description_is_ignored(place, text: str) -> None:
     Path(place, "launches", "00000000000000ab.json").write_text(text)
     assert launches.read(place, 0xAB) is None
 

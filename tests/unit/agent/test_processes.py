@@ -1,4 +1,4 @@
-"""What /proc tells of this process and its children."""
+"""This process and its children in /proc."""
 
 import os
 import subprocess
@@ -20,7 +20,7 @@ def child():
     process.communicate()
 
 
-def test_a_process_is_alive_until_it_ends_also_when_nobody_waits_for_it(child) -> None:
+def test_a_process_is_alive_until_it_ends_even_as_a_zombie(child) -> None:
     found = processes.process(child.pid)
     assert found.is_alive
     child.stdin.close()
@@ -29,25 +29,25 @@ def test_a_process_is_alive_until_it_ends_also_when_nobody_waits_for_it(child) -
     assert processes.process(1 << 30) is None
 
 
-def test_a_number_that_is_used_again_is_another_process(child) -> None:
+def test_a_reused_pid_is_another_process(child) -> None:
     assert not Process(child.pid, 1).is_alive
 
 
-def test_descent_goes_over_any_number_of_processes(child) -> None:
+def test_descendants_are_found_over_several_generations(child) -> None:
     assert processes.is_descendant(child.pid, os.getpid())
     assert processes.is_descendant(child.pid, child.pid)
     assert not processes.is_descendant(os.getpid(), child.pid)
     assert not processes.is_descendant(1 << 30, os.getpid())
 
 
-def test_a_family_is_the_process_and_all_below_but_for_those_apart(child) -> None:
+def test_a_tree_is_the_process_and_its_descendants_without_excluded_ones(child) -> None:
     process_tree = processes.process_tree(processes.all_pids())
     assert {one.pid for one in process_tree.below(os.getpid(), frozenset())} >= {os.getpid(), child.pid}
     assert child.pid not in {one.pid for one in process_tree.below(os.getpid(), frozenset([child.pid]))}
     assert process_tree.below(1 << 30, frozenset()) == []
 
 
-def test_a_channel_is_found_at_its_holder_but_never_at_the_seeker() -> None:
+def test_a_channel_is_found_at_its_holder_but_never_at_the_caller() -> None:
     script = (
         "import sys; from fakes.channel_writer import ChannelWriter; w = ChannelWriter(); print(1, flush=True); input()"
     )
@@ -69,7 +69,7 @@ def test_a_channel_is_found_at_its_holder_but_never_at_the_seeker() -> None:
     mine.close()
 
 
-def test_names_with_parentheses_and_spaces_do_not_confuse(tmp_path) -> None:
+def test_names_with_parentheses_and_spaces_are_parsed(tmp_path) -> None:
     path = tmp_path / "a) R 1 (b"
     path.symlink_to("/bin/sleep")
     with subprocess.Popen([str(path), "100"]) as process:

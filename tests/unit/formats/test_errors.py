@@ -1,4 +1,4 @@
-"""How errors are told."""
+"""The texts of errors."""
 
 from tfprof.formats.errors import TEXT_MAX, WORD_MAX, TfprofError
 
@@ -8,11 +8,11 @@ def test_an_error_is_one_line_whatever_it_quotes() -> None:
     assert str(TfprofError("\x1b[1m \udcff é", "io")) == "\\x1b[1m \\udcff é [io]"
 
 
-def test_what_is_long_is_shortened_in_the_middle() -> None:
-    told = str(TfprofError(f"no job '{'x' * 5000}': see there", "io"))
-    assert told.startswith("no job 'xxx")
-    assert told.endswith("xxx': see there [io]")
-    assert len(told) < WORD_MAX + 40
+def test_long_words_and_messages_are_shortened_in_the_middle() -> None:
+    text = str(TfprofError(f"no job '{'x' * 5000}': see there", "io"))
+    assert text.startswith("no job 'xxx")
+    assert text.endswith("xxx': see there [io]")
+    assert len(text) < WORD_MAX + 40
     words = str(TfprofError("word " * 5000, "io"))
     assert words.endswith("word word [io]")
     assert len(words) < TEXT_MAX + 10

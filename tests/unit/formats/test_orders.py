@@ -1,4 +1,4 @@
-"""Orders and answers as JSON: they come through whole, and whatever is none is refused."""
+"""Orders and answers as JSON: they round-trip, and invalid ones are refused."""
 
 import contextlib
 import json
@@ -14,7 +14,7 @@ GIVER = Giver("ann", "node7", 42)
 
 
 @pytest.mark.parametrize(
-    ("order", "says", "ends"),
+    ("order", "text", "ends"),
     [
         (Order(orders.TRACE, GIVER, steps=10), "the next 10 steps", True),
         (Order(orders.TRACE, GIVER, steps=1), "the next step", True),
@@ -28,16 +28,16 @@ GIVER = Giver("ann", "node7", 42)
         (Order(orders.DETACH, GIVER), "detach", False),
     ],
 )
-def test_an_order_comes_through_whole_and_says_what_it_asks_for(order: Order, says: str, ends: bool) -> None:
+def test_an_order_round_trips_and_has_a_text(order: Order, text: str, ends: bool) -> None:
     assert orders.order_of(json.loads(json.dumps(order.document()))) == order
-    assert (str(order), order.ends) == (says, ends)
+    assert (str(order), order.ends) == (text, ends)
 
 
-def test_an_answer_comes_through_whole() -> None:
+def test_an_answer_round_trips() -> None:
     answer = OrderAnswer(7, orders.ENDED, "", "", "train", 5, 10, 100, 200)
     assert orders.answer_of(7, json.loads(json.dumps(answer.document()))) == answer
-    assert OrderAnswer(7, orders.REFUSED, "no-agent", "none").is_passing
-    assert not OrderAnswer(7, orders.REFUSED, "job-gone", "gone").is_passing
+    assert OrderAnswer(7, orders.REFUSED, "no-agent", "none").is_temporary
+    assert not OrderAnswer(7, orders.REFUSED, "job-gone", "gone").is_temporary
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_an_answer_comes_through_whole() -> None:
         {"patience_s": "10"},
     ],
 )
-def test_what_is_no_order_is_refused(wrong: dict[str, object]) -> None:
+def test_an_invalid_order_is_refused(wrong: dict[str, object]) -> None:
     with pytest.raises(orders.OrderError):
         orders.order_of({**Order(orders.TRACE, GIVER).document(), **wrong})
 
@@ -70,12 +70,12 @@ def test_what_is_no_order_is_refused(wrong: dict[str, object]) -> None:
         st.sampled_from(["state", "slug", "text", "kind", "step", "traced", "from_ns"]), st.integers() | st.text()
     )
 )
-def test_no_answer_does_anything_else(values: dict[str, object]) -> None:
+def test_any_answer_is_valid_or_refused(values: dict[str, object]) -> None:
     with contextlib.suppress(FormatError):
         assert orders.answer_of(1, values).state in (orders.OBEYED, orders.ENDED, orders.REFUSED)
 
 
-def test_texts_of_others_are_cut() -> None:
+def test_a_long_name_of_a_sender_is_cut() -> None:
     order = orders.order_of(
         {**Order(orders.TRACE, GIVER).document(), "giver": {"user": "x" * 10**6, "host": "h", "pid": 1}}
     )

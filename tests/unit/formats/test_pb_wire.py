@@ -1,4 +1,4 @@
-"""Protobuf wire format by hand."""
+"""The protobuf wire format, without protobuf."""
 
 import pytest
 from hypothesis import given
@@ -8,20 +8,20 @@ from tfprof.formats import pb_wire
 MESSAGE = b"\x08\x01" + b"\x12\x03abc" + b"\x1d1234" + b"\x2112345678" + b"\x08\x03"
 
 
-def test_a_field_is_taken_out_and_the_rest_stays_as_it_was():
+def test_a_field_is_removed_and_the_rest_is_unchanged():
     assert pb_wire.without(MESSAGE, 1) == MESSAGE[2:-2]
     assert pb_wire.without(MESSAGE, 2) == MESSAGE[:2] + MESSAGE[7:]
     assert pb_wire.without(MESSAGE, 9) == MESSAGE
 
 
-def test_of_a_number_the_last_one_counts():
+def test_the_last_value_of_a_field_counts():
     assert pb_wire.last(MESSAGE, 1) == 3
     assert pb_wire.last(b"", 1) == 0
     assert pb_wire.last(MESSAGE + b"\x08\x00", 1, default=7) == 0
 
 
 @given(st.integers(0, 2**64 - 1))
-def test_a_number_comes_back(value):
+def test_a_varint_round_trips(value):
     data = pb_wire.encoded(value)
     assert pb_wire.varint(data, 0) == (value, len(data))
 

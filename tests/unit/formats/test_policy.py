@@ -1,4 +1,4 @@
-"""Trace policies: what texts and words mean."""
+"""Trace policies from texts and from words."""
 
 import contextlib
 
@@ -21,12 +21,12 @@ from tfprof.formats.policy import DEFAULT, Policy, PolicyError
         (" budget=0.25% ", "auto", (layout.MODE_BUDGET, 0, 0, 0, 0, 2500)),
     ],
 )
-def test_a_text_means_a_policy(trace, level, expected):
+def test_a_text_gives_a_policy(trace, level, expected):
     assert Policy.from_text(trace, level).words() == expected
     assert Policy.from_words(expected) == Policy.from_text(trace, level)
 
 
-def test_a_text_may_mean_several_ranges():
+def test_a_text_may_have_several_ranges():
     policy = Policy.from_text("steps=20-25,1-3,10")
     assert policy.ranges == ((1, 3), (10, 10), (20, 25))
     assert policy.words() == (layout.MODE_STEPS, 0, 1, 25, 0, 0)
@@ -41,7 +41,7 @@ def test_a_text_may_mean_several_ranges():
      "steps=1 2", "steps=3,5-4", "budget=1", "budget=0%", "budget=101%", "budget=%", "budget=nan%",
      "budget=-1%", "every=99999999999999999999", "budget=inf%"],
 )  # fmt: skip
-def test_any_other_text_is_refused_by_name(trace):
+def test_an_invalid_text_is_refused_and_quoted(trace):
     with pytest.raises(PolicyError) as caught:
         Policy.from_text(trace)
     assert repr(trace) in str(caught.value)
@@ -55,7 +55,7 @@ def test_an_unknown_level_is_refused():
 
 
 @given(st.text(max_size=20))
-def test_no_text_does_anything_else(text):
+def test_any_text_is_valid_or_refused(text):
     with contextlib.suppress(PolicyError):
         assert Policy.from_words(Policy.from_text(text).words())
 

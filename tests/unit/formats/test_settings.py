@@ -11,7 +11,7 @@ def test_a_size_may_have_a_unit(text, value):
 
 
 @pytest.mark.parametrize("text", ["", "M", "-1", "0", "1.5M", "2T", "k2"])
-def test_what_is_no_size_is_an_error(text):
+def test_an_invalid_size_is_an_error(text):
     with pytest.raises(ValueError):
         size(text)
 
@@ -37,20 +37,20 @@ def test_a_time_is_a_number_above_0(text, value):
 
 
 @pytest.mark.parametrize("text", ["-5", "0", "nan", "inf", "-inf", "1e300", "x", "", "1_0", "\u0663", "9" * 5000])
-def test_what_is_no_time_is_an_error_in_plain_words(text):
+def test_an_invalid_time_is_an_error(text):
     for parse in (seconds, days):
         with pytest.raises(ValueError, match="is no time in"):
             parse(text)
 
 
-def test_a_name_can_be_shown_and_asked_about():
+def test_a_job_name_is_printable_and_not_reserved():
     assert job_name("night run é") == "night run é"
     for text in ("", " ", "last", "a\nb", "\x1b[1m", "\udcff", "x" * 201):
         with pytest.raises(ValueError, match="is no name for a job"):
             job_name(text)
 
 
-def test_an_error_names_the_variable_and_an_empty_one_is_none():
+def test_an_error_names_the_variable_and_an_empty_one_counts_as_unset():
     with pytest.raises(SettingError, match=r"^TFPROF_RING: 'x' is no size: .* \[usage\]$"):
         SETTINGS["ring"].read({"TFPROF_RING": "x"})
     assert SETTINGS["ring"].read({"TFPROF_RING": ""}) == 16 << 20

@@ -1,4 +1,4 @@
-"""Which wire version two sides speak."""
+"""The choice of a wire version, and the versions in heads."""
 
 import pytest
 from tfprof.formats import wire
@@ -6,20 +6,20 @@ from tfprof.formats.errors import FormatError, VersionError
 from tfprof.formats.wire import Head
 
 
-def test_the_highest_version_of_both_is_chosen(monkeypatch):
+def test_the_highest_common_version_is_chosen(monkeypatch):
     monkeypatch.setattr(wire, "SPOKEN", (1, 2))
-    assert wire.shared([1, 2, 3]) == 2
-    assert wire.shared([1]) == 1
+    assert wire.common_version([1, 2, 3]) == 2
+    assert wire.common_version([1]) == 1
 
 
-def test_without_one_the_versions_of_both_sides_are_named():
+def test_without_a_common_version_the_error_names_both_sides():
     with pytest.raises(VersionError, match=r"version 9 .*speaks 2"):
-        wire.shared([8, 9])
+        wire.common_version([8, 9])
     with pytest.raises(FormatError, match="no wire version"):
-        wire.shared([])
+        wire.common_version([])
 
 
-def test_a_head_has_the_version_that_brought_its_type():
+def test_a_head_has_the_version_that_added_its_type():
     versions = {kind: int.from_bytes(wire.pack(Head(kind))[4:6], "little") for kind in (wire.OPEN, wire.ORDER)}
     assert versions == {wire.OPEN: 1, wire.ORDER: 2}
     assert all(wire.unpack(wire.pack(Head(kind, 7))) == Head(kind, 7) for kind in versions)

@@ -13,7 +13,7 @@ from tfprof.shim.channel.ring import Channel
 
 @pytest.fixture
 def channel():
-    """A channel of this process, which faults are counted in."""
+    """A channel of this process, in which internal errors are counted."""
     made = Channel(77, 5, layout.RING_MIN)
     guard.watch(made)
     yield made
@@ -24,7 +24,7 @@ def channel():
 
 @pytest.fixture
 def reader(channel):
-    """What a reader sees of it."""
+    """A reader of the channel."""
     made = ChannelReader(channel._fd)
     yield made
     if len(made.map) > layout.SPANS_AT:
@@ -33,7 +33,7 @@ def reader(channel):
 
 @pytest.fixture
 def armed(monkeypatch, tmp_path):
-    """The shim armed in this process, tracing by its default, as ``core``; put back afterwards."""
+    """The module ``core`` of the shim, armed in this process with the default policy."""
     monkeypatch.setattr(guard, "_raise", True)
     monkeypatch.delenv("TFPROF_TRACE", raising=False)
     core.arm(ChainMap({"TFPROF_RUN": f"{5:016x}@{tmp_path}"}, os.environ))
@@ -43,7 +43,7 @@ def armed(monkeypatch, tmp_path):
 
 @pytest.fixture
 def read(armed):
-    """Return what the armed shim has put so far, as a reader of its channel."""
+    """A function that reads what the armed shim has put so far and returns the reader."""
     opened: list[ChannelReader] = []
 
     def take():

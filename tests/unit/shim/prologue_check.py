@@ -1,6 +1,6 @@
-"""Gives functions of the standard library a call in front, compares their code, and runs some.
+"""Adds a call in front of functions of the standard library, compares their code, and runs some.
 
-It is for any Python since 3.7.
+It runs in Python 3.7 and later.
 """
 
 import argparse
@@ -25,7 +25,7 @@ class Ending:
         ends.append(1)
 
 
-def told(_first):
+def called(_first):
     calls.append(1)
     return Ending() if keeps else None
 
@@ -38,9 +38,12 @@ def load(shim):
 
 
 def instructions(code):
-    """Return (name, argument or number of the instruction jumped to, line, columns) of each instruction."""
+    """Return name, argument, line, and whether it is a jump, of each instruction.
+
+    The argument of a jump is the number of its target.
+    """
     found = [each for each in dis.get_instructions(code) if each.opname != "EXTENDED_ARG"]
-    begins = [0] + [each.offset + 2 for each in found]  # a jump may go to the extensions of what it goes to
+    begins = [0] + [each.offset + 2 for each in found]  # a jump may lead to the extension of its target
     numbers = {at: number for number, each in enumerate(found) for at in range(begins[number], each.offset + 2)}
     lines, line, result = dict(dis.findlinestarts(code)), None, []
     at = 0
@@ -53,10 +56,10 @@ def instructions(code):
     return result
 
 
-def without_letting_go(found):
-    """Return ``found`` without what lets go of the kept value, in front of each return.
+def without_release(found):
+    """Return ``found`` without the instructions that release the kept value before each return.
 
-    Jumps go to where it was.
+    Jumps to these instructions lead to the return.
     """
     numbers: list[int] = []
     kept: list[Any] = []
@@ -70,13 +73,13 @@ def without_letting_go(found):
 
 
 def check(code, changed):
-    """Compare the two, but for the call in front."""
+    """Compare ``code`` with ``changed``, except for the call in front."""
     old, new = instructions(code), instructions(changed)
     if keeps and sys.version_info[:2] in ((3, 9), (3, 10)):
-        new = without_letting_go(new)
+        new = without_release(new)
     more = len(new) - len(old)
     begin = [each[0] for each in old].index("RESUME") + 1 if sys.version_info >= (3, 11) else 0
-    for one, other in zip(old, new[:begin] + new[begin + more :]):  # noqa: B905 - Python 3.7 knows no strict
+    for one, other in zip(old, new[:begin] + new[begin + more :]):  # noqa: B905 - Python 3.7 has no strict
         argument = one[1] + more if one[3] and one[1] is not None and one[1] >= begin else one[1]
         assert one[0] == other[0], (code, one, other)
         assert argument is other[1] or repr(argument) == repr(other[1]), (code, one, other)
@@ -91,7 +94,7 @@ def check(code, changed):
 
 
 def functions():
-    """Yield the functions of the modules that are tried."""
+    """Yield the functions of the modules that are changed."""
     for module in (argparse, configparser, inspect, json.encoder, json.decoder, textwrap, traceback, xml.dom.minidom):
         for holder in [module] + [each for each in vars(module).values() if isinstance(each, type)]:
             for each in list(vars(holder).values()):
@@ -100,7 +103,7 @@ def functions():
 
 
 def use():
-    """Run a good part of them."""
+    """Run many of the changed functions."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--number", type=int, help="a number of things")
     assert parser.parse_args(["--number", "3"]).number == 3
@@ -125,7 +128,7 @@ def main():
         if not code.co_argcount or code.co_flags & prologue._GENERATORS:
             continue
         tried += 1
-        made = prologue.with_call(code, told, 1, keeps)
+        made = prologue.with_call(code, called, 1, keeps)
         if made is not None:
             check(code, made)
             function.__code__ = made

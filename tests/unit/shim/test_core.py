@@ -1,4 +1,4 @@
-"""Arming and disarming: what asks for it, what is replaced meanwhile, and that all of it is put back."""
+"""Arming and disarming: conditions, replacements while armed, and their undoing."""
 
 import contextlib
 import os
@@ -13,7 +13,7 @@ RUN = f"{7:016x}@"
 
 @pytest.fixture(autouse=True)
 def disarmed(monkeypatch: pytest.MonkeyPatch):
-    """No test leaves the shim armed, or a channel."""
+    """Disarm the shim and close its channel after each test."""
     monkeypatch.setattr(guard, "_raise", True)
     yield
     made = core.state().channel if core.state() is not None else None
@@ -24,7 +24,7 @@ def disarmed(monkeypatch: pytest.MonkeyPatch):
 
 
 @pytest.mark.parametrize("run", [None, "", "@/folder", "7@/folder", "x" * 16 + "@/folder", f"{7:016x}", f"{7:017x}@/f"])
-def test_what_is_no_launch_arms_nothing(run):
+def test_an_invalid_launch_arms_nothing(run):
     before = list(sys.meta_path)
     core.arm({} if run is None else {"TFPROF_RUN": run})
     assert core.state() is None
@@ -32,7 +32,7 @@ def test_what_is_no_launch_arms_nothing(run):
     assert sys.meta_path == before
 
 
-def test_a_process_is_armed_once_for_the_launch_that_it_belongs_to(tmp_path):
+def test_a_process_is_armed_once_for_its_first_launch(tmp_path):
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
     first = core.state()
     core.arm({"TFPROF_RUN": f"{8:016x}@/elsewhere"})
@@ -40,13 +40,13 @@ def test_a_process_is_armed_once_for_the_launch_that_it_belongs_to(tmp_path):
     assert (first.launch, first.folder) == (7, str(tmp_path))
 
 
-def test_a_program_that_runs_as_somebody_else_is_let_be(monkeypatch, tmp_path):
+def test_a_setuid_program_is_not_armed(monkeypatch, tmp_path):
     monkeypatch.setattr(os, "geteuid", lambda: os.getuid() + 1)
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
     assert core.state() is None
 
 
-def test_the_channel_is_made_when_it_is_needed_and_once(tmp_path):
+def test_the_channel_is_created_once_when_it_is_needed(tmp_path):
     (tmp_path / "announce").mkdir()
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
     assert core.state().channel is None
@@ -57,7 +57,7 @@ def test_the_channel_is_made_when_it_is_needed_and_once(tmp_path):
     assert core.thread_id() == 0 or core.thread_id() == int(os.readlink("/proc/thread-self").rpartition("/")[2])
 
 
-def test_a_channel_that_cannot_be_made_is_asked_for_once(monkeypatch, tmp_path):
+def test_a_channel_that_cannot_be_created_is_tried_once(monkeypatch, tmp_path):
     (tmp_path / "announce").mkdir()
     calls = []
 
@@ -72,18 +72,18 @@ def test_a_channel_that_cannot_be_made_is_asked_for_once(monkeypatch, tmp_path):
     assert tried
     assert core.channel() is None
     assert len(calls) == tried
-    (told,) = (path.read_text() for path in (tmp_path / "announce").iterdir())
-    assert told.startswith("refused memfd-refused")
+    (announced,) = (path.read_text() for path in (tmp_path / "announce").iterdir())
+    assert announced.startswith("refused memfd-refused")
 
 
 class Owner:
-    """Has what is replaced."""
+    """The owner of a replaced method."""
 
     def method(self):
         return "theirs"
 
 
-def test_what_is_replaced_is_put_back_unless_another_replaced_it_since(tmp_path):
+def test_a_replacement_is_undone_unless_another_one_followed(tmp_path):
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
     theirs = Owner.__dict__["method"]
     core.replace(Owner, "method", lambda original: lambda self: original(self) + " and ours")
@@ -97,21 +97,21 @@ def test_what_is_replaced_is_put_back_unless_another_replaced_it_since(tmp_path)
     core.replace(Owner, "method", lambda original: lambda self: original(self) + " and ours")
     ours = Owner.__dict__["method"]
     try:
-        setattr(Owner, "method", lambda self: ours(self) + " and a third one's")  # noqa: B010 - none to methods
+        setattr(Owner, "method", lambda self: ours(self) + " and a third one's")  # noqa: B010 - as below
         core.disarm()
         assert Owner().method() == "theirs and ours and a third one's"
     finally:
-        setattr(Owner, "method", theirs)  # noqa: B010
+        setattr(Owner, "method", theirs)  # noqa: B010 - mypy forbids an assignment to a method
 
 
-def test_trackers_are_one_for_each_kind_and_those_of_the_budget_are_known(tmp_path):
+def test_each_kind_has_one_tracker_and_budgeted_kinds_are_known(tmp_path):
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
     train, summary = core.tracker(layout.TRAIN), core.tracker(layout.SUMMARY, budgeted=False)
     assert core.tracker(layout.TRAIN) is train is not summary
     assert core.state().budgeted_kinds == {layout.TRAIN}
 
 
-def test_the_channel_says_that_the_shim_was_disarmed(tmp_path):
+def test_the_channel_shows_that_the_shim_was_disarmed(tmp_path):
     (tmp_path / "announce").mkdir()
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
     seen = os.dup(core.channel()._fd)
@@ -123,7 +123,7 @@ def test_the_channel_says_that_the_shim_was_disarmed(tmp_path):
     os.close(seen)
 
 
-def test_a_forked_child_has_a_channel_of_its_own_and_counts_from_one(tmp_path):
+def test_a_forked_child_has_a_separate_channel(tmp_path):
     (tmp_path / "announce").mkdir()
     core.arm({"TFPROF_RUN": f"{RUN}{tmp_path}"})
     core.channel()
@@ -137,8 +137,8 @@ def test_a_forked_child_has_a_channel_of_its_own_and_counts_from_one(tmp_path):
         finally:
             os._exit(0)
     os.close(write)
-    with os.fdopen(read) as told:
-        assert told.read() == "1 1"
+    with os.fdopen(read) as answer:
+        assert answer.read() == "1 1"
     os.waitpid(child, 0)
     pids = sorted(int(path.name.partition("-")[0]) for path in (tmp_path / "announce").iterdir())
     assert pids == sorted([os.getpid(), child])

@@ -1,4 +1,4 @@
-"""Descriptors 0, 1 and 2 are never taken for anything of ours."""
+"""Our files never get descriptors 0, 1 and 2."""
 
 import errno
 import os
@@ -8,7 +8,7 @@ import sys
 import pytest
 from tfprof.shim import descriptors
 
-# In a process of its own: it closes what pytest needs.
+# Runs in another process, since it closes descriptors that pytest needs.
 SCRIPT = """
 import errno, os, sys
 from tfprof.shim import descriptors
@@ -42,12 +42,12 @@ os._exit(len(problems))
 
 
 @pytest.mark.parametrize("closed", ["0", "1", "2", "0,1,2", "0,2"])
-def test_closed_ones_stay_closed_to_the_job(closed):
+def test_closed_descriptors_stay_closed_for_the_job(closed):
     assert subprocess.run([sys.executable, "-c", SCRIPT, closed], check=False, timeout=60).returncode == 0
 
 
-def test_what_the_job_puts_there_meanwhile_is_left_alone(monkeypatch):
-    monkeypatch.setattr(descriptors, "_LOWEST", 1 << 20)  # whatever is opened counts as one of the three
+def test_a_descriptor_that_the_job_opens_meanwhile_is_kept(monkeypatch):
+    monkeypatch.setattr(descriptors, "_LOWEST", 1 << 20)  # every opened descriptor counts as a standard one
     taken = descriptors.StandardFdsReserved()
     monkeypatch.setattr(descriptors, "_standard_open", lambda: bool(taken._taken))
     with taken:

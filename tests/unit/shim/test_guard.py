@@ -1,4 +1,4 @@
-"""The fence: ours is kept from the job, the job's is kept from nobody."""
+"""The fence: it contains our errors and lets the job's own pass."""
 
 import bdb
 import ctypes
@@ -40,12 +40,12 @@ def test_a_long_traceback_is_cut_to_the_page(channel, reader):
     assert reader.fault().endswith("xxx\n")
 
 
-def test_what_works_is_handed_on():
+def test_a_result_is_returned():
     assert guarded(lambda value, other=1: value + other)(2, other=3) == 5
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, SystemExit, GeneratorExit])
-def test_the_way_out_of_a_job_is_not_stopped(error):
+def test_exits_of_the_job_pass(error):
     @guarded
     def leaves():
         raise error
@@ -85,7 +85,7 @@ HANDLERS = {
 
 
 @pytest.mark.parametrize("handler", HANDLERS.values(), ids=HANDLERS)
-def test_a_handler_is_known_by_the_frame_that_it_is_given_also_when_it_is_one_no_more(channel, reader, handler):
+def test_a_handler_is_recognised_by_its_frame_argument_even_after_its_removal(channel, reader, handler):
     def once(number, frame):
         signal.signal(number, signal.SIG_IGN)
         handler(number, frame)
@@ -109,7 +109,7 @@ def test_a_handler_is_known_by_the_frame_that_it_is_given_also_when_it_is_one_no
 @pytest.mark.parametrize(
     "error", [OSError(2, "no such file"), ValueError("no number"), KeyError("none"), MemoryError()]
 )
-def test_what_our_own_calls_end_with_is_ours(error):
+def test_an_error_of_our_own_calls_is_ours(error):
     def fails():
         try:
             list(map(raises, [error]))
@@ -120,7 +120,7 @@ def test_what_our_own_calls_end_with_is_ours(error):
     assert fails() is False
 
 
-def test_a_statement_without_words_is_ours_and_an_error_set_from_outside_is_not():
+def test_a_raise_without_arguments_is_ours_and_an_error_set_by_another_thread_is_not():
     main = ctypes.c_ulong(threading.get_ident())
 
     def set_from_outside():
@@ -128,16 +128,16 @@ def test_a_statement_without_words_is_ours_and_an_error_set_from_outside_is_not(
         for _ in range(1000):
             ""
 
-    def says_nothing():
+    def without_arguments():
         raise TimeoutError
 
-    for function, theirs in ((set_from_outside, True), (says_nothing, False)):
+    for function, theirs in ((set_from_outside, True), (without_arguments, False)):
         with pytest.raises(TimeoutError) as caught:
             function()
         assert guard.theirs(caught.value) is theirs
 
 
-def test_a_debugger_that_is_told_to_quit_in_our_code_quits():
+def test_a_debugger_can_quit_in_our_code():
     def trace(frame, _event, _argument):
         if frame.f_code is inner.__code__:
             raise bdb.BdbQuit
@@ -160,7 +160,7 @@ def test_an_import_error_that_interrupts_an_import_of_ours_is_the_jobs(channel, 
             raise ModuleNotFoundError("theirs")
 
     def imports():
-        import wsgiref.headers  # noqa: F401 - the frames of this import are cut out of the error's traceback
+        import wsgiref.headers  # noqa: F401 - the traceback of the error lacks the frames of this import
 
     sys.modules.pop("wsgiref.headers", None)
     sys.settrace(trace)
@@ -172,7 +172,7 @@ def test_an_import_error_that_interrupts_an_import_of_ours_is_the_jobs(channel, 
     assert reader.word("faults") == 0
 
 
-def test_what_python_would_drop_is_raised_at_the_next_line(channel, reader):
+def test_an_error_that_python_would_drop_is_raised_at_the_next_line(channel, reader):
     class Thing:
         """Something to refer to."""
 
@@ -196,12 +196,12 @@ def test_what_python_would_drop_is_raised_at_the_next_line(channel, reader):
 
 
 @pytest.mark.parametrize(("text", "on"), [("0", False), ("no", False), ("", False), ("perhaps", False), ("yes", True)])
-def test_the_switches_are_read_as_the_table_of_settings_says(monkeypatch, text, on):
+def test_switches_are_read_by_the_table_of_settings(monkeypatch, text, on):
     monkeypatch.setitem(guard._asked, "debug", text)
     assert guard._switch("debug") is on
 
 
-def test_our_own_tests_see_our_errors(monkeypatch):
+def test_with_the_setting_raise_our_errors_are_raised(monkeypatch):
     empty: dict[str, int] = {}
     monkeypatch.setattr(guard, "_raise", True)
     with pytest.raises(KeyError):
@@ -209,7 +209,7 @@ def test_our_own_tests_see_our_errors(monkeypatch):
 
 
 def test_an_error_without_arguments_from_tensorflows_compiled_parts_is_ours(monkeypatch):
-    """Such errors carry their text elsewhere; one that another thread set has none either."""
+    """Such errors have their text elsewhere. Errors of another thread have no arguments, either."""
     monkeypatch.setattr(guard, "_raise", False)
     kinds = {name: type("Error", (Exception,), {"__module__": name}) for name in ("tensorflow.errors", "theirs")}
 

@@ -1,4 +1,4 @@
-"""Modules that are waited for are told of once they are there, and look as they would without."""
+"""Listed modules are reported once after their import, and are otherwise unchanged."""
 
 import importlib
 import sys
@@ -11,8 +11,8 @@ NAME = "waited_for_by_a_test"
 
 
 @pytest.fixture
-def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    """What was told of ``NAME``: a list of (name, what the module had by then)."""
+def reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The reports of ``NAME``: (name, whether the module has run to its last line)."""
     (tmp_path / f"{NAME}.py").write_text("began = __loader__\nif FAILS: raise ValueError\ndone = True\n")
     (tmp_path / "beside_it.py").write_text("")
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -37,17 +37,17 @@ works = pytest.mark.parametrize("_fails", [False], indirect=True)
 
 @works
 @pytest.mark.usefixtures("_fails")
-def test_a_module_is_told_of_once_after_its_last_line(told: list[tuple[str, bool]]) -> None:
+def test_a_module_is_reported_once_after_its_last_line(reported: list[tuple[str, bool]]) -> None:
     importlib.import_module("beside_it")
-    assert told == []
+    assert reported == []
     importlib.import_module(NAME)
     importlib.import_module(NAME)
-    assert told == [(NAME, True)]
+    assert reported == [(NAME, True)]
 
 
 @works
 @pytest.mark.usefixtures("_fails")
-def test_a_module_sees_its_own_loader_from_its_first_line_on(told: list[tuple[str, bool]]) -> None:
+def test_a_module_sees_its_own_loader_from_its_first_line_on(reported: list[tuple[str, bool]]) -> None:
     module = importlib.import_module(NAME)
     assert module.began is module.__loader__ is module.__spec__.loader
     assert not type(module.__loader__).__module__.startswith("tfprof")
@@ -55,8 +55,8 @@ def test_a_module_sees_its_own_loader_from_its_first_line_on(told: list[tuple[st
 
 
 @works
-@pytest.mark.usefixtures("_fails", "told")
-def test_a_module_that_is_there_already_is_told_of_at_once() -> None:
+@pytest.mark.usefixtures("_fails", "reported")
+def test_a_loaded_module_is_reported_at_once() -> None:
     hook.remove()
     importlib.import_module(NAME)
     found: list[str] = []
@@ -66,22 +66,22 @@ def test_a_module_that_is_there_already_is_told_of_at_once() -> None:
 
 @pytest.mark.parametrize("_fails", [True], indirect=True)
 @pytest.mark.usefixtures("_fails")
-def test_a_module_that_fails_is_told_of_only_when_it_succeeds(
-    told: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
+def test_a_failing_module_is_reported_only_after_a_successful_import(
+    reported: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with pytest.raises(ValueError):
         importlib.import_module(NAME)
-    assert told == []
+    assert reported == []
     assert NAME not in sys.modules
     monkeypatch.setattr("builtins.FAILS", False)
     importlib.import_module(NAME)
-    assert told == [(NAME, True)]
+    assert reported == [(NAME, True)]
 
 
 @works
 @pytest.mark.usefixtures("_fails")
-def test_finders_of_others_go_on_and_odd_ones_are_passed_over(
-    told: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
+def test_other_finders_still_work_and_invalid_ones_are_skipped(
+    reported: list[tuple[str, bool]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
 
@@ -94,16 +94,16 @@ def test_finders_of_others_go_on_and_odd_ones_are_passed_over(
         patched.setattr(sys, "meta_path", [sys.meta_path[0], object(), Recorder, *sys.meta_path[1:]])
         importlib.import_module(NAME)
     assert asked.count(NAME) == 1
-    assert told == [(NAME, True)]
+    assert reported == [(NAME, True)]
 
 
 @works
 @pytest.mark.usefixtures("_fails")
-def test_nothing_is_told_once_the_hook_is_removed(told: list[tuple[str, bool]]) -> None:
+def test_nothing_is_reported_after_the_hook_is_removed(reported: list[tuple[str, bool]]) -> None:
     spec = sys.meta_path[0].find_spec(NAME, None)
     assert spec is not None
     hook.remove()
     hook.remove()
     importlib.util.module_from_spec(spec)
     importlib.import_module(NAME)
-    assert told == []
+    assert reported == []

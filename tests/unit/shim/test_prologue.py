@@ -1,4 +1,4 @@
-"""Code with a call in front of it: the same code in all else, in every interpreter that jobs run in."""
+"""Code with a call in front is otherwise unchanged, in every supported interpreter."""
 
 import subprocess
 
@@ -10,7 +10,7 @@ SCRIPT = ROOT / "tests/unit/shim/prologue_check.py"
 
 @pytest.mark.parametrize("keeps", ["keeps", "drops"])
 @pytest.mark.parametrize("python", MODERN, ids=name_of)
-def test_functions_of_the_library_do_what_they_did(python, keeps):
+def test_functions_of_the_library_work_as_before(python, keeps):
     command = [str(python), "-B", "-W", "ignore", str(SCRIPT), str(ROOT / "shim"), keeps]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr

@@ -1,4 +1,4 @@
-"""What is kept of the C library's standard error while a call of ours runs."""
+"""The C library's standard error while a call of ours runs."""
 
 import ctypes
 import os
@@ -38,13 +38,13 @@ def test_each_capture_begins_empty(captured, capfd):
         assert capfd.readouterr().err == f"line {number}\n"
 
 
-def test_what_goes_to_the_descriptor_is_not_touched(captured, capfd):
+def test_output_to_the_descriptor_is_not_touched(captured, capfd):
     with captured:
         os.write(2, b"python's")
         assert capfd.readouterr().err == "python's"
 
 
-def test_the_librarys_first_words_are_left_out_with_the_line_that_caused_them(captured, capfd):
+def test_the_preamble_is_left_out_with_the_line_that_caused_it(captured, capfd):
     with captured:
         log(PREAMBLE)
         log(OURS)
@@ -80,7 +80,7 @@ def test_other_threads_may_write_all_the_time(captured, capfd):
     assert capfd.readouterr().err == "theirs\n" * len(written)
 
 
-def test_a_child_forked_within_closes_it_and_has_its_stream_back(captured, capfd):
+def test_a_child_forked_meanwhile_gets_its_stream_back(captured, capfd):
     with captured:
         pid = os.fork()
         if pid == 0:
@@ -91,7 +91,7 @@ def test_a_child_forked_within_closes_it_and_has_its_stream_back(captured, capfd
     assert capfd.readouterr().err == "child\n"
 
 
-def test_a_pointer_to_the_stream_that_somebody_kept_is_captured_too(captured, capfd):
+def test_output_through_a_copied_stream_pointer_is_captured_too(captured, capfd):
     with captured:
         kept = STDERR.value
         LIBC.fputs(OURS.encode() + b"\n", ctypes.c_void_p(kept))
@@ -106,7 +106,7 @@ def test_messages_of_several_lines_are_left_out_whole(captured):
     assert stderr_guard.others(text) == b"2026: I other.cc:1] theirs\nDumped by others\n"
 
 
-def test_a_descriptor_that_the_job_has_replaced_is_left_alone(captured, capfd, tmp_path):
+def test_a_descriptor_that_the_job_has_replaced_is_not_touched(captured, capfd, tmp_path):
     with (tmp_path / "file").open("wb") as file:
         os.dup2(file.fileno(), captured.fd)
         with captured:
@@ -118,7 +118,7 @@ def test_a_descriptor_that_the_job_has_replaced_is_left_alone(captured, capfd, t
     assert (tmp_path / "file").read_bytes() == b""
 
 
-def test_a_library_whose_streams_look_otherwise_is_left_alone(monkeypatch):
+def test_a_library_with_another_stream_layout_is_refused(monkeypatch):
     monkeypatch.setattr(stderr_guard, "_FILENO_AT", 120)
     with pytest.raises(stderr_guard.NoisyError):
         stderr_guard.Captured()

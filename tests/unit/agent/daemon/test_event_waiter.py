@@ -1,4 +1,4 @@
-"""What ends a rest: an answer, the end of a process that is watched, or its time."""
+"""Events that end a wait: an answer, the end of a watched process, an announcement, the timeout."""
 
 import subprocess
 import time
@@ -18,14 +18,14 @@ UID = 7
 
 
 class Ends(NamedTuple):
-    """A rest, and the other end of the socket that it looks at."""
+    """A waiter, and both ends of the socket that it polls."""
 
-    rest: EventWaiter
+    waiter: EventWaiter
     ours: "zmq.Socket[bytes]"
     theirs: "zmq.Socket[bytes]"
 
     def wait(self, seconds: float) -> Wakeup:
-        return self.rest.wait(seconds, listening=True)
+        return self.waiter.wait(seconds, listening=True)
 
 
 @pytest.fixture
@@ -44,14 +44,14 @@ def known(process: "subprocess.Popen[bytes]") -> Process:
 @pytest.fixture
 def ends(tmp_path: Path) -> Iterator[Ends]:
     with zmq.Context() as context, context.socket(zmq.PAIR) as ours, context.socket(zmq.PAIR) as theirs:
-        ours.bind("inproc://rest")
-        theirs.connect("inproc://rest")
-        rest = EventWaiter(ours, FolderWatch(str(tmp_path)))
-        yield Ends(rest, ours, theirs)
-        rest.close()
+        ours.bind("inproc://waiter")
+        theirs.connect("inproc://waiter")
+        waiter = EventWaiter(ours, FolderWatch(str(tmp_path)))
+        yield Ends(waiter, ours, theirs)
+        waiter.close()
 
 
-def test_a_rest_ends_with_its_time(ends: Ends) -> None:
+def test_a_wait_ends_after_its_time(ends: Ends) -> None:
     began = time.monotonic()
     assert ends.wait(0.05) == NOTHING
     assert time.monotonic() - began >= 0.04
@@ -59,41 +59,43 @@ def test_a_rest_ends_with_its_time(ends: Ends) -> None:
 
 
 @pytest.mark.parametrize("listening", [True, False])
-def test_a_rest_without_anything_to_wake_for_takes_its_time_and_no_processor(ends: Ends, *, listening: bool) -> None:
+def test_a_wait_without_descriptors_takes_its_time_and_no_processor(ends: Ends, *, listening: bool) -> None:
     began, used = time.monotonic(), time.thread_time()
     for _ in range(4):
-        assert ends.rest.wait(0.05, listening=listening) == NOTHING
+        assert ends.waiter.wait(0.05, listening=listening) == NOTHING
     assert time.monotonic() - began >= 0.19
     assert time.thread_time() - used < 0.02
 
 
-def test_an_answer_ends_it_as_long_as_it_is_not_taken(ends: Ends) -> None:
+def test_an_unread_answer_ends_a_wait(ends: Ends) -> None:
     ends.theirs.send(b"ack")
     assert ends.wait(30.0) == ends.wait(30.0) == Wakeup(answered=True, ended=False, announced=False)
     ends.ours.recv()
     assert ends.wait(0.0) == NOTHING
 
 
-def test_an_answer_does_not_end_one_that_does_not_listen(ends: Ends) -> None:
+def test_an_answer_does_not_end_a_wait_without_listening(ends: Ends) -> None:
     ends.theirs.send(b"ack")
-    assert ends.rest.wait(0.05, listening=False) == NOTHING
+    assert ends.waiter.wait(0.05, listening=False) == NOTHING
     assert ends.wait(30.0).answered
 
 
 @pytest.mark.parametrize("listening", [True, False])
-def test_the_end_of_a_process_ends_it_once(ends: Ends, sleeping: "subprocess.Popen[bytes]", *, listening: bool) -> None:
-    ends.rest.watch(UID, known(sleeping))
-    assert ends.rest.watches(UID)
+def test_the_end_of_a_process_ends_one_wait(
+    ends: Ends, sleeping: "subprocess.Popen[bytes]", *, listening: bool
+) -> None:
+    ends.waiter.watch(UID, known(sleeping))
+    assert ends.waiter.watches(UID)
     assert ends.wait(0.0) == NOTHING
     sleeping.kill()
-    assert ends.rest.wait(30.0, listening=listening) == Wakeup(answered=False, ended=True, announced=False)
-    assert not ends.rest.watches(UID)
+    assert ends.waiter.wait(30.0, listening=listening) == Wakeup(answered=False, ended=True, announced=False)
+    assert not ends.waiter.watches(UID)
     assert ends.wait(0.0) == NOTHING
-    ends.rest.forget(UID)
+    ends.waiter.forget(UID)
 
 
-def test_both_at_once_are_both_told(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
-    ends.rest.watch(UID, known(sleeping))
+def test_two_events_at_once_are_both_reported(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
+    ends.waiter.watch(UID, known(sleeping))
     sleeping.kill()
     sleeping.wait()
     ends.theirs.send(b"ack")
@@ -103,24 +105,24 @@ def test_both_at_once_are_both_told(ends: Ends, sleeping: "subprocess.Popen[byte
 
 def test_a_process_that_is_gone_or_forgotten_is_no_error(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
     found = known(sleeping)
-    ends.rest.watch(UID, found)
-    ends.rest.forget(UID)
+    ends.waiter.watch(UID, found)
+    ends.waiter.forget(UID)
     sleeping.kill()
     sleeping.wait()
     assert ends.wait(0.05) == NOTHING
-    ends.rest.watch(UID, found)
-    assert not ends.rest.watches(UID)
+    ends.waiter.watch(UID, found)
+    assert not ends.waiter.watches(UID)
     assert ends.wait(0.0) == NOTHING
-    ends.rest.forget(UID)
+    ends.waiter.forget(UID)
 
 
-def test_another_process_with_its_number_is_not_watched(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
-    ends.rest.watch(UID, Process(sleeping.pid, 1))
-    assert not ends.rest.watches(UID)
+def test_another_process_with_the_same_pid_is_not_watched(ends: Ends, sleeping: "subprocess.Popen[bytes]") -> None:
+    ends.waiter.watch(UID, Process(sleeping.pid, 1))
+    assert not ends.waiter.watches(UID)
 
 
 @pytest.mark.parametrize("listening", [True, False])
-def test_a_rest_ends_when_a_channel_is_announced(ends: Ends, tmp_path: Path, *, listening: bool) -> None:
+def test_an_announcement_ends_a_wait(ends: Ends, tmp_path: Path, *, listening: bool) -> None:
     (tmp_path / "1-0123456789abcdef").touch()
-    assert ends.rest.wait(20, listening=listening) == Wakeup(answered=False, ended=False, announced=True)
-    assert ends.rest.wait(0.05, listening=listening) == NOTHING
+    assert ends.waiter.wait(20, listening=listening) == Wakeup(answered=False, ended=False, announced=True)
+    assert ends.waiter.wait(0.05, listening=listening) == NOTHING

@@ -1,4 +1,4 @@
-"""Channels are found once, at the process that made them, and only those of this instance."""
+"""Channels of this instance are found, each once, with the process that created it."""
 
 import os
 import subprocess
@@ -77,21 +77,21 @@ def test_an_announced_channel_is_found_without_a_scan_and_only_once(place) -> No
     assert place.finder.scan() == []
 
 
-def test_a_channel_that_nobody_announced_is_found_by_a_scan(place) -> None:
+def test_a_channel_without_an_announcement_is_found_by_a_scan(place) -> None:
     child = place.job()
     assert place.finder.announced() == []
     assert place.take(place.finder.scan()) == [child.pid]
     assert place.finder.holds(child.pid, place.found[0].inode)
 
 
-def test_the_channels_of_other_launches_are_left_alone(place) -> None:
+def test_channels_of_other_launches_are_not_opened(place) -> None:
     place.job(launch=8, announce="announce")
     assert place.finder.announced() == []
     assert place.finder.scan() == []
     assert not place.finder.refusals
 
 
-def test_a_channel_that_was_dealt_with_is_not_found_again(place) -> None:
+def test_a_finished_channel_is_not_found_again(place) -> None:
     place.job()
     place.take(place.finder.scan())
     place.finder.forget(place.found[0].inode)
@@ -106,7 +106,7 @@ def test_another_version_is_refused_once_and_at_once(place) -> None:
     assert (refusal.launch, refusal.pid, refusal.slug, refusal.times) == (7, child.pid, "unknown-version", 1)
 
 
-def test_another_version_that_only_the_launcher_still_holds_is_told_to_its_launch(place) -> None:
+def test_another_version_that_only_the_launcher_still_holds_is_a_refusal_of_its_launch(place) -> None:
     left = ChannelWriter(7, version=9)
     left.announce(place.path)
     place.finder.announced()
@@ -115,7 +115,7 @@ def test_another_version_that_only_the_launcher_still_holds_is_told_to_its_launc
     assert (refusal.launch, refusal.pid, refusal.slug) == (7, os.getpid(), "unknown-version")
 
 
-def test_a_channel_that_is_being_made_is_refused_only_when_it_stays_so(place) -> None:
+def test_an_incomplete_channel_is_refused_only_after_some_tries(place) -> None:
     child = place.job(version=0)
     for _ in range(TRIES - 1):
         place.finder.scan()
@@ -138,11 +138,11 @@ def test_the_announcement_of_a_process_that_is_gone_is_removed(place) -> None:
     assert list(folder.iterdir()) == []
 
 
-def test_a_process_with_many_channels_has_some_refused_and_keeps_nobody_waiting(place) -> None:
+def test_a_process_with_many_channels_has_some_refused_and_delays_no_other(place) -> None:
     many = [ChannelWriter(7) for _ in range(3 * TAKEN_MAX)]
     for writer in many:
         writer.announce(place.path)
-    # Announced last, and by a name that is listed last.
+    # Announced last, with a name that is last in the list.
     child = place.job(announce="announce")
     first = Path(place.path, runtime_dir.ANNOUNCE, f"{child.pid}-{'f' * 16}")
     next(Path(place.path, runtime_dir.ANNOUNCE).glob(f"{child.pid}-*")).rename(first)
@@ -152,10 +152,10 @@ def test_a_process_with_many_channels_has_some_refused_and_keeps_nobody_waiting(
     for writer in many:
         writer.close()
     assert len(place.found) == PROCESS_MAX + 1
-    assert len(place.finder.refusals) == 0  # this process is of no launch: nobody's loss
+    assert len(place.finder.refusals) == 0  # this process belongs to no launch
 
 
-def test_what_a_process_of_the_launch_has_too_many_of_is_counted_once_each(place) -> None:
+def test_each_surplus_channel_of_a_process_is_counted_once(place) -> None:
     child = place.job(count=PROCESS_MAX + 5)
     for _ in range(3):
         place.take(place.finder.scan())
@@ -167,7 +167,7 @@ def test_what_a_process_of_the_launch_has_too_many_of_is_counted_once_each(place
     assert place.take(place.finder.scan()) == []
 
 
-def test_no_more_channels_are_open_than_may_be_and_the_others_wait(place, monkeypatch) -> None:
+def test_the_number_of_open_channels_is_limited_and_the_others_wait(place, monkeypatch) -> None:
     monkeypatch.setattr(finder, "OPEN_MAX", 2)
     for _ in range(3):
         place.job()
@@ -177,7 +177,7 @@ def test_no_more_channels_are_open_than_may_be_and_the_others_wait(place, monkey
     assert len(place.take(place.finder.announced())) == 1
 
 
-def test_many_announcements_are_taken_some_at_a_time(tmp_path) -> None:
+def test_many_announcements_are_handled_some_at_a_time(tmp_path) -> None:
     (tmp_path / runtime_dir.ANNOUNCE).mkdir()
     for number in range(NEWS_MAX + 10):
         (tmp_path / runtime_dir.ANNOUNCE / f"1-{number:016x}").write_text("channel\n")
@@ -185,15 +185,15 @@ def test_many_announcements_are_taken_some_at_a_time(tmp_path) -> None:
     assert [len(folder.news()) for _ in range(3)] == [NEWS_MAX, 10, 0]
 
 
-def test_scans_are_spaced_by_what_they_cost(place) -> None:
+def test_the_interval_of_scans_follows_their_cost(place) -> None:
     assert place.finder.scan_is_due(time.monotonic())
     place.finder.scan()
     assert not place.finder.scan_is_due(time.monotonic())
-    place.finder.scan_soon()
+    place.finder.make_scan_due()
     assert place.finder.scan_is_due(time.monotonic())
 
 
-def test_an_announcement_under_a_number_of_another_namespace_brings_the_next_scan_forward(place) -> None:
+def test_an_announcement_with_a_pid_of_another_namespace_hastens_the_next_scan(place) -> None:
     place.finder.scan()
     assert not place.finder.scan_is_due(time.monotonic() + SCAN_SOONEST_S)
     Path(place.path, runtime_dir.ANNOUNCE, "999999999-00000000000000ff").write_text("channel\n")

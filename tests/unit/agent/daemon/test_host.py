@@ -1,4 +1,4 @@
-"""Samples have the columns of the store, and what counts up never shrinks."""
+"""Samples have the columns of the store, and counters never shrink."""
 
 import os
 import subprocess
@@ -13,12 +13,12 @@ def tree() -> list[processes.Process]:
     return processes.process_tree(processes.all_pids()).below(os.getpid(), frozenset())
 
 
-def test_samples_are_named_as_the_columns_of_the_store() -> None:
+def test_samples_have_the_columns_of_the_store() -> None:
     assert ["t_ns", *TreeSampler().sample(tree())] == schema.SAMPLES.names
     assert ["t_ns", *HostSampler().sample()] == schema.HOST_SAMPLES.names
 
 
-def test_a_child_that_is_gone_counts_with_what_it_had_used() -> None:
+def test_an_ended_child_counts_with_its_last_usage() -> None:
     sampler = TreeSampler()
     code = "import time\nwhile time.process_time() < 0.3: pass\nprint(1, flush=True)\ninput()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=-1, stdout=-1) as child:
@@ -34,7 +34,7 @@ def test_a_child_that_is_gone_counts_with_what_it_had_used() -> None:
     assert sampler.sample([])["cpu_user_s"] >= without["cpu_user_s"]
 
 
-def test_the_host_has_memory_processors_and_a_past() -> None:
+def test_the_host_has_memory_processors_and_used_time() -> None:
     sample = HostSampler().sample()
     assert sample["cpus"] == os.cpu_count()
     assert 0 < sample["memory_available_bytes"] <= sample["memory_total_bytes"]

@@ -1,4 +1,4 @@
-"""A job as the agent keeps it: what it says of itself, when its channel is over, and how it ended."""
+"""A job in the agent: its identity, its messages, and its end."""
 
 import json
 import os
@@ -23,7 +23,7 @@ ROOM = 1 << 30
 
 
 class Bench:
-    """A job whose channel this process writes, and what is sent about it."""
+    """A job whose channel this process writes, and the messages about it."""
 
     def __init__(self, place: Path, launch: Launch = LAUNCH, owner: Any = ...) -> None:
         self.place = str(place)
@@ -39,7 +39,7 @@ class Bench:
         self.writer.close()
 
     def turn(self, seconds: float = 0.0) -> None:
-        """Let so much time pass, then queue, send and have all acked."""
+        """Advance the clock, then queue, send and ack all messages."""
         self.now += seconds
         self.job.queue_changes(self.now)
         first = len(self.sent)
@@ -55,8 +55,8 @@ class Bench:
         return [json.loads(body) for head, body in self.sent if head.type == kind]
 
     def end(self, wait_s: float = 0.0) -> dict[str, Any] | None:
-        """Return the CLOSE that is queued so long after the end of the process, None for none."""
-        self.job.gone(self.now)
+        """End the process; return the CLOSE that is queued ``wait_s`` later, None for none."""
+        self.job.note_gone(self.now)
         self.turn()
         self.now += wait_s
         self.job.close_if_over(self.place, self.now)
@@ -72,35 +72,35 @@ def bench(tmp_path: Path) -> Iterator[Bench]:
     made.close()
 
 
-def test_it_is_opened_as_what_it_and_its_launcher_say(bench: Bench) -> None:
+def test_the_open_has_fields_of_the_hello_and_of_the_launcher(bench: Bench) -> None:
     bench.turn()
-    (said,) = bench.of(wire.OPEN)
-    assert (said["name"], said["command"], said["framework"]) == ("nightly", ["train", "x"], "tensorflow")
-    assert (said["uid"], said["pid"], said["host"]) == (f"{bench.writer.uid:016x}", os.getpid(), "node7")
-    assert said["launch"] == launches.name_of(7)
-    assert said["tags"]["a"] == "b"
+    (sent,) = bench.of(wire.OPEN)
+    assert (sent["name"], sent["command"], sent["framework"]) == ("nightly", ["train", "x"], "tensorflow")
+    assert (sent["uid"], sent["pid"], sent["host"]) == (f"{bench.writer.uid:016x}", os.getpid(), "node7")
+    assert sent["launch"] == launches.name_of(7)
+    assert sent["tags"]["a"] == "b"
     assert bench.writer.word("agent_pid") == os.getpid()
 
 
-def test_without_a_name_of_the_launchers_it_has_its_own_and_no_command(tmp_path: Path) -> None:
+def test_without_a_name_of_the_launcher_a_job_has_its_own_name_and_no_command(tmp_path: Path) -> None:
     bench = Bench(tmp_path, LAUNCH._replace(name=None, command=None))
     bench.turn()
-    (said,) = bench.of(wire.OPEN)
-    assert said["name"] == "fake.py"
-    assert "command" not in said
+    (sent,) = bench.of(wire.OPEN)
+    assert sent["name"] == "fake.py"
+    assert "command" not in sent
     bench.close()
 
 
-def test_a_process_that_was_gone_before_it_was_found_has_its_own_number_for_itself(tmp_path: Path) -> None:
+def test_a_process_that_was_gone_before_it_was_found_has_the_pid_of_its_namespace(tmp_path: Path) -> None:
     bench = Bench(tmp_path, owner=None)
     bench.turn()
-    (said,) = bench.of(wire.OPEN)
-    assert (said["pid"], said["started"]) == (os.getpid(), None)
+    (sent,) = bench.of(wire.OPEN)
+    assert (sent["pid"], sent["started"]) == (os.getpid(), None)
     assert bench.job.sample(ProcessTree({}, {}), frozenset()) == {}
     bench.close()
 
 
-def test_a_new_hello_opens_it_anew_once_a_second_at_most(bench: Bench) -> None:
+def test_a_new_hello_is_sent_once_a_second_at_most(bench: Bench) -> None:
     bench.turn()
     for number in range(3):
         bench.writer.hello({"name": f"{number}.py", "framework": "tensorflow"})
@@ -111,12 +111,12 @@ def test_a_new_hello_opens_it_anew_once_a_second_at_most(bench: Bench) -> None:
     bench.turn(HELLO_S)
     assert len(bench.of(wire.OPEN)) == 2
     bench.writer.hello({"name": "last.py", "framework": "tensorflow"})
-    bench.job.gone(bench.now)
+    bench.job.note_gone(bench.now)
     bench.turn(0.01)
-    assert len(bench.of(wire.OPEN)) == 3, "what it said last is sent at its end, too"
+    assert len(bench.of(wire.OPEN)) == 3, "the last hello is sent at the end, too"
 
 
-def test_counters_go_out_when_they_have_changed_and_the_job_sees_that_somebody_is_there(bench: Bench) -> None:
+def test_counters_are_sent_when_they_have_changed_and_the_job_gets_a_beat(bench: Bench) -> None:
     bench.turn()
     first = len(bench.of(wire.COUNTERS))
     beat = bench.writer.word("agent_beat_ns")
@@ -131,24 +131,24 @@ def test_counters_go_out_when_they_have_changed_and_the_job_sees_that_somebody_i
     assert len(bench.of(wire.COUNTERS)) == first + 1
 
 
-def test_it_is_closed_when_all_that_it_put_is_acked_and_not_before(bench: Bench) -> None:
+def test_a_job_is_closed_once_all_its_data_is_acked(bench: Bench) -> None:
     bench.writer.put(b"one")
     bench.turn()
     bench.writer.put(b"two")
-    bench.job.gone(bench.now)
+    bench.job.note_gone(bench.now)
     bench.job.close_if_over(bench.place, bench.now + 60)
     assert not bench.of(wire.CLOSE)
     bench.turn()
     bench.job.close_if_over(bench.place, bench.now + 60)
     bench.job.close_if_over(bench.place, bench.now + 60)
     bench.turn()
-    (said,) = bench.of(wire.CLOSE)
-    assert (said["state"], said["status"], said["signal"], said["records"]) == ("ended", None, None, 2)
+    (sent,) = bench.of(wire.CLOSE)
+    assert (sent["state"], sent["status"], sent["signal"], sent["records"]) == ("ended", None, None, 2)
     assert bench.job.summary()["acked"] == 2
     assert bench.job.summary()["lag_bytes"] == 0
 
 
-def test_a_job_that_runs_is_not_closed(bench: Bench) -> None:
+def test_a_running_job_is_not_closed(bench: Bench) -> None:
     bench.turn()
     bench.job.close_if_over(bench.place, bench.now + 60)
     bench.turn()
@@ -157,7 +157,7 @@ def test_a_job_that_runs_is_not_closed(bench: Bench) -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "said"),
+    ("reported", "expected"),
     [
         ({"status": 3, "ended_ns": 77}, {"state": "exited", "status": 3, "signal": None, "t_ns": 77}),
         ({"status": 0, "ended_ns": 77}, {"state": "exited", "status": 0, "signal": None, "t_ns": 77}),
@@ -165,15 +165,17 @@ def test_a_job_that_runs_is_not_closed(bench: Bench) -> None:
     ],
     ids=str,
 )
-def test_its_end_is_as_the_launcher_tells(bench: Bench, told: dict[str, Any], said: dict[str, Any]) -> None:
-    launches.write(bench.place, LAUNCH._replace(job_pid=os.getpid(), **told))
+def test_the_end_is_as_the_launcher_reports_it(
+    bench: Bench, reported: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    launches.write(bench.place, LAUNCH._replace(job_pid=os.getpid(), **reported))
     end = bench.end()
     assert end is not None
-    assert {name: end[name] for name in said} == said
+    assert {name: end[name] for name in expected} == expected
 
 
 @pytest.mark.parametrize("launcher", ["has another child", "became the job"])
-def test_of_an_end_that_no_launcher_tells_of_only_the_time_is_known(bench: Bench, launcher: str) -> None:
+def test_without_a_report_of_the_launcher_only_the_time_of_the_end_is_known(bench: Bench, launcher: str) -> None:
     pid = os.getpid()
     changes: dict[str, Any] = {"job_pid": pid + 1} if launcher == "has another child" else {"job_pid": pid, "pid": pid}
     launches.write(bench.place, LAUNCH._replace(**changes))
@@ -183,7 +185,7 @@ def test_of_an_end_that_no_launcher_tells_of_only_the_time_is_known(bench: Bench
     assert end["t_ns"] <= time.time_ns()
 
 
-def test_the_launcher_has_some_time_to_tell(bench: Bench) -> None:
+def test_the_launcher_has_some_time_to_report(bench: Bench) -> None:
     launches.write(bench.place, LAUNCH._replace(job_pid=os.getpid()))
     assert bench.end(LAUNCHER_WAIT_S - 0.1) is None
     assert bench.job.has_just_ended(bench.now)
@@ -191,10 +193,10 @@ def test_the_launcher_has_some_time_to_tell(bench: Bench) -> None:
     assert not bench.job.has_just_ended(bench.now)
     bench.job.close_if_over(bench.place, bench.now)
     bench.turn()
-    assert [said["state"] for said in bench.of(wire.CLOSE)] == ["ended"]
+    assert [sent["state"] for sent in bench.of(wire.CLOSE)] == ["ended"]
 
 
-def test_a_channel_that_goes_bad_is_lost_and_read_no_more(bench: Bench) -> None:
+def test_a_damaged_channel_is_lost_and_not_read_again(bench: Bench) -> None:
     bench.writer.put(b"one")
     bench.turn()
     bench.writer.set(head=1 << 60)
@@ -207,31 +209,31 @@ def test_a_channel_that_goes_bad_is_lost_and_read_no_more(bench: Bench) -> None:
     assert bench.job.summary()["error"] == bench.job.error
 
 
-def test_a_channel_that_goes_bad_at_the_end_is_lost_too(bench: Bench) -> None:
+def test_a_channel_that_is_damaged_at_the_end_is_lost_too(bench: Bench) -> None:
     bench.turn()
-    bench.job.gone(bench.now)
+    bench.job.note_gone(bench.now)
     bench.writer.set(head=1 << 60)
-    assert bench.job.is_moving, "the next turn finds it"
+    assert bench.job.is_moving, "the next turn finds the error"
     assert bench.job.has_more_to_do
     bench.job.close_if_over(bench.place, bench.now)
     bench.turn()
-    assert [said["state"] for said in bench.of(wire.CLOSE)] == ["lost"]
+    assert [sent["state"] for sent in bench.of(wire.CLOSE)] == ["lost"]
 
 
-def test_it_is_active_as_long_as_it_moves_and_a_while_after(bench: Bench) -> None:
+def test_a_job_is_active_for_some_time_after_its_last_answer(bench: Bench) -> None:
     bench.turn()
     bench.now = time.monotonic() + 10_000.0
     assert not bench.job.is_active(bench.now)
-    bench.job.gone(bench.now)
+    bench.job.note_gone(bench.now)
     assert bench.job.is_active(bench.now)
     assert bench.job.is_active(bench.now + module.ACTIVE_S - 0.1)
     assert not bench.job.is_active(bench.now + module.ACTIVE_S + 0.1)
 
 
-def test_after_its_end_it_used_what_it_used_last(bench: Bench) -> None:
+def test_after_its_end_a_job_has_its_last_sample(bench: Bench) -> None:
     tree = processes.process_tree(processes.all_pids())
     bench.job.sample(tree, frozenset({os.getpid()}))
     last = bench.job.sample(tree, frozenset({os.getpid()}))
     assert last["processes"] >= 1
-    bench.job.gone(bench.now)
+    bench.job.note_gone(bench.now)
     assert bench.job.sample(ProcessTree({}, {}), frozenset()) == last

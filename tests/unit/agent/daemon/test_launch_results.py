@@ -1,4 +1,4 @@
-"""Launches that ended wait for their result until what they left was looked for."""
+"""The result of an ended launch waits for a scan for its remaining channels."""
 
 import time
 from pathlib import Path
@@ -9,7 +9,7 @@ from tfprof.agent.launches import Launch
 from tfprof.formats import runtime_dir
 
 
-def test_a_scan_is_wanted_from_a_launchs_end_to_the_next_scan(tmp_path: Path) -> None:
+def test_the_end_of_a_launch_requires_one_scan(tmp_path: Path) -> None:
     (tmp_path / runtime_dir.LAUNCHES).mkdir()
     launch = Launch(7, 1, time.time_ns(), "/store", "host", "user")
     launches.write(str(tmp_path), launch)

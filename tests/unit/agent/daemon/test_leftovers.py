@@ -1,4 +1,4 @@
-"""What is left behind by the dead is removed, and nothing else."""
+"""Stale folders are removed, and no others."""
 
 import os
 import subprocess
@@ -39,7 +39,7 @@ def export(folder: Path, pid: int, mark: str, at: float = OLD) -> Path:
     return made
 
 
-def test_a_job_calls_its_folders_as_they_are_looked_for() -> None:
+def test_the_names_of_a_jobs_folders_match_the_pattern() -> None:
     place, name = os.path.split(profiler._folder())
     match = leftovers._EXPORT.fullmatch(name)
     assert match is not None
@@ -65,7 +65,7 @@ def test_folders_of_sessions_whose_process_is_gone_are_removed_once_they_are_old
     assert (outside / "file").exists()
 
 
-def test_those_of_a_process_that_is_known_to_be_gone_go_at_once(exports: Path) -> None:
+def test_folders_of_a_process_that_is_known_to_be_gone_are_removed_at_once(exports: Path) -> None:
     left, other = export(exports, dead(), "a", time.time()), export(exports, dead(), "b", time.time())
     leftovers.remove_exports(int(left.name.split("-")[1]))
     assert not left.exists()
@@ -91,7 +91,7 @@ def test_the_folder_of_a_store_that_is_gone_is_removed(stores: Path) -> None:
     assert not place.exists()
 
 
-def test_folders_that_somebody_needs_stay(stores: Path) -> None:
+def test_folders_in_use_stay(stores: Path) -> None:
     (stores / "there").mkdir(parents=True)
     own, there = instance(stores / "own"), instance(stores / "there")
     served, launched, ended = (instance(stores / name) for name in ("served", "launched", "ended"))
@@ -113,7 +113,7 @@ def test_folders_that_somebody_needs_stay(stores: Path) -> None:
     assert not ended.exists()
 
 
-def test_a_number_that_is_used_again_since_is_no_living_launcher(stores: Path) -> None:
+def test_a_reused_pid_is_no_living_launcher(stores: Path) -> None:
     place = instance(stores / "gone")
     launches.write(str(place), Launch(7, os.getpid(), 1_000_000_000, "s", "h", "u"))
     leftovers.remove_instances("another")

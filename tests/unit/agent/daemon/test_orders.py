@@ -1,4 +1,4 @@
-"""Orders of an agent: written once, watched on the job's page, answered in a bounded time."""
+"""Orders of an agent: written once, checked on the job's page, answered in bounded time."""
 
 import json
 import os
@@ -24,7 +24,7 @@ TEN = Order(orders.TRACE, GIVER, steps=10)
 
 
 class Target:
-    """What the orders of an agent know of a job: its channel, its process, its outbox."""
+    """The parts of a job that orders use: channel, process, outbox."""
 
     def __init__(self, version: int = CHANNEL_VERSION) -> None:
         self.page = ChannelWriter(version=version)
@@ -35,7 +35,7 @@ class Target:
         self.owner: processes.Process | None = None
 
     def obey(self, kind: int = layout.TRAIN, step: int = 5) -> None:
-        """Do what the shim does at a step."""
+        """Apply the order as the shim does at a step."""
         self.page.set(order_kind=kind, order_step=step, order_traced=0, policy_seen=self.page.word("policy"))
 
     def events(self) -> list[tuple[str, str]]:
@@ -48,7 +48,7 @@ class Target:
 
 
 class AgentOrders:
-    """The orders of an agent with one job, with a simulated clock; ``answers``: the sent answers."""
+    """The orders of an agent with one job and a fake clock; ``answers`` are the sent ones."""
 
     def __init__(self, target: Target) -> None:
         self.target = target
@@ -66,11 +66,11 @@ class AgentOrders:
         head = Head(wire.ORDER, self.target.uid if uid is None else uid, 0, 0, number)
         self.orders.take(head, order.document(), self.now)
 
-    def look(self, after_s: float = 0.1) -> list[tuple[int, OrderAnswer]]:
-        """Return the answers that are sent after ``after_s`` seconds."""
+    def check(self, after_s: float = 0.1) -> list[tuple[int, OrderAnswer]]:
+        """Check the orders ``after_s`` later; return the new answers."""
         self.now += after_s
         before = len(self.answers)
-        self.orders.look(self.now)
+        self.orders.check(self.now)
         return self.answers[before:]
 
 
@@ -86,18 +86,18 @@ def agent(target: Target) -> AgentOrders:
     return AgentOrders(target)
 
 
-def test_an_order_is_obeyed_ends_and_is_stored_with_its_giver(agent: AgentOrders, target: Target) -> None:
+def test_an_order_is_obeyed_ends_and_is_stored_with_its_sender(agent: AgentOrders, target: Target) -> None:
     agent.give()
     assert (target.page.word("policy_mode"), target.page.word("policy_count")) == (layout.MODE_ALL, 10)
-    assert agent.look() == []
-    waited = [agent.orders.are_waiting]
+    assert agent.check() == []
+    waited = [agent.orders.has_pending]
     target.obey(step=7)
-    [(number, answer)] = agent.look()
+    [(number, answer)] = agent.check()
     assert (number, answer.state, answer.kind, answer.step) == (1, orders.OBEYED, "train", 7)
-    assert [*waited, agent.orders.are_waiting] == [True, False]
-    assert agent.look() == []
+    assert [*waited, agent.orders.has_pending] == [True, False]
+    assert agent.check() == []
     target.page.set(order_traced=10, order_over=1)
-    [(_, ended)] = agent.look()
+    [(_, ended)] = agent.check()
     assert (ended.state, ended.traced) == (orders.ENDED, 10)
     assert answer.from_ns == ended.from_ns <= ended.to_ns
     slugs, texts = zip(*target.events(), strict=True)
@@ -105,67 +105,67 @@ def test_an_order_is_obeyed_ends_and_is_stored_with_its_giver(agent: AgentOrders
     assert "of ann on node7 (process 42), the next 10 steps: obeyed from train step 7 on" in texts[0]
 
 
-def test_the_end_is_told_when_what_was_traced_is_stored(agent: AgentOrders, target: Target) -> None:
+def test_the_end_is_answered_once_the_traced_steps_are_stored(agent: AgentOrders, target: Target) -> None:
     agent.give()
     target.obey()
-    agent.look()
+    agent.check()
     target.page.put(b"{}")
     target.page.set(order_over=1)
-    assert agent.look() == []
-    assert agent.orders.are_ending
+    assert agent.check() == []
+    assert agent.orders.has_ending
     target.outbox.records.acked = target.page.word("head")
-    assert [answer.state for _, answer in agent.look()] == [orders.ENDED]
+    assert [answer.state for _, answer in agent.check()] == [orders.ENDED]
 
 
-def test_an_order_that_comes_again_is_written_once_and_answered_again(agent: AgentOrders, target: Target) -> None:
+def test_a_repeated_order_is_written_once_and_answered_again(agent: AgentOrders, target: Target) -> None:
     agent.give()
     agent.give()
     assert target.page.word("policy") == 1
     target.obey()
-    agent.look()
+    agent.check()
     agent.give()
     assert [answer.state for _, answer in agent.answers] == [orders.OBEYED, orders.OBEYED]
     assert target.page.word("policy") == 1
 
 
-def test_the_next_agent_goes_on_with_an_order_that_is_on_the_page(agent: AgentOrders, target: Target) -> None:
+def test_the_next_agent_continues_an_order_on_the_page(agent: AgentOrders, target: Target) -> None:
     agent.give()
     successor = AgentOrders(target)
     successor.give()
     assert target.page.word("policy") == 1
     target.obey()
-    assert [answer.state for _, answer in successor.look()] == [orders.OBEYED]
+    assert [answer.state for _, answer in successor.check()] == [orders.OBEYED]
 
 
-def test_a_job_without_steps_is_told_in_time_and_its_order_is_withdrawn(agent: AgentOrders, target: Target) -> None:
+def test_without_steps_an_order_is_refused_in_time_and_withdrawn(agent: AgentOrders, target: Target) -> None:
     agent.give(TEN._replace(patience_s=3.0))
-    assert agent.look(2.9) == []
-    [(_, answer)] = agent.look(0.2)
+    assert agent.check(2.9) == []
+    [(_, answer)] = agent.check(0.2)
     assert (answer.state, answer.slug) == (orders.REFUSED, "no-step-began")
     assert "one long step" in answer.text
     assert target.page.word("policy") == 2
     assert 0 < target.page.word("policy_end_ns") < time.monotonic_ns()
 
 
-def test_a_stopped_process_is_named_before_the_patience_is_over(agent: AgentOrders, target: Target) -> None:
+def test_a_stopped_process_is_reported_before_the_time_limit(agent: AgentOrders, target: Target) -> None:
     process = subprocess.Popen(["sleep", "100"])
     try:
         target.owner = processes.process(process.pid)
         agent.give()
-        assert agent.look() == []
+        assert agent.check() == []
         process.send_signal(signal.SIGSTOP)
         os.waitid(os.P_PID, process.pid, os.WSTOPPED)
-        assert agent.look() == []
-        assert [answer.slug for _, answer in agent.look(2.5)] == ["job-stopped"]
+        assert agent.check() == []
+        assert [answer.slug for _, answer in agent.check(2.5)] == ["job-stopped"]
     finally:
         process.kill()
         process.wait()
 
 
-def test_jobs_that_end_are_told_before_and_in_an_order(agent: AgentOrders, target: Target) -> None:
+def test_orders_to_jobs_that_have_ended_or_end_are_refused(agent: AgentOrders, target: Target) -> None:
     agent.give()
     target.is_running = False
-    assert [answer.slug for _, answer in agent.look()] == ["job-gone"]
+    assert [answer.slug for _, answer in agent.check()] == ["job-gone"]
     agent.give(number=2)
     agent.give(number=3, uid=12345)
     assert [(number, answer.slug) for number, answer in agent.answers[1:]] == [(2, "job-gone"), (3, "job-gone")]
@@ -174,17 +174,17 @@ def test_jobs_that_end_are_told_before_and_in_an_order(agent: AgentOrders, targe
 def test_a_job_that_ends_under_an_order_ends_it(agent: AgentOrders, target: Target) -> None:
     agent.give()
     target.obey()
-    agent.look()
+    agent.check()
     target.page.set(order_traced=4)
     target.is_running = False
-    assert [(answer.state, answer.traced) for _, answer in agent.look()] == [(orders.ENDED, 4)]
+    assert [(answer.state, answer.traced) for _, answer in agent.check()] == [(orders.ENDED, 4)]
 
 
-def test_a_job_that_is_dropped_is_not_read_any_more(agent: AgentOrders, target: Target) -> None:
+def test_a_dropped_job_is_not_read_any_more(agent: AgentOrders, target: Target) -> None:
     agent.give()
     del agent.jobs[target.uid]
     target.channel.close()
-    assert [answer.slug for _, answer in agent.look()] == ["job-gone"]
+    assert [answer.slug for _, answer in agent.check()] == ["job-gone"]
     target.channel = ChannelReader(os.dup(target.page.fd))
 
 
@@ -192,18 +192,18 @@ def test_of_two_orders_before_a_step_the_last_one_is_obeyed(agent: AgentOrders, 
     agent.give(number=1)
     agent.give(TEN._replace(steps=3), number=2)
     target.obey()
-    answers = dict(agent.look())
+    answers = dict(agent.check())
     assert answers[1].slug == "order-replaced"
     assert answers[2].state == orders.OBEYED
 
 
-def test_an_order_takes_the_place_of_the_one_in_force(agent: AgentOrders, target: Target) -> None:
+def test_an_order_replaces_the_one_in_force(agent: AgentOrders, target: Target) -> None:
     agent.give(number=1)
     target.obey()
-    agent.look()
+    agent.check()
     agent.give(Order(orders.TRACE, GIVER, "off"), number=2)
     target.obey()
-    assert sorted((number, answer.state) for number, answer in agent.look() + agent.look()) == [
+    assert sorted((number, answer.state) for number, answer in agent.check() + agent.check()) == [
         (1, orders.ENDED),
         (2, orders.OBEYED),
     ]
@@ -214,12 +214,12 @@ def test_detach_is_obeyed_once(agent: AgentOrders, target: Target) -> None:
     assert target.page.word("detach") == 1
     target.obey()
     target.page.set(detached=1)
-    assert [answer.state for _, answer in agent.look()] == [orders.OBEYED]
+    assert [answer.state for _, answer in agent.check()] == [orders.OBEYED]
     agent.give(number=2)
     assert agent.answers[-1][1].slug == "job-detached"
 
 
-def test_a_channel_of_another_version_is_left_alone() -> None:
+def test_a_channel_of_another_version_gets_no_order() -> None:
     old = Target(version=1)
     agent = AgentOrders(old)
     agent.give()
@@ -232,20 +232,20 @@ def test_a_channel_of_another_version_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize("body", [{}, {**TEN.document(), "trace": "x"}, {**TEN.document(), "steps": "many"}])
-def test_what_is_no_order_is_refused(agent: AgentOrders, target: Target, body: dict[str, object]) -> None:
+def test_an_invalid_order_is_refused(agent: AgentOrders, target: Target, body: dict[str, object]) -> None:
     agent.orders.take(Head(wire.ORDER, target.uid, 0, 0, 9), body, agent.now)
     assert [(number, answer.state) for number, answer in agent.answers] == [(9, orders.REFUSED)]
     assert target.page.word("policy") == 0
 
 
-def test_more_ranges_than_a_page_holds_are_refused_by_number(agent: AgentOrders) -> None:
+def test_more_ranges_than_a_page_holds_are_refused(agent: AgentOrders) -> None:
     agent.give(TEN._replace(trace="steps=" + ",".join(str(2 * number) for number in range(1, 18))))
     assert "16 ranges" in agent.answers[0][1].text
 
 
-def test_what_a_lying_job_writes_does_no_harm(agent: AgentOrders, target: Target) -> None:
+def test_impossible_words_of_a_job_do_no_harm(agent: AgentOrders, target: Target) -> None:
     agent.give()
     target.page.set(order_kind=2**64 - 1, order_step=2**64 - 1, order_traced=2**64 - 1, policy_seen=1)
-    assert [answer.state for _, answer in agent.look()] == [orders.OBEYED]
+    assert [answer.state for _, answer in agent.check()] == [orders.OBEYED]
     target.page.set(order_over=2**64 - 1)
-    assert [answer.state for _, answer in agent.look()] == [orders.ENDED]
+    assert [answer.state for _, answer in agent.check()] == [orders.ENDED]

@@ -1,6 +1,7 @@
 """Samples of the host and its jobs.
 
-There is one message a second, sent again after a silence, at once where a job begins or ends.
+There is one message a second, and one at the start and end of a job. It is sent again after a
+silence.
 """
 
 import json
@@ -22,7 +23,7 @@ from tfprof.formats import wire
 
 
 class Line:
-    """Takes what is sent."""
+    """Keeps the sent messages."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[wire.Head, dict[str, Any]]] = []
@@ -53,20 +54,20 @@ def line() -> Line:
     return Line()
 
 
-def test_a_message_a_second_tells_of_the_host_and_each_job(jobs: list[Job], line: Line) -> None:
+def test_one_message_a_second_has_the_host_and_each_job(jobs: list[Job], line: Line) -> None:
     sampler = Sampler()
     for now in (100.0, 100.5, 100.0 + SAMPLE_S):
         sampler.take(jobs, now)
     sampler.pump(line, 101.0)
     assert len(line.sent) == 2
-    _, said = line.sent[0]
-    assert set(said["jobs"]) == {job.hex for job in jobs}
-    assert all(row["processes"] >= 1 and row["rss_bytes"] > 0 for row in said["jobs"].values())
-    assert said["host"]
-    assert said["t_ns"] <= line.sent[1][1]["t_ns"]
+    _, sent = line.sent[0]
+    assert set(sent["jobs"]) == {job.hex for job in jobs}
+    assert all(row["processes"] >= 1 and row["rss_bytes"] > 0 for row in sent["jobs"].values())
+    assert sent["host"]
+    assert sent["t_ns"] <= line.sent[1][1]["t_ns"]
 
 
-def test_without_a_job_there_is_nothing_to_tell(line: Line) -> None:
+def test_without_a_job_nothing_is_sent(line: Line) -> None:
     sampler = Sampler()
     sampler.take([], 100.0)
     sampler.pump(line, 100.0)
@@ -76,13 +77,13 @@ def test_without_a_job_there_is_nothing_to_tell(line: Line) -> None:
 def test_a_job_that_begins_or_ends_is_sampled_at_once(jobs: list[Job], line: Line) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
-    sampler.soon()
+    sampler.make_due()
     sampler.take(jobs, 100.1)
     sampler.pump(line, 100.1)
     assert len(line.sent) == 2
 
 
-def test_what_is_not_acked_is_sent_again_after_a_silence(jobs: list[Job], line: Line) -> None:
+def test_unacked_samples_are_sent_again_after_a_silence(jobs: list[Job], line: Line) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
     sampler.pump(line, 100.0)
@@ -99,7 +100,7 @@ def test_what_is_not_acked_is_sent_again_after_a_silence(jobs: list[Job], line: 
     assert sampler.queue.unanswered == 0
 
 
-def test_a_collector_that_cannot_store_is_asked_again_after_a_while(jobs: list[Job], line: Line) -> None:
+def test_after_a_stall_samples_are_sent_again_later(jobs: list[Job], line: Line) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
     sampler.pump(line, 100.0)
@@ -110,32 +111,32 @@ def test_a_collector_that_cannot_store_is_asked_again_after_a_while(jobs: list[J
     assert len(line.sent) == 2
 
 
-def test_a_job_that_the_collector_does_not_know_is_not_told_of_again(jobs: list[Job], line: Line) -> None:
+def test_a_job_that_the_collector_does_not_know_is_removed_from_messages(jobs: list[Job], line: Line) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
     sampler.forget(jobs[0].hex)
     sampler.pump(line, 100.0)
-    ((_, said),) = line.sent
-    assert set(said["jobs"]) == {jobs[1].hex}
-    assert said["host"]
+    ((_, sent),) = line.sent
+    assert set(sent["jobs"]) == {jobs[1].hex}
+    assert sent["host"]
 
 
-def test_while_no_collector_is_there_the_latest_samples_are_kept(jobs: list[Job], line: Line) -> None:
+def test_without_a_collector_the_latest_samples_are_kept(jobs: list[Job], line: Line) -> None:
     sampler = Sampler()
     for number in range(QUEUE_MAX + 3):
         sampler.take(jobs[:1], 100.0 + number)
     sampler.pump(line, 10_000.0)
     assert (len(line.sent), sampler.queue.dropped) == (QUEUE_MAX, 3)
-    times = [said["t_ns"] for _, said in line.sent]
+    times = [sent["t_ns"] for _, sent in line.sent]
     assert times == sorted(times)
 
 
-def test_a_process_that_has_ended_is_sampled_with_what_it_used_last(jobs: list[Job], line: Line) -> None:
+def test_an_ended_process_is_sampled_with_its_last_usage(jobs: list[Job], line: Line) -> None:
     sampler = Sampler()
     sampler.take(jobs, 100.0)
-    jobs[0].gone(100.0)
-    sampler.soon()
+    jobs[0].note_gone(100.0)
+    sampler.make_due()
     sampler.take(jobs, 100.1)
     sampler.pump(line, 100.1)
-    first, last = (said["jobs"][jobs[0].hex] for _, said in line.sent)
+    first, last = (sent["jobs"][jobs[0].hex] for _, sent in line.sent)
     assert first == last

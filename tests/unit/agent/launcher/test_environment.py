@@ -1,4 +1,4 @@
-"""What a job's environment becomes."""
+"""The environment of a job."""
 
 from pathlib import Path
 
@@ -22,7 +22,7 @@ def test_the_shim_comes_first_on_the_path_and_no_empty_entry_is_added(old: str |
     assert job_environment(environ, "1@/place", {})["PYTHONPATH"] == new
 
 
-def test_everything_else_stays_and_the_settings_are_added() -> None:
+def test_other_variables_stay_and_the_settings_are_added() -> None:
     made = job_environment({"HOME": "/h", "TFPROF_RUN": "outer"}, "1@/place", {"TFPROF_TRACE": "all"})
     assert made == {"HOME": "/h", "TFPROF_RUN": "1@/place", "TFPROF_TRACE": "all", "PYTHONPATH": INJECT}
 

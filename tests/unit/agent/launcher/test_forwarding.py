@@ -1,4 +1,4 @@
-"""Each signal reaches the job once, whoever else it was sent to."""
+"""Each signal reaches the job once, whether it was sent to the group or to the launcher alone."""
 
 import os
 import signal
@@ -13,17 +13,17 @@ OF_JOB = 2
 
 
 class Bench:
-    """A clock, a witness, and what was passed on when."""
+    """A fake clock, a fake witness, and the forwarded signals."""
 
     def __init__(self) -> None:
         self.now = 100.0
         self.group: list[int] | None = []
-        self.passed: list[int] = []
+        self.forwarded: list[int] = []
         self.forwarding = Forwarding(self._witness, lambda pid: pid == OF_JOB)
 
     def _witness(self) -> list[int] | None:
-        heard, self.group = self.group, [] if self.group is not None else None
-        return heard
+        signals, self.group = self.group, [] if self.group is not None else None
+        return signals
 
     def launcher(self, *infos: Signal) -> None:
         for info in infos:
@@ -33,13 +33,13 @@ class Bench:
         self.group = [*(self.group or []), *numbers]
 
     def after(self, seconds: float) -> list[int]:
-        """Let time pass as the launcher does, from one moment of interest to the next; return what was passed on."""
-        end, self.passed = self.now + seconds, []
+        """Advance the clock as the launcher does; return the signals forwarded meanwhile."""
+        end, self.forwarded = self.now + seconds, []
         while self.forwarding.due <= end:
             self.now = max(self.now, self.forwarding.due)
-            self.passed += [info.number for info in self.forwarding.ready(self.now)]
+            self.forwarded += [info.number for info in self.forwarding.ready(self.now)]
         self.now = end
-        return self.passed
+        return self.forwarded
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def bench() -> Bench:
     return Bench()
 
 
-def test_what_reached_the_launcher_alone_is_passed_on_after_a_moment(bench: Bench) -> None:
+def test_a_signal_to_the_launcher_alone_is_forwarded_after_a_moment(bench: Bench) -> None:
     bench.launcher(Signal(TERM))
     assert bench.after(GRACE_S / 2) == []
     assert bench.after(GRACE_S) == [TERM]
@@ -55,19 +55,19 @@ def test_what_reached_the_launcher_alone_is_passed_on_after_a_moment(bench: Benc
 
 
 @pytest.mark.parametrize("code", [USER, TERMINAL])
-def test_what_the_witness_heard_too_is_not(bench: Bench, code: int) -> None:
+def test_a_signal_that_the_witness_also_got_is_not_forwarded(bench: Bench, code: int) -> None:
     bench.launcher(Signal(TERM, code))
     bench.witness(TERM)
     assert bench.after(1) == []
 
 
-def test_a_hangup_that_reached_the_leader_of_a_session_alone_is_passed_on(bench: Bench) -> None:
+def test_a_hangup_to_the_session_leader_alone_is_forwarded(bench: Bench) -> None:
     bench.launcher(Signal(signal.SIGHUP, TERMINAL))
     assert bench.after(1) == [signal.SIGHUP]
 
 
 @pytest.mark.parametrize("late", [SETTLE_S / 2, SETTLE_S * 2, GRACE_S * 0.9])
-def test_who_signals_one_process_after_the_other_may_take_a_moment(bench: Bench, late: float) -> None:
+def test_processes_may_be_signalled_one_after_the_other(bench: Bench, late: float) -> None:
     bench.launcher(Signal(TERM))
     assert bench.after(late) == []
     bench.witness(TERM)
@@ -77,13 +77,13 @@ def test_who_signals_one_process_after_the_other_may_take_a_moment(bench: Bench,
     assert bench.after(1) == [USR1]
 
 
-def test_each_of_several_is_counted(bench: Bench) -> None:
+def test_each_of_several_signals_counts(bench: Bench) -> None:
     bench.launcher(Signal(REAL), Signal(REAL), Signal(REAL))
     bench.witness(REAL)
     assert bench.after(1) == [REAL, REAL]
 
 
-def test_a_number_that_comes_twice_at_once_is_one_signal(bench: Bench) -> None:
+def test_equal_signals_at_once_are_one(bench: Bench) -> None:
     bench.launcher(Signal(TERM))
     bench.after(SETTLE_S / 2)
     bench.launcher(Signal(TERM))
@@ -96,15 +96,15 @@ def test_timeout_signals_its_child_and_then_the_group(bench: Bench) -> None:
     assert bench.after(1) == []
 
 
-def test_signals_a_while_apart_are_two(bench: Bench) -> None:
-    passed = []
+def test_equal_signals_some_time_apart_are_two(bench: Bench) -> None:
+    forwarded = []
     for _ in range(3):
         bench.launcher(Signal(USR1))
-        passed += bench.after(SETTLE_S * 2)
-    assert passed + bench.after(1) == [USR1] * 3
+        forwarded += bench.after(SETTLE_S * 2)
+    assert forwarded + bench.after(1) == [USR1] * 3
 
 
-def test_one_to_the_group_and_one_to_the_launcher_are_two(bench: Bench) -> None:
+def test_a_signal_to_the_group_and_one_to_the_launcher_are_two(bench: Bench) -> None:
     bench.launcher(Signal(USR1))
     bench.witness(USR1)
     assert bench.after(GRACE_S / 2) == []
@@ -112,7 +112,7 @@ def test_one_to_the_group_and_one_to_the_launcher_are_two(bench: Bench) -> None:
     assert bench.after(1) == [USR1]
 
 
-def test_what_only_the_witness_heard_is_forgotten_in_time(bench: Bench) -> None:
+def test_a_signal_that_only_the_witness_got_is_forgotten_in_time(bench: Bench) -> None:
     bench.launcher(Signal(USR1))
     bench.witness(USR1, TERM)
     bench.after(2 * GRACE_S)
@@ -122,12 +122,12 @@ def test_what_only_the_witness_heard_is_forgotten_in_time(bench: Bench) -> None:
     assert bench.after(1) == [TERM]
 
 
-def test_what_the_job_sends_its_parent_does_not_come_back(bench: Bench) -> None:
+def test_a_signal_from_the_job_to_its_parent_is_not_forwarded(bench: Bench) -> None:
     bench.launcher(Signal(TERM, pid=OF_JOB))
     assert bench.after(1) == []
 
 
-def test_what_the_job_sends_its_group_takes_nothing_off_from_others(bench: Bench) -> None:
+def test_a_signal_from_the_job_to_its_group_cancels_no_other(bench: Bench) -> None:
     bench.launcher(Signal(TERM, pid=OF_JOB))
     bench.witness(TERM)
     bench.after(SETTLE_S * 2)
@@ -135,22 +135,22 @@ def test_what_the_job_sends_its_group_takes_nothing_off_from_others(bench: Bench
     assert bench.after(1) == [TERM]
 
 
-def test_the_launchers_own_signals_are_nobodys(bench: Bench) -> None:
+def test_the_launchers_own_signals_are_not_forwarded(bench: Bench) -> None:
     bench.launcher(Signal(signal.SIGPIPE, pid=os.getpid()), Signal(signal.SIGXCPU, TERMINAL))
     assert bench.after(1) == []
 
 
-def test_a_stop_and_a_going_on_undo_each_other_as_in_the_system(bench: Bench) -> None:
+def test_a_stop_and_a_continue_cancel_each_other_as_in_the_kernel(bench: Bench) -> None:
     bench.launcher(Signal(TSTP, TERMINAL))
     bench.launcher(Signal(CONT))
-    bench.witness(CONT)  # the stop was forgotten there
+    bench.witness(CONT)  # the kernel discarded the stop there
     assert bench.after(1) == []
     bench.launcher(Signal(CONT))
     bench.launcher(Signal(TSTP))
     assert bench.after(1) == [TSTP]
 
 
-def test_without_a_witness_terminals_mean_the_group_and_people_one_process(bench: Bench) -> None:
+def test_without_a_witness_only_signals_from_processes_are_forwarded(bench: Bench) -> None:
     bench.group = None
     bench.launcher(Signal(TERM), Signal(signal.SIGINT, TERMINAL))
     assert bench.after(1) == [TERM]

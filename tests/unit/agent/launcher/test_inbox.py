@@ -1,4 +1,4 @@
-"""Signals are taken as they came, also by a process that was stopped while it waited for one."""
+"""Signals are received as sent, even by a process that was stopped while it waited."""
 
 import signal
 import subprocess
@@ -9,7 +9,7 @@ import psutil
 import pytest
 from tfprof.agent.launcher import inbox
 
-#: Prints what it takes, waiting a fifth of a second at a time; without ctypes if told so.
+#: Prints the signals that it receives; the first argument "without" hides ctypes.
 TAKER = """
 import signal, sys, time
 if sys.argv[1] == "without":
@@ -29,14 +29,14 @@ while time.monotonic() < until:
 
 
 @pytest.mark.parametrize("how", ["with", "without"])
-def test_signals_come_as_they_were_sent_and_a_stop_brings_none(how: str) -> None:
+def test_signals_are_received_as_sent_and_a_stop_adds_none(how: str) -> None:
     with subprocess.Popen([sys.executable, "-c", TAKER, how], stdout=-1, text=True) as taker:
         assert taker.stdout.readline() == "up\n"
         for _ in range(3):
             taker.send_signal(signal.SIGSTOP)
             while psutil.Process(taker.pid).status() != psutil.STATUS_STOPPED:
                 time.sleep(0.01)
-            time.sleep(0.25)  # its wait is over by then
+            time.sleep(0.25)  # its wait has ended by then
             taker.send_signal(signal.SIGCONT)
             assert taker.stdout.readline() == "18 0 0\n"
         taker.send_signal(signal.SIGTERM)

@@ -1,4 +1,4 @@
-"""What of an agent's answers a launcher takes for a sign that something goes on."""
+"""Progress in the agent's results, for which a launcher keeps waiting."""
 
 import pytest
 from tfprof.agent.launcher import report
@@ -24,7 +24,7 @@ def result(progress: int = 0, stall: dict[str, str] | None = None) -> Result:
         (result(5, FULL), result(5), True),
     ],
 )
-def test_where_nothing_is_stored_and_why_is_known_only_progress_is_waited_for(
+def test_after_a_stall_only_stored_data_counts_as_progress(
     before: Result | None, now: Result | None, moves: bool
 ) -> None:
     assert report._has_progress(before, now) is moves

@@ -1,4 +1,4 @@
-"""What a command line of tfprof-run asks for."""
+"""The command line of tfprof-run."""
 
 import os
 import re
@@ -27,27 +27,27 @@ def plain_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         (("--dump-steps", "5", "--dump-dir", "/a/b"), Dump([5], "/a/b")),
     ],
 )
-def test_profiles_are_asked_for_by_steps_and_folder(tmp_path: Path, words: tuple[str, ...], dump: Dump | None) -> None:
+def test_profiles_are_requested_by_steps_and_folder(tmp_path: Path, words: tuple[str, ...], dump: Dump | None) -> None:
     asked = parse([*words, "true"]).dump
     assert asked == (dump and Dump(dump.steps, os.path.normpath(tmp_path / dump.folder)))
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "text"),
     [
         (("--dump-steps", ""), "--dump-steps is empty"),
         (("--dump-steps", "1,,2"), "'1,,2' are no steps"),
         (("--dump-steps", "0"), "'0' are no steps"),
         (("--dump-steps", "1-3"), "'1-3' are no steps"),
         (("--dump-steps", "²"), "'²' are no steps"),
-        (("--dump-dir", "x"), "--dump-dir without --dump-steps"),
-        (("--dump-steps", "1", "--exec"), "--dump-steps writes at the end, when with --exec nobody is there"),
+        (("--dump-dir", "x"), "--dump-dir needs --dump-steps"),
+        (("--dump-steps", "1", "--exec"), "--dump-steps needs tfprof-run at the end, and --exec replaces it"),
     ],
 )
-def test_what_cannot_be_written_is_refused(words: tuple[str, ...], said: str) -> None:
+def test_an_invalid_request_of_profiles_is_refused(words: tuple[str, ...], text: str) -> None:
     with pytest.raises(UsageError) as caught:
         parse([*words, "true"])
-    assert said in str(caught.value)
+    assert text in str(caught.value)
     assert caught.value.exit_code == 2
 
 
@@ -108,12 +108,12 @@ BAD_LINES = [
 def check_refusal(words: tuple[str, ...]) -> None:
     with pytest.raises(TfprofError) as caught:
         parse(words)
-    said = str(caught.value)
+    text = str(caught.value)
     assert caught.value.exit_code == 2
-    assert said.isprintable()
-    assert len(said) < 1500
-    assert [slug for slug in re.findall(r"\[([a-z-]+)\]", said) if slug in DOCUMENTED] == [caught.value.slug]
-    assert said.endswith(f" [{caught.value.slug}]")
+    assert text.isprintable()
+    assert len(text) < 1500
+    assert [slug for slug in re.findall(r"\[([a-z-]+)\]", text) if slug in DOCUMENTED] == [caught.value.slug]
+    assert text.endswith(f" [{caught.value.slug}]")
 
 
 @pytest.mark.parametrize("words", BAD_LINES, ids=lambda words: ascii(" ".join(words))[1:50])
@@ -139,19 +139,19 @@ def test_a_bad_setting_of_the_job_is_refused_like_an_option(
         check_refusal(("true",))
 
 
-def test_an_empty_variable_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_variable_counts_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     for variable in ("TFPROF_TRACE", "TFPROF_TRACE_LEVEL", "TFPROF_RING", "TFPROF_DEBUG", "TFPROF_STORE"):
         monkeypatch.setenv(variable, "")
     assert parse(["true"]).changes == {}
     assert parse(["true"]).store
 
 
-def test_a_store_below_a_home_is_one_however_it_is_spelled(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spellings_of_a_store_below_the_home_are_equal(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/ada")
     assert parse(["--store", "~/profiles", "true"]).store == "/home/ada/profiles"
 
 
-def test_a_working_folder_that_is_gone_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_missing_working_folder_is_reported(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()

@@ -1,4 +1,4 @@
-"""The job's parent: how a command starts or fails to, and how its end comes out."""
+"""The launcher as the job's parent: the start of a command and its end."""
 
 import os
 import signal
@@ -11,7 +11,7 @@ import pytest
 from tfprof.agent.launcher import supervise
 from tfprof.agent.launcher.supervise import NotStartedError, Outcome
 
-#: Supervises a command in a process of its own, whose signals are blocked meanwhile; prints how it went.
+#: Supervises a command in another process, whose signals are blocked meanwhile; prints the outcome.
 PARENT = """
 import os, sys
 from tfprof.agent.launcher import forwarding, supervise, witness
@@ -51,7 +51,7 @@ def test_the_exit_code_is_that_of_a_shell(outcome: Outcome, code: int) -> None:
 
 
 @pytest.mark.parametrize(
-    ("script", "told"),
+    ("script", "printed"),
     [
         ("exit 0", "0 None 0"),
         ("exit 77", "77 None 77"),
@@ -59,17 +59,17 @@ def test_the_exit_code_is_that_of_a_shell(outcome: Outcome, code: int) -> None:
         ("kill -15 $$", "None 15 143"),
     ],
 )
-def test_a_job_ends_as_it_ends(script: str, told: str) -> None:
-    assert supervised("sh", "-c", script) == ["announced", told]
+def test_the_end_of_a_job_is_returned(script: str, printed: str) -> None:
+    assert supervised("sh", "-c", script) == ["announced", printed]
 
 
-def test_what_watches_is_called_again_and_again() -> None:
-    *_, told, calls = supervised("sleep", "0.2", COUNT="")
-    assert told == "0 None 0"
+def test_the_watch_function_is_called_repeatedly() -> None:
+    *_, outcome, calls = supervised("sleep", "0.2", COUNT="")
+    assert outcome == "0 None 0"
     assert int(calls) > 1
 
 
-def test_a_job_has_the_signals_that_its_parent_was_given() -> None:
+def test_a_job_inherits_the_signal_settings_of_the_launcher() -> None:
     shown = supervised("grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status")
     alone = subprocess.run(
         ["grep", "-E", "^Sig(Blk|Ign)", "/proc/self/status"], capture_output=True, text=True, check=True
@@ -77,15 +77,15 @@ def test_a_job_has_the_signals_that_its_parent_was_given() -> None:
     assert shown[1:-1] == alone
 
 
-def test_children_that_the_parent_ignores_the_job_ignores_too() -> None:
+def test_a_job_inherits_that_ended_children_are_ignored() -> None:
     ignoring = (
         "import os, signal, sys; signal.signal(signal.SIGCHLD, signal.SIG_IGN); os.execv(sys.argv[1], sys.argv[1:])"
     )
     shown = ["grep", "^SigIgn", "/proc/self/status"]
     words = [sys.executable, "-c", ignoring, sys.executable, "-c", PARENT, *shown]
-    told = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
-    assert int(told[1].split()[1], 16) >> (signal.SIGCHLD - 1) & 1
-    assert told[-1] == "0 None 0"
+    printed = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout.splitlines()
+    assert int(printed[1].split()[1], 16) >> (signal.SIGCHLD - 1) & 1
+    assert printed[-1] == "0 None 0"
 
 
 @pytest.mark.parametrize(
@@ -110,7 +110,7 @@ def test_a_command_that_cannot_be_started_fails_as_in_a_shell(
     assert supervised(name) == ["announced", f"{code} {name}: {text} [not-started]"]
 
 
-def test_a_script_without_an_interpreter_is_a_shells_also_before_another_command_of_its_name(tmp_path: Path) -> None:
+def test_a_script_without_an_interpreter_is_run_by_a_shell_before_later_commands_of_its_name(tmp_path: Path) -> None:
     script = tmp_path / "true"
     script.write_text('echo "$1"; exit 5\n')
     script.chmod(script.stat().st_mode | stat.S_IXUSR)
@@ -119,7 +119,7 @@ def test_a_script_without_an_interpreter_is_a_shells_also_before_another_command
     assert supervised("true", "told", **environment) == ["announced", "told", "5 None 5"]
 
 
-def test_where_no_process_can_be_made_the_command_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_new_process_the_command_is_not_started(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse() -> int:
         raise BlockingIOError(11, "Resource temporarily unavailable")
 

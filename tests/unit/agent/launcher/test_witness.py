@@ -1,4 +1,4 @@
-"""The witness hears what is sent to the group, holds nothing, and ends with the launcher."""
+"""The witness records signals to the group, holds no descriptors, and ends with the launcher."""
 
 import os
 import signal
@@ -11,12 +11,12 @@ import psutil
 import pytest
 from tfprof.agent.launcher import witness
 
-#: A launcher with a witness, in a group of its own: answers what it is asked on standard input.
+#: A launcher with a witness, in a new process group; it answers requests on standard input.
 LAUNCHER = """
 import os, signal, subprocess, sys, time
 from tfprof.agent.launcher import witness
-from tfprof.commands.isolated import occupy_standard
-occupy_standard()
+from tfprof.commands.isolated import reserve_standard_fds
+reserve_standard_fds()
 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
 watched = witness.begin(lambda pid: open(sys.argv[1], "w").write(str(pid)))
 job = os.fork()
@@ -51,7 +51,7 @@ class Launcher:
 
 @pytest.fixture
 def launcher(tmp_path) -> Iterator[Launcher]:
-    made = Launcher(str(tmp_path / "told"))
+    made = Launcher(str(tmp_path / "killed"))
     yield made
     os.killpg(made.process.pid, signal.SIGKILL)
     made.process.communicate()
@@ -69,7 +69,7 @@ def gone(pid: int) -> bool:
     return False
 
 
-def test_it_tells_what_was_sent_to_the_group_and_once(launcher: Launcher) -> None:
+def test_each_signal_to_the_group_is_returned_once(launcher: Launcher) -> None:
     assert launcher.signals() == "[]"
     for number in (signal.SIGTERM, signal.SIGCONT, signal.SIGRTMIN + 1, signal.SIGRTMIN + 1):
         os.killpg(launcher.process.pid, number)
@@ -78,36 +78,36 @@ def test_it_tells_what_was_sent_to_the_group_and_once(launcher: Launcher) -> Non
     assert launcher.signals() == "[]"
 
 
-def test_one_that_was_stopped_is_told_to_go_on_and_then_answers_again(launcher: Launcher) -> None:
+def test_a_stopped_witness_is_continued_and_answers_again(launcher: Launcher) -> None:
     os.kill(launcher.witness, signal.SIGSTOP)
     assert launcher.signals() == "None"
     assert launcher.signals() == "[]"
 
 
-def test_one_that_was_ended_is_no_trouble(launcher: Launcher) -> None:
+def test_without_its_witness_a_launcher_works_on(launcher: Launcher) -> None:
     os.kill(launcher.witness, signal.SIGKILL)
     assert launcher.signals() == "None"
     launcher.say("dismiss")
 
 
-def test_it_holds_nothing_of_what_its_launcher_has_open(launcher: Launcher) -> None:
-    assert launcher.signals() == "[]"  # it is past its beginning
+def test_a_witness_closes_the_descriptors_of_its_launcher(launcher: Launcher) -> None:
+    assert launcher.signals() == "[]"  # the witness has started
     folder = f"/proc/{launcher.witness}/fd"
     held = {int(fd): os.readlink(f"{folder}/{fd}") for fd in os.listdir(folder)}
     assert [held.pop(fd) for fd in range(3)] == ["/dev/null"] * 3
     assert [link.partition(":")[0] for link in held.values()] == ["pipe", "pipe"]
 
 
-def test_it_ends_with_the_job_left_alone_when_it_is_told_to(launcher: Launcher, tmp_path) -> None:
+def test_a_dismissed_witness_ends_and_does_not_touch_the_job(launcher: Launcher, tmp_path) -> None:
     launcher.say("dismiss")
     assert gone(launcher.witness)
     launcher.process.kill()
     assert psutil.Process(launcher.job).is_running()
-    assert not (tmp_path / "told").exists()
+    assert not (tmp_path / "killed").exists()
 
 
 @pytest.mark.parametrize("stopped", [False, True])
-def test_a_launcher_that_is_killed_takes_its_job_along(launcher: Launcher, tmp_path, stopped: bool) -> None:
+def test_the_job_of_a_killed_launcher_is_killed(launcher: Launcher, tmp_path, stopped: bool) -> None:
     if stopped:
         os.killpg(launcher.process.pid, signal.SIGSTOP)
     launcher.process.kill()
@@ -116,10 +116,10 @@ def test_a_launcher_that_is_killed_takes_its_job_along(launcher: Launcher, tmp_p
         os.killpg(launcher.process.pid, signal.SIGCONT)
     assert gone(launcher.job)
     assert gone(launcher.witness)
-    assert (tmp_path / "told").read_text() == str(launcher.job)
+    assert (tmp_path / "killed").read_text() == str(launcher.job)
 
 
-def test_there_is_none_where_no_process_can_be_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_new_process_there_is_no_witness(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail() -> int:
         raise BlockingIOError
 

@@ -1,4 +1,4 @@
-"""The agent's end of the wire: when it greets, what it takes for an answer, and what ends all sending."""
+"""The agent's end of the wire: greetings, answers, and refusals that end all sending."""
 
 import json
 from collections.abc import Iterator
@@ -30,17 +30,17 @@ class Line:
         self.context.destroy(linger=0)
 
     def heard(self) -> tuple[Head, Any]:
-        """Return what the link has sent, which must come."""
+        """Return the next message of the link; it must arrive."""
         assert self.router.poll(PATIENCE_MS)
         self.peer, head, body = self.router.recv_multipart()
         return wire.unpack(head), json.loads(body)
 
     def is_silent(self) -> bool:
-        """Return whether nothing has come; what was sent before has, for it came in order."""
+        """Return whether no message has arrived; messages arrive in order."""
         return not self.router.poll(0)
 
     def greeted(self, now: float) -> None:
-        """Have the link greet, however long it takes to connect."""
+        """Make the link greet; wait until it is connected."""
         deadline = 1000
         while not self.router.poll(20):
             self.link._greeted_s = self.link.heard_s = -REFUSED_GREET_S
@@ -60,7 +60,7 @@ class Line:
         )
 
     def answers(self, now: float) -> list[tuple[Head, dict[str, Any]]]:
-        """Return the answers that have come; there is one on its way."""
+        """Return the answers that have arrived; wait for at least one."""
         assert self.link.socket.poll(PATIENCE_MS)
         return list(self.link.answers(now))
 
@@ -93,7 +93,7 @@ def test_a_welcome_counts_only_from_another_collector(line: Line) -> None:
     assert len(line.answers(102.0)) == 1
 
 
-def test_a_silent_collector_is_greeted_once_a_second_and_takes_nothing_after_a_while(line: Line) -> None:
+def test_a_silent_collector_is_greeted_once_a_second_and_then_counts_as_absent(line: Line) -> None:
     line.say(Head(wire.WELCOME), WELCOME)
     line.answers(100.5)
     line.link.greet(100.5 + GREET_S - 0.01)
@@ -106,7 +106,7 @@ def test_a_silent_collector_is_greeted_once_a_second_and_takes_nothing_after_a_w
     assert not line.link.is_taking(100.5 + HEARD_S)
 
 
-def test_a_refusal_ends_all_sending_until_a_welcome_and_is_asked_about_ever_more_seldom(line: Line) -> None:
+def test_a_refusal_ends_all_sending_until_a_welcome_and_greetings_become_rare(line: Line) -> None:
     line.say(Head(wire.WELCOME), WELCOME)
     line.answers(100.0)
     line.say(Head(wire.REFUSE, 0, wire.GREETING), {"slug": "wire-version", "text": "too old"})
@@ -123,7 +123,7 @@ def test_a_refusal_ends_all_sending_until_a_welcome_and_is_asked_about_ever_more
     assert waits == sorted(waits)
     assert waits[0] <= 2 * GREET_S
     assert waits[-1] == REFUSED_GREET_S
-    line.link.met(4711)  # another process has the collector's lock
+    line.link.note_collector(4711)  # another process has the collector's lock
     line.link.greet(now + GREET_S)
     assert line.link._greeted_s == now + GREET_S
     line.say(Head(wire.WELCOME), {**WELCOME, "collector": "c2"})
@@ -131,7 +131,7 @@ def test_a_refusal_ends_all_sending_until_a_welcome_and_is_asked_about_ever_more
     assert line.link.refusal is None
 
 
-def test_a_refusal_of_something_else_is_an_answer_like_others(line: Line) -> None:
+def test_a_refusal_of_another_message_is_an_ordinary_answer(line: Line) -> None:
     line.say(Head(wire.WELCOME), WELCOME)
     line.answers(100.0)
     line.say(Head(wire.REFUSE, 5, wire.RECORDS), {"slug": "bad-record"})
@@ -140,7 +140,7 @@ def test_a_refusal_of_something_else_is_an_answer_like_others(line: Line) -> Non
     assert line.link.refusal is None
 
 
-def test_a_collector_of_a_version_that_is_not_spoken_is_not_sent_to(line: Line) -> None:
+def test_nothing_is_sent_to_a_collector_of_an_unknown_version(line: Line) -> None:
     line.say(Head(wire.WELCOME), {**WELCOME, "wire": 999})
     assert line.answers(100.0) == []
     assert line.link.refusal is not None
@@ -162,7 +162,7 @@ def test_a_collector_of_a_version_that_is_not_spoken_is_not_sent_to(line: Line) 
     ],
     ids=range(8),
 )
-def test_what_is_no_answer_is_passed_over_and_the_next_one_is_taken(line: Line, frames: tuple[bytes, ...]) -> None:
+def test_an_invalid_answer_is_skipped(line: Line, frames: tuple[bytes, ...]) -> None:
     line.say(Head(wire.WELCOME), WELCOME)
     line.answers(100.0)
     line.router.send_multipart([line.peer, *frames])

@@ -1,4 +1,4 @@
-"""What was sent is kept until it is acked, and sent again when it was not."""
+"""Sent data is kept until it is acked, and is sent again otherwise."""
 
 import json
 import os
@@ -16,7 +16,7 @@ ROOM = 1 << 30
 
 
 class Line:
-    """Takes what is sent, or does not."""
+    """Keeps the sent messages; takes none unless ``works``."""
 
     def __init__(self) -> None:
         self.sent: list[tuple[wire.Head, bytes]] = []
@@ -60,7 +60,7 @@ def test_the_tail_moves_with_the_ack_and_not_before(writer, box) -> None:
     assert box.is_drained
 
 
-def test_spans_go_before_the_records_of_their_steps(writer, box) -> None:
+def test_spans_are_sent_before_the_records_of_their_steps(writer, box) -> None:
     line = Line()
     writer.put_span(1)
     writer.put(b"one")
@@ -70,7 +70,7 @@ def test_spans_go_before_the_records_of_their_steps(writer, box) -> None:
     assert writer.word("span_tail") == 1
 
 
-def test_what_comes_soon_after_waits_and_goes_together(writer, box) -> None:
+def test_data_that_follows_soon_is_sent_together(writer, box) -> None:
     line = Line()
     for second in range(5):
         writer.put(b"step")
@@ -80,7 +80,7 @@ def test_what_comes_soon_after_waits_and_goes_together(writer, box) -> None:
     assert line.of(wire.SPANS) == [(1, 1), (2, 3), (4, 5)]
 
 
-def test_nothing_waits_while_the_ring_fills_or_when_the_job_has_ended(writer, box) -> None:
+def test_data_is_sent_at_once_when_the_ring_fills_or_the_job_has_ended(writer, box) -> None:
     line = Line()
     for part in (b"first", b"x" * (writer.ring // 4), b"last"):
         writer.put(part)
@@ -96,7 +96,7 @@ def test_nothing_waits_while_the_ring_fills_or_when_the_job_has_ended(writer, bo
     assert box.wants_answers
 
 
-def test_nothing_goes_before_the_identity_has_gone(writer, box) -> None:
+def test_nothing_is_sent_before_the_identity(writer, box) -> None:
     line = Line()
     line.works = False
     writer.put(b"one")
@@ -106,7 +106,7 @@ def test_nothing_goes_before_the_identity_has_gone(writer, box) -> None:
     assert [head.type for head, _ in line.sent] == [wire.OPEN, wire.RECORDS]
 
 
-def test_what_is_not_acked_is_read_and_sent_again_the_identity_first(writer, box) -> None:
+def test_unacked_data_is_read_and_sent_again_after_the_identity(writer, box) -> None:
     line = Line()
     writer.put(b"one")
     box.pump(100.0, line, ROOM)
@@ -121,7 +121,7 @@ def test_what_is_not_acked_is_read_and_sent_again_the_identity_first(writer, box
     assert writer.word("tail") == writer.word("head")
 
 
-def test_an_ack_of_a_part_leaves_the_rest_on_its_way(writer, box, monkeypatch) -> None:
+def test_after_an_ack_of_a_part_the_rest_is_in_flight(writer, box, monkeypatch) -> None:
     monkeypatch.setattr(module, "BATCH_BYTES", 100)
     line = Line()
     for _ in range(3):
@@ -133,7 +133,7 @@ def test_an_ack_of_a_part_leaves_the_rest_on_its_way(writer, box, monkeypatch) -
     assert not box.is_drained
 
 
-def test_no_more_is_on_its_way_than_the_window_allows(writer, box, monkeypatch) -> None:
+def test_the_data_in_flight_is_limited_by_the_window(writer, box, monkeypatch) -> None:
     monkeypatch.setattr(module, "WINDOW_BYTES", 1000)
     line = Line()
     for _ in range(20):
@@ -147,7 +147,7 @@ def test_no_more_is_on_its_way_than_the_window_allows(writer, box, monkeypatch) 
     assert line.of(wire.RECORDS)[-1] == (6, 10)
 
 
-def test_a_stall_is_followed_by_a_second_of_silence_and_then_by_everything(writer, box) -> None:
+def test_after_a_stall_everything_is_sent_again_a_second_later(writer, box) -> None:
     line = Line()
     writer.put(b"one")
     box.pump(100.0, line, ROOM)
@@ -160,7 +160,7 @@ def test_a_stall_is_followed_by_a_second_of_silence_and_then_by_everything(write
     assert box.stall is None
 
 
-def test_silence_has_everything_sent_again_ever_more_seldom(writer, box) -> None:
+def test_after_a_silence_everything_is_sent_again_with_growing_delay(writer, box) -> None:
     line = Line()
     writer.put(b"one")
     times = []
@@ -174,7 +174,7 @@ def test_silence_has_everything_sent_again_ever_more_seldom(writer, box) -> None
     assert gaps[0] >= module.SILENCE_S
 
 
-def test_a_refused_message_is_given_up_and_counted(writer, box) -> None:
+def test_a_refused_message_is_dropped_and_counted(writer, box) -> None:
     line = Line()
     writer.put(b"one")
     box.pump(100.0, line, ROOM)
@@ -183,7 +183,7 @@ def test_a_refused_message_is_given_up_and_counted(writer, box) -> None:
     assert box.is_drained
 
 
-def test_a_broken_channel_is_told_and_read_no_more(writer, box) -> None:
+def test_a_broken_channel_is_reported_and_not_read_again(writer, box) -> None:
     line = Line()
     writer.put(b"one")
     writer.set(head=1 << 50)

@@ -1,4 +1,4 @@
-"""Making the channel: an exception of the job's in between is a delay, a fault of ours is the end of it."""
+"""Creation of the channel: retried after an exception of the job's, not after an error of ours."""
 
 import os
 
@@ -8,7 +8,7 @@ from tfprof.shim.channel import channel_setup
 
 
 def failing(times, error):
-    """Return what raises ``error`` so many times, and then nothing."""
+    """Return a function that raises ``error`` in its first ``times`` calls."""
     left = [error] * times
 
     def act(*_args):
@@ -29,7 +29,7 @@ def test_an_exception_of_the_jobs_leaves_nothing_and_the_next_step_tries_again(a
     assert len(channels(os.getpid())) == 1
 
 
-def test_a_fault_of_ours_is_not_tried_again(armed, monkeypatch):
+def test_after_an_error_of_ours_there_is_no_retry(armed, monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(channel_setup, "_policy", failing(1, ZeroDivisionError("by accident")))
         with pytest.raises(ZeroDivisionError):

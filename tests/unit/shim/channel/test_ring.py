@@ -1,4 +1,4 @@
-"""The channel as the job writes it, read back by the layout."""
+"""The channel as the job writes it, read by the layout."""
 
 import errno
 import fcntl
@@ -16,7 +16,7 @@ from tfprof.shim.channel import memory
 from tfprof.shim.channel.ring import WORD, Channel, ChannelError, ReentrantGuard
 
 
-def test_a_new_channel_says_whose_it_is_and_has_no_ring(channel, reader):
+def test_a_new_channel_identifies_its_process_and_has_no_ring(channel, reader):
     assert (reader.word("uid"), reader.word("pid"), reader.word("launch")) == (77, os.getpid(), 5)
     assert os.fstat(channel._fd).st_size == layout.RING_AT
     assert reader.word("ring_size") == 0
@@ -57,7 +57,7 @@ def test_a_record_without_room_is_dropped_whole_and_counted(channel, reader):
     assert reader.take().records[-1].seq == 3
 
 
-def test_a_record_larger_than_the_ring_is_known_not_to_fit(channel, reader):
+def test_a_record_larger_than_the_ring_is_refused(channel, reader):
     assert channel.room == layout.RING_MIN - layout.RECORD.size
     for _ in range(2):
         assert not channel.put(layout.GRAPH, b"x" * (channel.room + 1))
@@ -75,12 +75,12 @@ def test_a_record_in_a_large_ring_is_bounded_too(monkeypatch):
 
 
 @pytest.mark.parametrize("tail", [1, 2**63, 2**64 - 1])
-def test_a_tail_that_cannot_be_only_drops(channel, reader, tail):
+def test_an_impossible_tail_only_drops_records(channel, reader, tail):
     reader.set_word("tail", tail)
     assert not channel.put(layout.GRAPH, b"x")
 
 
-def test_a_descriptor_that_is_another_file_by_now_is_not_grown(channel, tmp_path):
+def test_a_descriptor_that_now_is_another_file_is_not_grown(channel, tmp_path):
     other = os.open(tmp_path / "theirs", os.O_RDWR | os.O_CREAT)
     os.dup2(other, channel._fd)
     os.close(other)
@@ -92,7 +92,7 @@ def test_a_descriptor_that_is_another_file_by_now_is_not_grown(channel, tmp_path
     assert os.fstat(channel._fd).st_size == 0
 
 
-def test_no_memory_for_the_ring_only_drops(channel):
+def test_without_memory_for_the_ring_records_are_dropped(channel):
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     before = signal.signal(signal.SIGXFSZ, signal.SIG_DFL)  # would end this process
     resource.setrlimit(resource.RLIMIT_FSIZE, (layout.RING_AT, limits[1]))
@@ -107,7 +107,7 @@ def test_no_memory_for_the_ring_only_drops(channel):
 
 
 @pytest.mark.parametrize("refused", ["create", "memory"])
-def test_a_system_that_refuses_is_named(monkeypatch, refused):
+def test_an_error_quotes_the_refusal_of_the_system(monkeypatch, refused):
     def refuse(*_):
         raise OSError(1, "Operation not permitted")
 
@@ -117,7 +117,7 @@ def test_a_system_that_refuses_is_named(monkeypatch, refused):
     assert caught.value.slug == {"create": "memfd-refused", "memory": "channel-memory"}[refused]
 
 
-def test_a_kernel_that_does_not_know_the_newer_flag_is_asked_without(monkeypatch):
+def test_an_old_kernel_gets_no_newer_flag(monkeypatch):
     asked = []
 
     def older(name, flags):
@@ -131,7 +131,7 @@ def test_a_kernel_that_does_not_know_the_newer_flag_is_asked_without(monkeypatch
     assert asked == [11, 3]
 
 
-def test_records_of_many_threads_are_all_there(channel, reader):
+def test_records_of_many_threads_are_all_stored(channel, reader):
     def work(number):
         for step in range(200):
             assert channel.put(layout.XSPACE, bytes([number]) * number, step, thread=number)
@@ -146,12 +146,12 @@ def test_records_of_many_threads_are_all_there(channel, reader):
     assert all(record.data == bytes([record.thread]) * record.thread for record in records)
 
 
-def test_who_holds_the_turn_already_does_without():
-    turn = ReentrantGuard()
-    lock = turn.take()
-    assert turn.take() is None
+def test_re_entry_skips_the_lock():
+    guard = ReentrantGuard()
+    lock = guard.take()
+    assert guard.take() is None
     lock.release()
-    assert turn.take() is not None
+    assert guard.take() is not None
 
 
 def test_refusals_are_records(channel, reader):

@@ -1,4 +1,4 @@
-"""Spans: written, put together when short, dropped when there is no room."""
+"""Spans: written, merged when short, dropped without room."""
 
 import gc
 import inspect
@@ -23,7 +23,7 @@ def put(channel):
     return spans.writer(channel, {layout.RUN}, clock.ThreadId())
 
 
-def test_a_long_step_is_an_entry_of_its_own(put, reader):
+def test_a_long_step_is_one_entry(put, reader):
     put(layout.BATCH, 5, SHORT, 1, 3, layout.FLAG_TRACED, 4)
     put(layout.BATCH, 6, SHORT + 1, 2, 3, layout.FLAG_TRACED, 4, 3)
     thread = threading.get_native_id()
@@ -34,7 +34,7 @@ def test_a_long_step_is_an_entry_of_its_own(put, reader):
     ]
 
 
-def test_short_steps_are_put_together_until_they_fill_a_millisecond(put, reader):
+def test_short_steps_are_merged_until_they_fill_a_millisecond(put, reader):
     for ordinal in range(1, 10):
         put(layout.RUN, ordinal * 10, SHORT // 4 + ordinal, ordinal)
     assert [(span.ordinal, span.count) for span in reader.take().spans] == [(1, 4), (5, 4)]
@@ -55,13 +55,13 @@ def test_short_steps_are_put_together_until_they_fill_a_millisecond(put, reader)
     ],
     ids=["kind", "ordinal", "key", "flags", "parent"],
 )
-def test_steps_that_differ_are_not_put_together(put, reader, other):
+def test_steps_that_differ_are_not_merged(put, reader, other):
     put(layout.RUN, 0, 5, 1)
     put(*other)
     assert [span.count for span in reader.take(ended=True).spans] == [1, 1]
 
 
-def test_steps_of_different_threads_are_not_put_together(put, reader):
+def test_steps_of_different_threads_are_not_merged(put, reader):
     put(layout.RUN, 0, 5, 1)
     thread = threading.Thread(target=put, args=(layout.RUN, 0, 5, 2))
     thread.start()
@@ -79,13 +79,13 @@ def test_without_room_spans_are_dropped_and_counted(put, reader):
     assert reader.take().spans[-1].ordinal == 5000
 
 
-def test_only_the_time_of_costed_kinds_counts_as_steps(put, reader):
+def test_only_the_time_of_budgeted_kinds_counts_as_steps(put, reader):
     put(layout.RUN, 0, SHORT, 1)
     put(layout.FIT, 0, 9 * SHORT, 1)
     assert reader.word("step_ns") == SHORT
 
 
-def test_a_fault_in_a_put_stays_behind_the_fence(put, reader):
+def test_an_error_in_a_put_is_contained(put, reader):
     put(layout.RUN, -1, 5, 1)
     assert reader.word("faults") == 1
     assert "struct.error" in reader.fault()
@@ -120,19 +120,19 @@ def test_puts_of_many_threads_all_add_up(put, reader):
 
 
 class AlarmError(Exception):
-    """What a handler raises amid a put."""
+    """Raised by a signal handler during a put."""
 
 
 @pytest.fixture
 def no_collection():
-    """What is raised in a callback of the garbage collector, as of other tests' tools, is dropped."""
+    """Garbage collection is off: Python drops errors in its callbacks, which test tools install."""
     gc.disable()
     yield
     gc.enable()
 
 
 @pytest.mark.usefixtures("no_collection")
-def test_an_exception_of_a_signal_handler_amid_a_put_loses_no_later_span(put, reader):
+def test_an_exception_of_a_signal_handler_during_a_put_loses_no_later_span(put, reader):
     lines, first = inspect.getsourcelines(put)
     begins = first + next(at for at, line in enumerate(lines) if "try:" in line)
     outside = 0  # exceptions that came before a put had begun
@@ -169,7 +169,7 @@ def test_an_exception_of_a_signal_handler_amid_a_put_loses_no_later_span(put, re
     assert stored + reader.word("dropped_spans") >= outer + 1 - outside
 
 
-def test_a_put_in_a_signal_handler_amid_a_put_is_counted(put, reader):
+def test_a_put_in_a_signal_handler_during_a_put_is_counted(put, reader):
     inner = [0]
 
     def handler(_number, _frame):

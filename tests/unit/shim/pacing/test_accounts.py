@@ -1,4 +1,4 @@
-"""Accounts of kinds of steps: each bears its own, and the kind that leads has half of the traces."""
+"""Accounts of step kinds: each has its own cost, and the leading kind gets half of the traces."""
 
 from functools import partial
 
@@ -15,7 +15,7 @@ BUDGET = 10_000  # 1 %
 
 
 class Job:
-    """Steps of several kinds, each with a pace as its tracker has it; a traced one takes longer by its ``extra`` ns."""
+    """Steps of several kinds, each with a pacer; ``kinds`` are (duration, extra time if traced)."""
 
     def __init__(self, **kinds):
         self.words = [0] * 1024
@@ -60,7 +60,7 @@ class Job:
         return self.words[SELF] / self.words[STEP]
 
 
-def test_many_short_steps_of_another_kind_leave_training_half_of_the_traces():
+def test_training_keeps_half_of_the_traces_despite_many_short_steps_of_another_kind():
     job = Job(batch=(1_000_000, 3_000_000), test_batch=(300_000, 600_000))
     for _ in range(20):
         job.run("batch", 500)
@@ -70,7 +70,7 @@ def test_many_short_steps_of_another_kind_leave_training_half_of_the_traces():
     assert job.cost <= 0.0115
 
 
-def test_a_kind_that_came_first_does_not_keep_the_one_that_leads_from_its_traces():
+def test_the_leading_kind_gets_its_traces_even_if_another_kind_came_first():
     job = Job(init=(5_000_000, 50_000_000), train=(1_000_000, 1_000_000))
     job.run("init", 6)
     job.run("train", 20_000)
@@ -79,7 +79,7 @@ def test_a_kind_that_came_first_does_not_keep_the_one_that_leads_from_its_traces
     assert job.cost <= 0.0115
 
 
-def test_each_kind_has_a_trace_however_many_there_are():
+def test_each_of_many_kinds_gets_a_trace():
     names = ("batch", "test_batch", "predict_batch", "function", "run")
     job = Job(**dict.fromkeys(names, (1000000, 1000000)))
     for name in names:
@@ -101,5 +101,5 @@ def test_each_kind_has_a_trace_however_many_there_are():
         ({}, None),
     ],
 )
-def test_the_kind_that_a_job_is_about_has_the_most_time_and_training_counts_more(times, kind):
+def test_the_leading_kind_has_the_most_time_and_training_counts_more(times, kind):
     assert leading(times) == kind

@@ -1,4 +1,4 @@
-"""Orders as a job follows them: from the next step on, to their end, and not without an agent."""
+"""Orders in a job: they apply from the next step on, end, and need an agent."""
 
 from types import SimpleNamespace
 from typing import Any
@@ -18,12 +18,12 @@ STEP = 10 * 10**6
 
 
 def _page() -> Any:
-    """Return the words of a control page, which a list of numbers stands for."""
+    """Return a list of numbers in place of the words of a control page."""
     return [0] * (layout.PAGE // 8)
 
 
 class Process:
-    """A job on a clock of its own: steps of several kinds under the policy ``trace``, and its agent."""
+    """A job with a fake clock: steps of several kinds under the policy ``trace``, and its agent."""
 
     def __init__(self, trace: str) -> None:
         self.now = 1000 * SECOND
@@ -97,7 +97,7 @@ class Process:
 
 @pytest.fixture
 def process(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """What makes a process under a policy."""
+    """A function that creates a process under a policy."""
     monkeypatch.setattr(guard, "_raise", True)
 
     def made(trace: str) -> Process:
@@ -108,7 +108,7 @@ def process(monkeypatch: pytest.MonkeyPatch) -> Any:
     return made
 
 
-def test_the_next_steps_are_traced_and_then_the_policy_before_is_in_force(process: Any) -> None:
+def test_the_next_steps_are_traced_and_then_the_earlier_policy_is_in_force(process: Any) -> None:
     job = process("off")
     assert job.steps(100) == []
     generation = job.order("all", count=10)
@@ -134,7 +134,7 @@ def test_steps_that_the_policy_before_traces_after_an_order_are_not_counted_as_o
     assert job.word("order_traced") == 5
 
 
-def test_untraced_steps_are_not_asked_about_once_an_order_has_ended(process: Any) -> None:
+def test_after_the_end_of_an_order_untraced_steps_make_no_call(process: Any) -> None:
     job = process("off")
     job.steps(100)
     job.order("all", count=3)
@@ -144,7 +144,7 @@ def test_untraced_steps_are_not_asked_about_once_an_order_has_ended(process: Any
     assert job.asked == before
 
 
-def test_what_ordered_traces_cost_is_booked_though_nothing_was_traced_before(process: Any) -> None:
+def test_the_cost_of_ordered_traces_is_counted_even_without_earlier_traces(process: Any) -> None:
     job = process("off")
     job.steps(20)
     job.order("all", count=3)
@@ -153,7 +153,7 @@ def test_what_ordered_traces_cost_is_booked_though_nothing_was_traced_before(pro
     assert job.word("extra_ns") == pytest.approx(3 * 2 * STEP)
 
 
-def test_after_an_order_a_budget_goes_on_where_it_was(process: Any) -> None:
+def test_after_an_order_a_budget_continues(process: Any) -> None:
     job = process("budget=1%")
     first = job.steps(200)
     assert first[:3] == [3, 4, 5]
@@ -162,7 +162,7 @@ def test_after_an_order_a_budget_goes_on_where_it_was(process: Any) -> None:
     assert job.steps(10) == []
 
 
-def test_an_order_with_a_time_ends_when_it_is_over(process: Any) -> None:
+def test_an_order_with_a_duration_ends_after_it(process: Any) -> None:
     job = process("off")
     job.steps(10)
     generation = job.order("all", for_ns=SECOND)
@@ -171,7 +171,7 @@ def test_an_order_with_a_time_ends_when_it_is_over(process: Any) -> None:
 
 
 @pytest.mark.parametrize("duration", [20_000, 300_000, STEP, SECOND // 2])
-def test_a_pause_ends_though_no_step_of_it_is_traced(process: Any, duration: int) -> None:
+def test_an_order_without_traced_steps_ends_too(process: Any, duration: int) -> None:
     job = process("all")
     job.steps(10, duration)
     began = job.now
@@ -202,7 +202,7 @@ def test_several_ranges_reach_a_running_job(process: Any) -> None:
     assert job.word("order_over") == generation
 
 
-def test_ranges_that_have_passed_end_at_once(process: Any) -> None:
+def test_an_order_with_past_ranges_ends_at_once(process: Any) -> None:
     job = process("off")
     job.steps(100)
     generation = job.order("steps=20-21,30")
@@ -210,7 +210,7 @@ def test_ranges_that_have_passed_end_at_once(process: Any) -> None:
     assert (job.word("policy_seen"), job.word("order_over")) == (generation, generation)
 
 
-def test_each_kind_has_its_steps_and_the_leading_one_ends_the_order(process: Any) -> None:
+def test_each_kind_gets_its_traces_and_the_leading_kind_ends_the_order(process: Any) -> None:
     job = process("off")
     for _ in range(10):
         job.step(layout.TRAIN)
@@ -230,7 +230,7 @@ def test_each_kind_has_its_steps_and_the_leading_one_ends_the_order(process: Any
     assert len(job.traced) == 10
 
 
-def test_steps_that_consist_of_others_do_not_keep_an_order_from_ending(process: Any) -> None:
+def test_steps_that_consist_of_others_do_not_delay_the_end_of_an_order(process: Any) -> None:
     job = process("off")
     job.order("all", count=5)
     for _ in range(10):
@@ -240,7 +240,7 @@ def test_steps_that_consist_of_others_do_not_keep_an_order_from_ending(process: 
     assert len(job.traced) == 5
 
 
-def test_words_that_are_being_changed_are_passed_over(process: Any) -> None:
+def test_words_that_are_being_written_are_skipped(process: Any) -> None:
     job = process("off")
     job.steps(10)
     job.order("all", count=2, policy_writing=1)
@@ -250,7 +250,7 @@ def test_words_that_are_being_changed_are_passed_over(process: Any) -> None:
     assert job.steps(5) == [16, 17]
 
 
-def test_words_that_are_no_policy_change_nothing_and_say_so(process: Any) -> None:
+def test_an_invalid_policy_is_refused_and_changes_nothing(process: Any) -> None:
     job = process("every=5")
     job.steps(4)
     generation = job.order("all", policy_mode=99)
@@ -261,7 +261,7 @@ def test_words_that_are_no_policy_change_nothing_and_say_so(process: Any) -> Non
     assert job.steps(1) == [11]
 
 
-def test_an_order_to_detach_puts_everything_back_once(process: Any) -> None:
+def test_an_order_to_detach_disarms_once(process: Any) -> None:
     job = process("all")
     job.steps(3)
     generation = job.order("off", detach=1)
@@ -270,11 +270,11 @@ def test_an_order_to_detach_puts_everything_back_once(process: Any) -> None:
     assert (job.word("policy_seen"), job.word("order_step")) == (generation, 4)
 
 
-# -- without an agent ------------------------------------------------------------------------------
+# -- without an agent ----------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("trace", ["all", "every=3", "budget=5%"])
-def test_without_an_agent_that_ever_came_steps_are_traced_for_half_a_minute(process: Any, trace: str) -> None:
+def test_without_any_agent_steps_are_traced_for_half_a_minute(process: Any, trace: str) -> None:
     job = process(trace)
     job.beats = False
     assert job.steps(2900)
@@ -284,7 +284,7 @@ def test_without_an_agent_that_ever_came_steps_are_traced_for_half_a_minute(proc
     assert job.words[layout.COUNTS_AT // 8 + layout.TRAIN] == 5200
 
 
-def test_a_lost_agent_that_comes_back_changes_nothing_until_there_is_an_order(process: Any) -> None:
+def test_after_a_lost_agent_returns_nothing_changes_until_an_order(process: Any) -> None:
     job = process("all")
     job.steps(100)
     job.beats = False
@@ -297,7 +297,7 @@ def test_a_lost_agent_that_comes_back_changes_nothing_until_there_is_an_order(pr
     assert job.steps(10) == list(range(5103, 5113))
 
 
-def test_a_job_that_was_stopped_together_with_its_agent_goes_on(process: Any) -> None:
+def test_a_job_that_was_stopped_together_with_its_agent_continues(process: Any) -> None:
     job = process("all")
     job.steps(100)
     job.now += 100 * SECOND
@@ -318,7 +318,7 @@ def test_an_order_ends_with_its_agent(process: Any) -> None:
     assert job.steps(1000) == []
 
 
-def test_an_agent_on_another_clock_is_there_all_the_same(process: Any) -> None:
+def test_an_agent_with_another_clock_is_not_lost(process: Any) -> None:
     job = process("all")
     job.beats = False
     for number in range(8000):

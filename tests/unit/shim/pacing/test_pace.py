@@ -1,4 +1,4 @@
-"""Which steps are traced, in jobs that are made up."""
+"""The choice of traced steps, in fake jobs."""
 
 import random
 
@@ -9,7 +9,7 @@ from tfprof.shim.pacing.page_faults import AFTER, SETTLE
 
 
 class Job:
-    """A made-up job: runs steps, and keeps what the pace decided and what it cost, as the tracker does."""
+    """A fake job: it runs steps, and keeps the decisions of the pacer and the cost."""
 
     def __init__(self, text, extra=0.3, own=200_000, after=0.0):
         self.elapsed = self.spent = self.asked = self.ordinal = 0
@@ -56,18 +56,18 @@ class Job:
         ("steps=97-98,2,3,3-4,500", [2, 3, 4, 97, 98]),
     ],
 )
-def test_a_fixed_policy_is_followed_to_the_step(text, traced):
+def test_a_fixed_policy_selects_exact_steps(text, traced):
     assert Job(text).steps(100).traced == traced
 
 
 @pytest.mark.parametrize("text", ["all", "steps=3-30", "every=1"])
-def test_threads_that_ask_late_get_their_step_traced(text):
+def test_steps_of_threads_that_ask_late_are_traced(text):
     pace = TracePacer(Policy.from_text(text), lambda: (0, 0))
     order = [5, 3, 4, 9, 6, 8, 7, 12, 11, 10]
     assert all(ordinal >= pace.trigger and pace.should_trace(ordinal, 1) for ordinal in order)
 
 
-def test_steps_between_ranges_are_not_asked_about():
+def test_steps_between_ranges_make_no_call():
     job = Job("steps=10,90").steps(100)
     assert job.traced == [10, 90]
     assert job.asked < 25
@@ -77,14 +77,14 @@ def test_under_a_budget_the_first_steps_after_warm_up_are_traced():
     assert Job("budget=1%").steps(20).traced == list(range(WARM_UP + 1, WARM_UP + FIRST + 1))
 
 
-def test_each_of_the_first_kinds_of_run_gets_its_first_traces():
+def test_each_of_the_first_keys_gets_its_first_traces():
     job = Job("budget=1%")
     for key in range(20):
         job.steps(12, key=key)
     assert len(job.traced) == FIRST * KEYS
 
 
-def test_a_run_that_comes_once_is_not_traced():
+def test_a_run_that_occurs_once_is_not_traced():
     job = Job("budget=1%").steps(1, key=1).steps(1, key=2).steps(1, key=3)
     assert job.traced == []
 
@@ -113,7 +113,7 @@ def test_steps_after_traced_ones_that_are_no_slower_cost_nothing():
 
 
 @pytest.mark.parametrize("text", ["budget=1%", "every=9"])
-def test_what_a_step_usually_takes_is_asked_again_and_again(text):
+def test_the_usual_duration_of_steps_is_measured_repeatedly(text):
     job = Job(text).steps(200, duration=3_000_000).steps(2000)
     before, traces = job.spent, len(job.traced)
     job.steps(60_000)
@@ -132,12 +132,12 @@ def test_a_slow_step_that_happens_to_be_traced_does_not_stop_tracing():
     before = len(job.traced)
     while not job.step(duration=1_000_000):
         pass
-    job.spent += job.pace.traced(1, 30_000_000_000, 200_000)  # thirty seconds: a checkpoint was written in it
+    job.spent += job.pace.traced(1, 30_000_000_000, 200_000)  # thirty seconds, as if a checkpoint was written
     job.steps(20_000)
     assert len(job.traced) > before + 20
 
 
-def test_tracing_does_not_keep_step_with_runs_that_alternate():
+def test_traces_do_not_coincide_with_alternating_runs():
     job = Job("budget=1%")
     keys: dict[int, int] = {}
     for number in range(40_000):
@@ -146,7 +146,7 @@ def test_tracing_does_not_keep_step_with_runs_that_alternate():
     assert min(keys.values()) > 0.2 * max(keys.values())
 
 
-def test_steps_of_any_length_and_order_are_borne():
+def test_steps_of_any_length_and_order_are_no_error():
     generator = random.Random(5)
     job = Job("budget=2%")
     for _ in range(5000):
@@ -154,7 +154,7 @@ def test_steps_of_any_length_and_order_are_borne():
     assert job.spent < 0.06 * job.elapsed + 30 * job.own
 
 
-def test_ever_new_kinds_of_run_do_not_fill_memory():
+def test_new_keys_do_not_fill_memory():
     job = Job("off")
     for key in range(6000):
         job.step(key=key)
@@ -162,10 +162,10 @@ def test_ever_new_kinds_of_run_do_not_fill_memory():
 
 
 class TippedJob(Job):
-    """A made-up job whose steps take many page faults after some of its runs of traces.
+    """A fake job whose steps take many page faults, and twice their time, after some traces.
 
-    They take twice their time then. ``tips(n)``: the n-th. ``faults`` are those of a step then,
-    ``usual`` those of any other.
+    ``tips(n)``: whether this is so after the n-th run of consecutive traces. ``faults`` are the
+    page faults of such a step, ``usual`` those of any other.
     """
 
     def __init__(self, text, tips, faults=17_000, usual=10, **more):
@@ -186,38 +186,38 @@ class TippedJob(Job):
         return wanted
 
 
-EACH = FIRST + SETTLE + AFTER  # steps from one run of traces to the next that is to undo what it has done
+EACH = FIRST + SETTLE + AFTER  # steps from one run of traces to the next, which is to undo its effect
 
 
 def runs_of(traced):
-    """Return the first ordinals of runs of traces."""
+    """Return the first ordinal of each run of consecutive traces."""
     return [ordinal for ordinal in traced if ordinal - 1 not in traced]
 
 
 @pytest.mark.parametrize("times", range(1, TRIES + 1))
-def test_traces_that_leave_steps_with_more_page_faults_are_followed_by_others_until_one_undoes_it(times):
+def test_traces_are_repeated_until_steps_take_no_more_page_faults_than_before(times):
     job = TippedJob("budget=1%", lambda run: run <= times).steps(WARM_UP + EACH * (times + 2))
     assert runs_of(job.traced) == [WARM_UP + 1 + EACH * run for run in range(times + 1)]
     assert len(job.traced) == FIRST * (times + 1)
     assert job.slow == EACH * times
-    assert not job.pace.lasting
+    assert not job.pace.lasting_faults
 
 
-def test_what_steps_were_slower_for_a_trace_is_part_of_its_cost():
+def test_the_extra_time_of_later_steps_is_part_of_the_cost_of_a_trace():
     job = TippedJob("budget=1%", lambda run: run in (1, 5, 6, 30)).steps(60_000)
     assert job.spent == pytest.approx(len(job.traced) * 500_000 + job.slow * 1_000_000, rel=0.05)
     assert job.spent / job.elapsed < 0.0102
 
 
-def test_the_cost_is_known_though_the_first_traces_of_all_made_steps_slow():
+def test_the_cost_is_known_even_if_the_very_first_traces_slow_steps_down():
     job = TippedJob("budget=1%", lambda run: run <= TRIES).steps(WARM_UP + EACH * (TRIES + 1) + 10)
     traced = FIRST * 300_000 + FIRST * TRIES * 1_600_000
     assert job.spent == traced + len(job.traced) * job.own + (SETTLE + AFTER) * TRIES * 1_000_000
 
 
-def test_what_further_traces_do_not_undo_is_told_and_left():
+def test_page_faults_that_remain_after_further_traces_are_reported():
     job = TippedJob("budget=1%", lambda run: run >= 5).steps(30_000)
-    assert job.pace.lasting == 17_000 - 10
+    assert job.pace.lasting_faults == 17_000 - 10
     before = len(job.traced)
     job.steps(60_000)
     assert len(job.traced) - before == pytest.approx(1500, rel=0.1)  # 0.8 ms each of 1 % of 120 s
@@ -226,17 +226,17 @@ def test_what_further_traces_do_not_undo_is_told_and_left():
 @pytest.mark.parametrize(
     ("faults", "duration", "more"), [(200, 1_000_000, 0), (3000, 1_000_000_000, 0), (3000, 30_000_000, 1)]
 )
-def test_page_faults_that_take_no_time_to_speak_of_are_left_alone(faults, duration, more):
+def test_page_faults_that_take_little_time_cause_no_further_traces(faults, duration, more):
     job = TippedJob("budget=1%", lambda _: True, faults=faults)
     job.steps(60, duration=duration)
     assert len(runs_of(job.traced)) == 1 + more * TRIES
 
 
-def test_a_job_that_takes_many_page_faults_by_itself_is_traced_as_any_other():
+def test_a_job_with_many_page_faults_of_its_own_is_traced_as_usual():
     plain, job = Job("budget=1%"), TippedJob("budget=1%", lambda _: False, usual=17_000)
     assert job.steps(5000).traced == plain.steps(5000).traced
 
 
 @pytest.mark.parametrize("text", ["every=50", "steps=10-12,40", "all", "off"])
-def test_under_other_policies_no_step_is_traced_that_was_not_asked_for(text):
+def test_other_policies_trace_only_the_selected_steps(text):
     assert TippedJob(text, lambda _: True).steps(200).traced == Job(text).steps(200).traced

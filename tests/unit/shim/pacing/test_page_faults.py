@@ -7,7 +7,7 @@ from tfprof.shim.pacing.page_faults import AFTER, SETTLE, PageFaultMonitor, faul
 
 
 class Steps:
-    """Steps that take the faults that are given, each told as it begins."""
+    """Steps with given page faults; the monitor gets the start of each."""
 
     def __init__(self):
         self.total = self.ordinal = 0
@@ -28,7 +28,7 @@ def steps():
     return Steps().run(90_000, 10, 12, 11).run(5000, traced=True)
 
 
-def test_faults_of_this_process_are_told():
+def test_page_faults_of_this_process_are_counted():
     before = fault_count()
     with mmap.mmap(-1, 400 * mmap.PAGESIZE) as memory:
         for page in range(400):
@@ -45,42 +45,42 @@ def test_steps_after_a_trace_are_compared_with_those_before_it(steps):
     assert steps.run(0).faults.rise() == 200
 
 
-def test_the_first_step_the_traced_ones_and_those_that_find_memory_given_back_tell_nothing(steps):
+def test_the_first_steps_traced_steps_and_steps_after_them_do_not_count(steps):
     assert steps.run(*[7000] * SETTLE, *[11] * AFTER, 0).faults.rise() == 0
 
 
-def test_a_single_step_that_takes_many_tells_nothing(steps):
+def test_a_single_step_with_many_page_faults_changes_nothing(steps):
     assert steps.run(0, 0, 11, 99_000, 11, 11, 0).faults.rise() == 0
 
 
-def test_a_further_trace_leaves_what_was_usual_before_the_first(steps):
+def test_a_further_trace_keeps_the_baseline(steps):
     steps.run(0, 0, *[500] * AFTER).run(9000, traced=True)
     assert steps.faults.rise() is None
     assert steps.run(0, 0, *[300] * AFTER, 0).faults.rise() == 289
 
 
-def test_what_was_accepted_is_usual_from_then_on(steps):
+def test_accepted_steps_are_the_new_baseline(steps):
     steps.run(0, 0, *[500] * AFTER, 500)
     steps.faults.accept()
     assert not steps.faults.watching
     assert steps.run(500, 500).run(9000, traced=True).run(0, 0, *[510] * AFTER, 0).faults.rise() == 10
 
 
-def test_steps_that_are_not_told_of_count_with_those_around_them(steps):
+def test_unreported_steps_share_the_faults_of_their_interval(steps):
     steps.run(0, 0, 11)
     for _ in range(AFTER):
         steps.run(2000)
-        steps.ordinal += 9  # nine that are not told of
+        steps.ordinal += 9  # nine unreported steps
     assert steps.run(0).faults.rise() == 200 - 11
 
 
-def test_steps_that_are_told_of_out_of_turn_do_no_harm(steps):
+def test_steps_reported_out_of_order_do_no_harm(steps):
     for ordinal in (9, 7, 8, 8, 12, 13, 14, 15, 16):
         steps.total += 11
         steps.faults.begin(ordinal)
     assert abs(steps.faults.rise()) <= 11
 
 
-def test_nothing_is_compared_without_steps_before():
+def test_without_earlier_steps_nothing_is_compared():
     steps = Steps().run(90_000).run(5000, traced=True).run(*[5000] * 9)
     assert not steps.faults.watching

@@ -1,4 +1,4 @@
-"""Steps that are only counted: exact counts, estimates without bias, and what becomes of them at every turn."""
+"""Steps that are only counted: exact counts, unbiased times, failures, orders, threads, forks."""
 
 import itertools
 import os
@@ -26,7 +26,7 @@ NO_TRACE = f"steps={10**9}-{10**9}"
 
 
 class Clock:
-    """A clock that stands still but for steps."""
+    """A clock that only steps advance."""
 
     def __init__(self):
         self.now = 10**12
@@ -45,24 +45,24 @@ def ticks(monkeypatch):
     return made
 
 
-class Alike(Runs):
+class SameKindRuns(Runs):
     """Runs that are all of one kind."""
 
     def __init__(self, tracker):
         self.unknown = Role(None, [], 0, tracker)
 
     def find(self, session, fetches, targets):
-        """Return the role of such a run, and let the session know it."""
+        """Return the role of a run and store it in the session."""
         session._tfprof_run = Role(list(fetches), list(targets), len(fetches), self.unknown.tracker)
         return session._tfprof_run
 
 
 class Session:
-    """What the method is called on."""
+    """The object that the method is called on."""
 
 
 class Job:
-    """A session of which each run takes the time given, and what replaces its method."""
+    """A session whose runs take given times, and the replacement of its method."""
 
     def __init__(self, channel, ticks, policy=NO_TRACE):
         put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
@@ -70,7 +70,7 @@ class Job:
         self.session = Session()
         orders = Orders(channel.words, Policy.from_text(policy), channel.refuse, lambda: None, ticks.now)
         self.tracker = Tracker(layout.RUN, lambda: (channel, put, orders))
-        self.made = session._run(self._call_tf_sessionrun, Alike(self.tracker), SimpleNamespace())
+        self.made = session._run(self._call_tf_sessionrun, SameKindRuns(self.tracker), SimpleNamespace())
 
     def _call_tf_sessionrun(self, _session, _options, feeds, _fetches, _targets, _metadata):
         error = None
@@ -111,7 +111,7 @@ def test_short_steps_are_counted_exactly_and_few_are_timed(job, reader):
     assert reader.word("step_ns") == sum(span.total for span in reader.spans)
 
 
-def test_times_of_steps_that_come_in_turns_are_estimated_without_bias(job, reader):
+def test_times_of_alternating_steps_are_estimated_without_bias(job, reader):
     generator = random.Random(5)
     taken = {1: 0, 2: 0}
     for number in range(60_000):
@@ -142,7 +142,7 @@ def test_steps_that_become_short_are_sampled_again(job, reader):
     assert reader.take(ended=True).spans[-1].count > 5
 
 
-def test_a_counted_step_that_fails_is_told_as_failed(job, reader):
+def test_a_counted_step_that_fails_is_recorded_as_failed(job, reader):
     job.run(*[SHORT] * 3000)
     failures = 0
     for _ in range(50):
@@ -161,7 +161,7 @@ def test_a_counted_step_that_fails_is_told_as_failed(job, reader):
     assert 3550 - 2 * MOST < sum(span.count for span in spans) <= 3550
 
 
-def test_a_step_that_is_to_be_traced_is_never_only_counted(channel, ticks, reader):
+def test_a_selected_step_is_never_only_counted(channel, ticks, reader):
     job = Job(channel, ticks, "steps=2000-2003")
     for number in range(1, 2000):
         job.run(SHORT)
@@ -171,7 +171,7 @@ def test_a_step_that_is_to_be_traced_is_never_only_counted(channel, ticks, reade
     assert (ordinal, job.tracker.level(ordinal, 1 << 20 | 1 << 10)) == (2000, layout.LEVEL_AUTO)
 
 
-def test_a_new_policy_is_seen_within_the_steps_that_are_left(job, reader):
+def test_a_new_policy_is_noticed_within_the_steps_left(job, reader):
     job.run(*[SHORT] * 3000)
     reader.set_word("policy_mode", layout.MODE_OFF)
     reader.set_word("policy", 1)
@@ -179,7 +179,7 @@ def test_a_new_policy_is_seen_within_the_steps_that_are_left(job, reader):
     assert reader.word("policy_seen") == 1
 
 
-def test_short_steps_with_pauses_see_an_order_at_the_next_or_the_one_after(job, reader, ticks):
+def test_short_steps_with_pauses_notice_an_order_at_the_first_or_second_one(job, reader, ticks):
     for _ in range(600):
         job.run(500_000)
         ticks.now += 50_000_000
@@ -244,7 +244,7 @@ def test_a_stopped_tracker_counts_nowhere(job, reader):
     assert reader.count(layout.RUN) == 100
 
 
-def test_what_timing_costs_is_part_of_what_the_shim_costs(channel, reader):
+def test_the_cost_of_timing_is_part_of_the_cost_of_the_shim(channel, reader):
     put = spans.writer(channel, {layout.RUN}, clock.ThreadId())
     orders = Orders(channel.words, Policy.from_text(NO_TRACE), channel.refuse, lambda: None, time.monotonic_ns())
     made = Tracker(layout.RUN, lambda: (channel, put, orders))
@@ -272,7 +272,7 @@ def test_a_counted_step_costs_little_more_than_a_call():
 
     made = Tracker(layout.RUN, lambda: None)
     made.words, made.left, target = words, itertools.count(1), object()
-    wrapped, this = session._run(original, Alike(made), SimpleNamespace()), Session()
+    wrapped, this = session._run(original, SameKindRuns(made), SimpleNamespace()), Session()
 
     def took(function):
         start = time.perf_counter_ns()

@@ -1,4 +1,4 @@
-"""A tracker whose steps are asked about by several threads, and below one another."""
+"""A tracker that several threads, and signal handlers within it, ask about steps."""
 
 import random
 import sys
@@ -40,7 +40,7 @@ def switching():
 
 
 @pytest.mark.usefixtures("switching")
-def test_threads_that_ask_all_at_once_get_answers(tracker):
+def test_many_threads_ask_at_once(tracker):
     failed = []
 
     def work(seed):
@@ -63,11 +63,11 @@ def test_threads_that_ask_all_at_once_get_answers(tracker):
     assert failed == []
 
 
-def test_a_step_of_a_signal_handler_that_falls_into_the_pace_is_let_pass(tracker):
-    told = []
+def test_a_step_of_a_signal_handler_within_the_pacer_is_not_traced(tracker):
+    levels = []
 
     def totals():
-        told.append(tracker.level(tracker.next(), 1))
+        levels.append(tracker.level(tracker.next(), 1))
         tracker.untraced(1, 1_000_000)
         return 0, 1
 
@@ -76,5 +76,5 @@ def test_a_step_of_a_signal_handler_that_falls_into_the_pace_is_let_pass(tracker
     for _ in range(20):
         tracker.level(tracker.next(), 1)
         tracker.untraced(1, 1_000_000)
-    assert told
-    assert set(told) == {None}
+    assert levels
+    assert set(levels) == {None}

@@ -1,4 +1,4 @@
-"""The switch by which TensorFlow's CPU allocator tells, on a library made by hand."""
+"""The switch that makes TensorFlow's CPU allocator report, in a fake library."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ from tfprof.shim.tensorflow import allocations, tf_library
 
 
 @contextlib.contextmanager
-def told():
+def enabled():
     allocations.enable()
     try:
         yield
@@ -19,7 +19,7 @@ def told():
 
 
 class Library:
-    """Looks like TensorFlow's library as ctypes opens it, with the names of one age."""
+    """A fake of TensorFlow's library as ctypes opens it, with the names of some versions."""
 
     def __init__(self, names):
         self.on = False
@@ -43,42 +43,42 @@ def library(request, monkeypatch):
     return made
 
 
-def test_it_is_on_within_and_off_after(library):
-    with told():
+def test_the_switch_is_on_during_a_session_and_off_after(library):
+    with enabled():
         assert library.on
     assert library.log == [True, False]
 
 
-def test_an_error_turns_it_off_too(library):
-    with pytest.raises(ValueError, match="ours"), told():
+def test_an_error_turns_the_switch_off_too(library):
+    with pytest.raises(ValueError, match="ours"), enabled():
         raise ValueError("ours")
     assert not library.on
 
 
-def test_what_the_job_turned_on_itself_stays_on(library):
+def test_a_switch_that_the_job_turned_on_stays_on(library):
     library.on = True
-    with told():
+    with enabled():
         pass
     assert library.on
     assert library.log == []
 
 
-def test_accelerators_tell_by_themselves(library, monkeypatch):
+def test_with_accelerators_the_switch_is_not_touched(library, monkeypatch):
     monkeypatch.setattr(allocations, "accelerated", lambda: True)
-    with told():
+    with enabled():
         assert not library.on
 
 
 @pytest.mark.parametrize("found", [None, object()])
 def test_without_the_switch_nothing_happens(library, monkeypatch, found):
     monkeypatch.setattr(tf_library, "library", lambda: found)
-    with told():
+    with enabled():
         pass
     assert library.log == []
 
 
-def test_a_child_forked_within_has_it_off_and_the_parent_on(library):
-    with told():
+def test_the_switch_is_off_in_a_forked_child_and_stays_on_in_the_parent(library):
+    with enabled():
         pid = os.fork()
         if pid == 0:
             os._exit(1 if library.on else 0)
@@ -90,7 +90,7 @@ def test_a_child_forked_within_has_it_off_and_the_parent_on(library):
     assert os.waitpid(pid, 0)[1] == 0
 
 
-def test_nothing_is_loaded_to_look_for_it(monkeypatch):
+def test_no_library_is_loaded_for_the_switch(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow", tf_library)
     assert tf_library.library() is None
     monkeypatch.delitem(sys.modules, "tensorflow")

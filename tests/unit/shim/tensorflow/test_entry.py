@@ -1,4 +1,4 @@
-"""Being told of calls: what is called stays what it was."""
+"""Observed calls: the observed function stays the same."""
 
 import collections
 import functools
@@ -18,11 +18,11 @@ class Thing:
     """Something of the job's."""
 
     def method(self, first, second=2, *, third=3):
-        """Say what it was given, and how deep the stack is."""
+        """Return the arguments and the depth of the stack."""
         return first, second, third, len(inspect.stack(0))
 
     def captured(self, first):
-        """Use its arguments in a scope of its own, which makes cells of them."""
+        """Use the arguments in an inner scope, so that they are cell variables."""
         return next((self, first) for _ in range(1) if first)
 
     def failing(self):
@@ -41,26 +41,26 @@ def generator(first):
 
 
 @pytest.fixture
-def told(armed):
-    """The list of what was told."""
+def reported(armed):
+    """The list of reported values."""
     return []
 
 
-def test_calls_are_told_and_look_ups_are_not(told):
+def test_calls_are_reported_and_attribute_accesses_are_not(reported):
     thing = Thing()
     method = thing.method
-    entry.observe(Thing, "method", told.append)
+    entry.observe(Thing, "method", reported.append)
     again = thing.method
-    assert told == []
+    assert reported == []
     for number in range(3):
         assert (method, again, thing.method)[number](number)[:3] == (number, 2, 3)
-    assert told == [thing] * 3
+    assert reported == [thing] * 3
 
 
-def test_the_function_is_the_same_one_and_looks_as_before(told):
+def test_the_function_is_the_same_object_with_the_same_metadata(reported):
     before = Thing.method, str(inspect.signature(Thing.method)), inspect.getsource(Thing.method)
     depth = Thing().method(1)[3]
-    entry.observe(Thing, "method", told.append)
+    entry.observe(Thing, "method", reported.append)
     assert Thing.method is before[0]
     assert (str(inspect.signature(Thing.method)), inspect.getsource(Thing.method)) == before[1:]
     assert inspect.getfullargspec(Thing.method).kwonlyargs == ["third"]
@@ -71,28 +71,28 @@ def test_the_function_is_the_same_one_and_looks_as_before(told):
     assert Thing().method(1)[3] == depth
 
 
-def test_more_arguments_are_told_also_those_that_an_inner_function_takes(told):
-    entry.observe(Thing, "captured", lambda *given: told.append(given), 2)
+def test_several_arguments_are_passed_including_cell_variables(reported):
+    entry.observe(Thing, "captured", lambda *given: reported.append(given), 2)
     thing = Thing()
     assert thing.captured(5) == (thing, 5)
-    assert told == [(thing, 5)]
+    assert reported == [(thing, 5)]
 
 
-def test_what_a_decorator_wraps_is_told_of(told):
-    entry.observe(Thing, "wrapper", told.append)
+def test_a_decorated_function_is_observed(reported):
+    entry.observe(Thing, "wrapper", reported.append)
     thing: Any = Thing()
     assert thing.wrapper() == 1
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
-def test_an_exception_shows_no_frame_of_ours(told):
-    entry.observe(Thing, "failing", told.append)
+def test_an_exception_shows_no_frame_of_ours(reported):
+    entry.observe(Thing, "failing", reported.append)
     with pytest.raises(LookupError) as caught:
         Thing().failing()
     assert [frame.name for frame in traceback.extract_tb(caught.tb)][1:] == ["failing"]
 
 
-def test_a_tracer_sees_the_lines_that_it_would_see(told):
+def test_a_tracer_sees_the_same_lines(reported):
     def seen():
         lines = []
 
@@ -110,44 +110,44 @@ def test_a_tracer_sees_the_lines_that_it_would_see(told):
         return lines
 
     before = seen()
-    entry.observe(Thing, "captured", told.append)
+    entry.observe(Thing, "captured", reported.append)
     assert seen() == before
-    assert len(told) == 1
+    assert len(reported) == 1
 
 
-def test_what_is_no_python_function_is_called_by_one(told):
+def test_a_builtin_is_wrapped_in_a_python_function(reported):
     class Counter(collections.Counter[str]):
         """A class with a builtin of its own."""
 
         get = collections.Counter.get
 
-    entry.observe(Counter, "get", told.append)
+    entry.observe(Counter, "get", reported.append)
     counter = Counter(a=1)
     assert counter.get("a") == 1
-    assert told == [counter]
+    assert reported == [counter]
     assert Counter.get.__name__ == "get"
 
 
-def test_a_generator_is_told_of_when_it_is_made(told, monkeypatch):
+def test_a_generator_is_reported_when_it_is_created(reported, monkeypatch):
     here = sys.modules[__name__]
     monkeypatch.setattr(here, "generator", generator)
-    entry.observe(here, "generator", told.append)
+    entry.observe(here, "generator", reported.append)
     assert list(here.generator(1)) == [1]
     assert str(inspect.signature(here.generator)) == "(first)"
-    assert told == [1]
+    assert reported == [1]
 
 
-def test_all_is_put_back(told, armed):
+def test_everything_is_undone(reported, armed):
     codes = Thing.method.__code__, Thing.failing.__code__
-    entry.observe(Thing, "method", told.append)
-    entry.observe(Thing, "method", told.append)
+    entry.observe(Thing, "method", reported.append)
+    entry.observe(Thing, "method", reported.append)
     armed.disarm()
     assert (Thing.method.__code__, Thing.failing.__code__) == codes
     Thing().method(1)
-    assert told == []
+    assert reported == []
 
 
-def test_an_error_of_a_note_stays_with_us(told, armed, monkeypatch):
+def test_an_error_of_a_callback_is_contained(reported, armed, monkeypatch):
 
     monkeypatch.setattr(guard, "_raise", False)
 
@@ -158,42 +158,42 @@ def test_an_error_of_a_note_stays_with_us(told, armed, monkeypatch):
     assert Thing().decorated() == 1
 
 
-def endings(told):
-    """Return a note that is told the end, too: whether it failed."""
+def endings(reported):
+    """Return a callback that also reports the end: whether the call failed."""
 
     def callback(_thing):
-        return entry.EndCallback(told.append)
+        return entry.EndCallback(reported.append)
 
     return callback
 
 
 @pytest.mark.parametrize(("name", "failed"), [("method", False), ("captured", False), ("failing", True)])
-def test_the_end_is_told_before_the_caller_goes_on(told, name, failed):
-    entry.observe(Thing, name, endings(told), ends=True)
+def test_the_end_is_reported_before_the_caller_continues(reported, name, failed):
+    entry.observe(Thing, name, endings(reported), ends=True)
     thing = Thing()
     try:
         getattr(thing, name)(*([] if failed else [1]))
     except LookupError:
-        assert told == [True]  # though the traceback keeps the frame
-    assert told == [failed]
+        assert reported == [True]  # even though the traceback keeps the frame
+    assert reported == [failed]
 
 
-def test_the_end_of_what_is_no_python_function_is_told(told):
+def test_the_end_of_a_builtin_is_reported(reported):
     class Counter(collections.Counter[str]):
         """A class with a builtin of its own."""
 
         pop = collections.Counter.pop
 
-    entry.observe(Counter, "pop", endings(told), ends=True)
+    entry.observe(Counter, "pop", endings(reported), ends=True)
     counter = Counter(a=1)
     assert counter.pop("a") == 1
     with pytest.raises(KeyError):
         counter.pop("a")
-    assert told == [False, True]
+    assert reported == [False, True]
 
 
-def test_a_note_that_fails_is_no_end(told, monkeypatch):
+def test_a_failing_callback_reports_no_end(reported, monkeypatch):
     monkeypatch.setattr(guard, "_raise", False)
-    entry.observe(Thing, "method", lambda _thing: told.append(1 / 0), ends=True)
+    entry.observe(Thing, "method", lambda _thing: reported.append(1 / 0), ends=True)
     assert Thing().method(1)[0] == 1
-    assert told == []
+    assert reported == []

@@ -1,4 +1,4 @@
-"""Calls of functions as steps, with a TensorFlow made by hand."""
+"""Calls of functions as steps, with a fake TensorFlow."""
 
 import json
 import sys
@@ -16,7 +16,7 @@ def functions(monkeypatch, armed):
     monkeypatch.setattr(window, "current", None)
     function.patch(module)
     yield module
-    window.give_way()
+    window.drop_current()
     assert not function.scope.calling
     assert not function.inside
 
@@ -39,13 +39,13 @@ def test_functions_of_different_names_have_different_keys(functions, read):
     assert keys[0] == keys[2] != keys[1]
 
 
-def test_calls_while_a_graph_is_made_are_none(functions, read):
+def test_calls_while_a_graph_is_built_are_no_steps(functions, read):
     eager_tensorflow.build_a_graph()
     functions.Function("traced")()
     assert read().spans == []
 
 
-def test_a_call_that_fails_is_flagged_and_its_exception_carries_no_frame_of_ours(functions, read):
+def test_a_call_that_fails_is_flagged_and_its_exception_has_no_frame_of_ours(functions, read):
     error = ValueError("the user's")
 
     def body():
@@ -63,7 +63,7 @@ def test_a_call_that_fails_is_flagged_and_its_exception_carries_no_frame_of_ours
     assert [span.flags for span in spans(read())] == [layout.FLAG_FAILED]
 
 
-def test_the_function_called_in_a_window_is_known_by_its_end(functions, read, monkeypatch):
+def test_the_function_called_in_a_window_is_known_at_its_end(functions, read, monkeypatch):
     called: list[object] = []
     monkeypatch.setattr(window, "called", lambda call: called.append(call["self"]))
     step = functions.Function("step")
@@ -72,13 +72,13 @@ def test_the_function_called_in_a_window_is_known_by_its_end(functions, read, mo
     assert called == [step, step]
 
 
-def test_a_call_whose_annotation_was_never_entered_is_none(functions, read):
+def test_a_call_whose_annotation_was_never_entered_is_no_step(functions, read):
     functions.trace.Trace("dropped")
     functions.Function("step")()
     assert len(spans(read())) == 1
 
 
-def test_the_annotation_is_tensorflows_own_but_for_us(functions, armed):
+def test_the_annotation_looks_like_tensorflows_own(functions, armed):
     (original,) = (original for _, name, original, _ in armed.state().replaced if name == "trace")
     with functions.trace.Trace("step") as annotation:
         assert isinstance(annotation, original.Trace)
@@ -101,7 +101,7 @@ def test_calls_that_are_only_counted_share_one_annotation(functions, read):
     assert len(found.of_kind(layout.FUNCTION)) < MANY
 
 
-def test_a_counted_call_that_fails_is_told(functions, read):
+def test_a_counted_call_that_fails_is_recorded_as_failed(functions, read):
     failing: list[bool] = []
 
     def body():
@@ -119,7 +119,7 @@ def test_a_counted_call_that_fails_is_told(functions, read):
     assert sum(span.count for span in found if span.flags & layout.FLAG_FAILED) == 3
 
 
-def test_calls_in_a_bracket_or_a_graph_are_not_counted(functions, read):
+def test_calls_in_a_keras_call_or_a_graph_are_not_counted(functions, read):
     step = functions.Function("step")
     for _ in range(MANY):
         step()
@@ -135,7 +135,7 @@ def test_calls_in_a_bracket_or_a_graph_are_not_counted(functions, read):
     assert read().count(layout.FUNCTION) == before
 
 
-def test_versions_without_the_annotation_are_left_alone(armed):
+def test_versions_without_the_annotation_are_not_patched(armed):
     bare = eager_tensorflow.module("tensorflow.python.eager.def_function")
     function.patch(bare)
     assert not hasattr(bare, "trace")
@@ -145,29 +145,29 @@ def hello(read):
     return json.loads(bytes(read().map[layout.HELLO_AT :][: read().word("hello_size")]))
 
 
-def test_the_hello_tells_the_name_of_each_key_once(functions, read, monkeypatch):
+def test_the_hello_has_the_name_of_each_key_once(functions, read, monkeypatch):
     for name in ("one", "two", "one"):
         functions.Function(name)()
     keys = [span.key for span in spans(read())]
     assert hello(read)["functions"] == {str(keys[0]): "one", str(keys[1]): "two"}
-    told = read().word("hello_generation")
+    generation = read().word("hello_generation")
     functions.Function("two")()
-    assert read().word("hello_generation") == told
+    assert read().word("hello_generation") == generation
     assert read().word("faults") == 0
 
 
 def test_names_of_functions_are_bounded_in_length_and_number_and_by_the_page(functions, read):
     for number in range(100):
         functions.Function(f"{number:03d}\u00e9" + "x" * 100)()
-    told = list(hello(read)["functions"].values())
-    assert 20 < len(told) <= names.NAMES_MAX
-    assert {len(name) for name in told} == {names.LENGTH_MAX}
-    assert [name[:3] for name in told] == [f"{number:03d}" for number in range(len(told))]
+    found = list(hello(read)["functions"].values())
+    assert 20 < len(found) <= names.NAMES_MAX
+    assert {len(name) for name in found} == {names.LENGTH_MAX}
+    assert [name[:3] for name in found] == [f"{number:03d}" for number in range(len(found))]
     assert read().word("hello_size") <= layout.HELLO_MAX
     assert read().word("faults") == 0
 
 
-def test_a_name_that_another_thread_is_telling_is_told_later(functions, read, armed):
+def test_a_name_is_published_later_while_another_thread_publishes(functions, read, armed):
     taken = armed.channel().names_lock
     with taken:
         functions.Function("one")()
@@ -176,7 +176,7 @@ def test_a_name_that_another_thread_is_telling_is_told_later(functions, read, ar
     assert list(hello(read)["functions"].values()) == ["one"]
 
 
-def test_a_forked_child_tells_the_names_of_its_own_functions(functions, read, armed):
+def test_a_forked_child_publishes_the_names_of_its_own_functions(functions, read, armed):
     functions.Function("one")()
     tracker = armed.tracker(layout.FUNCTION)
     assert tracker.names.known

@@ -1,4 +1,4 @@
-"""Graphs on their way into the channel, without TensorFlow: bytes by hand, and graphs that only look like one."""
+"""Graphs sent into the channel, with fake graphs and without TensorFlow."""
 
 import gc
 import json
@@ -97,7 +97,7 @@ def test_graphs_are_numbered_and_none_is_kept_alive(sent, reader):
     assert len(graph._sent.graphs) == 0
 
 
-def test_a_full_ring_is_tried_again_and_nothing_is_sent_twice(sent, reader):
+def test_after_a_full_ring_a_graph_is_sent_once(sent, reader):
     made = Graph(op("a"))
     sent.put(layout.XSPACE, b"x" * (layout.RING_MIN - 200))
     graph.ensure_sent(made, sent)
@@ -107,7 +107,7 @@ def test_a_full_ring_is_tried_again_and_nothing_is_sent_twice(sent, reader):
     assert [record.kind for record in reader.take().records[1:]] == [layout.GRAPH, layout.FRAMES]
 
 
-def test_a_graph_that_no_ring_can_take_is_refused_once(sent, reader):
+def test_a_graph_that_is_too_large_is_refused_once(sent, reader):
     made = Graph(*(op(f"n{number}" + "x" * 4000) for number in range(layout.RING_MIN // 4000 + 1)))
     for _ in range(3):
         graph.ensure_sent(made, sent)
@@ -115,7 +115,7 @@ def test_a_graph_that_no_ring_can_take_is_refused_once(sent, reader):
     assert (record.kind, json.loads(record.data)["slug"]) == (layout.REFUSED, "graph-too-large")
 
 
-def test_a_graph_that_another_thread_holds_is_left_for_later(sent, reader):
+def test_a_graph_that_another_thread_holds_is_sent_later(sent, reader):
     made, held, release = Graph(op("a")), threading.Event(), threading.Event()
 
     def hold():
@@ -150,7 +150,7 @@ def owned(made, name, whole=False):
     return SimpleNamespace(op=SimpleNamespace(name=name, graph=made), dtype=SimpleNamespace(is_integer=whole))
 
 
-def test_a_graph_tells_its_trainable_variables_once(sent, reader):
+def test_trainable_variables_of_a_graph_are_sent_once(sent, reader):
     made, outer = Graph(op("a")), Graph(op("b"))
     made.collection = [owned(made, "a"), owned(outer, "b"), owned(made, "a")]
     graph.ensure_sent(made, sent)
@@ -168,7 +168,7 @@ def made_by(name, file):
     return variable
 
 
-def test_a_graph_tells_what_is_none_of_a_model(sent, reader, monkeypatch):
+def test_variables_of_no_model_are_sent_as_state(sent, reader, monkeypatch):
     optimizer = SimpleNamespace(__file__="/lib/optimizer.py")
     monkeypatch.setitem(sys.modules, "tensorflow.python.training.optimizer", optimizer)
     made = Graph(
@@ -186,7 +186,7 @@ def test_a_graph_tells_what_is_none_of_a_model(sent, reader, monkeypatch):
     assert "others" not in record
 
 
-def test_a_graph_tells_what_a_model_that_runs_does_not_train(sent, reader):
+def test_untrained_weights_of_a_running_model_are_sent(sent, reader):
     class Model:
         weights: Any = ()
         trainable_weights: Any = ()
@@ -197,7 +197,7 @@ def test_a_graph_tells_what_a_model_that_runs_does_not_train(sent, reader):
     made.collections["variables"] = [kernel, frozen, count]
     model.weights, model.trainable_weights = [kernel, frozen, count], [kernel]
     graph.ensure_sent(Graph(op("b")), sent)
-    models.note(model)
+    models.remember(model)
     graph.ensure_sent(made, sent)
     record = json.loads(reader.take().records[3].data)
     assert record["variables"] == {"kernel": None, "frozen": None}
@@ -219,7 +219,7 @@ def test_variables_wait_with_the_frames_for_room_in_the_ring(sent, reader):
 
 
 class Variable:
-    """A variable of whatever ``shape`` that functions use by its handle."""
+    """A variable that functions use by its handle."""
 
     def __init__(self, name, sizes, trainable=True, whole=False):
         self.handle = object()
@@ -230,14 +230,14 @@ class Variable:
 
 
 def function(*names, uses):
-    """Return a function's graph; ``uses``: the placeholder's name by variable."""
+    """Return the graph of a function; ``uses`` has the name of the placeholder of each variable."""
     made = Graph(*map(op, names))
     made._weak_variables = [weakref.ref(variable) for variable in uses]
     made.captures = [(v.handle, SimpleNamespace(op=SimpleNamespace(name=name))) for v, name in uses.items()]
     return made
 
 
-def test_functions_tell_each_variable_once_where_it_is_used(sent, reader):
+def test_each_variable_is_sent_once_for_the_function_that_uses_it(sent, reader):
     kernel, step, seen = Variable("k_1", [3, None]), Variable("s_2", []), Variable("n_3", [9], trainable=False)
     batches = Variable("b_4", [], whole=True)
     inner = function("inner", uses={kernel: "dense/resource", seen: "seen", batches: "batches"})
@@ -252,12 +252,12 @@ def test_functions_tell_each_variable_once_where_it_is_used(sent, reader):
     assert [variables(record) for record in records[1::2]] == [{"step": []}, {"dense/resource": [3, -1]}, None]
 
 
-def test_weights_are_told_by_their_model_trained_or_not(sent, reader):
+def test_weights_are_trained_or_not_as_their_model_has_them(sent, reader):
     class Model:
         def __init__(self, trained, others):
             self.trainable_weights, self.weights = trained, trained + others
 
-    Model.weights = Model.trainable_weights = None  # as of a class: an object's own attributes make no model
+    Model.weights = Model.trainable_weights = None  # of the class: attributes of an object make no model
     kernel, frozen, mean = Variable("k", [3]), Variable("f", [4]), Variable("m", [5], trainable=False)
     slot, loose = Variable("s", [6], trainable=False), Variable("l", [7])
     model = Model([kernel], [frozen, mean])
@@ -268,7 +268,7 @@ def test_weights_are_told_by_their_model_trained_or_not(sent, reader):
     assert json.loads(record.data)["others"] == {"frozen": [4], "mean": [5]}
 
 
-def test_a_variable_that_cannot_be_looked_at_hides_no_other(sent, reader):
+def test_a_variable_that_cannot_be_examined_hides_no_other(sent, reader):
     class Closed:
         trainable = True
 
@@ -293,7 +293,7 @@ SIZES = st.none() | st.lists(st.none() | st.integers(0, 2**62), max_size=5)
 
 
 @given(st.lists(st.lists(SIZES, max_size=3), min_size=1, max_size=5), st.integers(0, 5))
-def test_shapes_are_written_as_protobuf_would(outputs, first):
+def test_shapes_are_encoded_as_by_protobuf(outputs, first):
     ops = [op(f"node{number}", *shapes) for number, shapes in enumerate(outputs)]
     raw = Graph(*ops).definition.SerializeToString()
     parsed = graph_pb2.GraphDef.FromString(b"".join(graph.with_shapes(raw, first, graph.shapes(ops), True)))
@@ -312,7 +312,7 @@ def test_weights_are_left_out_of_a_node(sent):
     assert graph.without_weights(node) == b"\x0a\x01c\x12\x05Const"
 
 
-def test_frames_are_kept_once_each():
+def test_each_frame_is_stored_once():
     shared = (("job.py", 9, "main"), ("lib.py", 3, "layer"))
     table = graph.frames([op("a", frames=shared), op("b", frames=shared), op("c", frames=shared[:1])])
     assert table["files"] == ["job.py", "lib.py"]
@@ -321,7 +321,7 @@ def test_frames_are_kept_once_each():
     assert table["nodes"] == {"a": 0, "b": 0, "c": 1}
 
 
-def test_first_lines_of_functions_are_told_where_they_are_kept():
+def test_first_lines_of_functions_are_sent_where_they_are_known():
     made, plain = op("a", frames=(("job.py", 9, "main"), ("lib.py", 3, "layer"))), op("b")
     assert "starts" not in graph.frames([made, plain])
     made._traceback[1].func_start_lineno = 2
@@ -329,12 +329,12 @@ def test_first_lines_of_functions_are_told_where_they_are_kept():
     assert (table["frames"], table["starts"]) == ([(0, 9, 0), (1, 3, 1), (0, 1, 0)], [-1, 2, -1])
 
 
-def test_an_op_that_keeps_no_frames_is_left_out_of_them():
+def test_an_op_without_frames_is_left_out():
     made = SimpleNamespace(name="copied", traceback=None)
     assert graph.frames([made])["nodes"] == {}
 
 
-def test_a_graph_that_tells_no_variables_keeps_its_frames(sent, reader, monkeypatch):
+def test_a_graph_whose_variables_fail_keeps_its_frames(sent, reader, monkeypatch):
     monkeypatch.setattr(guard, "_raise", False)
     made = Graph(op("a"))
     made.get_collection = None  # type: ignore[method-assign, assignment]

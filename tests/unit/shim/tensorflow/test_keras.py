@@ -1,4 +1,4 @@
-"""Keras as its list of callbacks tells of it, with a Keras made by hand."""
+"""Keras observed through its list of callbacks, with a fake Keras."""
 
 import gc
 import inspect
@@ -17,7 +17,7 @@ def kit(monkeypatch, armed):
     keras.patch_model(module)
     function.patch(functions)
     yield profiler, functions, module
-    window.give_way()
+    window.drop_current()
     assert not keras._open
     assert not function.scope.keras_calls
 
@@ -46,7 +46,7 @@ def test_a_fit_its_epochs_and_batches_are_spans_within_each_other(kit, read):
         assert span.start + span.total <= whole.start + whole.total
 
 
-def test_the_callbacks_are_told_exactly_what_they_would_be_told_alone(kit, read):
+def test_callbacks_are_called_as_without_tfprof(kit, read):
     heard = fit(kit[2], epochs=1, calls=1).heard
     assert heard == [
         ("on_train_begin",),
@@ -67,14 +67,14 @@ def test_validation_inside_of_a_fit_lies_in_its_epoch(kit, read):
     assert counted(found, layout.FIT) == 1
 
 
-def test_several_batches_in_one_call_count_as_several_but_no_more_than_there_are(kit, read):
+def test_several_batches_in_one_call_count_as_several_up_to_the_end_of_the_data(kit, read):
     fit(kit[2], steps_per_execution=4, steps=10, epochs=2, calls=3)
     batches = read().of_kind(layout.BATCH)
     assert [span.count for span in batches] == [4, 4, 2, 4, 4, 2]
     assert [span.ordinal for span in batches] == [1, 5, 9, 11, 15, 19]
 
 
-def test_a_batch_that_found_no_data_is_none(kit, read):
+def test_a_batch_without_data_is_no_step(kit, read):
     def runs_dry(left):
         def work():
             left[0] -= 1
@@ -129,7 +129,7 @@ def test_fits_left_open_are_failed_when_the_process_ends(kit, read):
     assert counted(read(), layout.FIT, layout.FLAG_FAILED) == 1
 
 
-def test_a_batch_by_hand_is_a_batch_and_the_next_call_is_none(kit, read):
+def test_a_single_batch_is_a_batch_and_the_next_call_is_not(kit, read):
     step = kit[1].Function("train_function")
     model = kit[2].Model()
     for _ in range(3):
@@ -140,7 +140,7 @@ def test_a_batch_by_hand_is_a_batch_and_the_next_call_is_none(kit, read):
     assert counted(found, layout.FUNCTION) == 1
 
 
-def test_methods_look_as_they_did(kit, armed):
+def test_methods_keep_their_metadata(kit, armed):
     tapped = kit[2].CallbackList
     method = tapped.on_train_begin
     armed.disarm()
@@ -150,8 +150,8 @@ def test_methods_look_as_they_did(kit, armed):
     function.scope.keras_calls.clear()
 
 
-def test_a_subclass_that_calls_its_parent_is_told_of_once(kit, read):
-    class Own(kit[2].CallbackList):  # type: ignore[misc]  # a fake that a fixture gives
+def test_a_subclass_that_calls_its_parent_is_reported_once(kit, read):
+    class Own(kit[2].CallbackList):  # type: ignore[misc]  # a fake from a fixture
         def on_train_batch_end(self, *arguments):
             super().on_train_batch_end(*arguments)
 

@@ -27,7 +27,7 @@ class Model:
 
 
 class Trainer:
-    """Has a model, and a method."""
+    """An object with a model and a method."""
 
     def __init__(self, model):
         self.model = model
@@ -58,7 +58,7 @@ def function(python):
     return SimpleNamespace(_python_function=python)
 
 
-def test_a_function_leads_to_its_models_whichever_way():
+def test_models_of_a_function_are_found_by_every_kind_of_reference():
     mine = Model()
     for python, model in (
         (on_global, MODEL),
@@ -74,13 +74,13 @@ def test_a_function_leads_to_its_models_whichever_way():
     assert models.of(function(closure(3))) == []
 
 
-def test_what_goes_in_circles_ends():
+def test_circular_references_end():
     circle: list[object] = []
     circle.append(circle)
     assert models.of(function(closure(circle))) == []
 
 
-def test_weights_are_known_by_tensorflows_variables_and_copies_are_none():
+def test_weights_are_known_by_their_variables_and_copies_are_not_weights():
     first, copy, kernel, frozen = Weight(), Weight(), Weight(), Weight()
     mirrored, wrapped = SimpleNamespace(_values=(first, copy), handle=2), SimpleNamespace(_value=kernel)
     weights = models.Weights([Model([wrapped, mirrored], [frozen])])
@@ -88,7 +88,7 @@ def test_weights_are_known_by_tensorflows_variables_and_copies_are_none():
     assert weights.copies == {id(copy)}
 
 
-def test_a_model_that_cannot_be_looked_at_hides_no_other():
+def test_a_model_that_cannot_be_examined_hides_no_other():
     class Broken(Model):
         @property
         def weights(self):

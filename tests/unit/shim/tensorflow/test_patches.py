@@ -1,4 +1,4 @@
-"""The table of frameworks: every row names functions that are there, the hello names the row that the job loads."""
+"""The table of frameworks: its rows name existing functions, and the hello names the loaded one."""
 
 import ast
 import json
@@ -12,7 +12,7 @@ from tfprof.shim import core
 
 
 @pytest.mark.parametrize("row", core.FRAMEWORKS, ids=lambda row: row.NAME)
-def test_every_patch_is_a_function_of_one_argument_beside_the_table(row):
+def test_every_patch_names_a_function_of_one_argument(row):
     folder = Path(row.__file__).parent
     for ours, function in set(row.PATCHES.values()):
         found = {
@@ -29,7 +29,7 @@ def test_no_module_of_a_job_is_in_two_rows():
 
 
 def module(monkeypatch, name, **attributes):
-    """Put a module of the job's in place."""
+    """Add a fake module to `sys.modules`."""
     made = ModuleType(name)
     vars(made).update(attributes)
     monkeypatch.setitem(sys.modules, name, made)

@@ -1,4 +1,4 @@
-"""What runs are for, told from ops that are made up."""
+"""The purpose of session runs, with fake ops."""
 
 import pytest
 from tfprof.formats import layout
@@ -6,7 +6,7 @@ from tfprof.shim.tensorflow.roles import MOST, fed, kind_of, role_key
 
 
 class Op:
-    """An op; ``variables`` are what its first inputs come from."""
+    """A fake op; ``inputs`` are the ops that its inputs come from."""
 
     def __init__(self, kind, *inputs, after=(), name=None):
         self.type, self.name = kind, name or f"{kind}_{id(self)}"
@@ -15,7 +15,7 @@ class Op:
 
 
 class Graph:
-    """A graph whose collection of steps of training is given."""
+    """A graph with given variables in its collection of training steps."""
 
     def __init__(self, *steps):
         self.steps = steps
@@ -33,7 +33,7 @@ SAVE = Op("SaveV2", Op("Const"), W)
 
 
 def chain(length, last):
-    """Return an op that has ``last`` so many ops below it."""
+    """Return an op that depends on ``last`` over ``length`` ops."""
     for _ in range(length):
         last = Op("Relu", last)
     return last
@@ -71,11 +71,11 @@ def chain(length, last):
         ([Op("Summarize")], layout.RUN),
     ],
 )
-def test_a_run_is_of_the_kind_of_what_it_runs(fetched, kind):
+def test_the_kind_of_a_run_follows_from_its_ops(fetched, kind):
     assert kind_of(Graph(STEP), fetched) == kind
 
 
-def test_no_more_ops_are_looked_at_than_so_many():
+def test_the_number_of_examined_ops_is_limited():
     class Endless(Op):
         looked = 0
 
@@ -95,7 +95,7 @@ def test_no_more_ops_are_looked_at_than_so_many():
     assert Endless.looked <= 2 * MOST
 
 
-def test_keys_tell_sets_of_fetches_and_targets_apart():
+def test_keys_differ_between_sets_of_fetches_and_targets():
     keys = {
         fed(role_key(fetches, targets), 2)
         for fetches, targets in ((["a"], ["b"]), (["b"], ["a"]), (["a", "b"], []), ([], ["a", "b"]), (["a"], ["c"]))

@@ -1,4 +1,4 @@
-"""Giving bytes to a buffer of the job's: here, objects that only look like one."""
+"""Writing into a buffer of the job's, with fake buffers."""
 
 from types import SimpleNamespace
 
@@ -9,7 +9,7 @@ class Impostor:
     """Not a TF_Buffer."""
 
 
-def test_a_tensorflow_whose_buffers_are_something_else_is_left_alone(monkeypatch):
+def test_buffers_of_an_unknown_layout_are_not_usable(monkeypatch):
     monkeypatch.setattr(tf_buffer, "_usable", None)
     native = SimpleNamespace(
         TF_NewBuffer=Impostor,
@@ -20,7 +20,7 @@ def test_a_tensorflow_whose_buffers_are_something_else_is_left_alone(monkeypatch
     assert not tf_buffer.usable(native)
 
 
-def test_an_address_that_is_none_is_an_error_and_no_crash(monkeypatch):
+def test_an_invalid_address_is_an_error_and_no_crash(monkeypatch):
     monkeypatch.setattr(tf_buffer, "_usable", None)
     wild = SimpleNamespace(this=0xDEAD000)
     native = SimpleNamespace(

@@ -1,4 +1,4 @@
-"""Threads as TensorFlow's profiler numbers them."""
+"""Threads as lines of an XSpace."""
 
 from typing import Any
 
@@ -15,15 +15,15 @@ from tfprof.shim.tensorflow import function, threads
         (140471824866176, 918910930),  # 2.4
     ],
 )
-def test_a_thread_has_the_number_that_tensorflow_gives_it(ident: int, line: int) -> None:
-    assert threads.line_of(ident) == line & 0xFFFFFFFF
-    assert threads.caller(ident) == line & 0xFFFFFFFF & ~layout.XSPACE_OTHERS
+def test_a_thread_has_the_line_id_that_tensorflow_gives_it(ident: int, line: int) -> None:
+    assert threads.line_id(ident) == line & 0xFFFFFFFF
+    assert threads.head_word(ident) == line & 0xFFFFFFFF & ~layout.XSPACE_OTHERS
 
 
-def test_other_threads_in_calls_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_other_threads_in_calls_set_the_lowest_bit(monkeypatch: pytest.MonkeyPatch) -> None:
     here, other = function.scope.thread_state, function.ThreadState()
     monkeypatch.setattr(function, "inside", {here, other})
-    assert not threads.caller(1) & layout.XSPACE_OTHERS
+    assert not threads.head_word(1) & layout.XSPACE_OTHERS
     call: Any = object()
     other.keras_calls.append(call)
-    assert threads.caller(1) & layout.XSPACE_OTHERS
+    assert threads.head_word(1) & layout.XSPACE_OTHERS

@@ -1,4 +1,4 @@
-"""Windows of a profiler session, with a profiler made by hand."""
+"""Windows of a profiler session, with a fake profiler."""
 
 import importlib
 import json
@@ -34,7 +34,7 @@ def fake(monkeypatch, armed):
     for name, value in fresh.items():
         monkeypatch.setattr(window, name, value)
     yield state
-    window.give_way()
+    window.drop_current()
 
 
 def run(count, kind=layout.BATCH, before=lambda number: None):
@@ -76,7 +76,7 @@ def test_nothing_records_between_steps(fake, read, monkeypatch):
         assert fake.active is None
 
 
-def test_nothing_is_printed_and_nothing_is_left_behind(fake, read, capfd):
+def test_nothing_is_printed_and_no_thread_or_file_remains(fake, read, capfd):
     before, running = set(os.listdir("/dev/shm")), threads()
     run(6)
     assert windows(read())
@@ -104,14 +104,14 @@ def test_every_third_step_is_a_window(fake, read, monkeypatch):
     assert [first for first, _, _, _ in windows(read())] == [3, 6, 9]
 
 
-def test_off_is_off(fake, read, monkeypatch):
+def test_the_policy_off_opens_no_window(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "off")
     run(9)
     assert fake.log == []
     assert sum(span.count for span in read().of_kind(layout.BATCH)) == 9
 
 
-def test_a_session_of_the_jobs_own_keeps_ours_out_and_that_is_told_once(fake, read):
+def test_a_session_of_the_jobs_own_keeps_ours_out_and_is_reported_once(fake, read):
     session = object.__new__(importlib.import_module(profiler.MODULE).ProfilerSession)
     fake.active = weakref.ref(session)
     run(8)
@@ -119,7 +119,7 @@ def test_a_session_of_the_jobs_own_keeps_ours_out_and_that_is_told_once(fake, re
     assert fake.active() is session
 
 
-def test_a_window_gives_way_to_a_session_of_the_jobs_own_and_is_counted_as_lost(fake, read):
+def test_a_window_is_dropped_for_a_session_of_the_jobs_own_and_counted_as_lost(fake, read):
     own = importlib.import_module(profiler.MODULE).ProfilerSession()
 
     def start(number):
@@ -141,7 +141,7 @@ def test_a_profiler_server_ends_windows_for_good(fake, read):
     assert slugs(read()) == ["profiler-server"]
 
 
-def test_an_export_that_fails_costs_the_window_and_nothing_else(fake, read, monkeypatch):
+def test_an_export_that_fails_loses_only_its_window(fake, read, monkeypatch):
     monkeypatch.setattr(guard, "_raise", False)
 
     def broken():
@@ -154,7 +154,7 @@ def test_an_export_that_fails_costs_the_window_and_nothing_else(fake, read, monk
     assert sum(span.count for span in read().of_kind(layout.BATCH)) == 7
 
 
-def test_bytes_that_fit_no_ring_are_refused_unread_and_given_up_after_some(fake, read, monkeypatch):
+def test_data_that_fits_no_ring_is_refused_unread_and_given_up_after_some_tries(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     fake.export = lambda: bytes(core.channel().ring_bytes)
     run(5)
@@ -163,7 +163,7 @@ def test_bytes_that_fit_no_ring_are_refused_unread_and_given_up_after_some(fake,
     assert slugs(read()) == ["window-too-large"]
 
 
-def test_a_step_that_lasts_too_long_is_recorded_no_further(fake, read, monkeypatch):
+def test_the_recording_of_a_step_that_lasts_too_long_ends(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST", 0.01)
     monkeypatch.setattr(window, "LONGEST", 0.02)
@@ -181,7 +181,7 @@ def test_a_step_that_lasts_too_long_is_recorded_no_further(fake, read, monkeypat
     assert_no_thread_is_left(running)
 
 
-def test_a_process_that_grows_too_much_while_a_step_is_recorded_is_recorded_no_further(fake, read, monkeypatch):
+def test_the_recording_ends_when_the_process_grows_too_much(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     monkeypatch.setattr(window, "_FIRST", window.LONGEST)  # on a loaded machine the process grows slowly
     monkeypatch.setattr(window, "_MOST", 4 << 10)
@@ -202,7 +202,7 @@ def test_a_process_that_grows_too_much_while_a_step_is_recorded_is_recorded_no_f
     assert_no_thread_is_left(running)
 
 
-def test_a_window_that_fills_the_ring_fast_is_given_less_time(fake, read, monkeypatch):
+def test_windows_that_fill_the_ring_fast_get_less_time(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     run(1)
     channel = core.channel()
@@ -213,7 +213,7 @@ def test_a_window_that_fills_the_ring_fast_is_given_less_time(fake, read, monkey
     assert window.limit_s(channel) == window._SHORTEST
 
 
-def test_a_step_that_never_was_leaves_no_window_and_no_count(fake, read, monkeypatch):
+def test_a_dropped_step_leaves_no_window_and_no_count(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     window.drop(Step(tracker, tracker.next(), 0, True))
@@ -223,7 +223,7 @@ def test_a_step_that_never_was_leaves_no_window_and_no_count(fake, read, monkeyp
     assert len(windows(read())) == 1
 
 
-def test_another_threads_steps_run_untraced_meanwhile(fake, read, monkeypatch):
+def test_steps_of_another_thread_are_not_traced_meanwhile(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     outer = Step(tracker, tracker.next(), 0, True)
@@ -234,7 +234,7 @@ def test_another_threads_steps_run_untraced_meanwhile(fake, read, monkeypatch):
     assert [first for first, _, _, _ in windows(read())] == [1]
 
 
-def test_a_window_that_an_exception_left_stopped_is_put_away_by_the_next_step(fake, read, monkeypatch):
+def test_a_window_that_an_exception_left_stopped_is_freed_by_the_next_step(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     Step(tracker, tracker.next(), 0, True)
@@ -271,14 +271,14 @@ def test_functions_of_the_job_are_not_kept_alive(fake, read, monkeypatch):
     step.end()
 
 
-def test_a_forked_child_leaves_the_parents_window_alone(fake, read, monkeypatch):
+def test_a_forked_child_does_not_touch_the_parents_window(fake, read, monkeypatch):
     monkeypatch.setenv("TFPROF_TRACE", "all")
     tracker = core.tracker(layout.BATCH)
     step = Step(tracker, tracker.next(), 0, True)
     pid = os.fork()
     if pid == 0:
         step.end()
-        window.give_way()
+        window.drop_current()
         os._exit(0 if window.current is None and fake.log == ["start"] else 1)
     assert os.waitpid(pid, 0)[1] == 0
     step.end()

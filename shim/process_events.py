@@ -1,15 +1,16 @@
-"""Callbacks at the end of the interpreter and in forked children, which it keeps for good.
+"""Callbacks at the end of the interpreter and in forked children.
 
-They cannot be unregistered: for those of forked children there is no way, and at the end the job's
-own hooks would be compared with them. So one function of each is registered, when it is first
-needed, and left empty by ``forget``. It has globals of its own, and so keeps nothing of ours alive.
+Python keeps such callbacks for good. Those of forked children cannot be unregistered; to unregister
+one at the end, atexit would compare it with the job's own hooks. So one function of each sort is
+registered when it is first needed, and ``forget`` empties its list. The function has separate
+globals, so that it keeps nothing else of ours alive.
 """
 
 import os
 
 from .guard import called_back, guarded, interrupted
 
-TYPE_CHECKING = False  # types are quoted here: even __future__ would make every interpreter start slower
+TYPE_CHECKING = False  # types are quoted: importing even __future__ would slow down every interpreter's start
 if TYPE_CHECKING:
     from typing import Any, Callable
 
@@ -36,7 +37,7 @@ def in_child(call: "Call") -> None:
 
 
 def forget() -> None:
-    """Call nothing of it any more."""
+    """Drop all callbacks."""
     _known.clear()
     _at_end.clear()
     _in_child.clear()

@@ -1,11 +1,11 @@
-"""The one exit hook."""
+"""Callbacks at the end of the interpreter."""
 
 import subprocess
 import sys
 
 SCRIPT = """
 import atexit
-from tfprof.shim.lasting import at_end
+from tfprof.shim.process_events import at_end
 
 class Never:
     def __call__(self):
@@ -29,6 +29,6 @@ for call in (first, second, first):
 """
 
 
-def test_what_is_to_be_done_is_done_once_and_nothing_of_the_jobs_is_compared():
+def test_each_callback_runs_once_and_is_not_compared_with_the_jobs():
     ended = subprocess.run([sys.executable, "-c", SCRIPT], check=False, capture_output=True, text=True, timeout=60)
     assert (ended.stdout.split(), ended.stderr, ended.returncode) == (["first", "second", "theirs"], "", 0)
