@@ -1,6 +1,6 @@
-"""Trains a small convolutional network on handwritten digits with Session.run.
+"""Trains a small convolutional network on scikit-learn's handwritten digits with Session.run.
 
-The digits are scikit-learn's. It knows nothing of tfprof.
+It does not use tfprof, and is here to be profiled.
 """
 
 import argparse
