@@ -1,7 +1,4 @@
-"""Trains a small convolutional network on scikit-learn's handwritten digits with Session.run.
-
-It does not use tfprof, and is here to be profiled.
-"""
+"""Trains a small convolutional network on scikit-learn's handwritten digits with Session.run, without tfprof."""
 
 import argparse
 
