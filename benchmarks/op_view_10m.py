@@ -97,7 +97,7 @@ def write(store: Path, args: argparse.Namespace) -> None:
         job.append({"ops": ops, "traces": traces(first)}, 3, number + 1)
         job.seal_if_due(time.monotonic())
         used += time.process_time() - before
-    count = job.rows("ops")
+    count = appends * template.num_rows
     writer.close()
     print(f"wrote {count:,} rows in {job.info.sealed + 1} generations, {count / used / 1e6:.2f} M rows / CPU-s")
 
