@@ -1,18 +1,19 @@
-# The same few commands for a person and for CI. `make demo` and `make test` set up all that they need.
+# Commands for developers and for CI. Each target sets up the environments that it needs.
 
 PYTHONS := 3.11 3.12 3.13
 PYTHON := .venv/bin/python
 WORKERS := 2
 RUFF_PATHS := formats commands shim agent collector cli tests benchmarks examples setup.py
 
-# TensorFlow's environments; tools/venv knows whether one is made already.
+# Environments with TensorFlow; tools/venv does nothing if an environment is up to date.
 VENVS := .venvs/tf1 .venvs/tf2 .venvs/digits
 MATRIX_VENVS := .venvs/tf24 .venvs/tf210 .venvs/tf215 .venvs/tf218
 CI_VENVS := $(if $(CI),.venvs/tf24 .venvs/tf215)
 
 RUN_TESTS := $(PYTHON) -m pytest -rs --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help venv venvs matrix matrix-venvs demo picture docs test test-fast format lint check types bench protos clean $(VENVS) $(MATRIX_VENVS)
+.PHONY: help venv venvs matrix matrix-venvs demo picture docs test test-fast format lint check types bench protos clean \
+	$(VENVS) $(MATRIX_VENVS)
 
 help:
 	@echo "make demo     profile two unmodified training scripts, end to end"
@@ -21,13 +22,13 @@ help:
 	@echo "make format   format the code        make check    ruff and house rules"
 	@echo "make types    mypy, strict           make bench    overhead, ingest and query against their limits"
 	@echo "make docs     the pages and man pages   make picture  the picture of the README"
-	@echo "make matrix   a small job of every kind with every version of TensorFlow (MATRIX='--versions 2.4 --rows fork')"
+	@echo "make matrix   small jobs of every kind with every version of TensorFlow (MATRIX='--versions 2.4 --rows fork')"
 
 venv:
 	@tools/venv .venv "$(PYTHONS)" setuptools wheel --editable '.[test,lint]'
 	@$(MAKE) --no-print-directory --silent .venv/.built
 
-# An editable install follows the Python files by itself, compiled ones and commands it does not.
+# An editable install follows changes of Python files, but not of compiled files and commands.
 .venv/.built: setup.py setup.cfg $(wildcard commands/*) $(wildcard collector/*/*.[ch])
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable .
 	@touch $@
@@ -38,7 +39,8 @@ venv:
 .venvs/tf2:
 	@tools/venv .venvs/tf2 "$(PYTHONS) 3.10" 'tensorflow==2.21.*' tf_keras
 
-# What the examples need besides: Keras imports scikit-learn wherever it is, a quarter of the time that TensorFlow's import takes.
+# The examples need scikit-learn. It has its own environment, since Keras imports it if it is
+# installed, which makes the import of TensorFlow a quarter longer.
 .venvs/digits: .venvs/tf2
 	@ON=.venvs/tf2 tools/venv $@ "$(PYTHONS) 3.10" scikit-learn
 
@@ -61,12 +63,12 @@ matrix-venvs: $(VENVS) $(MATRIX_VENVS)
 demo: venv .venvs/digits
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" examples/demo.sh .venvs/digits/bin/python
 
-# Sphinx and rich come from the extra `docs`, installed into .venv beside what is there.
+# Installs the extra `docs`, with Sphinx and rich, into .venv.
 .venv/.docs: setup.cfg | venv
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check --no-build-isolation --editable '.[docs]'
 	@touch $@
 
-# Warnings are errors. Pages are in docs/_build/html, man pages in docs/_build/man.
+# Warnings are errors. The pages go to docs/_build/html, the man pages to docs/_build/man.
 docs: venv .venv/.docs
 	$(PYTHON) -m sphinx -W --keep-going -q -b html docs docs/_build/html
 	$(PYTHON) -m sphinx -W --keep-going -q -b man docs docs/_build/man
@@ -74,8 +76,9 @@ docs: venv .venv/.docs
 picture: venv .venv/.docs .venvs/digits
 	@PATH="$(CURDIR)/.venv/bin:$$PATH" $(PYTHON) tools/picture .venvs/digits/bin/python
 
-# The tests of a file share a worker: agents under test see each other's channels in /proc. Files run in order: unit tests come
-# last, are short, and fill what is left of either worker's time. Sockets lie in folders of short names.
+# The tests of a file share a worker, since agents under test see each other's channels in /proc.
+# Files run in order: the unit tests come last, since they are short and balance the workers. The
+# base folder has a short name, since paths of sockets have a maximum length.
 define run-tests
 @folder=$$(mktemp -d); status=0; \
 $(RUN_TESTS) --basetemp $$folder/t $(1) || status=$$?; \
@@ -102,11 +105,13 @@ lint: venv
 check: lint
 	$(PYTHON) -m pytest tests/house
 
-# mypy cannot see through an editable install: it gets a copy, made anew lest modules be in it that are no more.
+# mypy cannot follow an editable install, so it checks a copy. The copy is always new, so that it
+# has no deleted modules.
 types: venv
 	@rm -rf build/types
 	@$(PYTHON) setup.py --quiet build_py --build-lib build/types
-	MYPYPATH=build/types $(PYTHON) -m mypy -p tfprof.formats -p tfprof.commands -p tfprof.shim -p tfprof.agent -p tfprof.collector -p tfprof.cli
+	MYPYPATH=build/types $(PYTHON) -m mypy \
+		-p tfprof.formats -p tfprof.commands -p tfprof.shim -p tfprof.agent -p tfprof.collector -p tfprof.cli
 	MYPYPATH=build/types:tests $(PYTHON) -m mypy tests/conftest.py tests/house tests/fakes tests/unit/shim tests/unit/agent
 
 bench: venv venvs

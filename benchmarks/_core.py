@@ -1,4 +1,4 @@
-"""How fast a core is while something else is measured, beside the one that the limits in CPU time were set on."""
+"""The speed of a core during a benchmark, relative to the core on which the limits in CPU time were set."""
 
 import time
 
@@ -6,45 +6,46 @@ import psutil
 from fakes.model_steps import nodes_of
 from tfprof.collector.decoders.proto.run_metadata_pb2 import RunMetadata
 
-#: What protobuf's own parser made of the bytes of a step there, in node executions a CPU-second.
+#: Speed of protobuf's own parser on that core, in node executions a CPU-second.
 REFERENCE = 3.2e6
+#: Interval of samples in seconds, and parses in each.
 PAUSE_S = 0.2
-LOOKS = 3
+PARSES = 3
 
 
 def cpu_s(process: psutil.Process) -> float:
-    """Return the CPU time that ``process`` used so far, in seconds."""
+    """Return the CPU time of ``process`` so far, in seconds."""
     times = process.cpu_times()
     return times.user + times.system
 
 
 class Core:
-    """Parses ``step`` with protobuf every now and then: no code of ours has a part in how long that takes."""
+    """Parses ``step`` with protobuf from time to time; no code of tfprof affects the time that this takes."""
 
     def __init__(self, step: bytes) -> None:
         self._step, self._nodes = step, nodes_of(step)
         self._parsed, self._used_s, self._due = 0, 0.0, 0.0
 
-    def look(self) -> None:
-        """Take one more sample, unless the last one is hardly old."""
+    def sample(self) -> None:
+        """Take a sample, unless the last one is younger than PAUSE_S."""
         if time.monotonic() < self._due:
             return
-        RunMetadata.FromString(self._step)  # what is not in the caches is not what this is about
+        RunMetadata.FromString(self._step)  # fills the caches
         before = time.thread_time()
-        for _ in range(LOOKS):
+        for _ in range(PARSES):
             RunMetadata.FromString(self._step)
         self._used_s += time.thread_time() - before
-        self._parsed += LOOKS * self._nodes
+        self._parsed += PARSES * self._nodes
         self._due = time.monotonic() + PAUSE_S
 
     @property
     def speed(self) -> float:
-        """The mean speed so far, 1 as the one that the limits were set on."""
+        """The mean speed so far; 1 is the speed of the core on which the limits were set."""
         return self._parsed / self._used_s / REFERENCE
 
     def __str__(self) -> str:
         rate = self._parsed / self._used_s / 1e6
         return (
-            f"core      protobuf parses {rate:.2f} M executions / CPU-s here,"
-            f" {self.speed:.2f} of what the limits were set with"
+            f"core      protobuf parses {rate:.2f} M executions / CPU-s on this core,"
+            f" {self.speed:.2f} of the reference core"
         )

@@ -1,4 +1,4 @@
-"""What benchmarks of reading share: a job is written once, and looked at by processes that were just started."""
+"""Shared by the benchmarks of reading: a job is written once, and read by new processes."""
 
 import argparse
 import json
@@ -10,29 +10,29 @@ from pathlib import Path
 from typing import Any
 
 
-def looks(
+def measured(
     script: str,
     parser: argparse.ArgumentParser,
     write: Callable[[Path, argparse.Namespace], None],
-    look: Callable[[str], Any],
+    read: Callable[[str], Any],
 ) -> tuple[argparse.Namespace, list[Any]]:
-    """Return the command line of ``script``, and what ``look`` found in each of the processes that it asks for.
+    """Return the parsed command line of ``script``, and the result of ``read`` in each of `--processes` new processes.
 
-    ``write`` makes the store; ``look`` is given its path, in a process of its own, and returns what JSON can say.
+    ``write`` writes the store. ``read`` gets its path, and returns a value that JSON can represent.
     """
     parser.add_argument("--processes", type=int, default=5)
-    parser.add_argument("--look", help=argparse.SUPPRESS)
+    parser.add_argument("--read", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    if args.look:
-        print(json.dumps(look(args.look)))
+    if args.read:
+        print(json.dumps(read(args.read)))
         sys.exit()
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder) / "store"
         write(store, args)
-        command = [sys.executable, script, "--look", str(store)]
+        command = [sys.executable, script, "--read", str(store)]
         return args, [json.loads(subprocess.check_output(command)) for _ in range(args.processes)]
 
 
 def share(took_ms: float, limit_ms: float) -> str:
-    """Return what a time is of its limit, to be printed after it."""
+    """Return the ratio of a time to its limit, as text."""
     return f"{took_ms / limit_ms:5.2f} of the limit of {limit_ms:.0f} ms"

@@ -1,11 +1,11 @@
-"""Operation counts of a job of 10 M node executions: what they take beyond the op view.
+"""Operation counts of a job of 10 M node executions: their time beyond that of the op view.
 
-Each look is in a new process; the batch of the graph is open.
+Each measurement is in a new process. The batch size of the graph is unknown.
 
 usage: benchmarks/float_ops_10m.py [--rows 10000000] [--processes 5] [--batches 1]
-The job of op_view_10m.py, with a graph of matrix products and element-wise ops whose batch is open,
-and recorded shapes; ``--batches``: how many different ones, turn by turn. The median counts.
-Limit: 250 ms.
+The job is that of op_view_10m.py, with a graph of matrix products and element-wise ops of unknown
+batch size, and with recorded shapes. ``--batches`` is the number of batch sizes, which alternate.
+The median counts. Limit: 250 ms.
 """
 
 import argparse
@@ -42,7 +42,7 @@ def node_def(name: str, op: str, inputs: list[str]) -> bytes:
 
 
 def graph(batches: int) -> dict[str, pa.Table]:
-    """Return the tables of op_view_10m with a chain of ops, whose first matrix is always the same."""
+    """Return the tables of op_view_10m with a chain of ops; all products have the same weights."""
     tables = base.graph()
     names = tables["graph_nodes"]["name"].to_pylist()
     ops = [OPS[at % len(OPS)] for at in range(len(names))]
@@ -87,8 +87,8 @@ def write(store: Path, args: argparse.Namespace) -> None:
     writer.close()
 
 
-def look(store: str) -> dict[str, float]:
-    """Return the ms that a look takes longer with operation counts, and their number."""
+def measure(store: str) -> dict[str, float]:
+    """Return the additional time of operation counts (ms), and the number of operations."""
     job = LocalStore(store).job("last")
     took = []
     for needs in ((), {FLOAT_OPS}):
@@ -99,11 +99,11 @@ def look(store: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Write a job, look at it from new processes."""
+    """Write a job and read it in new processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
     parser.add_argument("--batches", type=int, default=1)
-    args, found = _fresh.looks(__file__, parser, write, look)
+    args, found = _fresh.measured(__file__, parser, write, measure)
     took = statistics.median(one["ms"] for one in found)
     print(f"operation counts of {args.rows:,} executions, {args.batches} batch sizes: {found[0]['ops']:,} operations")
     print(f"more than the op view  {took:6.1f} ms   {_fresh.share(took, LIMIT_MS)}")

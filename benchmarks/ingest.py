@@ -1,10 +1,10 @@
 """Receive → decode → durable columns: executions per CPU-second of the collector, bytes on disk.
 
 usage: benchmarks/ingest.py [--rows 4000000] [--decoder auto|walker|python]
-Steps of a real graph of some 1,500 nodes, with times of their own, come to a real daemon over
-ZeroMQ, a few MiB a message.
-Limits: at least 1 M executions a CPU-second, of a core like the one that this was set on, with the
-walker, at most 13 bytes each.
+Steps of a real graph of some 1,500 nodes, with different times, are sent to a real daemon over
+ZeroMQ, in messages of a few MiB.
+Limits: at least 1 M executions a CPU-second with the walker, on a core like the reference core of
+_core.py; at most 13 bytes an execution.
 """
 
 import argparse
@@ -27,19 +27,19 @@ from tfprof.formats import layout, wire
 from tfprof.formats.wire import Head
 
 RATE_LIMIT, BYTES_LIMIT = 1e6, 13.0
-#: More than a segment holds, so that none holds a step twice.
+#: More steps than a segment contains, so that no segment contains a step twice.
 DISTINCT_STEPS = 96
 BATCH_BYTES, IN_FLIGHT = 4 << 20, 4
 UID = 1
 
 
 def send(agent: WireAgent, steps: list[bytes], count: int, core: Core) -> None:
-    """Send ``count`` traced steps, a few messages ahead of the acks, until all are acked."""
+    """Send ``count`` traced steps until all are acked; at most IN_FLIGHT messages are not acked."""
     acked = sequence = 0
     flying: list[int] = []
     source = itertools.cycle(steps)
     while acked < count:
-        core.look()
+        core.sample()
         while sequence < count and len(flying) < IN_FLIGHT:
             first, body = sequence + 1, bytearray()
             while sequence < count and len(body) < BATCH_BYTES:
@@ -82,12 +82,14 @@ def report(rate: float, each: float, core: Core) -> None:
     print(f"ingest  {rate / 1e6:5.2f} M executions / CPU-s of this core")
     print(core)
     there = rate / core.speed
-    print(f"        = {there / 1e6:5.2f} M of such a core   {there / RATE_LIMIT:5.2f} of the limit of at least 1 M")
+    print(
+        f"        = {there / 1e6:5.2f} M on the reference core  {there / RATE_LIMIT:5.2f} of the limit of at least 1 M"
+    )
     print(f"stored  {each:5.2f} bytes an execution       {each / BYTES_LIMIT:5.2f} of the limit of at most 13")
 
 
 def main() -> None:
-    """Measure in a private instance."""
+    """Measure with a private store and private daemons."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=4_000_000)
     parser.add_argument("--decoder", default="auto")

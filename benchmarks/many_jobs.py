@@ -1,11 +1,11 @@
-"""Fifty jobs at once: what agent and collector take of memory and processor.
+"""Memory and processor time of agent and collector with fifty concurrent jobs.
 
 usage: benchmarks/many_jobs.py [--jobs 50] [--seconds 65] [--blocks 8]
-Each job is a process with a real channel that puts one traced step a second (about 190 node
-executions a block) and ten spans; the agent and the collector are real. With 8 blocks each job has
-one generation sealed within the time, which is how often that is due, all of them in the same few
-seconds. Memory is the most that a process ever had resident. Limits: collector 128 MB, agent 64 MB
-resident, together 15 % of a core like the one that they were set on.
+Each job is a process with a real channel that writes one traced step a second (about 190 node
+executions a block) and ten spans. The agent and the collector are real. With 8 blocks, one
+generation of each job is sealed within the time, as often as in real jobs, and all of them within a
+few seconds. Memory is the peak resident memory of a process. Limits: collector 128 MB, agent 64 MB,
+together 15 % of a core like the reference core of _core.py.
 """
 
 import argparse
@@ -34,12 +34,12 @@ from tfprof.formats import layout, runtime_dir
 
 COLLECTOR_MB, AGENT_MB, CORE_PERCENT = 128, 64, 15
 DISTINCT_STEPS, SPANS_A_SECOND = 20, 10
-#: Until names are interned and all jobs are open.
+#: Time until names are interned and all jobs are open.
 WARM_UP_S = 5
 
 
 def job(place: str, launch: int, steps: list[bytes], number: int) -> None:
-    """Be one job until it is killed: the jobs' steps do not fall on one moment."""
+    """Run one job until it is killed; the steps of different jobs begin at different moments."""
     writer = ChannelWriter(launch, hello={"name": f"job-{number}", "framework": "tensorflow"}, ring=4 * layout.RING_MIN)
     writer.announce(place)
     source, ordinal = number, 0
@@ -56,7 +56,7 @@ def job(place: str, launch: int, steps: list[bytes], number: int) -> None:
 
 
 def start_jobs(count: int, place: str, launch: int, steps: list[bytes]) -> list[int]:
-    """Return the pids of ``count`` jobs."""
+    """Start ``count`` jobs and return their pids."""
     pids = []
     for number in range(count):
         pid = os.fork()
@@ -70,7 +70,7 @@ def start_jobs(count: int, place: str, launch: int, steps: list[bytes]) -> list[
 
 
 def begin_launch(store: Path) -> tuple[str, int]:
-    """Return the instance and a launch of it that this process is the launcher of."""
+    """Return the runtime folder of ``store``, and the id of a launch with this process as the launcher."""
     place, launch = runtime_dir.make_instance(str(store)), secrets.randbits(63)
     about = launches.Launch(launch, os.getpid(), time.time_ns(), str(store), socket.gethostname(), "user")
     launches.write(place, about)
@@ -78,11 +78,11 @@ def begin_launch(store: Path) -> tuple[str, int]:
 
 
 def watch(processes: dict[str, psutil.Process], seconds: float, core: Core) -> dict[str, tuple[float, float]]:
-    """Return of each process its share of a core in percent, and the most memory in MB that it ever had."""
+    """Return for each process its share of a core in percent, and its peak memory in MB."""
     began, before = time.monotonic(), {name: cpu_s(process) for name, process in processes.items()}
     while time.monotonic() < began + seconds:
         time.sleep(0.5)
-        core.look()
+        core.sample()
     took = time.monotonic() - began
     return {
         name: (100 * (cpu_s(process) - before[name]) / took, peak_mb(process)) for name, process in processes.items()
@@ -90,7 +90,7 @@ def watch(processes: dict[str, psutil.Process], seconds: float, core: Core) -> d
 
 
 def peak_mb(process: psutil.Process) -> float:
-    """Return the most memory that ``process`` ever had resident, in MB, as the kernel tells it."""
+    """Return the peak resident memory of ``process`` in MB, as reported by the kernel."""
     status = Path(f"/proc/{process.pid}/status").read_text()
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmHWM:")) * 1024 / 1e6
 
@@ -100,7 +100,7 @@ def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
     core = Core(steps[0])
     place, launch = begin_launch(store)
     collector = CollectorProcess(store).start()
-    collector.await_status(lambda status: status["alive"])  # else the agent starts one of its own
+    collector.await_status(lambda status: status["alive"])  # otherwise the agent starts another one
     agent = subprocess.Popen([sys.executable, "-m", "tfprof.agent", "--store", str(store)])
     pids = start_jobs(jobs, place, launch, steps)
     try:
@@ -132,11 +132,11 @@ def measure(store: Path, jobs: int, seconds: float, blocks: int) -> None:
     print(f"together  {share:5.1f} % of this core")
     print(core)
     there = share * core.speed
-    print(f"           = {there:5.1f} % of such a core  {there / CORE_PERCENT:5.2f} of the limit of {CORE_PERCENT} %")
+    print(f"    = {there:5.1f} % of the reference core  {there / CORE_PERCENT:5.2f} of the limit of {CORE_PERCENT} %")
 
 
 def main() -> None:
-    """Measure in a private instance."""
+    """Measure with a private store and private daemons."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jobs", type=int, default=50)
     parser.add_argument("--seconds", type=float, default=65)

@@ -1,11 +1,11 @@
 """The op view of a job of 10 M node executions: time from the store to the view's entries.
 
-It is read in a process that was just started. Then its scope view, one traced step of it, execution
-by execution, and what most of its steps add up to.
+The job is read in a new process. After the op view come its scope view, the executions of one
+traced step, and the sum of most of its steps.
 
 usage: benchmarks/op_view_10m.py [--rows 10000000] [--processes 5]
 The job is written through the collector's own writer; a tenth of a generation stays in its log.
-Each process imports what the command imports, then reads and folds once; the median counts.
+Each process has the imports of the command, and reads and aggregates once. The median counts.
 Limits: 100 ms, without the start of the interpreter; 400 ms for a range of steps.
 """
 
@@ -28,7 +28,7 @@ from tfprof.collector.tfviews.op import op_view
 from tfprof.collector.tfviews.options import Options
 from tfprof.collector.tfviews.scope import scope_view
 
-#: What is printed of what was measured, and its limit in ms.
+#: The measured times: name, key of the result, limit in ms.
 MEASURED = (
     ("op view", "ms", 100.0),
     ("scope view", "scope_ms", 100.0),
@@ -41,7 +41,7 @@ UID = 1
 
 
 def one_append() -> pa.Table:
-    """Rows of some traces: times of their own, sizes of the node."""
+    """Return the rows of some traces: times differ between traces, sizes between nodes."""
     source = random.Random(1)
     typical = [source.lognormvariate(10, 1.8) for _ in range(NODES)]
     sizes = [source.choice([0, 0, 4, 256, 65_536, int(source.lognormvariate(14, 2))]) for _ in range(NODES)]
@@ -68,7 +68,7 @@ def traces(first: int) -> pa.Table:
 
 
 def graph() -> dict[str, pa.Table]:
-    """Names of nodes and device, and the graph that says each node's type."""
+    """Return the names of nodes and device, and the graph with the type of each node."""
     nodes = [f"model/block_{node % 40}/layer_{node}/Op" for node in range(NODES)]
     kinds = [schema.DEVICE, *[schema.NODE] * NODES]
     texts = ["/job:localhost/replica:0/task:0/device:CPU:0", *nodes]
@@ -82,7 +82,7 @@ def graph() -> dict[str, pa.Table]:
 
 
 def write(store: Path, args: argparse.Namespace) -> None:
-    """Write the job, and say what that took."""
+    """Write the job, and print the speed of writing."""
     template = one_append()
     appends = args.rows // template.num_rows + 1
     writer = LocalStoreWriter(store, "benchmark")
@@ -97,13 +97,13 @@ def write(store: Path, args: argparse.Namespace) -> None:
         job.append({"ops": ops, "traces": traces(first)}, 3, number + 1)
         job.seal_if_due(time.monotonic())
         used += time.process_time() - before
-    count = job.rows("ops")
+    count = appends * template.num_rows
     writer.close()
     print(f"wrote {count:,} rows in {job.info.sealed + 1} generations, {count / used / 1e6:.2f} M rows / CPU-s")
 
 
-def look(store: str) -> dict[str, float]:
-    """Return milliseconds, and resident memory of one op view."""
+def measure(store: str) -> dict[str, float]:
+    """Return the times (ms), and the resident memory after the op view (MB)."""
     before = time.perf_counter()
     job = LocalStore(store).job("last")
     found = profile(job, needs=())
@@ -126,10 +126,10 @@ def look(store: str) -> dict[str, float]:
 
 
 def main() -> None:
-    """Write a job, look at it from fresh processes."""
+    """Write a job and read it in new processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--rows", type=int, default=10_000_000)
-    _, found = _fresh.looks(__file__, parser, write, look)
+    _, found = _fresh.measured(__file__, parser, write, measure)
     most = max(one["mb"] for one in found)
     print(f"op view of {found[0]['traces']:,} traces, {found[0]['entries']} entries, {most:.0f} MB resident")
     for what, key, limit in MEASURED:

@@ -1,21 +1,20 @@
-"""What a job pays: tfprof-run off / armed / default / all against the bare job, side by side.
+"""Overhead of tfprof-run in the modes off, armed, default and all, compared with the bare job.
 
-All modes of a job are started at once, each with agent and collector of its own, and then take
-turns of half a second on the last core: in a mode's turn nothing runs there but its job and its
-daemons, which is the worst case for the job; else its daemons are on the first core. What else the
-machine does comes and goes more slowly than turns do, so that it hits all modes alike; and since
-two processes of the same program differ for good (by where their memory lies), all are started anew
-a few times.
+All modes of a job are started at once, each with its own agent and collector. They then take turns
+of half a second on the last core. In a mode's turn only its job and its daemons run on that core,
+which is the worst case for the job. At other times its daemons are on the first core. Other load of
+the machine changes more slowly than the turns, so it affects all modes equally. Two processes of
+the same program can differ permanently, because of the position of their memory. Therefore all
+processes are started several times.
 
-Prints each mode's ratio to the bare job: of the mean turns, and of the mean of the middle half of
-them, over all and for each start; and of the best start to the bare job's best. Where two processes
-of the same program differ by more than the limits, the ratio "within" tells more: of a mode's own
-turns to turns of the same process with its hooks taken out and its daemons elsewhere. Page faults
-of a step, the median turn of each start, tell a process whose memory lies badly: thousands, where
-others take none.
+For each mode the script prints the ratio to the bare job: of the mean turn, and of the mean of the
+middle half of the turns, over all starts and for each start; and of the best start to the best
+start of the bare job. If two processes of the same program differ by more than the limits, the
+ratio "within" is more reliable: it compares the turns of a process with turns of the same process
+without hooks and with its daemons on the other core. The page faults of a step (of the median turn
+of each start) identify a process with badly placed memory: it takes thousands, others take none.
 
-With --apart the daemons are on the first core in all turns, as with a job that leaves its machine
-some room.
+With --apart the daemons are on the first core in all turns, as on a machine with free cores.
 
 usage: benchmarks/overhead.py [--starts 5] [--rounds 25] [--turn 0.5]
 [--jobs tf1-session,tf2-session,tf2-keras] [--modes "bare again,off,armed,default,all"] [--apart].
@@ -59,9 +58,9 @@ CORE = (os.cpu_count() or 1) - 1
 
 
 class Runner:
-    """One job that waits for its turns; what belongs to it and is not the job is on another core meanwhile."""
+    """One job that waits for its turns; between them its launcher and daemons are on the first core."""
 
-    beside = CORE  # the core where that is in turns
+    beside = CORE  # core of the launcher and the daemons during turns
 
     def __init__(self, prefix: list[str], job: str, folder: str, *more: str) -> None:
         venv, script = JOBS[job]
@@ -77,7 +76,7 @@ class Runner:
             text=True,
             env=environment,
         )
-        self.faults: list[float] = []  # a step, of each turn
+        self.faults: list[float] = []  # page faults a step, for each turn
         self._ask(f"{WARM_UP}")
         script_path = str(HERE / "jobs" / script)
         mine = [each for each in psutil.process_iter() if self._belongs(each)]
@@ -106,15 +105,15 @@ class Runner:
         return json.loads(answer)
 
     def turn(self, steps: int) -> float:
-        """Run ``steps`` steps with the daemons on their core of turns; return what a step took in seconds."""
+        """Run ``steps`` steps with the daemons on core ``beside``; return the seconds a step."""
         return self._each(self.steps(steps), steps)
 
-    def _each(self, told: dict, steps: int) -> float:
-        self.faults.append(told["faults"] / steps)
-        return told["s"] / steps
+    def _each(self, answer: dict, steps: int) -> float:
+        self.faults.append(answer["faults"] / steps)
+        return answer["s"] / steps
 
     def steps(self, count: int) -> dict:
-        """Run ``count`` steps with the daemons on their core of turns; return what the job printed."""
+        """Run ``count`` steps with the daemons on core ``beside``; return the job's answer."""
         self._place(self.beside)
         try:
             return self._ask(f"{count}")
@@ -122,7 +121,7 @@ class Runner:
             self._place(0)
 
     def bare_turn(self, steps: int) -> float:
-        """Run ``steps`` steps without hooks, the daemons elsewhere; return what a step took in seconds."""
+        """Run ``steps`` steps without hooks, with the daemons on the first core; return the seconds a step."""
         return self._each(self._ask(f"{steps} bare"), steps)
 
     def end(self) -> None:
@@ -135,7 +134,7 @@ class Runner:
 
 @contextmanager
 def runner(prefix: list[str], job: str, *more: str) -> Iterator[Runner]:
-    """Start a job that takes turns, with an instance of its own."""
+    """Start a job that takes turns, with a private store and private daemons."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o700)
         started = Runner(prefix, job, folder, *more)
@@ -146,7 +145,7 @@ def runner(prefix: list[str], job: str, *more: str) -> Iterator[Runner]:
 
 
 def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float) -> None:
-    """Print the ratio of each mode to the bare job, and within itself."""
+    """Print the ratio of each mode to the bare job, and to its own turns without hooks."""
     found = [one_start(job, modes, rounds, turn_s) for _ in range(starts)]
     took = [start for start, _, _ in found]
     best = {mode: min(statistics.median(start[mode]) for start in took) for mode in modes}
@@ -169,7 +168,7 @@ def compare(job: str, modes: list[str], starts: int, rounds: int, turn_s: float)
 
 
 def middle(ratios: list[float]) -> float:
-    """Return the mean of the middle half of ratios, as percent over 1."""
+    """Return the mean of the middle half of ``ratios``, as percent above 1."""
     quarter = len(ratios) // 4
     return 100 * (statistics.fmean(sorted(ratios)[quarter : len(ratios) - quarter]) - 1)
 
@@ -178,7 +177,7 @@ Turns = dict[str, list[float]]
 
 
 def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[Turns, Turns, dict[str, float]]:
-    """Return the seconds a step of each turn of each mode, as it is and without its hooks; and a step's page faults."""
+    """Return by mode the seconds a step in each turn, with hooks and without them, and the page faults a step."""
     took: Turns = {mode: [] for mode in modes}
     without: Turns = {mode: [] for mode in modes}
     with ExitStack() as stack:
@@ -194,7 +193,7 @@ def one_start(job: str, modes: list[str], rounds: int, turn_s: float) -> tuple[T
 
 
 def traced_step(job: str, turn_s: float) -> None:
-    """Print what a traced step costs beside an untraced one of the same run: ours, and FULL_TRACE by hand."""
+    """Print the extra time of a traced step over an untraced one of the same run: with tfprof, and with FULL_TRACE."""
     ways = {"FULL_TRACE by hand": ([], ["full"]), "tfprof-run every=2": ([*RUN, "--trace", "every=2"], [])}
     for name, (prefix, more) in ways.items():
         with runner(prefix, job, *more) as started:
@@ -205,7 +204,7 @@ def traced_step(job: str, turn_s: float) -> None:
 
 
 def main() -> None:
-    """Measure all that is asked for."""
+    """Measure the selected jobs and modes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--starts", type=int, default=5)
     parser.add_argument("--rounds", type=int, default=25)
@@ -215,7 +214,7 @@ def main() -> None:
     parser.add_argument("--apart", action="store_true")
     args = parser.parse_args()
     Runner.beside = 0 if args.apart else CORE
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # which ends all that was started
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("ended"))  # this also ends the started processes
     for job in args.jobs.split(","):
         compare(job, ["bare", *args.modes.split(",")], args.starts, args.rounds, args.turn)
         if job.endswith("session"):

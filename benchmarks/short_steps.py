@@ -1,10 +1,10 @@
-"""What short steps pay: Session.run, callables, tf.function and Keras at 20 µs to 1 ms.
+"""Overhead of short steps: Session.run, callables, tf.function and Keras with steps of 20 µs to 1 ms.
 
-A process has blocks of steps with its hooks and without them by turns, in one process, since two
-processes of the same program differ for good. The launcher and the daemons have the first core, the
-job the last one. Prints for each path, version, length and mode the median over all pairs of blocks
-of the ratio armed to bare, and of bare to bare, which is the noise; and the median difference of a
-step. A length that a path cannot be as short as is its shortest.
+One process alternates between blocks of steps with hooks and without them, since two processes of
+the same program can differ permanently. The launcher and the daemons are on the first core, the job
+is on the last one. For each path, version, length and mode the script prints the median ratio of
+armed to bare blocks, the median ratio of bare to bare blocks (the noise), and the median difference
+of a step. If a path cannot have steps as short as requested, its shortest steps are measured.
 
 usage: benchmarks/short_steps.py [--versions tf1,tf2]
 [--paths session,callable,function,train,fit] [--lengths 20,50,100,1000] [--modes armed,default]
@@ -25,13 +25,13 @@ VENVS = Path(os.environ.get("TFPROF_TEST_VENVS", HERE.parent / ".venvs"))
 RUN = [str(Path(sys.executable).parent / "tfprof-run"), "--no-report"]
 STOP = [sys.executable, "-m", "tfprof.cli.main", "stop"]
 MODES = {"armed": [*RUN, "--trace", "steps=1000000000-1000000000"], "default": RUN}
-#: Where each version can be short at all: TF 1.15 has no annotation around functions, and Keras runs callables there.
+#: Paths that each version can measure: TF 1.15 has no annotation around functions, and its Keras runs callables.
 PATHS = {"tf1": ("session", "callable", "train"), "tf2": ("session", "callable", "function", "train", "fit")}
 LIMIT = 1.0  # percent
 
 
 def one_start(version: str, path: str, length: int, mode: str, turns: int, seconds: float) -> dict[str, list[float]]:
-    """Return the microseconds a step took in each block, by kind of block."""
+    """Return the microseconds a step of each block, by kind of block."""
     with tempfile.TemporaryDirectory() as folder:
         environment = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "XDG_RUNTIME_DIR": folder, "XDG_STATE_HOME": folder}
         job = [str(VENVS / version / "bin/python"), str(HERE / "jobs/short_steps.py"), path, str(length), str(turns)]
@@ -52,7 +52,7 @@ def one_start(version: str, path: str, length: int, mode: str, turns: int, secon
 
 
 def compare(version: str, path: str, length: int, mode: str, args: argparse.Namespace) -> None:
-    """Print the ratios of one case."""
+    """Print the ratios of one combination of version, path, length and mode."""
     starts = [one_start(version, path, length, mode, args.turns, args.seconds) for _ in range(args.starts)]
     ratios = {
         name: [100 * (a / b - 1) for start in starts for a, b in zip(start[name], start["bare"], strict=True)]
@@ -73,7 +73,7 @@ def compare(version: str, path: str, length: int, mode: str, args: argparse.Name
 
 
 def main() -> None:
-    """Measure all that is asked for."""
+    """Measure the selected combinations."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--versions", default=",".join(PATHS))
     parser.add_argument("--paths", default=",".join(PATHS["tf2"]))

@@ -1,12 +1,12 @@
 """The four views of a job with a graph of 5,000 nodes: time from the store to the view's entries.
 
-Each is read in a process that was just started.
+Each measurement is in a new process.
 
 usage: benchmarks/views_5k.py [--nodes 5000] [--processes 5]
-Each node has two inputs and a stack of a dozen frames, of which the outer ones are shared: a layer
-each 40 nodes, three lines a layer. Ten steps were traced. Each process imports what the command
-imports, then reads and folds each view once, the code view first; the median counts. Limit: 300 ms
-for the code view.
+Each node has two inputs and a stack of a dozen frames. The outer frames are shared: there is a layer
+for every 40 nodes, with three lines. Ten steps are traced. Each process has the imports of the
+command, and reads and aggregates each view once, the code view first. The median counts. Limit:
+300 ms for the code view.
 """
 
 import argparse
@@ -45,7 +45,7 @@ def stack(number: int) -> list[tuple[str, int, str]]:
 
 
 def tables(nodes: int) -> dict[str, pa.Table]:
-    """Names, graph and stacks."""
+    """Return names, graph and stacks."""
     numbers = range(nodes)
     names = [name(number) for number in numbers]
     stacks = 3 * (nodes // LAYER + 1)
@@ -70,7 +70,7 @@ def tables(nodes: int) -> dict[str, pa.Table]:
 
 
 def step(trace: int, nodes: int) -> dict[str, pa.Table]:
-    """One traced step: each node once."""
+    """Return the rows of one traced step, in which each node runs once."""
     numbers = range(nodes)
     columns = {"trace": [trace] * nodes, "node": numbers, "label": numbers, "start_ns": range(0, nodes * 1000, 1000)}
     columns |= {"op_end_ns": [20_000 + each % 977 * 1000 for each in numbers], "outputs": [schema.NONE_ID] * nodes}
@@ -95,8 +95,8 @@ def write(store: Path, args: argparse.Namespace) -> None:
     writer.close()
 
 
-def look(store: str) -> dict[str, tuple[float, int]]:
-    """Return milliseconds of each view and how many entries it has."""
+def measure(store: str) -> dict[str, tuple[float, int]]:
+    """Return the time (ms) and the number of entries of each view."""
     found = {}
     for view in ORDER:
         before = time.perf_counter()
@@ -107,10 +107,10 @@ def look(store: str) -> dict[str, tuple[float, int]]:
 
 
 def main() -> None:
-    """Write a job, look at it from fresh processes."""
+    """Write a job and read it in new processes."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5_000)
-    _, found = _fresh.looks(__file__, parser, write, look)
+    _, found = _fresh.measured(__file__, parser, write, measure)
     for view in ORDER:
         took = statistics.median(one[view][0] for one in found)
         share = f"   {_fresh.share(took, LIMITS_MS[view])}" if view in LIMITS_MS else ""

@@ -1,4 +1,4 @@
-"""Sphinx builds these pages as HTML and two of them as man pages: `make docs`."""
+"""Configuration of Sphinx for `make docs`: all pages as HTML, two of them also as man pages."""
 
 import re
 from pathlib import Path
@@ -12,13 +12,13 @@ release = version = re.search(r'^VERSION.*"(.+)"$', _VERSION, re.MULTILINE).grou
 extensions = ["myst_parser"]
 myst_enable_extensions = ["deflist"]
 exclude_patterns = ["_build"]
-# Links of the form page.md#a-heading work here as they do on a repository page.
+# Links of the form page.md#a-heading work as on a repository page.
 myst_heading_anchors = 3
 
 html_theme = "furo"
 html_title = f"tfprof {version}"
 
 man_pages = [
-    ("man/tfprof", "tfprof", "read what was recorded of TensorFlow jobs", [author], 1),
-    ("man/tfprof-run", "tfprof-run", "run a command and profile the TensorFlow in it", [author], 1),
+    ("man/tfprof", "tfprof", "show profiles of TensorFlow jobs", [author], 1),
+    ("man/tfprof-run", "tfprof-run", "run a command and profile its TensorFlow jobs", [author], 1),
 ]

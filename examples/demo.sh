@@ -1,5 +1,6 @@
 #!/bin/sh
-# Profiles two unmodified training scripts at the same time and shows what is then known. usage: examples/demo.sh PYTHON
+# Profiles two unmodified training scripts at the same time and shows the results.
+# usage: examples/demo.sh PYTHON
 set -eu
 python=$1
 here=$(dirname "$0")

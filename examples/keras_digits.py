@@ -1,4 +1,4 @@
-"""Trains a small convolutional network on scikit-learn's handwritten digits with Keras; knows nothing of tfprof."""
+"""Trains a small convolutional network on scikit-learn's handwritten digits with Keras, without tfprof."""
 
 import argparse
 

@@ -1,7 +1,4 @@
-"""Trains a small convolutional network on handwritten digits with Session.run.
-
-The digits are scikit-learn's. It knows nothing of tfprof.
-"""
+"""Trains a small convolutional network on scikit-learn's handwritten digits with Session.run, without tfprof."""
 
 import argparse
 

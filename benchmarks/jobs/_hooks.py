@@ -1,4 +1,4 @@
-"""What a profiled job does without being profiled: the functions that were replaced in it, put back for a while."""
+"""Removes the profiler's hooks from a job for some steps: restores the functions that the shim replaced."""
 
 import resource
 import sys
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class Turn:
-    """A turn of ``steps`` steps; after it, ``faults`` says how many page faults the process took in it."""
+    """A turn of ``steps`` steps; at its end, ``faults`` is the number of page faults of the process in it."""
 
     def __init__(self, steps):
         self.steps = steps
@@ -14,13 +14,13 @@ class Turn:
 
 
 def taken():
-    """Return how many page faults without I/O this process has taken."""
+    """Return the number of page faults without I/O of this process so far."""
     return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
 
 
 @contextmanager
 def turn(line):
-    """Read a line of STEPS, or STEPS and `bare`; in a bare turn the hooks are out. Yield a Turn."""
+    """Parse a line, `STEPS` or `STEPS bare`, and provide a Turn; in a bare turn the hooks are removed."""
     steps, *words = line.split()
     with bare("bare" in words):
         run = Turn(int(steps))
@@ -32,7 +32,7 @@ def turn(line):
 
 @contextmanager
 def bare(out):
-    """Take the hooks out for a while if ``out``."""
+    """Remove the hooks within the block if ``out``."""
     core = sys.modules.get("_tfprof.shim.core")
     replaced = core.state().replaced if core is not None and out else []
     for owner, name, original, _ in replaced:

@@ -1,7 +1,7 @@
-"""A Keras fit on random images: one fit of as many batches as each line of its input says.
+"""A Keras fit on random images: one fit for each line of the input, which has the number of batches.
 
-Answers each line with one of JSON: seconds, and page faults. A second word in the line, `bare`, has
-it run without the profiler's hooks.
+The answer to each line is a line of JSON: seconds, and page faults. With `bare` as the second word
+of the line, the fit runs without the profiler's hooks.
 """
 
 import json

@@ -1,8 +1,9 @@
 """A Session.run convolutional network on random images, TF 1.15 to 2.21.
 
-It runs as many steps as each line of its input says, and answers each line with one of JSON:
-seconds, those of each step, and page faults. A second word in the line, `bare`, has the steps run
-without the profiler's hooks. A second argument, `full`, traces every second step by hand.
+Each line of the input has a number of steps to run. The answer to it is a line of JSON: total
+seconds, seconds of each step, and page faults. With `bare` as the second word of the line, the
+steps run without the profiler's hooks. With the argument `full`, the script itself traces every
+second step.
 """
 
 import json

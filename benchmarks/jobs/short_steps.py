@@ -1,10 +1,10 @@
-"""Steps of a wanted length on one path, with the hooks in and out in turns.
+"""Steps of a given length on one path, in turns with and without hooks.
 
-Prints JSON of what each turn's steps took.
+The script prints the step times of each turn as JSON.
 
 usage: short_steps.py session|callable|function|train|fit MICROSECONDS TURNS SECONDS.
-A turn is three blocks of steps: with the hooks, without, and without again, in an order that
-changes. A block's figure is the mean of the middle half of its steps' times.
+A turn has three blocks of steps: one with hooks and two without, in changing order. The time of a
+block is the mean of the middle half of its step times.
 """
 
 import json
@@ -12,27 +12,27 @@ import os
 import sys
 import time
 
-os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})  # what started it, and the daemons, are elsewhere
+os.sched_setaffinity(0, {(os.cpu_count() or 1) - 1})  # the launcher and the daemons are on the first core
 
 import numpy as np  # noqa: E402
 import tensorflow as tf  # noqa: E402
 from _hooks import bare  # noqa: E402
 
 v1 = tf.compat.v1
-STEPS = 50  # of a block
+STEPS = 50  # in a block
 WARM_UP = 300
 LONGEST = 4000  # operations
 
 
 def chain(value, length):
-    """Return ``value`` after so many small operations in a row."""
+    """Return ``value`` after a chain of ``length`` small operations."""
     for _ in range(length):
-        value = tf.sin(value)  # which TensorFlow cannot put together
+        value = tf.sin(value)  # an op that TensorFlow does not fuse
     return value
 
 
 def config():
-    """Return a session's options: no threads, which come and go as the machine pleases."""
+    """Return a session's options without extra threads, whose scheduling would add noise."""
     return v1.ConfigProto(intra_op_parallelism_threads=1, inter_op_parallelism_threads=-1)
 
 
@@ -77,7 +77,7 @@ def train(length):
 
 
 def fit(length):
-    """A batch of Keras's fit; a call of it has as many as a block has steps."""
+    """A call of Keras's fit, with STEPS batches."""
     model, data = _model(length), np.zeros((8 * STEPS, 4), "float32")
     return lambda: model.fit(data, data, batch_size=8, epochs=1, verbose=0)
 
@@ -98,12 +98,12 @@ def block(step, steps):
 
 
 def batches(step, calls):
-    """Return what a batch takes in ``calls`` calls of fit, in microseconds."""
+    """Return the microseconds a batch in ``calls`` calls of fit."""
     return block(step, calls) / STEPS
 
 
 def length_of(path, wanted):
-    """Return how many operations make a step of about ``wanted`` microseconds."""
+    """Return the number of operations for a step of about ``wanted`` microseconds."""
     measure, steps = (batches, 3) if path == "fit" else (block, WARM_UP)
     shortest, longer = (measure(PATHS[path](length), steps) for length in (0, 40))
     return min(LONGEST, max(0, int((wanted - shortest) / max(longer - shortest, 1) * 40)))
