@@ -43,7 +43,7 @@ _OPTIONS: Final = (
 )
 
 
-def _about_jobs(command: F) -> F:
+def _order_options(command: F) -> F:
     """Add the options that select the jobs of an order, its time limit, and the format of the answers."""
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -62,7 +62,7 @@ def _about_jobs(command: F) -> F:
 @click.option(
     "-o", "--output", type=click.Choice(OUTPUTS), help="Wait until the steps are stored, and print their ops."
 )
-@_about_jobs
+@_order_options
 def trace(
     selectors: Sequence[str],
     store: str,
@@ -89,7 +89,7 @@ def trace(
 
 
 @click.command()
-@_about_jobs
+@_order_options
 def detach(
     selectors: Sequence[str],
     store: str,

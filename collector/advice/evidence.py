@@ -56,7 +56,7 @@ class Level(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Use of the host's CPUs between two samples (real ns): cores used by the job, by others, and their number."""
+    """Use of the host's CPUs between two samples (real ns): cores used by the job and by others, and all CPUs."""
 
     start_ns: int
     end_ns: int
