@@ -55,8 +55,8 @@ def summary(watched: Watched) -> list[str]:
 def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool, as_json: bool) -> None:
     """Show all jobs live: step time and trend, steps a second, CPU, memory, I/O, device, cost, losses.
 
-    CHANGE is the current step time divided by that of the minutes before. Jobs that became slower or
-    stopped stepping come first. Enter opens a job; the keys are shown at the bottom.
+    CHANGE is the current step time divided by that of the minutes before. Jobs that became slower
+    or stopped stepping come first. Enter opens a job; the keys are shown at the bottom.
     """
     opened = LocalStore(store)
     watch = Watch(opened, everything=everything)

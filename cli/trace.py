@@ -78,8 +78,8 @@ def trace(
     """Trace steps of running JOBs: the next ten (--steps 10), or all for five seconds (--for 5s).
 
     An order with --steps or --for ends by itself, and the policy before it is restored. Any other
-    order lasts until the next one. Each job applies the order at its next step. The exit status is 0
-    if all jobs do.
+    order lasts until the next one. Each job applies the order at its next step. The exit status is
+    0 if all jobs do.
     """
     order = _order(wait, end, **asked)
     if output is not None and not order.ends:

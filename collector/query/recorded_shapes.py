@@ -32,8 +32,8 @@ class ShapeReader:
     ) -> None:
         """Create a reader of ``outputs``.
 
-        ``nodes``: the names of nodes by id; ``traces``: the job's TRACES; ``chosen``: the numbers of
-        the selected traces, None for all.
+        ``nodes``: the names of nodes by id; ``traces``: the job's TRACES; ``chosen``: the numbers
+        of the selected traces, None for all.
         """
         self._outputs = outputs
         self._traces = traces

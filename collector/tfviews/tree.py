@@ -20,8 +20,8 @@ _LIMIT: Final = 1 << 63
 class Branch:
     """One shown entry with its shown children, in order.
 
-    `own`: its own numbers; NOTHING for the root and for scopes that are no node. If the entry is not
-    accounted they are printed as `--`. `total`: the TF profiler's total_* numbers. `nodes`: the
+    `own`: its own numbers; NOTHING for the root and for scopes that are no node. If the entry is
+    not accounted they are printed as `--`. `total`: the TF profiler's total_* numbers. `nodes`: the
     node itself, none for the root and for scopes that are no node; in the code view, the picked
     nodes of the call. `entry`: the accounted entry, for exports.
     """
