@@ -64,7 +64,8 @@ def _document(one: Target, names: Mapping[int, str]) -> dict[str, object]:
 def ps(store: str, as_json: bool) -> None:
     """List the processes of this host with TensorFlow: profiled, attachable, or the reason why not.
 
-    Only root can see whether another user's process has TensorFlow: large Python processes are listed.
+    Only root can see whether another user's process has TensorFlow. Without root, all large Python
+    processes of other users are listed.
     """
     found, names = targets.survey(), _profiled_names(store)
     if as_json:

@@ -53,7 +53,8 @@ def _processes(store: StoreReader, launch: str) -> list[tuple[JobReader, JobRow]
 def report(store: StoreReader, launch: str, problem: str | None, columns: int | None) -> Iterator[str]:
     """Yield the lines of the report on ``launch``.
 
-    ``problem``: a further message of the launcher. ``columns``: width of the terminal, None without one.
+    ``problem``: a further message of the launcher. ``columns``: width of the terminal, None without
+    one.
     """
     processes = _processes(store, launch)
     if not processes:

@@ -60,7 +60,7 @@ def rm(
     found = named(opened, jobs, now_ns) if jobs else ended(opened, Wanted(names=names), before or now_ns, now_ns)
     if not found:
         note("no ended job matches: nothing was removed")
-    elif not yes and not _agreed(found, now_ns, is_sure=bool(jobs)):
+    elif not yes and not _confirmed(found, now_ns, is_sure=bool(jobs)):
         note("nothing was removed")
         found = []
     remove_jobs(opened, found)
@@ -74,7 +74,7 @@ def _summary(found: Sequence[Removable]) -> str:
     return f"{len(found)} job{'s' * (len(found) > 1)}, {jobs_text.size(sum(one.size for one in found))}"
 
 
-def _agreed(found: Sequence[Removable], now_ns: int, *, is_sure: bool) -> bool:
+def _confirmed(found: Sequence[Removable], now_ns: int, *, is_sure: bool) -> bool:
     """Ask for confirmation; without a terminal, only jobs given by id or name are removed (``is_sure``)."""
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
         if is_sure:

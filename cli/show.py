@@ -18,7 +18,8 @@ from .command import job_argument, json_option, note, print_json, print_lines, s
 def show(job: str, store: str, as_json: bool) -> None:
     """Show JOB on one screen: phases, step times, resource use, top ops, warnings, advice.
 
-    Step times cover untraced steps. Ops have their times in the median traced step of the job's main kind.
+    Step times cover untraced steps. Ops have their times in the median traced step of the job's
+    main kind.
     """
     found = overview(open_reader(store), job)
     if as_json:

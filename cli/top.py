@@ -18,7 +18,7 @@ from .values import GIVEN
 EVERY_S: Final = 2.0
 
 
-def watching(jobs: list[WatchedJob]) -> list[JobNow]:
+def jobs_now(jobs: list[WatchedJob]) -> list[JobNow]:
     """Return the parts of jobs that are shown."""
     return [
         JobNow(
@@ -41,7 +41,7 @@ def summary(watched: Watched) -> list[str]:
         HostNow(one.name, one.cpus, one.cpu_cores, one.load_1m, one.memory_used_bytes, one.memory_bytes)
         for one in watched.hosts
     ]
-    return top_text.summary(watched.at_ns, watching(list(watched.jobs)), hosts, watched.damaged)
+    return top_text.summary(watched.at_ns, jobs_now(list(watched.jobs)), hosts, watched.damaged)
 
 
 @click.command()
@@ -74,7 +74,7 @@ def top(store: str, sort: str, text: str | None, *, everything: bool, once: bool
         return
     print_lines([top_text.fitted(summary(watched), width())])
     if jobs:
-        table = top_text.lines(watching(jobs), width())
+        table = top_text.lines(jobs_now(jobs), width())
         print_lines([table.head, *table.jobs])
     else:
         note(

@@ -21,7 +21,7 @@ from ..collector.render import overview_text, top_text
 from ..collector.store.reader import LocalStore
 from ..collector.summaries.jobs import ENDED
 from .show import shown
-from .top import EVERY_S, summary, watching
+from .top import EVERY_S, jobs_now, summary
 from .top_rows import Item, LineList
 from .trace import trace_next
 
@@ -47,7 +47,7 @@ class Read(Message):
         self.text = text
 
 
-def beside(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
+def in_thread(screen: Screen[None], messages: Callable[[], Iterable[Message]]) -> None:
     """Run ``messages`` in a thread and send its results to ``screen``. The thread is a daemon: nothing waits for it."""
 
     def send() -> None:
@@ -66,7 +66,7 @@ class OrderScreen(Screen[None]):
 
     def order(self, store: LocalStore, uid: str) -> None:
         """Order a job to trace its next steps."""
-        beside(self, lambda: map(OrderMessage, trace_next(str(store.path), uid, TRACED)))
+        in_thread(self, lambda: map(OrderMessage, trace_next(str(store.path), uid, TRACED)))
 
     def on_order_message(self, message: OrderMessage) -> None:
         """Show the answer to the order."""
@@ -111,7 +111,7 @@ class JobScreen(OrderScreen):
         """Read the job in a thread, one read at a time."""
         if not self._busy:
             self._busy = True
-            beside(self, self._found)
+            in_thread(self, self._found)
 
     def _found(self) -> Iterator[Message]:
         try:
@@ -181,7 +181,7 @@ class JobsScreen(OrderScreen):
         if self._watched is None:
             return
         jobs = ordered(like(self._watched.jobs, self._text), self._order, backwards=self._backwards)
-        table = top_text.lines(watching(jobs), self.app.size.width)
+        table = top_text.lines(jobs_now(jobs), self.app.size.width)
         how = [f"by {self._order}{' reversed' * self._backwards}"]
         how += [f"like {self._text!r}"] * bool(self._text) + ["paused"] * self._paused
         text = top_text.fitted([*how, *summary(self._watched)], self.app.size.width)

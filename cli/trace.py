@@ -44,7 +44,7 @@ _OPTIONS: Final = (
 )
 
 
-def _about_jobs(command: F) -> F:
+def _order_options(command: F) -> F:
     """Add the options that select the jobs of an order, its time limit, and the format of the answers."""
     for option in reversed(_OPTIONS):
         command = option(command)
@@ -63,7 +63,7 @@ def _about_jobs(command: F) -> F:
 @click.option(
     "-o", "--output", type=click.Choice(OUTPUTS), help="Wait until the steps are stored, and print their ops."
 )
-@_about_jobs
+@_order_options
 def trace(
     selectors: Sequence[str],
     store: str,
@@ -79,8 +79,8 @@ def trace(
     """Trace steps of running JOBs: the next ten (--steps 10), or all for five seconds (--for 5s).
 
     An order with --steps or --for ends by itself, and the policy before it is restored. Any other
-    order lasts until the next one. Each job applies the order at its next step. The exit status is 0
-    if all jobs do.
+    order lasts until the next one. Each job applies the order at its next step. The exit status is
+    0 if all jobs do.
     """
     order = _order(wait, end, **asked)
     if output is not None and not order.ends:
@@ -90,7 +90,7 @@ def trace(
 
 
 @click.command()
-@_about_jobs
+@_order_options
 def detach(
     selectors: Sequence[str],
     store: str,

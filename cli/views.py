@@ -56,7 +56,7 @@ def _json(answer: Answer) -> Iterator[str]:
 
 
 @contextmanager
-def _undisturbed() -> Iterator[None]:
+def _without_gc() -> Iterator[None]:
     """Disable the garbage collector: a command ends soon, and collections take a quarter of a large view's time."""
     was_enabled = gc.isenabled()
     gc.disable()
@@ -67,7 +67,7 @@ def _undisturbed() -> Iterator[None]:
             gc.enable()
 
 
-@_undisturbed()
+@_without_gc()
 def _show(view: str, options: Options, as_json: bool, **asked: Any) -> None:
     if as_json and options.output.type not in {STDOUT, NONE}:
         raise UsageError("--json prints to standard output: omit -output")

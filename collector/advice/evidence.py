@@ -56,7 +56,7 @@ class Level(NamedTuple):
 
 
 class Load(NamedTuple):
-    """Use of the host's CPUs between two samples (real ns): cores used by the job, by others, and their number."""
+    """Use of the host's CPUs between two samples (real ns): cores used by the job and by others, and all CPUs."""
 
     start_ns: int
     end_ns: int
@@ -93,8 +93,8 @@ class Evidence:
     step. `timed`: the latest steps of the job's main kind, on the thread with most time in them,
     sorted by time. `traced`: the latest traced steps. `kept`: memory after each traced step.
     `levels`: memory while steps ran, without the warm-up; `load`: use of the CPUs during the job.
-    `new`: one record for each traced step, in order. `first_calls`: the time of each function's first
-    call; 0 is the job's first span, 1 its last.
+    `new`: one record for each traced step, in order. `first_calls`: the time of each function's
+    first call; 0 is the job's first span, 1 its last.
     """
 
     nodes: tuple[Node, ...] = ()

@@ -19,7 +19,7 @@ IDLE: Final = 0.3
 
 
 def check(evidence: Evidence) -> Sequence[Report]:
-    """Report the number of ops per step, the duration of the median one, and the share of the step without any."""
+    """Report the number of ops per step, the duration of the median op, and the share of the step without any op."""
     steps = [step for step in evidence.traced if step.executions and step.duration_ns > 0]
     if not steps:
         return []

@@ -57,7 +57,7 @@ def check(evidence: Evidence) -> Sequence[Report]:
 def _sorted(
     executions: Sequence[OpExecution],
 ) -> tuple[dict[str, dict[str, list[Interval]]], dict[str, list[Interval]]]:
-    """Return by GPU its copies, by direction, and its kernels."""
+    """Return the copies by GPU and direction, and the kernels by GPU."""
     copies: dict[str, dict[str, list[Interval]]] = defaultdict(lambda: defaultdict(list))
     kernels: dict[str, list[Interval]] = defaultdict(list)
     for one in executions:

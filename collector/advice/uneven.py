@@ -116,7 +116,7 @@ def _median(steps: Sequence[Timed], number: int) -> float:
 
 
 def _interval(ordinals: Sequence[int]) -> int | None:
-    """Return the distance of most neighbours, within one step; None if there is no common one."""
+    """Return the most common distance of neighbours; None unless enough distances are within one step of it."""
     if len(ordinals) < 3:
         return None
     distances = Counter(after - before for before, after in pairwise(ordinals))

@@ -13,7 +13,7 @@ from ..summaries.host import UNKNOWN, Usage, usage
 from ..summaries.jobs import STARTING, JobRow, job_rows
 from ..summaries.kinds import NUMBERS
 
-#: States to select by; a job without a step yet counts as running, too.
+#: States to select by; a job without a step yet is both starting and running.
 STATES: Final = (
     STARTING,
     catalog.RUNNING,

@@ -32,8 +32,8 @@ class ShapeReader:
     ) -> None:
         """Create a reader of ``outputs``.
 
-        ``nodes``: the names of nodes by id; ``traces``: the job's TRACES; ``chosen``: the numbers of
-        the selected traces, None for all.
+        ``nodes``: the names of nodes by id; ``traces``: the job's TRACES; ``chosen``: the numbers
+        of the selected traces, None for all.
         """
         self._outputs = outputs
         self._traces = traces
@@ -56,7 +56,7 @@ class ShapeReader:
         return list(map(self.name, numbers))
 
     def equivalent_steps(self, varying: Collection[str], sized: Collection[str]) -> Iterator[EquivalentSteps]:
-        """Yield the sets of traces in which each node of ``varying`` had equal outputs.
+        """Yield the sets of traces in which the nodes of ``varying`` ran equally often with the same outputs.
 
         For ``sized`` nodes, the bytes of the outputs must be equal, too. Yields nothing if no such
         node ran.

@@ -16,8 +16,8 @@ _NARROWEST: Final = 40
 class Subject(NamedTuple):
     """The subject of a view: jobs by id and name, traced steps by kind, selected device and steps.
 
-    ``there``: number of steps of these kinds that ran, ``estimated`` or exact; ``others``: number of
-    traced steps of each kind that is left out.
+    ``there``: number of steps of these kinds that ran, ``estimated`` or exact; ``others``: number
+    of traced steps of each kind that is left out.
     """
 
     view: str

@@ -104,7 +104,7 @@ def _bars(values: Sequence[float], width: int | None) -> str:
     return numbers.sparkline(list(values), room)
 
 
-def course(means: Sequence[float]) -> list[float]:
+def clipped(means: Sequence[float]) -> list[float]:
     """Return step times over time, cut at _TALLEST times their median."""
     most = _TALLEST * median(means) if means else 0
     return [min(mean, most) for mean in means]
@@ -115,7 +115,7 @@ def _step_cells(
 ) -> list[str]:
     times = (spread.p50_ns, spread.p90_ns, spread.p99_ns, spread.min_ns, spread.max_ns)
     name = f"{kind} (traced)" if traced else kind
-    return [name, numbers.count(count), *map(numbers.duration, times), _bars(course(curve), width)]
+    return [name, numbers.count(count), *map(numbers.duration, times), _bars(clipped(curve), width)]
 
 
 def _rate(value: float | None) -> str:

@@ -22,11 +22,11 @@ def shortened(text: str, width: int) -> str:
 def shortened_distinctly(texts: Sequence[str], width: int) -> list[str]:
     """Return ``texts`` shortened; where different texts would look the same, their ends are shown instead."""
     short = [shortened(text, width) for text in texts]
-    meant: dict[str, set[str]] = defaultdict(set)
+    originals: dict[str, set[str]] = defaultdict(set)
     for text, seen in zip(texts, short, strict=True):
-        meant[seen.strip()].add(text.strip())
+        originals[seen.strip()].add(text.strip())
     return [
-        _end(text, width) if len(meant[seen.strip()]) > 1 and len(text) > width else seen
+        _end(text, width) if len(originals[seen.strip()]) > 1 and len(text) > width else seen
         for text, seen in zip(texts, short, strict=True)
     ]
 

@@ -10,7 +10,7 @@ from ..summaries.jobs import ENDED, JobRow
 from ..summaries.pace import Pace
 from ..text import clean
 from .jobs_text import cores, state
-from .overview_text import course
+from .overview_text import clipped
 from .table import Column, render
 
 #: Minimum factor of a change that is shown.
@@ -100,7 +100,7 @@ def _cells(one: JobNow) -> list[str]:
         row.host or "-",
         state(row),
         _time(one),
-        numbers.sparkline(course(one.pace.trend), _TREND).ljust(_TREND),
+        numbers.sparkline(clipped(one.pace.trend), _TREND).ljust(_TREND),
         _change(one).rjust(_CHANGE),
         one.alert or "",
         _rate(one.pace.per_s),

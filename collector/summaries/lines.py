@@ -18,8 +18,8 @@ _WAIT_NS: Final = 4 * SECOND_NS
 class StepLine:
     """``count`` spans of one kind, numbered from ``first`` to ``last``; times in ns, ``end_ns`` is real time.
 
-    ``entries``: number of recorded entries; ``timed``: number of spans that were timed. ``end_ns`` is
-    the end of the last span. The times are 0 if no span was timed.
+    ``entries``: number of recorded entries; ``timed``: number of spans that were timed. ``end_ns``
+    is the end of the last span. The times are 0 if no span was timed.
     """
 
     kind: str

@@ -60,9 +60,9 @@ class SpanRow(NamedTuple):
 class Pace:
     """The current step time of one kind, compared with the usual one; None if too little is known.
 
-    ``step_ns``: median of the last ten seconds or so; ``usual_ns``: median of the ten minutes before;
-    ``per_s``: steps a second now; ``last_ns``: end of the last step in real time; ``trend``: medians
-    of up to 15 s each, the latest last. Times are in ns.
+    ``step_ns``: median of the last ten seconds or so; ``usual_ns``: median of the ten minutes
+    before; ``per_s``: steps a second now; ``last_ns``: end of the last step in real time;
+    ``trend``: medians of up to 15 s each, the latest last. Times are in ns.
     """
 
     step_ns: float | None

@@ -1,4 +1,4 @@
-"""Names as bytes: names are UTF-8, and bytes that are not become surrogate escapes."""
+"""Names as bytes: names are UTF-8 text, with surrogate escapes for other bytes."""
 
 
 def octets(text: str) -> bytes:

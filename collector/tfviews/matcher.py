@@ -34,7 +34,7 @@ class Matcher:
     """A list of regexes that match whole names (RE2's full match); an invalid one matches nothing.
 
     ALL matches everything. Without ``shortcut``, it matches only names without a line break, like
-    any `.*`; the TF profiler hides and trims so.
+    any `.*`, as in the TF profiler's options that hide and trim.
     """
 
     __slots__ = ("everything", "patterns")

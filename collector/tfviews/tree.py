@@ -20,8 +20,8 @@ _LIMIT: Final = 1 << 63
 class Branch:
     """One shown entry with its shown children, in order.
 
-    `own`: its own numbers; NOTHING for the root and for scopes that are no node. If the entry is not
-    accounted they are printed as `--`. `total`: the TF profiler's total_* numbers. `nodes`: the
+    `own`: its own numbers; NOTHING for the root and for scopes that are no node. If the entry is
+    not accounted they are printed as `--`. `total`: the TF profiler's total_* numbers. `nodes`: the
     node itself, none for the root and for scopes that are no node; in the code view, the picked
     nodes of the call. `entry`: the accounted entry, for exports.
     """
@@ -213,14 +213,14 @@ def tree_view(
     """
     walk = _Walk(root, options, shown or shows(options), prunes=prunes)
     key, unsorted = sort_key(options.order_by, occurrence=occurrence), not options.order_by
-    anew = options.account_displayed_op_only if displayed_only is None else displayed_only
+    recounts = options.account_displayed_op_only if displayed_only is None else displayed_only
     below: dict[int, list[Branch]] = {}
     branch = None
     for at in range(len(walk.shown) - 1, -1, -1):  # descendants come after their ancestors
         entry, children = walk.shown[at], below.pop(at, None) or []
         children.reverse()
         total, definitions = entry.total, entry.definitions
-        if anew:
+        if recounts:
             total = sums([entry.own, *[child.total for child in children]]) if children else entry.own
             definitions = 1 + sum(child.definitions for child in children)
         if len(children) > 1 and not unsorted:
