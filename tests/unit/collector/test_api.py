@@ -116,7 +116,7 @@ def test_a_profile_for_tensorflows_tools_is_of_one_job(store: OpenStore) -> None
     assert {node.name for node in message.nodes.values()} >= {b"net/MatMul", b"loss"}
     assert list(message.steps) == [0, 1]
     for several in (store.select(), store.select("bb10", device="gpu:0")):
-        with pytest.raises(UsageError, match="a ProfileProto is of one job"):
+        with pytest.raises(UsageError, match="a ProfileProto holds one job"):
             several.serialize_to_string()
 
 
