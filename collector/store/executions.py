@@ -1,4 +1,4 @@
-"""Reads the executions of some traces: of each segment only the row groups that may contain them."""
+"""Reads the executions of some traces, only from row groups that may contain them."""
 
 from collections.abc import Collection, Iterator, Sequence
 from itertools import chain
@@ -27,7 +27,7 @@ def executions(snapshot: Snapshot, wanted: Collection[int], columns: Sequence[st
     sealed = list(generations(snapshot, traces))
 
     def rows(name: str, columns: Sequence[str]) -> pa.Table:
-        """Return the rows of a table that may belong to the traces, with all rows of the log."""
+        """Return the rows of a table that may belong to the traces; all rows of the log are included."""
         groups = (snapshot.groups(name, one.generation, one.traces, columns) for one in sealed)
         return pa.concat_tables([*chain.from_iterable(groups), snapshot.unsealed(name, columns)])
 
@@ -56,7 +56,7 @@ def _of(table: pa.Table, numbers: Any) -> pa.Table:
 
 
 def _parts(snapshot: Snapshot) -> Iterator[pa.Table]:
-    """Yield the ops of each generation."""
+    """Yield the ops of each segment, then those of the log."""
     for _, path in snapshot.segments("ops"):
         yield segment.read(path, "ops", _KEPT)
     yield snapshot.unsealed("ops", _KEPT)

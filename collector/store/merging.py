@@ -13,12 +13,12 @@ from .node_keys import device_of, key_of, node_of
 from .schema import NONE_ID, ROLLUP
 
 _NONE: Final = constant(NONE_ID, pa.uint32())
-#: Columns that are summed; the others are minima, maxima and lists.
+#: Columns that merging adds; the others are minima, maxima and lists.
 _ADDED: Final = tuple(name for name in aggregation.RESULTS if name not in ("min_ns", "max_ns", "first_bucket"))
 
 
 def merge(*rollups: pa.Table) -> pa.Table:
-    """Return the merged ROLLUP of ``rollups``, oldest first; no trace may be in two of them."""
+    """Return the merged ROLLUP of ``rollups``, oldest first; their traces must be disjoint."""
     parts = [rollup for rollup in rollups if rollup.num_rows]
     if len(parts) < 2:
         return parts[0] if parts else ROLLUP.empty_table()
@@ -51,7 +51,7 @@ def by_python(older: pa.Table, newer: pa.Table) -> pa.Table:
 
 
 def _histograms(sides: Sequence[pa.Table], keys: Any) -> aggregation.Columns:
-    """Return the sums of all sides' histograms for the rows ``keys``."""
+    """Return the summed histograms of all ``sides``, for the rows ``keys``."""
     rows, buckets, counts = [], [], []
     for side in sides:
         histogram, first = flat(side["histogram"]), flat(side["first_bucket"])
@@ -82,7 +82,7 @@ def _by_native(module: ModuleType, parts: Sequence[pa.Table]) -> pa.Table:
 
 
 def _buffers(part: pa.Table, groups: Any) -> tuple[memoryview, ...]:
-    """Return the arguments of `_sums.merge` for a rollup; ``groups``: for each of its rows, the row of the result."""
+    """Return the arguments of `_sums.merge` for a rollup; ``groups``: the row of the result for each of its rows."""
     histograms = flat(part["histogram"])
     others = (groups, flat(part["canonical"]), histograms.offsets, histograms.values)
     return tuple(map(aggregation.values_of, (*others, *(flat(part[name]) for name in aggregation.RESULTS))))

@@ -1,4 +1,4 @@
-"""Readers of a store; they need the directory only, no lock and no daemon."""
+"""Readers of a store. They need read access to the directory, but no lock and no daemon."""
 
 import os
 import socket
@@ -21,16 +21,16 @@ T = TypeVar("T")
 
 
 class LocalJob:
-    """One job, or the samples of one host; every call sees the current content, sealed or in a log."""
+    """One job, or the samples of one host; each call reads the current content, sealed and in the log."""
 
     def __init__(self, folder: Path, info: JobInfo, moment: Snapshot | None = None) -> None:
-        """Read ``folder``; ``moment``: a snapshot that every call sees instead of the current content."""
+        """Read ``folder``; ``moment``: a snapshot to read instead of the current content."""
         self.folder = folder
         self.info = info
         self._moment = moment
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return table ``name`` of schema.JOB_TABLES, or just ``columns`` of it.
+        """Return table ``name`` of schema.JOB_TABLES, or only ``columns``.
 
         Sealed ``ops`` are sorted by (node, trace) within each row group; all other rows are in
         order of arrival.
@@ -38,10 +38,9 @@ class LocalJob:
         return self.settled(lambda snapshot: snapshot.table(name, columns))
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
-        """Return the ROLLUP of all traces, or of those with the numbers ``traces``; unknown numbers are ignored.
+        """Return the ROLLUP of the traces with the numbers ``traces``, or of all; unknown numbers are ignored.
 
-        The canonical device of a node is that of the whole job, as in the TF profiler, even if
-        ``traces`` are few.
+        Nodes have the canonical devices of the whole job, as in the TF profiler.
         """
         if traces is None:
             return self.settled(trace_ranges.everything)
@@ -54,14 +53,11 @@ class LocalJob:
         return self.settled(lambda snapshot: trace_ranges.by_trace(snapshot, wanted))
 
     def tags(self) -> tuple[str, ...]:
-        """Return what people wrote on the job."""
+        """Return the job's tags."""
         return catalog.tags(self.folder)
 
     def executions(self, traces: Collection[int], columns: Sequence[str]) -> Executions:
-        """Return the executions of ``traces``, with ``columns`` of `ops`.
-
-        Of the log's rows those of other traces come, too.
-        """
+        """Return the executions of ``traces``, with ``columns`` of `ops`."""
         return self.settled(lambda snapshot: executions.executions(snapshot, traces, columns))
 
     def canonical_devices(self) -> dict[int, int]:
@@ -69,26 +65,26 @@ class LocalJob:
         return self.settled(lambda snapshot: executions.canonical(snapshot, snapshot.table("names")))
 
     def kept(self) -> list[tuple[int, int, int, int]]:
-        """Return (trace, node, device, persistent bytes) of the executions that began and keep any."""
+        """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
         return self.settled(executions.kept)
 
     def host_samples(self) -> pa.Table:
-        """Return all samples of the job's host; none where there are none."""
+        """Return all samples of the job's host; the table may be empty."""
         host = str(self.info.identity.get("host") or "")
         folder = catalog.host_folder(self.folder.parents[1], host)
         if not host or not folder.is_dir():
             return HOST_SAMPLES.empty_table()
         try:
             return LocalJob(folder, catalog.load(folder)).table("host_samples")
-        except FileNotFoundError:  # it was removed just now
+        except FileNotFoundError:  # just removed
             return HOST_SAMPLES.empty_table()
 
     def memory_left(self) -> list[tuple[int, int, int]]:
-        """Return (trace, bytes left allocated, most bytes in use) of each trace."""
+        """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
         return self.asked(questions.memory_left)
 
     def new_nodes(self) -> dict[int, int]:
-        """Return trace -> how many nodes it is the first to have, where there are any."""
+        """Return trace -> number of nodes that first occur in it, if any."""
         return self.asked(questions.new_nodes)
 
     def last_traces(self) -> list[tuple[int, int, int]]:
@@ -100,11 +96,11 @@ class LocalJob:
         return self.asked(partial(questions.timeline, traces=traces))
 
     def window_labels(self) -> dict[int, int]:
-        """Return node -> a label of it, of nodes that traces of the TF profiler have."""
+        """Return node -> one of its labels, for the nodes in traces of the TF profiler."""
         return self.asked(questions.window_labels)
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
-        """Return (graphs with the same names and ops, nodes of each, a node's name, one of the graphs)."""
+        """Return (number of graphs, nodes, name of a node, number of a graph) of each set of identical graphs."""
         return self.asked(questions.identical_graphs)
 
     def graph_names(self, graph: int) -> set[str]:
@@ -112,8 +108,8 @@ class LocalJob:
         return self.asked(partial(questions.graph_names, graph=graph))
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
-        """Return ``action`` of the outputs at one moment; ``highest``: the largest number of a node."""
-        from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # as above
+        """Return the result of ``action`` on one snapshot of the outputs; ``highest``: the highest node id."""
+        from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # few commands use it
 
         return self.asked(lambda ask: action(LocalOutputs(ask, highest)))
 
@@ -122,8 +118,8 @@ class LocalJob:
         return self.asked(lambda ask: ask(sql))
 
     def asked(self, action: Callable[[Ask], T]) -> T:
-        """Return the result of ``action``, which runs SQL on one snapshot of the job; it may be called again."""
-        from .query import asking  # noqa: PLC0415  # duckdb takes half of a command's start-up, and few commands use it
+        """Return the result of ``action``, which runs SQL on one snapshot; it may be called more than once."""
+        from .query import asking  # noqa: PLC0415  # loading duckdb takes half of a command's start-up; few use it
 
         def answer(snapshot: Snapshot) -> T:
             with asking(snapshot, lambda: trace_ranges.everything(snapshot)) as ask:
@@ -132,11 +128,11 @@ class LocalJob:
         return self.settled(answer)
 
     def at_one_moment(self, action: Callable[[JobReader], T]) -> T:
-        """Return the result of ``action`` on one snapshot of the job; it may be called again."""
+        """Return the result of ``action`` on one snapshot of the job; it may be called more than once."""
         return self.settled(lambda snapshot: action(LocalJob(self.folder, self.info, snapshot)))
 
     def settled(self, action: Callable[[Snapshot], T]) -> T:
-        """Return the result of ``action`` on a snapshot whose files all lasted; it may be called again."""
+        """Return the result of ``action`` on a snapshot of existing files; it may be called more than once."""
         return settled(self.folder, action) if self._moment is None else action(self._moment)
 
 
@@ -144,14 +140,17 @@ class LocalStore:
     """A store directory, read only."""
 
     def __init__(self, path: str | os.PathLike[str], host: str | None = None) -> None:
-        """Open the store at ``path`` from ``host`` (this one); StoreError ``store-missing``, ``store-version``."""
+        """Open the store at ``path``; ``host``: the host on which it is read, by default this one.
+
+        StoreError ``store-missing``, ``store-version``.
+        """
         self.path = Path(path)
         self._host = host or socket.gethostname()
         catalog.check(self.path)
 
     @property
     def host_name(self) -> str:
-        """The host that the store is looked at from."""
+        """The host on which the store is read."""
         return self._host
 
     def jobs(self) -> list[LocalJob]:
@@ -163,7 +162,7 @@ class LocalStore:
         return self._read()[1]
 
     def job(self, selector: str) -> LocalJob:
-        """Return the job that ``selector`` means (catalog.select); NoSuchJobError if it means none or several."""
+        """Return the job that matches ``selector`` (catalog.select); NoSuchJobError unless exactly one matches."""
         jobs, errors = self._read()
         by_uid = {job.info.uid: job for job in jobs}
         try:
@@ -183,7 +182,7 @@ class LocalStore:
             raise NoSuchJobError(f"the store has no samples of host {name}") from None
 
     def judged(self, info: JobInfo) -> JobInfo:
-        """Return a record read just now as this store's jobs have it: stale where its collector is gone."""
+        """Return ``info``, a record that was just read, with the state `stale` if its collector has ended."""
         return catalog.judged(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
 
     def _read(self) -> tuple[list[LocalJob], list[StoreError]]:

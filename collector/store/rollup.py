@@ -19,7 +19,10 @@ _NUMBERS: Final = tuple(name for name in aggregation.RESULTS if name != "traces"
 
 
 def canonical_after(ops: pa.Table, devices: Devices, canonical: Any) -> Any:
-    """Extend ``canonical`` by the first CPU or GPU of nodes in ``ops`` that had none; ``ops`` in order of arrival."""
+    """Return ``canonical``, by node id, extended with the first CPU or GPU of nodes that had none.
+
+    ``ops``: executions in order of arrival.
+    """
     node, device = flat(ops["node"]), devices.plain(flat(ops["device"]))
     if aggregation.native is not None:
         buffers = map(aggregation.values_of, (node, device, canonical))
@@ -82,7 +85,10 @@ def canonical_of(total: pa.Table) -> Any:
 
 
 def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
-    """Return the rows with device NONE_ID; ``node`` and ``trace`` occur once per accounted device, sorted by node."""
+    """Return the rows with device NONE_ID.
+
+    ``node`` and ``trace``: one row for each accounted device, node and trace, sorted by node.
+    """
     if not len(node):
         return EMPTY
     starts = changes(node)
@@ -90,7 +96,7 @@ def _of_nodes(node: Any, trace: Any, canonical: Any) -> pa.Table:
     row = pc.subtract(pc.cumulative_sum(starts.cast(pa.int64())), integer(1))
     width = integer(pc.max(trace).as_py() + 1)
     pairs = pc.add(pc.multiply(row, width), trace.cast(pa.int64()))
-    if not _all(pc.greater, pairs):  # a node with several devices may have a trace on each
+    if not _all(pc.greater, pairs):  # a node may have the same trace on several devices
         pairs = pc.unique(pairs)
     columns: dict[str, Any] = {name: repeat(0, len(nodes), ROLLUP.field(name).type) for name in _NUMBERS}
     columns |= {"node": nodes, "device": repeat(NONE_ID, len(nodes), pa.uint32()), "canonical": canonical.take(nodes)}
@@ -111,15 +117,15 @@ def _by_node(node: Any, device: Any, size: int) -> Any:
 
 
 def _order(node: Any, device: Any, trace: Any) -> Any:
-    """Return the indexes that sort by (node, device, trace); ids are dense, so a counting sort serves."""
+    """Return the indexes that sort by (node, device, trace); a counting sort suffices, since ids are dense."""
     devices = pc.add(pc.max(device).cast(pa.uint64()), pa.scalar(1, pa.uint64()))
     key = pc.add(pc.multiply(node.cast(pa.uint64()), devices), device.cast(pa.uint64()))
-    if _all(pc.greater_equal, trace):  # the usual order of arrival; profiler windows may differ
+    if _all(pc.greater_equal, trace):  # usual; traces of profiler windows may arrive in another order
         return pc.array_sort_indices(key)
     by_trace = pc.array_sort_indices(trace)
     return by_trace.take(pc.array_sort_indices(key.take(by_trace)))
 
 
 def _all(compare: Any, column: Any) -> bool:
-    """Whether ``compare`` holds between every two neighbours."""
+    """Whether ``compare`` holds for each element and the one before it."""
     return pc.all(compare(column.slice(1), column.slice(0, max(0, len(column) - 1)))).as_py() is not False

@@ -1,4 +1,4 @@
-"""Seal a write-ahead log into segments; a crash at any point loses nothing."""
+"""Seals a write-ahead log into segments; a crash at any point loses nothing."""
 
 import contextlib
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from .schema import JOB_TABLES, LAST_TRACE, NAMES
 from .snapshot import Snapshot
 from .wal import Contents
 
-#: Rows of ops that are sealed at once, rounded up to whole appends: a few megabytes.
+#: Rows of ops in one piece of a sealing, rounded up to whole appends: a few megabytes.
 PART_ROWS: Final = 16_000
 
 
@@ -59,20 +59,21 @@ class LogState:
             self.devices = pa.concat_tables([self.devices, only(as_table(rows))])
 
     def done(self, about: int, last: int) -> None:
-        """Note the last number that an append completed."""
+        """Count an append, and set the last number of wire type ``about``."""
         self.appends += 1
         if about:
             self.acked[about] = last
 
     def clear(self) -> None:
-        """Reset after the log was sealed."""
+        """Reset rows and appends after a sealing."""
         self.rows, self.appends = {}, 0
 
 
 def seal(folder: Path, info: JobInfo, tail: LogState, contents: Contents) -> JobInfo:
-    """Write ``contents`` as the generation after the last sealed one and return the job's record with it.
+    """Write ``contents`` as the generation after the last sealed one, and return the new record of the job.
 
-    Only the last step, the record's replacement, makes the generation count; a StoreError before it changes nothing.
+    The last step, the replacement of the record, commits the generation. A StoreError before it
+    changes nothing.
     """
     generation = info.sealed + 1
     rows = {**info.rows, **{name: info.rows.get(name, 0) + number for name, number in tail.rows.items()}}
@@ -115,7 +116,7 @@ def _superseded(before: JobInfo, after: JobInfo) -> Iterator[tuple[str, int]]:
 
 
 def _write_ops(folder: Path, info: JobInfo, tail: LogState, contents: Contents) -> int:
-    """Write ops, rollup and total of the generation; return the generation of the total now in force."""
+    """Write ops, rollup and total of the generation; return the number of the generation."""
     generation = info.sealed + 1
     total = _total(folder, info)
     traces, devices = contents.table("traces"), Devices(tail.devices)
@@ -132,7 +133,7 @@ def _write_ops(folder: Path, info: JobInfo, tail: LogState, contents: Contents) 
             first, last = min(first, pc.min(part["trace"]).as_py()), max(last, pc.max(part["trace"]).as_py())
             yield part
             del piece, part  # as in segment.encode_parts
-            pa.default_memory_pool().release_unused()  # the pool's cached blocks of other sizes add up
+            pa.default_memory_pool().release_unused()  # else the pool's cached blocks of other sizes add up
 
     _write(folder, "ops", generation, segment.encode_parts("ops", pieces()))
     rollup = merge(*rollups)

@@ -29,12 +29,12 @@ class _Stamp(NamedTuple):
 class Tail:
     """Follows the rows of a job; `news` is cheap if there are none.
 
-    Rows are counted, so sealing, merging and a new collector neither repeat nor skip any. A job that was removed and
-    stored again starts from its first row.
+    Rows are counted, so sealing, merging and a new collector neither repeat nor skip any. A job that
+    was removed and stored again starts from its first row.
     """
 
     def __init__(self, folder: Path, tables: Sequence[str]) -> None:
-        """Follow ``tables`` of the job, or the host, in ``folder``; the first `news` are all stored rows."""
+        """Follow ``tables`` of the job or host in ``folder``; the first `news` returns all stored rows."""
         self.folder = folder
         self._tables = tuple(tables)
         self._stamp: _Stamp | None = None
@@ -49,13 +49,13 @@ class Tail:
         return self._info
 
     def news(self) -> dict[str, pa.Table]:
-        """Return the new rows since the last call by table, in order of arrival; tables without any are left out.
+        """Return the rows since the last call by table, in order of arrival; tables without new rows are left out.
 
         NoSuchJobError if the job was removed, StoreError if it is damaged.
         """
         try:
             return self._news()
-        except FileNotFoundError:  # sealed just now, or removed: the whole read decides
+        except FileNotFoundError:  # just sealed, or removed: reading the whole folder decides
             return self._whole()
         except OSError as error:
             raise durable.unread(self.folder if error.filename is None else Path(error.filename), error) from None
@@ -81,7 +81,7 @@ class Tail:
         return self._taken_from(read_from(path, self._end))
 
     def _whole(self) -> dict[str, pa.Table]:
-        """Return the new rows by their counts: on the first call, or after the followed log was sealed."""
+        """Return the new rows by counting all rows: on the first call, and after a sealing of the followed log."""
         stamp = None
         with contextlib.suppress(OSError):
             stamp = _Stamp.of(self.folder / catalog.JOB_FILE)
@@ -90,7 +90,7 @@ class Tail:
         return found
 
     def _is_another(self, info: JobInfo) -> bool:
-        """Whether the job was removed and stored again since the last look."""
+        """Whether the job was removed and stored again since the last call."""
         return self._info is None or info.opened_ns != self._info.opened_ns
 
     def _look(self, snapshot: Snapshot) -> dict[str, pa.Table]:

@@ -1,4 +1,8 @@
-"""The rollup of some traces. Generations wholly inside contribute their rollups; the others are filtered by row."""
+"""Rollups of some traces.
+
+A generation whose traces are all selected contributes its rollup; of other generations the rows are
+filtered.
+"""
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -71,7 +75,7 @@ def _times(ops: pa.Table, known: pa.Table, devices: Devices) -> pa.Table:
 
 
 def _settled(rollup: pa.Table, canonical: Any) -> pa.Table:
-    """Return ``rollup`` with the final canonical devices: some nodes get theirs in a later generation."""
+    """Return ``rollup`` with the final canonical devices: a node may get its device in a later generation."""
     of_node = pc.equal(flat(rollup["device"]), NONE)
     column = pc.if_else(of_node, canonical.take(flat(rollup["node"])), NONE)
     return rollup.set_column(rollup.column_names.index("canonical"), rollup.schema.field("canonical"), column)

@@ -107,7 +107,7 @@ def test_the_c_part_refuses_what_does_not_fit_together(wrong):
 def test_the_c_part_refuses_what_are_no_rollups():
     with pytest.raises(TypeError):
         aggregation.native.merge((buffers(),), 1)
-    with pytest.raises(ValueError, match="other columns"):
+    with pytest.raises(ValueError, match="another number of columns"):
         aggregation.native.merge([None], 1)
     with pytest.raises(TypeError):
         aggregation.native.merge([(None,) * (4 + len(aggregation.RESULTS))], 1)
