@@ -1,4 +1,4 @@
-"""The watched values of one job: step times by kind and key, the last step, memory, losses."""
+"""Watches one job: its step times by kind and key, its last step, its memory, its losses."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple, Protocol
@@ -13,21 +13,21 @@ from .step_series import NS, Shift, Spike, StepSeries
 SERIES_MAX: Final = 16
 #: Minimum share of the job's step time for a series to raise alerts.
 SHARE_MIN: Final = 0.1
-#: Minimum duration of a stall: a multiple of the usual step time, and seconds.
+#: Minimum duration of a stall: a multiple of the usual step time, and a number of seconds.
 STALL_FACTOR: Final = 10.0
 STALL_S: Final = 15
 #: Minimum interval between two alerts of a job with the same slug (seconds).
 HOLD_S: Final = {SPIKE: 300, MEMORY_GROWTH: 600, LOSSES: 300}
 #: Counters of losses.
 _LOST: Final = ("dropped_records", "dropped_traces", "dropped_spans", "never_stored")
-#: Limits for times from jobs, which are not trusted: step duration, and step end after now (ns).
+#: Limits for times from jobs, which may be wrong: duration of a step, and its end after the present (ns).
 _LONGEST_NS: Final = 86_400 * NS
 _AHEAD_NS: Final = 60 * NS
 _UNUSUAL: Final = layout.FLAG_FAILED | layout.FLAG_SETUP
 
 
 class SpanEntry(Protocol):
-    """The used fields of a span entry (records.Span)."""
+    """The fields of a span entry (records.Span) that are read here."""
 
     start_mono_ns: int
     total_ns: int
@@ -48,7 +48,7 @@ class SeriesKey(NamedTuple):
 
 
 class JobWatch:
-    """The state of one job between messages; ``host`` is the host that it runs on."""
+    """The state of one job between messages; ``host``: the host on which it runs."""
 
     def __init__(self, host: str) -> None:
         self.host = host
@@ -105,7 +105,7 @@ class JobWatch:
     # -- output ----------------------------------------------------------------------------------
 
     def alerts(self, now_ns: int) -> list[Alert]:
-        """Return the alerts since the last call, without shifts of step times, and drop them."""
+        """Return the alerts since the last call, except those about shifts of step times."""
         self._check_stall()
         growth = self._memory.growth()
         if growth is not None:
@@ -114,7 +114,7 @@ class JobWatch:
         return found
 
     def shifts(self, now_ns: int) -> list[tuple[SeriesKey, Shift]]:
-        """Return the series with increased step times, the one with the most total time first."""
+        """Return the series whose steps became slower, and their shifts; the series with the most time first."""
         found = []
         whole = sum(series.total_ns for series in self._series.values())
         for which, series in self._series.items():
@@ -125,7 +125,7 @@ class JobWatch:
         return sorted(found, key=lambda pair: -self._series[pair[0]].total_ns)
 
     def restart(self) -> None:
-        """Start all series over: their current step times become the usual ones."""
+        """Restart all series, so that their current step times become the usual ones."""
         for series in self._series.values():
             series.restart()
 

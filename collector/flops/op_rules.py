@@ -1,7 +1,7 @@
-"""Table of rules, by op type: which products of input and output sizes are equal.
+"""Rules by op type: which products of input and output sizes are equal.
 
-The rules fill in open sizes from the few known ones, so they assume what nearly always holds: no
-open size is broadcast, and a reshape keeps the order of open sizes.
+The rules are used to infer open sizes from a few known ones. They assume what nearly always holds:
+open sizes are not broadcast, and a reshape keeps the order of open sizes.
 """
 
 import math
@@ -13,7 +13,7 @@ from .constraints import Equal, Op, Relation, Sizes, batches, both, equal_shapes
 
 
 def equal_products(op: str, of: Op) -> Iterator[Equal]:
-    """Yield the equal products of sizes of one op; stop at the first missing input of a malformed op."""
+    """Yield the equal products of sizes of one op; of a malformed op, those before a missing input."""
     relation = TABLE.get(op)
     if relation is not None:
         with suppress(IndexError):
@@ -64,7 +64,7 @@ def _product(op: Op, left_turned: bool, right_turned: bool) -> Iterator[Equal]:
 
 
 def _reshape(op: Op) -> Iterator[Equal]:
-    """Yield that the number of elements is kept; if the known sizes are equal, so are the open ones, in order."""
+    """Yield that the number of elements is equal; if the known sizes match, so do the open ones, in order."""
     before, after = op.input(0), op.output()
     yield from equal_shapes(op.value(1), after)
     if before is None or after is None:
@@ -111,7 +111,7 @@ def _reduce(op: Op) -> Iterator[Equal]:
 
 
 def _along(op: Op, axis: int | None, shapes: Sequence[Sizes | None]) -> Iterator[Equal]:
-    """Yield that shapes equal the output's except along one axis."""
+    """Yield that shapes equal that of the output, except along one axis."""
     output = op.output()
     if axis is None or not output:
         return
@@ -185,13 +185,13 @@ def _tile(op: Op) -> Iterator[Equal]:
 
 
 def _loop(op: Op) -> Iterator[Equal]:
-    """Yield that loop variables keep their shape, where it is open both before and after."""
+    """Yield that loop variables keep their shapes."""
     for before, after in zip(op.inputs, op.outputs, strict=False):
         yield from equal_shapes(before, after)
 
 
 def _slice(op: Op) -> Iterator[Equal]:
-    """Yield that a strided slice of the whole first axis keeps its size."""
+    """Yield that a strided slice over the whole first axis keeps the size of that axis."""
     whole = op.number("begin_mask") & op.number("end_mask") & 1
     others = op.number("ellipsis_mask") | op.number("new_axis_mask") | op.number("shrink_axis_mask")
     if whole and not others & 1 and (op.constant(3) or (1,))[0] == 1:

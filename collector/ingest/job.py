@@ -21,18 +21,18 @@ from .rows import UNDECODABLE, RowMaker
 from .sequence import Sequence
 from .watching import Watching
 
-#: Estimated decoding times in seconds. Up to AT_ONCE_S a message is decoded when it arrives.
-#: Longer ones are decoded in slices of SLICE_S, so that every job gets its turn.
-#: A record above LARGE_S or LARGE_BYTES is decoded in a process of its own.
+#: Limits of estimated decoding times (seconds) and of sizes (bytes). A message up to AT_ONCE_S is
+#: decoded on arrival. A longer one is decoded in slices of SLICE_S between the slices of other jobs.
+#: A record above LARGE_S or LARGE_BYTES is decoded in a worker process.
 AT_ONCE_S: Final = 0.015
 SLICE_S: Final = 0.05
 LARGE_S: Final = 0.1
 LARGE_BYTES: Final = 8 << 20
-#: States of a job's end that CLOSE may name.
+#: States of an ended job, in CLOSE.
 END_STATES: Final = ("exited", "killed", "ended", "detached", "lost")
-#: The keys of CLOSE itself; the others are those of COUNTERS.
+#: The keys of CLOSE that are not counters.
 END_KEYS: Final = ("state", "status", "signal", "t_ns", "never_stored")
-#: The collector's own counter: records and span entries that never arrived, or are not stored.
+#: The collector's counter of records and span entries that did not arrive or could not be stored.
 LOST: Final = "never_stored"
 _REMOVED: Final = {
     wire.RECORDS: "records that were in a store that was removed or moved away",
@@ -57,11 +57,11 @@ class BusyError(TfprofError):
 
 
 class Job:
-    """State of one job between messages; it is small and ends with the job.
+    """State of one job between messages.
 
-    `take` returns the heads of the answers. FormatError: the message is never accepted. BusyError: the
-    agent sends it again. StoreError: it cannot be stored now; the decoded rows are kept and stored
-    first, as soon as possible. `failed` is called with every internal error.
+    `take` returns the heads of the answers. It raises FormatError if a message is invalid, and
+    BusyError if the agent must send it again. After a StoreError the decoded rows are kept, and
+    stored before all others as soon as possible. `failed` is called with every internal error.
     """
 
     def __init__(self, uid: int, writer: JobWriter, maker: RowMaker, shared: Shared) -> None:
@@ -107,12 +107,12 @@ class Job:
         return self._unstored is not None
 
     def opened(self, identity: Mapping[str, Any]) -> None:
-        """Store the identity in an OPEN and discard a pending CLOSE: the job goes on."""
+        """Store the identity from an OPEN, and discard a pending CLOSE, since the job continues."""
         self.writer.identity(identity)
         self._end = None
 
     def note_removed(self, about: int, last: int) -> None:
-        """Record as lost the messages of type ``about`` up to ``last``, whose store was removed."""
+        """Count the messages of type ``about`` up to ``last`` as lost: they were in a store that was removed."""
         if last <= self.writer.acked(about):
             return
         self._count_missing(last - self.writer.acked(about), _REMOVED[about], slug="store-removed")
@@ -120,7 +120,7 @@ class Job:
         self._sequences[about] = Sequence(last)
 
     def take(self, head: Head, body: memoryview) -> list[Head]:
-        """Take one message of this job."""
+        """Handle one message of this job; return the answers."""
         self.retry()
         return self._HANDLERS[head.type](self, head, body)
 
@@ -133,12 +133,12 @@ class Job:
         except StoreError:
             raise
         except Exception:  # the failure stays within this job
-            self._unstored = None  # the store never accepts it
+            self._unstored = None  # a second attempt would fail, too
             raise
         self._unstored = None
 
     def drop(self) -> None:
-        """Discard all waiting records; the job is not used afterwards."""
+        """Discard all waiting records; the job must not be used afterwards."""
         if self._work is not None:
             self._shared.slot.drop(self._work)
             self._work = None
@@ -147,7 +147,7 @@ class Job:
         self._waiting_bytes = 0
 
     def pump(self) -> list[Head]:
-        """Store a slice of the waiting records, and the job's end after the last one."""
+        """Store a slice of the waiting records, and after the last one the job's end; return the acks."""
         self.retry()
         before = len(self._waiting)
         if self._work is not None:
@@ -232,11 +232,11 @@ class Job:
             if values.get(name) is not None:
                 whole(values, name, 0)
         self._counters_now = {k: v for k, v in values.items() if k not in END_KEYS} or self._counters_now
-        self._end = head, values  # stored when it is this job's turn: sealing is slow, and many jobs may end at once
+        self._end = head, values  # stored in `pump`: sealing is slow, and many jobs may end at once
         return []
 
     def _finish(self, head: Head, values: Mapping[str, Any]) -> Head:
-        """Store the job's end and return the ack of its CLOSE; if that fails the agent sends CLOSE again."""
+        """Store the job's end and return the ack of CLOSE; if that fails, the agent sends CLOSE again."""
         self._end = None
         if self._events or self._alerts:
             self._append({}, 0, 0)
@@ -246,7 +246,7 @@ class Job:
         return Head(wire.ACK, self.uid, wire.CLOSE, head.first, head.last)
 
     def _next_batch(self) -> list[Record]:
-        """Return the next records to decode together."""
+        """Return the waiting records to decode next, together."""
         batch: list[Record] = []
         cost = 0.0
         for record in self._waiting:
@@ -260,7 +260,7 @@ class Job:
         return self._maker.cost(record) > LARGE_S or len(record.body) > LARGE_BYTES
 
     def _store(self, batch: list[Record]) -> None:
-        """Decode and store ``batch``, the first waiting records; an internal error of one becomes an event."""
+        """Decode and store ``batch``, the first waiting records; a record with an internal error becomes an event."""
         mark = self._maker.mark()
         try:
             tables = self._made(batch)
@@ -281,7 +281,7 @@ class Job:
                 self._store([record])
 
     def _made(self, batch: list[Record]) -> Tables:
-        """Return the rows of ``batch``, which is halved while it makes too many rows."""
+        """Return the rows of ``batch``; halve ``batch`` as long as it makes too many rows."""
         while True:
             try:
                 return self._maker.make(batch, time.time_ns())
@@ -289,7 +289,7 @@ class Job:
                 del batch[len(batch) // 2 :]
 
     def _begin(self, batch: list[Record]) -> None:
-        """Start a worker on the one record of ``batch``, if none runs."""
+        """Start a worker on the only record of ``batch``, unless one is running."""
         try:
             self._work = self._shared.slot.start(self._maker, batch, time.time_ns())
         except OSError as error:
@@ -297,7 +297,7 @@ class Job:
             self._give_up(batch[0], f"no process can be started to decode it: {error.strerror}")
 
     def _finish_work(self, work: Worker) -> None:
-        """Store the worker's rows of the first waiting record, once it has ended."""
+        """If the worker has ended, store its rows, which are those of the first waiting record."""
         outcome = self._shared.slot.outcome(work)
         if outcome is None:
             return
@@ -325,13 +325,13 @@ class Job:
         self._count_waiting()
 
     def _count_waiting(self) -> None:
-        """Update the account of waiting bytes; a message stays in memory as long as any of its records."""
+        """Update the number of waiting bytes."""
         waiting = sum(layout.RECORD.size + len(record.body) for record in self._waiting)
         self._shared.slot.add_waiting(waiting - self._waiting_bytes)
         self._waiting_bytes = waiting
 
     def _give_up(self, record: Record, why: str, slug: str = UNDECODABLE) -> None:
-        """Store an event: ``record`` could not be decoded."""
+        """Store an event about ``record``, which could not be decoded."""
         name = layout.RECORD_NAMES.get(record.kind, str(record.kind))
         text = f"{name} of {len(record.body)} bytes, record {record.seq}: {why}"
         self._events.append(Event(time.time_ns(), slug=slug, text=text[:TEXT_MAX]))
@@ -356,7 +356,7 @@ class Job:
             self._count_lost(count)
 
     def _count_lost(self, count: int) -> None:
-        """Add to the counter of records and entries that are not stored."""
+        """Add ``count`` to the counter LOST."""
         if count:
             self._lost_count = fits(self._lost_count + count)
             self._counters_now = dict(self.writer.info.counters if self._counters_now is None else self._counters_now)

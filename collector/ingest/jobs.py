@@ -1,4 +1,4 @@
-"""The open jobs of a collector, and the samples messages that cover several jobs."""
+"""The open jobs of a collector; SAMPLES messages, which cover several jobs."""
 
 import contextlib
 import re
@@ -23,13 +23,13 @@ from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, sample_row, whole
 from .rows import RowMaker
 from .watching import Watching
 
-#: Ended jobs that are remembered: a repeated CLOSE is acked, late samples are dropped.
+#: Maximum number of remembered ended jobs: a repeated CLOSE is acked, late samples are dropped.
 ENDED_MAX: Final = 4_096
 #: Internal errors after which a job is quarantined.
 FAILURES_MAX: Final = 20
-#: Poll interval while the worker process runs.
+#: Poll interval while a worker process runs (milliseconds).
 _WORK_MS: Final = 20
-#: Called with the job's uid and the exception, or the worker's traceback.
+#: Callback with the job's uid, and the exception or the worker's traceback.
 Failed = Callable[[int, Exception | str], None]
 _UID: Final = re.compile(r"[0-9a-fA-F]{1,16}")
 
@@ -56,9 +56,9 @@ class InternalError(FormatError):
 class Jobs:
     """The jobs that agents have opened and not closed.
 
-    A failure of one job does not affect the others. `failed` is called with every internal error. After
-    FAILURES_MAX of them a job is quarantined: it ends as lost and its messages are refused.
-    `quarantined` maps its uid to the last error.
+    A failure of one job does not affect the others. `failed` is called with every internal error.
+    After FAILURES_MAX of them a job is quarantined: it ends as lost, and its messages are refused.
+    `quarantined` maps the uid to the last error.
     """
 
     def __init__(self, store: StoreWriter, decoder: Decoder, failed: Failed) -> None:
@@ -97,7 +97,7 @@ class Jobs:
         return uid in self._ended or uid in self.quarantined
 
     def poll_timeout_ms(self, most: int) -> int:
-        """Return the poll timeout until ``work`` has to run, at most ``most``."""
+        """Return the poll timeout before the next ``work`` (milliseconds), at most ``most``."""
         if not self._busy:
             return most
         ready = any(self.open[uid].is_ready for uid in self._busy if uid in self.open)
@@ -156,7 +156,7 @@ class Jobs:
         for uid in [uid for uid, job in self.open.items() if job.is_stalled]:
             try:
                 self.open[uid].retry()
-            except StoreError:  # reported at the first attempt, and again when the agent sends again
+            except StoreError:  # reported after the first attempt, and when the agent sends it again
                 if self._drop_if_removed(uid):
                     yield JobAnswers(uid, [Head(wire.REOPEN, uid)])
                 continue
@@ -167,7 +167,7 @@ class Jobs:
     def work(self, seconds: float) -> Iterator[JobAnswers]:
         """Store a slice of each busy job in turn, for about ``seconds``.
 
-        Yields the acks of what was stored, or the StoreError that prevented it.
+        Yield the acks of stored records, or the StoreError that prevented storing.
         """
         ends = time.monotonic() + seconds
         for uid in list(self._busy):
@@ -205,17 +205,17 @@ class Jobs:
         self._store.tick(now, failed)
 
     def store_alerts(self) -> list[tuple[int, Alert]]:
-        """Store what the detector has found since the last call and return it by uid."""
+        """Store the new alerts, and return them with the uids of their jobs."""
         found = [(uid, alert) for uid, alert in self._watching.alerts(time.time_ns()) if uid in self.open]
         for uid, alert in found:
-            with contextlib.suppress(StoreError):  # the job keeps it
+            with contextlib.suppress(StoreError):  # the job keeps the alert
                 self.open[uid].alert(alert)
         return found
 
     def _renew(self) -> None:
-        """Recreate a store that was removed or moved; the agents send again what was not acked."""
+        """Recreate a store that was removed or moved; agents send unacked messages again."""
         self._store.renew()
-        self._report_failure(0, f"{self._store.path} was removed or moved away, and is made anew")
+        self._report_failure(0, f"{self._store.path} was removed or moved away, and is created again")
         for writer in self._store.lost_hosts:
             self._store.forget(writer)
         for uid in list(self.open):
@@ -236,20 +236,20 @@ class Jobs:
         return True
 
     def _report_removed(self, job: Job) -> None:
-        """Record in the new folder what ``job`` lost with the removed one, as stored."""
+        """Count in the new folder the messages of ``job`` that were stored in the removed folder."""
         for about, last in self._removed.get(job.uid, {}).items():
             job.note_removed(about, last)
         self._removed.pop(job.uid, None)
 
     def close(self) -> None:
-        """Discard waiting records: they are not acked, and the next collector receives them again."""
+        """Discard waiting records; the next collector receives them again, since they are not acked."""
         for job in self.open.values():
             job.drop()
 
     def hand_over_counters(self, at_most: int) -> None:
-        """Pass new counters of ``at_most`` jobs to the store, the longest waiting first.
+        """Pass new counters of at most ``at_most`` jobs to the store, the longest waiting first.
 
-        Each job costs one file replacement, so with many jobs each is written less often.
+        The store replaces a file for each of them, so many jobs are written less often each.
         """
         for uid in list(self.open):
             if at_most <= 0:
@@ -324,7 +324,7 @@ class Jobs:
         self._watching.close(uid)
         job.drop()
         self.rows_of_ended += job.rows
-        text = f"{FAILURES_MAX} internal failures, the last one {why}: the job's messages are refused from here on"
+        text = f"{FAILURES_MAX} internal failures, the last one {why}: the job's messages are refused from now on"
         event = Event(time.time_ns(), "quarantined", text[:TEXT_MAX])
         actions: tuple[Callable[[], None], ...] = (
             lambda: job.writer.append({"events": event_rows([event])}),
@@ -370,11 +370,11 @@ def _failures(action: Callable[[], None]) -> list[StoreError]:
 
 def _uid(text: str) -> int:
     if not _UID.fullmatch(text):
-        raise FormatError(f"{text[:40]!r} is no job")
+        raise FormatError(f"{text[:40]!r} is not the id of a job")
     return int(text, 16)
 
 
 def _object(value: object) -> Mapping[str, Any]:
     if not isinstance(value, dict):
-        raise FormatError("a sample that is no object")
+        raise FormatError("a sample is not an object")
     return value

@@ -74,8 +74,8 @@ TRACES = pa.schema(
 NAMES = pa.schema([("kind", _U16), ("id", _U32), ("text", _BYTES)])
 NODE, DEVICE, LABEL, ALLOCATOR, OUTPUTS = range(5)
 
-#: One row per span entry. `count` is above 1 if the entry holds several short steps, or (with
-#: layout.FLAG_SAMPLED) if untimed steps precede it.
+#: One row per span entry. Short steps share an entry, of `count` steps; with layout.FLAG_SAMPLED
+#: only the last of them was timed.
 SPANS = pa.schema(
     [
         ("kind", _U16),

@@ -61,11 +61,11 @@ def test_a_message_is_read_in_either_form() -> None:
 @pytest.mark.parametrize(
     ("data", "forms", "said"),
     [
-        (b"\x0a\x05abc", (BINARY,), "g.pb is no GraphDef: its bytes do not parse as one [bad-file]"),
-        (b"\x0a\x05abc", (TEXT, BINARY), "g.pb is no GraphDef: its bytes do not parse as one [bad-file]"),
+        (b"\x0a\x05abc", (BINARY,), "g.pb is not a valid GraphDef: its bytes do not parse as one [bad-file]"),
+        (b"\x0a\x05abc", (TEXT, BINARY), "g.pb is not a valid GraphDef: its bytes do not parse as one [bad-file]"),
         (b'node {\n  nam: "a" }', (BINARY, TEXT), 'GraphDef: 2:3 : Message type "NodeDef" has no field named "nam".'),
-        (b'node { name: "\xff" }', (TEXT,), "it is text, but not UTF-8, or too deep"),
-        (b"node {" + b" attr { value { func { attr { value {" * 2000, (TEXT,), "is no GraphDef"),
+        (b'node { name: "\xff" }', (TEXT,), "it is text, but not UTF-8, or nested too deeply"),
+        (b"node {" + b" attr { value { func { attr { value {" * 2000, (TEXT,), "is not a valid GraphDef"),
     ],
 )
 def test_what_is_no_message_is_told_by_the_form_that_it_has(data: bytes, forms: tuple[str, ...], said: str) -> None:

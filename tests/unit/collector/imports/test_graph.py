@@ -54,5 +54,5 @@ def _profile() -> ProfileProto:
     ],
 )
 def test_what_is_no_graph_is_told(message: GraphDef) -> None:
-    with pytest.raises(BadFileError, match="g is no GraphDef"):
+    with pytest.raises(BadFileError, match="g is not a valid GraphDef"):
         graph(message.SerializeToString(), "g")

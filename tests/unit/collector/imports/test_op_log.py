@@ -74,5 +74,5 @@ def test_a_text_that_is_not_utf8_is_told(field: str) -> None:
     "data", [b"", GraphDef(node=[{"name": "a", "op": "b", "attr": {"x": {"i": 1}}}]).SerializeToString()]
 )
 def test_what_is_no_op_log_is_told(data: bytes) -> None:
-    with pytest.raises(BadFileError, match="log is no OpLogProto"):
+    with pytest.raises(BadFileError, match="log is not a valid OpLogProto"):
         op_log(OpLogProto.FromString(data), {"a"}, "log")

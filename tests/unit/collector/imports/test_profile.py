@@ -176,31 +176,34 @@ def _entry(**changes: Any) -> Change:
     [
         (lambda p: p.steps.append(-1), "below 0"),
         (lambda p: p.nodes[1].op_types.pop(), "its list of types lacks its own type"),
-        (lambda p: setattr(p.nodes[0], "host_device", b"/host"), "its host is not that of its device"),
-        (lambda p: p.nodes[0].execs.clear(), "it did not run on the device that it belongs to"),
+        (lambda p: setattr(p.nodes[0], "host_device", b"/host"), "its host device is not the host of its device"),
+        (lambda p: p.nodes[0].execs.clear(), "it did not run on its device"),
         (lambda p: p.nodes[1].inputs.update({-1: 0}), "inputs have impossible positions"),
         (lambda p: p.nodes[1].inputs.update({1 << 30: 0}), "inputs have impossible positions"),
-        (lambda p: p.nodes[1].src_output_index.update({0: -1}), "of an input, 'a':-1"),
+        (lambda p: p.nodes[1].src_output_index.update({0: -1}), "its input 'a':-1 cannot be named in a graph"),
         (lambda p: p.nodes[1].src_output_index.update({1: 0}), "has an output slot of node 1"),
         (lambda p: p.nodes[1].output_shapes[1 << 20].int64_values.append(1), "outputs have impossible positions"),
         (lambda p: p.nodes[0].attrs.update({"shape": b"\x3a\x04\x12\x02\x08\x03"}), "not those of its attributes"),
         (_entry(run_count=2), "its number of runs is wrong"),
         (_entry(devices=[]), "it ran on no device"),
-        (_entry(devices=[b"/host:cpu"]), "times of devices that it did not run on"),
-        (_entry(devices=[CPU.encode(), GPU.encode()]), "which are not its device"),
+        (_entry(devices=[b"/host:cpu"]), "times on devices on which it did not run"),
+        (_entry(devices=[CPU.encode(), GPU.encode()]), "but belongs to another device"),
         (_entry(devices=[CPU.encode(), b"/HOST"]), "not in lower case"),
         (_entry(memory_execs=[]), "not have one memory record per run"),
-        (_entry(memory_execs=[{"memory_micros": 1009}]), "it ran for 5 µs and its memory for 9"),
-        (_entry(memory_execs=[{"memory_micros": 1005, "accelerator_temp_bytes": 1}]), "memory of another kind"),
+        (_entry(memory_execs=[{"memory_micros": 1009}]), "it ran for 5 µs, but its memory record says 9 µs"),
+        (
+            _entry(memory_execs=[{"memory_micros": 1005, "accelerator_temp_bytes": 1}]),
+            "on another kind of device",
+        ),
         (_entry(memory_execs=[{"memory_micros": 1005, "output_bytes": 1}]), "but no outputs"),
         (_entry(memory_execs=[{"memory_micros": 1005, "allocator_bytes_in_use": -1}]), "fewer than 0 bytes"),
         (_entry(all_start_micros=900), "between its first start and its last end"),
         (_entry(all_start_micros=2000, devices=[CPU.encode(), b"/host"]), "between its first start and its last end"),
         (_entry(accelerator_execs={"/host": times((1, 1))}, devices=[CPU.encode(), b"/host"]), "accelerator times on"),
-        (_entry(cpu_execs={CPU: {"times": [{"int64_values": [1000]}]}}), "a time is no start and duration"),
+        (_entry(cpu_execs={CPU: {"times": [{"int64_values": [1000]}]}}), "a time lacks start or duration"),
         (
             _entry(cpu_execs={}, run_count=0, memory_execs=[], allocations=[{"alloc_bytes": 1}]),
-            "it allocated, but did not run",
+            "it has allocations, but did not run",
         ),
     ],
 )
@@ -240,14 +243,14 @@ def test_a_run_metadatas_own_names_stay_as_they_are() -> None:
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda p: p.nodes.clear(), "is no ProfileProto: it has no nodes"),
-        (lambda p: setattr(p.nodes[1], "id", 7), "is no ProfileProto: it has nodes without"),
-        (lambda p: p.nodes[1].ClearField("op"), "is no ProfileProto: it has nodes without"),
+        (lambda p: p.nodes.clear(), "is not a valid ProfileProto: it has no nodes"),
+        (lambda p: setattr(p.nodes[1], "id", 7), "is not a valid ProfileProto: it has nodes without"),
+        (lambda p: p.nodes[1].ClearField("op"), "is not a valid ProfileProto: it has nodes without"),
         (lambda p: setattr(p.nodes[1], "name", b"a"), "two nodes have the same name"),
         (lambda p: setattr(p.nodes[1], "name", b"\xff"), "not UTF-8"),
         (lambda p: p.nodes[1].inputs.update({1: 9}), "has node 9 as an input, which does not exist"),
         (lambda p: p.MergeFromString(b"\xa0\x06\x01"), "it has unknown fields"),
-        (lambda p: p.steps.pop(), "ran in step 3, which is none of its steps"),
+        (lambda p: p.steps.pop(), "ran in step 3, which the profile does not list"),
         (lambda p: p.nodes[0].trace.traces.add(file_id=4), "refers to text 4"),
     ],
 )
@@ -266,5 +269,5 @@ def test_damage_is_told(change: Change, said: str) -> None:
     ],
 )
 def test_files_of_other_kinds_are_told(message: Any) -> None:
-    with pytest.raises(BadFileError, match="p is no ProfileProto"):
+    with pytest.raises(BadFileError, match="p is not a valid ProfileProto"):
         ProfileFile(message.SerializeToString(), "p")

@@ -92,7 +92,7 @@ def _profile() -> ProfileProto:
     ],
 )
 def test_what_is_no_run_metadata_is_told(data: bytes) -> None:
-    with pytest.raises(BadFileError, match="r is no RunMetadata"):
+    with pytest.raises(BadFileError, match="r is not a valid RunMetadata"):
         step(0, data, "r")
 
 
