@@ -87,10 +87,10 @@ class Collector:
     def serve(self) -> None:
         """Receive and store until ``stop``, or until agents are silent for the idle time and no work is left."""
         while not self._stopping:
-            came = self._receiver.turn(TURN_MS)
+            received = self._receiver.turn(TURN_MS)
             now = time.monotonic()
             self._tick(now)
-            if not came and now - self._stats.heard >= self._options.idle_s and not self._jobs.is_waiting:
+            if not received and now - self._stats.heard >= self._options.idle_s and not self._jobs.is_waiting:
                 return
 
     def stop(self) -> None:

@@ -53,7 +53,7 @@ class Calls:
         self._line = caller & _LINE
         self._knows_line = False  # whether the session has the line of the step's thread
         self._others = bool(caller & layout.XSPACE_OTHERS)
-        self._tells_regions = False
+        self._has_regions = False
         self._began_ps: int | None = None  # when the step's thread first called a function
         self._runs: dict[int, _Run] = {}
         self._data: set[int] = set()
@@ -61,7 +61,7 @@ class Calls:
     def begin(self, name: bytes, call: int, line: XLine, start_ps: int, within: int) -> None:
         """Add the event ``name`` of ``call`` on the thread ``line``, inside the call ``within`` (0: none)."""
         if name == _REGION:
-            self._tells_regions = True
+            self._has_regions = True
         elif name != FUNCTION_RUN:
             self._data.add(call)
         else:
@@ -71,26 +71,26 @@ class Calls:
             if is_own:
                 self._began_ps = min(start_ps, start_ps if self._began_ps is None else self._began_ps)
 
-    def look(self, line: int) -> None:
+    def add_line(self, line: int) -> None:
         """Register a line of the session."""
         self._knows_line = self._knows_line or self._is_own(line)
 
     @property
-    def are_mixed(self) -> bool:
+    def has_other_callers(self) -> bool:
         """Whether other threads than the step's called functions; valid after all events were added."""
         return bool(self._line and self._knows_line and self._others)
 
-    def is_of_another(self, call: int, start_ns: int) -> bool:
+    def belongs_to_other_thread(self, call: int, start_ns: int) -> bool:
         """Whether an op with this call and start belongs to another thread; valid after all events were added.
 
         An op of an executor that began before the session belongs to another thread. Older versions
         of TensorFlow do not distinguish such executors from those still running at the end. With
         them, an op belongs to another thread if it began before the first call of the step's thread.
         """
-        if not self.are_mixed:
+        if not self.has_other_callers:
             return False
         if call == UNSEEN:
-            return self._tells_regions or (self._began_ps is not None and start_ns * 1000 < self._began_ps)
+            return self._has_regions or (self._began_ps is not None and start_ns * 1000 < self._began_ps)
         seen: set[int] = set()
         while call and call not in seen:
             seen.add(call)

@@ -240,7 +240,7 @@ def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
     batches: dict[object, list[int]] = {}
     for line in plane.lines:
         thread = line.id & 0xFFFFFFFF
-        calls.look(line.id)
+        calls.add_line(line.id)
         events = plane.events(line, relevant_only=True)
         found += _nested(plane, events, line, calls)
         for event in events:
@@ -252,7 +252,11 @@ def _host(plane: _Plane, calls: Calls) -> Iterator[Execution]:
                 stats = plane.stats(event)
                 batches.setdefault(stats.get(b"id"), []).append(_number(stats, b"element_size"))
     found += _asynchronous(plane, waiting, done, batches)
-    yield from (row for row in found if not calls.is_of_another(row.call, row.start_ns)) if calls.are_mixed else found
+    yield from (
+        (row for row in found if not calls.belongs_to_other_thread(row.call, row.start_ns))
+        if calls.has_other_callers
+        else found
+    )
 
 
 def _link(stats: Mapping[bytes, bytes | int], key: bytes) -> object:

@@ -57,7 +57,7 @@ def equal_shapes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
         yield from (((one,), (other,)) for one, other in pairs if one != other and -1 not in (one, other))
 
 
-def first(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
+def equal_first_sizes(left: Sizes | None, right: Sizes | None) -> Iterator[Equal]:
     """Yield the constraint that the first sizes of two shapes, the batch sizes, are equal."""
     if left and right:
         yield left[:1], right[:1]
@@ -78,17 +78,17 @@ def batches(*pairs: tuple[int, int]) -> Relation:
 
     def of(op: Op) -> Iterator[Equal]:
         for pair in pairs:
-            yield from first(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
+            yield from equal_first_sizes(*(op.input(at) if at >= 0 else op.output(-1 - at) for at in pair))
 
     return of
 
 
-def made(position: int) -> Relation:
+def shape_in_value(position: int) -> Relation:
     """Return a rule: the output has the shape in the value of an input."""
     return lambda op: equal_shapes(op.value(position), op.output())
 
 
-def both(*relations: Relation) -> Relation:
+def all_of(*relations: Relation) -> Relation:
     """Return the union of several rules."""
 
     def of(op: Op) -> Iterator[Equal]:

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 from ..tfviews.parity import DEFAULT, Parity
 from .definitions import Definition, Outputs, Source
-from .executed import EquivalentSteps, LabelInfo, Sample, ran, recorded
+from .executed import EquivalentSteps, LabelInfo, Sample, parsed_label, recorded
 from .flops import float_ops, formula
 from .fusions import COMPOSED, Fusions
 from .kernels import op_type
@@ -41,7 +41,7 @@ class Ran:
     def info(self, name: str) -> LabelInfo | None:
         """Return op type and inputs of the execution called ``name``; None if its op has no formula."""
         if name not in self._infos:
-            info = ran(self.samples[name].label) if name in self.samples else None
+            info = parsed_label(self.samples[name].label) if name in self.samples else None
             known = self.nodes.named(name)
             op = info.op if info else known[0].op if known else ""
             counts = formula(op, self._parity) is not None
@@ -53,7 +53,7 @@ class Counting:
     """Adds up the operations in traces."""
 
     def __init__(self, ran: Ran, op_log: Mapping[str, int], varying: Iterable[str], parity: Parity = DEFAULT) -> None:
-        """``op_log``: counts of one execution, which take precedence; ``varying``: nodes whose executions `add` gets."""
+        """``op_log``: counts of one execution, which take precedence; ``varying``: nodes with executions in `add`."""
         self._ran = ran
         self._nodes = ran.nodes
         self._op_log = op_log
@@ -80,7 +80,9 @@ class Counting:
     ) -> list[tuple[StepShapes, int]] | None:
         """Return shapes for each execution with ``signature`` separately; None if they do not differ."""
         info = self._ran.info(name)
-        if not any(shapes.by_turns(node, info) for node in shapes.named(name) or [Definition(-1, name, "", {})]):
+        if not any(
+            shapes.varies_by_iteration(node, info) for node in shapes.named(name) or [Definition(-1, name, "", {})]
+        ):
             return None
         order = steps.orders.get(name, (signature,) * runs)
         return [(shapes.at(turn, len(order)), 1) for turn, each in enumerate(order) if each == signature]

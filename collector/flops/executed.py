@@ -113,7 +113,7 @@ class LabelInfo(NamedTuple):
     inputs: tuple[Source, ...] | None
 
 
-def ran(label: str) -> LabelInfo | None:
+def parsed_label(label: str) -> LabelInfo | None:
     """Parse a timeline label: `name = Op(inputs)` from TensorFlow's executor, the op alone from a profiler window."""
     match = _LABEL.fullmatch(label)
     if match:

@@ -4,7 +4,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Final
 
 from .definitions import Definition, Outputs, Source, complete
-from .executed import LabelInfo, Sample, ran
+from .executed import LabelInfo, Sample, parsed_label
 from .flops import ELEMENT_WISE
 from .kernels import FUSED
 from .registry import size
@@ -92,7 +92,7 @@ class Fusions:
                     continue
                 seen.add(part.name)
                 label = self._samples.get(scope + part.name)
-                info = None if label is None else ran(label.label)
+                info = None if label is None else parsed_label(label.label)
                 if label is None or (info is not None and info.op in _PASSING):
                     ahead.append(part)
                     if part.op not in _PASSING:

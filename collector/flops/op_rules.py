@@ -9,7 +9,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
-from .constraints import Equal, Op, Relation, Sizes, batches, both, equal_shapes, first, made, shapes
+from .constraints import (
+    Equal,
+    Op,
+    Relation,
+    Sizes,
+    all_of,
+    batches,
+    equal_first_sizes,
+    equal_shapes,
+    shape_in_value,
+    shapes,
+)
 
 
 def equal_products(op: str, of: Op) -> Iterator[Equal]:
@@ -195,7 +206,7 @@ def _slice(op: Op) -> Iterator[Equal]:
     whole = op.number("begin_mask") & op.number("end_mask") & 1
     others = op.number("ellipsis_mask") | op.number("new_axis_mask") | op.number("shrink_axis_mask")
     if whole and not others & 1 and (op.constant(3) or (1,))[0] == 1:
-        yield from first(op.input(0), op.output())
+        yield from equal_first_sizes(op.input(0), op.output())
 
 
 def _einsum(op: Op) -> Iterator[Equal]:
@@ -252,15 +263,17 @@ TABLE: Final[Mapping[str, Relation]] = {
     **dict.fromkeys(("Conv2D", "Conv3D", "DepthwiseConv2dNative", "Dilation2D"), batches((0, -1))),
     **dict.fromkeys(("AvgPool", "MaxPool", "AvgPool3D", "MaxPool3D"), batches((0, -1))),
     **dict.fromkeys(("ResizeBilinear", "ResizeNearestNeighbor"), batches((0, -1))),
-    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), both(made(0), batches((2, -1)))),
-    "DepthwiseConv2dNativeBackpropInput": both(made(0), batches((2, -1))),
+    **dict.fromkeys(("Conv2DBackpropInput", "Conv3DBackpropInputV2"), all_of(shape_in_value(0), batches((2, -1)))),
+    "DepthwiseConv2dNativeBackpropInput": all_of(shape_in_value(0), batches((2, -1))),
     **dict.fromkeys(("Conv2DBackpropFilter", "Conv3DBackpropFilterV2"), batches((0, 2))),
     "DepthwiseConv2dNativeBackpropFilter": batches((0, 2)),
-    **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad"), both(shapes((0, -1), (1, 2)), batches((0, 1)))),
-    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), both(made(0), batches((1, -1)))),
-    **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "Empty"), made(0)),
-    **dict.fromkeys(("StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessRandomNormalV2"), made(0)),
-    "BroadcastTo": made(1),
+    **dict.fromkeys(("MaxPoolGrad", "MaxPool3DGrad"), all_of(shapes((0, -1), (1, 2)), batches((0, 1)))),
+    **dict.fromkeys(("AvgPoolGrad", "AvgPool3DGrad"), all_of(shape_in_value(0), batches((1, -1)))),
+    **dict.fromkeys(("Fill", "RandomUniform", "RandomStandardNormal", "TruncatedNormal", "Empty"), shape_in_value(0)),
+    **dict.fromkeys(
+        ("StatelessRandomUniform", "StatelessRandomUniformV2", "StatelessRandomNormalV2"), shape_in_value(0)
+    ),
+    "BroadcastTo": shape_in_value(1),
     "Tile": _tile,
     **dict.fromkeys(("While", "StatelessWhile"), _loop),
     "MatMul": _matmul,
@@ -270,8 +283,8 @@ TABLE: Final[Mapping[str, Relation]] = {
     **dict.fromkeys(("Squeeze", "ExpandDims"), _squeeze),
     "Transpose": _transpose,
     **dict.fromkeys(_REDUCTIONS, _reduce),
-    "SparseSoftmaxCrossEntropyWithLogits": both(shapes((0, -2), (1, -1)), batches((0, -1))),
-    "SoftmaxCrossEntropyWithLogits": both(shapes((0, -2), (0, 1)), batches((0, -1))),
+    "SparseSoftmaxCrossEntropyWithLogits": all_of(shapes((0, -2), (1, -1)), batches((0, -1))),
+    "SoftmaxCrossEntropyWithLogits": all_of(shapes((0, -2), (0, 1)), batches((0, -1))),
     "ConcatV2": _concat,
     "Split": _split,
     "Pack": _pack,

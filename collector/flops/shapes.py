@@ -128,7 +128,7 @@ class StepShapes:
         known = self._nodes.named(name)
         return [node for node in known if node.graph in self._ran] or known if len(known) > 1 else known
 
-    def by_turns(self, node: Definition, info: LabelInfo | None = None) -> bool:
+    def varies_by_iteration(self, node: Definition, info: LabelInfo | None = None) -> bool:
         """Whether inputs of a node have different shapes in different iterations of a loop."""
         return bool(self._turns) and not self._turns.keys().isdisjoint(self._sources(node, info))
 

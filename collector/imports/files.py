@@ -68,7 +68,7 @@ def parsed(data: bytes, kind: type[Message], path: str, forms: Sequence[str] = (
     raise BadFileError(f"{path} is not a valid {kind.DESCRIPTOR.name}: {what}")
 
 
-def says_more(messages: Iterable[Message]) -> bool:
+def has_unknown_fields(messages: Iterable[Message]) -> bool:
     """Whether ``messages`` have unknown fields; bytes of another message that parse by accident have some."""
     return any(len(UnknownFieldSet(message)) for message in messages)
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ..decoders.columns import from_rows
-from .files import BadFileError, says_more, text_of
+from .files import BadFileError, has_unknown_fields, text_of
 from .stacks import Rows, Stacks
 
 
@@ -29,7 +29,7 @@ def op_log(message: Any, names: Collection[str], path: str) -> OpLog:
     Several entries of one node are merged: all types, the last number of operations other than 0,
     the first stack. BadFileError if the message is empty or another one.
     """
-    if not message.ByteSize() or says_more((message, *message.log_entries)):
+    if not message.ByteSize() or has_unknown_fields((message, *message.log_entries)):
         raise BadFileError(
             f"{path} is not a valid OpLogProto: {'it has unknown fields' if message.ByteSize() else 'it is empty'}"
         )

@@ -12,7 +12,7 @@ from ..proto.tensorflow_pb2 import RunMetadata
 from ..proto.tfprof_log_pb2 import PlainGraph, PlainNode, ProfileNode, ProfileProto
 from ..store.devices import GPU, host_device
 from .executions import executions
-from .files import BadFileError, NotRepresentableError, parsed, says_more, text_of
+from .files import BadFileError, NotRepresentableError, has_unknown_fields, parsed, text_of
 from .graph import nodes
 from .stacks import Rows, Stacks
 from .steps import Step
@@ -72,7 +72,7 @@ class ProfileFile:
             raise BadFileError(
                 f"{path} is not a valid ProfileProto: it has nodes without a name, a type or the right number"
             )
-        if says_more((message, *self._nodes.values())):
+        if has_unknown_fields((message, *self._nodes.values())):
             raise BadFileError(f"{path} is not a valid ProfileProto: it has unknown fields")
         if len({node.name for node in self._nodes.values()}) < len(self._nodes):
             raise BadFileError(f"{path} is damaged: two nodes have the same name")

@@ -9,12 +9,12 @@ from ...formats import layout
 from ..decoders.columns import from_rows
 from ..decoders.decode import Decoded, decoder
 from ..decoders.interner import Interner, NamesFullError
-from ..ingest.parsing import Trace, fits, trace_rows
+from ..ingest.parsing import Trace, saturated, trace_rows
 from ..proto.tensorflow_pb2 import RunMetadata
 from ..store.columns import as_table
 from ..store.schema import DEVICE, NODE
 from ..tfviews.nodes import COPY, NEVER
-from .files import BINARY, TEXT, BadFileError, NotRepresentableError, parsed, says_more
+from .files import BINARY, TEXT, BadFileError, NotRepresentableError, has_unknown_fields, parsed
 
 Tables = dict[str, pa.Table]
 
@@ -54,7 +54,7 @@ def _is_something_else(message: Any) -> bool:
     devices = message.step_stats.dev_stats
     if any(device.node_stats for device in devices):
         return False
-    return says_more((message, message.step_stats, *devices))
+    return has_unknown_fields((message, message.step_stats, *devices))
 
 
 class StepTables:
@@ -147,7 +147,7 @@ def extent(message: Any) -> tuple[int, int]:
     if not begun:
         return 0, 0
     starts, ends = zip(*begun, strict=True)
-    return fits(min(starts) * _NS), fits(max(ends) * _NS)
+    return saturated(min(starts) * _NS), saturated(max(ends) * _NS)
 
 
 _NS: Final = 1000

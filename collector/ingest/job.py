@@ -15,11 +15,11 @@ from ..errors import FormatError, StoreError, TfprofError
 from ..records import Record, cut_records, cut_spans, document
 from ..store.columns import as_table, constant, pc
 from ..store.protocols import JobWriter, Rows
-from .apart import Worker, WorkerSlot
-from .parsing import TEXT_MAX, Event, alert_rows, event_of, event_rows, fits, sample_row, span_rows, whole
+from .guarded_detector import GuardedDetector
+from .parsing import TEXT_MAX, Event, alert_rows, event_of, event_rows, integer, sample_row, saturated, span_rows
 from .rows import UNDECODABLE, RowMaker
 from .sequence import Sequence
-from .watching import Watching
+from .worker_process import Worker, WorkerSlot
 
 #: Limits of estimated decoding times (seconds) and of sizes (bytes). A message up to AT_ONCE_S is
 #: decoded on arrival. A longer one is decoded in slices of SLICE_S between the slices of other jobs.
@@ -47,7 +47,7 @@ class Shared(NamedTuple):
 
     slot: WorkerSlot
     failed: Callable[[int, Exception | str], None]
-    watching: Watching
+    detector: GuardedDetector
 
 
 class BusyError(TfprofError):
@@ -74,7 +74,7 @@ class Job:
         self._shared = shared
         self._sequences = {kind: Sequence(writer.acked(kind)) for kind in (wire.RECORDS, wire.SPANS)}
         self._counters_now: dict[str, Any] | None = None
-        self._lost_count = fits(whole(writer.info.counters, LOST, 0))
+        self._lost_count = saturated(integer(writer.info.counters, LOST, 0))
         self._events: list[Event] = []
         self._alerts: list[Alert] = []
         self._unstored: tuple[Tables, int, int] | None = None
@@ -153,7 +153,7 @@ class Job:
         if self._work is not None:
             self._finish_work(self._work)
         elif batch := self._next_batch():
-            self._begin(batch) if self._is_large(batch[0]) else self._store(batch)
+            self._start_worker(batch) if self._is_large(batch[0]) else self._store(batch)
         acks = [self._ack(wire.RECORDS)] if len(self._waiting) < before else []
         if self._end is not None and not self.is_waiting:
             acks.append(self._finish(*self._end))
@@ -173,7 +173,7 @@ class Job:
         self.retry()
         if number > self.writer.acked(wire.SAMPLES):
             self._append({"samples": sample_row(values, t_ns, "samples")}, wire.SAMPLES, number)
-            self._shared.watching.sample(self.uid, t_ns, values)
+            self._shared.detector.sample(self.uid, t_ns, values)
 
     def alert(self, alert: Alert) -> None:
         """Store an alert about this job; after a StoreError it is stored with the next rows."""
@@ -208,13 +208,13 @@ class Job:
         self._count_missing(verdict.lost, "span entries that the agent never sent or gave up", slug="gap")
         spans = list(entries)[verdict.fresh - head.first :]
         self._append({"spans": span_rows(spans, offset)}, wire.SPANS, head.last)
-        self._shared.watching.spans(self.uid, spans, offset, time.time_ns())
+        self._shared.detector.spans(self.uid, spans, offset, time.time_ns())
         return [self._ack(wire.SPANS)]
 
     def _counters(self, head: Head, body: memoryview) -> list[Head]:
         self._counters_now = {k: v for k, v in document(body).items() if k != LOST}
         lost = {**self._counters_now, LOST: self._lost_count}
-        self._shared.watching.counters(self.uid, lost, time.time_ns())
+        self._shared.detector.counters(self.uid, lost, time.time_ns())
         return [Head(wire.ACK, self.uid, wire.COUNTERS, head.first, head.last)]
 
     def _event(self, head: Head, body: memoryview) -> list[Head]:
@@ -230,7 +230,7 @@ class Job:
             raise FormatError(f"no end of a job is called {values.get('state')!r}")
         for name in ("t_ns", "status", "signal"):
             if values.get(name) is not None:
-                whole(values, name, 0)
+                integer(values, name, 0)
         self._counters_now = {k: v for k, v in values.items() if k not in END_KEYS} or self._counters_now
         self._end = head, values  # stored in `pump`: sealing is slow, and many jobs may end at once
         return []
@@ -263,14 +263,14 @@ class Job:
         """Decode and store ``batch``, the first waiting records; a record with an internal error becomes an event."""
         mark = self._maker.mark()
         try:
-            tables = self._made(batch)
-            self._taken(batch)
+            tables = self._decoded(batch)
+            self._remove_waiting(batch)
             self._append_records(tables, batch[-1])
         except StoreError:
             raise
         except Exception as error:  # noqa: BLE001  # the failure stays within this job
             self._maker.rollback(mark)
-            self._taken(batch)
+            self._remove_waiting(batch)
             if len(batch) == 1:
                 self._shared.failed(self.uid, error)
                 self._give_up(batch[0], f"{type(error).__name__}: {error}", "internal")
@@ -280,7 +280,7 @@ class Job:
             for record in batch:
                 self._store([record])
 
-    def _made(self, batch: list[Record]) -> Tables:
+    def _decoded(self, batch: list[Record]) -> Tables:
         """Return the rows of ``batch``; halve ``batch`` as long as it makes too many rows."""
         while True:
             try:
@@ -288,12 +288,12 @@ class Job:
             except TooManyRowsError:
                 del batch[len(batch) // 2 :]
 
-    def _begin(self, batch: list[Record]) -> None:
+    def _start_worker(self, batch: list[Record]) -> None:
         """Start a worker on the only record of ``batch``, unless one is running."""
         try:
             self._work = self._shared.slot.start(self._maker, batch, time.time_ns())
         except OSError as error:
-            self._taken(batch)
+            self._remove_waiting(batch)
             self._give_up(batch[0], f"no process can be started to decode it: {error.strerror}")
 
     def _finish_work(self, work: Worker) -> None:
@@ -303,12 +303,12 @@ class Job:
             return
         self._work = None
         record = self._waiting[0]
-        self._taken([record])
+        self._remove_waiting([record])
         if outcome.why:
             self._shared.failed(self.uid, outcome.trace or outcome.why)
             self._give_up(record, outcome.why)
             return
-        self._maker.made_apart(outcome.tables, outcome.next_trace)
+        self._maker.continue_after(outcome.tables, outcome.next_trace)
         self._append_records(outcome.tables, record)
 
     def _append_records(self, tables: Tables, last: Record) -> None:
@@ -318,7 +318,7 @@ class Job:
         self._append(tables, wire.RECORDS, last.seq)
         self.lag_s = max(0.0, (time.time_ns() - last.start_real_ns - last.duration_ns) / 1e9)
 
-    def _taken(self, batch: list[Record]) -> None:
+    def _remove_waiting(self, batch: list[Record]) -> None:
         """Remove ``batch`` from the waiting records, if it is still there."""
         while self._waiting and self._waiting[0].seq <= batch[-1].seq:
             self._waiting.popleft()
@@ -352,13 +352,13 @@ class Job:
     def _count_missing(self, count: int, what: str, slug: str) -> None:
         """Record ``count`` lost entries, as an event and in the counter."""
         if count:
-            self._events.append(Event(time.time_ns(), slug=slug, text=what, times=fits(count)))
+            self._events.append(Event(time.time_ns(), slug=slug, text=what, times=saturated(count)))
             self._count_lost(count)
 
     def _count_lost(self, count: int) -> None:
         """Add ``count`` to the counter LOST."""
         if count:
-            self._lost_count = fits(self._lost_count + count)
+            self._lost_count = saturated(self._lost_count + count)
             self._counters_now = dict(self.writer.info.counters if self._counters_now is None else self._counters_now)
 
     def _ack(self, about: int) -> Head:

@@ -17,11 +17,11 @@ from ..decoders.decode import Decoder
 from ..errors import FormatError, StoreError, TfprofError
 from ..records import document
 from ..store.protocols import StoreWriter
-from .apart import WorkerSlot
+from .guarded_detector import GuardedDetector
 from .job import Job, Shared
-from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, sample_row, whole
+from .parsing import INT64_MAX, TEXT_MAX, Event, event_rows, integer, sample_row
 from .rows import RowMaker
-from .watching import Watching
+from .worker_process import WorkerSlot
 
 #: Maximum number of remembered ended jobs: a repeated CLOSE is acked, late samples are dropped.
 ENDED_MAX: Final = 4_096
@@ -68,8 +68,8 @@ class Jobs:
         self._store = store
         self._decoder = decoder
         self._report_failure = failed
-        self._watching = Watching(failed)
-        self._shared = Shared(WorkerSlot(), self._failed, self._watching)
+        self._detector = GuardedDetector(failed)
+        self._shared = Shared(WorkerSlot(), self._failed, self._detector)
         self._failures: Counter[int] = Counter()
         self._last_failure: dict[int, str] = {}
         self._ended: OrderedDict[int, None] = OrderedDict()
@@ -108,7 +108,7 @@ class Jobs:
         if head.uid in self.quarantined:
             raise QuarantinedError(f"job {head.uid:016x} is in quarantine: {self.quarantined[head.uid]}")
         try:
-            return self._taken(head, body)
+            return self._handled(head, body)
         except StoreError:
             if not self._drop_if_removed(head.uid):
                 raise
@@ -121,7 +121,7 @@ class Jobs:
         finally:
             self._update_job(head.uid)
 
-    def _taken(self, head: Head, body: memoryview) -> list[Head]:
+    def _handled(self, head: Head, body: memoryview) -> list[Head]:
         if head.type == wire.OPEN:
             return self._open(head, body)
         job = self.open.get(head.uid)
@@ -134,7 +134,7 @@ class Jobs:
     def samples(self, host: str, head: Head, body: memoryview) -> list[Head]:
         """Store the samples of ``host`` and of the jobs on it; samples of ended jobs are dropped."""
         values = document(body)
-        t_ns = whole(values, "t_ns", -1)
+        t_ns = integer(values, "t_ns", -1)
         of_jobs, of_host = values.get("jobs", {}), values.get("host", {})
         if not 0 <= t_ns < INT64_MAX or not isinstance(of_jobs, dict) or not isinstance(of_host, dict):
             raise FormatError("samples without a time, a host or jobs")
@@ -206,7 +206,7 @@ class Jobs:
 
     def store_alerts(self) -> list[tuple[int, Alert]]:
         """Store the new alerts, and return them with the uids of their jobs."""
-        found = [(uid, alert) for uid, alert in self._watching.alerts(time.time_ns()) if uid in self.open]
+        found = [(uid, alert) for uid, alert in self._detector.alerts(time.time_ns()) if uid in self.open]
         for uid, alert in found:
             with contextlib.suppress(StoreError):  # the job keeps the alert
                 self.open[uid].alert(alert)
@@ -229,7 +229,7 @@ class Jobs:
         del self.open[uid]
         self._busy.pop(uid, None)
         job.drop()
-        self._watching.close(uid)
+        self._detector.close(uid)
         self._store.forget(job.writer)
         self.rows_of_ended += job.rows
         self._removed[uid] = {about: job.writer.acked(about) for about in (wire.RECORDS, wire.SPANS)}
@@ -264,7 +264,7 @@ class Jobs:
         job = self.open.get(head.uid) or self._opened(head.uid)
         job.opened(identity)
         self.open[head.uid] = job
-        self._watching.open(head.uid, str(identity.get("host") or ""))
+        self._detector.open(head.uid, str(identity.get("host") or ""))
         self._report_removed(job)
         self._failed_opens.discard(head.uid)
         self._ended.pop(head.uid, None)
@@ -297,7 +297,7 @@ class Jobs:
     def _end(self, job: Job) -> None:
         del self.open[job.uid]
         self._busy.pop(job.uid, None)
-        self._watching.close(job.uid)
+        self._detector.close(job.uid)
         job.drop()
         self._store.release(job.uid)
         self.rows_of_ended += job.rows
@@ -321,7 +321,7 @@ class Jobs:
         job = self.open.pop(uid, None)
         if job is None:
             return
-        self._watching.close(uid)
+        self._detector.close(uid)
         job.drop()
         self.rows_of_ended += job.rows
         text = f"{FAILURES_MAX} internal failures, the last one {why}: the job's messages are refused from now on"
@@ -342,7 +342,7 @@ class Jobs:
         writer = self._store.host(host)
         if number <= writer.acked(wire.SAMPLES):
             return
-        self._watching.sample_host(host, t_ns, values)
+        self._detector.sample_host(host, t_ns, values)
         try:
             writer.append({"host_samples": row}, wire.SAMPLES, number)
         except StoreError:

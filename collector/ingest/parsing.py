@@ -59,7 +59,7 @@ class Trace(NamedTuple):
     accelerator: int
 
 
-def fits(value: int) -> int:
+def saturated(value: int) -> int:
     """Return ``value`` saturated to 64 bits with a sign; a job may report any number."""
     return max(-INT64_MAX, min(INT64_MAX, value))
 
@@ -78,8 +78,8 @@ def trace_of(record: Record, trace: int, part: Decoded) -> Trace:
         record.step,
         record.key,
         record.thread,
-        fits(record.start_real_ns),
-        fits(record.duration_ns),
+        saturated(record.start_real_ns),
+        saturated(record.duration_ns),
         part.base_ns,
         part.rows,
         len(record.body),
@@ -103,10 +103,10 @@ def profiled_step(record: Record) -> tuple[Step, int, int, memoryview]:
         runs,
         record.key,
         record.thread,
-        fits(record.start_real_ns),
-        fits(record.duration_ns),
+        saturated(record.start_real_ns),
+        saturated(record.duration_ns),
     )
-    return step, fits(start_ns), caller, record.body[head.size :]
+    return step, saturated(start_ns), caller, record.body[head.size :]
 
 
 def trace_of_step(step: Step, trace: int, part: Decoded, raw_bytes: int) -> Trace:
@@ -146,7 +146,7 @@ def alert_rows(alerts: Sequence[Alert]) -> pa.RecordBatch:
 
 def _storable(alert: Alert) -> Alert:
     return alert._replace(
-        since_ns=fits(alert.since_ns),
+        since_ns=saturated(alert.since_ns),
         step=max(0, min(UINT64_MAX, alert.step)),
         before=float(alert.before),
         now=float(alert.now),
@@ -156,10 +156,10 @@ def _storable(alert: Alert) -> Alert:
 def event_of(values: Mapping[str, Any], now_ns: int) -> Event:
     """Return the event in a JSON document of the agent or the shim."""
     return Event(
-        whole(values, "t_ns", now_ns),
+        integer(values, "t_ns", now_ns),
         _text(values, "slug"),
         _text(values, "text"),
-        whole(values, "count", 1),
+        integer(values, "count", 1),
     )
 
 
@@ -168,12 +168,12 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     return str(values.get(name, ""))[:TEXT_MAX].encode("utf-8", "replace").decode()
 
 
-def whole(values: Mapping[str, Any], name: str, default: int) -> int:
-    """Return the integer ``name``, saturated by ``fits``, or ``default`` if it is absent."""
+def integer(values: Mapping[str, Any], name: str, default: int) -> int:
+    """Return the integer ``name``, saturated to 64 bits with a sign, or ``default`` if it is absent."""
     value = values.get(name, default)
     if type(value) is not int:  # JSON's true is an int, too
         raise FormatError(f"{name} is not an integer")
-    return fits(value)
+    return saturated(value)
 
 
 def span_rows(spans: Sequence[Span], offset: int) -> pa.RecordBatch:
@@ -184,10 +184,10 @@ def span_rows(spans: Sequence[Span], offset: int) -> pa.RecordBatch:
             span.flags,
             span.ordinal,
             span.runs,
-            fits(span.start_mono_ns + offset),
-            fits(span.total_ns),
-            fits(span.min_ns),
-            fits(span.max_ns),
+            saturated(span.start_mono_ns + offset),
+            saturated(span.total_ns),
+            saturated(span.min_ns),
+            saturated(span.max_ns),
             span.key,
             span.thread,
             span.parent,

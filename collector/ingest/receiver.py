@@ -65,11 +65,11 @@ class Receiver:
 
         Answers are sent together, since each of them wakes an agent, but at least every FLUSH_BYTES.
         """
-        came = bool(self._socket.poll(self._jobs.poll_timeout_ms(timeout_ms)))
-        if came:
+        received = bool(self._socket.poll(self._jobs.poll_timeout_ms(timeout_ms)))
+        if received:
             self._receive()
         self._send_all(self._jobs.work(TURN_S))
-        return came
+        return received
 
     def _receive(self) -> None:
         before = sent = self._stats.bytes

@@ -74,7 +74,7 @@ class RowMaker:
         self._interner.rollback(mark.names)
         self.next_trace = mark.next_trace
 
-    def made_apart(self, tables: Tables, next_trace: int) -> None:
+    def continue_after(self, tables: Tables, next_trace: int) -> None:
         """Continue after ``tables``, which a worker process made with a copy of this maker."""
         if "names" in tables:
             self._interner.restore(tables["names"])

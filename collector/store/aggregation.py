@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
-from .columns import NULL, changes, constant, count, flat, floor_divided, integer, lists, pc, repeat, scattered
+from .columns import NULL, changes, constant, flat, floor_divided, integer, lists, pc, repeat, row_numbers, scattered
 from .schema import ROLLUP
 
 #: The columns of ops that an aggregation reads, besides `trace` and the base of `start_ns`.
@@ -90,7 +90,7 @@ def by_run(columns: Columns, begins: Any) -> Columns:
     begin at the indexes ``begins``, the first one at 0. Traces ascend within a run. A row without a
     start time counts in `traces` only.
     """
-    first = pc.is_in(count(len(columns["trace"])).cast(pa.uint64()), value_set=begins)
+    first = pc.is_in(row_numbers(len(columns["trace"])).cast(pa.uint64()), value_set=begins)
     row = pc.subtract(pc.cumulative_sum(first.cast(pa.int64())), integer(1))
     measured = {"traces": pc.or_(first, changes(columns["trace"])).cast(pa.int64()), **_measured(columns)}
     sums = [name for name in RESULTS if name in measured]

@@ -64,7 +64,7 @@ class JobInfo:
         return str(self.identity.get("name") or "")
 
     @property
-    def tells_slots(self) -> bool:
+    def has_input_slots(self) -> bool:
         """Whether the job's profile records which output of its source each input uses; only imports have this."""
         return bool(self.identity.get("slots"))
 
@@ -220,7 +220,7 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     jobs = sorted(infos, key=lambda info: info.opened_ns)
     if not jobs:
         raise NoSuchJobError("no job was profiled into this store yet")
-    found = meant(jobs, selector)
+    found = matching(jobs, selector)
     if selector == LAST:
         return found[0]
     running = [info for info in found if info.state == RUNNING]
@@ -233,13 +233,13 @@ def select(infos: Iterable[JobInfo], selector: str) -> JobInfo:
     raise NoSuchJobError(f"{selector!r} means {len(found)} jobs: {listed}")
 
 
-def meant(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:
+def matching(infos: Iterable[JobInfo], selector: str) -> list[JobInfo]:
     """Return all jobs that match ``selector`` (see ``select``), in the order in which they were opened."""
     jobs = sorted(infos, key=lambda info: info.opened_ns)
-    return jobs[-1:] if selector == LAST else [info for info in jobs if _means(info, selector)]
+    return jobs[-1:] if selector == LAST else [info for info in jobs if _matches(info, selector)]
 
 
-def judged(info: JobInfo, host: str, holder: Mapping[str, Any] | None) -> JobInfo:
+def with_stale_state(info: JobInfo, host: str, holder: Mapping[str, Any] | None) -> JobInfo:
     """Return ``info``, with state `stale` if it is running and ``holder`` of ``host``'s lock is not its collector."""
     if info.state != RUNNING or info.collector.get("host") != host:
         return info
@@ -247,7 +247,7 @@ def judged(info: JobInfo, host: str, holder: Mapping[str, Any] | None) -> JobInf
     return info if alive else replace(info, state=STALE)
 
 
-def _means(info: JobInfo, selector: str) -> bool:
+def _matches(info: JobInfo, selector: str) -> bool:
     lower = selector.lower()
     if _PREFIX.fullmatch(lower) and info.hex.startswith(lower):
         return True

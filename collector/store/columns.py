@@ -58,7 +58,7 @@ def flat_table(table: pa.Table) -> pa.Table:
     return pa.table(columns, schema=schema)
 
 
-def count(size: int) -> Any:
+def row_numbers(size: int) -> Any:
     """Return 0, 1, … ``size`` - 1."""
     return pc.subtract(pc.cumulative_sum(repeat(1, size, pa.int64())), integer(1))
 
@@ -81,7 +81,7 @@ def changes(column: Any) -> Any:
 
 def scattered(at: Any, values: Any, size: int, rest: int) -> Any:
     """Return ``size`` elements: ``values`` at the distinct indexes ``at``, ``rest`` elsewhere."""
-    return pc.fill_null(values.take(pc.index_in(count(size).cast(at.type), value_set=at)), rest)
+    return pc.fill_null(values.take(pc.index_in(row_numbers(size).cast(at.type), value_set=at)), rest)
 
 
 def tallied(index: Any, size: int) -> Any:

@@ -24,13 +24,13 @@ class Devices:
 
     def __init__(self, names: pa.Table) -> None:
         """Read the rows of kind DEVICE in ``names`` (schema.NAMES)."""
-        rows = only(names)
+        rows = device_rows(names)
         pairs: Any = zip(rows["id"].to_pylist(), rows["text"].to_pylist(), strict=True)
         texts = {number: text.lower() for number, text in pairs}
         first: dict[bytes, int] = {}
         for number, text in sorted(texts.items()):
             first.setdefault(text, number)
-        self._plain = [(number, first[text]) for number, text in texts.items() if first[text] != number]
+        self._spellings = [(number, first[text]) for number, text in texts.items() if first[text] != number]
         self._canonical = pa.array(
             [number for number, text in sorted(texts.items()) if is_canonical(text)], pa.uint32()
         )
@@ -44,9 +44,9 @@ class Devices:
             flags[number] = 1
         return bytes(flags)
 
-    def plain(self, device: Any) -> Any:
+    def unified(self, device: Any) -> Any:
         """Return ``device`` with one id for all spellings (case) of a name."""
-        for number, first in self._plain:
+        for number, first in self._spellings:
             device = pc.if_else(pc.equal(device, pa.scalar(number, pa.uint32())), pa.scalar(first, pa.uint32()), device)
         return device
 
@@ -71,6 +71,6 @@ def accelerator(name: bytes) -> int:
     return (GPU | STREAMS * (b"stream:all" in lower)) if b"gpu" in lower else 0
 
 
-def only(names: pa.Table) -> pa.Table:
+def device_rows(names: pa.Table) -> pa.Table:
     """Return the rows of ``names`` that name devices."""
     return names.filter(pc.equal(names["kind"], DEVICE)) if names.num_rows else NAMES.empty_table()

@@ -8,7 +8,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from . import aggregation
-from .columns import NULL, constant, count, flat, integer, ordered, pc
+from .columns import NULL, constant, flat, integer, ordered, pc, row_numbers
 from .node_keys import device_of, key_of, node_of
 from .schema import NONE_ID, ROLLUP
 
@@ -57,7 +57,7 @@ def _histograms(sides: Sequence[pa.Table], keys: Any) -> aggregation.Columns:
         histogram, first = flat(side["histogram"]), flat(side["first_bucket"])
         of = pc.list_parent_indices(histogram)
         begins = histogram.offsets.slice(0, len(histogram)).cast(pa.int64())
-        position = pc.subtract(pc.add(count(len(of)), histogram.offsets[0].cast(pa.int64())), begins.take(of))
+        position = pc.subtract(pc.add(row_numbers(len(of)), histogram.offsets[0].cast(pa.int64())), begins.take(of))
         rows.append(pc.index_in(_keys(side), value_set=keys).cast(pa.int64()).take(of))
         buckets.append(pc.add(position, first.take(of)))
         counts.append(pc.list_flatten(histogram))

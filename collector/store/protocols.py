@@ -115,7 +115,7 @@ class JobReader(Protocol):
         """Return node -> canonical device."""
         ...
 
-    def kept(self) -> Iterable[tuple[int, int, int, int]]:
+    def persistent_allocations(self) -> Iterable[tuple[int, int, int, int]]:
         """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
         ...
 

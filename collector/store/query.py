@@ -14,7 +14,7 @@ from .snapshot import Snapshot
 
 
 @contextmanager
-def asking(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Callable[[str], pa.Table]]:
+def sql_session(snapshot: Snapshot, rollup: Callable[[], pa.Table]) -> Iterator[Callable[[str], pa.Table]]:
     """Provide a function that answers SQL queries about the job's tables and ``rollup``; UsageError for wrong SQL.
 
     A table is opened when a query names it: opening all of them takes longer than most queries.

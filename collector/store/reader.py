@@ -15,7 +15,7 @@ from .catalog import JobInfo
 from .protocols import Executions, JobReader, RecordedOutputs, StoreReader
 from .questions import Ask
 from .schema import HOST_SAMPLES
-from .snapshot import Snapshot, settled
+from .snapshot import Snapshot, with_stable_snapshot
 
 T = TypeVar("T")
 
@@ -35,7 +35,7 @@ class LocalJob:
         Sealed ``ops`` are sorted by (node, trace) within each row group; all other rows are in
         order of arrival.
         """
-        return self.settled(lambda snapshot: snapshot.table(name, columns))
+        return self.with_snapshot(lambda snapshot: snapshot.table(name, columns))
 
     def rollup(self, traces: Iterable[int] | None = None) -> pa.Table:
         """Return the ROLLUP of the traces with the numbers ``traces``, or of all; unknown numbers are ignored.
@@ -43,14 +43,14 @@ class LocalJob:
         Nodes have the canonical devices of the whole job, as in the TF profiler.
         """
         if traces is None:
-            return self.settled(trace_ranges.everything)
+            return self.with_snapshot(trace_ranges.rollup_of_all)
         wanted = sorted(set(traces))
-        return self.settled(lambda snapshot: trace_ranges.some(snapshot, wanted))
+        return self.with_snapshot(lambda snapshot: trace_ranges.rollup_of_traces(snapshot, wanted))
 
     def times(self, traces: Iterable[int]) -> pa.Table:
         """Return the time of each node on each device in each of ``traces``: columns trace, node, device, us."""
         wanted = sorted(set(traces))
-        return self.settled(lambda snapshot: trace_ranges.by_trace(snapshot, wanted))
+        return self.with_snapshot(lambda snapshot: trace_ranges.times_by_trace(snapshot, wanted))
 
     def tags(self) -> tuple[str, ...]:
         """Return the job's tags."""
@@ -58,15 +58,15 @@ class LocalJob:
 
     def executions(self, traces: Collection[int], columns: Sequence[str]) -> Executions:
         """Return the executions of ``traces``, with ``columns`` of `ops`."""
-        return self.settled(lambda snapshot: executions.executions(snapshot, traces, columns))
+        return self.with_snapshot(lambda snapshot: executions.executions(snapshot, traces, columns))
 
     def canonical_devices(self) -> dict[int, int]:
         """Return node -> canonical device."""
-        return self.settled(lambda snapshot: executions.canonical(snapshot, snapshot.table("names")))
+        return self.with_snapshot(lambda snapshot: executions.canonical(snapshot, snapshot.table("names")))
 
-    def kept(self) -> list[tuple[int, int, int, int]]:
+    def persistent_allocations(self) -> list[tuple[int, int, int, int]]:
         """Return (trace, node, device, persistent bytes) of the started executions with any such bytes."""
-        return self.settled(executions.kept)
+        return self.with_snapshot(executions.persistent_allocations)
 
     def host_samples(self) -> pa.Table:
         """Return all samples of the job's host; the table may be empty."""
@@ -81,59 +81,59 @@ class LocalJob:
 
     def memory_left(self) -> list[tuple[int, int, int]]:
         """Return (trace, bytes left allocated, peak bytes in use) of each trace."""
-        return self.asked(questions.memory_left)
+        return self.with_sql(questions.memory_left)
 
     def new_nodes(self) -> dict[int, int]:
         """Return trace -> number of nodes that first occur in it, if any."""
-        return self.asked(questions.new_nodes)
+        return self.with_sql(questions.new_nodes)
 
     def last_traces(self) -> list[tuple[int, int, int]]:
         """Return (node, device, last trace in which it ran there)."""
-        return self.asked(questions.last_traces)
+        return self.with_sql(questions.last_traces)
 
     def timeline(self, traces: Collection[int]) -> list[tuple[int, int, int, int, int, int, int]]:
         """Return (trace, node, device, label, thread, start, end) of the executions of ``traces``, by start; ns."""
-        return self.asked(partial(questions.timeline, traces=traces))
+        return self.with_sql(partial(questions.timeline, traces=traces))
 
     def window_labels(self) -> dict[int, int]:
         """Return node -> one of its labels, for the nodes in traces of the TF profiler."""
-        return self.asked(questions.window_labels)
+        return self.with_sql(questions.window_labels)
 
     def identical_graphs(self) -> list[tuple[int, int, str, int]]:
         """Return (number of graphs, nodes, name of a node, number of a graph) of each set of identical graphs."""
-        return self.asked(questions.identical_graphs)
+        return self.with_sql(questions.identical_graphs)
 
     def graph_names(self, graph: int) -> set[str]:
         """Return the names of the nodes of one graph."""
-        return self.asked(partial(questions.graph_names, graph=graph))
+        return self.with_sql(partial(questions.graph_names, graph=graph))
 
     def recorded_outputs(self, action: Callable[[RecordedOutputs], T], highest: int) -> T:
         """Return the result of ``action`` on one snapshot of the outputs; ``highest``: the highest node id."""
         from .recorded_outputs import LocalOutputs  # noqa: PLC0415  # few commands use it
 
-        return self.asked(lambda ask: action(LocalOutputs(ask, highest)))
+        return self.with_sql(lambda ask: action(LocalOutputs(ask, highest)))
 
     def query(self, sql: str) -> pa.Table:
         """Return the result of ``sql`` over the job's tables and ``rollup``; UsageError if the query is wrong."""
-        return self.asked(lambda ask: ask(sql))
+        return self.with_sql(lambda ask: ask(sql))
 
-    def asked(self, action: Callable[[Ask], T]) -> T:
+    def with_sql(self, action: Callable[[Ask], T]) -> T:
         """Return the result of ``action``, which runs SQL on one snapshot; it may be called more than once."""
-        from .query import asking  # noqa: PLC0415  # loading duckdb takes half of a command's start-up; few use it
+        from .query import sql_session  # noqa: PLC0415  # loading duckdb takes half of a command's start-up; few use it
 
         def answer(snapshot: Snapshot) -> T:
-            with asking(snapshot, lambda: trace_ranges.everything(snapshot)) as ask:
+            with sql_session(snapshot, lambda: trace_ranges.rollup_of_all(snapshot)) as ask:
                 return action(ask)
 
-        return self.settled(answer)
+        return self.with_snapshot(answer)
 
     def at_one_moment(self, action: Callable[[JobReader], T]) -> T:
         """Return the result of ``action`` on one snapshot of the job; it may be called more than once."""
-        return self.settled(lambda snapshot: action(LocalJob(self.folder, self.info, snapshot)))
+        return self.with_snapshot(lambda snapshot: action(LocalJob(self.folder, self.info, snapshot)))
 
-    def settled(self, action: Callable[[Snapshot], T]) -> T:
+    def with_snapshot(self, action: Callable[[Snapshot], T]) -> T:
         """Return the result of ``action`` on a snapshot of existing files; it may be called more than once."""
-        return settled(self.folder, action) if self._moment is None else action(self._moment)
+        return with_stable_snapshot(self.folder, action) if self._moment is None else action(self._moment)
 
 
 class LocalStore:
@@ -181,9 +181,9 @@ class LocalStore:
         except FileNotFoundError:
             raise NoSuchJobError(f"the store has no samples of host {name}") from None
 
-    def judged(self, info: JobInfo) -> JobInfo:
+    def with_stale_state(self, info: JobInfo) -> JobInfo:
         """Return ``info``, a record that was just read, with the state `stale` if its collector has ended."""
-        return catalog.judged(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
+        return catalog.with_stale_state(info, self._host, lock.holder(catalog.lock_file(self.path, self._host)))
 
     def _read(self) -> tuple[list[LocalJob], list[StoreError]]:
         jobs: list[LocalJob] = []
@@ -191,7 +191,7 @@ class LocalStore:
         holder = lock.holder(catalog.lock_file(self.path, self._host))
         for folder in catalog.folders(self.path):
             try:
-                jobs.append(LocalJob(folder, catalog.judged(catalog.load(folder), self._host, holder)))
+                jobs.append(LocalJob(folder, catalog.with_stale_state(catalog.load(folder), self._host, holder)))
             except FileNotFoundError:
                 continue  # just created, or just removed
             except StoreError as error:

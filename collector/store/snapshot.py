@@ -79,7 +79,7 @@ class Snapshot:
         return segment.read(path, segment.TOTAL_NAME)
 
 
-def settled(folder: Path, action: Callable[[Snapshot], T]) -> T:
+def with_stable_snapshot(folder: Path, action: Callable[[Snapshot], T]) -> T:
     """Return the result of ``action`` on a snapshot of ``folder``; call it again if files disappeared meanwhile.
 
     NoSuchJobError if the job was removed, StoreError if it is damaged.

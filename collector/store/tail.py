@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from . import catalog, durable
 from .catalog import JobInfo
-from .snapshot import Snapshot, log_file, settled
+from .snapshot import Snapshot, log_file, with_stable_snapshot
 from .wal import Contents, read_from
 
 
@@ -27,14 +27,14 @@ class _Stamp(NamedTuple):
 
 
 class Tail:
-    """Follows the rows of a job; `news` is cheap if there are none.
+    """Follows the rows of a job; `new_rows` is cheap if there are none.
 
     Rows are counted, so sealing, merging and a new collector neither repeat nor skip any. A job that
     was removed and stored again starts from its first row.
     """
 
     def __init__(self, folder: Path, tables: Sequence[str]) -> None:
-        """Follow ``tables`` of the job or host in ``folder``; the first `news` returns all stored rows."""
+        """Follow ``tables`` of the job or host in ``folder``; the first `new_rows` returns all stored rows."""
         self.folder = folder
         self._tables = tuple(tables)
         self._stamp: _Stamp | None = None
@@ -44,23 +44,23 @@ class Tail:
 
     @property
     def info(self) -> JobInfo:
-        """The job's record at the last `news`."""
+        """The job's record at the last `new_rows`."""
         assert self._info is not None, "nothing was read yet"
         return self._info
 
-    def news(self) -> dict[str, pa.Table]:
+    def new_rows(self) -> dict[str, pa.Table]:
         """Return the rows since the last call by table, in order of arrival; tables without new rows are left out.
 
         NoSuchJobError if the job was removed, StoreError if it is damaged.
         """
         try:
-            return self._news()
+            return self._rows_of_log()
         except FileNotFoundError:  # just sealed, or removed: reading the whole folder decides
             return self._whole()
         except OSError as error:
             raise durable.unread(self.folder if error.filename is None else Path(error.filename), error) from None
 
-    def _news(self) -> dict[str, pa.Table]:
+    def _rows_of_log(self) -> dict[str, pa.Table]:
         stamp = _Stamp.of(self.folder / catalog.JOB_FILE)
         if stamp != self._stamp:
             info = catalog.load(self.folder)
@@ -85,7 +85,7 @@ class Tail:
         stamp = None
         with contextlib.suppress(OSError):
             stamp = _Stamp.of(self.folder / catalog.JOB_FILE)
-        found = settled(self.folder, self._look)
+        found = with_stable_snapshot(self.folder, self._look)
         self._stamp = stamp
         return found
 

@@ -17,7 +17,7 @@ from .catalog import RUNNING, JobInfo
 from .protocols import Rows, StoreWriter
 from .sealing import LogState, seal, tidy
 from .small_segments import in_force
-from .snapshot import files, log_file, settled
+from .snapshot import files, log_file, with_stable_snapshot
 from .wal import Log, decode, encode
 
 #: Rows of ops, bytes of log and seconds after which a generation is sealed.
@@ -87,7 +87,7 @@ class LocalJobWriter:
 
     def table(self, name: str, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all stored rows of table ``name``."""
-        return settled(self.folder, lambda snapshot: snapshot.table(name, columns))
+        return with_stable_snapshot(self.folder, lambda snapshot: snapshot.table(name, columns))
 
     def names(self) -> pa.Table:
         """Return all stored names (schema.NAMES), in order of arrival."""
@@ -127,8 +127,8 @@ class LocalJobWriter:
             return False
         if self._since is None:
             self._since = now
-        tail = self._log_state
-        many = tail.rows.get("ops", 0) >= SEAL_ROWS or tail.appends >= SEAL_APPENDS
+        state = self._log_state
+        many = state.rows.get("ops", 0) >= SEAL_ROWS or state.appends >= SEAL_APPENDS
         large = many or self._log.size >= SEAL_BYTES
         if now < self._retry or (not large and now - self._since < SEAL_SECONDS):
             return False

@@ -3,7 +3,7 @@
 import pytest
 from fakes.graphs import signature
 from tfprof.collector.flops.definitions import Source
-from tfprof.collector.flops.executed import LabelInfo, fed, in_order, ran, recorded
+from tfprof.collector.flops.executed import LabelInfo, fed, in_order, parsed_label, recorded
 from tfprof.collector.store.outputs import Output, encode
 from tfprof.collector.tfviews.inlined import inlined
 
@@ -21,7 +21,7 @@ from tfprof.collector.tfviews.inlined import inlined
     ],
 )
 def test_a_label_says_what_ran_on_what(label: str, said: LabelInfo | None) -> None:
-    assert ran(label) == said
+    assert parsed_label(label) == said
 
 
 def test_a_fed_placeholder_runs_under_a_name_of_its_own() -> None:

@@ -8,7 +8,7 @@ from fakes.run_metadata import run_metadata
 from fakes.wire_agent import record
 from tfprof.collector.decoders.decode import decoder
 from tfprof.collector.errors import DecodeError, FormatError
-from tfprof.collector.ingest import apart, jobs, rows
+from tfprof.collector.ingest import jobs, rows, worker_process
 from tfprof.collector.ingest.job import LARGE_BYTES, BusyError
 from tfprof.collector.ingest.jobs import InternalError, Jobs, QuarantinedError
 from tfprof.collector.selfstats import SelfStats
@@ -177,7 +177,7 @@ def test_the_end_of_a_job_waits_for_what_is_decoded_beside(collecting):
     ],
 )
 def test_what_takes_too_much_to_decode_is_an_event_and_the_job_goes_on(collecting, monkeypatch, limit, value, why):
-    monkeypatch.setattr(apart, limit, value)
+    monkeypatch.setattr(worker_process, limit, value)
     collecting.records(UID, 1, (layout.GRAPH, GRAPH), STEP)
     assert collecting.worked()[-1] == Head(wire.ACK, UID, wire.RECORDS, 0, 2)
     (event,) = collecting.table(UID, "events")
@@ -206,7 +206,7 @@ def test_what_cannot_be_decoded_beside_is_no_failure_of_ours(collecting, monkeyp
 
 
 def test_what_waits_to_be_decoded_has_bounds_and_small_messages_of_others_do_not_wait(collecting, monkeypatch):
-    monkeypatch.setattr(apart, "WAITING_MAX", 2 * len(GRAPH))
+    monkeypatch.setattr(worker_process, "WAITING_MAX", 2 * len(GRAPH))
     collecting.records(UID, 1, (layout.GRAPH, GRAPH))
     with pytest.raises(BusyError):
         collecting.records(UID, 2, (layout.GRAPH, GRAPH))
@@ -227,7 +227,7 @@ def test_documents_that_cannot_be_written_again_are_refused(collecting):
 
 
 def test_what_takes_too_much_memory_to_decode_is_an_event(collecting, monkeypatch):
-    monkeypatch.setattr(rows, "graph_nodes", lambda *_args: len(bytes(2 * apart.MEMORY_MAX)))
+    monkeypatch.setattr(rows, "graph_nodes", lambda *_args: len(bytes(2 * worker_process.MEMORY_MAX)))
     collecting.records(UID, 1, (layout.GRAPH, GRAPH))
     assert collecting.worked() == [Head(wire.ACK, UID, wire.RECORDS, 0, 1)]
     (event,) = collecting.table(UID, "events")

@@ -7,7 +7,7 @@ import pytest
 from fakes import stored
 from tfprof.collector.store import aggregation
 from tfprof.collector.store.devices import Devices
-from tfprof.collector.store.rollup import by_node, canonical_after, rollup_of
+from tfprof.collector.store.rollup import canonical_after, rollup_of, sorted_by_node
 from tfprof.collector.store.schema import NONE_ID, ROLLUP
 
 needs_c_part = pytest.mark.skipif(aggregation.native is None, reason="built without a C compiler")
@@ -32,7 +32,7 @@ def made_ops(seed, *, rows=200, values=lambda source: source.randrange(1, 10**12
 def rolled_up(ops, known=NONE_KNOWN):
     """Canonical devices after ``ops``, and their rollup; trace 4 has no base."""
     canonical = canonical_after(ops, DEVICES, known)
-    return canonical, rollup_of(by_node(ops, DEVICES), TRACES, DEVICES, canonical)
+    return canonical, rollup_of(sorted_by_node(ops, DEVICES), TRACES, DEVICES, canonical)
 
 
 @needs_c_part

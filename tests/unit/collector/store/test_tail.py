@@ -39,10 +39,10 @@ def test_rows_come_once_across_appends_sealings_and_mergings(store: LocalStoreWr
         if at % 3 == 0:
             job.seal()
         if at % 5 != 4:
-            found += _numbers(tail.news())
-    found += _numbers(tail.news())
+            found += _numbers(tail.new_rows())
+    found += _numbers(tail.new_rows())
     assert found == list(range(1, number))
-    assert tail.news() == {}
+    assert tail.new_rows() == {}
 
 
 def test_a_new_collector_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
@@ -54,7 +54,7 @@ def test_a_new_collector_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
         job.identity(IDENTITY)
         tail = tail or Tail(folder, ("spans",))
         _append(job, 1 + 4 * turn, 4)
-        found += _numbers(tail.news())
+        found += _numbers(tail.new_rows())
         writer.close()
     assert found == list(range(1, 13))
     assert tail.info.state == catalog.RUNNING
@@ -65,15 +65,15 @@ def test_an_append_that_is_not_whole_waits(store: LocalStoreWriter) -> None:
     job.identity(IDENTITY)
     _append(job, 1, 2)
     tail = Tail(job.folder, ("spans",))
-    assert _numbers(tail.news()) == [1, 2]
+    assert _numbers(tail.new_rows()) == [1, 2]
     log = next(job.folder.glob("wal-*.log"))
     before = log.read_bytes()
     _append(job, 3, 2)
     after = log.read_bytes()
     log.write_bytes(after[:-5])
-    assert tail.news() == {}
+    assert tail.new_rows() == {}
     log.write_bytes(after)
-    assert _numbers(tail.news()) == [3, 4]
+    assert _numbers(tail.new_rows()) == [3, 4]
     assert len(before) < len(after)
 
 
@@ -82,23 +82,23 @@ def test_a_job_that_is_gone_is_said_so_and_one_that_came_back_begins_anew(store:
     job.identity(IDENTITY)
     _append(job, 1, 5)
     tail = Tail(job.folder, ("spans",))
-    assert len(_numbers(tail.news())) == 5
+    assert len(_numbers(tail.new_rows())) == 5
     shutil.rmtree(job.folder)
     with pytest.raises(NoSuchJobError):
-        tail.news()
+        tail.new_rows()
     store.forget(job)
     again = store.job(1)
     again.identity(IDENTITY)
     _append(again, 6, 2)
-    assert _numbers(tail.news()) == [6, 7]
+    assert _numbers(tail.new_rows()) == [6, 7]
 
 
 def test_the_record_is_the_latest(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.identity(IDENTITY)
     tail = Tail(job.folder, ("spans",))
-    tail.news()
+    tail.new_rows()
     _append(job, 1, 1)
     job.close("exited", {"status": 3})
-    assert _numbers(tail.news()) == [1]
+    assert _numbers(tail.new_rows()) == [1]
     assert (tail.info.state, tail.info.end["status"]) == ("exited", 3)

@@ -8,7 +8,7 @@ from ..alerts.detector import Detector
 from ..records import Span
 
 
-class Watching:
+class GuardedDetector:
     """A detector whose errors are caught; ``failed`` is called with a job's uid and the exception."""
 
     def __init__(self, failed: Callable[[int, Exception], None]) -> None:
