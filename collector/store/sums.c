@@ -42,7 +42,7 @@ static PyObject *columns_of(const table *of) {
 static PyObject *roll_up(const ops *from, const known *of) {
     for (size_t i = 0; i < from->length; i++)
         if (from->node[i] >= of->nodes)
-            return PyErr_Format(PyExc_ValueError, "the canonical devices lack node %u", from->node[i]);
+            return PyErr_Format(PyExc_ValueError, "the columns lack the canonical device of node %u", from->node[i]);
     table made = {.rows = NULL};
     size_t at = 0;
     bool whole = true;

@@ -1,4 +1,4 @@
-"""ProfileProtos taken apart: into what makes them again, or refused."""
+"""Import of ProfileProtos: split into steps that give the same profile, or refused."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,7 +16,7 @@ CPU, GPU, STREAM, COPY = "/device:cpu:0", "/device:gpu:0", "/device:gpu:0/stream
 
 
 def profile(canonical: str = CPU, **entry: Any) -> ProfileProto:
-    """Return a profile of two nodes: `a` ran in step 3 as ``entry`` says, `b` has it as its input 0."""
+    """Return a profile of two nodes: `a` with ``entry`` in step 3, and `b`, whose input 0 is `a`."""
     message = ProfileProto(steps=[3])
     for number, name in enumerate((b"a", b"b")):
         node = message.nodes[number]
@@ -50,7 +50,7 @@ def ran(**more: Any) -> dict[str, Any]:
 
 
 def taken_apart(message: ProfileProto) -> dict[str, list[Any]]:
-    """Return the executions of the one step, by device."""
+    """Return the executions of the only step, by device."""
     (step,) = ProfileFile(message.SerializeToString(), "p").steps()
     assert step.number == 3
     return {of.device: list(of.node_stats) for of in step.message.step_stats.dev_stats}
@@ -89,7 +89,7 @@ def test_a_run_has_its_time_and_its_memory() -> None:
     assert [(slot, sizes.allocated_bytes, sizes.ptr) for slot, sizes in outputs] == [(1, 10, 0), (1, 20, 7)]
 
 
-def test_what_ran_in_no_time_did_so_again() -> None:
+def test_an_execution_of_0_microseconds_is_rebuilt() -> None:
     entry = ran(latest_end_micros=1001, cpu_execs={CPU: times((1000, 1))}, memory_execs=[{"memory_micros": 1000}])
     assert taken_apart(profile(**entry))[CPU][0].op_end_rel_micros == 0
     entry["memory_execs"] = [{"memory_micros": 1001}]
@@ -117,7 +117,7 @@ def test_a_gpu_has_kernels_allocations_and_devices_without_times() -> None:
     assert [one.all_start_micros for one in found["/host:cpu"]] == [0]
 
 
-def test_nodes_have_inputs_and_attributes_again() -> None:
+def test_inputs_and_attributes_of_nodes_are_rebuilt() -> None:
     message = profile()
     last = message.nodes[1]
     last.inputs.clear()
@@ -150,7 +150,7 @@ def test_types_operations_and_stacks_make_an_op_log() -> None:
     assert [(row["file"], row["line"]) for row in rows["frames"].to_pylist()] == [("a.py", 4)]
 
 
-def test_a_missing_stream_is_told_of_the_first_step_alone() -> None:
+def test_a_missing_stream_is_stored_in_the_first_step() -> None:
     message = profile(**ran())
     message.steps.append(5)
     message.miss_accelerator_stream = True
@@ -162,7 +162,7 @@ Change = Callable[[ProfileProto], object]
 
 
 def _entry(**changes: Any) -> Change:
-    """Return what makes the node run in one more step, otherwise than it can have."""
+    """Return a change that adds a further step, with an entry that no executions can give."""
 
     def change(message: ProfileProto) -> None:
         message.steps.append(5)
@@ -207,7 +207,7 @@ def _entry(**changes: Any) -> Change:
         ),
     ],
 )
-def test_what_no_executions_add_up_to_is_refused(change: Change, said: str) -> None:
+def test_entries_that_no_executions_can_give_are_refused(change: Change, said: str) -> None:
     message = profile(**ran())
     change(message)
     assert said in refused(message)
@@ -218,7 +218,7 @@ def test_a_missing_stream_needs_a_step() -> None:
     assert "has no steps" in refused(ProfileProto(nodes=dict(profile().nodes), miss_accelerator_stream=True))
 
 
-def test_a_name_with_a_colon_is_that_of_what_ran() -> None:
+def test_a_name_with_a_colon_is_kept() -> None:
     message = profile(**ran())
     message.nodes[0].name = b"Iterator::Root:7"
     message.nodes[1].inputs.clear()
@@ -231,7 +231,7 @@ def test_a_name_with_a_colon_is_that_of_what_ran() -> None:
     assert "replaces colons" in refused(message)
 
 
-def test_a_run_metadatas_own_names_stay_as_they_are() -> None:
+def test_names_in_a_run_metadata_are_not_unescaped() -> None:
     names = [COLON.encode(), b"a:b"]
     message = step(0, run_metadata(names), "p")
     assert message is not None
@@ -254,7 +254,7 @@ def test_a_run_metadatas_own_names_stay_as_they_are() -> None:
         (lambda p: p.nodes[0].trace.traces.add(file_id=4), "refers to text 4"),
     ],
 )
-def test_damage_is_told(change: Change, said: str) -> None:
+def test_damaged_profiles_are_refused(change: Change, said: str) -> None:
     message = profile(**ran())
     change(message)
     assert said in refused(message, BadFileError)
@@ -268,6 +268,6 @@ def test_damage_is_told(change: Change, said: str) -> None:
         OpLogProto(log_entries=[{"name": b"a", "float_ops": 1}]),
     ],
 )
-def test_files_of_other_kinds_are_told(message: Any) -> None:
+def test_other_files_are_refused(message: Any) -> None:
     with pytest.raises(BadFileError, match="p is not a valid ProfileProto"):
         ProfileFile(message.SerializeToString(), "p")

@@ -1,4 +1,4 @@
-"""What is new in a job: each row once, whatever the collector does meanwhile."""
+"""New rows of a job: each row is returned once, whatever the collector does meanwhile."""
 
 import shutil
 from pathlib import Path
@@ -33,7 +33,7 @@ def test_rows_come_once_across_appends_sealings_and_mergings(store: LocalStoreWr
     job.identity(IDENTITY)
     tail, found, number = Tail(job.folder, ("spans", "events")), [], 1
     for at in range(40):
-        for _ in range(at % 4):  # none, one or several appends between two looks
+        for _ in range(at % 4):  # none, one or several appends between two calls
             _append(job, number, 3)
             number += 3
         if at % 3 == 0:
@@ -45,7 +45,7 @@ def test_rows_come_once_across_appends_sealings_and_mergings(store: LocalStoreWr
     assert tail.new_rows() == {}
 
 
-def test_a_new_collector_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
+def test_rows_of_a_new_collector_follow_those_of_the_last_one(tmp_path: Path) -> None:
     folder = catalog.job_folder(tmp_path / "store", 1)
     tail, found = None, []
     for turn in range(3):
@@ -60,7 +60,7 @@ def test_a_new_collector_goes_on_where_the_last_one_was(tmp_path: Path) -> None:
     assert tail.info.state == catalog.RUNNING
 
 
-def test_an_append_that_is_not_whole_waits(store: LocalStoreWriter) -> None:
+def test_an_incomplete_append_is_not_returned(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.identity(IDENTITY)
     _append(job, 1, 2)
@@ -77,7 +77,7 @@ def test_an_append_that_is_not_whole_waits(store: LocalStoreWriter) -> None:
     assert len(before) < len(after)
 
 
-def test_a_job_that_is_gone_is_said_so_and_one_that_came_back_begins_anew(store: LocalStoreWriter) -> None:
+def test_a_removed_job_is_reported_and_a_new_one_starts_from_its_first_row(store: LocalStoreWriter) -> None:
     job = store.job(1)
     job.identity(IDENTITY)
     _append(job, 1, 5)
