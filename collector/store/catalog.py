@@ -184,13 +184,13 @@ def check(store: Path) -> int:
     path = store / STORE_FILE
     try:
         if not stat.S_ISDIR(store.stat().st_mode):
-            raise StoreError(f"{store} is no tfprof store: it is not a folder", "store-missing")
+            raise StoreError(f"{store} is not a tfprof store: it is not a folder", "store-missing")
         document = _json(path)
     except FileNotFoundError:
-        raise StoreError(f"{store} is no tfprof store: no job was profiled into it yet", "store-missing") from None
+        raise StoreError(f"{store} is not a tfprof store: no job was profiled into it yet", "store-missing") from None
     except OSError as error:
         barred = durable.unread(store, error)
-        missing = StoreError(f"{store} is no tfprof store: {error.strerror}", "store-missing")
+        missing = StoreError(f"{store} is not a tfprof store: {error.strerror}", "store-missing")
         raise (barred if barred.slug == "store-unreadable" else missing) from None
     return _checked_version(document, path)
 

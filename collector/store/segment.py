@@ -30,7 +30,7 @@ def file_name(table: str, generation: int) -> str:
 
 
 def parse_name(name: str) -> tuple[str, int] | None:
-    """Return table and generation of a file called ``name``, None if it is no segment."""
+    """Return table and generation of a file called ``name``, None if it is not a segment."""
     match = _NAME.fullmatch(name)
     return (match[1], int(match[2])) if match and match[1] in SCHEMAS else None
 

@@ -272,7 +272,7 @@ def test_a_folder_without_a_record_is_not_a_job(path, writer, job):
 
 
 def test_a_missing_store_is_refused(tmp_path):
-    with pytest.raises(StoreError, match="no tfprof store") as caught:
+    with pytest.raises(StoreError, match="not a tfprof store") as caught:
         LocalStore(tmp_path / "nowhere")
     assert caught.value.slug == "store-missing"
 
